@@ -1,0 +1,151 @@
+//! One wanted write, as a value. Pure rooms return intents; shells perform them, at least once.
+//!
+//! Every mutating intent is fenced: it carries uid *and* resourceVersion, or binds an unbound pod,
+//! or creates under a deterministic name (`specs`: law 3 and "Fencing" of the architecture).
+
+use serde_json::Value;
+
+use crate::kind::Kind;
+
+/// Names one object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// Its kind.
+    pub kind: Kind,
+    /// Empty for cluster-scoped kinds.
+    pub namespace: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+}
+
+impl ObjectKey {
+    /// A key from its parts.
+    pub fn new(kind: Kind, namespace: &str, name: &str) -> ObjectKey {
+        ObjectKey {
+            kind,
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+/// One wanted write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Intent {
+    /// The object to be written.
+    pub target: ObjectKey,
+    /// What is to become of it, with the precondition that fences it.
+    pub action: Action,
+}
+
+/// The kinds of write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Makes the object `body` (with apiVersion, kind and metadata) under its deterministic name.
+    /// "Already exists" counts as success when the existing object has the same controller uid.
+    Create {
+        /// The whole object.
+        body: Value,
+    },
+    /// JSON merge patch (RFC 7396) of the object or of its `status` subresource.
+    Patch {
+        /// The object's uid; another uid refuses the write.
+        uid: Box<str>,
+        /// The version that the decision was based on; another one refuses the write.
+        resource_version: Box<str>,
+        /// Which part is written.
+        part: Part,
+        /// The merge patch, without preconditions: the performer adds them under `metadata`.
+        patch: Value,
+    },
+    /// Deletes the object.
+    Delete {
+        /// The object's uid; another uid refuses the write.
+        uid: Box<str>,
+        /// If given, the version that the decision was based on.
+        resource_version: Option<Box<str>>,
+        /// Grace in seconds; `None` leaves the kind's own default.
+        grace_seconds: Option<i64>,
+        /// What becomes of dependants.
+        propagation: Propagation,
+    },
+    /// Binds an unbound pod to a node (`pods/binding`); refused if it is bound already.
+    Bind {
+        /// The pod's uid.
+        uid: Box<str>,
+        /// The node's name.
+        node: Box<str>,
+    },
+    /// Makes a Secret whose key material the shell draws from the operating system.
+    /// `body` is the Secret without that material; `key` says what to draw.
+    CreateSecret {
+        /// The Secret without the drawn part.
+        body: Value,
+        /// What is to be drawn.
+        key: KeyMaterial,
+    },
+}
+
+/// Which part of an object a patch writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The object itself.
+    Whole,
+    /// The `status` subresource.
+    Status,
+    /// The `finalize` subresource (namespaces): an update of `spec.finalizers`.
+    Finalize,
+}
+
+/// What becomes of dependants of a deleted object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// The garbage collector removes them later.
+    Background,
+    /// They go first.
+    Foreground,
+    /// They stay and lose the owner.
+    Orphan,
+}
+
+/// Key material that only a shell may draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyMaterial {
+    /// An Ed25519 pair in OpenSSH form.
+    SshEd25519,
+    /// An RSA 2048 pair, PKCS#1, as upstream makes it.
+    SshRsa2048,
+}
+
+/// What became of a performed intent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WriteOutcome {
+    /// Accepted. `revision` is the resourceVersion that the server returned (0 where it gave none)
+    /// and `uid` the object's uid, empty where the answer does not say.
+    Done {
+        /// The new resourceVersion as a number.
+        revision: u64,
+        /// The object's uid.
+        uid: Box<str>,
+    },
+    /// Refused for good or by a conflict: nothing was written.
+    Refused(Refusal),
+    /// The answer was lost; the write may or may not have happened. Read back before trying again.
+    Unknown {
+        /// What was seen on the way.
+        message: Box<str>,
+    },
+}
+
+/// A refusal, in Kubernetes' terms.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// HTTP status code.
+    pub code: u16,
+    /// `metav1.Status.reason`: `Conflict`, `AlreadyExists`, `NotFound`, `Invalid` …
+    pub reason: Box<str>,
+    /// `metav1.Status.message`.
+    pub message: Box<str>,
+    /// `Retry-After` of a 429 or 503, in seconds.
+    pub retry_after_seconds: Option<u32>,
+}

@@ -1,0 +1,273 @@
+//! The kinds that our rooms watch and write.
+//!
+//! The embedded API serves more kinds than these; that registry is `store`'s.
+
+/// One kind that a room of ours reads or writes. The order is [`KINDS`]'s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// `batch/v1` Job.
+    BatchJob,
+    /// Volcano's one-shot instruction to a job or queue.
+    Command,
+    /// Configuration data.
+    ConfigMap,
+    /// Addresses behind a Service.
+    EndpointSlice,
+    /// A note for people about an object (`v1`).
+    Event,
+    /// A namespace.
+    Namespace,
+    /// Who may talk to whom.
+    NetworkPolicy,
+    /// A machine.
+    Node,
+    /// Storage in the cluster.
+    PersistentVolume,
+    /// A wish for storage.
+    PersistentVolumeClaim,
+    /// A pod.
+    Pod,
+    /// Volcano's gang.
+    PodGroup,
+    /// A named priority.
+    PriorityClass,
+    /// Volcano's queue.
+    Queue,
+    /// Secret data.
+    Secret,
+    /// A stable name for pods.
+    Service,
+    /// An identity for pods.
+    ServiceAccount,
+    /// A way to make volumes.
+    StorageClass,
+    /// Volcano's Job.
+    VcJob,
+}
+
+/// What the wire calls a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KindRow {
+    /// Which one.
+    pub kind: Kind,
+    /// API group, empty for the core group.
+    pub group: &'static str,
+    /// Version spoken by our rooms.
+    pub version: &'static str,
+    /// `Pod`.
+    pub name: &'static str,
+    /// `pods`.
+    pub plural: &'static str,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Whether status is written through its own subresource.
+    pub status_subresource: bool,
+}
+
+const fn row(
+    kind: Kind,
+    group: &'static str,
+    version: &'static str,
+    name: &'static str,
+    plural: &'static str,
+    namespaced: bool,
+    status_subresource: bool,
+) -> KindRow {
+    KindRow {
+        kind,
+        group,
+        version,
+        name,
+        plural,
+        namespaced,
+        status_subresource,
+    }
+}
+
+/// All of them, in the order of [`Kind`].
+pub const KINDS: &[KindRow] = &[
+    row(Kind::BatchJob, "batch", "v1", "Job", "jobs", true, true),
+    row(
+        Kind::Command,
+        "bus.volcano.sh",
+        "v1alpha1",
+        "Command",
+        "commands",
+        true,
+        false,
+    ),
+    row(
+        Kind::ConfigMap,
+        "",
+        "v1",
+        "ConfigMap",
+        "configmaps",
+        true,
+        false,
+    ),
+    row(
+        Kind::EndpointSlice,
+        "discovery.k8s.io",
+        "v1",
+        "EndpointSlice",
+        "endpointslices",
+        true,
+        false,
+    ),
+    row(Kind::Event, "", "v1", "Event", "events", true, false),
+    row(
+        Kind::Namespace,
+        "",
+        "v1",
+        "Namespace",
+        "namespaces",
+        false,
+        true,
+    ),
+    row(
+        Kind::NetworkPolicy,
+        "networking.k8s.io",
+        "v1",
+        "NetworkPolicy",
+        "networkpolicies",
+        true,
+        false,
+    ),
+    row(Kind::Node, "", "v1", "Node", "nodes", false, true),
+    row(
+        Kind::PersistentVolume,
+        "",
+        "v1",
+        "PersistentVolume",
+        "persistentvolumes",
+        false,
+        true,
+    ),
+    row(
+        Kind::PersistentVolumeClaim,
+        "",
+        "v1",
+        "PersistentVolumeClaim",
+        "persistentvolumeclaims",
+        true,
+        true,
+    ),
+    row(Kind::Pod, "", "v1", "Pod", "pods", true, true),
+    row(
+        Kind::PodGroup,
+        "scheduling.volcano.sh",
+        "v1beta1",
+        "PodGroup",
+        "podgroups",
+        true,
+        false,
+    ),
+    row(
+        Kind::PriorityClass,
+        "scheduling.k8s.io",
+        "v1",
+        "PriorityClass",
+        "priorityclasses",
+        false,
+        false,
+    ),
+    row(
+        Kind::Queue,
+        "scheduling.volcano.sh",
+        "v1beta1",
+        "Queue",
+        "queues",
+        false,
+        true,
+    ),
+    row(Kind::Secret, "", "v1", "Secret", "secrets", true, false),
+    row(Kind::Service, "", "v1", "Service", "services", true, true),
+    row(
+        Kind::ServiceAccount,
+        "",
+        "v1",
+        "ServiceAccount",
+        "serviceaccounts",
+        true,
+        false,
+    ),
+    row(
+        Kind::StorageClass,
+        "storage.k8s.io",
+        "v1",
+        "StorageClass",
+        "storageclasses",
+        false,
+        false,
+    ),
+    row(
+        Kind::VcJob,
+        "batch.volcano.sh",
+        "v1alpha1",
+        "Job",
+        "jobs",
+        true,
+        true,
+    ),
+];
+
+impl Kind {
+    /// This kind's row.
+    pub const fn row(self) -> &'static KindRow {
+        &KINDS[self as usize]
+    }
+
+    /// `v1` or `group/version`, as in `apiVersion`.
+    pub fn api_version(self) -> String {
+        let row = self.row();
+        if row.group.is_empty() {
+            row.version.to_owned()
+        } else {
+            format!("{}/{}", row.group, row.version)
+        }
+    }
+
+    /// The kind that `apiVersion` and `kind` of an object name, if it is one of ours.
+    /// The version is not compared: one version of each is spoken here.
+    pub fn find(api_version: &str, name: &str) -> Option<Kind> {
+        let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        KINDS
+            .iter()
+            .find(|row| row.group == group && row.name == name)
+            .map(|row| row.kind)
+    }
+
+    /// The path of the collection or, with `name`, of one object.
+    pub fn path(self, namespace: &str, name: &str) -> String {
+        let row = self.row();
+        let mut path = if row.group.is_empty() {
+            format!("/api/{}", row.version)
+        } else {
+            format!("/apis/{}/{}", row.group, row.version)
+        };
+        if row.namespaced && !namespace.is_empty() {
+            path.push_str("/namespaces/");
+            path.push_str(namespace);
+        }
+        path.push('/');
+        path.push_str(row.plural);
+        if !name.is_empty() {
+            path.push('/');
+            path.push_str(name);
+        }
+        path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stand_in_the_order_of_the_kinds() {
+        for (index, row) in KINDS.iter().enumerate() {
+            assert_eq!(row.kind as usize, index, "{}", row.name);
+        }
+    }
+}

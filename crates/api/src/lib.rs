@@ -1,0 +1,20 @@
+//! Wire types of Kubernetes, Volcano and (later) Kueue and data protection, and the values that
+//! rooms hand to one another in wire terms.
+//!
+//! What is here: primitives ([`quantity`], [`selector`], [`time`], [`duration`], [`int_or_string`],
+//! [`names`]), the registry of kinds that our rooms watch and write ([`kind`]), lite structs for
+//! them, one wanted write ([`intent`]) and one API-time question ([`admission`]).
+//!
+//! What it refuses to know: who sends, who stores, who decides. It has no IO, no clock and no state.
+//!
+//! The list is [`kind::KINDS`]; the door is every public type.
+
+pub mod admission;
+pub mod call;
+pub mod intent;
+pub mod kind;
+pub mod meta;
+pub mod time;
+
+/// Our own API group and the prefix of our annotations and labels.
+pub const GROUP: &str = "katmai.dev";

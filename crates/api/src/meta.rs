@@ -1,0 +1,105 @@
+//! Object metadata, as much of it as rooms read.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Time;
+
+/// `metav1.ObjectMeta` without `managedFields`, which no room below `store` reads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObjectMeta {
+    /// Empty only while `generate_name` is still to be resolved.
+    pub name: Box<str>,
+    /// Prefix for a server-made name.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub generate_name: Box<str>,
+    /// Empty for cluster-scoped kinds.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub namespace: Box<str>,
+    /// Identity over time: the same name with another uid is another object.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub uid: Box<str>,
+    /// Opaque to others; our own server's are increasing decimal integers.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub resource_version: Box<str>,
+    /// Counts changes of the wanted state.
+    pub generation: i64,
+    /// Absent before the server has seen the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub creation_timestamp: Option<Time>,
+    /// Set once deletion was asked for and something still holds the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletion_timestamp: Option<Time>,
+    /// Grace in seconds that goes with `deletion_timestamp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletion_grace_period_seconds: Option<i64>,
+    /// Sorted by key.
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::meta::null_as_default"
+    )]
+    pub labels: BTreeMap<Box<str>, Box<str>>,
+    /// Sorted by key.
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::meta::null_as_default"
+    )]
+    pub annotations: BTreeMap<Box<str>, Box<str>>,
+    /// Owners, in wire order; at most one has `controller: true`.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::meta::null_as_default"
+    )]
+    pub owner_references: Vec<OwnerReference>,
+    /// Who must let go before the object may vanish.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::meta::null_as_default"
+    )]
+    pub finalizers: Vec<Box<str>>,
+}
+
+impl ObjectMeta {
+    /// The owner that manages this object, if any.
+    pub fn controller(&self) -> Option<&OwnerReference> {
+        self.owner_references
+            .iter()
+            .find(|owner| owner.controller == Some(true))
+    }
+
+    /// The resource version as our own server counts it; 0 where it is not a number.
+    pub fn revision(&self) -> u64 {
+        self.resource_version.parse().unwrap_or(0)
+    }
+}
+
+/// `metav1.OwnerReference`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerReference {
+    /// Group and version, `batch.volcano.sh/v1alpha1`.
+    pub api_version: Box<str>,
+    /// Kind, `Job`.
+    pub kind: Box<str>,
+    /// Name in the dependant's namespace, or of a cluster-scoped object.
+    pub name: Box<str>,
+    /// Must equal the owner's uid: a recreated owner is a stranger.
+    pub uid: Box<str>,
+    /// True for the one managing owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<bool>,
+    /// Foreground deletion of the owner waits for this dependant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_owner_deletion: Option<bool>,
+}
+
+/// Reads `null` as the empty value, as Go's decoder does for maps and lists.
+pub fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
