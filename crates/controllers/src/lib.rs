@@ -1,1 +1,22 @@
-//! The controllers room.
+//! One module per kind: what has to be written, given the world as it is.
+//!
+//! The list is [`CONTROLLERS`]; the door is a row's `step`, a pure function from [`Inputs`] (the
+//! mirror at one revision, a key, `now`, settings) to a [`Step`] (wanted writes, a time to wake,
+//! an outcome). Steps are level-triggered: what happened is read from what is there, and what has
+//! been handled is written down in the object's own status.
+//!
+//! What it refuses to know: who calls, how writes are performed, retried or fenced on the wire,
+//! what was seen before, what time it really is. It keeps no state at all.
+//!
+//! Invariants, absences first: a blocked object costs no writes; no child has a random name; no
+//! side effect precedes a precondition; nothing is deleted without its uid; a step that has
+//! nothing to change returns nothing.
+
+mod row;
+mod settings;
+
+pub use row::{Controller, Inputs, Outcome, Step};
+pub use settings::{ServiceGate, Settings};
+
+/// Every controller, by name.
+pub const CONTROLLERS: &[Controller] = &[];

@@ -1,0 +1,123 @@
+//! The row type of the list: what a controller looks at, and what it may answer.
+
+use api::intent::{Intent, ObjectKey};
+use api::kind::Kind;
+use api::time::Time;
+use mirror::{Change, Mirror};
+
+use crate::settings::Settings;
+
+/// One controller: a row of [`crate::CONTROLLERS`].
+#[derive(Clone, Copy, Debug)]
+pub struct Controller {
+    /// Its name in flags, metrics and logs.
+    pub name: &'static str,
+    /// The kinds whose events may wake it.
+    pub watches: &'static [Kind],
+    /// The keys that an event wakes; may repeat a key.
+    pub keys: fn(&Mirror, &Change, &mut Vec<ObjectKey>),
+    /// Decides for one key. A pure function of its inputs.
+    pub step: fn(&Inputs<'_>) -> Step,
+}
+
+/// What a step may look at: the world at one revision, and nothing else.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// The world. The key's own last write is already seen in it.
+    pub mirror: &'a Mirror,
+    /// What is to be looked at.
+    pub key: &'a ObjectKey,
+    /// The instant of the decision.
+    pub now: Time,
+    /// What the operator chose.
+    pub settings: &'a Settings,
+}
+
+/// A controller's answer.
+///
+/// The intents of one step may be performed in any order and at the same time. Where an order
+/// matters, a step returns only the first stage; the next step, which sees it done, goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Wanted writes, each fenced.
+    pub intents: Vec<Intent>,
+    /// Look again at this instant, even if nothing happens.
+    pub wake_at: Option<Time>,
+    /// How the key stands once the intents are performed.
+    pub outcome: Outcome,
+    /// Metric increments of this decision: name and amount.
+    pub counters: Vec<(&'static str, u64)>,
+}
+
+/// How a key stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Nothing more to do until something changes.
+    Idle,
+    /// Cannot go on before a named thing changes; its event wakes the key. Never counts as a
+    /// failed attempt and never ends by itself.
+    Blocked {
+        /// A machine-readable word, the same as in the object's status.
+        reason: Box<str>,
+        /// The objects whose appearance or change ends the wait.
+        waits_for: Vec<ObjectKey>,
+    },
+    /// Try again with back-off. The counter is cleared only by a step that ends otherwise.
+    Retry {
+        /// What went wrong, for people.
+        reason: Box<str>,
+    },
+    /// Will never work as it is; a change of the object is needed.
+    Fatal {
+        /// What is wrong, for people.
+        reason: Box<str>,
+    },
+}
+
+impl Step {
+    /// Nothing to do.
+    pub fn idle() -> Step {
+        Step {
+            intents: Vec::new(),
+            wake_at: None,
+            outcome: Outcome::Idle,
+            counters: Vec::new(),
+        }
+    }
+
+    /// These writes, then idle.
+    pub fn write(intents: Vec<Intent>) -> Step {
+        Step {
+            intents,
+            ..Step::idle()
+        }
+    }
+
+    /// Nothing to do before `at`.
+    pub fn wake_at(at: Time) -> Step {
+        Step {
+            wake_at: Some(at),
+            ..Step::idle()
+        }
+    }
+
+    /// Waits for named objects.
+    pub fn blocked(reason: &str, waits_for: Vec<ObjectKey>) -> Step {
+        Step {
+            outcome: Outcome::Blocked {
+                reason: reason.into(),
+                waits_for,
+            },
+            ..Step::idle()
+        }
+    }
+
+    /// Wakes at the earlier of what was wanted and `at`.
+    pub fn or_wake_at(mut self, at: Option<Time>) -> Step {
+        self.wake_at = match (self.wake_at, at) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        self
+    }
+}

@@ -1,0 +1,49 @@
+//! What the operator may choose about controllers, with the defaults in one place.
+
+/// Settings of all rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Pods that name one of these get a PodGroup when they have none.
+    pub scheduler_names: Vec<Box<str>>,
+    /// Whether an owner's `scheduling.volcano.sh/` annotations shape its pods' PodGroup.
+    pub inherit_owner_annotations: bool,
+    /// Directory under which volumes of the directory provisioner lie.
+    pub volumes_directory: Box<str>,
+    /// PEM certificates that pods trust: the content of `kube-root-ca.crt`.
+    pub cluster_ca: Box<str>,
+    /// When pods of a job with the `svc` plugin may be created.
+    pub service_gate: ServiceGate,
+    /// How long the gate waits before it gives up with a reason.
+    pub service_gate_deadline_ms: i64,
+    /// How many finished pods may stay before the oldest are removed.
+    pub terminated_pods_max: usize,
+    /// How many creates or deletes one step returns at most.
+    pub writes_per_step_max: usize,
+    /// Every namespace gets a `default` ServiceAccount and the trusted certificates.
+    pub service_accounts: bool,
+}
+
+/// How sure a job must be of its Service before its pods are created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceGate {
+    /// The Service was read back.
+    Observed,
+    /// An EndpointSlice of it was read back, too.
+    EndpointSlice,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            scheduler_names: vec!["volcano".into()],
+            inherit_owner_annotations: true,
+            volumes_directory: "/var/lib/katmai/volumes".into(),
+            cluster_ca: "".into(),
+            service_gate: ServiceGate::Observed,
+            service_gate_deadline_ms: 30_000,
+            terminated_pods_max: 12_500,
+            writes_per_step_max: 500,
+            service_accounts: true,
+        }
+    }
+}
