@@ -9,12 +9,24 @@
 //!
 //! The list is [`kind::KINDS`]; the door is every public type.
 
+#[macro_use]
+mod wire;
+
 pub mod admission;
+pub mod batch;
 pub mod call;
+pub mod core;
+pub mod duration;
+pub mod events;
+pub mod int_or_string;
 pub mod intent;
 pub mod kind;
 pub mod meta;
+pub mod names;
+pub mod quantity;
+pub mod selector;
 pub mod time;
+pub mod volcano;
 
 /// Our own API group and the prefix of our annotations and labels.
 pub const GROUP: &str = "katmai.dev";

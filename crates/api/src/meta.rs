@@ -11,6 +11,7 @@ use crate::time::Time;
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectMeta {
     /// Empty only while `generate_name` is still to be resolved.
+    #[serde(skip_serializing_if = "str::is_empty")]
     pub name: Box<str>,
     /// Prefix for a server-made name.
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -24,7 +25,8 @@ pub struct ObjectMeta {
     /// Opaque to others; our own server's are increasing decimal integers.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub resource_version: Box<str>,
-    /// Counts changes of the wanted state.
+    /// Counts changes of the wanted state; 0 where the server gave none.
+    #[serde(skip_serializing_if = "crate::meta::is_default")]
     pub generation: i64,
     /// Absent before the server has seen the object.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,4 +104,9 @@ where
     T: Default + Deserialize<'de>,
 {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Whether a value is its type's default, which Go's `omitempty` leaves out.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

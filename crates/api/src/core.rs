@@ -1,0 +1,72 @@
+//! Kubernetes' built-in kinds, as much of them as our rooms read.
+//!
+//! They are only read: what a room writes is a patch, and whole objects stay JSON.
+
+mod affinity;
+mod network;
+mod node;
+mod objects;
+mod pod;
+mod requests;
+mod storage;
+
+use std::collections::BTreeMap;
+
+use crate::quantity::Quantity;
+
+pub use affinity::*;
+pub use network::*;
+pub use node::*;
+pub use objects::*;
+pub use pod::*;
+pub use requests::{claims_named, requests_of};
+pub use storage::*;
+
+/// Amounts per resource name, sorted by name.
+pub type ResourceList = BTreeMap<Box<str>, Quantity>;
+
+/// Texts per key, sorted by key: labels, annotations, selectors.
+pub type TextMap = BTreeMap<Box<str>, Box<str>>;
+
+read_only! {
+    /// A condition in a status: of a pod, node, claim, volume, namespace or batch job.
+    pub struct Condition {
+        /// What it is about.
+        #[serde(rename = "type")]
+        pub kind: Box<str>,
+        /// `True`, `False` or `Unknown`.
+        pub status: Box<str>,
+        /// One word for machines.
+        pub reason: Box<str>,
+        /// A sentence for people.
+        pub message: Box<str>,
+        /// When the status last changed.
+        pub last_transition_time: Option<crate::time::Time>,
+    }
+
+    /// A pointer to another object.
+    pub struct ObjectReference {
+        /// Group and version.
+        pub api_version: Box<str>,
+        /// Kind.
+        pub kind: Box<str>,
+        /// Empty for cluster-scoped kinds.
+        pub namespace: Box<str>,
+        /// Name.
+        pub name: Box<str>,
+        /// Identity.
+        pub uid: Box<str>,
+        /// Version that was seen.
+        pub resource_version: Box<str>,
+        /// A part of the object, such as `spec.containers{main}`.
+        pub field_path: Box<str>,
+    }
+}
+
+/// The condition of this type, if there is one.
+pub fn condition<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| &*condition.kind == kind)
+}
+
+#[cfg(test)]
+mod tests;

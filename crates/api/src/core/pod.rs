@@ -1,0 +1,292 @@
+//! Pods.
+
+use super::{Affinity, Condition, ResourceList, TextMap, Toleration, TopologySpreadConstraint};
+use crate::meta::ObjectMeta;
+use crate::time::Time;
+
+texts! {
+    /// Where a pod is in its life.
+    pub enum PodPhase {
+        /// Accepted; not all containers have started.
+        Pending = "Pending",
+        /// Bound, and at least one container has started.
+        Running = "Running",
+        /// All containers ended well.
+        Succeeded = "Succeeded",
+        /// All containers ended, at least one badly.
+        Failed = "Failed",
+        /// The node does not answer.
+        Unknown = "Unknown",
+    }
+}
+
+read_only! {
+    /// `v1` Pod.
+    pub struct Pod {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: PodSpec,
+        /// What is.
+        pub status: PodStatus,
+    }
+
+    /// What a pod template in JSON holds: the typed view of a `template` field.
+    pub struct PodTemplate {
+        /// Labels and annotations of the pods.
+        pub metadata: ObjectMeta,
+        /// Their spec.
+        pub spec: PodSpec,
+    }
+
+    /// What a pod wants.
+    pub struct PodSpec {
+        /// Empty until bound.
+        pub node_name: Box<str>,
+        /// Who places it.
+        pub scheduler_name: Box<str>,
+        /// Main containers.
+        pub containers: Vec<Container>,
+        /// Run first and in order; those with `restartPolicy: Always` stay.
+        pub init_containers: Vec<Container>,
+        /// Required node labels.
+        pub node_selector: TextMap,
+        /// Wishes about nodes and other pods.
+        pub affinity: Option<Box<Affinity>>,
+        /// Borne taints.
+        pub tolerations: Vec<Toleration>,
+        /// How evenly to spread.
+        pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
+        /// Resolved from the class by the server.
+        pub priority: Option<i32>,
+        /// The priority class.
+        pub priority_class_name: Box<str>,
+        /// `Never` or `PreemptLowerPriority` (default).
+        pub preemption_policy: Option<Box<str>>,
+        /// While there is one, the pod is not placed.
+        pub scheduling_gates: Vec<SchedulingGate>,
+        /// Volumes.
+        pub volumes: Vec<Volume>,
+        /// `Always` (default), `OnFailure` or `Never`.
+        pub restart_policy: Box<str>,
+        /// What the runtime itself needs on top.
+        pub overhead: ResourceList,
+        /// Requests of the pod as a whole, which win over the sum of its containers.
+        pub resources: Option<Box<ResourceRequirements>>,
+        /// Host name; the pod's name if empty.
+        pub hostname: Box<str>,
+        /// The headless Service that names it.
+        pub subdomain: Box<str>,
+        /// Shares the node's network.
+        pub host_network: bool,
+        /// `ClusterFirst` by default.
+        pub dns_policy: Box<str>,
+        /// Seconds between asking and killing; 30 by default.
+        pub termination_grace_period_seconds: Option<i64>,
+        /// Greatest run time in seconds.
+        pub active_deadline_seconds: Option<i64>,
+        /// Identity.
+        pub service_account_name: Box<str>,
+        /// Who runs its containers.
+        pub runtime_class_name: Option<Box<str>>,
+    }
+
+    /// A reason, by name, not to place the pod yet.
+    pub struct SchedulingGate {
+        /// Name.
+        pub name: Box<str>,
+    }
+
+    /// One container, as a scheduler sees it.
+    pub struct Container {
+        /// Name.
+        pub name: Box<str>,
+        /// Image.
+        pub image: Box<str>,
+        /// Requests and limits.
+        pub resources: ResourceRequirements,
+        /// Ports.
+        pub ports: Vec<ContainerPort>,
+        /// `Always` makes an init container a sidecar.
+        pub restart_policy: Option<Box<str>>,
+    }
+
+    /// Requests and limits.
+    pub struct ResourceRequirements {
+        /// What is set aside.
+        pub requests: ResourceList,
+        /// What it may reach.
+        pub limits: ResourceList,
+    }
+
+    /// One port of a container.
+    pub struct ContainerPort {
+        /// Name.
+        pub name: Box<str>,
+        /// Inside.
+        pub container_port: i32,
+        /// On the node; 0 for none.
+        pub host_port: i32,
+        /// The node's address; all if empty.
+        #[serde(rename = "hostIP")]
+        pub host_ip: Box<str>,
+        /// `TCP` (also when empty), `UDP` or `SCTP`.
+        pub protocol: Box<str>,
+    }
+
+    /// One volume of a pod. Sources that no room reads are not shown.
+    pub struct Volume {
+        /// Name.
+        pub name: Box<str>,
+        /// A claim by name.
+        pub persistent_volume_claim: Option<ClaimSource>,
+        /// A claim that belongs to the pod: named `<pod>-<volume>`.
+        pub ephemeral: Option<EphemeralSource>,
+        /// A ConfigMap.
+        pub config_map: Option<ConfigMapSource>,
+        /// A Secret.
+        pub secret: Option<SecretSource>,
+    }
+
+    /// A claim by name.
+    pub struct ClaimSource {
+        /// The claim.
+        pub claim_name: Box<str>,
+        /// Mounted read-only.
+        pub read_only: bool,
+    }
+
+    /// A claim made for the pod.
+    pub struct EphemeralSource {
+        /// The claim's metadata and spec.
+        pub volume_claim_template: serde_json::Value,
+    }
+
+    /// A ConfigMap as a volume.
+    pub struct ConfigMapSource {
+        /// The ConfigMap.
+        pub name: Box<str>,
+        /// May be missing.
+        pub optional: Option<bool>,
+    }
+
+    /// A Secret as a volume.
+    pub struct SecretSource {
+        /// The Secret.
+        pub secret_name: Box<str>,
+        /// May be missing.
+        pub optional: Option<bool>,
+    }
+
+    /// What a pod is.
+    pub struct PodStatus {
+        /// Where it is in its life.
+        pub phase: PodPhase,
+        /// Conditions.
+        pub conditions: Vec<Condition>,
+        /// Why it is so, for people.
+        pub message: Box<str>,
+        /// Why it is so, one word, such as `Evicted`.
+        pub reason: Box<str>,
+        /// Where preemption makes room for it.
+        pub nominated_node_name: Box<str>,
+        /// The node's address.
+        #[serde(rename = "hostIP")]
+        pub host_ip: Box<str>,
+        /// Its address.
+        #[serde(rename = "podIP")]
+        pub pod_ip: Box<str>,
+        /// Its addresses.
+        #[serde(rename = "podIPs")]
+        pub pod_ips: Vec<PodIp>,
+        /// When the node accepted it.
+        pub start_time: Option<Time>,
+        /// Init containers, in order of the spec.
+        pub init_container_statuses: Vec<ContainerStatus>,
+        /// Containers.
+        pub container_statuses: Vec<ContainerStatus>,
+        /// `Guaranteed`, `Burstable` or `BestEffort`.
+        pub qos_class: Box<str>,
+    }
+
+    /// One address.
+    pub struct PodIp {
+        /// The address.
+        pub ip: Box<str>,
+    }
+
+    /// What a container is.
+    pub struct ContainerStatus {
+        /// Name.
+        pub name: Box<str>,
+        /// Now.
+        pub state: ContainerState,
+        /// Before the last restart.
+        pub last_state: ContainerState,
+        /// May be sent work.
+        pub ready: bool,
+        /// Restarts so far.
+        pub restart_count: i32,
+        /// Passed its start-up probe.
+        pub started: Option<bool>,
+    }
+
+    /// One of three.
+    pub struct ContainerState {
+        /// Not yet.
+        pub waiting: Option<ContainerWaiting>,
+        /// Now.
+        pub running: Option<ContainerRunning>,
+        /// No more.
+        pub terminated: Option<ContainerTerminated>,
+    }
+
+    /// Not yet running.
+    pub struct ContainerWaiting {
+        /// One word.
+        pub reason: Box<str>,
+        /// A sentence.
+        pub message: Box<str>,
+    }
+
+    /// Running.
+    pub struct ContainerRunning {
+        /// Since when.
+        pub started_at: Option<Time>,
+    }
+
+    /// Ended.
+    pub struct ContainerTerminated {
+        /// Exit code; 128 + signal if killed.
+        pub exit_code: i32,
+        /// Signal.
+        pub signal: i32,
+        /// One word.
+        pub reason: Box<str>,
+        /// A sentence.
+        pub message: Box<str>,
+        /// From.
+        pub started_at: Option<Time>,
+        /// To.
+        pub finished_at: Option<Time>,
+    }
+
+}
+
+impl Pod {
+    /// Whether it has ended, for good or ill.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.status.phase, PodPhase::Succeeded | PodPhase::Failed)
+    }
+
+    /// Whether its deletion was asked for.
+    pub fn is_terminating(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Whether its condition `Ready` is `True`.
+    pub fn is_ready(&self) -> bool {
+        super::condition(&self.status.conditions, "Ready")
+            .is_some_and(|condition| &*condition.status == "True")
+    }
+}

@@ -1,0 +1,195 @@
+//! Claims, volumes and classes.
+
+use super::{Condition, NodeSelector, ObjectReference, ResourceList, TextMap};
+use crate::meta::ObjectMeta;
+use crate::selector::LabelSelector;
+use serde_json::Value;
+
+texts! {
+    /// Where a claim is in its life.
+    pub enum ClaimPhase {
+        /// Has no volume yet.
+        Pending = "Pending",
+        /// Has its volume.
+        Bound = "Bound",
+        /// Its volume has gone.
+        Lost = "Lost",
+    }
+}
+
+texts! {
+    /// Where a volume is in its life.
+    pub enum VolumePhase {
+        /// Being made.
+        Pending = "Pending",
+        /// Free.
+        Available = "Available",
+        /// Belongs to a claim.
+        Bound = "Bound",
+        /// Its claim has gone.
+        Released = "Released",
+        /// Could not be reclaimed.
+        Failed = "Failed",
+    }
+}
+
+read_only! {
+    /// `v1` PersistentVolumeClaim.
+    pub struct PersistentVolumeClaim {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: ClaimSpec,
+        /// What is.
+        pub status: ClaimStatus,
+    }
+
+    /// What a claim wants.
+    pub struct ClaimSpec {
+        /// `ReadWriteOnce`, `ReadOnlyMany`, `ReadWriteMany`, `ReadWriteOncePod`.
+        pub access_modes: Vec<Box<str>>,
+        /// Which volumes.
+        pub selector: Option<LabelSelector>,
+        /// How much.
+        pub resources: ClaimResources,
+        /// The volume, once or in advance.
+        pub volume_name: Box<str>,
+        /// `None` means the default class, the empty text none at all.
+        pub storage_class_name: Option<Box<str>>,
+        /// `Filesystem` (default) or `Block`.
+        pub volume_mode: Option<Box<str>>,
+        /// What is to be in it.
+        pub data_source: Option<Value>,
+        /// What is to be in it, of any kind.
+        pub data_source_ref: Option<Value>,
+    }
+
+    /// How much a claim wants.
+    pub struct ClaimResources {
+        /// At least.
+        pub requests: ResourceList,
+        /// At most.
+        pub limits: ResourceList,
+    }
+
+    /// What a claim is.
+    pub struct ClaimStatus {
+        /// Where it is in its life.
+        pub phase: ClaimPhase,
+        /// What its volume can do.
+        pub access_modes: Vec<Box<str>>,
+        /// How much it has.
+        pub capacity: ResourceList,
+        /// Conditions.
+        pub conditions: Vec<Condition>,
+    }
+
+    /// `v1` PersistentVolume.
+    pub struct PersistentVolume {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: VolumeSpec,
+        /// What is.
+        pub status: VolumeStatus,
+    }
+
+    /// What a volume offers.
+    pub struct VolumeSpec {
+        /// How much.
+        pub capacity: ResourceList,
+        /// What it can do.
+        pub access_modes: Vec<Box<str>>,
+        /// Whose it is.
+        pub claim_ref: Option<ObjectReference>,
+        /// `Retain`, `Delete` or `Recycle`.
+        pub persistent_volume_reclaim_policy: Box<str>,
+        /// Its class.
+        pub storage_class_name: Box<str>,
+        /// `Filesystem` (default) or `Block`.
+        pub volume_mode: Option<Box<str>>,
+        /// Where it can be reached.
+        pub node_affinity: Option<VolumeNodeAffinity>,
+        /// A directory of the node.
+        pub host_path: Option<PathSource>,
+        /// A disk of the node.
+        pub local: Option<PathSource>,
+        /// A driver's volume.
+        pub csi: Option<CsiSource>,
+    }
+
+    /// Where a volume can be reached.
+    pub struct VolumeNodeAffinity {
+        /// Which nodes.
+        pub required: Option<NodeSelector>,
+    }
+
+    /// A path on a node.
+    pub struct PathSource {
+        /// The path.
+        pub path: Box<str>,
+    }
+
+    /// A driver's volume.
+    pub struct CsiSource {
+        /// The driver.
+        pub driver: Box<str>,
+        /// Its name for the volume.
+        pub volume_handle: Box<str>,
+    }
+
+    /// What a volume is.
+    pub struct VolumeStatus {
+        /// Where it is in its life.
+        pub phase: VolumePhase,
+        /// A sentence.
+        pub message: Box<str>,
+        /// One word.
+        pub reason: Box<str>,
+    }
+
+    /// `storage.k8s.io/v1` StorageClass.
+    pub struct StorageClass {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// Who makes the volumes.
+        pub provisioner: Box<str>,
+        /// For the provisioner.
+        pub parameters: TextMap,
+        /// `Delete` by default.
+        pub reclaim_policy: Option<Box<str>>,
+        /// `Immediate` by default, or `WaitForFirstConsumer`.
+        pub volume_binding_mode: Option<Box<str>>,
+        /// Whether claims may grow.
+        pub allow_volume_expansion: Option<bool>,
+        /// Where volumes may be made.
+        pub allowed_topologies: Vec<TopologyTerm>,
+    }
+
+    /// Where volumes may be made: all of these.
+    pub struct TopologyTerm {
+        /// Requirements on node labels.
+        pub match_label_expressions: Vec<TopologyRequirement>,
+    }
+
+    /// One requirement on a node label.
+    pub struct TopologyRequirement {
+        /// Label.
+        pub key: Box<str>,
+        /// One of these.
+        pub values: Vec<Box<str>>,
+    }
+}
+
+/// The annotation that makes a StorageClass the default one.
+pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+
+impl StorageClass {
+    /// Whether claims without a class get this one.
+    pub fn is_default(&self) -> bool {
+        self.metadata
+            .annotations
+            .get(DEFAULT_CLASS)
+            .is_some_and(|value| &**value == "true")
+    }
+}

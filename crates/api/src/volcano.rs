@@ -1,0 +1,108 @@
+//! Volcano's kinds: Job, Queue, PodGroup and Command. They are read and written back, so unknown
+//! fields survive in `rest`, and fields whose absence means something are `Option`s.
+//!
+//! Source: `specs/volcano.md`, sections 1.2 to 1.6 and 1.14.
+
+mod job;
+mod keys;
+mod podgroup;
+mod queue;
+
+pub use job::*;
+pub use keys::*;
+pub use podgroup::*;
+pub use queue::*;
+
+use crate::meta::{ObjectMeta, OwnerReference};
+
+/// The queue of jobs and gangs that name none.
+pub const DEFAULT_QUEUE: &str = "default";
+/// The queue above all others.
+pub const ROOT_QUEUE: &str = "root";
+/// The scheduler's own name.
+pub const SCHEDULER_NAME: &str = "volcano";
+/// The task name of pods that state none.
+pub const DEFAULT_TASK: &str = "default";
+
+round_trip! {
+    /// `bus.volcano.sh/v1alpha1` Command: one instruction, deleted before it is carried out.
+    pub struct Command {
+        /// `bus.volcano.sh/v1alpha1`.
+        pub api_version: Box<str>,
+        /// `Command`.
+        pub kind: Box<str>,
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// An action such as `AbortJob` or `OpenQueue`.
+        pub action: Box<str>,
+        /// Whom it is for.
+        pub target: Option<OwnerReference>,
+        /// One word.
+        pub reason: Box<str>,
+        /// A sentence.
+        pub message: Box<str>,
+    }
+}
+
+texts! {
+    /// What may be done to a job, by policy or command, or to a queue, by command.
+    pub enum BusAction {
+        /// Stops the job; it can be resumed.
+        AbortJob = "AbortJob",
+        /// Stops all pods and starts again.
+        RestartJob = "RestartJob",
+        /// Stops the pods of one task and starts them again.
+        RestartTask = "RestartTask",
+        /// Stops one pod and starts it again.
+        RestartPod = "RestartPod",
+        /// Stops the pods of one partition and starts them again.
+        RestartPartition = "RestartPartition",
+        /// Stops the job for good.
+        TerminateJob = "TerminateJob",
+        /// Ends the job as completed.
+        CompleteJob = "CompleteJob",
+        /// Starts an aborted job again.
+        ResumeJob = "ResumeJob",
+        /// Internal: looks at the job.
+        SyncJob = "SyncJob",
+        /// Internal: the job may enter.
+        EnqueueJob = "EnqueueJob",
+        /// Internal: looks at the queue.
+        SyncQueue = "SyncQueue",
+        /// Lets a queue take jobs.
+        OpenQueue = "OpenQueue",
+        /// Lets a queue run empty.
+        CloseQueue = "CloseQueue",
+    }
+}
+
+texts! {
+    /// What a policy may answer to.
+    pub enum BusEvent {
+        /// Any of those that a policy may name.
+        Any = "*",
+        /// A pod waits; matches only with a timeout.
+        PodPending = "PodPending",
+        /// Internal: a pod runs.
+        PodRunning = "PodRunning",
+        /// A pod failed.
+        PodFailed = "PodFailed",
+        /// A pod was evicted or deleted.
+        PodEvicted = "PodEvicted",
+        /// The gang is no longer whole.
+        Unknown = "Unknown",
+        /// All pods of a task succeeded.
+        TaskCompleted = "TaskCompleted",
+        /// Internal: a pod is not what it should be.
+        OutOfSync = "OutOfSync",
+        /// Internal: a command came.
+        CommandIssued = "CommandIssued",
+        /// Accepted in policies; nothing says it.
+        JobUpdated = "JobUpdated",
+        /// A task used up its retries.
+        TaskFailed = "TaskFailed",
+    }
+}
+
+#[cfg(test)]
+mod tests;
