@@ -1,1 +1,37 @@
-//! The store room.
+//! Kubernetes API behaviour as a state machine: a request comes in, an answer goes out.
+//!
+//! What it does: versions, watch history, patches, schemas, validation, selectors, discovery,
+//! tables and the journal's record format, for every kind that [`registry`] lists, by one handler.
+//! A write goes [`Store::begin`] → [`Begin::Commit`] with the bytes of its journal record; once
+//! those are durable, [`Store::finish`] makes it visible and gives the answer. Reads and watches
+//! see nothing earlier, so no client ever saw a write that a crash took back.
+//!
+//! What it refuses to know: sockets, files, clocks and threads (`server` has them), what a job or a
+//! queue means (`review`, asked through a closure), who is telling the truth about their name.
+//!
+//! The list is [`registry::Registry`], filled from `wire/` and from CustomResourceDefinitions.
+//! The door is [`Store`].
+//!
+//! Invariants: no object is visible whose record is not durable; revisions only grow and are one
+//! series for all kinds; every event has its own revision; a write that changes nothing makes no
+//! revision and no event; a watch can hold up nobody.
+
+pub mod entry;
+pub mod field;
+pub mod journal;
+pub mod registry;
+mod request;
+pub mod select;
+mod shelf;
+mod status;
+mod store;
+pub mod view;
+mod watch;
+
+pub use request::{
+    Ask, Begin, Commit, Connect, ExecOptions, LogOptions, Method, Mint, PodAddress, Request,
+    Response, Ticket, User,
+};
+pub use status::{About, Outcome, Refused, success};
+pub use store::{Admit, Entropy, LoadError, Settings, Store};
+pub use watch::{BOOKMARK_MS, Watch, WatchStep};

@@ -1,0 +1,245 @@
+//! One request to the store and what may become of it, as values.
+
+use api::call::Call;
+use serde_json::Value;
+
+use crate::watch::Watch;
+
+/// The HTTP methods that an API server answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Delete an object or a collection.
+    Delete,
+    /// Get, list or watch.
+    Get,
+    /// Patch.
+    Patch,
+    /// Create, or call a subresource.
+    Post,
+    /// Replace.
+    Put,
+}
+
+impl Method {
+    /// The method of that name, if an API server answers it.
+    pub fn parse(text: &str) -> Option<Method> {
+        match text {
+            "DELETE" => Some(Method::Delete),
+            "GET" => Some(Method::Get),
+            "PATCH" => Some(Method::Patch),
+            "POST" => Some(Method::Post),
+            "PUT" => Some(Method::Put),
+            _ => None,
+        }
+    }
+}
+
+/// Who asks. The shell has authenticated them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct User {
+    /// `kubernetes-admin`, `system:serviceaccount:ns:name` …
+    pub name: String,
+    /// Groups; `system:masters` may do everything.
+    pub groups: Vec<String>,
+    /// Empty where there is none.
+    pub uid: String,
+}
+
+impl User {
+    /// The plane's own identity, allowed everything.
+    pub fn admin() -> User {
+        User {
+            name: "katmai-admin".to_owned(),
+            groups: vec![
+                "system:masters".to_owned(),
+                "system:authenticated".to_owned(),
+            ],
+            uid: String::new(),
+        }
+    }
+}
+
+/// One HTTP request, without its socket.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// The path as it came, still percent-encoded.
+    pub path: String,
+    /// The query as it came, without `?`.
+    pub query: String,
+    /// `Accept`; may be empty.
+    pub accept: String,
+    /// `Content-Type`; may be empty.
+    pub content_type: String,
+    /// The body, at most [`crate::Settings::body_bytes_max`] long (longer ones are refused).
+    pub body: Vec<u8>,
+    /// Who asks.
+    pub user: User,
+}
+
+impl Request {
+    /// The request that a [`Call`] describes, made by `user`.
+    pub fn from_call(call: &Call, user: User) -> Request {
+        let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
+        Request {
+            method: Method::parse(call.method).unwrap_or(Method::Get),
+            path: path.to_owned(),
+            query: query.to_owned(),
+            accept: String::new(),
+            content_type: call.content_type.to_owned(),
+            body: call.body.clone(),
+            user,
+        }
+    }
+}
+
+/// An answer, without its socket.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// HTTP status code.
+    pub code: u16,
+    /// `Content-Type`.
+    pub content_type: String,
+    /// Texts for `Warning: 299` headers.
+    pub warnings: Vec<String>,
+    /// `Retry-After` in seconds.
+    pub retry_after_seconds: Option<u32>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// A JSON answer.
+    pub fn json(code: u16, value: &Value) -> Response {
+        Response::bytes(code, value.to_string().into_bytes())
+    }
+
+    /// A JSON answer that is bytes already.
+    pub fn bytes(code: u16, body: Vec<u8>) -> Response {
+        Response {
+            code,
+            content_type: "application/json".to_owned(),
+            warnings: Vec::new(),
+            retry_after_seconds: None,
+            body,
+        }
+    }
+
+    /// A plain text answer.
+    pub fn text(code: u16, text: &str) -> Response {
+        Response {
+            content_type: "text/plain; charset=utf-8".to_owned(),
+            ..Response::bytes(code, text.as_bytes().to_vec())
+        }
+    }
+}
+
+/// What a request needs before it is answered.
+#[derive(Debug)]
+pub enum Begin {
+    /// Nothing: here is the answer.
+    Done(Response),
+    /// Its journal record must be durable first; then [`crate::Store::finish`] gives the answer.
+    Commit(Commit),
+    /// A stream: the shell calls [`crate::Store::poll_watch`] until it ends.
+    Watch(Box<Watch>),
+    /// A node must answer: the shell hands this to its kubelet.
+    Connect(Box<Connect>),
+    /// A token must be signed: the shell writes it to `status.token` of `answer`.
+    Mint(Box<Mint>),
+}
+
+/// A write that waits for its journal record.
+#[derive(Debug)]
+pub struct Commit {
+    /// Names the write. Tickets are finished in the order in which they were begun.
+    pub ticket: Ticket,
+    /// The encoded [`crate::journal::Record`].
+    pub record: Vec<u8>,
+}
+
+/// Names a begun write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// A service account token that was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mint {
+    /// JWT claims.
+    pub claims: Value,
+    /// The `TokenRequest` to be answered, without `status.token`.
+    pub answer: Value,
+}
+
+/// A pod whose node must answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodAddress {
+    /// `spec.nodeName`, never empty.
+    pub node: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Uid.
+    pub uid: String,
+}
+
+/// A question to a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connect {
+    /// The pod.
+    pub pod: PodAddress,
+    /// What is asked.
+    pub ask: Ask,
+}
+
+/// The kinds of question to a node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ask {
+    /// `pods/log`.
+    Log(LogOptions),
+    /// `pods/exec`, or `pods/attach` where `command` is empty.
+    Exec(ExecOptions),
+    /// `pods/portforward`; ports may be named by the query (websocket v4) or later.
+    PortForward {
+        /// Wanted ports.
+        ports: Vec<u16>,
+    },
+}
+
+/// `PodLogOptions`, checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogOptions {
+    /// Never empty.
+    pub container: String,
+    /// Keep the stream open.
+    pub follow: bool,
+    /// The instance before the current one.
+    pub previous: bool,
+    /// Begin each line with its time.
+    pub timestamps: bool,
+    /// Only the last lines.
+    pub tail_lines: Option<u64>,
+    /// Only lines since this instant, in microseconds since the epoch.
+    pub since_micros: Option<i64>,
+    /// Stop after so many bytes.
+    pub limit_bytes: Option<u64>,
+}
+
+/// `PodExecOptions` or `PodAttachOptions`, checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExecOptions {
+    /// Never empty.
+    pub container: String,
+    /// Empty means attach.
+    pub command: Vec<String>,
+    /// The caller sends input.
+    pub stdin: bool,
+    /// The caller wants output.
+    pub stdout: bool,
+    /// The caller wants error output.
+    pub stderr: bool,
+    /// The caller wants a terminal.
+    pub tty: bool,
+}

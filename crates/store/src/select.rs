@@ -1,0 +1,472 @@
+//! Which objects a list, watch or collection delete means: namespace, name, labels, fields.
+
+use crate::entry::Entry;
+use crate::status::{Outcome, Refused};
+
+/// A selectable field of a built-in resource: its selector name, its path, what absence means.
+#[derive(Clone, Copy, Debug)]
+pub struct SelectableField {
+    /// `spec.nodeName`.
+    pub name: &'static str,
+    /// The value of an absent field.
+    pub absent: &'static str,
+}
+
+const fn field(name: &'static str) -> SelectableField {
+    SelectableField { name, absent: "" }
+}
+
+const fn field_or(name: &'static str, absent: &'static str) -> SelectableField {
+    SelectableField { name, absent }
+}
+
+/// Selectable fields of built-in resources beyond `metadata.name` and `metadata.namespace`,
+/// by `group/plural`, sorted.
+pub const SELECTABLE: &[(&str, &[SelectableField])] = &[
+    (
+        "/events",
+        &[
+            field("involvedObject.apiVersion"),
+            field("involvedObject.fieldPath"),
+            field("involvedObject.kind"),
+            field("involvedObject.name"),
+            field("involvedObject.namespace"),
+            field("involvedObject.resourceVersion"),
+            field("involvedObject.uid"),
+            field("reason"),
+            field("reportingComponent"),
+            field("source.component"),
+            field("type"),
+        ],
+    ),
+    ("/namespaces", &[field("status.phase")]),
+    ("/nodes", &[field_or("spec.unschedulable", "false")]),
+    (
+        "/pods",
+        &[
+            field_or("spec.hostNetwork", "false"),
+            field("spec.nodeName"),
+            field("spec.restartPolicy"),
+            field("spec.schedulerName"),
+            field("spec.serviceAccountName"),
+            field("status.nominatedNodeName"),
+            field("status.phase"),
+            field("status.podIP"),
+        ],
+    ),
+    (
+        "/replicationcontrollers",
+        &[field_or("status.replicas", "0")],
+    ),
+    ("/secrets", &[field("type")]),
+    ("/services", &[field("spec.clusterIP"), field("spec.type")]),
+    ("apps/replicasets", &[field_or("status.replicas", "0")]),
+    ("batch/jobs", &[field_or("status.successful", "0")]),
+    (
+        "certificates.k8s.io/certificatesigningrequests",
+        &[field("spec.signerName")],
+    ),
+];
+
+/// Which objects are meant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selection {
+    /// Empty for all namespaces and for cluster-scoped resources.
+    pub namespace: String,
+    /// The one object of this name, if given.
+    pub name: Option<String>,
+    labels: Vec<Requirement>,
+    fields: Vec<FieldTerm>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Requirement {
+    key: String,
+    test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Test {
+    Exists,
+    Absent,
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Above(i64),
+    Below(i64),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct FieldTerm {
+    source: FieldSource,
+    value: String,
+    wants: Wants,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Wants {
+    Equal,
+    Different,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum FieldSource {
+    Name,
+    Namespace,
+    /// Index into the resource's selectable fields, and what absence means.
+    Column(usize, &'static str),
+}
+
+impl Selection {
+    /// Reads both selectors. `selectable` are the resource's fields in the order of
+    /// [`Entry::fields`], `shelf` its `group/plural`.
+    pub fn parse(
+        shelf: &str,
+        selectable: &[Box<str>],
+        label_selector: &str,
+        field_selector: &str,
+    ) -> Outcome<Selection> {
+        let mut selection = Selection {
+            labels: parse_labels(label_selector)?,
+            ..Selection::default()
+        };
+        for (key, wants, value) in parse_fields(field_selector)? {
+            let source = source_of(shelf, selectable, &key)?;
+            if source == FieldSource::Name && wants == Wants::Equal {
+                selection.name = Some(value);
+                continue;
+            }
+            selection.fields.push(FieldTerm {
+                source,
+                value,
+                wants,
+            });
+        }
+        Ok(selection)
+    }
+
+    /// Whether everything in the namespace is meant.
+    pub fn is_everything(&self) -> bool {
+        self.name.is_none() && self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// What keys of the meant objects begin with.
+    pub fn prefix(&self) -> String {
+        match (&*self.namespace, &self.name) {
+            ("", _) => String::new(),
+            (namespace, None) => format!("{namespace}/"),
+            (namespace, Some(name)) => format!("{namespace}/{name}"),
+        }
+    }
+
+    /// Whether this object is meant.
+    pub fn matches(&self, key: &str, entry: &Entry) -> bool {
+        let (namespace, name) = key.rsplit_once('/').unwrap_or(("", key));
+        (self.namespace.is_empty() || self.namespace == namespace)
+            && self.name.as_ref().is_none_or(|wanted| wanted == name)
+            && self
+                .labels
+                .iter()
+                .all(|requirement| requirement.holds(entry))
+            && self.fields.iter().all(|term| {
+                let value = match term.source {
+                    FieldSource::Name => name,
+                    FieldSource::Namespace => namespace,
+                    FieldSource::Column(index, absent) => entry
+                        .fields
+                        .get(index)
+                        .map(|value| &**value)
+                        .filter(|value| !value.is_empty())
+                        .unwrap_or(absent),
+                };
+                (value == term.value) == (term.wants == Wants::Equal)
+            })
+    }
+}
+
+impl Requirement {
+    fn holds(&self, entry: &Entry) -> bool {
+        let value = entry.label(&self.key);
+        let number = || value.and_then(|value| value.parse::<i64>().ok());
+        match &self.test {
+            Test::Exists => value.is_some(),
+            Test::Absent => value.is_none(),
+            Test::In(values) => value.is_some_and(|value| values.iter().any(|one| one == value)),
+            Test::NotIn(values) => {
+                !value.is_some_and(|value| values.iter().any(|one| one == value))
+            }
+            Test::Above(bound) => number().is_some_and(|number| number > *bound),
+            Test::Below(bound) => number().is_some_and(|number| number < *bound),
+        }
+    }
+}
+
+fn source_of(shelf: &str, selectable: &[Box<str>], key: &str) -> Outcome<FieldSource> {
+    match key {
+        "metadata.name" => return Ok(FieldSource::Name),
+        "metadata.namespace" => return Ok(FieldSource::Namespace),
+        _ => {}
+    }
+    let wanted = match (shelf, key) {
+        ("/events", "source") => "source.component",
+        _ => key.trim_start_matches('.'),
+    };
+    let index = selectable
+        .iter()
+        .position(|path| &**path == wanted)
+        .ok_or_else(|| Refused::bad_request(format!("field label not supported: {key}")))?;
+    let absent = SELECTABLE
+        .iter()
+        .find(|(name, _)| *name == shelf)
+        .and_then(|(_, fields)| fields.iter().find(|field| field.name == wanted))
+        .map_or("", |field| field.absent);
+    Ok(FieldSource::Column(index, absent))
+}
+
+fn parse_fields(text: &str) -> Outcome<Vec<(String, Wants, String)>> {
+    let mut terms = Vec::new();
+    for term in split_unescaped(text) {
+        if term.is_empty() {
+            continue;
+        }
+        let invalid = || {
+            Refused::bad_request(format!(
+                "invalid selector: '{text}'; can't understand '{term}'"
+            ))
+        };
+        let (key, wants, value) = if let Some((key, value)) = term.split_once("!=") {
+            (key, Wants::Different, value)
+        } else if let Some((key, value)) = term.split_once("==") {
+            (key, Wants::Equal, value)
+        } else if let Some((key, value)) = term.split_once('=') {
+            (key, Wants::Equal, value)
+        } else {
+            return Err(invalid());
+        };
+        terms.push((
+            key.trim().to_owned(),
+            wants,
+            unescape(value).ok_or_else(invalid)?,
+        ));
+    }
+    Ok(terms)
+}
+
+fn split_unescaped(text: &str) -> Vec<&str> {
+    let mut terms = Vec::new();
+    let (mut start, mut escaped) = (0, false);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ',' => {
+                terms.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    terms.push(&text[start..]);
+    terms
+}
+
+fn unescape(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => match letters.next()? {
+                escaped @ ('\\' | ',' | '=') => out.push(escaped),
+                _ => return None,
+            },
+            '=' | ',' => return None,
+            other => out.push(other),
+        }
+    }
+    Some(out)
+}
+
+/// Kubernetes' label selector grammar: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
+fn parse_labels(text: &str) -> Outcome<Vec<Requirement>> {
+    let mut parser = Parser { text, rest: text };
+    let mut requirements = Vec::new();
+    parser.space();
+    while !parser.rest.is_empty() {
+        requirements.push(parser.requirement()?);
+        parser.space();
+        if parser.rest.is_empty() {
+            break;
+        }
+        if !parser.eat(",") {
+            return Err(parser.stuck("',' or 'end of string'"));
+        }
+        parser.space();
+        if parser.rest.is_empty() {
+            return Err(parser.stuck("identifier after ','"));
+        }
+    }
+    Ok(requirements)
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    rest: &'a str,
+}
+
+impl<'a> Parser<'a> {
+    fn space(&mut self) {
+        self.rest = self.rest.trim_start();
+    }
+
+    fn eat(&mut self, token: &str) -> bool {
+        match self.rest.strip_prefix(token) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn word(&mut self) -> &'a str {
+        self.space();
+        let end = self
+            .rest
+            .find(|letter: char| letter.is_whitespace() || "=!(),<>".contains(letter))
+            .unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        word
+    }
+
+    fn stuck(&self, expected: &str) -> Refused {
+        let found = self
+            .rest
+            .chars()
+            .next()
+            .map(String::from)
+            .unwrap_or_default();
+        Refused::bad_request(format!(
+            "unable to parse requirement: found '{found}', expected: {expected} (in {:?})",
+            self.text
+        ))
+    }
+
+    fn key(&mut self) -> Outcome<String> {
+        let key = self.word();
+        if key.is_empty() {
+            return Err(self.stuck("identifier"));
+        }
+        Ok(key.to_owned())
+    }
+
+    fn requirement(&mut self) -> Outcome<Requirement> {
+        if self.eat("!") {
+            return Ok(Requirement {
+                key: self.key()?,
+                test: Test::Absent,
+            });
+        }
+        let key = self.key()?;
+        self.space();
+        let test = if self.rest.is_empty() || self.rest.starts_with(',') {
+            Test::Exists
+        } else if self.eat("!=") {
+            Test::NotIn(vec![self.word().to_owned()])
+        } else if self.eat("==") || self.eat("=") {
+            Test::In(vec![self.word().to_owned()])
+        } else if self.eat(">") {
+            Test::Above(self.number()?)
+        } else if self.eat("<") {
+            Test::Below(self.number()?)
+        } else {
+            match self.word() {
+                "in" => Test::In(self.values()?),
+                "notin" => Test::NotIn(self.values()?),
+                _ => return Err(self.stuck("in, notin, =, ==, !=, gt, lt")),
+            }
+        };
+        Ok(Requirement { key, test })
+    }
+
+    fn number(&mut self) -> Outcome<i64> {
+        let word = self.word();
+        word.parse().map_err(|_| {
+            Refused::bad_request(format!(
+                "unable to parse requirement: values[0][{word}]: Invalid value: {word:?}: for 'Gt', 'Lt' operators, the value must be an integer"
+            ))
+        })
+    }
+
+    fn values(&mut self) -> Outcome<Vec<String>> {
+        self.space();
+        if !self.eat("(") {
+            return Err(self.stuck("'('"));
+        }
+        let mut values = Vec::new();
+        loop {
+            values.push(self.word().to_owned());
+            self.space();
+            if self.eat(")") {
+                return Ok(values);
+            }
+            if !self.eat(",") {
+                return Err(self.stuck("',' or ')'"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn matches(labels: &str, fields: &str) -> Result<bool, String> {
+        let selectable: Vec<Box<str>> = vec!["spec.hostNetwork".into(), "spec.nodeName".into()];
+        let entry = Entry::of(
+            1,
+            &json!({
+                "metadata": { "labels": { "app": "web", "tier": "3" } },
+                "spec": { "nodeName": "n1" },
+            }),
+            &selectable,
+        );
+        Selection::parse("/pods", &selectable, labels, fields)
+            .map(|selection| selection.matches("a/b", &entry))
+            .map_err(|refused| refused.message().to_owned())
+    }
+
+    #[test]
+    fn selectors_choose_as_kubernetes_does() {
+        let rows = [
+            ("", "", true),
+            ("app=web", "", true),
+            ("app==web,tier in (2, 3)", "", true),
+            ("app!=web", "", false),
+            ("other!=x", "", true),
+            ("app notin (db,cache)", "", true),
+            ("app,!gone", "", true),
+            ("gone", "", false),
+            ("tier>2,tier<4", "", true),
+            ("", "spec.nodeName=n1,metadata.namespace=a", true),
+            ("", "spec.nodeName!=n1", false),
+            ("", "metadata.name=b,spec.hostNetwork=false", true),
+            ("", "metadata.name=c", false),
+        ];
+        for (labels, fields, expected) in rows {
+            assert_eq!(matches(labels, fields), Ok(expected), "{labels} {fields}");
+        }
+    }
+
+    #[test]
+    fn a_selector_that_makes_no_sense_is_refused() {
+        for (labels, fields) in [("a b", ""), ("a in x", ""), ("a=b,", ""), ("=", "")] {
+            assert!(matches(labels, fields).is_err(), "{labels} {fields}");
+        }
+        assert_eq!(
+            matches("", "spec.color=red"),
+            Err("field label not supported: spec.color".to_owned())
+        );
+    }
+}

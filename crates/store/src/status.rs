@@ -1,0 +1,366 @@
+//! Refusals in Kubernetes' own words: `metav1.Status`.
+
+use serde_json::{Value, json};
+
+use crate::field::{self, FieldError};
+use crate::request::Response;
+
+/// A refused request. Its text and reason are what kube-apiserver answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refused(Box<Parts>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Parts {
+    code: u16,
+    reason: &'static str,
+    message: String,
+    details: Option<Value>,
+    retry_after_seconds: Option<u32>,
+    continue_token: String,
+}
+
+/// The result of handling a request.
+pub type Outcome<T> = Result<T, Refused>;
+
+/// What an error is about: `pods "x"` or `jobs.batch "x"`.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// API group.
+    pub group: &'a str,
+    /// Plural name.
+    pub plural: &'a str,
+    /// Object name.
+    pub name: &'a str,
+}
+
+impl About<'_> {
+    /// `pods` or `jobs.batch`.
+    pub fn qualified(&self) -> String {
+        qualified(self.group, self.plural)
+    }
+
+    fn details(&self) -> Value {
+        let mut details = json!({ "kind": self.plural });
+        if !self.name.is_empty() {
+            details["name"] = json!(self.name);
+        }
+        if !self.group.is_empty() {
+            details["group"] = json!(self.group);
+        }
+        details
+    }
+}
+
+/// `pods` or `jobs.batch`.
+pub fn qualified(group: &str, plural: &str) -> String {
+    if group.is_empty() {
+        plural.to_owned()
+    } else {
+        format!("{plural}.{group}")
+    }
+}
+
+impl Refused {
+    fn new(code: u16, reason: &'static str, message: String) -> Refused {
+        Refused(Box::new(Parts {
+            code,
+            reason,
+            message,
+            details: None,
+            retry_after_seconds: None,
+            continue_token: String::new(),
+        }))
+    }
+
+    fn about(mut self, about: About<'_>) -> Refused {
+        self.0.details = Some(about.details());
+        self
+    }
+
+    fn with_details(mut self, details: Value) -> Refused {
+        self.0.details = Some(details);
+        self
+    }
+
+    fn with_causes(mut self, causes: Value) -> Refused {
+        let details = self.0.details.get_or_insert_with(|| json!({}));
+        details["causes"] = causes;
+        self
+    }
+
+    fn retry_after(mut self, seconds: u32) -> Refused {
+        self.0.retry_after_seconds = Some(seconds);
+        let details = self.0.details.get_or_insert_with(|| json!({}));
+        details["retryAfterSeconds"] = json!(seconds);
+        self
+    }
+
+    /// 400.
+    pub fn bad_request(message: impl Into<String>) -> Refused {
+        Refused::new(400, "BadRequest", message.into())
+    }
+
+    /// 401.
+    pub fn unauthorized() -> Refused {
+        Refused::new(401, "Unauthorized", "Unauthorized".to_owned())
+    }
+
+    /// 403 about one object.
+    pub fn forbidden(about: About<'_>, why: &str) -> Refused {
+        let subject = if about.name.is_empty() {
+            about.qualified()
+        } else {
+            format!("{} {:?}", about.qualified(), about.name)
+        };
+        let message = format!("{subject} is forbidden: {why}");
+        Refused::new(403, "Forbidden", message).about(about)
+    }
+
+    /// 403: the namespace is going away.
+    pub fn terminating(about: About<'_>, namespace: &str) -> Refused {
+        Refused::forbidden(
+            about,
+            &format!(
+                "unable to create new content in namespace {namespace} because it is being terminated"
+            ),
+        )
+        .with_causes(json!([{
+            "reason": "NamespaceTerminating",
+            "message": format!("namespace {namespace} is being terminated"),
+            "field": "metadata.namespace",
+        }]))
+    }
+
+    /// A refusal by a review, in its own words.
+    pub fn denied(code: u16, message: String) -> Refused {
+        let reason = match code {
+            400 => "BadRequest",
+            404 => "NotFound",
+            409 => "Conflict",
+            422 => "Invalid",
+            _ => "Forbidden",
+        };
+        Refused::new(code, reason, message)
+    }
+
+    /// 404 about one object.
+    pub fn not_found(about: About<'_>) -> Refused {
+        let message = format!("{} {:?} not found", about.qualified(), about.name);
+        Refused::new(404, "NotFound", message).about(about)
+    }
+
+    /// 404: no such path.
+    pub fn no_resource() -> Refused {
+        let message = "the server could not find the requested resource".to_owned();
+        Refused::new(404, "NotFound", message).with_details(json!({}))
+    }
+
+    /// 405.
+    pub fn not_allowed(about: About<'_>, action: &str) -> Refused {
+        let message = format!(
+            "{action} is not supported on resources of kind {:?}",
+            about.qualified()
+        );
+        Refused::new(405, "MethodNotAllowed", message).about(About { name: "", ..about })
+    }
+
+    /// 406.
+    pub fn not_acceptable() -> Refused {
+        Refused::new(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json".to_owned(),
+        )
+    }
+
+    /// 409: the name is taken.
+    pub fn already_exists(about: About<'_>) -> Refused {
+        let message = format!("{} {:?} already exists", about.qualified(), about.name);
+        Refused::new(409, "AlreadyExists", message).about(about)
+    }
+
+    /// 409: eight generated names were all taken.
+    pub fn generate_name_conflict(about: About<'_>) -> Refused {
+        let message = format!(
+            "{} {:?} already exists, the server was not able to generate a unique name for the object",
+            about.qualified(),
+            about.name
+        );
+        Refused::new(409, "AlreadyExists", message)
+            .about(about)
+            .retry_after(1)
+    }
+
+    /// 409: the world has moved on.
+    pub fn conflict(about: About<'_>, why: &str) -> Refused {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {:?}: {why}",
+            about.qualified(),
+            about.name
+        );
+        Refused::new(409, "Conflict", message).about(about)
+    }
+
+    /// 409 for a stale resourceVersion.
+    pub fn modified(about: About<'_>) -> Refused {
+        Refused::conflict(
+            about,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    /// 410 for a watch.
+    pub fn watch_expired(revision: u64, oldest: u64) -> Refused {
+        let message = format!("too old resource version: {revision} ({oldest})");
+        Refused::new(410, "Expired", message)
+    }
+
+    /// 410 for a page; the token continues inconsistently.
+    pub fn page_expired(token: String) -> Refused {
+        let mut refused = Refused::new(
+            410,
+            "Expired",
+            "The provided continue parameter is too old to display a consistent list result. \
+             You can start a new list without the continue parameter, or use the continue token in this \
+             response to retrieve the remainder of the results. Continuing with the provided token results \
+             in an inconsistent list - objects that were created, modified, or deleted between the time the \
+             first chunk was returned and now may show up in the list."
+                .to_owned(),
+        );
+        refused.0.continue_token = token;
+        refused
+    }
+
+    /// 410 for an exact list.
+    pub fn version_expired(revision: u64) -> Refused {
+        let message = format!("The resourceVersion for the provided list is too old: {revision}");
+        Refused::new(410, "Expired", message)
+    }
+
+    /// 413.
+    pub fn too_large(limit: usize) -> Refused {
+        Refused::new(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: limit is {limit}"),
+        )
+    }
+
+    /// 415.
+    pub fn media_type(accepted: &[&str]) -> Refused {
+        Refused::new(
+            415,
+            "UnsupportedMediaType",
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: {}",
+                accepted.join(", ")
+            ),
+        )
+    }
+
+    /// 422: wrong fields.
+    pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Refused {
+        let message = field::invalid_message(group, kind, name, errors);
+        Refused::new(422, "Invalid", message)
+            .about(About {
+                group,
+                plural: kind,
+                name,
+            })
+            .with_causes(Value::Array(field::causes(errors)))
+    }
+
+    /// 422 without field causes, as a failed JSON patch answers.
+    pub fn unprocessable(message: impl Into<String>) -> Refused {
+        Refused::new(422, "Invalid", message.into())
+    }
+
+    /// 429: an eviction that must wait.
+    pub fn too_many(message: impl Into<String>, seconds: u32) -> Refused {
+        Refused::new(429, "TooManyRequests", message.into()).retry_after(seconds)
+    }
+
+    /// 500.
+    pub fn internal(message: &str) -> Refused {
+        Refused::new(
+            500,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        )
+        .with_causes(json!([{ "message": message }]))
+    }
+
+    /// 503.
+    pub fn unavailable(message: &str) -> Refused {
+        Refused::new(503, "ServiceUnavailable", message.to_owned()).retry_after(1)
+    }
+
+    /// 504: the wanted revision is in the future.
+    pub fn too_new(revision: u64, current: u64) -> Refused {
+        Refused::new(
+            504,
+            "Timeout",
+            format!("Timeout: Too large resource version: {revision}, current: {current}"),
+        )
+        .with_causes(json!([{
+            "reason": "ResourceVersionTooLarge",
+            "message": "Too large resource version",
+        }]))
+        .retry_after(1)
+    }
+
+    /// HTTP status code.
+    pub fn code(&self) -> u16 {
+        self.0.code
+    }
+
+    /// `metav1.Status.message`.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The `metav1.Status`.
+    pub fn status(&self) -> Value {
+        let parts = &self.0;
+        let mut meta = json!({});
+        if !parts.continue_token.is_empty() {
+            meta["continue"] = json!(parts.continue_token);
+        }
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": meta,
+            "status": "Failure",
+            "message": parts.message,
+            "reason": parts.reason,
+            "code": parts.code,
+        });
+        if let Some(details) = &parts.details {
+            status["details"] = details.clone();
+        }
+        status
+    }
+
+    /// The answer.
+    pub fn response(&self) -> Response {
+        Response {
+            retry_after_seconds: self.0.retry_after_seconds,
+            ..Response::json(self.0.code, &self.status())
+        }
+    }
+}
+
+/// `status: Success`, the answer to deletes that return no object.
+pub fn success(about: About<'_>, uid: &str) -> Value {
+    let mut details = about.details();
+    if !uid.is_empty() {
+        details["uid"] = json!(uid);
+    }
+    json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": details,
+    })
+}

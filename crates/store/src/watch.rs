@@ -1,0 +1,79 @@
+//! A watch as a cursor over its resource's ring of events.
+//!
+//! The store keeps no list of watchers: each one reads on from its own cursor, at its own speed.
+//! One that falls behind the ring is told 410 and dropped; it can block nobody.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use api::time::Time;
+
+use crate::entry::Entry;
+use crate::registry::ResourceId;
+use crate::select::Selection;
+use crate::view::View;
+
+/// How often an idle watch that asked for bookmarks gets one, in milliseconds.
+pub const BOOKMARK_MS: i64 = 60_000;
+/// A poll stops after so many bytes, so that one watch cannot hold the store for long.
+pub const POLL_BYTES_MAX: usize = 256 << 10;
+
+/// One client's watch.
+#[derive(Debug)]
+pub struct Watch {
+    pub(crate) resource: ResourceId,
+    pub(crate) version: Box<str>,
+    pub(crate) view: View,
+    pub(crate) selection: Selection,
+    /// Everything up to here was delivered.
+    pub(crate) cursor: u64,
+    /// Objects that are told as ADDED before any event.
+    pub(crate) initial: VecDeque<Arc<Entry>>,
+    /// After `initial`, a bookmark says that it is complete.
+    pub(crate) ends_initial: InitialEnd,
+    pub(crate) bookmark_at: Option<Time>,
+    pub(crate) deadline: Option<Time>,
+    pub(crate) columns: ColumnsSent,
+}
+
+/// Whether the end of the initial events is still to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InitialEnd {
+    /// Nobody asked, or it was told.
+    Silent,
+    /// A bookmark with the annotation follows the initial events.
+    Owed,
+}
+
+/// Whether a Table watch has had its column definitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ColumnsSent {
+    No,
+    Yes,
+}
+
+impl Watch {
+    /// The resource whose changes wake this watch.
+    pub fn resource(&self) -> ResourceId {
+        self.resource
+    }
+
+    /// `Content-Type` of the stream.
+    pub fn content_type(&self) -> String {
+        self.view.content_type()
+    }
+}
+
+/// What the shell does next with a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchStep {
+    /// There is more: send what there is and poll again.
+    More,
+    /// Nothing until the resource changes or `until` is reached.
+    Wait {
+        /// When to poll again even if nothing changed.
+        until: Option<Time>,
+    },
+    /// Send what there is and close the stream.
+    End,
+}
