@@ -1,0 +1,281 @@
+//! The ways in which objects are found.
+//!
+//! An index is a row of [`INDEXES`]: a name, the kind that it covers and the terms that an object
+//! of that kind stands under.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api::intent::ObjectKey;
+use api::volcano::{DEFAULT_QUEUE, GROUP_NAME};
+
+use crate::object::Object;
+
+/// Names one index. The order is [`INDEXES`]'s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Index {
+    /// Commands by the uid of their target (no namespace).
+    CommandTarget,
+    /// EndpointSlices by the Service that they belong to.
+    EndpointSliceService,
+    /// Objects of any kind by the uid of each owner (no namespace).
+    Owner,
+    /// PersistentVolumeClaims by the volume that they name (no namespace).
+    ClaimVolume,
+    /// Pods by each claim that they mount.
+    PodClaim,
+    /// Pods by the PodGroup that their annotation names.
+    PodGroup,
+    /// Pods by the node that they are bound to (no namespace).
+    PodNode,
+    /// PodGroups by their queue (no namespace).
+    PodGroupQueue,
+    /// Queues by their parent (no namespace).
+    QueueParent,
+    /// VCJobs by each existing claim that they name.
+    VcJobClaim,
+    /// VCJobs by their queue (no namespace).
+    VcJobQueue,
+    /// PersistentVolumes by `namespace/name` of the claim that they are kept for (no namespace).
+    VolumeClaim,
+    /// PersistentVolumes and claims by their storage class (no namespace).
+    VolumeClass,
+}
+
+/// One index.
+#[derive(Debug)]
+pub struct IndexRow {
+    /// Its name.
+    pub index: Index,
+    terms: fn(&Object, &mut Terms),
+}
+
+/// The list, in the order of [`Index`].
+pub const INDEXES: &[IndexRow] = &[
+    row(Index::CommandTarget, command_target),
+    row(Index::EndpointSliceService, endpoint_slice_service),
+    row(Index::Owner, owner),
+    row(Index::ClaimVolume, claim_volume),
+    row(Index::PodClaim, pod_claim),
+    row(Index::PodGroup, pod_group),
+    row(Index::PodNode, pod_node),
+    row(Index::PodGroupQueue, pod_group_queue),
+    row(Index::QueueParent, queue_parent),
+    row(Index::VcJobClaim, vcjob_claim),
+    row(Index::VcJobQueue, vcjob_queue),
+    row(Index::VolumeClaim, volume_claim),
+    row(Index::VolumeClass, volume_class),
+];
+
+const fn row(index: Index, terms: fn(&Object, &mut Terms)) -> IndexRow {
+    IndexRow { index, terms }
+}
+
+/// Collects the terms of one object.
+#[derive(Debug)]
+struct Terms(Vec<(Box<str>, Box<str>)>);
+
+impl Terms {
+    fn add(&mut self, namespace: &str, term: &str) {
+        if !term.is_empty() {
+            self.0.push((namespace.into(), term.into()));
+        }
+    }
+}
+
+type Entries = BTreeMap<Box<str>, BTreeMap<Box<str>, BTreeSet<Arc<ObjectKey>>>>;
+
+#[derive(Debug)]
+pub(crate) struct Indexes {
+    entries: Vec<Entries>,
+}
+
+impl Indexes {
+    pub(crate) fn new() -> Indexes {
+        Indexes {
+            entries: INDEXES.iter().map(|_| Entries::new()).collect(),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, key: &Arc<ObjectKey>, object: &Object) {
+        for (row, entries) in INDEXES.iter().zip(&mut self.entries) {
+            let mut terms = Terms(Vec::new());
+            (row.terms)(object, &mut terms);
+            for (namespace, term) in terms.0 {
+                let keys = entries
+                    .entry(namespace)
+                    .or_default()
+                    .entry(term)
+                    .or_default();
+                keys.insert(Arc::clone(key));
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, key: &Arc<ObjectKey>, object: &Object) {
+        for (row, entries) in INDEXES.iter().zip(&mut self.entries) {
+            let mut terms = Terms(Vec::new());
+            (row.terms)(object, &mut terms);
+            for (namespace, term) in terms.0 {
+                remove_term(entries, &namespace, &term, key);
+            }
+        }
+    }
+
+    pub(crate) fn keys<'a>(
+        &'a self,
+        index: Index,
+        namespace: &str,
+        term: &str,
+    ) -> impl Iterator<Item = &'a Arc<ObjectKey>> + use<'a> {
+        self.entries[index as usize]
+            .get(namespace)
+            .and_then(|terms| terms.get(term))
+            .into_iter()
+            .flatten()
+    }
+
+    pub(crate) fn terms<'a>(
+        &'a self,
+        index: Index,
+        namespace: &str,
+    ) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.entries[index as usize]
+            .get(namespace)
+            .into_iter()
+            .flat_map(BTreeMap::keys)
+            .map(|term| &**term)
+    }
+}
+
+fn remove_term(entries: &mut Entries, namespace: &str, term: &str, key: &Arc<ObjectKey>) {
+    let Some(terms) = entries.get_mut(namespace) else {
+        return;
+    };
+    if let Some(keys) = terms.get_mut(term) {
+        keys.remove(key);
+        if keys.is_empty() {
+            terms.remove(term);
+        }
+    }
+    if terms.is_empty() {
+        entries.remove(namespace);
+    }
+}
+
+fn command_target(object: &Object, terms: &mut Terms) {
+    if let Object::Command(command) = object
+        && let Some(target) = &command.target
+    {
+        terms.add("", &target.uid);
+    }
+}
+
+fn endpoint_slice_service(object: &Object, terms: &mut Terms) {
+    if let Object::EndpointSlice(slice) = object
+        && let Some(service) = slice.metadata.labels.get("kubernetes.io/service-name")
+    {
+        terms.add(&slice.metadata.namespace, service);
+    }
+}
+
+fn owner(object: &Object, terms: &mut Terms) {
+    for owner in &object.meta().owner_references {
+        terms.add("", &owner.uid);
+    }
+}
+
+fn claim_volume(object: &Object, terms: &mut Terms) {
+    if let Object::PersistentVolumeClaim(claim) = object {
+        terms.add("", &claim.spec.volume_name);
+    }
+}
+
+fn pod_claim(object: &Object, terms: &mut Terms) {
+    if let Object::Pod(pod) = object {
+        for claim in api::core::claims_named(&pod.metadata.name, &pod.spec.volumes) {
+            terms.add(&pod.metadata.namespace, &claim);
+        }
+    }
+}
+
+fn pod_group(object: &Object, terms: &mut Terms) {
+    if let Object::Pod(pod) = object
+        && let Some(group) = pod.metadata.annotations.get(GROUP_NAME)
+    {
+        terms.add(&pod.metadata.namespace, group);
+    }
+}
+
+fn pod_node(object: &Object, terms: &mut Terms) {
+    if let Object::Pod(pod) = object {
+        terms.add("", &pod.spec.node_name);
+    }
+}
+
+fn pod_group_queue(object: &Object, terms: &mut Terms) {
+    if let Object::PodGroup(group) = object {
+        terms.add("", queue_or_default(&group.spec.queue));
+    }
+}
+
+fn queue_parent(object: &Object, terms: &mut Terms) {
+    if let Object::Queue(queue) = object
+        && let Some(parent) = queue.parent()
+    {
+        terms.add("", parent);
+    }
+}
+
+fn vcjob_claim(object: &Object, terms: &mut Terms) {
+    if let Object::VcJob(job) = object {
+        for volume in &job.spec.volumes {
+            terms.add(&job.metadata.namespace, &volume.volume_claim_name);
+        }
+    }
+}
+
+fn vcjob_queue(object: &Object, terms: &mut Terms) {
+    if let Object::VcJob(job) = object {
+        terms.add("", queue_or_default(&job.spec.queue));
+    }
+}
+
+fn volume_claim(object: &Object, terms: &mut Terms) {
+    if let Object::PersistentVolume(volume) = object
+        && let Some(claim) = &volume.spec.claim_ref
+    {
+        terms.add("", &format!("{}/{}", claim.namespace, claim.name));
+    }
+}
+
+fn volume_class(object: &Object, terms: &mut Terms) {
+    match object {
+        Object::PersistentVolume(volume) => terms.add("", &volume.spec.storage_class_name),
+        Object::PersistentVolumeClaim(claim) => {
+            terms.add("", claim.spec.storage_class_name.as_deref().unwrap_or(""));
+        }
+        _ => {}
+    }
+}
+
+fn queue_or_default(queue: &str) -> &str {
+    if queue.is_empty() {
+        DEFAULT_QUEUE
+    } else {
+        queue
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::INDEXES;
+
+    #[test]
+    fn rows_stand_in_the_order_of_the_indexes() {
+        for (at, row) in INDEXES.iter().enumerate() {
+            assert_eq!(row.index as usize, at);
+        }
+    }
+}
