@@ -1,1 +1,55 @@
-//! The model room.
+//! The words and the state that every decision is made of.
+//!
+//! What is here: ids, time, resource vectors, the cluster's tables (nodes, tasks, gangs, queues,
+//! priorities), the trial (a reversible what-if on the tables), the plan that a trial ends in, and
+//! the reasons why something waits.
+//!
+//! What this room refuses to know: wire shapes (a quantity, a label selector's JSON, an annotation),
+//! the API, who decides and by which rules, the clock.
+//!
+//! Its lists: [`Reason`] (every coded why), [`Refusal`] (every way in which a node says no),
+//! [`reservation::HOMES`] (where room that is held for nobody yet is written down).
+//!
+//! Its door: `mirror` feeds [`Tables`] with `put_*` and `remove_*`; `engine` runs a [`Trial`] and
+//! hands out its [`Plan`]; `driver` answers each of the plan's writes with [`Tables::confirm`],
+//! [`Tables::refuse`] or [`Tables::unknown`].
+//!
+//! Invariants:
+//! - nothing here depends on another room, reads a clock, or iterates in hash order;
+//! - a row's contribution to node, gang and queue sums is added and taken away in one function
+//!   (`Tables::shift`), so a sum can only be wrong if that function is;
+//! - a trial that is dropped, or rewound to its first mark, leaves the tables as it found them;
+//! - a write id is never used twice, so a late answer for a deleted row changes nothing.
+
+mod gang;
+mod ids;
+mod labels;
+mod node;
+mod plan;
+mod queue;
+mod reason;
+pub mod reservation;
+pub mod resource;
+mod shape;
+mod slots;
+mod tables;
+mod task;
+mod time;
+mod trial;
+
+pub use gang::{Gang, GangPhase, GangSpec, GangStatus, Verdict};
+pub use ids::{GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
+pub use labels::{Labels, NodeTerm, Operator, Requirement, matches_all};
+pub use node::{Node, NodeSpec, Taint, TaintEffect};
+pub use plan::{Eviction, Nomination, Place, Plan, QueueUse, StatusWrite, TaskWait};
+pub use queue::{Queue, QueueSpec, QueueState};
+pub use reason::{Missing, NoFit, Reason, Refusal};
+pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector};
+pub use shape::{
+    HostPort, PodTerm, Preferred, ShapeSpec, Spread, Toleration, TolerationEffect, VolumeNeed,
+};
+pub use slots::Slots;
+pub use tables::{News, Priority, Shape, Tables};
+pub use task::{Phase, Task, TaskSpec};
+pub use time::Time;
+pub use trial::{Mark, Trial};

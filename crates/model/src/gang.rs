@@ -1,0 +1,185 @@
+//! Gangs: tasks that start together or wait together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::ids::{Key, QueueId, TaskId, WriteId};
+use crate::reason::Reason;
+use crate::resource::Vector;
+use crate::task::Phase;
+use crate::time::Time;
+
+/// The PodGroup phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GangPhase {
+    /// Not let in yet; its pods need not exist.
+    #[default]
+    Pending,
+    /// Let in: pods are made and placed.
+    Inqueue,
+    /// Enough tasks have a node.
+    Running,
+    /// Some run, but the minimum is not met and no room was found for the rest.
+    Unknown,
+    /// All tasks are over.
+    Completed,
+}
+
+impl GangPhase {
+    /// The word that the API uses.
+    pub fn word(self) -> &'static str {
+        match self {
+            GangPhase::Pending => "Pending",
+            GangPhase::Inqueue => "Inqueue",
+            GangPhase::Running => "Running",
+            GangPhase::Unknown => "Unknown",
+            GangPhase::Completed => "Completed",
+        }
+    }
+}
+
+/// What the last look at a gang found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nobody has looked, or there was nothing to say.
+    #[default]
+    Undecided,
+    /// Enough tasks have a node (condition Scheduled).
+    Scheduled,
+    /// It waits (condition Unschedulable).
+    Waits(Arc<Reason>),
+}
+
+/// A gang's status: what the PodGroup shows or should show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GangStatus {
+    /// The phase.
+    pub phase: GangPhase,
+    /// Running tasks.
+    pub running: u32,
+    /// Tasks that ended well.
+    pub succeeded: u32,
+    /// Tasks that ended badly.
+    pub failed: u32,
+    /// Why it waits, or that it does not. The wall leaves this `Undecided`: conditions are for
+    /// people, the engine does not read them back.
+    pub verdict: Verdict,
+}
+
+/// A gang as the wall gives it (a PodGroup).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GangSpec {
+    /// Namespace and name of the PodGroup.
+    pub key: Key,
+    /// Its uid.
+    pub uid: Arc<str>,
+    /// The queue's name.
+    pub queue: Arc<str>,
+    /// How many tasks must start together.
+    pub min_member: u32,
+    /// The same by role.
+    pub min_task_member: BTreeMap<Arc<str>, u32>,
+    /// What those tasks need together; `None` when unset.
+    pub min_resources: Option<Vector>,
+    /// The PriorityClass's name, if any.
+    pub priority_class: Option<Arc<str>>,
+    /// Whether its tasks may be evicted for another gang's.
+    pub preemptable: bool,
+    /// When it was created.
+    pub created: Time,
+    /// What its status shows.
+    pub status: GangStatus,
+}
+
+/// A gang's row.
+#[derive(Clone, Debug)]
+pub struct Gang {
+    /// What the wall says.
+    pub spec: GangSpec,
+    /// Whether the wall has such a PodGroup: a row can stand for a key that only pods mention.
+    pub known: bool,
+    /// The queue's row.
+    pub queue: Option<QueueId>,
+    /// The resolved priority.
+    pub priority: i32,
+    /// Its tasks.
+    pub tasks: BTreeSet<TaskId>,
+    /// How many tasks are in each phase, indexed by [`Phase`].
+    pub counts: [u32; 9],
+    /// Pending tasks that ask for no resources and are not gated.
+    pub pending_best_effort: u32,
+    /// Requests of its allocated tasks.
+    pub allocated: Vector,
+    /// Requests of its gated tasks.
+    pub gated: Vector,
+    /// The status that is planned and not yet seen.
+    pub wanted: Option<GangStatus>,
+    /// The write that carries it.
+    pub status_write: Option<WriteId>,
+    /// The verdict last said to the world.
+    pub said: Verdict,
+    /// When the last status write was planned.
+    pub written_at: Option<Time>,
+    pub(crate) inqueue: Vector,
+    pub(crate) inqueue_whole: Vector,
+    pub(crate) elastic: Vector,
+    pub(crate) unsettled: bool,
+    /// Whether the wall spoke since the status on its way was planned.
+    pub(crate) fed: bool,
+}
+
+impl Gang {
+    pub(crate) fn new(key: Key) -> Gang {
+        Gang {
+            spec: GangSpec {
+                key,
+                ..GangSpec::default()
+            },
+            known: false,
+            queue: None,
+            priority: 0,
+            tasks: BTreeSet::new(),
+            counts: [0; 9],
+            pending_best_effort: 0,
+            allocated: Vector::ZERO,
+            gated: Vector::ZERO,
+            wanted: None,
+            status_write: None,
+            said: Verdict::Undecided,
+            written_at: None,
+            inqueue: Vector::ZERO,
+            inqueue_whole: Vector::ZERO,
+            elastic: Vector::ZERO,
+            unsettled: false,
+            fed: false,
+        }
+    }
+
+    /// How many tasks are in `phase`.
+    pub fn count(&self, phase: Phase) -> u32 {
+        self.counts[phase as usize]
+    }
+
+    /// The phase as planned if a status write is on its way, else as seen.
+    pub fn phase(&self) -> GangPhase {
+        self.status().phase
+    }
+
+    /// The status as planned if a write is on its way, else as seen.
+    pub fn status(&self) -> &GangStatus {
+        self.wanted.as_ref().unwrap_or(&self.spec.status)
+    }
+
+    /// Tasks that have a node or are over well (A.4 `ready`, with the rows a plan has placed).
+    pub fn ready(&self) -> u32 {
+        self.allocated_count() + self.count(Phase::Succeeded)
+    }
+
+    /// Tasks that count as use of the queue.
+    pub fn allocated_count(&self) -> u32 {
+        self.count(Phase::Allocated)
+            + self.count(Phase::Binding)
+            + self.count(Phase::Bound)
+            + self.count(Phase::Running)
+    }
+}

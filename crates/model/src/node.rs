@@ -1,0 +1,124 @@
+//! Nodes: what the wall says about them, and what is held on them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::ids::TaskId;
+use crate::labels::Labels;
+use crate::resource::Vector;
+use crate::shape::HostPort;
+
+/// What a taint does to pods that do not tolerate it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TaintEffect {
+    /// They are not placed, and running ones are removed.
+    NoExecute,
+    /// They are not placed.
+    NoSchedule,
+    /// They are placed elsewhere if possible.
+    PreferNoSchedule,
+}
+
+/// One taint.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Taint {
+    /// Its key.
+    pub key: Arc<str>,
+    /// Its value.
+    pub value: Arc<str>,
+    /// What it does.
+    pub effect: TaintEffect,
+}
+
+/// A node as the wall gives it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeSpec {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its labels.
+    pub labels: Labels,
+    /// Its taints.
+    pub taints: Vec<Taint>,
+    /// `status.allocatable`, with the kind *pods*.
+    pub allocatable: Vector,
+    /// `spec.unschedulable`.
+    pub unschedulable: bool,
+    /// Attach slots by driver (CSINode); a driver without a row has no limit.
+    pub volume_limits: BTreeMap<Arc<str>, i64>,
+}
+
+/// A node's row.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What the wall says.
+    pub spec: NodeSpec,
+    /// Whether the wall has such a node: a row can stand for a name that only pods mention.
+    pub known: bool,
+    /// The tick at which `spec` last changed, for those who keep judgements of it.
+    pub spec_tick: u64,
+    /// Requests of the tasks that hold room here, with one *pods* each.
+    pub used: Vector,
+    /// The part of `used` that belongs to tasks on their way out.
+    pub releasing: Vector,
+    /// Requests of the tasks that are promised room here once it is released.
+    pub pipelined: Vector,
+    /// Used cpu and memory, where a pod that requests none counts as 100m and 200Mi (upstream's
+    /// non-zero requests, which scores of empty pods need).
+    pub used_nonzero: [i64; 2],
+    /// The tasks that hold room here.
+    pub tasks: BTreeSet<TaskId>,
+    /// The tasks that are promised room here.
+    pub promised: BTreeSet<TaskId>,
+    /// Host ports taken, with the number of takers.
+    pub ports: BTreeMap<HostPort, u32>,
+    /// Attached volumes by driver and handle, with the number of users.
+    pub volumes: BTreeMap<(Arc<str>, Arc<str>), u32>,
+}
+
+impl Node {
+    pub(crate) fn new(name: Arc<str>) -> Node {
+        Node {
+            spec: NodeSpec {
+                name,
+                ..NodeSpec::default()
+            },
+            known: false,
+            spec_tick: 0,
+            used: Vector::ZERO,
+            releasing: Vector::ZERO,
+            pipelined: Vector::ZERO,
+            used_nonzero: [0; 2],
+            tasks: BTreeSet::new(),
+            promised: BTreeSet::new(),
+            ports: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+        }
+    }
+
+    /// Room that is free now and promised to nobody, by kind; negative where the node shrank.
+    ///
+    /// Upstream's Idle ignores what is promised; a promise that anyone may take is none.
+    pub fn free(&self, kind: crate::Kind) -> i64 {
+        let idle = self
+            .spec
+            .allocatable
+            .get(kind)
+            .saturating_sub(self.used.get(kind));
+        let owed = self
+            .pipelined
+            .get(kind)
+            .saturating_sub(self.releasing.get(kind));
+        idle.saturating_sub(owed.max(0))
+    }
+
+    /// Room once the tasks on their way out are gone and the promised ones are in (upstream's
+    /// FutureIdle).
+    pub fn free_later(&self, kind: crate::Kind) -> i64 {
+        self.spec
+            .allocatable
+            .get(kind)
+            .saturating_sub(self.used.get(kind))
+            .saturating_add(self.releasing.get(kind))
+            .saturating_sub(self.pipelined.get(kind))
+    }
+}

@@ -1,0 +1,111 @@
+//! The plan: all moves of one cycle. Each row is one wanted write, and pending in the tables until
+//! it is answered.
+
+use std::sync::Arc;
+
+use crate::gang::GangStatus;
+use crate::ids::{GangId, NodeId, QueueId, TaskId, Tick, WriteId};
+use crate::reason::Reason;
+use crate::resource::Vector;
+use crate::time::Time;
+
+/// All moves of one cycle, in the order in which they were decided.
+///
+/// Whoever carries it out answers every [`WriteId`] once, also for a row that turned out to need no
+/// write (that is a `confirm`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The tables' tick at which it was decided.
+    pub tick: Tick,
+    /// Tasks to bind. Whole gangs, or the rest of gangs that are whole already.
+    pub places: Vec<Place>,
+    /// Tasks to evict.
+    pub evictions: Vec<Eviction>,
+    /// Tasks that are promised room on a node, or (`node` is `None`) no longer are.
+    pub nominations: Vec<Nomination>,
+    /// PodGroup statuses to write.
+    pub statuses: Vec<StatusWrite>,
+    /// What to say on pods that wait, only where it differs from what was said last. Best effort:
+    /// no write id, nothing depends on them.
+    pub waits: Vec<TaskWait>,
+    /// Queue statuses (`status.allocated`) to write.
+    pub queues: Vec<QueueUse>,
+    /// When to run a cycle although nothing happens.
+    pub wake_at: Option<Time>,
+}
+
+impl Plan {
+    /// Whether there is nothing to carry out.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+            && self.evictions.is_empty()
+            && self.nominations.is_empty()
+            && self.statuses.is_empty()
+            && self.waits.is_empty()
+            && self.queues.is_empty()
+    }
+}
+
+/// One task to bind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The task.
+    pub task: TaskId,
+    /// The node.
+    pub node: NodeId,
+    /// The write that binds it.
+    pub write: WriteId,
+}
+
+/// One task to evict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Eviction {
+    /// The victim.
+    pub task: TaskId,
+    /// The gang that gets the room.
+    pub beneficiary: GangId,
+    /// Upstream's word for it: `preempt`, `reclaim`, `shuffle`, `gangpreempt`, `gangreclaim`.
+    pub cause: &'static str,
+    /// The write that evicts it.
+    pub write: WriteId,
+}
+
+/// One task's promised node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nomination {
+    /// The task.
+    pub task: TaskId,
+    /// The node, or none to take the promise back.
+    pub node: Option<NodeId>,
+}
+
+/// One gang's status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusWrite {
+    /// The gang.
+    pub gang: GangId,
+    /// What its status should show.
+    pub status: GangStatus,
+    /// The write that shows it.
+    pub write: WriteId,
+}
+
+/// Why one task waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskWait {
+    /// The task.
+    pub task: TaskId,
+    /// Why.
+    pub reason: Arc<Reason>,
+}
+
+/// One queue's use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueUse {
+    /// The queue.
+    pub queue: QueueId,
+    /// Requests of the allocated tasks of the queue and all below it.
+    pub allocated: Vector,
+    /// The write that shows it.
+    pub write: WriteId,
+}

@@ -1,0 +1,118 @@
+//! Queues: Volcano's tree of shares.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::ids::{GangId, QueueId, WriteId};
+use crate::resource::{Limits, Vector};
+use crate::time::Time;
+
+/// Whether a queue takes work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum QueueState {
+    /// Takes work.
+    Open,
+    /// Takes none.
+    Closed,
+    /// Takes none and still has some.
+    Closing,
+    /// Nobody has said yet; upstream treats it as not open.
+    #[default]
+    Unknown,
+}
+
+impl QueueState {
+    /// The word that the API uses.
+    pub fn word(self) -> &'static str {
+        match self {
+            QueueState::Open => "Open",
+            QueueState::Closed => "Closed",
+            QueueState::Closing => "Closing",
+            QueueState::Unknown => "Unknown",
+        }
+    }
+}
+
+/// A queue as the wall gives it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueSpec {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its parent's name; `None` for a root.
+    pub parent: Option<Arc<str>>,
+    /// Weight among its siblings, at least 1.
+    pub weight: i32,
+    /// Ceiling; a kind without one is unlimited.
+    pub capability: Limits,
+    /// What it should get.
+    pub deserved: Vector,
+    /// What is kept for it.
+    pub guarantee: Vector,
+    /// Whether others may take back what it has beyond its share.
+    pub reclaimable: bool,
+    /// Priority among queues.
+    pub priority: i32,
+    /// Whether it takes work.
+    pub state: QueueState,
+    /// `status.allocated` as the API shows it.
+    pub published: Vector,
+}
+
+/// A queue's row.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    /// What the wall says.
+    pub spec: QueueSpec,
+    /// Whether the wall has such a queue: a row can stand for a name that only gangs mention.
+    pub known: bool,
+    /// The parent's row.
+    pub parent: Option<QueueId>,
+    /// The children's rows.
+    pub children: BTreeSet<QueueId>,
+    /// The gangs that name this queue.
+    pub gangs: BTreeSet<GangId>,
+    /// Requests of allocated tasks of this queue's own gangs.
+    pub used_own: Vector,
+    /// `used_own` of this queue and all below it.
+    pub used: Vector,
+    /// Requests of this queue's own tasks that want room.
+    pub pending: Vector,
+    /// What enqueued gangs of this queue have been let in for and do not hold yet (A.2 `inqueue`).
+    pub inqueue: Vector,
+    /// What gangs of this queue hold beyond their minimum (A.2 `elastic`).
+    pub elastic: Vector,
+    /// The status write that is on its way, with what it says.
+    pub publishing: Option<(WriteId, Vector)>,
+    /// When the last status write was planned.
+    pub published_at: Option<Time>,
+}
+
+impl Queue {
+    pub(crate) fn new(name: Arc<str>) -> Queue {
+        Queue {
+            spec: QueueSpec {
+                name,
+                weight: 1,
+                ..QueueSpec::default()
+            },
+            known: false,
+            parent: None,
+            children: BTreeSet::new(),
+            gangs: BTreeSet::new(),
+            used_own: Vector::ZERO,
+            used: Vector::ZERO,
+            pending: Vector::ZERO,
+            inqueue: Vector::ZERO,
+            elastic: Vector::ZERO,
+            publishing: None,
+            published_at: None,
+        }
+    }
+
+    /// `status.allocated` as the API shows or is about to show it.
+    pub fn published(&self) -> &Vector {
+        self.publishing
+            .as_ref()
+            .map_or(&self.spec.published, |(_, wanted)| wanted)
+    }
+}

@@ -1,0 +1,293 @@
+//! Why something waits, refuses or ends: one coded list, with a sentence in plain words for each.
+//!
+//! `mirror` maps each variant to upstream's condition or event string; `explain`, the command line
+//! and the dashboard print [`Reason::sentence`].
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::queue::QueueState;
+use crate::resource::Amount;
+
+/// Why a gang or a task waits. Every variant occurs in a scenario of `placement`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Tasks carry scheduling gates, and without them the minimum is not met.
+    Gated {
+        /// How many are gated.
+        tasks: u32,
+    },
+    /// Some tasks find no node.
+    NoFit(NoFit),
+    /// The gang has fewer tasks of a role than that role's minimum.
+    NotEnoughPodsOfTask {
+        /// The role.
+        role: Arc<str>,
+        /// Tasks there are.
+        have: u32,
+        /// Tasks there must be.
+        min: u32,
+    },
+    /// The gang has fewer tasks than its minimum.
+    NotEnoughTasks {
+        /// Tasks there are.
+        have: u32,
+        /// Tasks there must be.
+        min: u32,
+    },
+    /// Letting the gang in would promise more than the cluster (times the overcommit factor) has.
+    Overcommitted {
+        /// The resources that are short, by name.
+        short: Vec<Arc<str>>,
+    },
+    /// A task would take its queue beyond its share.
+    QueueFull {
+        /// The queue.
+        queue: Arc<str>,
+        /// What the task needs of the scarcest resource.
+        need: Amount,
+        /// What the queue has left of it.
+        left: Amount,
+    },
+    /// The queue does not exist.
+    QueueMissing {
+        /// Its name.
+        queue: Arc<str>,
+    },
+    /// The queue does not take work.
+    QueueNotOpen {
+        /// The queue.
+        queue: Arc<str>,
+        /// Its state.
+        state: QueueState,
+    },
+    /// The queue has at least its share of everything.
+    QueueOverused {
+        /// The queue.
+        queue: Arc<str>,
+    },
+    /// Letting the gang in would take its queue beyond its capability.
+    QueueQuota {
+        /// The queue.
+        queue: Arc<str>,
+        /// The resources that are short, by name.
+        short: Vec<Arc<str>>,
+    },
+    /// The gang fits once tasks on their way out are gone; their room is kept for it.
+    WaitsForRelease {
+        /// How many of its tasks are promised room.
+        tasks: u32,
+    },
+}
+
+impl Reason {
+    /// The variant's name, for machines and for lists.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Reason::Gated { .. } => "Gated",
+            Reason::NoFit(_) => "NoFit",
+            Reason::NotEnoughPodsOfTask { .. } => "NotEnoughPodsOfTask",
+            Reason::NotEnoughTasks { .. } => "NotEnoughTasks",
+            Reason::Overcommitted { .. } => "Overcommitted",
+            Reason::QueueFull { .. } => "QueueFull",
+            Reason::QueueMissing { .. } => "QueueMissing",
+            Reason::QueueNotOpen { .. } => "QueueNotOpen",
+            Reason::QueueOverused { .. } => "QueueOverused",
+            Reason::QueueQuota { .. } => "QueueQuota",
+            Reason::WaitsForRelease { .. } => "WaitsForRelease",
+        }
+    }
+
+    /// The reason in plain words.
+    pub fn sentence(&self) -> String {
+        match self {
+            Reason::Gated { tasks } => {
+                format!("{} still gated", count(*tasks, "task is", "tasks are"))
+            }
+            Reason::NoFit(no_fit) => no_fit.sentence(),
+            Reason::NotEnoughPodsOfTask { role, have, min } => {
+                format!(
+                    "{have} of the {} of {role} exist",
+                    count(*min, "pod", "pods")
+                )
+            }
+            Reason::NotEnoughTasks { have, min } => {
+                format!(
+                    "{have} of the {} it starts with exist",
+                    count(*min, "task", "tasks")
+                )
+            }
+            Reason::Overcommitted { short } => {
+                format!("the cluster has promised too much {} already", list(short))
+            }
+            Reason::QueueFull { queue, need, left } => {
+                format!(
+                    "queue {queue} has {} left of its share, a task needs {need}",
+                    left.number()
+                )
+            }
+            Reason::QueueMissing { queue } => format!("queue {queue} does not exist"),
+            Reason::QueueNotOpen { queue, state } => {
+                format!("queue {queue} is {}, not Open", state.word())
+            }
+            Reason::QueueOverused { queue } => format!("queue {queue} has its whole share in use"),
+            Reason::QueueQuota { queue, short } => {
+                format!("queue {queue} has too little {} left", list(short))
+            }
+            Reason::WaitsForRelease { tasks } => format!(
+                "room is kept for {} until pods that are ending have gone",
+                count(*tasks, "task", "tasks")
+            ),
+        }
+    }
+}
+
+/// What is known about tasks that find no node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoFit {
+    /// How many of the wanted tasks have a place or found one.
+    pub fits: u32,
+    /// How many must have one together.
+    pub wanted: u32,
+    /// What a person calls the first task that found none: role and index, else the pod's name.
+    pub task: String,
+    /// That task's pod, `namespace/name`.
+    pub pod: String,
+    /// What would help it soonest.
+    pub missing: Missing,
+    /// How many nodes there are.
+    pub nodes: u32,
+    /// How many nodes refuse it for what, most common first.
+    pub refusals: Vec<(Refusal, u32)>,
+}
+
+/// The nearest miss of a task that finds no node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// There is no node at all.
+    Nodes,
+    /// Every node refuses for another reason than room.
+    Rules,
+    /// A node would do but for this much room.
+    Room {
+        /// What the task needs.
+        need: Amount,
+        /// The node with the most of it left among those that only lack room.
+        node: Arc<str>,
+        /// What it has left.
+        left: Amount,
+    },
+    /// The task's claim does not exist or is not bound.
+    Volume {
+        /// The claim.
+        claim: Arc<str>,
+        /// Whether it exists.
+        exists: bool,
+    },
+}
+
+impl NoFit {
+    fn sentence(&self) -> String {
+        let NoFit {
+            fits, wanted, task, ..
+        } = self;
+        let head = format!("{fits} of {} fit: {task}", count(*wanted, "task", "tasks"));
+        match &self.missing {
+            Missing::Nodes => format!("{head} finds no node, there is none"),
+            Missing::Room { need, node, left } => {
+                format!("{head} needs {need}, {node} has {} left", left.number())
+            }
+            Missing::Volume {
+                claim,
+                exists: false,
+            } => {
+                format!("{head} needs claim {claim}, which does not exist")
+            }
+            Missing::Volume {
+                claim,
+                exists: true,
+            } => {
+                format!("{head} needs claim {claim}, which is not bound")
+            }
+            Missing::Rules => {
+                let mut text = format!(
+                    "{head} is refused by {}",
+                    count(self.nodes, "node", "nodes")
+                );
+                for (at, (refusal, nodes)) in self.refusals.iter().enumerate() {
+                    let separator = if at == 0 { ": " } else { ", " };
+                    let _ = write!(text, "{separator}{nodes} {}", refusal.words());
+                }
+                text
+            }
+        }
+    }
+}
+
+/// Why one node refuses one task, in the order in which the rules are asked.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal {
+    /// The node is cordoned.
+    Unschedulable,
+    /// Node selector or required node affinity.
+    NodeAffinity,
+    /// A host port is taken.
+    Ports,
+    /// A taint that is not tolerated.
+    Taint {
+        /// Its key.
+        key: Arc<str>,
+        /// Its value.
+        value: Arc<str>,
+    },
+    /// Required pod affinity.
+    PodAffinity,
+    /// Required pod anti-affinity of the task itself.
+    PodAntiAffinity,
+    /// Required pod anti-affinity of a pod that is already there.
+    ExistingAntiAffinity,
+    /// No attach slot is left.
+    VolumeLimit,
+    /// A bound volume, or the class's topology, is elsewhere.
+    VolumeTopology,
+    /// A claim does not exist or is not bound.
+    VolumeWaits,
+    /// A topology spread constraint.
+    Spread,
+    /// No pod slot is left.
+    TooManyPods,
+    /// Too little of a resource is left.
+    Insufficient {
+        /// Its name.
+        resource: Arc<str>,
+    },
+}
+
+impl Refusal {
+    /// What the nodes are or lack, to follow their number.
+    pub fn words(&self) -> String {
+        match self {
+            Refusal::Unschedulable => "unschedulable".to_owned(),
+            Refusal::NodeAffinity => "not selected".to_owned(),
+            Refusal::Ports => "with the host port taken".to_owned(),
+            Refusal::Taint { key, value } => format!("tainted {key}={value}"),
+            Refusal::PodAffinity => "away from the pods it must be near".to_owned(),
+            Refusal::PodAntiAffinity => "near pods it must avoid".to_owned(),
+            Refusal::ExistingAntiAffinity => "near pods that avoid it".to_owned(),
+            Refusal::VolumeLimit => "without an attach slot".to_owned(),
+            Refusal::VolumeTopology => "away from its volume".to_owned(),
+            Refusal::VolumeWaits => "waiting for its claim".to_owned(),
+            Refusal::Spread => "beyond the allowed skew".to_owned(),
+            Refusal::TooManyPods => "without a pod slot".to_owned(),
+            Refusal::Insufficient { resource } => format!("without enough {resource}"),
+        }
+    }
+}
+
+fn count(n: u32, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+fn list(names: &[Arc<str>]) -> String {
+    names.iter().map(|n| &**n).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,436 @@
+//! Resource vectors: rows of integers over the table's list of resource kinds.
+//!
+//! Units: cpu in thousandths of a core, memory in bytes, pods in pieces, everything else in
+//! thousandths (as upstream counts scalars). Arithmetic saturates. Shares are fractions, compared
+//! exactly; there is no floating point in an order.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+/// A resource kind of one table: its position in every vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind(pub u16);
+
+impl Kind {
+    /// Thousandths of a core.
+    pub const CPU: Kind = Kind(0);
+    /// Bytes.
+    pub const MEMORY: Kind = Kind(1);
+    /// Pods, in pieces.
+    pub const PODS: Kind = Kind(2);
+
+    /// The position in a vector.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// The resource kinds that a table has met, in the order of meeting; the first three are fixed.
+#[derive(Clone, Debug)]
+pub struct ResourceKinds {
+    names: Vec<Arc<str>>,
+    by_name: BTreeMap<Arc<str>, Kind>,
+}
+
+/// The most resource kinds that one table distinguishes; further names share the last one's place.
+pub const KINDS_MAX: usize = 4_096;
+
+impl Default for ResourceKinds {
+    fn default() -> Self {
+        let mut kinds = ResourceKinds {
+            names: Vec::new(),
+            by_name: BTreeMap::new(),
+        };
+        for name in ["cpu", "memory", "pods"] {
+            kinds.intern(name);
+        }
+        kinds
+    }
+}
+
+impl ResourceKinds {
+    /// The kind of `name`, new if it was not met before.
+    pub fn intern(&mut self, name: &str) -> Kind {
+        if let Some(kind) = self.by_name.get(name) {
+            return *kind;
+        }
+        let at = self.names.len().min(KINDS_MAX - 1);
+        let kind = Kind(u16::try_from(at).expect("KINDS_MAX fits in 16 bits"));
+        let name: Arc<str> = name.into();
+        if self.names.len() < KINDS_MAX {
+            self.names.push(name.clone());
+        }
+        self.by_name.insert(name, kind);
+        kind
+    }
+
+    /// The kind of `name`, if it was met.
+    pub fn find(&self, name: &str) -> Option<Kind> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The name of a kind.
+    pub fn name(&self, kind: Kind) -> &Arc<str> {
+        &self.names[kind.index()]
+    }
+
+    /// All kinds in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Kind, &Arc<str>)> {
+        self.names.iter().enumerate().map(|(at, name)| {
+            (
+                Kind(u16::try_from(at).expect("KINDS_MAX fits in 16 bits")),
+                name,
+            )
+        })
+    }
+
+    /// An amount with its unit, fit for a sentence.
+    pub fn amount(&self, kind: Kind, value: i64) -> Amount {
+        Amount {
+            kind,
+            name: self.name(kind).clone(),
+            value,
+        }
+    }
+}
+
+/// How much of what, with the name at hand: prints as `100m cpu`, `2Gi memory`, `3 nvidia.com/gpu`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Amount {
+    /// The kind.
+    pub kind: Kind,
+    /// Its name.
+    pub name: Arc<str>,
+    /// How much, in the kind's unit.
+    pub value: i64,
+}
+
+impl Amount {
+    /// The number alone, as Kubernetes would write it.
+    pub fn number(&self) -> String {
+        match self.kind {
+            Kind::MEMORY => bytes(self.value),
+            Kind::PODS => self.value.to_string(),
+            _ => milli(self.value),
+        }
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kind == Kind::PODS {
+            let plural = if self.value == 1 { "" } else { "s" };
+            return write!(f, "{} pod slot{plural}", self.value);
+        }
+        write!(f, "{} {}", self.number(), self.name)
+    }
+}
+
+fn milli(value: i64) -> String {
+    if value % 1_000 == 0 {
+        (value / 1_000).to_string()
+    } else {
+        format!("{value}m")
+    }
+}
+
+fn bytes(value: i64) -> String {
+    let mut text = String::new();
+    for (shift, unit) in [(40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")] {
+        let size = 1_i64 << shift;
+        if value != 0 && value % size == 0 {
+            let _ = write!(text, "{}{unit}", value / size);
+            return text;
+        }
+    }
+    // An amount that is no whole number of kibibytes is rounded down to the largest unit that
+    // leaves three digits; it is for reading, never parsed again.
+    for (shift, unit) in [(30, "Gi"), (20, "Mi"), (10, "Ki")] {
+        if value.saturating_abs() >= 100 << shift {
+            let _ = write!(text, "{}{unit}", value >> shift);
+            return text;
+        }
+    }
+    value.to_string()
+}
+
+/// Amounts by kind; a kind beyond the end is zero.
+#[derive(Clone, Debug, Default)]
+pub struct Vector(Vec<i64>);
+
+impl Vector {
+    /// All zero.
+    pub const ZERO: Vector = Vector(Vec::new());
+
+    /// A vector of the given amounts; the last amount wins where a kind occurs twice.
+    pub fn of(amounts: impl IntoIterator<Item = (Kind, i64)>) -> Vector {
+        let mut vector = Vector::ZERO;
+        for (kind, value) in amounts {
+            vector.set(kind, value);
+        }
+        vector
+    }
+
+    /// The amount of `kind`.
+    pub fn get(&self, kind: Kind) -> i64 {
+        self.0.get(kind.index()).copied().unwrap_or(0)
+    }
+
+    /// Sets the amount of `kind`.
+    pub fn set(&mut self, kind: Kind, value: i64) {
+        if kind.index() >= self.0.len() {
+            if value == 0 {
+                return;
+            }
+            self.0.resize(kind.index() + 1, 0);
+        }
+        self.0[kind.index()] = value;
+    }
+
+    /// Amounts in order of kind; kinds beyond the end are zero.
+    pub fn amounts(&self) -> &[i64] {
+        &self.0
+    }
+
+    /// The kinds with a non-zero amount, with it.
+    pub fn entries(&self) -> impl Iterator<Item = (Kind, i64)> {
+        self.0
+            .iter()
+            .enumerate()
+            .filter(|(_, value)| **value != 0)
+            .map(|(at, value)| {
+                (
+                    Kind(u16::try_from(at).expect("KINDS_MAX fits in 16 bits")),
+                    *value,
+                )
+            })
+    }
+
+    /// Whether every amount is zero.
+    pub fn is_zero(&self) -> bool {
+        self.0.iter().all(|value| *value == 0)
+    }
+
+    /// Adds `other`, saturating.
+    pub fn add(&mut self, other: &Vector) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            *mine = mine.saturating_add(*theirs);
+        }
+    }
+
+    /// Subtracts `other`, saturating; amounts may become negative.
+    pub fn sub(&mut self, other: &Vector) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            *mine = mine.saturating_sub(*theirs);
+        }
+    }
+
+    /// `self + other`.
+    #[must_use]
+    pub fn plus(&self, other: &Vector) -> Vector {
+        let mut sum = self.clone();
+        sum.add(other);
+        sum
+    }
+
+    /// `self - other`; amounts may become negative.
+    #[must_use]
+    pub fn minus(&self, other: &Vector) -> Vector {
+        let mut rest = self.clone();
+        rest.sub(other);
+        rest
+    }
+
+    /// `max(self - other, 0)` in every kind.
+    #[must_use]
+    pub fn beyond(&self, other: &Vector) -> Vector {
+        let mut rest = self.minus(other);
+        rest.floor();
+        rest
+    }
+
+    /// Raises negative amounts to zero.
+    pub fn floor(&mut self) {
+        for value in &mut self.0 {
+            *value = (*value).max(0);
+        }
+    }
+
+    /// The lower amount in every kind.
+    #[must_use]
+    pub fn lower(&self, other: &Vector) -> Vector {
+        self.zip(other, i64::min)
+    }
+
+    /// The higher amount in every kind.
+    #[must_use]
+    pub fn higher(&self, other: &Vector) -> Vector {
+        self.zip(other, i64::max)
+    }
+
+    fn zip(&self, other: &Vector, f: fn(i64, i64) -> i64) -> Vector {
+        let len = self.0.len().max(other.0.len());
+        Vector(
+            (0..len)
+                .map(|at| {
+                    f(
+                        self.0.get(at).copied().unwrap_or(0),
+                        other.0.get(at).copied().unwrap_or(0),
+                    )
+                })
+                .collect(),
+        )
+    }
+
+    /// Whether every amount is at most the other's.
+    pub fn fits(&self, room: &Vector) -> bool {
+        self.0
+            .iter()
+            .enumerate()
+            .all(|(at, value)| *value <= room.0.get(at).copied().unwrap_or(0))
+            && room.0.iter().skip(self.0.len()).all(|value| *value >= 0)
+    }
+
+    /// The first kind that `request` asks for and in which `self` exceeds `limit`, in the order cpu,
+    /// memory, scalars (A.1, `LessEqualWithDimension`).
+    pub fn exceeds(&self, limit: &Vector, request: &Vector) -> Option<Kind> {
+        request
+            .entries()
+            .find(|(kind, wanted)| *wanted > 0 && self.get(*kind) > limit.get(*kind))
+            .map(|(kind, _)| kind)
+    }
+}
+
+impl PartialEq for Vector {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Vector {}
+
+impl PartialOrd for Vector {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// An arbitrary but fixed order, for interning; it says nothing about which is larger.
+impl Ord for Vector {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let len = self.0.len().max(other.0.len());
+        let at = |v: &Vector, i: usize| v.0.get(i).copied().unwrap_or(0);
+        (0..len)
+            .map(|i| at(self, i).cmp(&at(other, i)))
+            .find(|o| o.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+}
+
+/// Ceilings by kind; a kind without one is unlimited, which differs from a ceiling of zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits(BTreeMap<Kind, i64>);
+
+impl Limits {
+    /// Ceilings for the given kinds only.
+    pub fn of(amounts: impl IntoIterator<Item = (Kind, i64)>) -> Limits {
+        Limits(amounts.into_iter().collect())
+    }
+
+    /// The ceiling of `kind`, if it has one.
+    pub fn get(&self, kind: Kind) -> Option<i64> {
+        self.0.get(&kind).copied()
+    }
+
+    /// Gives `kind` a ceiling.
+    pub fn set(&mut self, kind: Kind, value: i64) {
+        self.0.insert(kind, value);
+    }
+
+    /// The kinds with a ceiling, with it.
+    pub fn entries(&self) -> impl Iterator<Item = (Kind, i64)> {
+        self.0.iter().map(|(kind, value)| (*kind, *value))
+    }
+
+    /// Whether nothing is limited.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The vector lowered to the ceilings.
+    #[must_use]
+    pub fn clamp(&self, vector: &Vector) -> Vector {
+        let mut low = vector.clone();
+        for (kind, ceiling) in self.entries() {
+            if low.get(kind) > ceiling {
+                low.set(kind, ceiling);
+            }
+        }
+        low
+    }
+}
+
+/// A fraction, compared exactly (A: `share(a, d)` is a/d, 0 when both are 0, 1 when only d is).
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    part: i64,
+    whole: i64,
+}
+
+impl Share {
+    /// Nothing.
+    pub const NONE: Share = Share { part: 0, whole: 1 };
+
+    /// `part` of `whole`.
+    pub fn of(part: i64, whole: i64) -> Share {
+        match (part, whole) {
+            (0, 0) => Share::NONE,
+            (_, w) if w <= 0 => Share { part: 1, whole: 1 },
+            _ => Share { part, whole },
+        }
+    }
+
+    /// The largest share over the kinds of `whole` (drf and proportion).
+    pub fn dominant(part: &Vector, whole: &Vector) -> Share {
+        whole
+            .entries()
+            .map(|(kind, w)| Share::of(part.get(kind), w))
+            .max()
+            .unwrap_or(Share::NONE)
+    }
+
+    /// The fraction in millionths, rounded down, for display.
+    pub fn millionths(self) -> i64 {
+        let value = i128::from(self.part) * 1_000_000 / i128::from(self.whole);
+        i64::try_from(value).unwrap_or(i64::MAX)
+    }
+}
+
+impl PartialEq for Share {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Share {}
+
+impl PartialOrd for Share {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Share {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (i128::from(self.part) * i128::from(other.whole))
+            .cmp(&(i128::from(other.part) * i128::from(self.whole)))
+    }
+}

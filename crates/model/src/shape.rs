@@ -1,0 +1,180 @@
+//! Shapes: what tasks of the same requests and constraints share, so that it is judged once.
+
+use std::sync::Arc;
+
+use crate::labels::{Labels, NodeTerm, Requirement};
+use crate::resource::Vector;
+
+/// Everything about a task that decides where it may run, except its labels and its gang.
+///
+/// Two tasks with equal specs get the same shape id and share one feasibility index over the nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ShapeSpec {
+    /// Effective pod request (containers, init containers, sidecars, overhead), without the pod slot
+    /// itself: the tables add one of kind *pods* by themselves.
+    pub requests: Vector,
+    /// `spec.nodeSelector`: all must hold.
+    pub node_selector: Vec<Requirement>,
+    /// Required node affinity: one term must hold; `None` means any node, an empty list no node.
+    pub node_affinity: Option<Vec<NodeTerm>>,
+    /// Preferred node affinity.
+    pub preferred_nodes: Vec<Preferred<NodeTerm>>,
+    /// Tolerations.
+    pub tolerations: Vec<Toleration>,
+    /// Host ports that the pod takes on its node.
+    pub ports: Vec<HostPort>,
+    /// What the pod's volumes ask of a node.
+    pub volumes: Vec<VolumeNeed>,
+    /// Required pod affinity.
+    pub pod_affinity: Vec<PodTerm>,
+    /// Required pod anti-affinity.
+    pub pod_anti_affinity: Vec<PodTerm>,
+    /// Preferred pod affinity (positive weights) and anti-affinity (negative weights).
+    pub preferred_pods: Vec<Preferred<PodTerm>>,
+    /// Topology spread constraints.
+    pub spread: Vec<Spread>,
+}
+
+impl ShapeSpec {
+    /// Whether the pod asks for no resources (upstream's BestEffort, placed by backfill).
+    pub fn is_best_effort(&self) -> bool {
+        self.requests.is_zero()
+    }
+
+    /// Whether other pods' places decide where this one may run.
+    pub fn is_coupled(&self) -> bool {
+        !(self.pod_affinity.is_empty()
+            && self.pod_anti_affinity.is_empty()
+            && self.preferred_pods.is_empty()
+            && self.spread.is_empty())
+    }
+}
+
+/// Something wished for, with its weight.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Preferred<T> {
+    /// How much it counts, 1 to 100; negative for anti-affinity.
+    pub weight: i32,
+    /// What is wished for.
+    pub term: T,
+}
+
+/// Which taint effect a toleration covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TolerationEffect {
+    /// Every effect.
+    Any,
+    /// Only this one.
+    Only(crate::node::TaintEffect),
+}
+
+/// One toleration.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Toleration {
+    /// The taint's key; `None` covers every key.
+    pub key: Option<Arc<str>>,
+    /// The taint's value; `None` (operator Exists) covers every value.
+    pub value: Option<Arc<str>>,
+    /// The effect it covers.
+    pub effect: TolerationEffect,
+}
+
+impl Toleration {
+    /// Whether the toleration covers the taint.
+    pub fn covers(&self, taint: &crate::node::Taint) -> bool {
+        let effect = match self.effect {
+            TolerationEffect::Any => true,
+            TolerationEffect::Only(effect) => effect == taint.effect,
+        };
+        effect
+            && self.key.as_ref().is_none_or(|key| *key == taint.key)
+            && self
+                .value
+                .as_ref()
+                .is_none_or(|value| *value == taint.value)
+    }
+}
+
+/// A port on the node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostPort {
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: Arc<str>,
+    /// The host address; `0.0.0.0` (also for an empty one) conflicts with every address.
+    pub address: Arc<str>,
+    /// The port.
+    pub port: u16,
+}
+
+impl HostPort {
+    /// Whether the two cannot be taken on one node.
+    pub fn conflicts(&self, other: &HostPort) -> bool {
+        let wild = |a: &str| a.is_empty() || a == "0.0.0.0" || a == "::";
+        self.port == other.port
+            && self.protocol == other.protocol
+            && (wild(&self.address) || wild(&other.address) || self.address == other.address)
+    }
+}
+
+/// What one volume of a pod asks of its node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum VolumeNeed {
+    /// The claim is bound: the node must suit the volume, and have an attach slot left if the volume
+    /// is attached by a driver with a limit.
+    Bound {
+        /// Required node affinity of the volume; `None` means any node.
+        affinity: Option<Vec<NodeTerm>>,
+        /// Driver and handle of a volume that takes an attach slot.
+        attach: Option<(Arc<str>, Arc<str>)>,
+    },
+    /// The claim waits for its first consumer: the node must lie in the class's allowed topologies.
+    FirstConsumer {
+        /// Allowed topologies; `None` means any node.
+        topology: Option<Vec<NodeTerm>>,
+    },
+    /// The claim does not exist, or is not yet bound though it must be: no node suits.
+    Waits {
+        /// The claim's name.
+        claim: Arc<str>,
+        /// Whether the claim exists at all.
+        exists: bool,
+    },
+}
+
+/// One term of a pod affinity or anti-affinity.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodTerm {
+    /// The node label whose value makes a domain.
+    pub topology_key: Arc<str>,
+    /// Requirements on the other pods' labels.
+    pub selector: Vec<Requirement>,
+    /// Namespaces in which to look, already resolved; `None` means all.
+    pub namespaces: Option<Vec<Arc<str>>>,
+}
+
+impl PodTerm {
+    /// Whether the term speaks of a pod in this namespace with these labels.
+    pub fn selects(&self, namespace: &str, labels: &Labels) -> bool {
+        self.namespaces
+            .as_ref()
+            .is_none_or(|list| list.iter().any(|n| &**n == namespace))
+            && crate::labels::matches_all(&self.selector, labels)
+    }
+}
+
+/// One topology spread constraint.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spread {
+    /// The node label whose value makes a domain.
+    pub topology_key: Arc<str>,
+    /// The most that a domain may exceed the emptiest one.
+    pub max_skew: i32,
+    /// `minDomains`, 1 when unset.
+    pub min_domains: u32,
+    /// Whether a violation refuses the node (DoNotSchedule) or only lowers its score.
+    pub required: bool,
+    /// Requirements on the pods counted.
+    pub selector: Vec<Requirement>,
+    /// The namespace in which pods are counted.
+    pub namespace: Arc<str>,
+}

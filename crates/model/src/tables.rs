@@ -1,0 +1,307 @@
+//! The cluster's tables: one owner, changed in place, never copied for a cycle.
+
+mod feed;
+mod sums;
+mod writes;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::gang::Gang;
+use crate::ids::{GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
+use crate::node::Node;
+use crate::queue::Queue;
+use crate::resource::{Kind, ResourceKinds, Vector};
+use crate::shape::ShapeSpec;
+use crate::slots::Slots;
+use crate::task::Task;
+
+pub(crate) use writes::Written;
+
+/// A PriorityClass as the wall gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Priority {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its value.
+    pub value: i32,
+    /// Whether it holds for those that name none.
+    pub global_default: bool,
+}
+
+/// A shape's row.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Requests and constraints.
+    pub spec: Arc<ShapeSpec>,
+    /// The requests with the one pod slot that every task takes.
+    pub held: Vector,
+    /// Cpu and memory, where none counts as 100m and 200Mi.
+    pub nonzero: [i64; 2],
+    /// A number that no other shape ever has, for those who keep judgements under a reused id.
+    pub serial: u64,
+    refs: u32,
+}
+
+/// What changed since the engine last looked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// Gangs whose own rows or tasks changed.
+    pub gangs: BTreeSet<GangId>,
+    /// Nodes on which a task may fit that did not before.
+    pub freed: BTreeSet<NodeId>,
+    /// Whether shares or ceilings may have moved.
+    pub shares: bool,
+    /// Queues whose use changed.
+    pub queues: BTreeSet<QueueId>,
+}
+
+impl News {
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        self.gangs.is_empty() && self.freed.is_empty() && !self.shares && self.queues.is_empty()
+    }
+}
+
+/// All state that decisions read.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    kinds: ResourceKinds,
+    nodes: Slots<Node>,
+    node_names: BTreeMap<Arc<str>, NodeId>,
+    tasks: Slots<Task>,
+    task_keys: BTreeMap<Key, TaskId>,
+    gangs: Slots<Gang>,
+    gang_keys: BTreeMap<Key, GangId>,
+    queues: Slots<Queue>,
+    queue_names: BTreeMap<Arc<str>, QueueId>,
+    shapes: Slots<Shape>,
+    shape_specs: BTreeMap<Arc<ShapeSpec>, ShapeId>,
+    shape_serial: u64,
+    priorities: BTreeMap<Arc<str>, Priority>,
+    tick: u64,
+    writes: BTreeMap<WriteId, Written>,
+    next_write: u64,
+    total: Vector,
+    used_total: Vector,
+    known_nodes: u32,
+    inqueue_whole: Vector,
+    unsettled: Vec<GangId>,
+    coupled: BTreeSet<TaskId>,
+    log: Vec<NodeId>,
+    log_base: u64,
+    news: News,
+    in_trial: bool,
+}
+
+impl Tables {
+    /// Empty tables.
+    pub fn new() -> Tables {
+        Tables::default()
+    }
+
+    /// The revision of everything below the line.
+    pub fn tick(&self) -> Tick {
+        Tick(self.tick)
+    }
+
+    /// The resource kinds met so far.
+    pub fn kinds(&self) -> &ResourceKinds {
+        &self.kinds
+    }
+
+    /// The kind of this resource name, new if it was not met before.
+    pub fn kind(&mut self, name: &str) -> Kind {
+        self.kinds.intern(name)
+    }
+
+    /// A node's row. The id must be live: ids come from these tables and die with their rows.
+    pub fn node(&self, id: NodeId) -> &Node {
+        self.nodes.get(id.index()).expect("the node id is live")
+    }
+
+    /// A node's row, if the id is live.
+    pub fn find_node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id.index())
+    }
+
+    /// The node of this name.
+    pub fn node_named(&self, name: &str) -> Option<NodeId> {
+        self.node_names.get(name).copied()
+    }
+
+    /// All nodes that the wall knows, in order of id.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        self.nodes
+            .iter()
+            .filter(|(_, node)| node.known)
+            .map(|(at, node)| (NodeId::from(at), node))
+    }
+
+    /// All node rows, with those that only pods mention.
+    pub fn all_nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        self.nodes.iter().map(|(at, node)| (NodeId::from(at), node))
+    }
+
+    /// One more than the highest node id ever used.
+    pub fn node_span(&self) -> usize {
+        self.nodes.span()
+    }
+
+    /// How many nodes the wall knows.
+    pub fn node_count(&self) -> u32 {
+        self.known_nodes
+    }
+
+    /// A task's row. The id must be live.
+    pub fn task(&self, id: TaskId) -> &Task {
+        self.tasks.get(id.index()).expect("the task id is live")
+    }
+
+    /// A task's row, if the id is live.
+    pub fn find_task(&self, id: TaskId) -> Option<&Task> {
+        self.tasks.get(id.index())
+    }
+
+    /// The task of this key.
+    pub fn task_keyed(&self, key: &Key) -> Option<TaskId> {
+        self.task_keys.get(key).copied()
+    }
+
+    /// All tasks in order of id.
+    pub fn tasks(&self) -> impl Iterator<Item = (TaskId, &Task)> {
+        self.tasks.iter().map(|(at, task)| (TaskId::from(at), task))
+    }
+
+    /// How often a task id was given to another task.
+    pub fn task_generation(&self, id: TaskId) -> u32 {
+        self.tasks.generation(id.index())
+    }
+
+    /// A gang's row. The id must be live.
+    pub fn gang(&self, id: GangId) -> &Gang {
+        self.gangs.get(id.index()).expect("the gang id is live")
+    }
+
+    /// A gang's row, if the id is live.
+    pub fn find_gang(&self, id: GangId) -> Option<&Gang> {
+        self.gangs.get(id.index())
+    }
+
+    /// The gang of this key.
+    pub fn gang_keyed(&self, key: &Key) -> Option<GangId> {
+        self.gang_keys.get(key).copied()
+    }
+
+    /// All gang rows in order of id, with those that only pods mention.
+    pub fn gangs(&self) -> impl Iterator<Item = (GangId, &Gang)> {
+        self.gangs.iter().map(|(at, gang)| (GangId::from(at), gang))
+    }
+
+    /// A queue's row. The id must be live.
+    pub fn queue(&self, id: QueueId) -> &Queue {
+        self.queues.get(id.index()).expect("the queue id is live")
+    }
+
+    /// A queue's row, if the id is live.
+    pub fn find_queue(&self, id: QueueId) -> Option<&Queue> {
+        self.queues.get(id.index())
+    }
+
+    /// The queue of this name.
+    pub fn queue_named(&self, name: &str) -> Option<QueueId> {
+        self.queue_names.get(name).copied()
+    }
+
+    /// All queue rows in order of id, with those that only gangs mention.
+    pub fn queues(&self) -> impl Iterator<Item = (QueueId, &Queue)> {
+        self.queues
+            .iter()
+            .map(|(at, queue)| (QueueId::from(at), queue))
+    }
+
+    /// A shape's row. The id must be live.
+    pub fn shape(&self, id: ShapeId) -> &Shape {
+        self.shapes.get(id.index()).expect("the shape id is live")
+    }
+
+    /// A shape's row, if the id is live.
+    pub fn find_shape(&self, id: ShapeId) -> Option<&Shape> {
+        self.shapes.get(id.index())
+    }
+
+    /// The shape of a task.
+    pub fn shape_of(&self, task: TaskId) -> &Shape {
+        self.shape(self.task(task).shape)
+    }
+
+    /// Allocatable of all known nodes together.
+    pub fn total(&self) -> &Vector {
+        &self.total
+    }
+
+    /// What is held on all known nodes together.
+    pub fn used_total(&self) -> &Vector {
+        &self.used_total
+    }
+
+    /// What enqueued gangs were let in for (overcommit's sum). Settle first.
+    pub fn inqueue_whole(&self) -> &Vector {
+        &self.inqueue_whole
+    }
+
+    /// Tasks that hold a node and whose shape speaks of other pods.
+    pub fn coupled_tasks(&self) -> &BTreeSet<TaskId> {
+        &self.coupled
+    }
+
+    /// The end of the log of nodes whose room or spec changed.
+    pub fn log_end(&self) -> u64 {
+        self.log_base + self.log.len() as u64
+    }
+
+    /// Nodes that changed since `cursor`, oldest first, possibly repeated; `None` if the log no
+    /// longer goes back that far.
+    pub fn changed_since(&self, cursor: u64) -> Option<&[NodeId]> {
+        let from = cursor.checked_sub(self.log_base)?;
+        self.log.get(usize::try_from(from).ok()?..)
+    }
+
+    /// Whether the engine has anything to look at.
+    pub fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+
+    /// What changed since the last call.
+    pub fn take_news(&mut self) -> News {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Asks for the gang to be looked at again.
+    pub fn mark_gang(&mut self, id: GangId) {
+        self.news.gangs.insert(id);
+    }
+
+    /// Writes of committed plans that are not answered yet.
+    pub fn pending_writes(&self) -> impl Iterator<Item = WriteId> {
+        self.writes.keys().copied()
+    }
+
+    pub(crate) fn in_trial_mut(&mut self) -> &mut bool {
+        &mut self.in_trial
+    }
+
+    pub(crate) fn task_row(&mut self, id: TaskId) -> &mut Task {
+        self.tasks.get_mut(id.index()).expect("the task id is live")
+    }
+
+    pub(crate) fn gang_mut(&mut self, id: GangId) -> &mut Gang {
+        self.gangs.get_mut(id.index()).expect("the gang id is live")
+    }
+
+    pub(crate) fn queue_mut(&mut self, id: QueueId) -> &mut Queue {
+        self.queues
+            .get_mut(id.index())
+            .expect("the queue id is live")
+    }
+}

@@ -1,0 +1,533 @@
+//! What `mirror` tells the tables: rows come, change and go. Order between kinds does not matter: a
+//! name that is mentioned before it is known gets a row of its own, which waits to be known.
+
+use std::sync::Arc;
+
+use super::{GangId, Key, NodeId, Priority, QueueId, Shape, ShapeId, Tables, TaskId};
+use crate::gang::{Gang, GangSpec};
+use crate::node::{Node, NodeSpec};
+use crate::queue::{Queue, QueueSpec};
+use crate::resource::Vector;
+use crate::shape::ShapeSpec;
+use crate::task::{Phase, Task, TaskSpec};
+
+impl Tables {
+    /// Adds a node, or changes the one of that name.
+    pub fn put_node(&mut self, spec: NodeSpec) -> NodeId {
+        self.tick += 1;
+        let id = self.node_row(&spec.name);
+        let node = self
+            .nodes
+            .get_mut(id.index())
+            .expect("the row was just found");
+        if node.known && node.spec == spec {
+            return id;
+        }
+        if !node.known {
+            node.known = true;
+            self.known_nodes += 1;
+            self.used_total.add(&node.used);
+        }
+        self.total.sub(&node.spec.allocatable);
+        self.total.add(&spec.allocatable);
+        node.spec = spec;
+        node.spec_tick = self.tick;
+        self.touch(id);
+        self.mark_freed(id);
+        id
+    }
+
+    /// Takes a node away. Tasks that were bound to it keep its row alive until they are gone too.
+    pub fn remove_node(&mut self, name: &str) {
+        self.tick += 1;
+        let Some(id) = self.node_named(name) else {
+            return;
+        };
+        let tick = self.tick;
+        let node = self
+            .nodes
+            .get_mut(id.index())
+            .expect("the name map holds live ids");
+        if !node.known {
+            return;
+        }
+        node.known = false;
+        node.spec_tick = tick;
+        let allocatable = std::mem::replace(&mut node.spec.allocatable, Vector::ZERO);
+        self.total.sub(&allocatable);
+        self.used_total.sub(&node.used);
+        self.known_nodes -= 1;
+        let promised: Vec<TaskId> = node.promised.iter().copied().collect();
+        self.touch(id);
+        self.mark_shares();
+        for task in promised {
+            self.shift(task, Phase::Pending, None);
+            self.mark_gang_of(task);
+        }
+        self.drop_node_if_unused(id);
+    }
+
+    /// Adds a queue, or changes the one of that name.
+    pub fn put_queue(&mut self, spec: QueueSpec) -> QueueId {
+        self.tick += 1;
+        let id = self.queue_row(&spec.name);
+        let row = self.queue(id);
+        if row.known && row.spec == spec {
+            return id;
+        }
+        let only_published = row.known
+            && QueueSpec {
+                published: spec.published.clone(),
+                ..row.spec.clone()
+            } == spec;
+        let parent = spec.parent.clone();
+        let moved = !row.known || row.spec.parent != parent;
+        let row = self
+            .queues
+            .get_mut(id.index())
+            .expect("the row was just found");
+        row.known = true;
+        row.spec = spec;
+        row.spec.weight = row.spec.weight.max(1);
+        self.news.queues.insert(id);
+        if moved {
+            let to = parent.map(|name| self.queue_row(&name));
+            self.move_queue(id, to);
+        }
+        if !only_published {
+            self.mark_shares();
+            let waiting: Vec<GangId> = self.queue(id).gangs.iter().copied().collect();
+            self.news.gangs.extend(waiting);
+        }
+        id
+    }
+
+    /// Takes a queue away. Gangs that name it wait until it is back.
+    pub fn remove_queue(&mut self, name: &str) {
+        self.tick += 1;
+        let Some(id) = self.queue_named(name) else {
+            return;
+        };
+        self.writes
+            .retain(|_, written| *written != super::Written::Queue(id));
+        self.move_queue(id, None);
+        let row = self
+            .queues
+            .get_mut(id.index())
+            .expect("the name map holds live ids");
+        row.known = false;
+        row.publishing = None;
+        row.published_at = None;
+        row.spec = QueueSpec {
+            name: row.spec.name.clone(),
+            weight: 1,
+            ..QueueSpec::default()
+        };
+        let waiting: Vec<GangId> = row.gangs.iter().copied().collect();
+        self.news.gangs.extend(waiting);
+        self.mark_shares();
+        self.drop_queue_if_unused(id);
+    }
+
+    /// Adds a gang, or changes the one of that key; another uid under the same key is another gang.
+    pub fn put_gang(&mut self, spec: GangSpec) -> GangId {
+        self.tick += 1;
+        let id = self.gang_row(&spec.key);
+        let row = self.gang(id);
+        if row.known && row.spec == spec {
+            return id;
+        }
+        if row.known && row.spec.uid != spec.uid {
+            self.forget_gang(id);
+        }
+        let priority = self.priority_of(spec.priority_class.as_deref());
+        let queue = self.queue_row(&spec.queue);
+        if self.gang(id).queue != Some(queue) {
+            self.move_gang(id, Some(queue));
+        }
+        let row = self
+            .gangs
+            .get_mut(id.index())
+            .expect("the row was just found");
+        row.known = true;
+        row.priority = priority;
+        row.spec = spec;
+        row.fed = true;
+        self.unsettle(id);
+        self.news.gangs.insert(id);
+        id
+    }
+
+    /// Takes a gang away. Its tasks, while there are any, keep its row alive but are not placed.
+    pub fn remove_gang(&mut self, key: &Key) {
+        self.tick += 1;
+        let Some(id) = self.gang_keyed(key) else {
+            return;
+        };
+        self.forget_gang(id);
+        self.drop_gang_if_unused(id);
+    }
+
+    fn forget_gang(&mut self, id: GangId) {
+        self.writes
+            .retain(|_, written| *written != super::Written::Status(id));
+        let promised: Vec<TaskId> = self.gang(id).tasks.iter().copied().collect();
+        for task in promised {
+            if self.task(task).phase == Phase::Pipelined {
+                self.shift(task, Phase::Pending, None);
+            }
+        }
+        self.move_gang(id, None);
+        let row = self.gangs.get_mut(id.index()).expect("the gang id is live");
+        row.known = false;
+        row.wanted = None;
+        row.status_write = None;
+        row.said = crate::gang::Verdict::Undecided;
+        row.written_at = None;
+        row.spec = GangSpec {
+            key: row.spec.key.clone(),
+            ..GangSpec::default()
+        };
+        self.unsettle(id);
+        self.news.gangs.insert(id);
+        self.mark_shares();
+    }
+
+    /// Adds a task, or changes the one of that key; another uid under the same key is another task.
+    pub fn put_task(&mut self, spec: TaskSpec) -> TaskId {
+        self.tick += 1;
+        let same = self
+            .task_keyed(&spec.key)
+            .filter(|id| self.task(*id).uid == spec.uid);
+        if same.is_none() {
+            self.remove_task(&spec.key);
+        }
+        let gang = spec.gang.as_ref().map(|key| self.gang_row(key));
+        let node = spec.node.as_ref().map(|name| self.node_row(name));
+        let best_effort = spec.shape.is_best_effort();
+        let shape = self.shape_row(spec.shape);
+        let mut row = Task {
+            key: spec.key,
+            uid: spec.uid,
+            gang,
+            role: spec.role,
+            index: spec.index,
+            shape,
+            labels: spec.labels,
+            priority: spec.priority,
+            phase: wall_phase(spec.phase, node.is_some()),
+            node,
+            gated: spec.gated,
+            best_effort,
+            preemptable: spec.preemptable,
+            created: spec.created,
+            write: None,
+            said: None,
+        };
+        let id = match same {
+            Some(id) => {
+                self.keep_plans(id, &mut row);
+                self.uncount(id);
+                let old = std::mem::replace(
+                    self.tasks
+                        .get_mut(id.index())
+                        .expect("the key map holds live ids"),
+                    row,
+                );
+                self.leave_gang(id, old.gang, gang);
+                self.drop_shape(old.shape);
+                if let Some(old_node) = old.node {
+                    self.count(id);
+                    self.drop_node_if_unused(old_node);
+                    self.mark_gang_of(id);
+                    return id;
+                }
+                id
+            }
+            None => {
+                let key = row.key.clone();
+                let id = TaskId::from(self.tasks.insert(row));
+                self.task_keys.insert(key, id);
+                if let Some(gang) = gang {
+                    self.gangs
+                        .get_mut(gang.index())
+                        .expect("the row was just found")
+                        .tasks
+                        .insert(id);
+                }
+                id
+            }
+        };
+        self.count(id);
+        self.mark_gang_of(id);
+        id
+    }
+
+    /// What a plan decided about a task holds until its write is answered or seen.
+    fn keep_plans(&mut self, id: TaskId, row: &mut Task) {
+        let old = self.task(id);
+        let (old_phase, old_node, old_write) = (old.phase, old.node, old.write);
+        row.said = old.said.clone();
+        let undecided = row.phase == Phase::Pending;
+        let keeps = match old_phase {
+            Phase::Binding | Phase::Pipelined => undecided && row.gang == old.gang,
+            Phase::Releasing => old_write.is_some() && row.phase.is_allocated(),
+            _ => false,
+        };
+        if keeps {
+            row.phase = old_phase;
+            row.node = old_node;
+            row.write = old_write;
+        } else if let Some(write) = old_write {
+            self.writes.remove(&write);
+        }
+    }
+
+    fn leave_gang(&mut self, id: TaskId, from: Option<GangId>, to: Option<GangId>) {
+        if from == to {
+            return;
+        }
+        if let Some(to) = to {
+            self.gangs
+                .get_mut(to.index())
+                .expect("the row was just found")
+                .tasks
+                .insert(id);
+        }
+        if let Some(from) = from {
+            self.gangs
+                .get_mut(from.index())
+                .expect("a task's gang is live")
+                .tasks
+                .remove(&id);
+            self.news.gangs.insert(from);
+            self.drop_gang_if_unused(from);
+        }
+    }
+
+    /// Takes a task away, with everything it holds, was promised or has under way.
+    pub fn remove_task(&mut self, key: &Key) {
+        self.tick += 1;
+        let Some(id) = self.task_keys.remove(key) else {
+            return;
+        };
+        self.mark_gang_of(id);
+        self.uncount(id);
+        let task = self
+            .tasks
+            .remove(id.index())
+            .expect("the key map holds live ids");
+        if let Some(write) = task.write {
+            self.writes.remove(&write);
+        }
+        if let Some(gang) = task.gang {
+            self.gangs
+                .get_mut(gang.index())
+                .expect("a task's gang is live")
+                .tasks
+                .remove(&id);
+            self.drop_gang_if_unused(gang);
+        }
+        if let Some(node) = task.node {
+            self.drop_node_if_unused(node);
+        }
+        self.drop_shape(task.shape);
+    }
+
+    /// Adds or changes a PriorityClass.
+    pub fn put_priority(&mut self, priority: Priority) {
+        self.tick += 1;
+        self.priorities.insert(priority.name.clone(), priority);
+        self.resolve_priorities();
+    }
+
+    /// Takes a PriorityClass away.
+    pub fn remove_priority(&mut self, name: &str) {
+        self.tick += 1;
+        if self.priorities.remove(name).is_some() {
+            self.resolve_priorities();
+        }
+    }
+
+    fn resolve_priorities(&mut self) {
+        let ids: Vec<GangId> = self.gangs().map(|(id, _)| id).collect();
+        for id in ids {
+            let priority = self.priority_of(self.gang(id).spec.priority_class.as_deref());
+            let row = self
+                .gangs
+                .get_mut(id.index())
+                .expect("the id was just listed");
+            if row.priority != priority {
+                row.priority = priority;
+                self.news.gangs.insert(id);
+            }
+        }
+    }
+
+    fn priority_of(&self, class: Option<&str>) -> i32 {
+        if let Some(priority) = class.and_then(|name| self.priorities.get(name)) {
+            return priority.value;
+        }
+        // Kubernetes: of several global defaults the lowest counts.
+        self.priorities
+            .values()
+            .filter(|p| p.global_default)
+            .map(|p| p.value)
+            .min()
+            .unwrap_or(0)
+    }
+
+    fn mark_gang_of(&mut self, id: TaskId) {
+        if let Some(gang) = self.task(id).gang {
+            self.news.gangs.insert(gang);
+        }
+    }
+
+    fn node_row(&mut self, name: &Arc<str>) -> NodeId {
+        if let Some(id) = self.node_names.get(name) {
+            return *id;
+        }
+        let mut node = Node::new(name.clone());
+        node.spec_tick = self.tick;
+        let id = NodeId::from(self.nodes.insert(node));
+        self.node_names.insert(name.clone(), id);
+        self.touch(id);
+        id
+    }
+
+    fn gang_row(&mut self, key: &Key) -> GangId {
+        if let Some(id) = self.gang_keys.get(key) {
+            return *id;
+        }
+        let id = GangId::from(self.gangs.insert(Gang::new(key.clone())));
+        self.gang_keys.insert(key.clone(), id);
+        id
+    }
+
+    pub(super) fn queue_row(&mut self, name: &Arc<str>) -> QueueId {
+        if let Some(id) = self.queue_names.get(name) {
+            return *id;
+        }
+        let id = QueueId::from(self.queues.insert(Queue::new(name.clone())));
+        self.queue_names.insert(name.clone(), id);
+        id
+    }
+
+    fn shape_row(&mut self, spec: ShapeSpec) -> ShapeId {
+        if let Some(id) = self.shape_specs.get(&spec) {
+            self.shapes
+                .get_mut(id.index())
+                .expect("the spec map holds live ids")
+                .refs += 1;
+            return *id;
+        }
+        let spec = Arc::new(spec);
+        let (held, nonzero) = Tables::held(&spec.requests);
+        self.shape_serial += 1;
+        let row = Shape {
+            spec: spec.clone(),
+            held,
+            nonzero,
+            serial: self.shape_serial,
+            refs: 1,
+        };
+        let id = ShapeId::from(self.shapes.insert(row));
+        self.shape_specs.insert(spec, id);
+        id
+    }
+
+    fn drop_shape(&mut self, id: ShapeId) {
+        let row = self
+            .shapes
+            .get_mut(id.index())
+            .expect("a task's shape is live");
+        row.refs -= 1;
+        if row.refs == 0 {
+            let row = self
+                .shapes
+                .remove(id.index())
+                .expect("the row was just found");
+            self.shape_specs.remove(&row.spec);
+        }
+    }
+
+    fn drop_node_if_unused(&mut self, id: NodeId) {
+        let Some(node) = self.nodes.get(id.index()) else {
+            return;
+        };
+        if node.known || !node.tasks.is_empty() || !node.promised.is_empty() {
+            return;
+        }
+        // Tasks that are over still name the node where they were, but hold nothing there.
+        let over: Vec<TaskId> = self
+            .tasks()
+            .filter(|(_, task)| task.node == Some(id))
+            .map(|(task, _)| task)
+            .collect();
+        for task in over {
+            self.tasks
+                .get_mut(task.index())
+                .expect("the id was just listed")
+                .node = None;
+        }
+        let node = self
+            .nodes
+            .remove(id.index())
+            .expect("the row was just found");
+        self.node_names.remove(&node.spec.name);
+        self.news.freed.remove(&id);
+        self.touch(id);
+    }
+
+    fn drop_gang_if_unused(&mut self, id: GangId) {
+        let Some(gang) = self.gangs.get(id.index()) else {
+            return;
+        };
+        if gang.known || !gang.tasks.is_empty() {
+            return;
+        }
+        let gang = self
+            .gangs
+            .remove(id.index())
+            .expect("the row was just found");
+        self.gang_keys.remove(&gang.spec.key);
+        self.news.gangs.insert(id);
+    }
+
+    pub(super) fn drop_queue_if_unused(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get(id.index()) else {
+            return;
+        };
+        if queue.known || !queue.gangs.is_empty() || !queue.children.is_empty() {
+            return;
+        }
+        let parent = queue.parent;
+        let queue = self
+            .queues
+            .remove(id.index())
+            .expect("the row was just found");
+        self.queue_names.remove(&queue.spec.name);
+        self.news.queues.remove(&id);
+        if let Some(parent) = parent {
+            self.queues
+                .get_mut(parent.index())
+                .expect("a parent is live")
+                .children
+                .remove(&id);
+            self.drop_queue_if_unused(parent);
+        }
+    }
+}
+
+/// What a pod's own status means here: bound once it has a node.
+fn wall_phase(said: Phase, has_node: bool) -> Phase {
+    match said {
+        Phase::Pending | Phase::Pipelined | Phase::Allocated | Phase::Binding if has_node => {
+            Phase::Bound
+        }
+        Phase::Pipelined | Phase::Allocated | Phase::Binding => Phase::Pending,
+        // A pod cannot run nowhere; such a status is not believed.
+        Phase::Bound | Phase::Running if !has_node => Phase::Pending,
+        other => other,
+    }
+}

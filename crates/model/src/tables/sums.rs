@@ -1,0 +1,425 @@
+//! The one place where a row's contribution to sums is added and taken away.
+
+use super::{GangId, Kind, NodeId, QueueId, Tables, TaskId, Vector};
+use crate::gang::GangPhase;
+use crate::shape::VolumeNeed;
+use crate::task::Phase;
+
+/// The deepest queue tree; what lies deeper hangs on no parent.
+pub(super) const QUEUE_DEPTH_MAX: usize = 64;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Add,
+    Take,
+}
+
+fn apply(sum: &mut Vector, part: &Vector, sign: Sign) {
+    match sign {
+        Sign::Add => sum.add(part),
+        Sign::Take => sum.sub(part),
+    }
+}
+
+fn tally(count: &mut u32, sign: Sign) {
+    match sign {
+        Sign::Add => *count += 1,
+        Sign::Take => {
+            *count = count
+                .checked_sub(1)
+                .expect("every count is added once before it is taken")
+        }
+    }
+}
+
+impl Tables {
+    /// Moves a task to another phase and node, with all sums.
+    pub(crate) fn shift(&mut self, id: TaskId, phase: Phase, node: Option<NodeId>) {
+        self.uncount(id);
+        let task = self.tasks.get_mut(id.index()).expect("the task id is live");
+        task.phase = phase;
+        task.node = node;
+        self.count(id);
+    }
+
+    /// Adds the task's contributions.
+    pub(super) fn count(&mut self, id: TaskId) {
+        self.contribute(id, Sign::Add);
+    }
+
+    /// Takes the task's contributions away.
+    pub(super) fn uncount(&mut self, id: TaskId) {
+        self.contribute(id, Sign::Take);
+    }
+
+    fn contribute(&mut self, id: TaskId, sign: Sign) {
+        let task = self.tasks.get(id.index()).expect("the task id is live");
+        let (phase, node, gang) = (task.phase, task.node, task.gang);
+        if let Some(node) = node {
+            if phase.holds_node() {
+                self.hold(id, node, phase, sign);
+            } else if phase == Phase::Pipelined {
+                self.promise(id, node, sign);
+            }
+        }
+        if let Some(gang) = gang {
+            self.contribute_to_gang(id, gang, phase, sign);
+        }
+    }
+
+    fn hold(&mut self, id: TaskId, at: NodeId, phase: Phase, sign: Sign) {
+        let task = self.tasks.get(id.index()).expect("the task id is live");
+        let shape = self
+            .shapes
+            .get(task.shape.index())
+            .expect("a task's shape is live");
+        let node = self
+            .nodes
+            .get_mut(at.index())
+            .expect("a task's node is live");
+        apply(&mut node.used, &shape.held, sign);
+        if phase == Phase::Releasing {
+            apply(&mut node.releasing, &shape.held, sign);
+        }
+        for (sum, part) in node.used_nonzero.iter_mut().zip(shape.nonzero) {
+            *sum = if sign == Sign::Add {
+                sum.saturating_add(part)
+            } else {
+                sum.saturating_sub(part)
+            };
+        }
+        if sign == Sign::Add {
+            node.tasks.insert(id);
+        } else {
+            node.tasks.remove(&id);
+        }
+        for port in &shape.spec.ports {
+            let takers = node.ports.entry(port.clone()).or_default();
+            tally(takers, sign);
+            if *takers == 0 {
+                node.ports.remove(port);
+            }
+        }
+        for volume in &shape.spec.volumes {
+            if let VolumeNeed::Bound {
+                attach: Some(attach),
+                ..
+            } = volume
+            {
+                let users = node.volumes.entry(attach.clone()).or_default();
+                tally(users, sign);
+                if *users == 0 {
+                    node.volumes.remove(attach);
+                }
+            }
+        }
+        if node.known {
+            apply(&mut self.used_total, &shape.held, sign);
+        }
+        if shape.spec.is_coupled() {
+            if sign == Sign::Add {
+                self.coupled.insert(id);
+            } else {
+                self.coupled.remove(&id);
+            }
+        }
+        if sign == Sign::Take || phase == Phase::Releasing {
+            self.mark_freed(at);
+        }
+        self.touch(at);
+    }
+
+    fn promise(&mut self, id: TaskId, at: NodeId, sign: Sign) {
+        let task = self.tasks.get(id.index()).expect("the task id is live");
+        let shape = self
+            .shapes
+            .get(task.shape.index())
+            .expect("a task's shape is live");
+        let node = self
+            .nodes
+            .get_mut(at.index())
+            .expect("a task's node is live");
+        apply(&mut node.pipelined, &shape.held, sign);
+        if sign == Sign::Add {
+            node.promised.insert(id);
+        } else {
+            node.promised.remove(&id);
+            self.mark_freed(at);
+        }
+        self.touch(at);
+    }
+
+    fn contribute_to_gang(&mut self, id: TaskId, at: GangId, phase: Phase, sign: Sign) {
+        let task = self.tasks.get(id.index()).expect("the task id is live");
+        let shape = self
+            .shapes
+            .get(task.shape.index())
+            .expect("a task's shape is live");
+        let requests = &shape.spec.requests;
+        let gang = self
+            .gangs
+            .get_mut(at.index())
+            .expect("a task's gang is live");
+        tally(&mut gang.counts[phase as usize], sign);
+        if phase.is_allocated() {
+            apply(&mut gang.allocated, requests, sign);
+        }
+        if phase == Phase::Pending && task.best_effort && !task.gated {
+            tally(&mut gang.pending_best_effort, sign);
+        }
+        if task.gated && phase == Phase::Pending {
+            apply(&mut gang.gated, requests, sign);
+        }
+        if !gang.unsettled {
+            gang.unsettled = true;
+            self.unsettled.push(at);
+        }
+        let Some(queue) = gang.queue else { return };
+        if phase.is_allocated() {
+            let row = self
+                .queues
+                .get_mut(queue.index())
+                .expect("a gang's queue is live");
+            apply(&mut row.used_own, requests, sign);
+            let mut next = Some(queue);
+            while let Some(up) = next {
+                let row = self
+                    .queues
+                    .get_mut(up.index())
+                    .expect("a queue's parent is live");
+                apply(&mut row.used, requests, sign);
+                next = row.parent;
+                if !self.in_trial {
+                    self.news.queues.insert(up);
+                }
+            }
+            if sign == Sign::Take {
+                self.mark_shares();
+            }
+        } else if phase.is_waiting() {
+            let row = self
+                .queues
+                .get_mut(queue.index())
+                .expect("a gang's queue is live");
+            apply(&mut row.pending, requests, sign);
+        }
+    }
+
+    /// Moves everything that a gang contributes to a queue from one queue to another.
+    pub(super) fn move_gang(&mut self, id: GangId, to: Option<QueueId>) {
+        let tasks: Vec<TaskId> = self.gang(id).tasks.iter().copied().collect();
+        for task in &tasks {
+            self.uncount(*task);
+        }
+        self.unsettle_now(id);
+        let gang = self.gangs.get_mut(id.index()).expect("the gang id is live");
+        let from = std::mem::replace(&mut gang.queue, to);
+        if let Some(from) = from {
+            self.queues
+                .get_mut(from.index())
+                .expect("a gang's queue is live")
+                .gangs
+                .remove(&id);
+        }
+        if let Some(to) = to {
+            self.queues
+                .get_mut(to.index())
+                .expect("a gang's queue is live")
+                .gangs
+                .insert(id);
+        }
+        for task in tasks {
+            self.count(task);
+        }
+        if let Some(from) = from {
+            self.drop_queue_if_unused(from);
+        }
+        self.mark_shares();
+    }
+
+    /// Hangs a queue under another parent, with the use of all below it.
+    pub(super) fn move_queue(&mut self, id: QueueId, to: Option<QueueId>) {
+        let used = self.queue(id).used.clone();
+        let from = self.queue(id).parent;
+        self.add_up(from, &used, Sign::Take);
+        if let Some(from) = from {
+            self.queues
+                .get_mut(from.index())
+                .expect("a parent is live")
+                .children
+                .remove(&id);
+        }
+        let to = to.filter(|to| self.may_hang(id, *to));
+        self.queues
+            .get_mut(id.index())
+            .expect("the queue id is live")
+            .parent = to;
+        if let Some(to) = to {
+            self.queues
+                .get_mut(to.index())
+                .expect("a parent is live")
+                .children
+                .insert(id);
+        }
+        self.add_up(to, &used, Sign::Add);
+        if let Some(from) = from {
+            self.drop_queue_if_unused(from);
+        }
+    }
+
+    fn add_up(&mut self, from: Option<QueueId>, amount: &Vector, sign: Sign) {
+        let mut next = from;
+        while let Some(up) = next {
+            let row = self
+                .queues
+                .get_mut(up.index())
+                .expect("a queue's parent is live");
+            apply(&mut row.used, amount, sign);
+            next = row.parent;
+            self.news.queues.insert(up);
+        }
+    }
+
+    /// A parent may not be below its child, and the tree has a greatest depth.
+    fn may_hang(&self, child: QueueId, parent: QueueId) -> bool {
+        let mut at = Some(parent);
+        for _ in 0..QUEUE_DEPTH_MAX {
+            match at {
+                None => return true,
+                Some(up) if up == child => return false,
+                Some(up) => at = self.queue(up).parent,
+            }
+        }
+        false
+    }
+
+    /// Brings the sums over enqueued gangs up to date. Cheap when nothing moved.
+    pub fn settle(&mut self) {
+        for id in std::mem::take(&mut self.unsettled) {
+            if self
+                .gangs
+                .get(id.index())
+                .is_some_and(|gang| gang.unsettled)
+            {
+                self.settle_gang(id);
+            }
+        }
+    }
+
+    fn settle_gang(&mut self, id: GangId) {
+        let gang = self.gangs.get_mut(id.index()).expect("the gang id is live");
+        gang.unsettled = false;
+        let mut inqueue = Vector::ZERO;
+        let mut whole = Vector::ZERO;
+        let mut elastic = Vector::ZERO;
+        if let (Some(min), true) = (&gang.spec.min_resources, gang.known) {
+            elastic = gang.allocated.beyond(min);
+            let rest = min.beyond(&gang.allocated).beyond(&gang.gated);
+            // A.2: what a running gang has lost is not promised again unless enough of it is left.
+            match gang.phase() {
+                GangPhase::Inqueue => {
+                    inqueue = rest;
+                    whole = min.beyond(&gang.gated);
+                }
+                GangPhase::Running if gang.allocated_count() >= gang.spec.min_member => {
+                    whole = rest.clone();
+                    inqueue = rest;
+                }
+                _ => {}
+            }
+        }
+        if inqueue == gang.inqueue && whole == gang.inqueue_whole && elastic == gang.elastic {
+            return;
+        }
+        let before = [
+            std::mem::replace(&mut gang.inqueue, inqueue.clone()),
+            std::mem::replace(&mut gang.inqueue_whole, whole.clone()),
+            std::mem::replace(&mut gang.elastic, elastic.clone()),
+        ];
+        let queue = gang.queue;
+        self.inqueue_whole.sub(&before[1]);
+        self.inqueue_whole.add(&whole);
+        if let Some(queue) = queue {
+            let row = self
+                .queues
+                .get_mut(queue.index())
+                .expect("a gang's queue is live");
+            row.inqueue.sub(&before[0]);
+            row.inqueue.add(&inqueue);
+            row.elastic.sub(&before[2]);
+            row.elastic.add(&elastic);
+        }
+        if !inqueue.beyond(&before[0]).is_zero() || !whole.beyond(&before[1]).is_zero() {
+            return;
+        }
+        self.mark_shares();
+    }
+
+    /// Takes the gang's enqueued sums away at once, before it moves or goes.
+    pub(super) fn unsettle_now(&mut self, id: GangId) {
+        let gang = self.gangs.get_mut(id.index()).expect("the gang id is live");
+        let inqueue = std::mem::take(&mut gang.inqueue);
+        let whole = std::mem::take(&mut gang.inqueue_whole);
+        let elastic = std::mem::take(&mut gang.elastic);
+        if !gang.unsettled {
+            gang.unsettled = true;
+            self.unsettled.push(id);
+        }
+        if let Some(queue) = gang.queue {
+            let row = self
+                .queues
+                .get_mut(queue.index())
+                .expect("a gang's queue is live");
+            row.inqueue.sub(&inqueue);
+            row.elastic.sub(&elastic);
+        }
+        self.inqueue_whole.sub(&whole);
+    }
+
+    /// Notes that the gang's enqueued sums may have moved.
+    pub(crate) fn unsettle(&mut self, id: GangId) {
+        let gang = self.gangs.get_mut(id.index()).expect("the gang id is live");
+        if !gang.unsettled {
+            gang.unsettled = true;
+            self.unsettled.push(id);
+        }
+    }
+
+    /// Appends to the log of changed nodes, which keeps a few times as many entries as nodes.
+    pub(super) fn touch(&mut self, id: NodeId) {
+        self.log.push(id);
+        let keep = self.nodes.span() * 2 + 1_024;
+        if self.log.len() > keep * 2 {
+            let drop = self.log.len() - keep;
+            self.log.drain(..drop);
+            self.log_base += drop as u64;
+        }
+    }
+
+    pub(crate) fn mark_freed(&mut self, id: NodeId) {
+        if !self.in_trial {
+            self.news.freed.insert(id);
+            self.news.shares = true;
+        }
+    }
+
+    pub(super) fn mark_shares(&mut self) {
+        if !self.in_trial {
+            self.news.shares = true;
+        }
+    }
+
+    /// Requests with the pod slot, and with upstream's stand-ins for requests of nothing.
+    pub(super) fn held(requests: &Vector) -> (Vector, [i64; 2]) {
+        let mut held = requests.clone();
+        held.set(Kind::PODS, requests.get(Kind::PODS).saturating_add(1));
+        let or = |value: i64, stand_in: i64| if value == 0 { stand_in } else { value };
+        (
+            held,
+            [
+                or(requests.get(Kind::CPU), 100),
+                or(requests.get(Kind::MEMORY), 200 << 20),
+            ],
+        )
+    }
+}

@@ -1,0 +1,137 @@
+//! Writes of committed plans that are on their way. Their rows count as used until the answer.
+
+use super::{GangId, QueueId, Tables, TaskId, WriteId};
+use crate::gang::Verdict;
+use crate::task::Phase;
+
+/// What a write is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    Bind(TaskId),
+    Evict(TaskId),
+    Status(GangId),
+    Queue(QueueId),
+}
+
+impl Tables {
+    pub(crate) fn new_write(&mut self, about: Written) -> WriteId {
+        self.next_write += 1;
+        let id = WriteId(self.next_write);
+        self.writes.insert(id, about);
+        id
+    }
+
+    /// The write succeeded and its result was fed to the tables (or it needed no write at all).
+    ///
+    /// An answer for a row that is gone, or for a write already answered, changes nothing.
+    pub fn confirm(&mut self, write: WriteId) {
+        let Some(about) = self.writes.remove(&write) else {
+            return;
+        };
+        self.tick += 1;
+        match about {
+            Written::Bind(task) => {
+                let row = self.task_mut(task);
+                row.write = None;
+                if row.phase == Phase::Binding {
+                    let node = row.node;
+                    self.shift(task, Phase::Bound, node);
+                }
+                self.mark_task(task);
+            }
+            Written::Evict(task) => self.task_mut(task).write = None,
+            Written::Status(gang) => {
+                let row = self
+                    .gangs
+                    .get_mut(gang.index())
+                    .expect("a pending write's gang is live");
+                row.status_write = None;
+                let wanted = row.wanted.take();
+                if let (Some(wanted), false) = (wanted, row.fed) {
+                    row.spec.status = wanted;
+                    row.spec.status.verdict = Verdict::Undecided;
+                }
+                self.unsettle(gang);
+                self.news.gangs.insert(gang);
+            }
+            Written::Queue(queue) => {
+                let row = self
+                    .queues
+                    .get_mut(queue.index())
+                    .expect("a pending write's queue is live");
+                if let Some((_, wanted)) = row.publishing.take() {
+                    row.spec.published = wanted;
+                }
+                self.news.queues.insert(queue);
+            }
+        }
+    }
+
+    /// The write was refused: what it stood for is undone, and the gang is looked at again.
+    pub fn refuse(&mut self, write: WriteId) {
+        let Some(about) = self.writes.remove(&write) else {
+            return;
+        };
+        self.tick += 1;
+        match about {
+            Written::Bind(task) => {
+                let row = self.task_mut(task);
+                row.write = None;
+                if row.phase == Phase::Binding {
+                    self.shift(task, Phase::Pending, None);
+                }
+                self.mark_task(task);
+            }
+            Written::Evict(task) => {
+                let row = self.task_mut(task);
+                row.write = None;
+                if row.phase == Phase::Releasing {
+                    let node = row.node;
+                    self.shift(task, Phase::Running, node);
+                }
+                self.mark_task(task);
+            }
+            Written::Status(gang) => {
+                let row = self
+                    .gangs
+                    .get_mut(gang.index())
+                    .expect("a pending write's gang is live");
+                row.status_write = None;
+                row.wanted = None;
+                row.said = Verdict::Undecided;
+                self.unsettle(gang);
+                self.news.gangs.insert(gang);
+            }
+            Written::Queue(queue) => {
+                let row = self
+                    .queues
+                    .get_mut(queue.index())
+                    .expect("a pending write's queue is live");
+                row.publishing = None;
+                self.news.queues.insert(queue);
+            }
+        }
+    }
+
+    /// Nobody knows whether the write was done: its row stays as planned and counts as used. Whoever
+    /// reads the object back calls [`Tables::confirm`] or [`Tables::refuse`] then.
+    pub fn unknown(&mut self, write: WriteId) {
+        // Nothing to change, by design: the row was counted when the plan was committed.
+        debug_assert!(
+            write.0 <= self.next_write,
+            "the write was planned by these tables"
+        );
+    }
+
+    fn task_mut(&mut self, id: TaskId) -> &mut crate::task::Task {
+        self.tasks
+            .get_mut(id.index())
+            .expect("a pending write's task is live")
+    }
+
+    fn mark_task(&mut self, id: TaskId) {
+        if let Some(gang) = self.task(id).gang {
+            self.news.gangs.insert(gang);
+        }
+    }
+}

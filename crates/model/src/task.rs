@@ -1,0 +1,143 @@
+//! Tasks: pods as the scheduler sees them.
+
+use std::sync::Arc;
+
+use crate::ids::{GangId, Key, NodeId, ShapeId, WriteId};
+use crate::labels::Labels;
+use crate::reason::Reason;
+use crate::shape::ShapeSpec;
+use crate::time::Time;
+
+/// Where a task is between being wanted and being over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Wants a node.
+    Pending,
+    /// Is promised room on a node that is not yet free.
+    Pipelined,
+    /// Placed on a trial that is still open.
+    Allocated,
+    /// Placed by a committed plan whose write is not yet seen.
+    Binding,
+    /// Bound to a node, not yet running.
+    Bound,
+    /// Running.
+    Running,
+    /// Being deleted; holds its node until it is gone.
+    Releasing,
+    /// Ended well.
+    Succeeded,
+    /// Ended badly.
+    Failed,
+}
+
+impl Phase {
+    /// All phases, in the order of a life.
+    pub const ALL: [Phase; 9] = [
+        Phase::Pending,
+        Phase::Pipelined,
+        Phase::Allocated,
+        Phase::Binding,
+        Phase::Bound,
+        Phase::Running,
+        Phase::Releasing,
+        Phase::Succeeded,
+        Phase::Failed,
+    ];
+
+    /// Whether the task holds room on its node.
+    pub fn holds_node(self) -> bool {
+        self.is_allocated() || self == Phase::Releasing
+    }
+
+    /// Whether the task counts as use of its queue (upstream's allocated set).
+    pub fn is_allocated(self) -> bool {
+        matches!(
+            self,
+            Phase::Allocated | Phase::Binding | Phase::Bound | Phase::Running
+        )
+    }
+
+    /// Whether the task still wants room.
+    pub fn is_waiting(self) -> bool {
+        matches!(self, Phase::Pending | Phase::Pipelined)
+    }
+}
+
+/// A task as the wall gives it.
+#[derive(Clone, Debug)]
+pub struct TaskSpec {
+    /// Namespace and name of the pod.
+    pub key: Key,
+    /// Its uid: another uid under the same key is another task.
+    pub uid: Arc<str>,
+    /// The gang's key; `None` for pods that are not ours to place but hold room.
+    pub gang: Option<Key>,
+    /// The task's role in its gang (`volcano.sh/task-spec`); empty when unset.
+    pub role: Arc<str>,
+    /// The number at the end of the pod's name, which orders tasks of one priority.
+    pub index: u32,
+    /// Requests and constraints.
+    pub shape: ShapeSpec,
+    /// Labels, which other tasks' affinities look at.
+    pub labels: Arc<Labels>,
+    /// Priority, or 1 when the pod has none.
+    pub priority: i32,
+    /// What the pod's status says: never Pipelined, Allocated or Binding, which only plans make.
+    pub phase: Phase,
+    /// The node's name, once bound.
+    pub node: Option<Arc<str>>,
+    /// Whether scheduling gates are left.
+    pub gated: bool,
+    /// Whether the task may be evicted for another.
+    pub preemptable: bool,
+    /// When the pod was created.
+    pub created: Time,
+}
+
+/// A task's row.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Namespace and name of the pod.
+    pub key: Key,
+    /// Its uid.
+    pub uid: Arc<str>,
+    /// The gang, if it is ours to place.
+    pub gang: Option<GangId>,
+    /// The task's role in its gang.
+    pub role: Arc<str>,
+    /// The number at the end of the pod's name.
+    pub index: u32,
+    /// Requests and constraints.
+    pub shape: ShapeId,
+    /// Labels.
+    pub labels: Arc<Labels>,
+    /// Priority.
+    pub priority: i32,
+    /// Where it is in its life.
+    pub phase: Phase,
+    /// The node that it holds, or is promised.
+    pub node: Option<NodeId>,
+    /// Whether scheduling gates are left.
+    pub gated: bool,
+    /// Whether it asks for no resources.
+    pub best_effort: bool,
+    /// Whether it may be evicted for another.
+    pub preemptable: bool,
+    /// When the pod was created.
+    pub created: Time,
+    /// The bind or eviction that is on its way.
+    pub write: Option<WriteId>,
+    /// Why it waits, as last said to the world.
+    pub said: Option<Arc<Reason>>,
+}
+
+impl Task {
+    /// What a person calls the task: role and index, else the pod's name.
+    pub fn nickname(&self) -> String {
+        if self.role.is_empty() {
+            return self.key.name.to_string();
+        }
+        format!("{}-{}", self.role, self.index)
+    }
+}

@@ -1,0 +1,301 @@
+//! A trial: a reversible what-if on the tables, an undo list that ends in a whole plan or in nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::gang::{GangStatus, Verdict};
+use crate::ids::{GangId, NodeId, QueueId, TaskId};
+use crate::plan::{Eviction, Nomination, Place, Plan, QueueUse, StatusWrite, TaskWait};
+use crate::reason::Reason;
+use crate::resource::Vector;
+use crate::tables::{Tables, Written};
+use crate::task::Phase;
+use crate::time::Time;
+
+/// A point to rewind to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark(usize);
+
+#[derive(Clone, Debug)]
+enum Move {
+    Place {
+        task: TaskId,
+        was: (Phase, Option<NodeId>),
+    },
+    Promise {
+        task: TaskId,
+        was: (Phase, Option<NodeId>),
+    },
+    Unpromise {
+        task: TaskId,
+        was: (Phase, Option<NodeId>),
+    },
+    Evict {
+        task: TaskId,
+        was: (Phase, Option<NodeId>),
+        beneficiary: GangId,
+        cause: &'static str,
+    },
+    Show {
+        gang: GangId,
+        was: Option<GangStatus>,
+    },
+}
+
+/// The tables on loan. Dropping a trial rewinds all of it; [`Trial::finish`] commits all of it.
+#[derive(Debug)]
+pub struct Trial<'t> {
+    tables: &'t mut Tables,
+    moves: Vec<Move>,
+    says: Vec<(TaskId, Arc<Reason>)>,
+    published: Vec<(QueueId, Vector)>,
+    committed: bool,
+}
+
+impl<'t> Trial<'t> {
+    /// Starts a trial on the tables.
+    pub fn begin(tables: &'t mut Tables) -> Trial<'t> {
+        tables.set_in_trial(true);
+        Trial {
+            tables,
+            moves: Vec::new(),
+            says: Vec::new(),
+            published: Vec::new(),
+            committed: false,
+        }
+    }
+
+    /// The tables as the trial has them now.
+    pub fn tables(&self) -> &Tables {
+        self.tables
+    }
+
+    /// Brings the sums over enqueued gangs up to date.
+    pub fn settle(&mut self) {
+        self.tables.settle();
+    }
+
+    /// Where the trial stands.
+    pub fn mark(&self) -> Mark {
+        Mark(self.moves.len())
+    }
+
+    /// Places a waiting task on a node.
+    pub fn place(&mut self, task: TaskId, node: NodeId) {
+        let was = self.standing(task);
+        assert!(was.0.is_waiting(), "only a waiting task is placed");
+        self.tables.shift(task, Phase::Allocated, Some(node));
+        self.moves.push(Move::Place { task, was });
+    }
+
+    /// Promises a waiting task room on a node that is not free yet.
+    pub fn promise(&mut self, task: TaskId, node: NodeId) {
+        let was = self.standing(task);
+        assert!(was.0.is_waiting(), "only a waiting task is promised room");
+        self.tables.shift(task, Phase::Pipelined, Some(node));
+        self.moves.push(Move::Promise { task, was });
+    }
+
+    /// Takes a promise back.
+    pub fn unpromise(&mut self, task: TaskId) {
+        let was = self.standing(task);
+        assert!(was.0 == Phase::Pipelined, "only a promise is taken back");
+        self.tables.shift(task, Phase::Pending, None);
+        self.moves.push(Move::Unpromise { task, was });
+    }
+
+    /// Evicts a task that holds a node, in favour of a gang.
+    pub fn evict(&mut self, task: TaskId, beneficiary: GangId, cause: &'static str) {
+        let was = self.standing(task);
+        assert!(
+            was.0.is_allocated() && was.1.is_some(),
+            "only a task on a node is evicted"
+        );
+        self.tables.shift(task, Phase::Releasing, was.1);
+        self.moves.push(Move::Evict {
+            task,
+            was,
+            beneficiary,
+            cause,
+        });
+    }
+
+    /// Gives the gang another status.
+    pub fn show(&mut self, gang: GangId, status: GangStatus) {
+        let was = self.tables.swap_wanted(gang, Some(status));
+        self.moves.push(Move::Show { gang, was });
+    }
+
+    /// Says on a task why it waits. Not undone by a rewind: say it when the trial is decided.
+    pub fn say(&mut self, task: TaskId, reason: Arc<Reason>) {
+        self.says.push((task, reason));
+    }
+
+    /// Publishes a queue's use. Not undone by a rewind.
+    pub fn publish(&mut self, queue: QueueId, allocated: Vector) {
+        self.published.push((queue, allocated));
+    }
+
+    /// Undoes everything since the mark, last move first.
+    pub fn rewind(&mut self, mark: Mark) {
+        while self.moves.len() > mark.0 {
+            match self.moves.pop().expect("the list is longer than the mark") {
+                Move::Place { task, was }
+                | Move::Promise { task, was }
+                | Move::Unpromise { task, was }
+                | Move::Evict { task, was, .. } => self.tables.shift(task, was.0, was.1),
+                Move::Show { gang, was } => {
+                    self.tables.swap_wanted(gang, was);
+                }
+            }
+        }
+    }
+
+    /// Commits the whole trial: rows become pending writes, and the plan lists them.
+    pub fn finish(mut self, now: Time) -> Plan {
+        self.committed = true;
+        self.tables.set_in_trial(false);
+        let mut plan = Plan {
+            tick: self.tables.tick(),
+            ..Plan::default()
+        };
+        let mut nominated = BTreeSet::new();
+        let mut shown = BTreeSet::new();
+        for moved in std::mem::take(&mut self.moves) {
+            match moved {
+                Move::Place { task, .. } => self.commit_place(task, &mut plan),
+                Move::Promise { task, .. } => {
+                    nominated.insert(task);
+                }
+                Move::Unpromise { task, was } => {
+                    nominated.insert(task);
+                    // What was kept for this task may now suit one that was refused before it.
+                    if let Some(node) = was.1 {
+                        self.tables.mark_freed(node);
+                    }
+                }
+                Move::Evict {
+                    task,
+                    beneficiary,
+                    cause,
+                    ..
+                } => {
+                    let write = self.tables.plan_write(task, Written::Evict(task));
+                    plan.evictions.push(Eviction {
+                        task,
+                        beneficiary,
+                        cause,
+                        write,
+                    });
+                }
+                Move::Show { gang, .. } => {
+                    shown.insert(gang);
+                }
+            }
+        }
+        for task in nominated {
+            let row = self.tables.task(task);
+            if row.phase.is_waiting() {
+                plan.nominations.push(Nomination {
+                    task,
+                    node: row.node,
+                });
+            }
+        }
+        for gang in shown {
+            let (status, write) = self.tables.plan_status(gang, now);
+            plan.statuses.push(StatusWrite {
+                gang,
+                status,
+                write,
+            });
+        }
+        for (task, reason) in std::mem::take(&mut self.says) {
+            self.tables.set_said(task, reason.clone());
+            plan.waits.push(TaskWait { task, reason });
+        }
+        for (queue, allocated) in std::mem::take(&mut self.published) {
+            let write = self.tables.plan_queue(queue, allocated.clone(), now);
+            plan.queues.push(QueueUse {
+                queue,
+                allocated,
+                write,
+            });
+        }
+        plan
+    }
+
+    fn commit_place(&mut self, task: TaskId, plan: &mut Plan) {
+        // Placed, taken back and placed again within one trial: one bind, for where it ended.
+        let row = self.tables.task(task);
+        if row.phase != Phase::Allocated {
+            return;
+        }
+        let node = row.node.expect("an allocated task has a node");
+        let write = self.tables.plan_write(task, Written::Bind(task));
+        plan.places.push(Place { task, node, write });
+    }
+
+    fn standing(&self, task: TaskId) -> (Phase, Option<NodeId>) {
+        let row = self.tables.task(task);
+        (row.phase, row.node)
+    }
+}
+
+impl Drop for Trial<'_> {
+    fn drop(&mut self) {
+        if !self.committed {
+            self.rewind(Mark(0));
+            self.tables.set_in_trial(false);
+        }
+    }
+}
+
+/// What only a trial may do to the tables.
+impl Tables {
+    fn set_in_trial(&mut self, on: bool) {
+        *self.in_trial_mut() = on;
+    }
+
+    fn plan_write(&mut self, task: TaskId, about: Written) -> crate::WriteId {
+        let write = self.new_write(about);
+        let row = self.task_row(task);
+        row.write = Some(write);
+        row.said = None;
+        if matches!(about, Written::Bind(_)) {
+            let node = row.node;
+            self.shift(task, Phase::Binding, node);
+        }
+        write
+    }
+
+    fn swap_wanted(&mut self, gang: GangId, status: Option<GangStatus>) -> Option<GangStatus> {
+        self.unsettle(gang);
+        std::mem::replace(&mut self.gang_mut(gang).wanted, status)
+    }
+
+    fn plan_status(&mut self, gang: GangId, now: Time) -> (GangStatus, crate::WriteId) {
+        let write = self.new_write(Written::Status(gang));
+        let row = self.gang_mut(gang);
+        let status = row.wanted.clone().expect("a shown status is wanted");
+        if status.verdict != Verdict::Undecided {
+            row.said = status.verdict.clone();
+        }
+        row.status_write = Some(write);
+        row.written_at = Some(now);
+        row.fed = false;
+        (status, write)
+    }
+
+    fn set_said(&mut self, task: TaskId, reason: Arc<Reason>) {
+        self.task_row(task).said = Some(reason);
+    }
+
+    fn plan_queue(&mut self, queue: QueueId, allocated: Vector, now: Time) -> crate::WriteId {
+        let write = self.new_write(Written::Queue(queue));
+        let row = self.queue_mut(queue);
+        row.publishing = Some((write, allocated));
+        row.published_at = Some(now);
+        write
+    }
+}
