@@ -1,1 +1,36 @@
-//! The driver room.
+//! The event loop as a value: no socket, no clock, no thread. A shell hands in what happened and
+//! carries out what is asked.
+//!
+//! Order of calls, for ever: hand in every event that is there (`handle_*`), call
+//! [`Driver::poll_request`] until it returns `None`, then wait for the next event or until
+//! [`Driver::poll_wake`], whichever is first.
+//!
+//! - *In*: `handle_page`, `handle_watch`, `handle_closed` (lists and watches), `handle_written`,
+//!   `handle_got` (writes and read-backs), `handle_time`.
+//! - *Out*: [`Request`]s, each under a [`RequestId`]; lines for the log (`poll_notice`).
+//! - *To look at*: `mirror`, `metrics`, `is_synced`, `is_quiet`.
+//!
+//! It owns the reflector of each kind, the work queue, the writes on their way, the engine and its
+//! tables. What it refuses to know: what a controller or the engine decides, and how a request is
+//! carried out. Questions to the outside, leader election and fencing beyond the writes' own
+//! preconditions have their door here and are not built yet.
+//!
+//! Invariants, absences first: nothing is decided before every watched kind was listed; a key is
+//! not stepped while a write of its last step is unseen; a blocked key is woken by events only; a
+//! failure counter is cleared by success only; a lost answer is read back before anything else is
+//! tried; no queue is without a named limit ([`Limits`]) and a counter ([`Metrics`]).
+
+mod backoff;
+mod driver;
+mod metrics;
+mod reflector;
+mod request;
+mod settings;
+mod work;
+mod writes;
+
+pub use backoff::Backoff;
+pub use driver::Driver;
+pub use metrics::{ControllerCounts, Level, Metrics, Notice};
+pub use request::{Request, RequestId};
+pub use settings::{Limits, Settings};

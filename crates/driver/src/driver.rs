@@ -1,0 +1,440 @@
+//! The loop itself: what happened comes in through `handle_*`, what is to be done goes out through
+//! `poll_request`, and when to come back is `poll_wake`.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use api::call::{Page, WatchLine};
+use api::intent::{ObjectKey, Refusal, WriteOutcome};
+use api::kind::{KINDS, Kind};
+use api::time::Time;
+use controllers::{Inputs, Outcome};
+use mirror::{Change, Mirror, Object};
+use serde_json::value::RawValue;
+
+use crate::backoff::Backoff;
+use crate::metrics::{Level, Metrics, Notice};
+use crate::reflector::{self, Reflected, Reflector};
+use crate::request::{Request, RequestId};
+use crate::settings::Settings;
+use crate::work::{Ended, Round, Standing, WorkKey, WorkQueue};
+use crate::writes::{Budget, Lane, Origin, Over, Writes};
+
+/// The event loop as a value. See the crate's page for the order of calls.
+#[derive(Debug)]
+pub struct Driver {
+    settings: Settings,
+    mirror: Mirror,
+    reflectors: BTreeMap<Kind, Reflector>,
+    /// Lists and watches that are open.
+    streams: BTreeMap<RequestId, Kind>,
+    /// Rows that watch a kind, by kind.
+    rows_by_kind: Vec<Vec<u16>>,
+    work: WorkQueue,
+    writes: Writes,
+    metrics: Metrics,
+    notices: VecDeque<Notice>,
+    last_request: u64,
+    /// Steps may be left although the last poll returned nothing.
+    has_more: bool,
+}
+
+impl Driver {
+    /// A driver that has seen nothing yet. Its first requests are lists.
+    pub fn new(settings: Settings) -> Driver {
+        let watched = watched_kinds(&settings);
+        let limits = settings.limits;
+        let budget = Budget {
+            in_flight_max: limits.writes_in_flight_max.max(1),
+            notes_max: limits.notes_queued_max,
+            unseen_max_ms: limits.unseen_max_ms,
+        };
+        Driver {
+            mirror: Mirror::new(),
+            reflectors: watched
+                .iter()
+                .map(|kind| (*kind, Reflector::new(*kind, settings.seed)))
+                .collect(),
+            streams: BTreeMap::new(),
+            rows_by_kind: rows_by_kind(&settings),
+            work: WorkQueue::new(Backoff::KEY, limits.failures_max),
+            writes: Writes::new(&watched, budget),
+            metrics: Metrics::default(),
+            notices: VecDeque::new(),
+            last_request: 0,
+            has_more: false,
+            settings,
+        }
+    }
+
+    // What there is to do.
+
+    /// The next thing to be done, or `None` until something happens or [`Driver::poll_wake`] says.
+    /// Hand in all events that are there before polling: a cycle looks at all of them once.
+    pub fn poll_request(&mut self, now: Time) -> Option<(RequestId, Request)> {
+        self.advance(now);
+        let id = RequestId(self.last_request + 1);
+        let request = self.next_request(id, now)?;
+        self.last_request += 1;
+        Some((id, request))
+    }
+
+    /// When to call [`Driver::handle_time`] although nothing has happened. In the past or now: at
+    /// once, after events that are there have been handed in.
+    pub fn poll_wake(&self) -> Option<Time> {
+        if self.has_more {
+            return Some(Time(i64::MIN));
+        }
+        let reflectors = self.reflectors.values().filter_map(Reflector::wake);
+        reflectors
+            .chain(self.work.next_timer())
+            .chain(self.writes.next_timer())
+            .min()
+    }
+
+    /// The next line for the log.
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    // What has happened.
+
+    /// Time has passed.
+    pub fn handle_time(&mut self, now: Time) {
+        self.advance(now);
+    }
+
+    /// Answers [`Request::List`].
+    pub fn handle_page(&mut self, id: RequestId, answer: Result<Page, Refusal>, now: Time) {
+        let Some(kind) = self.streams.remove(&id) else {
+            return;
+        };
+        let Some(reflector) = self.reflectors.get_mut(&kind) else {
+            return;
+        };
+        let reflected = reflector.page(&mut self.mirror, id, answer, now);
+        self.reflected(kind, reflected, now);
+    }
+
+    /// One line of an open watch.
+    pub fn handle_watch(&mut self, id: RequestId, line: WatchLine, now: Time) {
+        let Some(&kind) = self.streams.get(&id) else {
+            return;
+        };
+        let Some(reflector) = self.reflectors.get_mut(&kind) else {
+            return;
+        };
+        let is_over = matches!(line, WatchLine::Failed(_));
+        let reflected = reflector.line(&mut self.mirror, id, line, now);
+        if is_over {
+            self.streams.remove(&id);
+        }
+        self.metrics.events += 1;
+        self.reflected(kind, reflected, now);
+    }
+
+    /// An open watch has ended, or could not be opened.
+    pub fn handle_closed(&mut self, id: RequestId, refusal: Option<Refusal>, now: Time) {
+        let Some(kind) = self.streams.remove(&id) else {
+            return;
+        };
+        let Some(reflector) = self.reflectors.get_mut(&kind) else {
+            return;
+        };
+        let reflected = reflector.closed(id, refusal, now);
+        self.reflected(kind, reflected, now);
+    }
+
+    /// Answers [`Request::Write`].
+    pub fn handle_written(&mut self, id: RequestId, outcome: WriteOutcome, now: Time) {
+        if let Some(over) = self.writes.written(id, outcome, &self.mirror, now) {
+            self.over(over, now);
+        }
+    }
+
+    /// Answers [`Request::Get`]: the object, or `None` where there is none.
+    pub fn handle_got(
+        &mut self,
+        id: RequestId,
+        answer: Result<Option<Box<RawValue>>, Refusal>,
+        now: Time,
+    ) {
+        let Some(kind) = self.writes.kind_of(id) else {
+            return;
+        };
+        let decoded = match answer {
+            Err(refusal) => Err(refusal),
+            Ok(None) => Ok(None),
+            Ok(Some(text)) => Object::decode(kind, text.get())
+                .map(Some)
+                .map_err(|problem| Refusal {
+                    code: 0,
+                    reason: "Unreadable".into(),
+                    message: problem.to_string().into(),
+                    retry_after_seconds: None,
+                }),
+        };
+        if let Some(over) = self.writes.got(id, decoded, &self.mirror, now) {
+            self.over(over, now);
+        }
+    }
+
+    // What can be looked at.
+
+    /// The world as far as it has been seen.
+    pub fn mirror(&self) -> &Mirror {
+        &self.mirror
+    }
+
+    /// Whether every watched kind has been listed once; before that nothing is decided.
+    pub fn is_synced(&self) -> bool {
+        self.reflectors
+            .keys()
+            .all(|kind| self.mirror.is_listed(*kind))
+    }
+
+    /// Whether nothing is left to do until an event or a timer: every watch is open, no key is
+    /// ready and no write is open.
+    pub fn is_quiet(&self) -> bool {
+        self.is_synced() && !self.has_more && !self.work.is_ready() && self.writes.open() == 0
+    }
+
+    /// What has happened so far, as numbers.
+    pub fn metrics(&self) -> Metrics {
+        let counts = self.writes.counts();
+        Metrics {
+            writes_unknown: counts.unknown,
+            read_backs: counts.read_back,
+            notes_dropped: counts.notes_dropped,
+            keys_ready: self.work.ready_count(),
+            keys_known: self.work.known_count(),
+            writes_queued: self.writes.queued(),
+            writes_in_flight: self.writes.in_flight(),
+            writes_open: self.writes.open(),
+            ..self.metrics.clone()
+        }
+    }
+
+    fn advance(&mut self, now: Time) {
+        self.work.advance(now);
+        self.writes.advance(now);
+    }
+
+    fn next_request(&mut self, id: RequestId, now: Time) -> Option<Request> {
+        self.has_more = false;
+        if let Some(request) = self.next_stream(id, now) {
+            return Some(request);
+        }
+        let is_synced = self.is_synced();
+        for _ in 0..self.settings.limits.steps_per_turn_max {
+            if let Some(request) = self.writes.poll(id) {
+                return Some(request);
+            }
+            let is_full = self.writes.queued_urgent() >= self.settings.limits.writes_queued_max;
+            if !is_synced || is_full {
+                return None;
+            }
+            let (work, _failures) = self.work.next()?;
+            self.step(&work, now);
+        }
+        self.has_more = true;
+        None
+    }
+
+    fn next_stream(&mut self, id: RequestId, now: Time) -> Option<Request> {
+        let limits = reflector::Limits {
+            page: self.settings.limits.list_page,
+            watch_seconds: self.settings.limits.watch_seconds,
+        };
+        for (kind, reflector) in &mut self.reflectors {
+            if let Some(request) = reflector.poll(&mut self.mirror, limits, id, now) {
+                match request {
+                    Request::Watch { .. } => self.metrics.watches += 1,
+                    _ => self.metrics.list_pages += 1,
+                }
+                self.streams.insert(id, *kind);
+                return Some(request);
+            }
+        }
+        None
+    }
+
+    fn reflected(&mut self, kind: Kind, reflected: Reflected, now: Time) {
+        for problem in reflected.problems {
+            self.metrics.unreadable += 1;
+            self.notice(Level::Warning, problem.to_string());
+        }
+        if let Some(trouble) = reflected.trouble {
+            self.notice(Level::Warning, trouble);
+        }
+        if reflected.is_relist {
+            self.metrics.relists += 1;
+        }
+        for change in &reflected.changes {
+            self.changed(change, now);
+        }
+        for over in self.writes.stream_moved(kind, self.mirror.seen(kind)) {
+            self.over(over, now);
+        }
+    }
+
+    fn changed(&mut self, change: &Change, now: Time) {
+        let mut keys = Vec::new();
+        for row in &self.rows_by_kind[change.kind() as usize] {
+            keys.clear();
+            let controller = &self.settings.controllers[usize::from(*row)];
+            (controller.keys)(&self.mirror, change, &mut keys);
+            for key in keys.drain(..) {
+                let key = Arc::new(key);
+                self.work.wake(WorkKey { row: *row, key }, now);
+            }
+        }
+        self.work.appeared(&change.key, now);
+        for over in self.writes.object_changed(&change.key, &self.mirror) {
+            self.over(over, now);
+        }
+    }
+
+    fn step(&mut self, work: &WorkKey, now: Time) {
+        let controller = &self.settings.controllers[usize::from(work.row)];
+        let step = (controller.step)(&Inputs {
+            mirror: &self.mirror,
+            key: &work.key,
+            now,
+            settings: &self.settings.controller_settings,
+        });
+        for (name, amount) in step.counters {
+            *self.metrics.counters.entry(name).or_default() += amount;
+        }
+        let counts = self.metrics.controllers.entry(controller.name).or_default();
+        counts.steps += 1;
+        let standing = match step.outcome {
+            Outcome::Idle => Standing::Idle,
+            Outcome::Blocked { waits_for, .. } => {
+                counts.blocked += 1;
+                Standing::Blocked { waits_for }
+            }
+            Outcome::Retry { reason } => {
+                counts.retries += 1;
+                let text = format!("{}: {}: {reason}", controller.name, Named(&work.key));
+                self.notice(Level::Debug, text);
+                Standing::Retry
+            }
+            Outcome::Fatal { reason } => {
+                counts.fatal += 1;
+                let text = format!("{}: {}: {reason}", controller.name, Named(&work.key));
+                self.notice(Level::Error, text);
+                Standing::Fatal
+            }
+        };
+        let mut waited_for = 0;
+        for intent in step.intents {
+            if intent.target.kind == Kind::Event {
+                self.writes.submit(intent, Origin::Note, Lane::Low);
+            } else {
+                waited_for += 1;
+                self.writes
+                    .submit(intent, Origin::Work(work.clone()), Lane::Write);
+            }
+        }
+        let round = self
+            .work
+            .stepped(work, standing, step.wake_at, waited_for, now);
+        self.round_ended(work, round);
+    }
+
+    fn over(&mut self, over: Over, now: Time) {
+        let end = match over.ended {
+            Ended::Done => "done",
+            Ended::Outdated => "outdated",
+            Ended::Failed { .. } => "failed",
+        };
+        *self.metrics.writes.entry((over.verb, end)).or_default() += 1;
+        if let (Ended::Failed { .. }, Some(refusal)) = (over.ended, &over.refusal) {
+            let text = format!(
+                "cannot {} {}: {}",
+                over.verb,
+                Named(&over.target),
+                refusal.message
+            );
+            self.notice(Level::Warning, text);
+        }
+        if let Origin::Work(work) = over.origin
+            && let Some(round) = self.work.write_ended(&work, over.ended, now)
+        {
+            if round.failures > 0 {
+                let name = self.settings.controllers[usize::from(work.row)].name;
+                self.metrics
+                    .controllers
+                    .entry(name)
+                    .or_default()
+                    .write_failures += 1;
+            }
+            self.round_ended(&work, round);
+        }
+    }
+
+    fn round_ended(&mut self, work: &WorkKey, round: Round) {
+        if !round.is_parked {
+            return;
+        }
+        let name = self.settings.controllers[usize::from(work.row)].name;
+        self.metrics.controllers.entry(name).or_default().parked += 1;
+        let text = format!(
+            "{name}: {}: given up after {} failures, until something about it changes",
+            Named(&work.key),
+            round.failures
+        );
+        self.notice(Level::Error, text);
+    }
+
+    fn notice(&mut self, level: Level, text: String) {
+        if self.notices.len() >= self.settings.limits.notices_max {
+            self.notices.pop_front();
+            self.metrics.notices_dropped += 1;
+        }
+        self.notices.push_back(Notice { level, text });
+    }
+}
+
+fn watched_kinds(settings: &Settings) -> BTreeSet<Kind> {
+    settings
+        .controllers
+        .iter()
+        .flat_map(|row| row.watches.iter().copied())
+        .collect()
+}
+
+fn rows_by_kind(settings: &Settings) -> Vec<Vec<u16>> {
+    KINDS
+        .iter()
+        .map(|kind| {
+            settings
+                .controllers
+                .iter()
+                .enumerate()
+                .filter(|(_, row)| row.watches.contains(&kind.kind))
+                .filter_map(|(at, _)| u16::try_from(at).ok())
+                .collect()
+        })
+        .collect()
+}
+
+/// An object's name in a log line.
+struct Named<'a>(&'a ObjectKey);
+
+impl std::fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ObjectKey {
+            kind,
+            namespace,
+            name,
+        } = self.0;
+        let kind = kind.row().name;
+        if namespace.is_empty() {
+            write!(f, "{kind} {name}")
+        } else {
+            write!(f, "{kind} {namespace}/{name}")
+        }
+    }
+}

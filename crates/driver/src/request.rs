@@ -1,0 +1,39 @@
+//! What the driver asks its shell to do.
+
+use api::intent::{Intent, ObjectKey};
+use api::kind::Kind;
+
+/// Names one request until it has been answered. Never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// One thing to do, outside. Each is answered by the handler that its variant names, exactly once,
+/// save for watches, whose lines come one by one until they are closed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// Read one object; answered by `handle_got`.
+    Get {
+        /// Which one.
+        key: ObjectKey,
+    },
+    /// Read one page of a list of all namespaces; answered by `handle_page`.
+    List {
+        /// What to list.
+        kind: Kind,
+        /// Objects per page at most.
+        limit: u32,
+        /// Empty for the first page.
+        continue_token: String,
+    },
+    /// Watch a kind in all namespaces; lines go to `handle_watch`, its end to `handle_closed`.
+    Watch {
+        /// What to watch.
+        kind: Kind,
+        /// Events after this revision are wanted.
+        revision: u64,
+        /// How long the server should keep it open.
+        timeout_seconds: u32,
+    },
+    /// Perform a write; answered by `handle_written`.
+    Write(Intent),
+}

@@ -1,0 +1,65 @@
+//! What the operator chooses about the loop, and its named limits, with the defaults in one place.
+
+use controllers::Controller;
+
+/// Everything that a driver is made of. Decided in `app`.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The rows that run here; empty where only the engine runs.
+    pub controllers: &'static [Controller],
+    /// What the rows may look up.
+    pub controller_settings: controllers::Settings,
+    /// Pods that name one of these are ours to place.
+    pub scheduler_names: Vec<Box<str>>,
+    /// The name under which notes for people are written.
+    pub component: Box<str>,
+    /// Bounds of queues, rates and waits.
+    pub limits: Limits,
+    /// Where jitter comes from: the same seed gives the same run.
+    pub seed: u64,
+}
+
+/// Bounds. Each is counted in [`crate::Metrics`] when it is hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Objects per page of a list.
+    pub list_page: u32,
+    /// How long the server is asked to keep a watch open, in seconds.
+    pub watch_seconds: u32,
+    /// Writes and read-backs handed out and not yet answered.
+    pub writes_in_flight_max: usize,
+    /// Writes decided and not yet handed out; beyond it nothing is stepped.
+    pub writes_queued_max: usize,
+    /// Notes for people that wait to be written; more are dropped.
+    pub notes_queued_max: usize,
+    /// A write whose effect is not seen after this many milliseconds is read back.
+    pub unseen_max_ms: i64,
+    /// After so many failures in a row a key waits for an event; `None` tries for ever.
+    pub failures_max: Option<u32>,
+    /// Steps without a request before the shell gets the turn, so that it can hand in events.
+    pub steps_per_turn_max: u32,
+    /// Between two cycles at least, in milliseconds; the first after a calm runs at once.
+    pub cycle_gap_ms: i64,
+    /// How long a bind may wait for its pod's volumes, in milliseconds.
+    pub volumes_wait_max_ms: i64,
+    /// Log lines kept for the shell; older ones are dropped.
+    pub notices_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            list_page: 500,
+            watch_seconds: 300,
+            writes_in_flight_max: 64,
+            writes_queued_max: 512,
+            notes_queued_max: 10_000,
+            unseen_max_ms: 30_000,
+            failures_max: None,
+            steps_per_turn_max: 256,
+            cycle_gap_ms: 2,
+            volumes_wait_max_ms: 600_000,
+            notices_max: 1_024,
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! The work queue: which key of which row is to be looked at, and when.
+//!
+//! A key stands here once, however many events name it. It is not handed out while a write of its
+//! last step is unseen, nor while it backs off; events that come meanwhile are remembered as one.
+//! The failure counter is cleared by success only.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use api::intent::ObjectKey;
+use api::time::Time;
+
+use crate::backoff::Backoff;
+
+/// A key of a row.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WorkKey {
+    /// Index into the driver's rows.
+    pub(crate) row: u16,
+    pub(crate) key: Arc<ObjectKey>,
+}
+
+/// How a key stood after its last step.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Standing {
+    Idle,
+    Blocked { waits_for: Vec<ObjectKey> },
+    Retry,
+    Fatal,
+}
+
+/// How one write of a step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Performed and seen.
+    Done,
+    /// The world had moved on: only a newer event, which may end the back-off early.
+    Outdated,
+    /// Refused, for a reason that an event does not lift.
+    Failed { retry_after_ms: i64 },
+}
+
+/// What the last write's end did to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Round {
+    pub(crate) failures: u32,
+    pub(crate) is_parked: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    is_queued: bool,
+    /// Something happened while the key could not be handed out.
+    is_dirty: bool,
+    writes_open: u32,
+    failures: u32,
+    /// Worst end among this round's writes.
+    round: Ended,
+    backs_off_until: Option<Time>,
+    /// An event ends the back-off.
+    is_outdated: bool,
+    /// Too many failures: only an event wakes the key.
+    is_parked: bool,
+    timer: Option<Time>,
+    standing: Standing,
+}
+
+impl Entry {
+    fn new() -> Entry {
+        Entry {
+            is_queued: false,
+            is_dirty: false,
+            writes_open: 0,
+            failures: 0,
+            round: Ended::Done,
+            backs_off_until: None,
+            is_outdated: false,
+            is_parked: false,
+            timer: None,
+            standing: Standing::Idle,
+        }
+    }
+
+    fn is_forgettable(&self) -> bool {
+        !self.is_queued
+            && !self.is_dirty
+            && self.writes_open == 0
+            && self.failures == 0
+            && self.timer.is_none()
+            && matches!(self.standing, Standing::Idle | Standing::Fatal)
+    }
+}
+
+/// The queue. See the module's page.
+#[derive(Debug)]
+pub(crate) struct WorkQueue {
+    entries: BTreeMap<WorkKey, Entry>,
+    ready: VecDeque<WorkKey>,
+    timers: BTreeSet<(Time, WorkKey)>,
+    waits: BTreeMap<ObjectKey, BTreeSet<WorkKey>>,
+    backoff: Backoff,
+    failures_max: Option<u32>,
+}
+
+impl WorkQueue {
+    pub(crate) fn new(backoff: Backoff, failures_max: Option<u32>) -> WorkQueue {
+        WorkQueue {
+            entries: BTreeMap::new(),
+            ready: VecDeque::new(),
+            timers: BTreeSet::new(),
+            waits: BTreeMap::new(),
+            backoff,
+            failures_max,
+        }
+    }
+
+    /// An event concerns this key.
+    pub(crate) fn wake(&mut self, work: WorkKey, now: Time) {
+        let entry = self.entries.entry(work.clone()).or_insert_with(Entry::new);
+        if entry.is_queued {
+            return;
+        }
+        if entry.writes_open > 0 {
+            entry.is_dirty = true;
+            return;
+        }
+        if entry.backs_off_until.is_some_and(|until| until > now) && !entry.is_outdated {
+            entry.is_dirty = true;
+            return;
+        }
+        self.queue(&work);
+    }
+
+    /// The key is to be looked at by then at the latest; `at` in the future.
+    pub(crate) fn wake_at(&mut self, work: WorkKey, at: Time) {
+        let entry = self.entries.entry(work.clone()).or_insert_with(Entry::new);
+        if entry.is_queued {
+            return;
+        }
+        if entry.writes_open > 0 {
+            entry.is_dirty = true;
+            return;
+        }
+        if entry.timer.is_none_or(|timer| at < timer) {
+            self.set_timer(&work, Some(at));
+        }
+    }
+
+    /// An object has changed: keys that said they wait for it are woken.
+    pub(crate) fn appeared(&mut self, key: &ObjectKey, now: Time) {
+        let Some(waiting) = self.waits.get(key) else {
+            return;
+        };
+        for work in waiting.clone() {
+            self.wake(work, now);
+        }
+    }
+
+    /// Time has passed.
+    pub(crate) fn advance(&mut self, now: Time) {
+        while let Some((at, _)) = self.timers.first() {
+            if *at > now {
+                return;
+            }
+            let Some((_, work)) = self.timers.pop_first() else {
+                return;
+            };
+            if let Some(entry) = self.entries.get_mut(&work) {
+                entry.timer = None;
+                if entry.writes_open == 0 {
+                    self.queue(&work);
+                } else {
+                    entry.is_dirty = true;
+                }
+            }
+        }
+    }
+
+    /// The next key to be stepped, and how often it has failed in a row.
+    pub(crate) fn next(&mut self) -> Option<(WorkKey, u32)> {
+        let work = self.ready.pop_front()?;
+        let entry = self.entries.get_mut(&work)?;
+        entry.is_queued = false;
+        entry.is_dirty = false;
+        entry.backs_off_until = None;
+        entry.is_outdated = false;
+        entry.is_parked = false;
+        let failures = entry.failures;
+        self.set_timer(&work, None);
+        self.set_standing(&work, Standing::Idle);
+        Some((work, failures))
+    }
+
+    /// The key has been stepped: it stands so, wants to be woken then, and has that many writes
+    /// to be performed and seen before the next step.
+    pub(crate) fn stepped(
+        &mut self,
+        work: &WorkKey,
+        standing: Standing,
+        wake_at: Option<Time>,
+        writes: u32,
+        now: Time,
+    ) -> Round {
+        let is_retry = standing == Standing::Retry;
+        self.set_standing(work, standing);
+        self.set_timer(work, wake_at);
+        if let Some(entry) = self.entries.get_mut(work) {
+            entry.writes_open = writes;
+            entry.round = if is_retry {
+                Ended::Failed { retry_after_ms: 0 }
+            } else {
+                Ended::Done
+            };
+        }
+        if writes > 0 {
+            return Round {
+                failures: 0,
+                is_parked: false,
+            };
+        }
+        self.end_round(work, now, After::Step)
+    }
+
+    /// One write of the key's last step has ended. `None` while others are open.
+    pub(crate) fn write_ended(&mut self, work: &WorkKey, ended: Ended, now: Time) -> Option<Round> {
+        let entry = self.entries.get_mut(work)?;
+        entry.writes_open = entry.writes_open.saturating_sub(1);
+        entry.round = worse(entry.round, ended);
+        if entry.writes_open > 0 {
+            return None;
+        }
+        Some(self.end_round(work, now, After::Writes))
+    }
+
+    fn end_round(&mut self, work: &WorkKey, now: Time, after: After) -> Round {
+        let Some(entry) = self.entries.get_mut(work) else {
+            return Round {
+                failures: 0,
+                is_parked: false,
+            };
+        };
+        let retry_after_ms = match entry.round {
+            Ended::Done => {
+                entry.failures = 0;
+                // Its own writes have changed the world: the next stage may be due.
+                let is_due = after == After::Writes || entry.is_dirty;
+                if is_due {
+                    self.queue(work);
+                } else if entry.is_forgettable() {
+                    self.entries.remove(work);
+                }
+                return Round {
+                    failures: 0,
+                    is_parked: false,
+                };
+            }
+            Ended::Outdated => 0,
+            Ended::Failed { retry_after_ms } => retry_after_ms,
+        };
+        entry.failures = entry.failures.saturating_add(1);
+        entry.is_outdated = entry.round == Ended::Outdated;
+        let failures = entry.failures;
+        if entry.is_outdated && entry.is_dirty {
+            self.queue(work);
+            return Round {
+                failures,
+                is_parked: false,
+            };
+        }
+        if self.failures_max.is_some_and(|max| failures > max) {
+            entry.is_parked = true;
+            return Round {
+                failures,
+                is_parked: true,
+            };
+        }
+        let delay = self.backoff.delay_ms(failures).max(retry_after_ms);
+        let until = now.plus_ms(delay);
+        entry.backs_off_until = Some(until);
+        self.set_timer(work, Some(until));
+        Round {
+            failures,
+            is_parked: false,
+        }
+    }
+
+    /// When [`WorkQueue::advance`] will have something to do.
+    pub(crate) fn next_timer(&self) -> Option<Time> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Whether a key is ready to be stepped.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Keys ready to be stepped.
+    pub(crate) fn ready_count(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Keys known at all: ready, busy, waiting or backing off.
+    pub(crate) fn known_count(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn queue(&mut self, work: &WorkKey) {
+        self.set_timer(work, None);
+        if let Some(entry) = self.entries.get_mut(work)
+            && !entry.is_queued
+        {
+            entry.is_queued = true;
+            self.ready.push_back(work.clone());
+        }
+    }
+
+    fn set_timer(&mut self, work: &WorkKey, at: Option<Time>) {
+        let Some(entry) = self.entries.get_mut(work) else {
+            return;
+        };
+        if let Some(old) = std::mem::replace(&mut entry.timer, at) {
+            self.timers.remove(&(old, work.clone()));
+        }
+        if let Some(at) = at {
+            self.timers.insert((at, work.clone()));
+        }
+    }
+
+    fn set_standing(&mut self, work: &WorkKey, standing: Standing) {
+        let Some(entry) = self.entries.get_mut(work) else {
+            return;
+        };
+        let before = std::mem::replace(&mut entry.standing, standing.clone());
+        if let Standing::Blocked { waits_for } = before {
+            for key in waits_for {
+                if let Some(waiting) = self.waits.get_mut(&key) {
+                    waiting.remove(work);
+                    if waiting.is_empty() {
+                        self.waits.remove(&key);
+                    }
+                }
+            }
+        }
+        if let Standing::Blocked { waits_for } = standing {
+            for key in waits_for {
+                self.waits.entry(key).or_default().insert(work.clone());
+            }
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum After {
+    Step,
+    Writes,
+}
+
+fn worse(one: Ended, other: Ended) -> Ended {
+    match (one, other) {
+        (Ended::Failed { retry_after_ms: a }, Ended::Failed { retry_after_ms: b }) => {
+            Ended::Failed {
+                retry_after_ms: a.max(b),
+            }
+        }
+        (failed @ Ended::Failed { .. }, _) | (_, failed @ Ended::Failed { .. }) => failed,
+        (Ended::Outdated, _) | (_, Ended::Outdated) => Ended::Outdated,
+        (Ended::Done, Ended::Done) => Ended::Done,
+    }
+}

@@ -1,0 +1,545 @@
+//! Writes on their way: handed out within a budget, answered, read back where the answer was lost,
+//! and over only when their effect has been seen in the mirror.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use api::intent::{Action, Intent, ObjectKey, Refusal, WriteOutcome};
+use api::kind::{KINDS, Kind};
+use api::time::Time;
+use mirror::{Mirror, Object};
+
+use crate::backoff::Backoff;
+use crate::request::{Request, RequestId};
+use crate::work::{Ended, WorkKey};
+
+/// Who waits for a write.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Origin {
+    /// A key of a row: it is not stepped before the write is over.
+    Work(WorkKey),
+    /// The tables: the row stays pending until the write is over.
+    Plan(model::WriteId),
+    /// Nobody: a note for people.
+    Note,
+}
+
+/// Which writes go first, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(usize)]
+pub(crate) enum Lane {
+    /// Binds: somebody's pods start.
+    Bind,
+    /// What controllers want, and phases.
+    Write,
+    /// Conditions, shares and notes: for people.
+    Low,
+}
+
+/// Limits on writes; see `Limits` in the settings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    pub(crate) in_flight_max: usize,
+    pub(crate) notes_max: usize,
+    /// A write whose effect is not seen after this time is read back.
+    pub(crate) unseen_max_ms: i64,
+}
+
+/// A write that is over.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Over {
+    pub(crate) origin: Origin,
+    pub(crate) ended: Ended,
+    pub(crate) target: ObjectKey,
+    pub(crate) verb: &'static str,
+    /// What the server said, if it refused.
+    pub(crate) refusal: Option<Refusal>,
+}
+
+/// Counts for the metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) unknown: u64,
+    pub(crate) read_back: u64,
+    pub(crate) notes_dropped: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FlightId(u64);
+
+#[derive(Debug)]
+struct Flight {
+    /// Taken out when it is handed to the shell.
+    intent: Option<Intent>,
+    target: ObjectKey,
+    effect: Effect,
+    origin: Origin,
+    reads: u32,
+    unseen: Option<Unseen>,
+}
+
+/// What the world looks like once the write has happened.
+#[derive(Debug)]
+enum Effect {
+    Create {
+        controller: Option<Box<str>>,
+    },
+    Patch {
+        uid: Box<str>,
+        resource_version: Box<str>,
+    },
+    Delete {
+        uid: Box<str>,
+        is_forced: bool,
+    },
+    Bind {
+        uid: Box<str>,
+        node: Box<str>,
+    },
+}
+
+/// Performed, and waited for in the mirror.
+#[derive(Clone, Copy, Debug)]
+struct Unseen {
+    revision: u64,
+    until: Time,
+}
+
+#[derive(Debug)]
+pub(crate) struct Writes {
+    flights: BTreeMap<FlightId, Flight>,
+    next_flight: u64,
+    lanes: [VecDeque<FlightId>; 3],
+    reads_ready: VecDeque<FlightId>,
+    sent: BTreeMap<RequestId, FlightId>,
+    by_revision: BTreeSet<(Kind, u64, FlightId)>,
+    by_key: BTreeMap<ObjectKey, BTreeSet<FlightId>>,
+    timers: BTreeSet<(Time, FlightId)>,
+    watched: Vec<bool>,
+    budget: Budget,
+    counts: Counts,
+}
+
+impl Writes {
+    pub(crate) fn new(watched: &BTreeSet<Kind>, budget: Budget) -> Writes {
+        Writes {
+            flights: BTreeMap::new(),
+            next_flight: 0,
+            lanes: Default::default(),
+            reads_ready: VecDeque::new(),
+            sent: BTreeMap::new(),
+            by_revision: BTreeSet::new(),
+            by_key: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            watched: KINDS
+                .iter()
+                .map(|row| watched.contains(&row.kind))
+                .collect(),
+            budget,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes a write into its lane. Notes beyond the limit are dropped and counted.
+    pub(crate) fn submit(&mut self, intent: Intent, origin: Origin, lane: Lane) {
+        if origin == Origin::Note && self.lanes[Lane::Low as usize].len() >= self.budget.notes_max {
+            self.counts.notes_dropped += 1;
+            return;
+        }
+        self.next_flight += 1;
+        let id = FlightId(self.next_flight);
+        self.flights.insert(
+            id,
+            Flight {
+                target: intent.target.clone(),
+                effect: effect(&intent),
+                intent: Some(intent),
+                origin,
+                reads: 0,
+                unseen: None,
+            },
+        );
+        self.lanes[lane as usize].push_back(id);
+    }
+
+    /// The next request, if the budget has room; `id` is what it will be called.
+    pub(crate) fn poll(&mut self, id: RequestId) -> Option<Request> {
+        let room = self.budget.in_flight_max.saturating_sub(self.sent.len());
+        if room == 0 {
+            return None;
+        }
+        if let Some(flight_id) = self.reads_ready.pop_front() {
+            let flight = self.flights.get(&flight_id)?;
+            self.counts.read_back += 1;
+            self.sent.insert(id, flight_id);
+            return Some(Request::Get {
+                key: flight.target.clone(),
+            });
+        }
+        // Notes for people never take the last half of the budget.
+        let lanes = if room > self.budget.in_flight_max / 2 {
+            3
+        } else {
+            2
+        };
+        for lane in &mut self.lanes[..lanes] {
+            if let Some(flight_id) = lane.pop_front() {
+                let intent = self.flights.get_mut(&flight_id)?.intent.take()?;
+                self.sent.insert(id, flight_id);
+                return Some(Request::Write(intent));
+            }
+        }
+        None
+    }
+
+    /// The answer to a write. `None` while it is not over, or if no such request is open.
+    pub(crate) fn written(
+        &mut self,
+        id: RequestId,
+        outcome: WriteOutcome,
+        mirror: &Mirror,
+        now: Time,
+    ) -> Option<Over> {
+        let flight_id = self.sent.remove(&id)?;
+        match outcome {
+            WriteOutcome::Done { revision, .. } => self.done(flight_id, revision, mirror, now),
+            WriteOutcome::Unknown { .. } => {
+                self.counts.unknown += 1;
+                self.reads_ready.push_back(flight_id);
+                None
+            }
+            WriteOutcome::Refused(refusal) => self.refused(flight_id, refusal, mirror, now),
+        }
+    }
+
+    /// The answer to a read-back: the object, or `None` if there is none.
+    pub(crate) fn got(
+        &mut self,
+        id: RequestId,
+        answer: Result<Option<Object>, Refusal>,
+        mirror: &Mirror,
+        now: Time,
+    ) -> Option<Over> {
+        let flight_id = self.sent.remove(&id)?;
+        let object = match answer {
+            Ok(object) => object,
+            Err(refusal) if refusal.code == 404 => None,
+            Err(refusal) => {
+                let flight = self.flights.get_mut(&flight_id)?;
+                flight.reads = flight.reads.saturating_add(1);
+                let wanted = i64::from(refusal.retry_after_seconds.unwrap_or(0)) * 1_000;
+                let delay = Backoff::REFLECTOR.delay_ms(flight.reads).max(wanted);
+                self.timers.insert((now.plus_ms(delay), flight_id));
+                return None;
+            }
+        };
+        let flight = self.flights.get(&flight_id)?;
+        match read_back(&flight.effect, object.as_ref()) {
+            ReadBack::Happened { revision } => self.done(flight_id, revision, mirror, now),
+            ReadBack::Outdated => self.over(flight_id, Ended::Outdated, None),
+            ReadBack::DidNot => self.over(flight_id, Ended::Failed { retry_after_ms: 0 }, None),
+        }
+    }
+
+    /// The kind of the object that an open request is about.
+    pub(crate) fn kind_of(&self, id: RequestId) -> Option<Kind> {
+        let flight = self.flights.get(self.sent.get(&id)?)?;
+        Some(flight.target.kind)
+    }
+
+    /// A kind's stream has moved on: writes that it now shows are over.
+    pub(crate) fn stream_moved(&mut self, kind: Kind, seen: u64) -> Vec<Over> {
+        let mut over = Vec::new();
+        loop {
+            let first = self
+                .by_revision
+                .range((kind, 0, FlightId(0))..)
+                .next()
+                .copied();
+            match first {
+                Some((of, revision, id)) if of == kind && revision <= seen => {
+                    over.extend(self.over(id, Ended::Done, None));
+                }
+                _ => return over,
+            }
+        }
+    }
+
+    /// An object has changed: writes to it whose answer bears no revision may be over.
+    pub(crate) fn object_changed(&mut self, key: &ObjectKey, mirror: &Mirror) -> Vec<Over> {
+        let Some(waiting) = self.by_key.get(key) else {
+            return Vec::new();
+        };
+        let seen: Vec<FlightId> = waiting
+            .iter()
+            .filter(|id| {
+                self.flights.get(id).is_some_and(|flight| {
+                    let revision = flight.unseen.map_or(0, |unseen| unseen.revision);
+                    is_seen(flight, revision, mirror)
+                })
+            })
+            .copied()
+            .collect();
+        seen.into_iter()
+            .filter_map(|id| self.over(id, Ended::Done, None))
+            .collect()
+    }
+
+    /// Time has passed: reads that were put off are due, and writes too long unseen are read back.
+    pub(crate) fn advance(&mut self, now: Time) {
+        while let Some(&(at, id)) = self.timers.first() {
+            if at > now {
+                return;
+            }
+            self.timers.pop_first();
+            self.stop_waiting(id);
+            self.reads_ready.push_back(id);
+        }
+    }
+
+    pub(crate) fn next_timer(&self) -> Option<Time> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.sent.len()
+    }
+
+    /// Writes that wait to be handed out.
+    pub(crate) fn queued(&self) -> usize {
+        self.lanes.iter().map(VecDeque::len).sum()
+    }
+
+    /// Writes that wait to be handed out, without those for people.
+    pub(crate) fn queued_urgent(&self) -> usize {
+        self.lanes[Lane::Bind as usize].len() + self.lanes[Lane::Write as usize].len()
+    }
+
+    /// Writes that are not over.
+    pub(crate) fn open(&self) -> usize {
+        self.flights.len()
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    fn done(&mut self, id: FlightId, revision: u64, mirror: &Mirror, now: Time) -> Option<Over> {
+        let flight = self.flights.get_mut(&id)?;
+        let kind = flight.target.kind;
+        if flight.origin == Origin::Note
+            || !self.watched[kind as usize]
+            || is_seen(flight, revision, mirror)
+        {
+            return self.over(id, Ended::Done, None);
+        }
+        let until = now.plus_ms(self.budget.unseen_max_ms);
+        flight.unseen = Some(Unseen { revision, until });
+        self.timers.insert((until, id));
+        match flight.effect {
+            Effect::Create { .. } | Effect::Patch { .. } => {
+                self.by_revision.insert((kind, revision, id));
+            }
+            Effect::Delete { .. } | Effect::Bind { .. } => {
+                let target = flight.target.clone();
+                self.by_key.entry(target).or_default().insert(id);
+            }
+        }
+        None
+    }
+
+    fn refused(
+        &mut self,
+        id: FlightId,
+        refusal: Refusal,
+        mirror: &Mirror,
+        now: Time,
+    ) -> Option<Over> {
+        let flight = self.flights.get(&id)?;
+        let retry_after_ms = i64::from(refusal.retry_after_seconds.unwrap_or(0)) * 1_000;
+        let failed = Ended::Failed { retry_after_ms };
+        match (refusal.code, &flight.effect) {
+            // The server gave up waiting for itself: the write may still have happened.
+            (504, _) => {
+                self.counts.unknown += 1;
+                self.reads_ready.push_back(id);
+                None
+            }
+            (404, Effect::Delete { .. }) => self.done(id, 0, mirror, now),
+            (409, Effect::Create { controller }) if &*refusal.reason == "AlreadyExists" => {
+                match mirror.object(&flight.target) {
+                    Some(object) if has_controller(object, controller.as_deref()) => {
+                        self.over(id, Ended::Done, None)
+                    }
+                    Some(_) => self.over(id, failed, Some(refusal)),
+                    None if flight.origin == Origin::Note => self.over(id, Ended::Done, None),
+                    None => {
+                        self.reads_ready.push_back(id);
+                        None
+                    }
+                }
+            }
+            (404 | 409, Effect::Patch { .. } | Effect::Delete { .. } | Effect::Bind { .. }) => {
+                self.over(id, Ended::Outdated, Some(refusal))
+            }
+            _ => self.over(id, failed, Some(refusal)),
+        }
+    }
+
+    fn over(&mut self, id: FlightId, ended: Ended, refusal: Option<Refusal>) -> Option<Over> {
+        self.stop_waiting(id);
+        let flight = self.flights.remove(&id)?;
+        Some(Over {
+            origin: flight.origin,
+            ended,
+            target: flight.target,
+            verb: flight.effect.verb(),
+            refusal,
+        })
+    }
+
+    fn stop_waiting(&mut self, id: FlightId) {
+        let Some(flight) = self.flights.get_mut(&id) else {
+            return;
+        };
+        let Some(unseen) = flight.unseen.take() else {
+            return;
+        };
+        self.timers.remove(&(unseen.until, id));
+        self.by_revision
+            .remove(&(flight.target.kind, unseen.revision, id));
+        if let Some(waiting) = self.by_key.get_mut(&flight.target) {
+            waiting.remove(&id);
+            if waiting.is_empty() {
+                self.by_key.remove(&flight.target);
+            }
+        }
+    }
+}
+
+impl Effect {
+    fn verb(&self) -> &'static str {
+        match self {
+            Effect::Bind { .. } => "bind",
+            Effect::Create { .. } => "create",
+            Effect::Delete { .. } => "delete",
+            Effect::Patch { .. } => "patch",
+        }
+    }
+}
+
+fn effect(intent: &Intent) -> Effect {
+    match &intent.action {
+        Action::Create { body } | Action::CreateSecret { body, .. } => Effect::Create {
+            controller: controller_in(body),
+        },
+        Action::Patch {
+            uid,
+            resource_version,
+            ..
+        } => Effect::Patch {
+            uid: uid.clone(),
+            resource_version: resource_version.clone(),
+        },
+        Action::Delete {
+            uid, grace_seconds, ..
+        } => Effect::Delete {
+            uid: uid.clone(),
+            is_forced: *grace_seconds == Some(0),
+        },
+        Action::Bind { uid, node } => Effect::Bind {
+            uid: uid.clone(),
+            node: node.clone(),
+        },
+    }
+}
+
+fn controller_in(body: &serde_json::Value) -> Option<Box<str>> {
+    let owners = body.pointer("/metadata/ownerReferences")?.as_array()?;
+    let controller = owners
+        .iter()
+        .find(|owner| owner["controller"] == serde_json::Value::Bool(true))?;
+    controller["uid"].as_str().map(Into::into)
+}
+
+/// Whether an existing object is the one that a create wanted: made for the same controller.
+fn has_controller(object: &Object, controller: Option<&str>) -> bool {
+    object.meta().controller().map(|owner| &*owner.uid) == controller
+}
+
+fn is_seen(flight: &Flight, revision: u64, mirror: &Mirror) -> bool {
+    let held = mirror.object(&flight.target);
+    match &flight.effect {
+        Effect::Create { .. } | Effect::Patch { .. } => {
+            revision == 0 || mirror.seen(flight.target.kind) >= revision
+        }
+        Effect::Delete { uid, is_forced } => held.is_none_or(|object| {
+            let meta = object.meta();
+            meta.uid != *uid
+                || (!is_forced && meta.deletion_timestamp.is_some())
+                || !meta.finalizers.is_empty() && meta.deletion_timestamp.is_some()
+        }),
+        Effect::Bind { uid, .. } => held.is_none_or(|object| {
+            object.uid() != &**uid || node_of(object).is_some_and(|node| !node.is_empty())
+        }),
+    }
+}
+
+fn node_of(object: &Object) -> Option<&str> {
+    match object {
+        Object::Pod(pod) => Some(&pod.spec.node_name),
+        _ => None,
+    }
+}
+
+enum ReadBack {
+    Happened { revision: u64 },
+    Outdated,
+    DidNot,
+}
+
+/// What an object read after a lost answer says about the write. Trying again is safe in any case,
+/// because every write is fenced; this only tells whether it is needed.
+fn read_back(effect: &Effect, object: Option<&Object>) -> ReadBack {
+    let happened = |object: &Object| ReadBack::Happened {
+        revision: object.meta().revision(),
+    };
+    match (effect, object) {
+        (Effect::Create { .. }, None) => ReadBack::DidNot,
+        (Effect::Create { controller }, Some(object)) => {
+            if has_controller(object, controller.as_deref()) {
+                happened(object)
+            } else {
+                ReadBack::DidNot
+            }
+        }
+        (Effect::Delete { .. }, None) => ReadBack::Happened { revision: 0 },
+        (Effect::Delete { uid, .. }, Some(object)) => {
+            if object.uid() != &**uid || object.meta().deletion_timestamp.is_some() {
+                happened(object)
+            } else {
+                ReadBack::DidNot
+            }
+        }
+        (Effect::Patch { .. } | Effect::Bind { .. }, None) => ReadBack::Outdated,
+        (
+            Effect::Patch {
+                uid,
+                resource_version,
+            },
+            Some(object),
+        ) => {
+            if object.uid() != &**uid {
+                ReadBack::Outdated
+            } else if object.meta().resource_version == *resource_version {
+                ReadBack::DidNot
+            } else {
+                happened(object)
+            }
+        }
+        (Effect::Bind { uid, node }, Some(object)) => match node_of(object) {
+            Some(bound) if object.uid() == &**uid && bound == &**node => happened(object),
+            Some("") if object.uid() == &**uid => ReadBack::DidNot,
+            _ => ReadBack::Outdated,
+        },
+    }
+}
