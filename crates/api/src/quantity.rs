@@ -173,11 +173,14 @@ impl Quantity {
         if self.nanos == 0 {
             return "0".to_owned();
         }
-        let small = self.nanos.unsigned_abs() < 1024 * NANO as u128;
-        if self.format == Format::BinarySi && !small && self.is_whole() {
-            return canonical_binary(self.nanos / NANO);
+        if self.format != Format::BinarySi {
+            return canonical_decimal(self.nanos, self.format);
         }
-        canonical_decimal(self.nanos, self.format)
+        let small = self.nanos.unsigned_abs() < 1024 * NANO as u128;
+        if small || !self.is_whole() {
+            return canonical_decimal(self.nanos, Format::DecimalSi);
+        }
+        canonical_binary(self.nanos / NANO)
     }
 }
 

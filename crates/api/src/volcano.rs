@@ -103,6 +103,3 @@ texts! {
         TaskFailed = "TaskFailed",
     }
 }
-
-#[cfg(test)]
-mod tests;
