@@ -1,0 +1,140 @@
+//! Reads container logs line by line, and `katmai logs`.
+
+use std::sync::Arc;
+
+use anyhow::bail;
+use api::time::Time;
+use tokio::sync::mpsc;
+
+use crate::cluster::{Cluster, ClusterError};
+use crate::console::Console;
+use crate::printer::Printer;
+use crate::rest::{Lines, Rest, text};
+use crate::start::{Follow, LogsRequest};
+use crate::view::{Effect, Event, LogSource, View};
+use crate::{EXIT_COMPLETE, run};
+
+/// A line longer than this is shown in parts.
+const PART_BYTES: usize = 16 << 10;
+
+/// Sends every line of a container's log until the container ends.
+pub(crate) async fn read(
+    rest: Rest,
+    source: LogSource,
+    follow: Follow,
+    lines: mpsc::Sender<Event>,
+) -> Result<(), ClusterError> {
+    let target = format!(
+        "/api/v1/namespaces/{}/pods/{}/log?container={}&follow={}&previous={}",
+        source.namespace,
+        source.pod,
+        source.container,
+        follow == Follow::ToTheEnd && source.instance == crate::view::Instance::Current,
+        source.instance == crate::view::Instance::Previous,
+    );
+    let mut stream = Lines::new(rest.log(&target).await?);
+    while let Some(line) = stream.next().await {
+        let line = line?;
+        for part in line
+            .chunks(PART_BYTES)
+            .chain(line.is_empty().then_some(&line[..]))
+        {
+            let event = Event::Log {
+                task: source.label.clone(),
+                line: clean(&String::from_utf8_lossy(part)),
+            };
+            if lines.send(event).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Escape codes of a task may not move the cursor of whoever reads its log.
+fn clean(line: &str) -> String {
+    line.trim_end_matches('\r')
+        .chars()
+        .map(|one| {
+            if one.is_control() && one != '\t' {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                one
+            }
+        })
+        .collect()
+}
+
+/// `katmai logs NAME`.
+pub(crate) async fn answer(
+    request: LogsRequest,
+    cluster: Arc<dyn Cluster>,
+    console: Console,
+) -> anyhow::Result<u8> {
+    let rest = Rest::new(cluster);
+    let (owner, pods) = find(&rest, &request).await?;
+    let printer = Printer::new(request.format, console);
+    let mut view = View::default();
+    view.follow(&owner, run::now());
+    let sources: Vec<LogSource> = pods
+        .iter()
+        .flat_map(|pod| view.see(pod, run::now()))
+        .filter_map(|effect| match effect {
+            Effect::Log(source) => Some(source),
+            Effect::Say(_) => None,
+        })
+        .collect();
+    let (sender, mut receiver) = mpsc::channel(1024);
+    let mut readers = tokio::task::JoinSet::new();
+    for source in sources {
+        let (rest, sender) = (rest.clone(), sender.clone());
+        readers.spawn(async move {
+            let label = source.label.clone();
+            if let Err(error) = read(rest, source, request.follow, sender.clone()).await {
+                let lost = Event::Warning {
+                    object: label,
+                    message: format!("cannot read the log: {error}"),
+                };
+                // Nobody listens any more once the receiver is gone.
+                drop(sender.send(lost).await);
+            }
+        });
+    }
+    drop(sender);
+    while let Some(event) = receiver.recv().await {
+        printer.event(&event, Time(run::now().micros()));
+    }
+    Ok(EXIT_COMPLETE)
+}
+
+/// A workload by its name, vcjob first, and its pods.
+async fn find(
+    rest: &Rest,
+    request: &LogsRequest,
+) -> anyhow::Result<(serde_json::Value, Vec<serde_json::Value>)> {
+    let (namespace, name) = (&request.namespace, &request.name);
+    for group in ["batch.volcano.sh/v1alpha1", "batch/v1"] {
+        let target = format!("/apis/{group}/namespaces/{namespace}/jobs/{name}");
+        let Some(job) = rest.find(&target).await? else {
+            continue;
+        };
+        let uid = text(&job, &["metadata", "uid"]);
+        let all = rest
+            .list(&format!("/api/v1/namespaces/{namespace}/pods"))
+            .await?;
+        let pods = all
+            .into_iter()
+            .filter(|pod| {
+                pod["metadata"]["ownerReferences"]
+                    .as_array()
+                    .is_some_and(|owners| owners.iter().any(|owner| text(owner, &["uid"]) == uid))
+            })
+            .collect();
+        return Ok((job, pods));
+    }
+    let target = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+    match rest.find(&target).await? {
+        Some(pod) => Ok((pod.clone(), vec![pod])),
+        None => bail!("no vcjob, job or pod named {name:?} is in namespace {namespace:?}"),
+    }
+}

@@ -1,0 +1,153 @@
+//! What a verb asks `app` to start, as a value.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::state::StateDir;
+
+/// What remains to be done after a command line was understood.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Nothing: the verb has spoken already.
+    Exit(u8),
+    /// Shells are needed.
+    Start(Box<Start>),
+}
+
+/// Shells that a verb needs.
+#[derive(Debug)]
+pub enum Start {
+    /// Build a plane and serve until a signal comes.
+    Serve(Plane),
+    /// Build a plane of its own, ask it, end it.
+    Own(Plane, Question),
+    /// Ask a plane or cluster that is up.
+    Ask(Connection, Question),
+}
+
+/// How to reach an API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// Kubeconfig file; `None` means `KUBECONFIG`, the user's default file, or in-cluster.
+    pub kubeconfig: Option<PathBuf>,
+}
+
+/// The embedded plane, as the user shaped it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plane {
+    /// Port of the API on 127.0.0.1; `None` takes a free one.
+    pub port: Option<u16>,
+    /// Where objects are kept.
+    pub data: Data,
+    /// Where lock, address, kubeconfig, pid and log lie; `None` for a plane nobody else may find.
+    pub state: Option<StateDir>,
+    /// CPU that the process node offers, a quantity; `None` is the machine's.
+    pub node_cpu: Option<String>,
+    /// Memory that the process node offers, a quantity; `None` is the machine's.
+    pub node_memory: Option<String>,
+    /// How many imitation nodes stand beside it.
+    pub simulated_nodes: u32,
+    /// File that maps image patterns to default commands.
+    pub image_map: Option<PathBuf>,
+    /// Which pod network is wanted.
+    pub network: Network,
+}
+
+/// Where a plane keeps its objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// In memory; gone with the process.
+    Ephemeral,
+    /// In a journal under this directory.
+    Directory(PathBuf),
+}
+
+/// Level of the pod network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Network {
+    /// The best that the host allows.
+    #[default]
+    Best,
+    /// Pods share the host's loopback.
+    Host,
+    /// An address per pod, or refuse to start.
+    Pod,
+}
+
+/// What to ask once there is a cluster.
+#[derive(Debug)]
+pub enum Question {
+    /// Apply manifests and follow them to the end.
+    Run(RunRequest),
+    /// Print logs of a workload's tasks.
+    Logs(LogsRequest),
+    /// Say how the plane is doing.
+    Status(StatusRequest),
+    /// One of `vcctl`'s.
+    Vcctl(crate::vcctl::Request),
+}
+
+/// `katmai run`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRequest {
+    /// Files and directories, `-` for standard input.
+    pub files: Vec<String>,
+    /// Namespace of objects that name none.
+    pub namespace: String,
+    /// Give up after so long.
+    pub timeout: Option<Duration>,
+    /// What to delete afterwards.
+    pub cleanup: Cleanup,
+    /// How to say it.
+    pub format: Format,
+}
+
+/// What happens to the manifest's objects after the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cleanup {
+    /// They stay.
+    Keep,
+    /// Those that this run created are deleted.
+    Remove,
+}
+
+/// How answers are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// `katmai logs NAME`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogsRequest {
+    /// Namespace.
+    pub namespace: String,
+    /// A vcjob, a batch job or a pod.
+    pub name: String,
+    /// Whether to wait for new lines.
+    pub follow: Follow,
+    /// How to say it.
+    pub format: Format,
+}
+
+/// Whether a log is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follow {
+    /// What is there now.
+    Once,
+    /// Until the containers end.
+    ToTheEnd,
+}
+
+/// `katmai status`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusRequest {
+    /// The plane's state directory.
+    pub state: StateDir,
+    /// How to say it.
+    pub format: Format,
+}

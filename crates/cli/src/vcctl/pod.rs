@@ -1,0 +1,143 @@
+//! `vcctl pod list`.
+
+use std::fmt::Write;
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::{age, width};
+use crate::rest::{Rest, text};
+use crate::run;
+
+/// One of the pod commands.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Request {
+    /// list pod information created by vcjob
+    List(List),
+}
+
+/// Which pods to list.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct List {
+    /// the namespace of pods
+    #[arg(short, long, default_value = "default")]
+    namespace: String,
+    /// list pods of the queue
+    #[arg(short, long, default_value = "")]
+    queue: String,
+    /// list pods of the job
+    #[arg(short, long, default_value = "")]
+    job: String,
+    /// list pods in all namespaces
+    #[arg(long)]
+    all_namespaces: bool,
+}
+
+impl Request {
+    /// What failed, in upstream's words.
+    pub(super) fn action(&self) -> &'static str {
+        match self {
+            Request::List(_) => "pod list",
+        }
+    }
+}
+
+pub(super) async fn answer(request: &Request, rest: &Rest) -> anyhow::Result<String> {
+    let Request::List(list) = request;
+    let label = match (&*list.job, &*list.queue) {
+        ("", "") => "volcano.sh/job-name".to_owned(),
+        ("", queue) => format!("volcano.sh/queue-name={queue}"),
+        (job, _) => format!("volcano.sh/job-name={job}"),
+    };
+    let collection = if list.all_namespaces {
+        "/api/v1/pods".to_owned()
+    } else {
+        format!("/api/v1/namespaces/{}/pods", list.namespace)
+    };
+    let selector = api::call::query_escape(&label);
+    let pods = rest
+        .list(&format!("{collection}?labelSelector={selector}"))
+        .await?;
+    Ok(table(list, pods))
+}
+
+pub(super) fn table(list: &List, mut pods: Vec<Value>) -> String {
+    if pods.is_empty() {
+        return "No resources found".to_owned();
+    }
+    pods.sort_by_cached_key(|pod| {
+        (
+            text(pod, &["metadata", "namespace"]).to_owned(),
+            text(pod, &["metadata", "name"]).to_owned(),
+        )
+    });
+    let names = width(
+        "Name",
+        pods.iter().map(|pod| text(pod, &["metadata", "name"])),
+    );
+    let namespaces = width(
+        "Namespace",
+        pods.iter().map(|pod| text(pod, &["metadata", "namespace"])),
+    );
+    let states: Vec<(String, String, u64)> = pods.iter().map(state).collect();
+    let statuses = width(
+        "Status",
+        states.iter().map(|(_, status, _)| status.as_str()),
+    );
+    let mut out = String::new();
+    let mut row = |pod: [&str; 2], cells: [&str; 4]| {
+        // Writing to a String cannot fail.
+        if list.all_namespaces {
+            let _ = write!(out, "{:<namespaces$}", pod[0]);
+        }
+        let _ = write!(out, "{:<names$}{:<8}", pod[1], cells[0]);
+        let _ = writeln!(out, "{:<statuses$}{:<10}{}", cells[1], cells[2], cells[3]);
+    };
+    row(["Namespace", "Name"], ["Ready", "Status", "Restart", "Age"]);
+    for (pod, (ready, status, restarts)) in pods.iter().zip(&states) {
+        row(
+            [
+                text(pod, &["metadata", "namespace"]),
+                text(pod, &["metadata", "name"]),
+            ],
+            [
+                ready,
+                status,
+                &restarts.to_string(),
+                &age(text(pod, &["metadata", "creationTimestamp"]), run::now()),
+            ],
+        );
+    }
+    out
+}
+
+/// Ready containers, status and restarts, computed as kubectl's table is.
+fn state(pod: &Value) -> (String, String, u64) {
+    let statuses: Vec<&Value> = pod["status"]["containerStatuses"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .collect();
+    let ready = statuses.iter().filter(|one| one["ready"] == true).count();
+    let wanted = pod["spec"]["containers"].as_array().map_or(0, Vec::len);
+    let restarts = statuses
+        .iter()
+        .map(|one| one["restartCount"].as_u64().unwrap_or(0))
+        .sum();
+    let mut status = match text(pod, &["status", "reason"]) {
+        "" => text(pod, &["status", "phase"]),
+        reason => reason,
+    };
+    for one in &statuses {
+        for kind in ["waiting", "terminated"] {
+            let reason = text(one, &["state", kind, "reason"]);
+            if !reason.is_empty() {
+                status = reason;
+            }
+        }
+    }
+    if pod["metadata"]["deletionTimestamp"].is_string() {
+        status = "Terminating";
+    }
+    (format!("{ready}/{wanted}"), status.to_owned(), restarts)
+}

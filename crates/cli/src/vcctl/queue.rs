@@ -1,0 +1,216 @@
+//! `vcctl queue …`.
+
+use std::fmt::Write;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::job::owner;
+use crate::rest::{Place, Rest, text};
+
+const QUEUES: &str = "/apis/scheduling.volcano.sh/v1beta1/queues";
+
+/// One of the queue commands.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Request {
+    /// creates queue
+    Create(Create),
+    /// delete queue
+    Delete(Named),
+    /// get a queue
+    Get(Named),
+    /// lists all the queue
+    List,
+    /// operate a queue
+    Operate(Operate),
+}
+
+/// A queue by its name.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Named {
+    /// the name of queue
+    #[arg(short, long, default_value = "")]
+    name: String,
+}
+
+/// A new queue.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Create {
+    /// the name of queue
+    #[arg(short, long, default_value = "test")]
+    name: String,
+    /// the weight of the queue
+    #[arg(short, long, default_value_t = 1)]
+    weight: i32,
+    /// the state of queue
+    #[arg(short = 'S', long, default_value = "Open")]
+    state: String,
+}
+
+/// A change to a queue.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Operate {
+    /// the name of queue
+    #[arg(short, long, default_value = "")]
+    name: String,
+    /// the weight of the queue
+    #[arg(short, long, default_value_t = 0)]
+    weight: i32,
+    /// operate action to queue, valid actions are open, close, update
+    #[arg(short, long, default_value = "")]
+    action: String,
+}
+
+impl Request {
+    /// What failed, in upstream's words.
+    pub(super) fn action(&self) -> &'static str {
+        match self {
+            Request::Create(_) => "queue create",
+            Request::Delete(_) => "queue delete",
+            Request::Get(_) => "queue get",
+            Request::List => "queue list",
+            Request::Operate(_) => "queue operate",
+        }
+    }
+}
+
+pub(super) async fn answer(request: &Request, rest: &Rest) -> anyhow::Result<String> {
+    match request {
+        Request::Create(create) => {
+            let body = json!({
+                "apiVersion": "scheduling.volcano.sh/v1beta1",
+                "kind": "Queue",
+                "metadata": { "name": create.name },
+                "spec": { "weight": create.weight },
+                "status": { "state": create.state },
+            });
+            rest.create(QUEUES, &body).await?;
+            Ok(String::new())
+        }
+        Request::Delete(named) => {
+            rest.get(&place(&named.name)?).await?;
+            rest.delete(&place(&named.name)?).await?;
+            Ok(String::new())
+        }
+        Request::Get(named) => {
+            let queue = rest.get(&place(&named.name)?).await?;
+            Ok(table(&[queue], &groups(rest).await?))
+        }
+        Request::List => {
+            let queues = rest.list(QUEUES).await?;
+            if queues.is_empty() {
+                return Ok("No resources found".to_owned());
+            }
+            Ok(table(&queues, &groups(rest).await?))
+        }
+        Request::Operate(operate) => change(operate, rest).await,
+    }
+}
+
+async fn groups(rest: &Rest) -> anyhow::Result<Vec<Value>> {
+    rest.list("/apis/scheduling.volcano.sh/v1beta1/podgroups")
+        .await
+}
+
+fn place(name: &str) -> anyhow::Result<Place> {
+    if name.is_empty() {
+        bail!("name is mandatory to get the particular queue details");
+    }
+    Ok(Place {
+        collection: QUEUES.to_owned(),
+        name: name.to_owned(),
+    })
+}
+
+async fn change(operate: &Operate, rest: &Rest) -> anyhow::Result<String> {
+    if operate.name.is_empty() {
+        bail!("queue name must be specified");
+    }
+    let action = match operate.action.as_str() {
+        "open" => "OpenQueue",
+        "close" => "CloseQueue",
+        "update" => {
+            if operate.weight <= 0 {
+                bail!(
+                    "when {} queue {}, weight must be specified",
+                    operate.action,
+                    operate.name
+                );
+            }
+            let patch = json!({ "spec": { "weight": operate.weight } });
+            rest.merge(&place(&operate.name)?.path(), &patch).await?;
+            return Ok(String::new());
+        }
+        "" => bail!("action can not be null"),
+        other => bail!("action {other} invalid, valid actions are open, close and update"),
+    };
+    let queue = rest.get(&place(&operate.name)?).await?;
+    let body = json!({
+        "apiVersion": "bus.volcano.sh/v1alpha1",
+        "kind": "Command",
+        "metadata": {
+            "generateName": format!("{}-{}-", operate.name, action.to_lowercase()),
+            "namespace": "default",
+            "ownerReferences": [owner(&queue)],
+        },
+        "action": action,
+        "target": owner(&queue),
+    });
+    rest.create(
+        "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands",
+        &body,
+    )
+    .await?;
+    Ok(String::new())
+}
+
+/// The queue table. Counters are those of the PodGroups, counted here as upstream does.
+pub(super) fn table(queues: &[Value], groups: &[Value]) -> String {
+    const PHASES: [&str; 5] = ["Inqueue", "Pending", "Running", "Unknown", "Completed"];
+    let mut out = String::new();
+    let mut row = |name: &str, cells: [String; 8]| {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "{name:<25}");
+        for cell in cells {
+            let _ = write!(out, "{cell:<8}");
+        }
+        out.push('\n');
+    };
+    let heading = ["Weight", "State", "Parent"].into_iter().chain(PHASES);
+    let mut cells: Vec<String> = heading.map(str::to_owned).collect();
+    row(
+        "Name",
+        std::array::from_fn(|at| std::mem::take(&mut cells[at])),
+    );
+    for queue in queues {
+        let name = text(queue, &["metadata", "name"]);
+        let count = |phase: &str| {
+            groups
+                .iter()
+                .filter(|group| {
+                    let asked = text(group, &["spec", "queue"]);
+                    let asked = if asked.is_empty() { "default" } else { asked };
+                    let now = text(group, &["status", "phase"]);
+                    let now = if now.is_empty() { "Pending" } else { now };
+                    asked == name && now == phase
+                })
+                .count()
+                .to_string()
+        };
+        row(
+            name,
+            [
+                queue["spec"]["weight"].as_i64().unwrap_or(1).to_string(),
+                text(queue, &["status", "state"]).to_owned(),
+                text(queue, &["spec", "parent"]).to_owned(),
+                count(PHASES[0]),
+                count(PHASES[1]),
+                count(PHASES[2]),
+                count(PHASES[3]),
+                count(PHASES[4]),
+            ],
+        );
+    }
+    out
+}

@@ -1,0 +1,127 @@
+//! The verbs, one row and one file each.
+
+mod completion;
+mod down;
+mod get_kubeconfig;
+mod logs;
+mod run;
+mod status;
+mod up;
+mod vcctl;
+mod version;
+
+mod shape;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::{ArgMatches, Command};
+
+use crate::cluster::Cluster;
+use crate::console::{self, Console};
+use crate::start::{Outcome, Question};
+use crate::{EXIT_BAD_INPUT, EXIT_FAILED};
+
+/// One verb: its name and arguments for help and completion, and what it begins.
+pub struct Verb {
+    /// What is typed.
+    pub name: &'static str,
+    /// Describes name, help and arguments.
+    pub command: fn() -> Command,
+    /// Turns what was typed into an outcome. The first look at the world happens here.
+    pub begin: fn(&ArgMatches) -> anyhow::Result<Outcome>,
+}
+
+/// Every verb, alphabetical.
+pub const VERBS: &[Verb] = &[
+    completion::VERB,
+    down::VERB,
+    get_kubeconfig::VERB,
+    logs::VERB,
+    run::VERB,
+    status::VERB,
+    up::VERB,
+    vcctl::VERB,
+    version::VERB,
+];
+
+/// The whole command, made from the rows.
+pub fn command() -> Command {
+    let root = Command::new("katmai")
+        .about("The batch platform for Kubernetes, embedded: gangs, queues and jobs on one machine")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true);
+    VERBS
+        .iter()
+        .fold(root, |root, verb| root.subcommand((verb.command)()))
+}
+
+/// Understands a command line; speaks and gives an exit code where nothing is left to be done.
+/// Called by the name `vcctl`, it is `vcctl`.
+pub fn parse(arguments: Vec<OsString>) -> Outcome {
+    let called = arguments
+        .first()
+        .and_then(|first| Path::new(first).file_name())
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    if called == "vcctl" {
+        return crate::vcctl::parse(arguments.iter().skip(1).cloned().collect());
+    }
+    let matches = match command().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) => return refuse(&error),
+    };
+    let Some((name, matches)) = matches.subcommand() else {
+        return Outcome::Exit(EXIT_BAD_INPUT);
+    };
+    let verb = VERBS
+        .iter()
+        .find(|verb| verb.name == name)
+        .expect("subcommands are made from these rows");
+    (verb.begin)(matches).unwrap_or_else(|error| {
+        console::complain(&format!("error: {error:#}"));
+        Outcome::Exit(EXIT_FAILED)
+    })
+}
+
+/// Asks a cluster what a verb wants to know and gives the exit code.
+pub async fn answer(question: Question, cluster: Arc<dyn Cluster>, console: Console) -> u8 {
+    let told = match question {
+        Question::Run(request) => crate::run::answer(request, cluster, console).await,
+        Question::Logs(request) => crate::logs::answer(request, cluster, console).await,
+        Question::Status(request) => status::answer(&request, cluster).await,
+        Question::Vcctl(request) => crate::vcctl::answer(request, cluster).await,
+    };
+    told.unwrap_or_else(|error| {
+        console::complain(&format!("error: {error:#}"));
+        EXIT_FAILED
+    })
+}
+
+/// Help and version go to standard output with 0, mistakes to standard error with 2.
+pub(crate) fn refuse(error: &clap::Error) -> Outcome {
+    // A closed standard output or error leaves nobody to tell.
+    drop(error.print());
+    Outcome::Exit(if error.use_stderr() {
+        EXIT_BAD_INPUT
+    } else {
+        0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbs_stand_in_alphabetical_order_under_their_own_names() {
+        assert!(VERBS.is_sorted_by_key(|verb| verb.name));
+        for verb in VERBS {
+            assert_eq!((verb.command)().get_name(), verb.name);
+        }
+        command().debug_assert();
+    }
+}

@@ -1,0 +1,105 @@
+//! Arguments that several verbs share: where the plane's state lies, and what shape it has.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::Args;
+
+use crate::start::{Connection, Data, Network, Plane};
+use crate::state::StateDir;
+
+/// Where to find or keep a plane.
+#[derive(Args)]
+pub(super) struct Place {
+    /// The plane's directory [default: $XDG_STATE_HOME/katmai, else ~/.local/state/katmai]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+impl Place {
+    pub(super) fn state(&self) -> anyhow::Result<StateDir> {
+        match &self.data_dir {
+            Some(path) => Ok(StateDir::at(std::path::absolute(path)?)),
+            None => StateDir::of_user(),
+        }
+    }
+
+    /// The way to the plane that is up here.
+    pub(super) fn connection(&self) -> anyhow::Result<Connection> {
+        let state = self.state()?;
+        if state.running()?.is_none() {
+            bail!(
+                "no plane is up in {}; start one with: katmai up",
+                state.path().display()
+            );
+        }
+        Ok(Connection {
+            kubeconfig: Some(state.kubeconfig()),
+        })
+    }
+}
+
+/// What a new plane looks like.
+#[derive(Args)]
+#[command(next_help_heading = "Shape of the plane")]
+pub(super) struct Shape {
+    /// Port of the API on 127.0.0.1 [default: a free one]
+    #[arg(long)]
+    port: Option<u16>,
+    /// CPU that node-1 offers, such as 450m or 2 [default: the machine's]
+    #[arg(long, value_name = "QUANTITY")]
+    node_cpu: Option<String>,
+    /// Memory that node-1 offers, such as 4Gi [default: the machine's]
+    #[arg(long, value_name = "QUANTITY")]
+    node_memory: Option<String>,
+    /// Imitation nodes beside node-1
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    simulated_nodes: Option<u32>,
+    /// File that maps image patterns to default commands
+    #[arg(long, value_name = "FILE")]
+    image_map: Option<PathBuf>,
+    /// Level of the pod network
+    #[arg(long, value_enum)]
+    network: Option<Network>,
+}
+
+impl Shape {
+    /// Whether any of these was typed. Taken apart field by field, so that a new one is not forgotten.
+    pub(super) fn is_given(&self) -> bool {
+        let Shape {
+            port,
+            node_cpu,
+            node_memory,
+            simulated_nodes,
+            image_map,
+            network,
+        } = self;
+        port.is_some()
+            || node_cpu.is_some()
+            || node_memory.is_some()
+            || simulated_nodes.is_some()
+            || image_map.is_some()
+            || network.is_some()
+    }
+
+    pub(super) fn plane(self, data: Data, state: Option<StateDir>) -> Plane {
+        let Shape {
+            port,
+            node_cpu,
+            node_memory,
+            simulated_nodes,
+            image_map,
+            network,
+        } = self;
+        Plane {
+            port,
+            data,
+            state,
+            node_cpu,
+            node_memory,
+            simulated_nodes: simulated_nodes.unwrap_or(0),
+            image_map,
+            network: network.unwrap_or_default(),
+        }
+    }
+}
