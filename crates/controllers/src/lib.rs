@@ -12,11 +12,15 @@
 //! side effect precedes a precondition; nothing is deleted without its uid; a step that has
 //! nothing to change returns nothing.
 
+mod keys;
+mod note;
 mod row;
 mod settings;
+mod vcjob;
+mod write;
 
 pub use row::{Controller, Inputs, Outcome, Step};
 pub use settings::{ServiceGate, Settings};
 
 /// Every controller, by name.
-pub const CONTROLLERS: &[Controller] = &[];
+pub const CONTROLLERS: &[Controller] = &[vcjob::CONTROLLER];

@@ -1,0 +1,17 @@
+//! Which keys an event wakes, where the answer is the same for many kinds.
+
+use api::intent::ObjectKey;
+use api::kind::Kind;
+use mirror::Change;
+
+/// The managing owner, if it is of that kind.
+pub(crate) fn of_owner(change: &Change, kind: Kind, keys: &mut Vec<ObjectKey>) {
+    for side in change.sides() {
+        let Some(owner) = side.meta().controller() else {
+            continue;
+        };
+        if Kind::find(&owner.api_version, &owner.kind) == Some(kind) {
+            keys.push(ObjectKey::new(kind, side.namespace(), &owner.name));
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Volcano's Job: phases, pods, claims, plugins and its PodGroup.
+//!
+//! One step looks at everything that the job has, writes the status that follows from it, and only
+//! then acts on it: what is to be deleted has left the counts before it is deleted, so a pod that
+//! is missing without our doing is seen as evicted, after a restart of ours, too.
+//! Preconditions (claims, classes, queue, names of others) come before the first side effect.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::core::{EndpointSlice, Service};
+use api::intent::{Intent, ObjectKey, Propagation};
+use api::kind::Kind;
+use api::time::Time;
+use api::volcano::{Command, Job, JobPhase, PodGroup, Queue};
+use mirror::{Change, Index, Mirror};
+use serde_json::json;
+
+mod group;
+mod obstacle;
+mod phase;
+mod plugins;
+mod pods;
+mod policy;
+mod restart;
+mod roster;
+mod status;
+mod upkeep;
+mod volumes;
+
+pub(crate) use group::{add_times, pod_requests};
+
+use crate::settings::ServiceGate;
+use crate::{Controller, Inputs, Outcome, Step, write};
+use obstacle::{Obstacle, Word};
+use restart::{is_final, is_killing};
+use roster::Roster;
+
+/// The row.
+pub const CONTROLLER: Controller = Controller {
+    name: "vcjob",
+    watches: &[
+        Kind::Command,
+        Kind::ConfigMap,
+        Kind::EndpointSlice,
+        Kind::NetworkPolicy,
+        Kind::PersistentVolumeClaim,
+        Kind::Pod,
+        Kind::PodGroup,
+        Kind::Queue,
+        Kind::Service,
+        Kind::StorageClass,
+        Kind::VcJob,
+    ],
+    keys,
+    step,
+};
+
+/// Everything that one step looks at.
+struct View<'a> {
+    inputs: &'a Inputs<'a>,
+    job: &'a Job,
+    roster: Roster,
+    group: Option<&'a PodGroup>,
+    commands: Vec<Arc<Command>>,
+}
+
+fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
+    match change.kind() {
+        Kind::VcJob => keys.push((*change.key).clone()),
+        Kind::Command => {
+            for command in [change.before::<Command>(), change.after::<Command>()] {
+                let target = command.and_then(|command| command.target.as_ref());
+                if let Some(target) = target.filter(|target| &*target.kind == "Job") {
+                    let namespace = &change.key.namespace;
+                    keys.push(ObjectKey::new(Kind::VcJob, namespace, &target.name));
+                }
+            }
+        }
+        Kind::Queue => {
+            // Only a queue that appears can end a wait.
+            if change.before.is_none() {
+                let jobs = mirror.keys(Index::VcJobQueue, "", &change.key.name);
+                keys.extend(jobs.map(|key| (**key).clone()));
+            }
+        }
+        Kind::StorageClass => {
+            let waits = |job: &&Arc<Job>| {
+                let reason = &*job.status.state.reason;
+                [
+                    Word::ClassNotFound,
+                    Word::NoDefaultClass,
+                    Word::ClaimNotFound,
+                ]
+                .iter()
+                .any(|word| word.reason() == reason)
+            };
+            let jobs = mirror.list::<Job>().filter(waits);
+            keys.extend(jobs.map(|job| key_of(job)));
+        }
+        Kind::PersistentVolumeClaim => {
+            crate::keys::of_owner(change, Kind::VcJob, keys);
+            if change.before.is_none() || change.after.is_none() {
+                let (namespace, name) = (&change.key.namespace, &change.key.name);
+                let jobs = mirror.keys(Index::VcJobClaim, namespace, name);
+                keys.extend(jobs.map(|key| (**key).clone()));
+            }
+        }
+        _ => crate::keys::of_owner(change, Kind::VcJob, keys),
+    }
+}
+
+fn key_of(job: &Job) -> ObjectKey {
+    ObjectKey::new(Kind::VcJob, &job.metadata.namespace, &job.metadata.name)
+}
+
+fn step(inputs: &Inputs<'_>) -> Step {
+    let (namespace, name) = (&inputs.key.namespace, &inputs.key.name);
+    let Some(job) = inputs.mirror.get::<Job>(namespace, name) else {
+        return Step::idle();
+    };
+    // Its dependants are the garbage collector's.
+    if job.metadata.deletion_timestamp.is_some() {
+        return Step::idle();
+    }
+    let view = View::read(inputs, job);
+    let obstacle = view.obstacle();
+    let next = status::next(&view, obstacle.as_ref());
+    let mut step = Step::idle().or_wake_at(next.wake_at);
+    step.counters = next.counters;
+    let difference = write::merge_difference(&json!(job.status), &json!(next.status));
+    let is_settled = difference.is_none();
+    if let Some(patch) = difference {
+        let patch = write::patch_status(Kind::VcJob, &job.metadata, patch);
+        step.intents.push(patch);
+        step.intents.extend(next.notes);
+    }
+    step.intents.extend(view.spent_commands());
+    if is_settled {
+        step.intents.extend(view.removals());
+    }
+    let is_active = !is_killing(next.status.state.phase) && !next.is_moved;
+    if is_active
+        && obstacle
+            .as_ref()
+            .is_none_or(|it| it.word == Word::ServiceNotReady)
+    {
+        let (intents, wake_at) = upkeep::intents(&view);
+        step.intents.extend(intents);
+        step = step.or_wake_at(wake_at);
+    }
+    if let Some(obstacle) = obstacle.filter(|_| is_active) {
+        step.outcome = Outcome::Blocked {
+            reason: obstacle.word.reason().into(),
+            waits_for: obstacle.waits_for,
+        };
+    }
+    if is_settled && is_final(job.status.state.phase) {
+        step = view.expire(step);
+    }
+    step
+}
+
+impl<'a> View<'a> {
+    fn read(inputs: &'a Inputs<'a>, job: &'a Job) -> View<'a> {
+        let mut commands: Vec<Arc<Command>> = inputs
+            .mirror
+            .indexed::<Command>(Index::CommandTarget, "", &job.metadata.uid)
+            .filter(|command| command.metadata.deletion_timestamp.is_none())
+            .cloned()
+            .collect();
+        commands.sort_by_key(|command| {
+            let meta = &command.metadata;
+            (meta.creation_timestamp, meta.revision(), meta.name.clone())
+        });
+        View {
+            inputs,
+            job,
+            roster: Roster::read(inputs.mirror, job, &job.status),
+            group: group::of(inputs.mirror, job),
+            commands,
+        }
+    }
+
+    /// Why nothing may be created for the job now.
+    fn obstacle(&self) -> Option<Obstacle> {
+        let (mirror, job) = (self.inputs.mirror, self.job);
+        if is_killing(job.status.state.phase) {
+            return None;
+        }
+        if let Some(obstacle) = volumes::obstacle(mirror, job) {
+            return Some(obstacle);
+        }
+        let queue = match &*job.spec.queue {
+            "" => api::volcano::DEFAULT_QUEUE,
+            queue => queue,
+        };
+        if mirror.get::<Queue>("", queue).is_none() {
+            return Some(Obstacle {
+                word: Word::QueueNotFound,
+                message: format!("queue {queue} is not found"),
+                waits_for: vec![ObjectKey::new(Kind::Queue, "", queue)],
+            });
+        }
+        upkeep::plugin_obstacle(self).or_else(|| self.late_service())
+    }
+
+    /// Told after the gate's deadline: pods start although no EndpointSlice was seen.
+    fn late_service(&self) -> Option<Obstacle> {
+        let deadline = self.gate_deadline()?;
+        (self.inputs.now >= deadline).then(|| Obstacle {
+            word: Word::ServiceNotReady,
+            message: format!(
+                "service {} has no EndpointSlice yet, pods start without it",
+                self.job.metadata.name
+            ),
+            waits_for: Vec::new(),
+        })
+    }
+
+    /// When the gate stops waiting; `None` where it is open.
+    fn gate_deadline(&self) -> Option<Time> {
+        let meta = &self.job.metadata;
+        if self.inputs.settings.service_gate != ServiceGate::EndpointSlice
+            || !self.job.spec.has_plugin("svc")
+        {
+            return None;
+        }
+        let mirror = self.inputs.mirror;
+        let service = mirror.get::<Service>(&meta.namespace, &meta.name)?;
+        let index = Index::EndpointSliceService;
+        let mut slices = mirror.indexed::<EndpointSlice>(index, &meta.namespace, &meta.name);
+        let since = service.metadata.creation_timestamp?;
+        match slices.next() {
+            Some(_) => None,
+            None => Some(since.plus_ms(self.inputs.settings.service_gate_deadline_ms)),
+        }
+    }
+
+    /// Commands that have been carried out, or mean nothing.
+    fn spent_commands(&self) -> Vec<Intent> {
+        self.commands
+            .iter()
+            .filter(|command| status::is_spent(self.job, command))
+            .map(|command| write::delete(Kind::Command, &command.metadata))
+            .collect()
+    }
+
+    /// Deletes that the status already tells of.
+    fn removals(&self) -> Vec<Intent> {
+        let mut intents: Vec<Intent> = self
+            .roster
+            .victims()
+            .take(self.inputs.settings.writes_per_step_max)
+            .map(|member| write::delete(Kind::Pod, &member.pod.metadata))
+            .collect();
+        let phase = self.job.status.state.phase;
+        if let Some(group) = self.group
+            && (is_killing(phase) || group::is_former(self.job, group))
+        {
+            intents.push(write::delete(Kind::PodGroup, &group.metadata));
+        }
+        if is_final(phase) {
+            intents.extend(upkeep::clear(self));
+        }
+        intents
+    }
+
+    /// Removes a job that has outlived its time to live.
+    fn expire(&self, step: Step) -> Step {
+        let state = &self.job.status.state;
+        let (Some(seconds), Some(ended)) = (
+            self.job.spec.ttl_seconds_after_finished,
+            state.last_transition_time,
+        ) else {
+            return step;
+        };
+        let due = ended.plus_ms(i64::from(seconds) * 1_000);
+        if self.inputs.now < due {
+            return step.or_wake_at(Some(due));
+        }
+        let meta = &self.job.metadata;
+        Step::write(vec![write::delete_with(
+            Kind::VcJob,
+            meta,
+            None,
+            Propagation::Foreground,
+        )])
+    }
+
+    /// What the job's status lists as its own.
+    fn holdings(&self) -> BTreeMap<Box<str>, Box<str>> {
+        let mut held = BTreeMap::new();
+        if self.group.is_none() || self.job.status.state.phase == JobPhase::Unset {
+            return held;
+        }
+        for (name, _) in self.job.spec.plugins() {
+            held.insert(format!("plugin-{name}").into(), name.into());
+        }
+        for (name, _) in volumes::own_claims(self.job) {
+            held.insert(format!("volume-pvc-{name}").into(), name.into());
+        }
+        held
+    }
+}

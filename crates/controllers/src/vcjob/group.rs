@@ -1,0 +1,228 @@
+//! The PodGroup of a vcjob: what the scheduler is told about the gang.
+
+use std::collections::BTreeMap;
+
+use api::core::{PodSpec, PodTemplate, PriorityClass, ResourceList, requests_of};
+use api::intent::{Intent, Part};
+use api::kind::Kind;
+use api::quantity::Quantity;
+use api::selector::LabelSelector;
+use api::volcano::{
+    Job, PARTITION_ID, PodGroup, PodGroupPhase, PodGroupSpec, SubGroupPolicy, TASK_SPEC, Task,
+    pod_group_of_job,
+};
+use mirror::Mirror;
+use serde_json::{Value, json};
+
+use crate::write;
+
+/// Annotation of a PodGroup with the version of the job that it was made for.
+const VERSION: &str = "katmai.dev/job-version";
+/// What `kubectl apply` leaves on an object says nothing about its children.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The name of the job's PodGroup.
+pub(super) fn name(job: &Job) -> String {
+    pod_group_of_job(&job.metadata.name, &job.metadata.uid)
+}
+
+/// The job's PodGroup, if it is there.
+pub(super) fn of<'a>(mirror: &'a Mirror, job: &Job) -> Option<&'a PodGroup> {
+    let group = mirror.get::<PodGroup>(&job.metadata.namespace, &name(job))?;
+    Some(group)
+}
+
+/// Whether a PodGroup was made before the last restart of the whole job.
+pub(super) fn is_former(job: &Job, group: &PodGroup) -> bool {
+    let version = group.metadata.annotations.get(VERSION);
+    version
+        .and_then(|text| text.parse::<i32>().ok())
+        .is_some_and(|version| version < job.status.version)
+}
+
+/// Whether the queue has let the gang in, so that pods may be made.
+pub(super) fn is_let_in(group: &PodGroup) -> bool {
+    !matches!(
+        group.status.phase,
+        PodGroupPhase::Unset | PodGroupPhase::Pending
+    )
+}
+
+/// Creates the PodGroup, or brings it up to date; `None` where it is as it should be.
+pub(super) fn upkeep(mirror: &Mirror, job: &Job) -> Option<Intent> {
+    let Some(group) = of(mirror, job) else {
+        return Some(create(mirror, job));
+    };
+    let wanted = spec(mirror, job);
+    // Like upstream, only these follow the job: the rest may have been changed by others.
+    let spec = PodGroupSpec {
+        priority_class_name: wanted.priority_class_name,
+        min_member: wanted.min_member,
+        min_resources: wanted.min_resources,
+        min_task_member: wanted.min_task_member,
+        sub_group_policy: wanted.sub_group_policy,
+        ..group.spec.clone()
+    };
+    let difference = write::merge_difference(&json!(group.spec), &json!(spec))?;
+    let patch = json!({ "spec": difference });
+    Some(write::patch(
+        Kind::PodGroup,
+        &group.metadata,
+        Part::Whole,
+        patch,
+    ))
+}
+
+fn create(mirror: &Mirror, job: &Job) -> Intent {
+    let mut annotations: BTreeMap<&str, Value> = job
+        .metadata
+        .annotations
+        .iter()
+        .filter(|(name, _)| &***name != LAST_APPLIED)
+        .map(|(name, value)| (&**name, json!(value)))
+        .collect();
+    annotations.insert(VERSION, json!(job.status.version.to_string()));
+    write::create(
+        Kind::PodGroup,
+        json!({
+            "metadata": {
+                "name": name(job),
+                "namespace": job.metadata.namespace,
+                "labels": job.metadata.labels,
+                "annotations": annotations,
+                "ownerReferences": [write::controller_ref(Kind::VcJob, &job.metadata)],
+            },
+            "spec": spec(mirror, job),
+        }),
+    )
+}
+
+fn spec(mirror: &Mirror, job: &Job) -> PodGroupSpec {
+    PodGroupSpec {
+        min_member: Some(job.spec.min_available()),
+        min_task_member: job
+            .spec
+            .tasks
+            .iter()
+            .map(|task| (task.name.clone(), task_members(task)))
+            .collect(),
+        queue: job.spec.queue.clone(),
+        priority_class_name: job.spec.priority_class_name.clone(),
+        min_resources: Some(min_resources(mirror, job)),
+        network_topology: job.spec.network_topology.clone(),
+        sub_group_policy: job.spec.tasks.iter().filter_map(sub_group).collect(),
+        rest: Default::default(),
+    }
+}
+
+fn task_members(task: &Task) -> i32 {
+    if let Some(members) = task.min_available {
+        return members;
+    }
+    let partitions = task.partition_policy.as_ref();
+    match partitions.map(|policy| (policy.min_partitions.unwrap_or(0), policy.partition_size)) {
+        Some((count, size)) if count != 0 && size != 0 => count.saturating_mul(size),
+        _ => task.replicas(),
+    }
+}
+
+fn sub_group(task: &Task) -> Option<SubGroupPolicy> {
+    let policy = task.partition_policy.as_ref()?;
+    Some(SubGroupPolicy {
+        name: task.name.clone(),
+        network_topology: policy.network_topology.clone(),
+        sub_group_size: Some(policy.partition_size),
+        min_sub_groups: Some(policy.min_partitions.unwrap_or(0)),
+        label_selector: Some(LabelSelector {
+            match_labels: BTreeMap::from([(TASK_SPEC.into(), task.name.clone())]),
+            ..LabelSelector::default()
+        }),
+        match_label_keys: vec![PARTITION_ID.into()],
+        rest: Default::default(),
+    })
+}
+
+/// What the smallest gang asks for (`specs/volcano.md` 2.1.6): the minimum of every task, topped
+/// up in order of priority, or the most important pods where the job's minimum is smaller.
+fn min_resources(mirror: &Mirror, job: &Job) -> ResourceList {
+    let mut tasks: Vec<(i64, &Task, ResourceList)> = job
+        .spec
+        .tasks
+        .iter()
+        .map(|task| {
+            let template = task.template().unwrap_or_default();
+            (
+                priority(mirror, job, &template),
+                task,
+                pod_requests(template.spec),
+            )
+        })
+        .collect();
+    tasks.sort_by_key(|(priority, _, _)| std::cmp::Reverse(*priority));
+    let wanted = i64::from(job.spec.min_available());
+    let of_tasks: i64 = tasks
+        .iter()
+        .map(|(_, task, _)| i64::from(task.min_available()))
+        .sum();
+    let mut total = ResourceList::new();
+    let mut left = wanted;
+    if wanted >= of_tasks {
+        for (_, task, requests) in &tasks {
+            add_times(&mut total, requests, i64::from(task.min_available()));
+        }
+        left = wanted - of_tasks;
+    }
+    for (_, task, requests) in &tasks {
+        let counted = if wanted >= of_tasks {
+            task.min_available()
+        } else {
+            0
+        };
+        let more = left.min(i64::from(task.replicas() - counted)).max(0);
+        add_times(&mut total, requests, more);
+        left -= more;
+    }
+    total
+}
+
+fn priority(mirror: &Mirror, job: &Job, template: &PodTemplate) -> i64 {
+    let name = match &*template.spec.priority_class_name {
+        "" => &*job.spec.priority_class_name,
+        name => name,
+    };
+    mirror
+        .get::<PriorityClass>("", name)
+        .map_or(0, |class| i64::from(class.value))
+}
+
+/// The effective requests of one pod, a limit standing for a request that is missing.
+pub(crate) fn pod_requests(mut spec: PodSpec) -> ResourceList {
+    for container in spec.containers.iter_mut().chain(&mut spec.init_containers) {
+        for (name, limit) in &container.resources.limits {
+            let requests = &mut container.resources.requests;
+            requests
+                .entry(name.clone())
+                .or_insert_with(|| limit.clone());
+        }
+    }
+    requests_of(&spec)
+}
+
+/// Adds `requests` as often as `times` says.
+pub(crate) fn add_times(total: &mut ResourceList, requests: &ResourceList, times: i64) {
+    if times <= 0 {
+        return;
+    }
+    for (name, amount) in requests {
+        let product = Quantity::from_nanos(
+            amount.nanos().saturating_mul(i128::from(times)),
+            amount.format(),
+        );
+        match total.get_mut(name) {
+            Some(sum) => sum.add(&product),
+            None => {
+                total.insert(name.clone(), product);
+            }
+        }
+    }
+}

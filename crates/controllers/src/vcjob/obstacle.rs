@@ -1,0 +1,95 @@
+//! What can keep a vcjob from going on, with the word that its status carries.
+
+use api::intent::ObjectKey;
+
+/// One obstacle, or several of them told together.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Obstacle {
+    /// The kind of obstacle.
+    pub(super) word: Word,
+    /// What is wrong, for people.
+    pub(super) message: String,
+    /// What ends the wait.
+    pub(super) waits_for: Vec<ObjectKey>,
+}
+
+/// The kinds of obstacle, the one that is told first standing first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Word {
+    /// A claim that the job refers to does not exist.
+    ClaimNotFound,
+    /// The name of a claim of ours is somebody else's.
+    ClaimTaken,
+    /// A claim cannot be mounted by as many pods.
+    AccessMode,
+    /// A claim names a class that does not exist.
+    ClassNotFound,
+    /// A claim names no class, and none is the default.
+    NoDefaultClass,
+    /// A claim asks for nothing.
+    ZeroCapacity,
+    /// The queue does not exist.
+    QueueNotFound,
+    /// A plugin is unknown, or cannot do its work.
+    Plugin,
+    /// Pods wait for the job's Service.
+    ServiceNotReady,
+}
+
+/// Every word, in order.
+pub(super) const WORDS: &[Word] = &[
+    Word::ClaimNotFound,
+    Word::ClaimTaken,
+    Word::AccessMode,
+    Word::ClassNotFound,
+    Word::NoDefaultClass,
+    Word::ZeroCapacity,
+    Word::QueueNotFound,
+    Word::Plugin,
+    Word::ServiceNotReady,
+];
+
+impl Word {
+    /// The reason in the job's status.
+    pub(super) const fn reason(self) -> &'static str {
+        match self {
+            Word::ClaimNotFound => "PersistentVolumeClaimNotFound",
+            Word::ClaimTaken => "PersistentVolumeClaimConflict",
+            Word::AccessMode => "AccessModeIncompatible",
+            Word::ClassNotFound => "StorageClassNotFound",
+            Word::NoDefaultClass => "NoDefaultStorageClass",
+            Word::ZeroCapacity => "ZeroCapacity",
+            Word::QueueNotFound => "QueueNotFound",
+            Word::Plugin => "PluginError",
+            Word::ServiceNotReady => "ServiceNotReady",
+        }
+    }
+
+    /// The reason of the event, which is upstream's where it has one.
+    pub(super) const fn event(self) -> &'static str {
+        match self {
+            Word::ClaimNotFound
+            | Word::ClaimTaken
+            | Word::AccessMode
+            | Word::ClassNotFound
+            | Word::NoDefaultClass
+            | Word::ZeroCapacity => "PVCError",
+            Word::QueueNotFound => "PodGroupError",
+            Word::Plugin | Word::ServiceNotReady => "PluginError",
+        }
+    }
+}
+
+impl Obstacle {
+    /// One obstacle that tells all: the first word, every message.
+    pub(super) fn together(mut found: Vec<Obstacle>) -> Option<Obstacle> {
+        found.sort_by_key(|obstacle| obstacle.word);
+        let mut rest = found.into_iter();
+        let mut all = rest.next()?;
+        for obstacle in rest {
+            all.message = format!("{}; {}", all.message, obstacle.message);
+            all.waits_for.extend(obstacle.waits_for);
+        }
+        Some(all)
+    }
+}

@@ -1,0 +1,220 @@
+//! Pods of a vcjob: which are missing, and what each looks like.
+
+use api::core::PodPhase;
+use api::intent::Intent;
+use api::kind::Kind;
+use api::volcano::{
+    COOLDOWN_TIME, GROUP_NAME, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, JOB_NAME, JOB_NAMESPACE,
+    JOB_RETRY_COUNT, JOB_VERSION, Job, NUMA_TOPOLOGY_POLICY, PARTITION_ID, PREEMPTABLE, QUEUE_NAME,
+    REVOCABLE_ZONE, TASK_INDEX, TASK_SPEC, TEMPLATE_UID, Task,
+};
+use mirror::Mirror;
+use serde_json::{Map, Value, json};
+
+use super::plugins::{Arguments, Place, Plugin};
+use super::roster::Roster;
+use super::{group, volumes};
+use crate::write::{self, stable_suffix};
+
+/// `<job>-<task>-<index>`.
+pub(super) fn name(job: &Job, task: &Task, index: u32) -> String {
+    format!("{}-{}-{index}", job.metadata.name, task.name)
+}
+
+/// Creates of missing pods, at most `limit` of them.
+pub(super) fn missing(
+    mirror: &Mirror,
+    job: &Job,
+    roster: &Roster,
+    plugins: &[(&'static Plugin, Arguments)],
+    limit: usize,
+) -> Vec<Intent> {
+    let mut intents = Vec::new();
+    for task in &job.spec.tasks {
+        if !is_ready(job, roster, task) {
+            continue;
+        }
+        let taken = roster.taken(&task.name);
+        for index in 0..u32::try_from(task.replicas()).unwrap_or(0) {
+            if intents.len() >= limit {
+                return intents;
+            }
+            let name = name(job, task, index);
+            // A name that a stranger holds stays his; his going wakes the job.
+            let is_held = || {
+                mirror
+                    .find(Kind::Pod, &job.metadata.namespace, &name)
+                    .is_some()
+            };
+            if !taken.contains(&index) && !is_held() {
+                let place = Place { task, index };
+                intents.push(write::create(
+                    Kind::Pod,
+                    body(job, &place, name.clone(), plugins),
+                ));
+            }
+        }
+    }
+    intents
+}
+
+/// Whether the tasks that this one depends on have come far enough.
+fn is_ready(job: &Job, roster: &Roster, task: &Task) -> bool {
+    let Some(depends) = &task.depends_on else {
+        return true;
+    };
+    let mut others = depends
+        .name
+        .iter()
+        .filter_map(|name| job.spec.tasks.iter().find(|task| task.name == *name));
+    let has_started = |other: &Task| {
+        let started = roster
+            .counting()
+            .filter(|member| member.task == other.name)
+            .filter(|member| match member.pod.status.phase {
+                PodPhase::Succeeded => true,
+                PodPhase::Running => {
+                    let statuses = &member.pod.status.container_statuses;
+                    !statuses.is_empty() && statuses.iter().all(|status| status.ready)
+                }
+                _ => false,
+            })
+            .count();
+        started >= usize::try_from(other.min_available()).unwrap_or(0)
+    };
+    if &*depends.iteration == "any" && depends.name.len() > 1 {
+        others.any(has_started)
+    } else {
+        others.all(has_started)
+    }
+}
+
+fn body(
+    job: &Job,
+    place: &Place<'_>,
+    name: String,
+    plugins: &[(&'static Plugin, Arguments)],
+) -> Value {
+    let template = &place.task.template;
+    let mut spec = match &template["spec"] {
+        Value::Object(spec) => Value::Object(spec.clone()),
+        _ => json!({}),
+    };
+    default_text(&mut spec, "schedulerName", &job.spec.scheduler_name);
+    default_text(
+        &mut spec,
+        "priorityClassName",
+        &job.spec.priority_class_name,
+    );
+    mount(job, &mut spec);
+    let (labels, annotations) = marks(job, place);
+    let mut pod = json!({
+        "metadata": {
+            "name": name,
+            "namespace": job.metadata.namespace,
+            "labels": labels,
+            "annotations": annotations,
+            "ownerReferences": [write::controller_ref(Kind::VcJob, &job.metadata)],
+        },
+        "spec": spec,
+    });
+    if let Some(finalizers) = template["metadata"].get("finalizers") {
+        pod["metadata"]["finalizers"] = finalizers.clone();
+    }
+    for (plugin, arguments) in plugins {
+        (plugin.pod)(job, arguments, place, &mut pod);
+    }
+    pod
+}
+
+/// Labels and annotations of a pod (`specs/volcano.md` 1.14 and 2.1.4).
+fn marks(job: &Job, place: &Place<'_>) -> (Map<String, Value>, Map<String, Value>) {
+    let task = place.task;
+    let of_template = |field: &str| match &task.template["metadata"][field] {
+        Value::Object(map) => map.clone(),
+        _ => Map::new(),
+    };
+    let mut labels = of_template("labels");
+    let mut annotations = of_template("annotations");
+    let shared = [
+        (TASK_SPEC, task.name.to_string()),
+        (TASK_INDEX, place.index.to_string()),
+        (JOB_NAME, job.metadata.name.to_string()),
+        (QUEUE_NAME, job.spec.queue.to_string()),
+    ];
+    for (key, value) in shared {
+        labels.insert(key.to_owned(), json!(value));
+        annotations.insert(key.to_owned(), json!(value));
+    }
+    labels.insert(JOB_NAMESPACE.to_owned(), json!(job.metadata.namespace));
+    if let Some(policy) = task
+        .partition_policy
+        .as_ref()
+        .filter(|policy| policy.partition_size > 0)
+    {
+        let size = u32::try_from(policy.partition_size).unwrap_or(1);
+        labels.insert(
+            PARTITION_ID.to_owned(),
+            json!((place.index / size).to_string()),
+        );
+    }
+    let own = [
+        (GROUP_NAME, group::name(job)),
+        (JOB_VERSION, job.status.version.to_string()),
+        (JOB_RETRY_COUNT, job.status.retry_count.to_string()),
+        (TEMPLATE_UID, format!("{}-{}", job.metadata.name, task.name)),
+    ];
+    for (key, value) in own {
+        annotations.insert(key.to_owned(), json!(value));
+    }
+    for key in [PREEMPTABLE, COOLDOWN_TIME] {
+        if let Some(value) = job.metadata.labels.get(key) {
+            labels.insert(key.to_owned(), json!(value));
+        }
+    }
+    let budget = match job.metadata.annotations.contains_key(JDB_MIN_AVAILABLE) {
+        true => JDB_MIN_AVAILABLE,
+        false => JDB_MAX_UNAVAILABLE,
+    };
+    for key in [PREEMPTABLE, COOLDOWN_TIME, REVOCABLE_ZONE, budget] {
+        if let Some(value) = job.metadata.annotations.get(key) {
+            annotations.insert(key.to_owned(), json!(value));
+        }
+    }
+    if !task.topology_policy.is_empty() {
+        annotations.insert(NUMA_TOPOLOGY_POLICY.to_owned(), json!(task.topology_policy));
+    }
+    (labels, annotations)
+}
+
+/// One pod volume for each claim, mounted in every container at each of the job's paths for it.
+fn mount(job: &Job, spec: &mut Value) {
+    let mut known: Vec<String> = Vec::new();
+    for (index, volume) in job.spec.volumes.iter().enumerate() {
+        let claim = volumes::claim_name(job, index, volume);
+        let name = format!("volume-{}", stable_suffix(&[&claim]));
+        if !known.contains(&claim) {
+            let source = json!({ "name": name, "persistentVolumeClaim": { "claimName": claim } });
+            append(spec, "volumes", source);
+            known.push(claim);
+        }
+        let containers = spec.get_mut("containers").and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            let at = json!({ "name": name, "mountPath": volume.mount_path });
+            append(container, "volumeMounts", at);
+        }
+    }
+}
+
+fn append(object: &mut Value, field: &str, item: Value) {
+    match object.get_mut(field).and_then(Value::as_array_mut) {
+        Some(items) => items.push(item),
+        None => object[field] = json!([item]),
+    }
+}
+
+fn default_text(object: &mut Value, field: &str, text: &str) {
+    if object[field].as_str().unwrap_or("").is_empty() && !text.is_empty() {
+        object[field] = json!(text);
+    }
+}

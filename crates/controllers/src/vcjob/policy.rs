@@ -1,0 +1,282 @@
+//! Life-cycle policies: what has happened to a vcjob, and which action its policies want for it.
+//!
+//! Nothing is remembered from watch events. What has happened is read from the pods as they are,
+//! and from the counts that the last status names, so a restart of ours loses nothing.
+
+use std::collections::BTreeMap;
+
+use api::core::{ContainerTerminated, Pod, PodPhase};
+use api::time::Time;
+use api::volcano::{BusAction, BusEvent, Job, PodGroup, PodGroupPhase, Policy, Task};
+
+use super::restart::LastKill;
+use super::roster::{Member, Roster, Standing};
+
+/// Something that happened, seen from the job.
+#[derive(Clone, Debug)]
+struct Happening<'a> {
+    event: BusEvent,
+    exit_code: Option<i32>,
+    task: Option<&'a Task>,
+    pod: Option<Box<str>>,
+    partition: Option<Box<str>>,
+    since: Option<Time>,
+}
+
+/// An action that a policy wants.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Wanted {
+    /// The action.
+    pub(super) action: BusAction,
+    /// What caused it.
+    pub(super) event: BusEvent,
+    /// Who it is about: `pod worker-1`, `task worker`, `the job`.
+    pub(super) subject: String,
+    /// What a targeted restart would kill.
+    pub(super) target: LastKill,
+}
+
+/// What policies say now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Advice {
+    /// The first action that is due.
+    pub(super) due: Option<Wanted>,
+    /// When the next delayed one is due.
+    pub(super) next: Option<Time>,
+}
+
+/// Asks the policies about everything that has happened.
+pub(super) fn advise(job: &Job, roster: &Roster, group: Option<&PodGroup>, now: Time) -> Advice {
+    let mut advice = Advice::default();
+    for happening in happenings(job, roster, group) {
+        let Some(policy) = matching(job, &happening) else {
+            continue;
+        };
+        let Some(wanted) = wanted(job, roster, policy, &happening) else {
+            continue;
+        };
+        let delay = policy.timeout.map_or(0, |timeout| timeout.milliseconds());
+        let due = match happening.since {
+            Some(since) if delay > 0 => since.plus_ms(delay),
+            _ => now,
+        };
+        if due <= now {
+            advice.due.get_or_insert(wanted);
+        } else {
+            advice.next = Some(advice.next.map_or(due, |next| next.min(due)));
+        }
+    }
+    advice
+}
+
+/// How many pods of a task have gone without our doing since the last status was written.
+pub(super) fn lost(job: &Job, roster: &Roster, task: &str) -> i64 {
+    let known: i64 = job.status.task_status_count.get(task).map_or(0, |state| {
+        state.phase.values().map(|count| i64::from(*count)).sum()
+    });
+    let here = roster
+        .members
+        .iter()
+        .filter(|member| &*member.task == task)
+        .filter(|member| match member.standing {
+            Standing::Current | Standing::Former => true,
+            Standing::Victim => member.is_surplus,
+            Standing::Leaving => false,
+        })
+        .count();
+    known - i64::try_from(here).unwrap_or(i64::MAX)
+}
+
+fn happenings<'a>(
+    job: &'a Job,
+    roster: &'a Roster,
+    group: Option<&PodGroup>,
+) -> Vec<Happening<'a>> {
+    let tasks: BTreeMap<&str, &Task> = job
+        .spec
+        .tasks
+        .iter()
+        .map(|task| (&*task.name, task))
+        .collect();
+    let mut found = Vec::new();
+    for member in roster.current() {
+        let task = tasks.get(&*member.task).copied();
+        found.extend(of_pod(member, task));
+    }
+    for task in &job.spec.tasks {
+        found.extend(of_task(job, roster, task));
+    }
+    if group.is_some_and(|group| group.status.phase == PodGroupPhase::Unknown) {
+        found.push(Happening {
+            event: BusEvent::Unknown,
+            exit_code: None,
+            task: None,
+            pod: None,
+            partition: None,
+            since: None,
+        });
+    }
+    found
+}
+
+fn of_pod<'a>(member: &Member, task: Option<&'a Task>) -> Option<Happening<'a>> {
+    let pod = &member.pod;
+    let (event, since, exit_code) = match pod.status.phase {
+        PodPhase::Failed => {
+            let ended = first_end(pod);
+            let since = ended.and_then(|end| end.finished_at);
+            let exit_code = ended.map_or(0, |end| end.exit_code);
+            (BusEvent::PodFailed, since, Some(exit_code))
+        }
+        PodPhase::Unset | PodPhase::Pending => {
+            (BusEvent::PodPending, pod.metadata.creation_timestamp, None)
+        }
+        _ => return None,
+    };
+    Some(Happening {
+        event,
+        exit_code,
+        task,
+        pod: Some(pod.metadata.name.clone()),
+        partition: member.partition().map(Into::into),
+        since,
+    })
+}
+
+fn of_task<'a>(job: &Job, roster: &Roster, task: &'a Task) -> Vec<Happening<'a>> {
+    let members = || roster.current().filter(|member| member.task == task.name);
+    let happening = |event, pod: Option<&Pod>, since| Happening {
+        event,
+        exit_code: None,
+        task: Some(task),
+        pod: pod.map(|pod| pod.metadata.name.clone()),
+        partition: pod.and_then(|pod| pod.metadata.labels.get("volcano.sh/partition-id").cloned()),
+        since,
+    };
+    let mut found = Vec::new();
+    if lost(job, roster, &task.name) > 0 {
+        let leaving = roster
+            .members
+            .iter()
+            .find(|member| member.task == task.name && member.standing == Standing::Leaving);
+        let pod = leaving.map(|member| &*member.pod);
+        let mut evicted = happening(BusEvent::PodEvicted, pod, None);
+        if pod.is_none() {
+            let taken = roster.taken(&task.name);
+            let hole =
+                (0..u32::try_from(task.replicas()).unwrap_or(0)).find(|i| !taken.contains(i));
+            evicted.pod = hole.map(|index| super::pods::name(job, task, index).into());
+        }
+        found.push(evicted);
+    }
+    let succeeded = members()
+        .filter(|member| member.pod.status.phase == PodPhase::Succeeded)
+        .count();
+    if task.replicas() > 0 && i64::try_from(succeeded).unwrap_or(0) >= i64::from(task.replicas()) {
+        let last = members()
+            .filter_map(|member| first_end(&member.pod)?.finished_at)
+            .max();
+        found.push(happening(BusEvent::TaskCompleted, None, last));
+    }
+    let limit = match task.max_retry {
+        None | Some(0) => 3,
+        Some(limit) => i64::from(limit),
+    };
+    let restarts: i64 = members()
+        .filter(|member| !member.pod.is_finished())
+        .flat_map(|member| {
+            let status = &member.pod.status;
+            status
+                .container_statuses
+                .iter()
+                .chain(&status.init_container_statuses)
+        })
+        .map(|status| i64::from(status.restart_count))
+        .sum();
+    if limit >= 0 && restarts >= limit {
+        let worst = members().max_by_key(|member| {
+            let statuses = &member.pod.status.container_statuses;
+            statuses
+                .iter()
+                .map(|status| status.restart_count)
+                .sum::<i32>()
+        });
+        found.push(happening(
+            BusEvent::TaskFailed,
+            worst.map(|member| &*member.pod),
+            None,
+        ));
+    }
+    found
+}
+
+/// The end of the first container, which upstream takes for the pod's.
+fn first_end(pod: &Pod) -> Option<&ContainerTerminated> {
+    pod.status
+        .container_statuses
+        .first()?
+        .state
+        .terminated
+        .as_ref()
+}
+
+/// The first policy that matches: the task's in order, then the job's.
+fn matching<'a>(job: &'a Job, happening: &Happening<'a>) -> Option<&'a Policy> {
+    let of_task = happening.task.map_or(&[][..], |task| &task.policies);
+    of_task
+        .iter()
+        .chain(&job.spec.policies)
+        .find(|policy| matches(policy, happening))
+}
+
+fn matches(policy: &Policy, happening: &Happening<'_>) -> bool {
+    // A pending pod is nothing unusual: only a policy with a timeout can mean it.
+    if happening.event == BusEvent::PodPending && policy.timeout.is_none() {
+        return false;
+    }
+    let is_named = |event: &str| event == happening.event.text() || event == BusEvent::Any.text();
+    if policy.events().any(is_named) {
+        return true;
+    }
+    matches!((policy.exit_code, happening.exit_code), (Some(wanted), Some(seen)) if wanted == seen)
+}
+
+fn wanted(
+    job: &Job,
+    roster: &Roster,
+    policy: &Policy,
+    happening: &Happening<'_>,
+) -> Option<Wanted> {
+    let action = BusAction::parse(&policy.action)?;
+    let task = happening.task.map(|task| task.name.clone());
+    let target = match action {
+        BusAction::RestartTask => LastKill::Task(task.clone()?),
+        BusAction::RestartPod => LastKill::Pod(happening.pod.clone()?),
+        BusAction::RestartPartition => {
+            LastKill::Partition(task.clone()?, happening.partition.clone()?)
+        }
+        BusAction::AbortJob
+        | BusAction::RestartJob
+        | BusAction::TerminateJob
+        | BusAction::CompleteJob => LastKill::None,
+        // Resuming, and upstream's internal actions, mean nothing to a job that is active.
+        _ => return None,
+    };
+    // A restart that would kill nobody must not eat the job's retries, except that of a pod
+    // that has gone already.
+    let has_victim = roster.current().any(|member| target.aims_at(member));
+    if target != LastKill::None && !has_victim && happening.event != BusEvent::PodEvicted {
+        return None;
+    }
+    let subject = match (&happening.pod, &task) {
+        (Some(pod), _) => format!("pod {pod}"),
+        (None, Some(task)) => format!("task {task}"),
+        (None, None) => format!("job {}", job.metadata.name),
+    };
+    Some(Wanted {
+        action,
+        event: happening.event,
+        subject,
+        target,
+    })
+}

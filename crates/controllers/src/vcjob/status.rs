@@ -1,0 +1,291 @@
+//! The next status of a vcjob: counts, phase, reason, conditions and what has been handled.
+
+use std::collections::BTreeMap;
+
+use api::duration::Duration;
+use api::intent::Intent;
+use api::kind::Kind;
+use api::time::Time;
+use api::volcano::{
+    BusAction, Command, Job, JobCondition, JobPhase, JobStatus, PodGroup, PodGroupPhase, SCHEDULED,
+    TaskCount,
+};
+
+use super::obstacle::{Obstacle, WORDS};
+use super::phase::{self, Move};
+use super::policy::Advice;
+use super::restart::{LAST_KILL, LastKill, is_final};
+use super::roster::Roster;
+use super::{View, policy};
+use crate::note::Occasion;
+
+/// Key in `status.controlledResources` with the uid of the last command that was carried out.
+const LAST_COMMAND: &str = "katmai.dev/last-command";
+/// Reason while the gang is not let in.
+const WAITS_FOR_QUEUE: &str = "PodGroupPending";
+
+/// A decision about a job.
+pub(super) struct Next {
+    /// The status that it should have.
+    pub(super) status: JobStatus,
+    /// Events that tell what changed.
+    pub(super) notes: Vec<Intent>,
+    /// Whether an action moved it: then nothing else is done in this step.
+    pub(super) is_moved: bool,
+    /// When a delayed policy is due.
+    pub(super) wake_at: Option<Time>,
+    /// Metric increments.
+    pub(super) counters: Vec<(&'static str, u64)>,
+}
+
+/// Whether a command has been carried out, or means nothing in the job's phase.
+pub(super) fn is_spent(job: &Job, command: &Command) -> bool {
+    let handled = job.status.controlled_resources.get(LAST_COMMAND);
+    let is_handled = handled.is_some_and(|uid| *uid == command.metadata.uid);
+    is_handled || is_stray(job, command) || effect(job, command).is_none()
+}
+
+fn is_stray(job: &Job, command: &Command) -> bool {
+    command
+        .target
+        .as_ref()
+        .is_none_or(|target| target.uid != job.metadata.uid)
+}
+
+fn effect(job: &Job, command: &Command) -> Option<(BusAction, Move)> {
+    let action = BusAction::parse(&command.action)?;
+    Some((action, phase::moved(job, action, &LastKill::None)?))
+}
+
+/// Decides what the job's status should be.
+pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
+    let job = view.job;
+    let mut next = Next {
+        status: job.status.clone(),
+        notes: Vec::new(),
+        is_moved: false,
+        wake_at: None,
+        counters: Vec::new(),
+    };
+    let status = &mut next.status;
+    if status.state.phase == JobPhase::Unset {
+        status.state.phase = JobPhase::Pending;
+    }
+    if !is_final(status.state.phase) {
+        status.min_available = job.spec.min_available();
+    }
+    act(view, &mut next);
+    count(view, &mut next);
+    if !next.is_moved
+        && let Some(settled) = phase::settled(job, &next.status, &next.roster_counts(view))
+    {
+        next.status.state.phase = settled.phase;
+        next.status.state.reason = settled.reason.into();
+        next.status.state.message = settled.message.into();
+        count(view, &mut next);
+    }
+    explain(view, obstacle, &mut next);
+    stamp(view, &mut next);
+    next
+}
+
+impl Next {
+    fn roster_counts(&self, view: &View<'_>) -> super::roster::Counts {
+        Roster::read(view.inputs.mirror, view.job, &self.status).counts()
+    }
+}
+
+/// Lets the first command or, failing that, the first policy that is due change the phase.
+fn act(view: &View<'_>, next: &mut Next) {
+    let job = view.job;
+    if let Some(command) = view.commands.iter().find(|command| !is_spent(job, command)) {
+        let Some((action, change)) = effect(job, command) else {
+            return;
+        };
+        let uid = command.metadata.uid.clone();
+        let handled = &mut next.status.controlled_resources;
+        handled.insert(LAST_COMMAND.into(), uid.clone());
+        let message = format!(
+            "Start to execute command {action}, and clean it up to make sure executed not more than once."
+        );
+        next.notes.push(
+            view.occasion(&uid)
+                .normal("CommandIssued", &message, view.inputs.now),
+        );
+        apply(next, change);
+        next.status.state.reason = command.reason.clone();
+        next.status.state.message = command.message.clone();
+        return;
+    }
+    // While pods of the last kill are still to be deleted, a second target would make us forget
+    // the first. What happens meanwhile can still be read from the pods afterwards.
+    let is_active = matches!(
+        job.status.state.phase,
+        JobPhase::Pending | JobPhase::Running
+    );
+    if !is_active || view.roster.victims().any(|member| !member.is_surplus) {
+        return;
+    }
+    let advice: Advice = policy::advise(job, &view.roster, view.group, view.inputs.now);
+    next.wake_at = advice.next;
+    let Some(wanted) = advice.due else {
+        return;
+    };
+    let Some(change) = phase::moved(job, wanted.action, &wanted.target) else {
+        return;
+    };
+    let action = wanted.action;
+    let occasion = format!("{}/{}", job.status.version, job.status.retry_count);
+    next.notes.push(view.occasion(&occasion).normal(
+        "ExecuteAction",
+        &format!("Start to execute action {action} "),
+        view.inputs.now,
+    ));
+    apply(next, change);
+    next.status.state.reason = wanted.event.text().into();
+    next.status.state.message =
+        format!("{action} because of {} of {}", wanted.event, wanted.subject).into();
+}
+
+fn apply(next: &mut Next, change: Move) {
+    let status = &mut next.status;
+    let is_whole = change.kill == LastKill::None || change.kill.is_whole();
+    status.state.phase = change.phase;
+    status.version += i32::from(is_whole);
+    status.retry_count += i32::from(change.is_retry);
+    match change.kill {
+        LastKill::None => status.controlled_resources.remove(LAST_KILL),
+        kill => status
+            .controlled_resources
+            .insert(LAST_KILL.into(), kill.text().into()),
+    };
+    next.is_moved = true;
+}
+
+fn count(view: &View<'_>, next: &mut Next) {
+    let roster = Roster::read(view.inputs.mirror, view.job, &next.status);
+    let counts = roster.counts();
+    let status = &mut next.status;
+    status.pending = counts.pending;
+    status.running = counts.running;
+    status.succeeded = counts.succeeded;
+    status.failed = counts.failed;
+    status.terminating = counts.terminating;
+    status.unknown = counts.unknown;
+    let old = std::mem::take(&mut status.task_status_count);
+    status.task_status_count = roster
+        .task_counts()
+        .into_iter()
+        .map(|(task, phase)| {
+            let rest = old
+                .get(&task)
+                .map(|count| count.rest.clone())
+                .unwrap_or_default();
+            (task, TaskCount { phase, rest })
+        })
+        .collect();
+}
+
+/// Puts what the job waits for into reason and message, or takes it away when the wait is over.
+fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
+    let before = &view.job.status.state;
+    let state = &mut next.status.state;
+    if next.is_moved || is_final(state.phase) {
+        return;
+    }
+    if let Some(obstacle) = obstacle {
+        let reason = obstacle.word.reason();
+        if &*before.reason != reason {
+            let occasion = view.occasion("obstacle");
+            let note = occasion.warning(obstacle.word.event(), &obstacle.message, view.inputs.now);
+            next.notes.push(note);
+            next.counters.push(("katmai_vcjob_blocked_total", 1));
+        }
+        state.reason = reason.into();
+        state.message = obstacle.message.clone().into();
+        return;
+    }
+    if let Some(message) = view.group.and_then(waits_for_queue)
+        && state.phase == JobPhase::Pending
+    {
+        if &*before.reason != WAITS_FOR_QUEUE {
+            let occasion = view.occasion("queue");
+            let text = format!(
+                "PodGroup {}:{} unschedule,reason: {message}",
+                view.job.metadata.namespace,
+                super::group::name(view.job)
+            );
+            next.notes
+                .push(occasion.warning(WAITS_FOR_QUEUE, &text, view.inputs.now));
+        }
+        state.reason = WAITS_FOR_QUEUE.into();
+        state.message = message.into();
+        return;
+    }
+    let was_waiting = &*state.reason == WAITS_FOR_QUEUE
+        || WORDS.iter().any(|word| word.reason() == &*state.reason);
+    if was_waiting {
+        state.reason = "".into();
+        state.message = "".into();
+    }
+}
+
+fn waits_for_queue(group: &PodGroup) -> Option<&str> {
+    let newest = group
+        .status
+        .conditions
+        .iter()
+        .filter(|condition| &*condition.status == "True")
+        .max_by_key(|condition| condition.last_transition_time)?;
+    let waits = matches!(
+        group.status.phase,
+        PodGroupPhase::Unset | PodGroupPhase::Pending
+    );
+    (waits && &*newest.kind != SCHEDULED).then_some(&*newest.message)
+}
+
+/// Dates a change of phase and files it among the conditions; notes what the job holds.
+fn stamp(view: &View<'_>, next: &mut Next) {
+    let before = view.job.status.state.phase;
+    let now = view.inputs.now;
+    let status = &mut next.status;
+    let phase = status.state.phase;
+    if phase != before {
+        // An instant on the wire has whole seconds; anything finer would never compare equal.
+        let now = Time::from_seconds(now.micros().div_euclid(1_000_000));
+        status.state.last_transition_time = Some(now);
+        status
+            .conditions
+            .retain(|condition| condition.status != phase);
+        status.conditions.push(JobCondition {
+            status: phase,
+            last_transition_time: Some(now),
+            rest: Default::default(),
+        });
+        match phase {
+            JobPhase::Completed => next.counters.push(("job_completed_phase_count", 1)),
+            JobPhase::Failed => next.counters.push(("job_failed_phase_count", 1)),
+            _ => {}
+        }
+        if let Some(created) = view.job.metadata.creation_timestamp
+            && super::restart::is_killing(phase)
+        {
+            let seconds = (now.micros() - created.micros()).max(0) / 1_000_000;
+            status.running_duration = Some(Duration::from_seconds(seconds));
+        }
+    }
+    let held: BTreeMap<Box<str>, Box<str>> = view.holdings();
+    status.controlled_resources.extend(held);
+}
+
+/// The occasion of an event about the job.
+impl View<'_> {
+    pub(super) fn occasion<'a>(&'a self, id: &'a str) -> Occasion<'a> {
+        Occasion {
+            kind: Kind::VcJob,
+            meta: &self.job.metadata,
+            component: "vc-controller-manager",
+            id,
+        }
+    }
+}

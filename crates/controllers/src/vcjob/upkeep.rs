@@ -1,0 +1,144 @@
+//! What an active vcjob must have, created or mended in the order that its pods rely on.
+
+use api::core::{ConfigMap, PersistentVolumeClaim};
+use api::intent::{Intent, ObjectKey, Part};
+use api::kind::Kind;
+use api::time::Time;
+use serde_json::{Value, json};
+
+use super::obstacle::{Obstacle, Word};
+use super::plugins::{self, Child};
+use super::{View, group, pods, volumes};
+use crate::write;
+
+/// A plugin that is unknown or cannot work, or a name of ours that somebody else holds.
+pub(super) fn plugin_obstacle(view: &View<'_>) -> Option<Obstacle> {
+    let obstacle = |message, waits_for| {
+        Some(Obstacle {
+            word: Word::Plugin,
+            message,
+            waits_for,
+        })
+    };
+    let children = match children(view) {
+        Ok(children) => children,
+        Err(message) => return obstacle(message, Vec::new()),
+    };
+    let meta = &view.job.metadata;
+    let taken = children.iter().find(|child| {
+        let object = view
+            .inputs
+            .mirror
+            .find(child.kind, &meta.namespace, &child.name);
+        object.is_some_and(|object| {
+            object
+                .meta()
+                .controller()
+                .is_none_or(|owner| owner.uid != meta.uid)
+        })
+    })?;
+    obstacle(
+        format!(
+            "{} {} exists, but belongs to another object",
+            taken.kind.row().name.to_lowercase(),
+            taken.name
+        ),
+        vec![ObjectKey::new(taken.kind, &meta.namespace, &taken.name)],
+    )
+}
+
+/// Creates and mends what is missing; pods come last, once everything else was read back.
+pub(super) fn intents(view: &View<'_>) -> (Vec<Intent>, Option<Time>) {
+    let mut intents = support(view);
+    let is_complete = intents.is_empty();
+    let Some(group) = view
+        .group
+        .filter(|group| !group::is_former(view.job, group))
+    else {
+        if view.group.is_none() {
+            intents.extend(group::upkeep(view.inputs.mirror, view.job));
+        }
+        return (intents, None);
+    };
+    intents.extend(group::upkeep(view.inputs.mirror, view.job));
+    if !is_complete || !group::is_let_in(group) {
+        return (intents, None);
+    }
+    if let Some(deadline) = view.gate_deadline()
+        && view.inputs.now < deadline
+    {
+        return (intents, Some(deadline));
+    }
+    if let Ok(chosen) = plugins::chosen(view.job) {
+        let limit = view.inputs.settings.writes_per_step_max;
+        let (mirror, job) = (view.inputs.mirror, view.job);
+        intents.extend(pods::missing(mirror, job, &view.roster, &chosen, limit));
+    }
+    (intents, None)
+}
+
+/// Removes the plugins' objects of a job that has ended.
+pub(super) fn clear(view: &View<'_>) -> Vec<Intent> {
+    let meta = &view.job.metadata;
+    let children = children(view).unwrap_or_default();
+    let objects = children.iter().filter_map(|child| {
+        let object = view
+            .inputs
+            .mirror
+            .find(child.kind, &meta.namespace, &child.name)?;
+        let is_ours = object
+            .meta()
+            .controller()
+            .is_some_and(|owner| owner.uid == meta.uid);
+        let is_leaving = object.meta().deletion_timestamp.is_some();
+        (is_ours && !is_leaving).then(|| write::delete(child.kind, object.meta()))
+    });
+    objects.collect()
+}
+
+/// Claims and plugins' objects that are missing or wrong. They do not depend on one another.
+fn support(view: &View<'_>) -> Vec<Intent> {
+    let mut intents = Vec::new();
+    let (mirror, meta) = (view.inputs.mirror, &view.job.metadata);
+    for (name, body) in volumes::own_claims(view.job) {
+        if mirror
+            .get::<PersistentVolumeClaim>(&meta.namespace, &name)
+            .is_none()
+        {
+            intents.push(create(view, Kind::PersistentVolumeClaim, &name, body));
+        }
+    }
+    for child in children(view).unwrap_or_default() {
+        let Some(object) = mirror.find(child.kind, &meta.namespace, &child.name) else {
+            intents.push(create(view, child.kind, &child.name, child.body));
+            continue;
+        };
+        if let Some(map) = object.typed::<ConfigMap>()
+            && let Some(data) = write::merge_difference(&json!(map.data), &child.body["data"])
+        {
+            let patch = json!({ "data": data });
+            intents.push(write::patch(child.kind, &map.metadata, Part::Whole, patch));
+        }
+    }
+    intents
+}
+
+fn create(view: &View<'_>, kind: Kind, name: &str, mut body: Value) -> Intent {
+    let meta = &view.job.metadata;
+    body["metadata"] = json!({
+        "name": name,
+        "namespace": meta.namespace,
+        "ownerReferences": [write::controller_ref(Kind::VcJob, meta)],
+    });
+    write::create(kind, body)
+}
+
+fn children(view: &View<'_>) -> Result<Vec<Child>, String> {
+    let mut children = Vec::new();
+    for (plugin, arguments) in plugins::chosen(view.job)? {
+        if let Some(make) = plugin.children {
+            children.extend(make(view.job, &arguments)?);
+        }
+    }
+    Ok(children)
+}

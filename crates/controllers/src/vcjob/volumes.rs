@@ -1,0 +1,200 @@
+//! Volumes of a vcjob: everything that is wrong is found before anything is created.
+//!
+//! A volume with only `volumeClaimName` refers to a claim of the user's, which must exist and is
+//! never touched. A volume with `volumeClaim` is ours: its claim's name follows from the job's uid
+//! and the volume's index, so no number of attempts makes a second one.
+
+use api::core::{PersistentVolume, PersistentVolumeClaim, StorageClass};
+use api::intent::ObjectKey;
+use api::kind::Kind;
+use api::quantity::Quantity;
+use api::volcano::{Job, JobVolume};
+use mirror::{Index, Mirror};
+use serde_json::{Value, json};
+
+use super::obstacle::{Obstacle, Word};
+use crate::write::stable_suffix;
+
+/// The claim that a volume of a job stands for.
+pub(super) fn claim_name(job: &Job, index: usize, volume: &JobVolume) -> String {
+    if !volume.volume_claim_name.is_empty() {
+        return volume.volume_claim_name.to_string();
+    }
+    let stem: String = job.metadata.name.chars().take(236).collect();
+    let index = index.to_string();
+    format!("{stem}-pvc-{}", stable_suffix(&[&job.metadata.uid, &index]))
+}
+
+/// Claims that the job makes: their names and whole bodies without owner.
+pub(super) fn own_claims(job: &Job) -> Vec<(String, Value)> {
+    let volumes = job.spec.volumes.iter().enumerate();
+    volumes
+        .filter_map(|(index, volume)| {
+            let spec = volume.volume_claim.as_ref()?;
+            Some((claim_name(job, index, volume), json!({ "spec": spec })))
+        })
+        .collect()
+}
+
+/// Why the job's volumes cannot be used; `None` if they can.
+pub(super) fn obstacle(mirror: &Mirror, job: &Job) -> Option<Obstacle> {
+    let mut found: Vec<Obstacle> = Vec::new();
+    found.extend(missing(mirror, job));
+    for (index, volume) in job.spec.volumes.iter().enumerate() {
+        match &volume.volume_claim {
+            Some(spec) => found.extend(of_own(mirror, job, index, volume, spec)),
+            None => found.extend(of_named(mirror, job, volume)),
+        }
+    }
+    Obstacle::together(found)
+}
+
+fn missing(mirror: &Mirror, job: &Job) -> Option<Obstacle> {
+    let namespace = &job.metadata.namespace;
+    let mut names: Vec<&str> = job
+        .spec
+        .volumes
+        .iter()
+        .filter(|volume| volume.volume_claim.is_none() && !volume.volume_claim_name.is_empty())
+        .map(|volume| &*volume.volume_claim_name)
+        .filter(|name| {
+            mirror
+                .get::<PersistentVolumeClaim>(namespace, name)
+                .is_none()
+        })
+        .collect();
+    names.dedup();
+    let list = names.join(", ");
+    let message = match names.len() {
+        0 => return None,
+        1 => format!(
+            "pvc {list} is not found, the job will be in the Pending state until the PVC is created"
+        ),
+        _ => format!(
+            "pvcs {list} are not found, the job will be in the Pending state until the PVCs are created"
+        ),
+    };
+    let key = |name: &&str| ObjectKey::new(Kind::PersistentVolumeClaim, namespace, name);
+    Some(Obstacle {
+        word: Word::ClaimNotFound,
+        message,
+        waits_for: names.iter().map(key).collect(),
+    })
+}
+
+/// A claim that only one pod may use, and more than one pod that wants it, can never work.
+/// One node for several pods is possible with `ReadWriteOnce`, so that is no obstacle.
+fn of_named(mirror: &Mirror, job: &Job, volume: &JobVolume) -> Option<Obstacle> {
+    let name = &volume.volume_claim_name;
+    let claim = mirror.get::<PersistentVolumeClaim>(&job.metadata.namespace, name)?;
+    single_pod_only(
+        job,
+        name,
+        claim.spec.access_modes.iter().map(|mode| &**mode),
+    )
+}
+
+fn single_pod_only<'a>(
+    job: &Job,
+    name: &str,
+    modes: impl Iterator<Item = &'a str>,
+) -> Option<Obstacle> {
+    let modes: Vec<&str> = modes.collect();
+    let is_single = !modes.is_empty() && modes.iter().all(|mode| *mode == "ReadWriteOncePod");
+    let replicas = job.spec.replicas();
+    (is_single && replicas > 1).then(|| Obstacle {
+        word: Word::AccessMode,
+        message: format!(
+            "pvc {name} has access mode ReadWriteOncePod, but {replicas} pods of the job mount it"
+        ),
+        waits_for: vec![ObjectKey::new(
+            Kind::PersistentVolumeClaim,
+            &job.metadata.namespace,
+            name,
+        )],
+    })
+}
+
+fn of_own(
+    mirror: &Mirror,
+    job: &Job,
+    index: usize,
+    volume: &JobVolume,
+    spec: &Value,
+) -> Vec<Obstacle> {
+    let name = claim_name(job, index, volume);
+    let key = ObjectKey::new(Kind::PersistentVolumeClaim, &job.metadata.namespace, &name);
+    if let Some(claim) = mirror.get::<PersistentVolumeClaim>(&job.metadata.namespace, &name) {
+        let is_ours = claim
+            .metadata
+            .controller()
+            .is_none_or(|owner| owner.uid == job.metadata.uid);
+        let taken = (!is_ours).then(|| Obstacle {
+            word: Word::ClaimTaken,
+            message: format!("pvc {name} exists, but belongs to another object"),
+            waits_for: vec![key],
+        });
+        return taken.into_iter().collect();
+    }
+    let mut found = Vec::new();
+    found.extend(no_capacity(volume, spec));
+    found.extend(no_class(mirror, volume, spec));
+    let modes = spec["accessModes"].as_array().into_iter().flatten();
+    found.extend(single_pod_only(job, &name, modes.filter_map(Value::as_str)));
+    found
+}
+
+fn no_capacity(volume: &JobVolume, spec: &Value) -> Option<Obstacle> {
+    let wanted = &spec["resources"]["requests"]["storage"];
+    let text = match wanted {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => String::new(),
+    };
+    let is_positive = Quantity::parse(&text).is_ok_and(|size| size > Quantity::default());
+    (!is_positive).then(|| Obstacle {
+        word: Word::ZeroCapacity,
+        message: format!(
+            "volumeClaim of {} asks for no storage: spec.resources.requests.storage is {}",
+            volume.mount_path,
+            if text.is_empty() { "not set" } else { &text }
+        ),
+        waits_for: Vec::new(),
+    })
+}
+
+fn no_class(mirror: &Mirror, volume: &JobVolume, spec: &Value) -> Option<Obstacle> {
+    match spec["storageClassName"].as_str() {
+        // Explicitly without a class: only an existing volume can serve it.
+        Some("") => None,
+        Some(class) => {
+            let exists = mirror.get::<StorageClass>("", class).is_some()
+                // A class without an object is a mere label on volumes made by hand.
+                || mirror
+                    .indexed::<PersistentVolume>(Index::VolumeClass, "", class)
+                    .next()
+                    .is_some();
+            (!exists).then(|| Obstacle {
+                word: Word::ClassNotFound,
+                message: format!(
+                    "storageclass {class} of volumeClaim {} is not found",
+                    volume.mount_path
+                ),
+                waits_for: vec![ObjectKey::new(Kind::StorageClass, "", class)],
+            })
+        }
+        None => {
+            let exists = mirror
+                .list::<StorageClass>()
+                .any(|class| class.is_default());
+            (!exists).then(|| Obstacle {
+                word: Word::NoDefaultClass,
+                message: format!(
+                    "volumeClaim {} names no storageclass, and there is no default one",
+                    volume.mount_path
+                ),
+                waits_for: Vec::new(),
+            })
+        }
+    }
+}

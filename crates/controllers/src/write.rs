@@ -1,0 +1,124 @@
+//! Fenced writes as values: every intent of this room is built here.
+
+use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
+use api::kind::Kind;
+use api::meta::ObjectMeta;
+use serde_json::{Map, Value, json};
+
+/// Creates `body` under the name that it carries; apiVersion and kind are filled in.
+pub(crate) fn create(kind: Kind, mut body: Value) -> Intent {
+    body["apiVersion"] = json!(kind.api_version());
+    body["kind"] = json!(kind.row().name);
+    let text = |field: &str| body["metadata"][field].as_str().unwrap_or("").to_owned();
+    Intent {
+        target: ObjectKey::new(kind, &text("namespace"), &text("name")),
+        action: Action::Create { body },
+    }
+}
+
+/// Patches an object, fenced by its uid and the version that was read.
+pub(crate) fn patch(kind: Kind, meta: &ObjectMeta, part: Part, patch: Value) -> Intent {
+    Intent {
+        target: ObjectKey::new(kind, &meta.namespace, &meta.name),
+        action: Action::Patch {
+            uid: meta.uid.clone(),
+            resource_version: meta.resource_version.clone(),
+            part,
+            patch,
+        },
+    }
+}
+
+/// Patches the status, through the subresource where the kind has one.
+pub(crate) fn patch_status(kind: Kind, meta: &ObjectMeta, status: Value) -> Intent {
+    let part = if kind.row().status_subresource {
+        Part::Status
+    } else {
+        Part::Whole
+    };
+    patch(kind, meta, part, json!({ "status": status }))
+}
+
+/// Deletes an object in the background, fenced by its uid.
+pub(crate) fn delete(kind: Kind, meta: &ObjectMeta) -> Intent {
+    delete_with(kind, meta, None, Propagation::Background)
+}
+
+/// Deletes an object whatever grace it asks for.
+pub(crate) fn delete_now(kind: Kind, meta: &ObjectMeta) -> Intent {
+    delete_with(kind, meta, Some(0), Propagation::Background)
+}
+
+/// Deletes an object, fenced by its uid.
+pub(crate) fn delete_with(
+    kind: Kind,
+    meta: &ObjectMeta,
+    grace_seconds: Option<i64>,
+    propagation: Propagation,
+) -> Intent {
+    Intent {
+        target: ObjectKey::new(kind, &meta.namespace, &meta.name),
+        action: Action::Delete {
+            uid: meta.uid.clone(),
+            resource_version: None,
+            grace_seconds,
+            propagation,
+        },
+    }
+}
+
+/// The reference that makes `kind`/`meta` the managing owner of a child.
+pub(crate) fn controller_ref(kind: Kind, meta: &ObjectMeta) -> Value {
+    json!({
+        "apiVersion": kind.api_version(),
+        "kind": kind.row().name,
+        "name": meta.name,
+        "uid": meta.uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
+
+/// The merge patch (RFC 7396) that turns `old` into `new`; `None` if they are equal.
+pub(crate) fn merge_difference(old: &Value, new: &Value) -> Option<Value> {
+    let (Value::Object(old_map), Value::Object(new_map)) = (old, new) else {
+        return (old != new).then(|| new.clone());
+    };
+    let mut difference = Map::new();
+    for (name, value) in new_map {
+        match old_map.get(name) {
+            Some(before) => {
+                if let Some(inner) = merge_difference(before, value) {
+                    difference.insert(name.clone(), inner);
+                }
+            }
+            None => {
+                difference.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    for name in old_map.keys().filter(|name| !new_map.contains_key(*name)) {
+        difference.insert(name.clone(), Value::Null);
+    }
+    (!difference.is_empty()).then_some(Value::Object(difference))
+}
+
+/// Twelve letters and digits that depend on nothing but the parts, for names of children.
+pub(crate) fn stable_suffix(parts: &[&str]) -> String {
+    // Two FNV-1a sums with different bases give 128 bits, of which 62 are used.
+    let mut low: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut high: u64 = 0x8422_2325_cbf2_9ce4;
+    for byte in parts.iter().flat_map(|part| part.bytes().chain([0xff])) {
+        low = (low ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        high = (high ^ u64::from(byte.rotate_left(3))).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    let mut sum = low ^ high.rotate_left(17);
+    let digits = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    (0..12)
+        .map(|_| {
+            let digit = digits[(sum % 36) as usize] as char;
+            sum /= 36;
+            digit
+        })
+        .collect()
+}
