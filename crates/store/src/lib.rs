@@ -16,17 +16,25 @@
 //! series for all kinds; every event has its own revision; a write that changes nothing makes no
 //! revision and no event; a watch can hold up nobody.
 
+mod cel;
+pub mod crd;
 pub mod entry;
 pub mod field;
 pub mod journal;
+pub mod json;
+pub mod jsonpath;
+pub mod protobuf;
 pub mod registry;
 mod request;
+pub mod schema;
 pub mod select;
 mod shelf;
 mod status;
 mod store;
+pub mod table;
 pub mod view;
 mod watch;
+pub mod wire;
 
 pub use request::{
     Ask, Begin, Commit, Connect, ExecOptions, LogOptions, Method, Mint, PodAddress, Request,

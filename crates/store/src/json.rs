@@ -1,0 +1,207 @@
+//! Reads JSON bodies: bounded in depth, and telling of keys that stand twice.
+//!
+//! `serde_json::Value` keeps the last of two equal keys in silence; a strict write must name them.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// Deepest nesting that a body may have.
+pub const DEPTH_MAX: usize = 100;
+/// Most duplicate fields that are reported.
+const DUPLICATES_MAX: usize = 100;
+
+/// A body that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Body {
+    /// The value; of equal keys the last wins.
+    pub value: Value,
+    /// Paths of fields that stood more than once, in the order of the text.
+    pub duplicates: Vec<String>,
+}
+
+/// Reads a JSON text.
+///
+/// # Errors
+/// A sentence that says what is wrong and where, if the text is not JSON or too deep.
+pub fn read(bytes: &[u8]) -> Result<Body, String> {
+    let duplicates = RefCell::new(Vec::new());
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let place = Place {
+        parent: None,
+        step: Step::Root,
+        depth: 0,
+        duplicates: &duplicates,
+    };
+    let value = place
+        .deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value))
+        .map_err(|cause| cause.to_string())?;
+    Ok(Body {
+        value,
+        duplicates: duplicates.into_inner(),
+    })
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Root,
+    Key(&'a str),
+    Index(usize),
+}
+
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    parent: Option<&'a Place<'a>>,
+    step: Step<'a>,
+    depth: usize,
+    duplicates: &'a RefCell<Vec<String>>,
+}
+
+impl<'a> Place<'a> {
+    fn inner(&'a self, step: Step<'a>) -> Place<'a> {
+        Place {
+            parent: Some(self),
+            step,
+            depth: self.depth + 1,
+            duplicates: self.duplicates,
+        }
+    }
+
+    fn path(&self) -> String {
+        let mut path = self.parent.map(Place::path).unwrap_or_default();
+        match self.step {
+            Step::Root => {}
+            Step::Key(key) => {
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(key);
+            }
+            Step::Index(index) => path.push_str(&format!("[{index}]")),
+        }
+        path
+    }
+
+    fn too_deep<E: serde::de::Error>(&self) -> Result<(), E> {
+        if self.depth >= DEPTH_MAX {
+            return Err(E::custom(format!("exceeded max depth of {DEPTH_MAX}")));
+        }
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Place<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Place<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("number out of range"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        self.too_deep()?;
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(self.inner(Step::Index(list.len())))? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        self.too_deep()?;
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            let inner = self.inner(Step::Key(&key));
+            if map.contains_key(&key) {
+                let mut duplicates = self.duplicates.borrow_mut();
+                let path = inner.path();
+                if duplicates.len() < DUPLICATES_MAX && !duplicates.contains(&path) {
+                    duplicates.push(path);
+                }
+            }
+            let value = entries.next_value_seed(inner)?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn keys_that_stand_twice_are_named_by_their_path() {
+        let body = read(br#"{"a":{"b":1,"b":2},"c":[{"d":1,"d":1,"d":3}]}"#).unwrap();
+        assert_eq!(body.value, json!({"a": {"b": 2}, "c": [{"d": 3}]}));
+        assert_eq!(body.duplicates, ["a.b", "c[0].d"]);
+    }
+
+    #[test]
+    fn a_deep_body_is_refused_in_words() {
+        let deep = "[".repeat(100_000);
+        assert!(
+            read(deep.as_bytes())
+                .unwrap_err()
+                .contains("exceeded max depth")
+        );
+        let objects = r#"{"a":"#.repeat(100_000);
+        assert!(
+            read(objects.as_bytes())
+                .unwrap_err()
+                .contains("exceeded max depth")
+        );
+    }
+
+    #[test]
+    fn broken_and_trailing_text_is_refused() {
+        for text in ["", "{", "{\"a\":}", "{} {}", "nul", "\"\\ud800\"", "1e999"] {
+            assert!(read(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

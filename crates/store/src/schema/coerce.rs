@@ -1,0 +1,256 @@
+//! Built-in objects as Go's decoder leaves them: typed, pruned, with zero values that Go prints.
+
+use api::quantity::Quantity;
+use api::time::Time;
+use serde_json::{Map, Value};
+
+use super::{Additional, DEPTH_MAX, Edge, Node, NodeId, Schema, Type, format};
+use crate::field;
+
+/// Where the decoder is: the innermost Go struct, and the path without indexes.
+struct Place<'a> {
+    in_struct: &'a str,
+    path: String,
+}
+
+impl Place<'_> {
+    fn inner(&self, name: &str) -> Place<'_> {
+        Place {
+            in_struct: self.in_struct,
+            path: field::child(&self.path, name),
+        }
+    }
+}
+
+impl Schema {
+    /// Brings a built-in object into the form that a Go server would store: unknown fields and
+    /// nulls fall away, quantities and times become canonical, zero values that Go prints appear.
+    ///
+    /// # Errors
+    /// Go's decoding error, if a value is of the wrong type.
+    pub fn coerce(&self, value: &mut Value) -> Result<(), String> {
+        let place = Place {
+            in_struct: "",
+            path: String::new(),
+        };
+        self.coerce_at(self.root, value, &place, 0)
+    }
+
+    fn coerce_at(
+        &self,
+        id: NodeId,
+        value: &mut Value,
+        place: &Place<'_>,
+        depth: usize,
+    ) -> Result<(), String> {
+        if depth > DEPTH_MAX {
+            return Err(format!("exceeded max depth of {DEPTH_MAX}"));
+        }
+        let node = self.node(id);
+        let is_right = match (node.kind, &*value) {
+            (Type::Any, _) => return Ok(()),
+            (Type::Object, Value::Object(_)) | (Type::Array, Value::Array(_)) => {
+                return self.coerce_inside(id, value, place, depth);
+            }
+            (Type::Boolean, Value::Bool(_)) => true,
+            (Type::IntOrString, Value::String(_)) => true,
+            (Type::IntOrString, Value::Number(number)) => {
+                number.as_i64().is_some_and(|n| i32::try_from(n).is_ok())
+            }
+            (Type::Integer, Value::Number(number)) => fits(node, number),
+            (Type::Number, Value::Number(_)) => true,
+            (Type::String, Value::String(text)) => {
+                if node.format.as_deref() == Some("byte") {
+                    format::base64_error(text).map_or(Ok(()), Err)?;
+                }
+                true
+            }
+            (Type::Quantity, Value::String(_) | Value::Number(_)) => {
+                *value = canonical_quantity(value)?;
+                true
+            }
+            (Type::Time | Type::MicroTime, Value::String(text)) => {
+                *value = Value::String(canonical_time(node.kind, text)?);
+                true
+            }
+            _ => false,
+        };
+        if is_right {
+            Ok(())
+        } else {
+            Err(self.type_error(id, value, place))
+        }
+    }
+
+    fn coerce_inside(
+        &self,
+        id: NodeId,
+        value: &mut Value,
+        place: &Place<'_>,
+        depth: usize,
+    ) -> Result<(), String> {
+        let node = self.node(id);
+        match value {
+            Value::Array(list) => {
+                let Some(edge) = &node.items else {
+                    return Ok(());
+                };
+                for inner in list {
+                    if inner.is_null() {
+                        *inner = self.zero(edge);
+                    }
+                    self.coerce_at(edge.to, inner, place, depth + 1)?;
+                }
+                Ok(())
+            }
+            Value::Object(map) => {
+                if let Additional::Each(edge) = &node.additional {
+                    for (name, inner) in map.iter_mut() {
+                        if inner.is_null() {
+                            *inner = self.zero(edge);
+                        }
+                        self.coerce_at(edge.to, inner, &place.inner(name), depth + 1)?;
+                    }
+                    return Ok(());
+                }
+                self.coerce_fields(id, map, place, depth)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn coerce_fields(
+        &self,
+        id: NodeId,
+        map: &mut Map<String, Value>,
+        place: &Place<'_>,
+        depth: usize,
+    ) -> Result<(), String> {
+        let node = self.node(id);
+        if node.preserve_unknown || matches!(node.additional, Additional::Any) {
+            return Ok(());
+        }
+        map.retain(|name, inner| !inner.is_null() && node.properties.contains_key(name.as_str()));
+        let in_struct = node.go_name.as_deref().map_or(place.in_struct, short_name);
+        let place = Place {
+            in_struct,
+            path: place.path.clone(),
+        };
+        for (name, edge) in &node.properties {
+            match map.get_mut(name.as_ref()) {
+                Some(inner) => self.coerce_at(edge.to, inner, &place.inner(name), depth + 1)?,
+                None => {
+                    if let Some(default) = &edge.default {
+                        let mut filled = (**default).clone();
+                        self.coerce_at(edge.to, &mut filled, &place.inner(name), depth + 1)?;
+                        map.insert(name.to_string(), filled);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn zero(&self, edge: &Edge) -> Value {
+        if let Some(default) = &edge.default {
+            return (**default).clone();
+        }
+        match self.node(edge.to).kind {
+            Type::Array => Value::Array(Vec::new()),
+            Type::Boolean => Value::Bool(false),
+            Type::Integer | Type::IntOrString | Type::Number => Value::from(0),
+            Type::Object => Value::Object(Map::new()),
+            Type::Quantity => "0".into(),
+            Type::String => "".into(),
+            Type::Any | Type::MicroTime | Type::Time => Value::Null,
+        }
+    }
+
+    fn type_error(&self, id: NodeId, value: &Value, place: &Place<'_>) -> String {
+        let found = match value {
+            Value::Null => "null".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            Value::Number(number) if self.node(id).kind == Type::Integer => {
+                format!("number {number}")
+            }
+            Value::Number(_) => "number".to_owned(),
+            Value::String(_) => "string".to_owned(),
+            Value::Array(_) => "array".to_owned(),
+            Value::Object(_) => "object".to_owned(),
+        };
+        let wanted = self.go_type(id, 0);
+        if place.path.is_empty() {
+            return format!("json: cannot unmarshal {found} into Go value of type {wanted}");
+        }
+        let (in_struct, path) = (place.in_struct, &place.path);
+        format!(
+            "json: cannot unmarshal {found} into Go struct field {in_struct}.{path} of type {wanted}"
+        )
+    }
+
+    fn go_type(&self, id: NodeId, depth: usize) -> String {
+        let node = self.node(id);
+        if depth > 5 {
+            return "interface {}".to_owned();
+        }
+        match node.kind {
+            Type::Any => "interface {}".to_owned(),
+            Type::Array => match &node.items {
+                Some(edge) => format!("[]{}", self.go_type(edge.to, depth + 1)),
+                None => "[]interface {}".to_owned(),
+            },
+            Type::Boolean => "bool".to_owned(),
+            Type::IntOrString => "intstr.IntOrString".to_owned(),
+            Type::Integer => node.format.as_deref().unwrap_or("int64").to_owned(),
+            Type::MicroTime => "v1.MicroTime".to_owned(),
+            Type::Number => "float64".to_owned(),
+            Type::Object => match (&node.additional, &node.go_name) {
+                (Additional::Each(edge), _) => {
+                    format!("map[string]{}", self.go_type(edge.to, depth + 1))
+                }
+                (_, Some(name)) => name.to_string(),
+                _ => "struct {}".to_owned(),
+            },
+            Type::Quantity => "resource.Quantity".to_owned(),
+            Type::String if node.format.as_deref() == Some("byte") => "[]uint8".to_owned(),
+            Type::String => "string".to_owned(),
+            Type::Time => "v1.Time".to_owned(),
+        }
+    }
+}
+
+fn short_name(go_name: &str) -> &str {
+    go_name.rsplit('.').next().unwrap_or(go_name)
+}
+
+fn fits(node: &Node, number: &serde_json::Number) -> bool {
+    match (number.as_i64(), node.format.as_deref()) {
+        (Some(n), Some("int32")) => i32::try_from(n).is_ok(),
+        (Some(_), _) => true,
+        (None, _) => false,
+    }
+}
+
+fn canonical_quantity(value: &Value) -> Result<Value, String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match Quantity::parse(&text) {
+        Ok(quantity) => Ok(Value::String(quantity.canonical())),
+        Err(cause) => Err(cause.to_string()),
+    }
+}
+
+fn canonical_time(kind: Type, text: &str) -> Result<String, String> {
+    let time = Time::parse(text).filter(|_| text.contains(['T', 't'])).ok_or_else(|| {
+        let shown = field::go_quoted(text);
+        format!(
+            "parsing time {shown} as \"2006-01-02T15:04:05Z07:00\": cannot parse {shown} as \"2006\""
+        )
+    })?;
+    Ok(match kind {
+        Type::MicroTime => time.micro(),
+        _ => time.seconds_text(),
+    })
+}

@@ -1,0 +1,81 @@
+//! String formats that a structural schema may ask for.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use api::time::Time;
+
+/// Whether the text has the format; formats that nobody checks are always right.
+pub(super) fn fits(format: &str, text: &str) -> bool {
+    match format {
+        "byte" => base64_error(text).is_none(),
+        "cidr" => is_cidr(text),
+        "date" => text.len() == 10 && Time::parse(&format!("{text}T00:00:00Z")).is_some(),
+        "date-time" | "datetime" => Time::parse(text).is_some_and(|_| text.contains(['T', 't'])),
+        "duration" => api::duration::Duration::parse(text).is_ok(),
+        "email" => text.split_once('@').is_some_and(|(user, host)| {
+            !user.is_empty() && !host.is_empty() && !host.contains('@') && !text.contains(' ')
+        }),
+        "hostname" => text.len() <= 255 && !text.is_empty() && text.split('.').all(is_host_label),
+        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
+        "mac" => is_mac(text),
+        "uri" => text
+            .split_once(':')
+            .is_some_and(|(scheme, _)| !scheme.is_empty() && !text.contains(' ')),
+        "uuid" | "uuid3" | "uuid4" | "uuid5" => is_uuid(text),
+        _ => true,
+    }
+}
+
+/// What Go's base64 decoder would say about the text.
+pub(super) fn base64_error(text: &str) -> Option<String> {
+    let clean: Vec<u8> = text
+        .bytes()
+        .filter(|b| !matches!(b, b'\r' | b'\n'))
+        .collect();
+    let data = clean
+        .iter()
+        .rposition(|b| *b != b'=')
+        .map_or(0, |last| last + 1);
+    let is_letter = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
+    let wrong = clean[..data].iter().position(|b| !is_letter(b));
+    let padding = clean.len() - data;
+    let at = match wrong {
+        Some(at) => at,
+        None if padding <= 2 && clean.len().is_multiple_of(4) && data % 4 != 1 => return None,
+        None => data,
+    };
+    Some(format!("illegal base64 data at input byte {at}"))
+}
+
+fn is_cidr(text: &str) -> bool {
+    text.split_once('/').is_some_and(|(address, bits)| {
+        let Ok(bits) = bits.parse::<u8>() else {
+            return false;
+        };
+        (address.parse::<Ipv4Addr>().is_ok() && bits <= 32)
+            || (address.parse::<Ipv6Addr>().is_ok() && bits <= 128)
+    })
+}
+
+fn is_host_label(label: &str) -> bool {
+    let letters = label
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    letters
+        && !label.is_empty()
+        && label.len() <= 63
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+}
+
+fn is_mac(text: &str) -> bool {
+    let parts: Vec<&str> = text.split([':', '-']).collect();
+    let is_byte = |part: &&str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
+    matches!(parts.len(), 6 | 8 | 20) && parts.iter().all(is_byte)
+}
+
+fn is_uuid(text: &str) -> bool {
+    let hex: String = text.chars().filter(|letter| *letter != '-').collect();
+    hex.len() == 32 && hex.bytes().all(|b| b.is_ascii_hexdigit())
+}

@@ -1,0 +1,210 @@
+//! The wire data: built-in schemas, resources, columns, protobuf messages and the CRDs we bring.
+//!
+//! Parsed once into a [`Wire`] value that the store holds; nothing here is global.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::crd::{Crd, CrdRow};
+use crate::protobuf::Messages;
+use crate::schema::{Compiler, Schema};
+use crate::table::Column;
+
+const SCHEMAS: &str = include_str!("../wire/kubernetes/schemas.jsonl");
+const PROTOBUF: &str = include_str!("../wire/kubernetes/protobuf.jsonl");
+const ZEROES: &str = include_str!("../wire/kubernetes/zeroes.jsonl");
+const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/wire.json"));
+
+/// The API groups of ours whose CRDs are served from the start. The other CRDs in the
+/// wire data wait for their features.
+pub const SERVED_GROUPS: &[&str] = &[
+    "batch.volcano.sh",
+    "bus.volcano.sh",
+    "config.volcano.sh",
+    "flow.volcano.sh",
+    "nodeinfo.volcano.sh",
+    "scheduling.volcano.sh",
+    "shard.volcano.sh",
+    "topology.volcano.sh",
+];
+
+/// One line of discovery: a resource or a subresource.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceRow {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// `pods`, or `pods/status` for a subresource.
+    pub name: String,
+    /// Kind of the bodies.
+    pub kind: String,
+    /// Lives in a namespace.
+    pub namespaced: bool,
+    /// Verbs, sorted.
+    pub verbs: Vec<String>,
+    /// Singular name; empty for subresources.
+    #[serde(default)]
+    pub singular_name: String,
+    /// Short names.
+    #[serde(default)]
+    pub short_names: Vec<String>,
+    /// Categories such as `all`.
+    #[serde(default)]
+    pub categories: Vec<String>,
+    /// Group and version of the body, where they differ from the resource's.
+    #[serde(default)]
+    pub object: Option<GroupVersion>,
+}
+
+impl ResourceRow {
+    /// `pods` of `pods/status`.
+    pub fn resource(&self) -> &str {
+        self.name
+            .split_once('/')
+            .map_or(self.name.as_str(), |(resource, _)| resource)
+    }
+
+    /// `status` of `pods/status`.
+    pub fn subresource(&self) -> Option<&str> {
+        self.name
+            .split_once('/')
+            .map(|(_, subresource)| subresource)
+    }
+}
+
+/// A group and a version.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub struct GroupVersion {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// Version.
+    pub version: String,
+}
+
+/// Everything that the wire folder says, parsed.
+#[derive(Debug)]
+pub struct Wire {
+    resources: Vec<ResourceRow>,
+    columns: BTreeMap<String, Vec<Column>>,
+    messages: Messages,
+    crds: Vec<Crd>,
+    /// Kind with group and version → definition name.
+    kinds: BTreeMap<(String, String, String), String>,
+    /// Definition name → its line, decoded only for OpenAPI documents.
+    lines: BTreeMap<&'static str, &'static str>,
+    schemas: BTreeMap<String, Schema>,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    columns: BTreeMap<String, Vec<Column>>,
+    resources: Vec<ResourceRow>,
+    crds: Vec<CrdRow>,
+}
+
+impl Wire {
+    /// Parses the data that came with this build.
+    ///
+    /// # Panics
+    /// Only if the data in the build itself is broken, which a test rules out.
+    pub fn load() -> Wire {
+        let document: Document = serde_json::from_str(DOCUMENT).expect("the build wrote it");
+        let mut lines = BTreeMap::new();
+        let mut kinds = BTreeMap::new();
+        let mut compiler = Compiler::default();
+        for line in SCHEMAS.lines().filter(|line| !line.is_empty()) {
+            let (name, schema) = definition(line);
+            lines.insert(name, line);
+            if let Some(rows) = schema["x-kubernetes-group-version-kind"].as_array() {
+                for row in rows {
+                    let part = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+                    // Types that every group shares (DeleteOptions, WatchEvent) name many.
+                    kinds.insert(
+                        (part("group"), part("version"), part("kind")),
+                        name.to_owned(),
+                    );
+                }
+            }
+            compiler.define(name, schema);
+        }
+        let rows = document.crds.into_iter();
+        let rows = rows
+            .filter(|row| SERVED_GROUPS.contains(&row.group.as_str()))
+            .collect();
+        let (crds, schemas) = Crd::shipped(rows, compiler);
+        Wire {
+            resources: document.resources,
+            columns: document.columns,
+            messages: Messages::parse(PROTOBUF, ZEROES),
+            crds,
+            kinds,
+            lines,
+            schemas,
+        }
+    }
+
+    /// Every built-in resource and subresource, in discovery order.
+    pub fn resources(&self) -> &[ResourceRow] {
+        &self.resources
+    }
+
+    /// The CRDs served from the start.
+    pub fn crds(&self) -> &[Crd] {
+        &self.crds
+    }
+
+    /// The Table columns of a built-in resource.
+    pub fn columns(&self, group: &str, version: &str, resource: &str) -> Option<&[Column]> {
+        let key = if group.is_empty() {
+            format!("{version}/{resource}")
+        } else {
+            format!("{group}/{version}/{resource}")
+        };
+        self.columns.get(&key).map(Vec::as_slice)
+    }
+
+    /// The protobuf messages.
+    pub fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// The name of the definition of a built-in kind: `io.k8s.api.core.v1.Pod`.
+    pub fn definition_name(&self, group: &str, version: &str, kind: &str) -> Option<&str> {
+        self.kinds
+            .get(&(group.to_owned(), version.to_owned(), kind.to_owned()))
+            .map(String::as_str)
+    }
+
+    /// The compiled schema of a built-in kind.
+    pub fn schema(&self, group: &str, version: &str, kind: &str) -> Option<&Schema> {
+        self.schemas
+            .get(self.definition_name(group, version, kind)?)
+    }
+
+    /// The compiled schema of a definition by its name.
+    pub fn schema_named(&self, name: &str) -> Option<&Schema> {
+        self.schemas.get(name)
+    }
+
+    /// The JSON of a definition, decoded now (OpenAPI documents need it, nothing else does).
+    pub fn definition(&self, name: &str) -> Option<Value> {
+        self.lines.get(name).map(|line| definition(line).1)
+    }
+}
+
+fn definition(line: &'static str) -> (&'static str, Value) {
+    let rest = line.strip_prefix("{\"").expect("a line is one object");
+    let (name, rest) = rest.split_once("\":").expect("a line has one key");
+    let body = rest
+        .trim_end()
+        .strip_suffix('}')
+        .expect("a line is one object");
+    (
+        name,
+        serde_json::from_str(body).expect("the build's schemas are JSON"),
+    )
+}
