@@ -259,6 +259,15 @@ struct Status {
     message: Box<str>,
 }
 
+/// The uid of the owner that manages an object, if it has one.
+pub fn controller_uid(object: &Value) -> Option<&str> {
+    object["metadata"]["ownerReferences"]
+        .as_array()?
+        .iter()
+        .find(|owner| owner["controller"] == true)?["uid"]
+        .as_str()
+}
+
 fn bytes(value: &Value) -> Vec<u8> {
     value.to_string().into_bytes()
 }

@@ -235,7 +235,7 @@ impl Cluster {
 
     /// The existing object as the outcome of its create, if it has the wanted controller.
     async fn existing(&self, intent: &Intent, body: &serde_json::Value) -> Option<WriteOutcome> {
-        let wanted = controller_uid(body)?;
+        let wanted = call::controller_uid(body)?;
         let key = &intent.target;
         let answer = self
             .send(&call::get(key.kind, &key.namespace, &key.name))
@@ -244,7 +244,7 @@ impl Cluster {
             .accepted()
             .ok()?;
         let found: serde_json::Value = serde_json::from_slice(&answer.body).ok()?;
-        (controller_uid(&found)? == wanted).then(|| call::outcome(200, None, &answer.body))
+        (call::controller_uid(&found)? == wanted).then(|| call::outcome(200, None, &answer.body))
     }
 
     async fn open(&self, call: &Call, accept: &str) -> Result<http::Response<Body>, ClientError> {
@@ -263,14 +263,6 @@ impl Cluster {
             .await
             .map_err(|error| transport(call, Box::new(error)))
     }
-}
-
-fn controller_uid(object: &serde_json::Value) -> Option<&str> {
-    object["metadata"]["ownerReferences"]
-        .as_array()?
-        .iter()
-        .find(|owner| owner["controller"] == true)?["uid"]
-        .as_str()
 }
 
 fn retry_after(headers: &http::HeaderMap) -> Option<u32> {
