@@ -14,9 +14,13 @@
 
 mod held;
 pub mod index;
+mod lower;
 mod object;
+mod rows;
 mod state_hash;
 
 pub use held::{Change, Listing, Mirror};
 pub use index::Index;
+pub use lower::{Bind, Lowered, Voice, plain_words};
 pub use object::{Object, Problem, Typed};
+pub use rows::{Claims, ROW_KINDS, Rows, claims_of};

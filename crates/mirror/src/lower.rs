@@ -1,0 +1,182 @@
+//! Plans → wanted writes. Nothing is written that is there already.
+
+mod condition;
+mod note;
+mod status;
+
+use api::core::Pod;
+use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
+use api::kind::Kind;
+use api::time::Time;
+use model::{Eviction, GangId, Nomination, Place, Plan, Tables, TaskId, WriteId};
+use serde_json::{Value, json};
+
+use crate::held::Mirror;
+
+pub use condition::plain_words;
+
+/// What a plan comes to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lowered {
+    /// Pods to bind.
+    pub binds: Vec<Bind>,
+    /// Writes on which rows of the tables wait.
+    pub writes: Vec<(WriteId, Intent)>,
+    /// Writes of the plan that show nothing new: confirm them at once.
+    pub settled: Vec<WriteId>,
+    /// Writes on whose object the plan was mistaken: it has gone, or another has its name.
+    pub lost: Vec<WriteId>,
+    /// For people: conditions of pods and events. Best effort.
+    pub notes: Vec<Intent>,
+}
+
+/// One pod to bind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bind {
+    /// The write that the task's row waits for.
+    pub write: WriteId,
+    /// The gang, whose pods are held back together while volumes are missing.
+    pub gang: Option<GangId>,
+    /// The pod.
+    pub pod: ObjectKey,
+    /// The pod's uid.
+    pub uid: Box<str>,
+    /// The node.
+    pub node: Box<str>,
+}
+
+impl Bind {
+    /// The wanted write.
+    pub fn intent(&self) -> Intent {
+        Intent {
+            target: self.pod.clone(),
+            action: Action::Bind {
+                uid: self.uid.clone(),
+                node: self.node.clone(),
+            },
+        }
+    }
+}
+
+/// Who writes, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Voice<'a> {
+    /// The name under which events are written.
+    pub component: &'a str,
+    /// The instant of the decision.
+    pub now: Time,
+}
+
+impl Mirror {
+    /// Turns a plan into writes, each fenced by the state that the mirror holds.
+    pub fn lower(&self, tables: &Tables, plan: &Plan, voice: Voice<'_>) -> Lowered {
+        let mut lowered = Lowered::default();
+        for place in &plan.places {
+            self.lower_place(tables, place, &mut lowered);
+        }
+        for eviction in &plan.evictions {
+            self.lower_eviction(tables, eviction, voice, &mut lowered);
+        }
+        for status in &plan.statuses {
+            self.lower_status(tables, status, voice, &mut lowered);
+        }
+        for queue in &plan.queues {
+            self.lower_queue(tables, queue, &mut lowered);
+        }
+        for nomination in &plan.nominations {
+            self.lower_nomination(tables, nomination, &mut lowered);
+        }
+        for wait in &plan.waits {
+            self.lower_wait(tables, wait, voice, &mut lowered);
+        }
+        lowered
+    }
+
+    fn lower_place(&self, tables: &Tables, place: &Place, lowered: &mut Lowered) {
+        let (Some(pod), Some(node)) = (
+            self.pod_of(tables, place.task),
+            tables.find_node(place.node),
+        ) else {
+            lowered.lost.push(place.write);
+            return;
+        };
+        lowered.binds.push(Bind {
+            write: place.write,
+            gang: tables.task(place.task).gang,
+            pod: ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name),
+            uid: pod.metadata.uid.clone(),
+            node: (&*node.spec.name).into(),
+        });
+    }
+
+    fn lower_eviction(
+        &self,
+        tables: &Tables,
+        eviction: &Eviction,
+        voice: Voice<'_>,
+        lowered: &mut Lowered,
+    ) {
+        let Some(pod) = self.pod_of(tables, eviction.task) else {
+            lowered.lost.push(eviction.write);
+            return;
+        };
+        let meta = &pod.metadata;
+        lowered.writes.push((
+            eviction.write,
+            Intent {
+                target: ObjectKey::new(Kind::Pod, &meta.namespace, &meta.name),
+                action: Action::Delete {
+                    uid: meta.uid.clone(),
+                    resource_version: None,
+                    grace_seconds: None,
+                    propagation: Propagation::Background,
+                },
+            },
+        ));
+        lowered
+            .notes
+            .push(note::evicted(pod, eviction.cause, voice));
+    }
+
+    fn lower_nomination(&self, tables: &Tables, nomination: &Nomination, lowered: &mut Lowered) {
+        let Some(pod) = self.pod_of(tables, nomination.task) else {
+            return;
+        };
+        let node = nomination
+            .node
+            .and_then(|node| tables.find_node(node))
+            .map_or("", |node| &node.spec.name);
+        if *pod.status.nominated_node_name == *node {
+            return;
+        }
+        let value = if node.is_empty() {
+            Value::Null
+        } else {
+            json!(node)
+        };
+        let patch = json!({ "status": { "nominatedNodeName": value } });
+        lowered
+            .notes
+            .push(patched(&pod.metadata, Kind::Pod, Part::Status, patch));
+    }
+
+    /// The pod of a task, if it is still the same one.
+    fn pod_of(&self, tables: &Tables, task: TaskId) -> Option<&Pod> {
+        let task = tables.find_task(task)?;
+        let pod = self.get::<Pod>(&task.key.namespace, &task.key.name)?;
+        (*pod.metadata.uid == *task.uid).then_some(&**pod)
+    }
+}
+
+/// A merge patch of the object as it is held.
+fn patched(meta: &api::meta::ObjectMeta, kind: Kind, part: Part, patch: Value) -> Intent {
+    Intent {
+        target: ObjectKey::new(kind, &meta.namespace, &meta.name),
+        action: Action::Patch {
+            uid: meta.uid.clone(),
+            resource_version: meta.resource_version.clone(),
+            part,
+            patch,
+        },
+    }
+}

@@ -1,0 +1,226 @@
+//! Reasons → upstream's words (`specs/volcano.md` 3.3 and A.4), followed by the plain sentence.
+
+use std::fmt::Write as _;
+
+use api::core::Pod;
+use model::{Gang, Missing, NoFit, Phase, Reason, Refusal, Tables};
+
+/// What stands before the plain sentence in a condition's message.
+const PLAIN: &str = "In plain words: ";
+
+/// The plain sentence of a PodGroup's or pod's condition message: `4 of 5 tasks fit: worker-3 needs
+/// 100m cpu, node-1 has 50m left`. The whole message where it has none.
+pub fn plain_words(message: &str) -> &str {
+    message
+        .split_once(PLAIN)
+        .map_or(message, |(_, plain)| plain)
+}
+
+/// The reason of the condition Unschedulable of a PodGroup.
+pub(super) fn reason_word(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::NotEnoughPodsOfTask { .. } => "NotEnoughPodsOfTask",
+        Reason::NotEnoughTasks { .. } => "NotEnoughTasks",
+        Reason::Gated { .. }
+        | Reason::NoFit(_)
+        | Reason::Overcommitted { .. }
+        | Reason::QueueFull { .. }
+        | Reason::QueueMissing { .. }
+        | Reason::QueueNotOpen { .. }
+        | Reason::QueueOverused { .. }
+        | Reason::QueueQuota { .. }
+        | Reason::WaitsForRelease { .. } => "NotEnoughResources",
+    }
+}
+
+/// The message of the condition Unschedulable of a PodGroup.
+pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> String {
+    let text = match reason {
+        Reason::NotEnoughPodsOfTask { .. } => {
+            "Not enough valid pods of each task for gang-scheduling".to_owned()
+        }
+        Reason::NotEnoughTasks { have, min } => {
+            format!("Not enough valid tasks for gang-scheduling, valid: {have}, min: {min}")
+        }
+        Reason::Overcommitted { short } => {
+            format!("resource in cluster is overused: overused {}", list(short))
+        }
+        Reason::QueueQuota { short, .. } => {
+            format!(
+                "queue resource quota insufficient: insufficient {}",
+                list(short)
+            )
+        }
+        Reason::QueueFull { need, .. } => {
+            format!(
+                "queue resource quota insufficient: insufficient {}",
+                need.name
+            )
+        }
+        Reason::Gated { .. }
+        | Reason::NoFit(_)
+        | Reason::QueueMissing { .. }
+        | Reason::QueueNotOpen { .. }
+        | Reason::QueueOverused { .. }
+        | Reason::WaitsForRelease { .. } => not_ready(tables, gang, reason),
+    };
+    format!("{text}. {PLAIN}{}", reason.sentence())
+}
+
+/// Upstream's text of a gang that is not ready: how much of it does not fit, in which states its
+/// tasks are, and the fit error of the task that was looked at last.
+fn not_ready(tables: &Tables, gang: &Gang, reason: &Reason) -> String {
+    let total = gang.tasks.len();
+    let missing = match reason {
+        Reason::NoFit(no_fit) => no_fit.wanted.saturating_sub(no_fit.fits),
+        _ => gang.spec.min_member.saturating_sub(gang.ready()),
+    };
+    let mut text =
+        format!("{missing}/{total} tasks in gang unschedulable: pod group is not ready, ");
+    let mut states: Vec<String> = Phase::ALL
+        .into_iter()
+        .filter(|phase| gang.count(*phase) > 0)
+        .map(|phase| format!("{} {phase:?}", gang.count(phase)))
+        .collect();
+    states.push(format!("{} minAvailable", gang.spec.min_member));
+    states.sort();
+    text.push_str(&states.join(", "));
+    let pending = gang.count(Phase::Pending);
+    if pending > 0 {
+        let _ = write!(text, "; Pending: {}", pending_reasons(pending, missing));
+    }
+    if let Some(origin) = origin(tables, gang, reason) {
+        let _ = write!(text, ". Origin reason is{origin}");
+    }
+    text
+}
+
+fn pending_reasons(pending: u32, missing: u32) -> String {
+    let unschedulable = missing.min(pending);
+    let mut reasons = Vec::new();
+    if pending > unschedulable {
+        reasons.push(format!("{} Schedulable", pending - unschedulable));
+    }
+    if unschedulable > 0 {
+        reasons.push(format!("{unschedulable} Unschedulable"));
+    }
+    reasons.sort();
+    reasons.join(", ")
+}
+
+fn origin(tables: &Tables, gang: &Gang, reason: &Reason) -> Option<String> {
+    match reason {
+        Reason::NoFit(no_fit) => {
+            let pod = no_fit.pod.rsplit('/').next().unwrap_or_default();
+            Some(format!(" {pod}: {}", fit_error(no_fit)))
+        }
+        Reason::QueueMissing { queue } => Some(format!(": queue {queue} is not found")),
+        Reason::QueueNotOpen { queue, state } => {
+            Some(format!(": queue {queue} is {}", state.word()))
+        }
+        Reason::QueueOverused { queue } => Some(format!(": queue {queue} is overused")),
+        Reason::WaitsForRelease { .. } => {
+            let promised = gang
+                .tasks
+                .iter()
+                .filter_map(|task| tables.find_task(*task))
+                .find(|task| task.phase == Phase::Pipelined)?;
+            let node = tables.find_node(promised.node?)?;
+            Some(format!(
+                " {}: Pod {} can possibly be assigned to {}, once resource is released and minAvailable is satisfied",
+                promised.key.name, promised.key, node.spec.name
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// kube-scheduler's and Volcano's text of a task that fits no node.
+fn fit_error(no_fit: &NoFit) -> String {
+    if let Missing::Volume { claim, exists } = &no_fit.missing {
+        return if *exists {
+            "pod has unbound immediate PersistentVolumeClaims".to_owned()
+        } else {
+            format!("persistentvolumeclaim \"{claim}\" not found")
+        };
+    }
+    let mut reasons: Vec<String> = no_fit
+        .refusals
+        .iter()
+        .map(|(refusal, nodes)| format!("{nodes} {}", refusal_text(refusal)))
+        .collect();
+    reasons.sort();
+    let mut text = format!("0/{} nodes are unavailable", no_fit.nodes);
+    if !reasons.is_empty() {
+        let _ = write!(text, ": {}", reasons.join(", "));
+    }
+    text.push('.');
+    text
+}
+
+fn refusal_text(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Unschedulable => "node(s) were unschedulable".to_owned(),
+        Refusal::NodeAffinity => "node(s) didn't match Pod's node affinity/selector".to_owned(),
+        Refusal::Ports => "node(s) didn't have free ports for the requested pod ports".to_owned(),
+        Refusal::Taint { key, value } => {
+            format!("node(s) had untolerated taint {{{key}: {value}}}")
+        }
+        Refusal::PodAffinity => "node(s) didn't match pod affinity rules".to_owned(),
+        Refusal::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules".to_owned(),
+        Refusal::ExistingAntiAffinity => {
+            "node(s) didn't satisfy existing pods anti-affinity rules".to_owned()
+        }
+        Refusal::VolumeLimit => "node(s) exceed max volume count".to_owned(),
+        Refusal::VolumeTopology => "node(s) had volume node affinity conflict".to_owned(),
+        Refusal::VolumeWaits => {
+            "node(s) didn't find available persistent volumes to bind".to_owned()
+        }
+        Refusal::Spread => "node(s) didn't match pod topology spread constraints".to_owned(),
+        Refusal::TooManyPods => "node(s) pod number exceeded".to_owned(),
+        Refusal::Insufficient { resource } => format!("Insufficient {resource}"),
+    }
+}
+
+/// The reason of a pod's condition `PodScheduled=False`.
+pub(super) fn pod_reason_word(pod: &Pod, reason: &Reason) -> &'static str {
+    match reason {
+        Reason::NoFit(no_fit) if !is_about(pod, no_fit) => "Schedulable",
+        _ => "Unschedulable",
+    }
+}
+
+/// The message of a pod's condition `PodScheduled=False`.
+pub(super) fn pod_message(pod: &Pod, reason: &Reason) -> String {
+    let sentence = reason.sentence();
+    match reason {
+        Reason::NoFit(no_fit) if is_about(pod, no_fit) => {
+            format!("{} {PLAIN}{sentence}", fit_error(no_fit))
+        }
+        Reason::NoFit(no_fit) => {
+            let meta = &pod.metadata;
+            format!(
+                "Pod {}/{} can possibly be assigned, once minAvailable is satisfied: {} tasks of the gang fit, {} must. {PLAIN}{sentence}",
+                meta.namespace, meta.name, no_fit.fits, no_fit.wanted
+            )
+        }
+        Reason::NotEnoughTasks { have, min } => format!(
+            "Not enough valid tasks for gang-scheduling, valid: {have}, min: {min}. {PLAIN}{sentence}"
+        ),
+        _ => sentence,
+    }
+}
+
+fn is_about(pod: &Pod, no_fit: &NoFit) -> bool {
+    no_fit.pod.split_once('/').is_some_and(|(namespace, name)| {
+        namespace == &*pod.metadata.namespace && name == &*pod.metadata.name
+    })
+}
+
+fn list(names: &[std::sync::Arc<str>]) -> String {
+    names
+        .iter()
+        .map(|name| &**name)
+        .collect::<Vec<_>>()
+        .join(", ")
+}

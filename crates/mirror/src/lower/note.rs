@@ -1,0 +1,97 @@
+//! Events: one per gang and change, not one per pod.
+
+use api::core::Pod;
+use api::events::{self, Involved, Note, Tone};
+use api::intent::Intent;
+use api::kind::Kind;
+use api::meta::ObjectMeta;
+use api::volcano::PodGroup;
+use model::Reason;
+
+use super::Voice;
+
+/// A gang's condition has changed: said on the PodGroup in upstream's words and, where a job owns
+/// it, on the job in plain words.
+pub(super) fn gang(
+    group: &PodGroup,
+    reason: Option<&Reason>,
+    message: &str,
+    voice: Voice<'_>,
+    notes: &mut Vec<Intent>,
+) {
+    let meta = &group.metadata;
+    let on_group = involved(Kind::PodGroup, meta);
+    let Some(reason) = reason else {
+        notes.push(say(
+            &on_group,
+            Tone::Normal,
+            "Scheduled",
+            "pod group is ready",
+            voice,
+        ));
+        return;
+    };
+    notes.push(say(
+        &on_group,
+        tone(reason),
+        "Unschedulable",
+        message,
+        voice,
+    ));
+    let Some(owner) = meta.controller() else {
+        return;
+    };
+    let Some(kind) = Kind::find(&owner.api_version, &owner.kind) else {
+        return;
+    };
+    let on_owner = Involved {
+        kind,
+        namespace: &meta.namespace,
+        name: &owner.name,
+        uid: &owner.uid,
+        resource_version: "",
+    };
+    let sentence = reason.sentence();
+    notes.push(say(
+        &on_owner,
+        Tone::Warning,
+        "Unschedulable",
+        &sentence,
+        voice,
+    ));
+}
+
+/// Upstream's event of a victim.
+pub(super) fn evicted(pod: &Pod, cause: &str, voice: Voice<'_>) -> Intent {
+    let message = format!("Pod is evicted, because of {cause}");
+    let on_pod = involved(Kind::Pod, &pod.metadata);
+    say(&on_pod, Tone::Warning, "Evict", &message, voice)
+}
+
+/// Upstream vetoes entry with a Normal event and failed placement with a Warning.
+fn tone(reason: &Reason) -> Tone {
+    match reason {
+        Reason::Overcommitted { .. } | Reason::QueueQuota { .. } => Tone::Normal,
+        _ => Tone::Warning,
+    }
+}
+
+fn involved(kind: Kind, meta: &ObjectMeta) -> Involved<'_> {
+    Involved {
+        kind,
+        namespace: &meta.namespace,
+        name: &meta.name,
+        uid: &meta.uid,
+        resource_version: &meta.resource_version,
+    }
+}
+
+fn say(on: &Involved<'_>, tone: Tone, reason: &str, message: &str, voice: Voice<'_>) -> Intent {
+    let note = Note {
+        tone,
+        reason,
+        message,
+        component: voice.component,
+    };
+    events::intent(on, &note, voice.now)
+}

@@ -1,0 +1,290 @@
+//! Statuses of PodGroups and Queues, and conditions of pods that wait.
+
+use std::collections::BTreeMap;
+
+use api::core::{Condition, Pod, ResourceList};
+use api::intent::{Intent, Part};
+use api::kind::Kind;
+use api::quantity::Quantity;
+use api::time::Time;
+use api::volcano::{PodGroup, PodGroupCondition, Queue, SCHEDULED, UNSCHEDULABLE};
+use model::{GangStatus, QueueUse, Reason, StatusWrite, Tables, TaskWait, Verdict};
+use serde_json::{Map, Value, json};
+
+use super::{Lowered, Voice, condition, note, patched};
+use crate::held::Mirror;
+use crate::rows::resource_list;
+
+/// Upstream's reason of the condition Scheduled.
+const READY_REASON: &str = "tasks in gang are ready to be scheduled";
+
+impl Mirror {
+    pub(super) fn lower_status(
+        &self,
+        tables: &Tables,
+        write: &StatusWrite,
+        voice: Voice<'_>,
+        lowered: &mut Lowered,
+    ) {
+        let held = tables.find_gang(write.gang).and_then(|gang| {
+            let spec = &gang.spec;
+            let group = self.get::<PodGroup>(&spec.key.namespace, &spec.key.name)?;
+            (*group.metadata.uid == *spec.uid).then_some((gang, group))
+        });
+        let Some((gang, group)) = held else {
+            lowered.lost.push(write.write);
+            return;
+        };
+        let wanted = match &write.status.verdict {
+            Verdict::Undecided => None,
+            Verdict::Scheduled => Some(Wanted {
+                kind: SCHEDULED,
+                opposite: UNSCHEDULABLE,
+                reason: READY_REASON,
+                message: String::new(),
+            }),
+            Verdict::Waits(reason) => Some(Wanted {
+                kind: UNSCHEDULABLE,
+                opposite: SCHEDULED,
+                reason: condition::reason_word(reason),
+                message: condition::gang_message(tables, gang, reason),
+            }),
+        };
+        let is_news = wanted
+            .as_ref()
+            .is_some_and(|wanted| !wanted.is_shown(&group.status.conditions));
+        let mut status = counts_patch(group, &write.status);
+        if let Some(wanted) = wanted.as_ref().filter(|_| is_news) {
+            let conditions = wanted.conditions(group, voice.now);
+            status.insert("conditions".to_owned(), json!(conditions));
+        }
+        if status.is_empty() {
+            lowered.settled.push(write.write);
+            return;
+        }
+        let patch = json!({ "status": status });
+        let intent = patched(&group.metadata, Kind::PodGroup, Part::Whole, patch);
+        lowered.writes.push((write.write, intent));
+        if let Some(wanted) = wanted.filter(|_| is_news) {
+            let reason = match &write.status.verdict {
+                Verdict::Waits(reason) => Some(&**reason),
+                _ => None,
+            };
+            note::gang(group, reason, &wanted.message, voice, &mut lowered.notes);
+        }
+    }
+
+    pub(super) fn lower_queue(&self, tables: &Tables, use_: &QueueUse, lowered: &mut Lowered) {
+        let queue = tables
+            .find_queue(use_.queue)
+            .and_then(|row| self.get::<Queue>("", &row.spec.name));
+        let Some(queue) = queue else {
+            lowered.lost.push(use_.write);
+            return;
+        };
+        let wanted = resource_list(&use_.allocated, tables.kinds());
+        let none = ResourceList::new();
+        let shown = queue.status.allocated.as_ref().unwrap_or(&none);
+        let patch = quantities_patch(shown, &wanted);
+        if patch.is_empty() {
+            lowered.settled.push(use_.write);
+            return;
+        }
+        let patch = json!({ "status": { "allocated": patch } });
+        let intent = patched(&queue.metadata, Kind::Queue, Part::Status, patch);
+        lowered.writes.push((use_.write, intent));
+    }
+
+    pub(super) fn lower_wait(
+        &self,
+        tables: &Tables,
+        wait: &TaskWait,
+        voice: Voice<'_>,
+        lowered: &mut Lowered,
+    ) {
+        // Upstream leaves gated pods alone: their condition is the API server's.
+        if matches!(*wait.reason, Reason::Gated { .. }) {
+            return;
+        }
+        let Some(pod) = self.pod_of(tables, wait.task) else {
+            return;
+        };
+        let message = condition::pod_message(pod, &wait.reason);
+        let wanted = PodCondition {
+            reason: condition::pod_reason_word(pod, &wait.reason),
+            message: &message,
+        };
+        lowered.notes.extend(wanted.patch(pod, voice.now));
+    }
+}
+
+struct Wanted {
+    kind: &'static str,
+    opposite: &'static str,
+    reason: &'static str,
+    message: String,
+}
+
+impl Wanted {
+    fn is_shown(&self, conditions: &[PodGroupCondition]) -> bool {
+        conditions.iter().any(|condition| {
+            *condition.kind == *self.kind
+                && &*condition.status == "True"
+                && *condition.reason == *self.reason
+                && *condition.message == *self.message
+        })
+    }
+
+    /// The whole list, which a merge patch replaces. Upstream leaves the opposite condition True
+    /// for ever; here it ends.
+    fn conditions(&self, group: &PodGroup, now: Time) -> Vec<PodGroupCondition> {
+        let mut conditions = group.status.conditions.clone();
+        for condition in &mut conditions {
+            if *condition.kind == *self.opposite && &*condition.status == "True" {
+                condition.status = "False".into();
+                condition.last_transition_time = Some(now);
+            }
+        }
+        let at = conditions
+            .iter()
+            .position(|condition| *condition.kind == *self.kind);
+        let mut condition = at.map(|at| conditions.remove(at)).unwrap_or_default();
+        if &*condition.status != "True" {
+            condition.last_transition_time = Some(now);
+        }
+        condition.kind = self.kind.into();
+        condition.status = "True".into();
+        condition.reason = self.reason.into();
+        condition.message = self.message.as_str().into();
+        condition.transition_id = transition_id(group, self, now);
+        conditions.push(condition);
+        conditions
+    }
+}
+
+/// Upstream draws a UUID per session; ours names the transition: the same one, the same id.
+fn transition_id(group: &PodGroup, wanted: &Wanted, now: Time) -> Box<str> {
+    let mut words = [0xcbf2_9ce4_8422_2325_u64, 0x8422_2325_cbf2_9ce4];
+    let now = now.micros().to_string();
+    for text in [&*group.metadata.uid, wanted.kind, &wanted.message, &now] {
+        for byte in text.bytes().chain([0xff]) {
+            for word in &mut words {
+                *word = (*word ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            }
+        }
+    }
+    let [high, low] = words;
+    format!(
+        "{:08x}-{:04x}-8{:03x}-8{:03x}-{:012x}",
+        high >> 32,
+        (high >> 16) & 0xffff,
+        high & 0xfff,
+        low >> 52,
+        low & 0xffff_ffff_ffff
+    )
+    .into()
+}
+
+/// Phase and counts, as far as they differ.
+fn counts_patch(group: &PodGroup, wanted: &GangStatus) -> Map<String, Value> {
+    let mut patch = Map::new();
+    let shown = &group.status;
+    if shown.phase.text() != wanted.phase.word() {
+        patch.insert("phase".to_owned(), json!(wanted.phase.word()));
+    }
+    for (name, shown, wanted) in [
+        ("running", shown.running, wanted.running),
+        ("succeeded", shown.succeeded, wanted.succeeded),
+        ("failed", shown.failed, wanted.failed),
+    ] {
+        if u32::try_from(shown).ok() != Some(wanted) {
+            // Upstream omits zeros.
+            let value = if wanted == 0 {
+                Value::Null
+            } else {
+                json!(wanted)
+            };
+            patch.insert(name.to_owned(), value);
+        }
+    }
+    patch
+}
+
+fn quantities_patch(
+    shown: &ResourceList,
+    wanted: &BTreeMap<Box<str>, Quantity>,
+) -> Map<String, Value> {
+    let mut patch = Map::new();
+    for (name, quantity) in wanted {
+        if shown.get(name) != Some(quantity) {
+            patch.insert(name.to_string(), json!(quantity));
+        }
+    }
+    for (name, quantity) in shown {
+        if wanted.contains_key(name) || quantity.is_zero() {
+            continue;
+        }
+        // Upstream keeps cpu and memory at zero and drops the rest.
+        let gone = match &**name {
+            "cpu" | "memory" => json!("0"),
+            _ => Value::Null,
+        };
+        patch.insert(name.to_string(), gone);
+    }
+    patch
+}
+
+struct PodCondition<'a> {
+    reason: &'static str,
+    message: &'a str,
+}
+
+impl PodCondition<'_> {
+    /// The patch of `PodScheduled=False`, or `None` where it is shown already.
+    fn patch(&self, pod: &Pod, now: Time) -> Option<Intent> {
+        let shown = api::core::condition(&pod.status.conditions, "PodScheduled");
+        if shown.is_some_and(|shown| {
+            &*shown.status == "False"
+                && *shown.reason == *self.reason
+                && *shown.message == *self.message
+        }) {
+            return None;
+        }
+        let since = shown
+            .filter(|shown| &*shown.status == "False")
+            .and_then(|shown| shown.last_transition_time)
+            .unwrap_or(now);
+        let others = pod
+            .status
+            .conditions
+            .iter()
+            .filter(|condition| &*condition.kind != "PodScheduled")
+            .map(shown_condition);
+        let mut conditions: Vec<Value> = others.collect();
+        conditions.push(json!({
+            "type": "PodScheduled",
+            "status": "False",
+            "lastProbeTime": null,
+            "lastTransitionTime": since,
+            "reason": self.reason,
+            "message": self.message,
+        }));
+        let patch = json!({ "status": { "conditions": conditions } });
+        Some(patched(&pod.metadata, Kind::Pod, Part::Status, patch))
+    }
+}
+
+fn shown_condition(condition: &Condition) -> Value {
+    let mut value = json!({
+        "type": condition.kind,
+        "status": condition.status,
+        "lastTransitionTime": condition.last_transition_time,
+    });
+    if !condition.reason.is_empty() {
+        value["reason"] = json!(condition.reason);
+    }
+    if !condition.message.is_empty() {
+        value["message"] = json!(condition.message);
+    }
+    value
+}

@@ -1,0 +1,236 @@
+//! Objects → rows of the engine's tables, one change at a time.
+//!
+//! What a row cannot express is not guessed: a pod whose claim is missing waits for it by name, an
+//! operator that nobody knows selects nothing.
+
+mod amounts;
+mod constraints;
+mod pod;
+mod volume;
+
+use std::sync::Arc;
+
+use api::core::{Node, PriorityClass};
+use api::kind::Kind;
+use api::volcano::{PodGroup, PodGroupPhase, Queue, QueueState};
+use model::{
+    GangPhase, GangSpec, GangStatus, Key, NodeSpec, Priority, QueueSpec, Tables, Taint,
+    TaintEffect, Verdict,
+};
+
+pub(crate) use amounts::resource_list;
+pub use volume::{Claims, claims_of};
+
+use crate::held::{Change, Mirror};
+use crate::index::Index;
+use crate::object::Object;
+use amounts::{limits, vector};
+
+/// Feeds the tables. It keeps nothing but what the operator chose: rows are found by their keys.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    scheduler_names: Vec<Box<str>>,
+}
+
+/// The kinds that rows are made of.
+pub const ROW_KINDS: &[Kind] = &[
+    Kind::Namespace,
+    Kind::Node,
+    Kind::PersistentVolume,
+    Kind::PersistentVolumeClaim,
+    Kind::Pod,
+    Kind::PodGroup,
+    Kind::PriorityClass,
+    Kind::Queue,
+    Kind::StorageClass,
+];
+
+impl Rows {
+    /// Rows for pods that name one of these schedulers; all others only hold room.
+    pub fn new(scheduler_names: Vec<Box<str>>) -> Rows {
+        Rows { scheduler_names }
+    }
+
+    /// Takes one change of the mirror, which shows it already, into the tables.
+    pub fn feed(&self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
+        let name: Arc<str> = (&*change.key.name).into();
+        let key = || Key::new(&*change.key.namespace, Arc::clone(&name));
+        match &change.after {
+            Some(Object::Node(node)) => {
+                let spec = node_spec(node, tables);
+                tables.put_node(spec);
+            }
+            Some(Object::Pod(pod)) => {
+                let before = change.before::<api::core::Pod>().filter(|before| {
+                    before.metadata.uid == pod.metadata.uid && pod::is_same_task(before, pod)
+                });
+                if before.is_none() {
+                    self.put_pod(mirror, pod, tables);
+                }
+            }
+            Some(Object::PodGroup(group)) => {
+                let spec = gang_spec(group, tables);
+                tables.put_gang(spec);
+            }
+            Some(Object::PriorityClass(class)) => tables.put_priority(priority(class)),
+            Some(Object::Queue(queue)) => {
+                let spec = queue_spec(queue, tables);
+                tables.put_queue(spec);
+            }
+            Some(_) => self.feed_volumes(mirror, change, tables),
+            None => match change.kind() {
+                Kind::Node => tables.remove_node(&name),
+                Kind::Pod => tables.remove_task(&key()),
+                Kind::PodGroup => tables.remove_gang(&key()),
+                Kind::PriorityClass => tables.remove_priority(&name),
+                Kind::Queue => tables.remove_queue(&name),
+                _ => self.feed_volumes(mirror, change, tables),
+            },
+        }
+    }
+
+    /// Storage has changed: pods that mount it are looked at again.
+    fn feed_volumes(&self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
+        match change.kind() {
+            Kind::PersistentVolumeClaim => {
+                self.feed_claim(mirror, &change.key.namespace, &change.key.name, tables);
+            }
+            Kind::PersistentVolume => {
+                for claim in mirror.keys(Index::ClaimVolume, "", &change.key.name) {
+                    self.feed_claim(mirror, &claim.namespace, &claim.name, tables);
+                }
+            }
+            Kind::StorageClass => {
+                for claim in mirror.keys(Index::VolumeClass, "", &change.key.name) {
+                    if claim.kind == Kind::PersistentVolumeClaim {
+                        self.feed_claim(mirror, &claim.namespace, &claim.name, tables);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn feed_claim(&self, mirror: &Mirror, namespace: &str, claim: &str, tables: &mut Tables) {
+        for pod in mirror.indexed::<api::core::Pod>(Index::PodClaim, namespace, claim) {
+            if !pod.is_finished() {
+                self.put_pod(mirror, pod, tables);
+            }
+        }
+    }
+}
+
+fn node_spec(node: &Node, tables: &mut Tables) -> NodeSpec {
+    let taints = node.spec.taints.iter().filter_map(|taint| {
+        Some(Taint {
+            key: (&*taint.key).into(),
+            value: (&*taint.value).into(),
+            effect: effect(&taint.effect)?,
+        })
+    });
+    NodeSpec {
+        name: (&*node.metadata.name).into(),
+        labels: constraints::labels(&node.metadata.labels),
+        taints: taints.collect(),
+        allocatable: vector(&node.status.allocatable, tables),
+        unschedulable: node.spec.unschedulable,
+        ..NodeSpec::default()
+    }
+}
+
+fn effect(text: &str) -> Option<TaintEffect> {
+    match text {
+        "NoExecute" => Some(TaintEffect::NoExecute),
+        "NoSchedule" => Some(TaintEffect::NoSchedule),
+        "PreferNoSchedule" => Some(TaintEffect::PreferNoSchedule),
+        _ => None,
+    }
+}
+
+fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
+    let meta = &group.metadata;
+    let roles = group.spec.min_task_member.iter();
+    GangSpec {
+        key: Key::new(&*meta.namespace, &*meta.name),
+        uid: (&*meta.uid).into(),
+        queue: match &*group.spec.queue {
+            "" => api::volcano::DEFAULT_QUEUE.into(),
+            queue => queue.into(),
+        },
+        min_member: count(group.spec.min_member.unwrap_or(0)),
+        min_task_member: roles
+            .map(|(role, min)| ((&**role).into(), count(*min)))
+            .collect(),
+        min_resources: group
+            .spec
+            .min_resources
+            .as_ref()
+            .map(|list| vector(list, tables)),
+        priority_class: Some(&*group.spec.priority_class_name)
+            .filter(|name| !name.is_empty())
+            .map(Into::into),
+        preemptable: pod::preemptable(meta).unwrap_or(false),
+        created: created(meta),
+        status: GangStatus {
+            phase: match group.status.phase {
+                PodGroupPhase::Unset | PodGroupPhase::Pending => GangPhase::Pending,
+                PodGroupPhase::Inqueue => GangPhase::Inqueue,
+                PodGroupPhase::Running => GangPhase::Running,
+                PodGroupPhase::Unknown => GangPhase::Unknown,
+                PodGroupPhase::Completed => GangPhase::Completed,
+            },
+            running: count(group.status.running),
+            succeeded: count(group.status.succeeded),
+            failed: count(group.status.failed),
+            verdict: Verdict::Undecided,
+        },
+    }
+}
+
+fn queue_spec(queue: &Queue, tables: &mut Tables) -> QueueSpec {
+    let mut amounts = |list: Option<&api::core::ResourceList>| {
+        list.map(|list| vector(list, tables)).unwrap_or_default()
+    };
+    let deserved = amounts(queue.spec.deserved.as_ref());
+    let guarantee = queue.spec.guarantee.as_ref();
+    let guarantee = amounts(guarantee.and_then(|guarantee| guarantee.resource.as_ref()));
+    let published = amounts(queue.status.allocated.as_ref());
+    QueueSpec {
+        name: (&*queue.metadata.name).into(),
+        parent: queue.parent().map(Into::into),
+        weight: queue.spec.weight.unwrap_or(1),
+        capability: queue
+            .spec
+            .capability
+            .as_ref()
+            .map(|list| limits(list, tables))
+            .unwrap_or_default(),
+        deserved,
+        guarantee,
+        reclaimable: queue.spec.reclaimable.unwrap_or(true),
+        priority: queue.spec.priority.unwrap_or(0),
+        state: match queue.status.state {
+            QueueState::Open => model::QueueState::Open,
+            QueueState::Closed => model::QueueState::Closed,
+            QueueState::Closing => model::QueueState::Closing,
+            QueueState::Unset | QueueState::Unknown => model::QueueState::Unknown,
+        },
+        published,
+    }
+}
+
+fn priority(class: &PriorityClass) -> Priority {
+    Priority {
+        name: (&*class.metadata.name).into(),
+        value: class.value,
+        global_default: class.global_default,
+    }
+}
+
+fn count(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or(0)
+}
+
+fn created(meta: &api::meta::ObjectMeta) -> model::Time {
+    model::Time::from_micros(meta.creation_timestamp.map_or(0, api::time::Time::micros))
+}
