@@ -1,1 +1,38 @@
-//! The placement room.
+//! Volcano's rule book: actions × plugins on a trial.
+//!
+//! What is here: the scheduler configuration as typed [`Settings`] (tiers of plugins, a row of
+//! actions) with Volcano's defaults, the plugins' exact mathematics, the actions, and one incremental
+//! feasibility index per task shape.
+//!
+//! What this room refuses to know: Kueue's pools, the API, events, when a cycle runs, and which gangs
+//! changed. It is given gangs to look at and answers for each with an [`Outcome`].
+//!
+//! Its lists: [`ACTIONS`] and [`PLUGINS`], const rows of optional function pointers. A plugin that is
+//! not in a row here does not exist; a name in the configuration without a row is a [`Problem`].
+//!
+//! Its door: [`Rules::compile`], then [`Cycle`] per cycle.
+//!
+//! Invariants:
+//! - a plugin sees the tables read-only and its own state; nothing else is in scope;
+//! - every node is searched and ties go to the lowest id: upstream samples nodes and draws lots;
+//! - a gang below its minimum ends a cycle with all of it placed or none of it;
+//! - scores are integers (millionths of a point); no floating point is compared.
+
+mod actions;
+mod coupling;
+mod cycle;
+mod diagnosis;
+mod feasibility;
+mod order;
+mod plugin;
+mod plugins;
+mod rules;
+mod settings;
+
+pub use actions::ACTIONS;
+pub use cycle::{Cycle, Outcome, Work};
+pub use feasibility::{Indexes, fits_now};
+pub use plugin::{Action, NodeCheck, Plugin, Score, ShareCheck, View, Vote};
+pub use plugins::PLUGINS;
+pub use rules::{Problem, Rules};
+pub use settings::{Arguments, PluginSettings, Settings, Switch, Switched};

@@ -1,0 +1,18 @@
+//! All actions, sorted by name. The configuration says in which order they run.
+
+mod allocate;
+mod backfill;
+mod enqueue;
+
+use crate::plugin::Action;
+
+/// All actions, sorted by name.
+pub const ACTIONS: &[Action] = &[allocate::ACTION, backfill::ACTION, enqueue::ACTION];
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn actions_are_sorted() {
+        assert!(super::ACTIONS.is_sorted_by_key(|action| action.name));
+    }
+}

@@ -1,0 +1,419 @@
+//! Allocate: places tasks of gangs that were let in. A gang below its minimum is placed whole or not
+//! at all; beyond it, gangs take turns one task at a time.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::{GangId, GangPhase, NoFit, NodeId, Phase, QueueId, Reason, ShapeId, Tables, TaskId};
+
+use crate::cycle::{Cycle, Outcome, Refused, Turn};
+use crate::diagnosis;
+use crate::plugin::Action;
+use crate::plugins::predicates::{Room, lacks};
+use crate::plugins::ready_without_promises;
+
+/// The row.
+pub const ACTION: Action = Action {
+    name: "allocate",
+    run,
+};
+
+fn run(cycle: &mut Cycle<'_, '_>) {
+    let eligible = eligible(cycle);
+    cycle.take_turns(eligible, |cycle, queue, gang| {
+        let view = cycle.view();
+        if cycle.rules.overused(view, queue) && has_requests(cycle.trial.tables(), gang) {
+            let name = view.tables.queue(queue).spec.name.clone();
+            let reason = Arc::new(Reason::QueueOverused { queue: name });
+            // A gang that had turns before keeps what they brought.
+            let outcome = if cycle.rules.job_ready(view, gang) {
+                Outcome::Extras(reason, BTreeSet::new())
+            } else {
+                Outcome::WaitsForShares(reason)
+            };
+            cycle.outcomes.insert(gang, outcome);
+            return Turn::Done;
+        }
+        if cycle.rules.job_ready(view, gang) {
+            one_more(cycle, queue, gang)
+        } else {
+            whole(cycle, queue, gang)
+        }
+    });
+}
+
+/// Gangs that were let in and are valid; the others get their reason.
+pub(super) fn eligible(cycle: &mut Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
+    let enqueue = cycle.rules.has_action("enqueue");
+    let mut eligible = Vec::new();
+    let mut refused = Vec::new();
+    let view = cycle.view();
+    for id in &cycle.gangs {
+        let Some(gang) = view.tables.find_gang(*id).filter(|gang| gang.known) else {
+            continue;
+        };
+        if enqueue && gang.phase() == GangPhase::Pending {
+            continue;
+        }
+        let Some(queue) = gang.queue.filter(|queue| view.tables.queue(*queue).known) else {
+            refused.push((
+                *id,
+                Reason::QueueMissing {
+                    queue: gang.spec.queue.clone(),
+                },
+            ));
+            continue;
+        };
+        // Nothing wants room, and nothing is missing: also a gang whose tasks are all over.
+        let wants = gang.count(Phase::Pending) + gang.count(Phase::Pipelined) > 0;
+        if !wants && !gang.tasks.is_empty() && cycle.rules.job_ready(view, *id) {
+            continue;
+        }
+        match cycle.rules.job_valid(view, *id) {
+            Some(reason) => refused.push((*id, reason)),
+            None => eligible.push((queue, *id)),
+        }
+    }
+    for (id, reason) in refused {
+        // A gang that was let in a moment ago has no tasks yet, which is no news.
+        if !matches!(cycle.outcomes.get(&id), Some(Outcome::Entered)) {
+            cycle
+                .outcomes
+                .insert(id, Outcome::WaitsForObjects(Arc::new(reason)));
+        }
+    }
+    eligible
+}
+
+fn has_requests(tables: &Tables, gang: GangId) -> bool {
+    tables.gang(gang).tasks.iter().any(|id| {
+        let task = tables.task(*id);
+        task.phase.is_waiting() && !task.gated && !task.best_effort
+    })
+}
+
+/// Which tasks to place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asking {
+    /// Tasks that request resources.
+    Something,
+    /// Tasks that request none.
+    Nothing,
+}
+
+/// Tasks that wait for room, in order.
+pub(super) fn waiting_tasks(cycle: &Cycle<'_, '_>, gang: GangId, asking: Asking) -> Vec<TaskId> {
+    let view = cycle.view();
+    let mut tasks: Vec<TaskId> = view.tables.gang(gang).tasks.iter().copied().collect();
+    tasks.retain(|id| {
+        let task = view.tables.task(*id);
+        task.phase == Phase::Pending
+            && !task.gated
+            && task.best_effort == (asking == Asking::Nothing)
+    });
+    tasks.sort_by(|a, b| cycle.rules.task_order(view, *a, *b));
+    tasks
+}
+
+/// Why a task was not placed.
+pub(super) enum Obstacle {
+    Room(ShapeId),
+    Share(Box<Reason>),
+}
+
+pub(super) fn try_task(
+    cycle: &mut Cycle<'_, '_>,
+    queue: QueueId,
+    task: TaskId,
+) -> Result<NodeId, Obstacle> {
+    let view = cycle.view();
+    if let Some(reason) = cycle.rules.allocatable(view, queue, task) {
+        return Err(Obstacle::Share(Box::new(reason)));
+    }
+    let shape = view.tables.task(task).shape;
+    let node = cycle.best_node(task).ok_or(Obstacle::Room(shape))?;
+    cycle.trial.place(task, node);
+    Ok(node)
+}
+
+/// Places the next task of a gang that is whole already.
+fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
+    let mut failed: BTreeSet<ShapeId> = BTreeSet::new();
+    let mut first: Option<Reason> = None;
+    take_promises_back(cycle, gang);
+    for task in waiting_tasks(cycle, gang, Asking::Something) {
+        let shape = cycle.trial.tables().task(task).shape;
+        if failed.contains(&shape) {
+            continue;
+        }
+        match try_task(cycle, queue, task) {
+            Ok(_) => {
+                cycle.moves += 1;
+                return Turn::Again;
+            }
+            Err(Obstacle::Share(reason)) => first = first.or(Some(*reason)),
+            Err(Obstacle::Room(shape)) => {
+                failed.insert(shape);
+                if first.is_none() {
+                    first = Some(Reason::NoFit(finding(cycle, gang, task)));
+                }
+            }
+        }
+    }
+    let outcome = match first {
+        Some(reason) => Outcome::Extras(Arc::new(reason), failed),
+        None => Outcome::Whole,
+    };
+    cycle.outcomes.insert(gang, outcome);
+    Turn::Done
+}
+
+fn finding(cycle: &Cycle<'_, '_>, gang: GangId, task: TaskId) -> NoFit {
+    let row = cycle.trial.tables().gang(gang);
+    let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
+    diagnosis::no_fit(cycle.rules, cycle.view(), task, row.ready(), all)
+}
+
+fn take_promises_back(cycle: &mut Cycle<'_, '_>, gang: GangId) {
+    let tables = cycle.trial.tables();
+    let tasks = tables.gang(gang).tasks.iter().copied();
+    let promised: Vec<TaskId> = tasks
+        .filter(|id| tables.task(*id).phase == Phase::Pipelined)
+        .collect();
+    if !promised.is_empty() {
+        // Room that was kept is free again: earlier findings no longer hold.
+        cycle.refused.clear();
+    }
+    for task in promised {
+        cycle.trial.unpromise(task);
+    }
+}
+
+/// Places enough of a gang for it to start, or nothing of it.
+fn whole(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
+    take_promises_back(cycle, gang);
+    if let Some(reason) = known_to_fail(cycle, queue, gang) {
+        cycle.outcomes.insert(gang, reason);
+        return Turn::Done;
+    }
+    let mark = cycle.trial.mark();
+    let mut attempt = Attempt::default();
+    for asking in [Asking::Something, Asking::Nothing] {
+        if is_enough(cycle, gang) {
+            break;
+        }
+        if asking == Asking::Nothing && attempt.places.is_empty() {
+            // A gang of which nothing requests anything is backfill's.
+            break;
+        }
+        for task in waiting_tasks(cycle, gang, asking) {
+            if is_enough(cycle, gang) {
+                break;
+            }
+            attempt.place(cycle, queue, task);
+        }
+    }
+    if is_enough(cycle, gang) {
+        cycle.moves += 1;
+        cycle.outcomes.insert(gang, Outcome::Whole);
+        return Turn::Again;
+    }
+    if attempt.is_empty() && waiting_tasks(cycle, gang, Asking::Something).is_empty() {
+        gated_or_backfill(cycle, gang);
+        return Turn::Done;
+    }
+    let outcome = match promise(cycle, gang, mark, &attempt) {
+        Some(outcome) => outcome,
+        None => {
+            let outcome = give_up(cycle, gang, attempt);
+            cycle.trial.rewind(mark);
+            outcome
+        }
+    };
+    cycle.outcomes.insert(gang, outcome);
+    Turn::Done
+}
+
+/// Enough tasks have a place: really, not by counting tasks that request nothing and have none.
+fn is_enough(cycle: &Cycle<'_, '_>, gang: GangId) -> bool {
+    cycle.rules.job_ready(cycle.view(), gang)
+        && (!cycle.rules.has_plugin("gang") || ready_without_promises(cycle.trial.tables(), gang))
+}
+
+fn gated_or_backfill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
+    let tables = cycle.trial.tables();
+    let tasks = tables.gang(gang).tasks.iter().map(|id| tables.task(*id));
+    let gated = tasks
+        .filter(|task| task.gated && task.phase == Phase::Pending)
+        .count();
+    if gated > 0 {
+        let reason = Reason::Gated {
+            tasks: u32::try_from(gated).unwrap_or(u32::MAX),
+        };
+        cycle
+            .outcomes
+            .insert(gang, Outcome::WaitsForObjects(Arc::new(reason)));
+    }
+}
+
+/// One try at a whole gang.
+#[derive(Default)]
+struct Attempt {
+    places: Vec<(TaskId, NodeId)>,
+    homeless: Vec<TaskId>,
+    shapes: BTreeSet<ShapeId>,
+    shares: Option<Reason>,
+}
+
+impl Attempt {
+    fn is_empty(&self) -> bool {
+        self.places.is_empty() && self.homeless.is_empty() && self.shares.is_none()
+    }
+
+    fn place(&mut self, cycle: &mut Cycle<'_, '_>, queue: QueueId, task: TaskId) {
+        let shape = cycle.trial.tables().task(task).shape;
+        if self.shapes.contains(&shape) {
+            self.homeless.push(task);
+            return;
+        }
+        match try_task(cycle, queue, task) {
+            Ok(node) => self.places.push((task, node)),
+            Err(Obstacle::Share(reason)) => self.shares = self.shares.take().or(Some(*reason)),
+            Err(Obstacle::Room(shape)) => {
+                self.shapes.insert(shape);
+                self.homeless.push(task);
+            }
+        }
+    }
+}
+
+/// The reason of a gang that cannot start, found while its tasks that fit are still placed.
+fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome {
+    let row = cycle.trial.tables().gang(gang);
+    let fits = row.ready();
+    let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
+    // More tasks than the minimum may fit and the gang still not start, if a role is short.
+    let wanted = if fits >= row.spec.min_member {
+        all
+    } else {
+        row.spec.min_member
+    };
+    let Some(task) = attempt.homeless.first().copied() else {
+        let reason = attempt.shares.unwrap_or(Reason::Gated {
+            tasks: row.spec.min_member - fits.min(row.spec.min_member),
+        });
+        return match reason {
+            Reason::Gated { .. } | Reason::QueueNotOpen { .. } => {
+                Outcome::WaitsForObjects(Arc::new(reason))
+            }
+            reason => Outcome::WaitsForShares(Arc::new(reason)),
+        };
+    };
+    let placed = u32::try_from(attempt.places.len()).unwrap_or(u32::MAX);
+    let no_fit = diagnosis::no_fit(cycle.rules, cycle.view(), task, fits, wanted);
+    let tables = cycle.trial.tables();
+    let shape = tables.task(task).shape;
+    let one_shape = attempt
+        .places
+        .iter()
+        .all(|(t, _)| tables.task(*t).shape == shape)
+        && attempt
+            .homeless
+            .iter()
+            .all(|t| tables.task(*t).shape == shape);
+    if one_shape && attempt.shares.is_none() && !tables.shape(shape).spec.is_coupled() {
+        let known = Refused {
+            fits: placed,
+            no_fit: no_fit.clone(),
+            at_moves: cycle.moves,
+        };
+        cycle.refused.insert(shape, known);
+    }
+    Outcome::WaitsForRoom(Arc::new(Reason::NoFit(no_fit)), attempt.shapes)
+}
+
+/// A gang of one shape cannot start where one of the same shape, wanting no more, just failed.
+fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Outcome> {
+    if cycle.refused.is_empty() {
+        return None;
+    }
+    let tasks = waiting_tasks(cycle, gang, Asking::Something);
+    let view = cycle.view();
+    let shape = view.tables.task(*tasks.first()?).shape;
+    let known = cycle
+        .refused
+        .get(&shape)
+        .filter(|known| known.at_moves == cycle.moves)?;
+    let row = view.tables.gang(gang);
+    let needed = row.spec.min_member.saturating_sub(row.ready());
+    let task = *tasks.get(known.fits as usize)?;
+    let alike = tasks.iter().all(|id| {
+        view.tables.task(*id).shape == shape && cycle.rules.allocatable(view, queue, *id).is_none()
+    });
+    if needed <= known.fits || !alike || crate::coupling::concerns(view, task) {
+        return None;
+    }
+    let fits = row.ready() + known.fits;
+    let no_fit = diagnosis::retold(view, &known.no_fit, task, fits, row.spec.min_member);
+    Some(Outcome::WaitsForRoom(
+        Arc::new(Reason::NoFit(no_fit)),
+        BTreeSet::from([shape]),
+    ))
+}
+
+/// If the gang fits once tasks on their way out are gone, keeps that room for it.
+fn promise(
+    cycle: &mut Cycle<'_, '_>,
+    gang: GangId,
+    mark: model::Mark,
+    attempt: &Attempt,
+) -> Option<Outcome> {
+    if attempt.shares.is_some() || attempt.homeless.is_empty() {
+        return None;
+    }
+    let here = cycle.trial.mark();
+    let tables = cycle.trial.tables();
+    let leaving: Vec<NodeId> = tables
+        .nodes()
+        .filter(|(_, node)| !node.releasing.is_zero())
+        .map(|(id, _)| id)
+        .collect();
+    if leaving.is_empty() {
+        return None;
+    }
+    let mut places = attempt.places.clone();
+    for task in &attempt.homeless {
+        let view = cycle.view();
+        let row = view.tables.gang(gang);
+        if row.ready() + row.count(Phase::Pipelined) >= row.spec.min_member {
+            break;
+        }
+        let shape = view.tables.shape_of(*task);
+        if shape.spec.is_coupled() {
+            continue;
+        }
+        let node = leaving.iter().copied().find(|node| {
+            lacks(view, shape, *node, Room::Later).is_none()
+                && cycle.rules.suits(view, shape, *node).is_none()
+        });
+        if let Some(node) = node {
+            cycle.trial.promise(*task, node);
+            places.push((*task, node));
+        }
+    }
+    let row = cycle.trial.tables().gang(gang);
+    if row.ready() + row.count(Phase::Pipelined) < row.spec.min_member {
+        cycle.trial.rewind(here);
+        return None;
+    }
+    // None of it starts yet: what would fit now is kept too, as a promise.
+    cycle.trial.rewind(mark);
+    let tasks = u32::try_from(places.len()).unwrap_or(u32::MAX);
+    for (task, node) in places {
+        cycle.trial.promise(task, node);
+    }
+    cycle.moves += 1;
+    Some(Outcome::WaitsForPromise(Arc::new(
+        Reason::WaitsForRelease { tasks },
+    )))
+}

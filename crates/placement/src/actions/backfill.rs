@@ -1,0 +1,82 @@
+//! Backfill: places tasks that request nothing, of gangs that were let in. Queue shares do not count.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::{GangId, QueueId, Reason, ShapeId};
+
+use crate::actions::allocate::{Asking, eligible, waiting_tasks};
+use crate::cycle::{Cycle, Outcome, Turn};
+use crate::diagnosis;
+use crate::plugin::Action;
+use crate::plugins::ready_without_promises;
+
+/// The row.
+pub const ACTION: Action = Action {
+    name: "backfill",
+    run,
+};
+
+fn run(cycle: &mut Cycle<'_, '_>) {
+    let mut gangs: Vec<(QueueId, GangId)> = eligible(cycle);
+    gangs.retain(|(_, gang)| !waiting_tasks(cycle, *gang, Asking::Nothing).is_empty());
+    cycle.take_turns(gangs, |cycle, _, gang| {
+        fill(cycle, gang);
+        Turn::Done
+    });
+}
+
+fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
+    let mark = cycle.trial.mark();
+    let mut homeless: BTreeSet<ShapeId> = BTreeSet::new();
+    let mut first = None;
+    for task in waiting_tasks(cycle, gang, Asking::Nothing) {
+        let shape = cycle.trial.tables().task(task).shape;
+        if homeless.contains(&shape) {
+            continue;
+        }
+        match cycle.best_node(task) {
+            Some(node) => cycle.trial.place(task, node),
+            None => {
+                homeless.insert(shape);
+                first = first.or(Some(task));
+            }
+        }
+    }
+    let gang_rules = cycle.rules.has_plugin("gang");
+    let whole = !gang_rules || ready_without_promises(cycle.trial.tables(), gang);
+    let reason = first.map(|task| {
+        let row = cycle.trial.tables().gang(gang);
+        let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
+        let wanted = if whole { all } else { row.spec.min_member };
+        Arc::new(Reason::NoFit(diagnosis::no_fit(
+            cycle.rules,
+            cycle.view(),
+            task,
+            row.ready(),
+            wanted,
+        )))
+    });
+    if !whole {
+        cycle.trial.rewind(mark);
+        if let Some(reason) = reason {
+            cycle
+                .outcomes
+                .insert(gang, Outcome::WaitsForRoom(reason, homeless));
+        }
+        return;
+    }
+    cycle.moves += 1;
+    match (reason, cycle.outcomes.get(&gang)) {
+        // What allocate found out about tasks that request something weighs more.
+        (_, Some(Outcome::Extras(..))) => {}
+        (Some(reason), _) => {
+            cycle
+                .outcomes
+                .insert(gang, Outcome::Extras(reason, homeless));
+        }
+        (None, _) => {
+            cycle.outcomes.insert(gang, Outcome::Whole);
+        }
+    }
+}

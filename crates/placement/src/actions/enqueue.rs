@@ -1,0 +1,75 @@
+//! Enqueue: lets gangs in, so that their pods are made. A gang that is refused does not hold up those
+//! behind it.
+
+use std::sync::Arc;
+
+use model::{GangId, GangPhase, GangStatus, QueueId, Reason, Verdict};
+
+use crate::cycle::{Cycle, Outcome, Turn};
+use crate::plugin::Action;
+
+/// The row.
+pub const ACTION: Action = Action {
+    name: "enqueue",
+    run,
+};
+
+fn run(cycle: &mut Cycle<'_, '_>) {
+    let tables = cycle.trial.tables();
+    let mut waiting: Vec<(QueueId, GangId)> = Vec::new();
+    let mut homeless = Vec::new();
+    for id in &cycle.gangs {
+        let Some(gang) = tables.find_gang(*id) else {
+            continue;
+        };
+        // A status on its way is waited for: nothing is decided about a gang whose last write is
+        // unseen.
+        if !gang.known || gang.phase() != GangPhase::Pending || gang.status_write.is_some() {
+            continue;
+        }
+        match gang.queue.filter(|queue| tables.queue(*queue).known) {
+            Some(queue) => waiting.push((queue, *id)),
+            None => homeless.push((
+                *id,
+                Reason::QueueMissing {
+                    queue: gang.spec.queue.clone(),
+                },
+            )),
+        }
+    }
+    for (id, reason) in homeless {
+        cycle
+            .outcomes
+            .insert(id, Outcome::WaitsForObjects(Arc::new(reason)));
+    }
+    cycle.take_turns(waiting, |cycle, _, gang| {
+        enter(cycle, gang);
+        Turn::Done
+    });
+}
+
+fn enter(cycle: &mut Cycle<'_, '_>, id: GangId) {
+    let gang = cycle.trial.tables().gang(id);
+    // Upstream: a gang that says nothing about its minimum is let in unasked.
+    let refused = gang
+        .spec
+        .min_resources
+        .as_ref()
+        .and_then(|_| cycle.rules.enqueueable(cycle.view(), id));
+    if let Some(reason) = refused {
+        let outcome = match reason {
+            Reason::QueueNotOpen { .. } => Outcome::WaitsForObjects(Arc::new(reason)),
+            reason => Outcome::WaitsForShares(Arc::new(reason)),
+        };
+        cycle.outcomes.insert(id, outcome);
+        return;
+    }
+    let status = GangStatus {
+        phase: GangPhase::Inqueue,
+        verdict: Verdict::Undecided,
+        ..gang.status().clone()
+    };
+    cycle.trial.show(id, status);
+    cycle.trial.settle();
+    cycle.outcomes.insert(id, Outcome::Entered);
+}

@@ -1,0 +1,114 @@
+//! Why a task finds no node: who refuses it for what, and what would help soonest.
+
+use std::collections::BTreeMap;
+
+use model::{Kind, Missing, NoFit, NodeId, Refusal, Shape, TaskId, VolumeNeed};
+
+use crate::coupling::{self, Surroundings};
+use crate::plugin::View;
+use crate::plugins::predicates::{Room, lacks};
+use crate::rules::Rules;
+
+/// Looks at every node for one task that found none, as the trial has them now.
+pub(crate) fn no_fit(rules: &Rules, view: View<'_>, task: TaskId, fits: u32, wanted: u32) -> NoFit {
+    let shape = view.tables.shape_of(task);
+    let around = coupling::concerns(view, task).then(|| Surroundings::of(view, task));
+    let mut refusals: BTreeMap<Refusal, u32> = BTreeMap::new();
+    let mut nearest: Option<(Kind, i64, NodeId)> = None;
+    for (id, _) in view.tables.nodes() {
+        let rule = rules
+            .suits(view, shape, id)
+            .or_else(|| rules.has_room(view, shape, id))
+            .or_else(|| {
+                around
+                    .as_ref()
+                    .and_then(|around| around.refuses(view.tables, id))
+            });
+        let refusal = match rule {
+            Some(refusal) => refusal,
+            None => {
+                let Some(kind) = scarcest(view, shape, id) else {
+                    continue;
+                };
+                let left = view.tables.node(id).free(kind);
+                // A miss is nearer the more of the scarcest resource is left; the first node wins a tie.
+                if nearest.is_none_or(|(k, most, _)| (k == kind && left > most) || kind < k) {
+                    nearest = Some((kind, left, id));
+                }
+                refusal_of(view, kind)
+            }
+        };
+        *refusals.entry(refusal).or_default() += 1;
+    }
+    let mut refusals: Vec<(Refusal, u32)> = refusals.into_iter().collect();
+    refusals.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let row = view.tables.task(task);
+    NoFit {
+        fits,
+        wanted,
+        task: row.nickname(),
+        pod: row.key.to_string(),
+        missing: missing(view, shape, nearest),
+        nodes: view.tables.node_count(),
+        refusals,
+    }
+}
+
+/// The same finding told of another task of the shape, when nothing changed in between.
+pub(crate) fn retold(view: View<'_>, known: &NoFit, task: TaskId, fits: u32, wanted: u32) -> NoFit {
+    let row = view.tables.task(task);
+    NoFit {
+        fits,
+        wanted,
+        task: row.nickname(),
+        pod: row.key.to_string(),
+        ..known.clone()
+    }
+}
+
+/// The first lacking resource in upstream's order: cpu, memory, others; pod slots only if all else
+/// would do.
+fn scarcest(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Kind> {
+    let kind = lacks(view, shape, node, Room::Now)?;
+    if kind != Kind::PODS {
+        return Some(kind);
+    }
+    let row = view.tables.node(node);
+    let other = shape
+        .held
+        .entries()
+        .find(|(k, need)| *k != Kind::PODS && *need > row.free(*k));
+    Some(other.map_or(Kind::PODS, |(k, _)| k))
+}
+
+fn refusal_of(view: View<'_>, kind: Kind) -> Refusal {
+    if kind == Kind::PODS {
+        return Refusal::TooManyPods;
+    }
+    Refusal::Insufficient {
+        resource: view.tables.kinds().name(kind).clone(),
+    }
+}
+
+fn missing(view: View<'_>, shape: &Shape, nearest: Option<(Kind, i64, NodeId)>) -> Missing {
+    if view.tables.node_count() == 0 {
+        return Missing::Nodes;
+    }
+    for volume in &shape.spec.volumes {
+        if let VolumeNeed::Waits { claim, exists } = volume {
+            return Missing::Volume {
+                claim: claim.clone(),
+                exists: *exists,
+            };
+        }
+    }
+    let Some((kind, left, node)) = nearest else {
+        return Missing::Rules;
+    };
+    let kinds = view.tables.kinds();
+    Missing::Room {
+        need: kinds.amount(kind, shape.held.get(kind)),
+        node: view.tables.node(node).spec.name.clone(),
+        left: kinds.amount(kind, left.max(0)),
+    }
+}

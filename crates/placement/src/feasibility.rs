@@ -1,0 +1,214 @@
+//! One incremental feasibility index per task shape: which nodes would take such a task now, and the
+//! best of them.
+//!
+//! An index is a tournament over the nodes. A change of one node costs one evaluation and one walk to
+//! the root, so placing a task costs O(log nodes) while all scores are local to a node.
+
+use std::collections::BTreeMap;
+
+use model::{NodeId, Shape, ShapeId, TaintEffect};
+
+use crate::plugin::{Score, View};
+use crate::plugins::predicates::{Room, lacks};
+use crate::rules::Rules;
+
+/// A node that does not take the shape.
+pub(crate) const NEVER: Score = i64::MIN;
+
+/// The most entries (nodes × shapes) that are kept; the index that was used longest ago goes first.
+pub const ENTRIES_MAX: usize = 4_000_000;
+
+/// Indexes by shape, kept from cycle to cycle.
+#[derive(Clone, Debug, Default)]
+pub struct Indexes {
+    by_shape: BTreeMap<ShapeId, Index>,
+    uses: u64,
+    /// How many nodes were evaluated for a shape, ever.
+    pub evaluated: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Index {
+    serial: u64,
+    cursor: u64,
+    used: u64,
+    size: usize,
+    leaves: Vec<Score>,
+    nature: Vec<Nature>,
+    wishes: u32,
+    tree: Vec<u32>,
+}
+
+/// What does not change while the node's spec does not.
+#[derive(Clone, Copy, Debug, Default)]
+struct Nature {
+    tick: u64,
+    suits: bool,
+    wished: bool,
+}
+
+impl Indexes {
+    /// The index of the shape, up to date with the tables.
+    pub(crate) fn synced(&mut self, rules: &Rules, view: View<'_>, id: ShapeId) -> &Index {
+        self.uses += 1;
+        let uses = self.uses;
+        let shape = view.tables.shape(id);
+        let span = view.tables.node_span();
+        if !self.by_shape.contains_key(&id) {
+            self.make_room(span);
+        }
+        let index = self.by_shape.entry(id).or_default();
+        index.used = uses;
+        let changed = if index.serial == shape.serial && index.size >= span {
+            view.tables
+                .changed_since(index.cursor)
+                .filter(|changed| changed.len() < span)
+        } else {
+            None
+        };
+        match changed {
+            Some(changed) => {
+                for node in changed {
+                    index.update(rules, view, shape, *node);
+                }
+                self.evaluated += changed.len() as u64;
+            }
+            None => {
+                index.rebuild(rules, view, shape, span);
+                self.evaluated += span as u64;
+            }
+        }
+        index.cursor = view.tables.log_end();
+        index
+    }
+
+    fn make_room(&mut self, span: usize) {
+        while (self.by_shape.len() + 1).saturating_mul(span) > ENTRIES_MAX {
+            let oldest = self.by_shape.iter().min_by_key(|(_, index)| index.used);
+            let Some(oldest) = oldest.map(|(id, _)| *id) else {
+                return;
+            };
+            self.by_shape.remove(&oldest);
+        }
+    }
+}
+
+impl Index {
+    fn rebuild(&mut self, rules: &Rules, view: View<'_>, shape: &Shape, span: usize) {
+        if self.serial != shape.serial {
+            self.serial = shape.serial;
+            self.nature.clear();
+            self.wishes = 0;
+        }
+        // Room to grow, so that a few new nodes do not each cost a rebuild.
+        self.size = (span + span / 8 + 1).next_power_of_two();
+        self.leaves.clear();
+        self.leaves.resize(self.size, NEVER);
+        self.nature.resize(self.size, Nature::default());
+        for at in 0..span {
+            self.leaves[at] = self.evaluate(rules, view, shape, NodeId::from(at));
+        }
+        self.tree.clear();
+        self.tree.resize(self.size * 2, 0);
+        for at in 0..self.size {
+            self.tree[self.size + at] = NodeId::from(at).0;
+        }
+        for at in (1..self.size).rev() {
+            self.tree[at] = self.better(self.tree[2 * at], self.tree[2 * at + 1]);
+        }
+    }
+
+    fn update(&mut self, rules: &Rules, view: View<'_>, shape: &Shape, node: NodeId) {
+        let score = self.evaluate(rules, view, shape, node);
+        if self.leaves[node.index()] == score {
+            return;
+        }
+        self.leaves[node.index()] = score;
+        let mut at = (self.size + node.index()) / 2;
+        while at >= 1 {
+            self.tree[at] = self.better(self.tree[2 * at], self.tree[2 * at + 1]);
+            at /= 2;
+        }
+    }
+
+    /// The left one wins a tie: it has the lower id.
+    fn better(&self, left: u32, right: u32) -> u32 {
+        if self.leaves[right as usize] > self.leaves[left as usize] {
+            right
+        } else {
+            left
+        }
+    }
+
+    fn evaluate(&mut self, rules: &Rules, view: View<'_>, shape: &Shape, id: NodeId) -> Score {
+        let nature = &mut self.nature[id.index()];
+        let Some(node) = view.tables.find_node(id).filter(|node| node.known) else {
+            self.wishes -= u32::from(std::mem::take(nature).wished);
+            return NEVER;
+        };
+        if nature.tick != node.spec_tick {
+            let suits = rules.suits(view, shape, id).is_none();
+            let wished = suits && has_wishes(view, shape, id);
+            self.wishes = self.wishes + u32::from(wished) - u32::from(nature.wished);
+            *nature = Nature {
+                tick: node.spec_tick,
+                suits,
+                wished,
+            };
+        }
+        if !nature.suits
+            || lacks(view, shape, id, Room::Now).is_some()
+            || rules.has_room(view, shape, id).is_some()
+        {
+            return NEVER;
+        }
+        rules.score(view, shape, id)
+    }
+
+    /// The best node, by node-local scores alone.
+    pub(crate) fn best(&self) -> Option<NodeId> {
+        let winner = *self.tree.get(1)?;
+        (self.leaves[winner as usize] != NEVER).then_some(NodeId(winner))
+    }
+
+    /// Every node that would take the shape, with its local score, in order of id.
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = (NodeId, Score)> {
+        let leaves = self.leaves.iter().enumerate();
+        leaves
+            .filter(|(_, score)| **score != NEVER)
+            .map(|(at, score)| (NodeId::from(at), *score))
+    }
+
+    /// Whether some node is preferred, or avoided, for what it is.
+    pub(crate) fn has_wishes(&self) -> bool {
+        self.wishes > 0
+    }
+}
+
+/// Whether scores that must be normalised over all candidates tell this node from others.
+fn has_wishes(view: View<'_>, shape: &Shape, id: NodeId) -> bool {
+    let node = &view.tables.node(id).spec;
+    shape
+        .spec
+        .preferred_nodes
+        .iter()
+        .any(|wish| wish.term.accepts(&node.name, &node.labels))
+        || node.taints.iter().any(|taint| {
+            taint.effect == TaintEffect::PreferNoSchedule
+                && !shape.spec.tolerations.iter().any(|t| t.covers(taint))
+        })
+}
+
+/// Whether a task of this shape would fit on the node now, as far as the node alone decides. For
+/// waking gangs that wait for room.
+pub fn fits_now(rules: &Rules, tables: &model::Tables, shape: ShapeId, node: NodeId) -> bool {
+    let state = crate::rules::State::default();
+    let view = rules.view(tables, &state);
+    let (Some(shape), Some(row)) = (tables.find_shape(shape), tables.find_node(node)) else {
+        return false;
+    };
+    row.known
+        && lacks(view, shape, node, Room::Now).is_none()
+        && rules.suits(view, shape, node).is_none()
+        && rules.has_room(view, shape, node).is_none()
+}

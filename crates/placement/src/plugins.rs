@@ -1,0 +1,50 @@
+//! All plugins, sorted by name.
+
+pub(crate) mod binpack;
+mod conformance;
+mod drf;
+mod gang;
+pub(crate) mod nodeorder;
+pub(crate) mod overcommit;
+pub(crate) mod predicates;
+mod priority;
+pub(crate) mod proportion;
+
+pub(crate) use gang::ready_without_promises;
+
+use crate::plugin::Plugin;
+
+/// All plugins, sorted by name.
+pub const PLUGINS: &[Plugin] = &[
+    binpack::PLUGIN,
+    conformance::PLUGIN,
+    drf::PLUGIN,
+    gang::PLUGIN,
+    nodeorder::PLUGIN,
+    overcommit::PLUGIN,
+    predicates::PLUGIN,
+    priority::PLUGIN,
+    proportion::PLUGIN,
+];
+
+/// `part / whole` in millionths; a whole of zero or less gives none.
+pub(crate) fn millionths(part: i64, whole: i64) -> Option<i64> {
+    if whole <= 0 {
+        return None;
+    }
+    Some(match part.checked_mul(1_000_000) {
+        Some(scaled) => scaled / whole,
+        None => {
+            let wide = i128::from(part) * 1_000_000 / i128::from(whole);
+            i64::try_from(wide).unwrap_or(i64::MAX)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn plugins_are_sorted() {
+        assert!(super::PLUGINS.is_sorted_by_key(|plugin| plugin.name));
+    }
+}

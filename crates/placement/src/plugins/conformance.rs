@@ -1,0 +1,20 @@
+//! Conformance: what the cluster itself needs is never a victim.
+
+use model::TaskId;
+
+use crate::plugin::{Plugin, View};
+
+/// The row.
+pub const PLUGIN: Plugin = Plugin {
+    name: "conformance",
+    protects: Some(protects),
+    ..Plugin::NONE
+};
+
+/// The value of system-cluster-critical; system-node-critical lies above it, users' classes below.
+const SYSTEM_CRITICAL: i32 = 2_000_000_000;
+
+fn protects(view: View<'_>, task: TaskId) -> bool {
+    let task = view.tables.task(task);
+    &*task.key.namespace == "kube-system" || task.priority >= SYSTEM_CRITICAL
+}

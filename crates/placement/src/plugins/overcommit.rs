@@ -1,0 +1,67 @@
+//! Overcommit: no more work is let in than the cluster, times a factor, could hold.
+
+use std::sync::Arc;
+
+use model::{GangId, Reason, Vector};
+
+use crate::plugin::{Plugin, View, Vote};
+use crate::rules::Config;
+use crate::settings::Arguments;
+
+/// The row.
+pub const PLUGIN: Plugin = Plugin {
+    name: "overcommit",
+    configure: Some(configure),
+    enqueueable: Some(enqueueable),
+    ..Plugin::NONE
+};
+
+/// By how much the cluster may be promised beyond what it has, in millionths.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Factor(i64);
+
+impl Default for Factor {
+    fn default() -> Self {
+        Factor(1_200_000)
+    }
+}
+
+fn configure(arguments: &Arguments, config: &mut Config) {
+    let factor = arguments.millionths("overcommit-factor", 1_200_000);
+    // Upstream: a factor below one is taken for a mistake.
+    config.overcommit = if factor < 1_000_000 {
+        Factor::default()
+    } else {
+        Factor(factor)
+    };
+}
+
+fn enqueueable(view: View<'_>, gang: GangId) -> Vote {
+    let Some(min) = &view.tables.gang(gang).spec.min_resources else {
+        return Vote::Abstain;
+    };
+    let Factor(factor) = view.config.overcommit;
+    let scale = |value: i64| {
+        let wide = i128::from(value) * i128::from(factor) / 1_000_000;
+        i64::try_from(wide).unwrap_or(i64::MAX)
+    };
+    let total = Vector::of(
+        view.tables
+            .total()
+            .entries()
+            .map(|(kind, value)| (kind, scale(value))),
+    );
+    let idle = total.minus(view.tables.used_total());
+    let wanted = view.tables.inqueue_whole().plus(min);
+    let short: Vec<Arc<str>> = min
+        .entries()
+        .filter(|(kind, need)| *need > 0 && wanted.get(*kind) > idle.get(*kind))
+        .map(|(kind, _)| view.tables.kinds().name(kind).clone())
+        .collect();
+    // The plugin never permits by itself: a permit would keep later tiers from being asked.
+    if short.is_empty() {
+        Vote::Abstain
+    } else {
+        Vote::Reject(Reason::Overcommitted { short })
+    }
+}

@@ -1,0 +1,176 @@
+//! Predicates: which nodes a task may use at all.
+
+use model::{Kind, NodeId, NodeTerm, Refusal, Shape, TaintEffect, VolumeNeed};
+
+use crate::plugin::{Plugin, View};
+use crate::rules::Config;
+use crate::settings::{Arguments, Switched};
+
+/// The row. Room itself (cpu, memory, …) is always checked, as upstream's allocate action does;
+/// pod affinity and spread look at other pods and live in `coupling`.
+pub const PLUGIN: Plugin = Plugin {
+    name: "predicates",
+    configure: Some(configure),
+    suits: Some(suits),
+    has_room: Some(has_room),
+    ..Plugin::NONE
+};
+
+/// Which checks are on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Checks {
+    node_affinity: Switched,
+    ports: Switched,
+    taints: Switched,
+    volume_limits: Switched,
+    volume_zone: Switched,
+    volume_binding: Switched,
+    pub(crate) pod_affinity: Switched,
+    pub(crate) spread: Switched,
+}
+
+impl Default for Checks {
+    fn default() -> Self {
+        Checks {
+            node_affinity: Switched::On,
+            ports: Switched::On,
+            taints: Switched::On,
+            volume_limits: Switched::On,
+            volume_zone: Switched::On,
+            volume_binding: Switched::On,
+            pod_affinity: Switched::On,
+            spread: Switched::On,
+        }
+    }
+}
+
+fn configure(arguments: &Arguments, config: &mut Config) {
+    let flag = |key: &str| arguments.flag(&format!("predicate.{key}Enable"), Switched::On);
+    config.predicates = Checks {
+        node_affinity: flag("NodeAffinity"),
+        ports: flag("NodePorts"),
+        taints: flag("TaintToleration"),
+        volume_limits: flag("NodeVolumeLimits"),
+        volume_zone: flag("VolumeZone"),
+        volume_binding: flag("VolumeBinding"),
+        pod_affinity: flag("PodAffinity"),
+        spread: flag("PodTopologySpread"),
+    };
+}
+
+fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
+    let checks = &view.config.predicates;
+    let node = &view.tables.node(node).spec;
+    let spec = &*shape.spec;
+    let any = |terms: &[NodeTerm]| {
+        terms
+            .iter()
+            .any(|term| term.accepts(&node.name, &node.labels))
+    };
+    let tolerated = |taint: &model::Taint| spec.tolerations.iter().any(|t| t.covers(taint));
+    if node.unschedulable {
+        // Kubernetes: whoever tolerates the cordon's taint may use a cordoned node.
+        let cordon = model::Taint {
+            key: "node.kubernetes.io/unschedulable".into(),
+            value: "".into(),
+            effect: TaintEffect::NoSchedule,
+        };
+        if !tolerated(&cordon) {
+            return Some(Refusal::Unschedulable);
+        }
+    }
+    if checks.node_affinity == Switched::On {
+        let selected = model::matches_all(&spec.node_selector, &node.labels);
+        if !selected || !spec.node_affinity.as_deref().is_none_or(any) {
+            return Some(Refusal::NodeAffinity);
+        }
+    }
+    if checks.taints == Switched::On {
+        let hard = |taint: &&model::Taint| taint.effect != TaintEffect::PreferNoSchedule;
+        if let Some(taint) = node
+            .taints
+            .iter()
+            .filter(hard)
+            .find(|taint| !tolerated(taint))
+        {
+            return Some(Refusal::Taint {
+                key: taint.key.clone(),
+                value: taint.value.clone(),
+            });
+        }
+    }
+    for volume in &spec.volumes {
+        match volume {
+            VolumeNeed::Waits { .. } if checks.volume_binding == Switched::On => {
+                return Some(Refusal::VolumeWaits);
+            }
+            VolumeNeed::Bound {
+                affinity: terms, ..
+            }
+            | VolumeNeed::FirstConsumer { topology: terms } => {
+                let on =
+                    checks.volume_binding == Switched::On || checks.volume_zone == Switched::On;
+                if on && !terms.as_deref().is_none_or(any) {
+                    return Some(Refusal::VolumeTopology);
+                }
+            }
+            VolumeNeed::Waits { .. } => {}
+        }
+    }
+    None
+}
+
+fn has_room(view: View<'_>, shape: &Shape, id: NodeId) -> Option<Refusal> {
+    let checks = &view.config.predicates;
+    let node = view.tables.node(id);
+    if checks.ports == Switched::On {
+        let taken = |port| node.ports.keys().any(|other| other.conflicts(port));
+        if shape.spec.ports.iter().any(taken) {
+            return Some(Refusal::Ports);
+        }
+    }
+    if checks.volume_limits == Switched::On && !node.spec.volume_limits.is_empty() {
+        for (driver, limit) in &node.spec.volume_limits {
+            let new = shape.spec.volumes.iter().filter(|volume| {
+                matches!(volume, VolumeNeed::Bound { attach: Some(attach), .. }
+                    if attach.0 == *driver && !node.volumes.contains_key(attach))
+            });
+            let attached = node
+                .volumes
+                .keys()
+                .filter(|(name, _)| name == driver)
+                .count();
+            let new = new.count();
+            if new > 0 && i64::try_from(attached + new).unwrap_or(i64::MAX) > *limit {
+                return Some(Refusal::VolumeLimit);
+            }
+        }
+    }
+    None
+}
+
+/// Whether the node has the room that the shape requests, now or once released room is counted.
+pub(crate) fn lacks(view: View<'_>, shape: &Shape, node: NodeId, room: Room) -> Option<Kind> {
+    let node = view.tables.node(node);
+    let amounts = shape.held.amounts().iter().enumerate();
+    for (at, wanted) in amounts.filter(|(_, wanted)| **wanted > 0) {
+        let kind = Kind(u16::try_from(at).expect("kinds fit in 16 bits"));
+        let left = match room {
+            Room::Now => node.free(kind),
+            Room::Later => node.free_later(kind),
+        };
+        if *wanted > left {
+            return Some(kind);
+        }
+    }
+    None
+}
+
+/// Which room to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// What is free now.
+    Now,
+    /// With what tasks on their way out will leave.
+    Later,
+}

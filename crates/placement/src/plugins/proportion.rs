@@ -1,0 +1,188 @@
+//! Proportion: queues share the cluster by weight, within ceilings and up to what they ask for (A.2).
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::{GangId, Kind, QueueId, QueueState, Reason, Share, Tables, TaskId, Vector};
+
+use crate::plugin::{Plugin, View, Vote};
+use crate::rules::{Config, State};
+
+/// The row.
+pub const PLUGIN: Plugin = Plugin {
+    name: "proportion",
+    open: Some(open),
+    queue_order: Some(queue_order),
+    enqueueable: Some(enqueueable),
+    overused: Some(overused),
+    allocatable: Some(allocatable),
+    ..Plugin::NONE
+};
+
+/// Rounds of sharing at most; each round but the last settles a queue or spends what remains.
+const ROUNDS_MAX: usize = 10_000;
+
+/// What each queue with work may have.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shares(BTreeMap<QueueId, Row>);
+
+#[derive(Clone, Debug)]
+struct Row {
+    weight: i64,
+    real: Vector,
+    request: Vector,
+    guarantee: Vector,
+    deserved: Vector,
+}
+
+fn open(tables: &Tables, _: &Config, state: &mut State) {
+    let mut guarantees = Vector::ZERO;
+    for (_, queue) in tables.queues().filter(|(_, queue)| queue.known) {
+        guarantees.add(&queue.spec.guarantee);
+    }
+    let shared = tables.total().beyond(&guarantees);
+    let rows = &mut state.proportion.0;
+    for (id, queue) in tables
+        .queues()
+        .filter(|(_, q)| q.known && !q.gangs.is_empty())
+    {
+        let mut real = shared.plus(&queue.spec.guarantee);
+        for (kind, ceiling) in queue.spec.capability.entries() {
+            // Upstream: a ceiling of zero or less on cpu or memory means none.
+            let none = ceiling <= 0 && (kind == Kind::CPU || kind == Kind::MEMORY);
+            if !none && real.get(kind) > ceiling {
+                real.set(kind, ceiling);
+            }
+        }
+        let row = Row {
+            weight: i64::from(queue.spec.weight),
+            real,
+            request: queue.used_own.plus(&queue.pending),
+            guarantee: queue.spec.guarantee.clone(),
+            deserved: Vector::ZERO,
+        };
+        rows.insert(id, row);
+    }
+    share_out(rows, tables.total().clone());
+}
+
+fn share_out(rows: &mut BTreeMap<QueueId, Row>, total: Vector) {
+    let mut remaining = total;
+    let mut unmet: Vec<QueueId> = rows.keys().copied().collect();
+    for _ in 0..ROUNDS_MAX {
+        let weights: i64 = unmet.iter().map(|id| rows[id].weight).sum();
+        if weights == 0 || remaining.is_zero() {
+            return;
+        }
+        let before = remaining.clone();
+        let mut next = before.clone();
+        unmet.retain(|id| {
+            let row = rows.get_mut(id).expect("unmet holds keys of rows");
+            let old = row.deserved.clone();
+            let part = |value: i64| {
+                let wide = i128::from(value) * i128::from(row.weight) / i128::from(weights);
+                i64::try_from(wide).unwrap_or(i64::MAX)
+            };
+            let mut wish = old.clone();
+            wish.add(&Vector::of(
+                before.entries().map(|(kind, value)| (kind, part(value))),
+            ));
+            row.deserved = wish
+                .lower(&row.real)
+                .lower(&row.request)
+                .higher(&row.guarantee);
+            next.sub(&row.deserved.minus(&old));
+            !(row.request.fits(&row.deserved) || row.deserved == old)
+        });
+        next.floor();
+        if next == before {
+            return;
+        }
+        remaining = next;
+    }
+}
+
+impl Shares {
+    fn share(&self, tables: &Tables, queue: QueueId) -> Share {
+        match self.0.get(&queue) {
+            Some(row) => Share::dominant(&tables.queue(queue).used_own, &row.deserved),
+            None => Share::NONE,
+        }
+    }
+}
+
+fn queue_order(view: View<'_>, a: QueueId, b: QueueId) -> Ordering {
+    let (x, y) = (view.tables.queue(a), view.tables.queue(b));
+    let shares = &view.state.proportion;
+    y.spec.priority.cmp(&x.spec.priority).then_with(|| {
+        shares
+            .share(view.tables, a)
+            .cmp(&shares.share(view.tables, b))
+    })
+}
+
+fn overused(view: View<'_>, queue: QueueId) -> bool {
+    let row = view.state.proportion.0.get(&queue);
+    row.is_some_and(|row| row.deserved.fits(&view.tables.queue(queue).used_own))
+}
+
+fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
+    let queue = view.tables.queue(id);
+    let name = queue.spec.name.clone();
+    if queue.spec.state != QueueState::Open {
+        return Some(Reason::QueueNotOpen {
+            queue: name,
+            state: queue.spec.state,
+        });
+    }
+    let row = view.state.proportion.0.get(&id)?;
+    let request = &view.tables.shape_of(task).spec.requests;
+    let (kind, need) = request.entries().find(|(kind, need)| {
+        *need > 0 && queue.used_own.get(*kind).saturating_add(*need) > row.deserved.get(*kind)
+    })?;
+    let left = row
+        .deserved
+        .get(kind)
+        .saturating_sub(queue.used_own.get(kind))
+        .max(0);
+    let kinds = view.tables.kinds();
+    Some(Reason::QueueFull {
+        queue: name,
+        need: kinds.amount(kind, need),
+        left: kinds.amount(kind, left),
+    })
+}
+
+fn enqueueable(view: View<'_>, id: GangId) -> Vote {
+    let gang = view.tables.gang(id);
+    let Some(at) = gang.queue else {
+        return Vote::Abstain;
+    };
+    let queue = view.tables.queue(at);
+    let name = queue.spec.name.clone();
+    if queue.spec.state != QueueState::Open {
+        return Vote::Reject(Reason::QueueNotOpen {
+            queue: name,
+            state: queue.spec.state,
+        });
+    }
+    let (Some(min), Some(row)) = (&gang.spec.min_resources, view.state.proportion.0.get(&at))
+    else {
+        return Vote::Permit;
+    };
+    let wanted = min
+        .plus(&queue.used_own)
+        .plus(&queue.inqueue)
+        .minus(&queue.elastic);
+    let short: Vec<Arc<str>> = min
+        .entries()
+        .filter(|(kind, need)| *need > 0 && wanted.get(*kind) > row.real.get(*kind))
+        .map(|(kind, _)| view.tables.kinds().name(kind).clone())
+        .collect();
+    if short.is_empty() {
+        Vote::Permit
+    } else {
+        Vote::Reject(Reason::QueueQuota { queue: name, short })
+    }
+}
