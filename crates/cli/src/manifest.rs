@@ -132,11 +132,15 @@ impl Document {
         yaml::locate(&self.source.text, self.index, &path)
     }
 
-    /// `kind/name`, as people say it.
+    /// `job.batch/pi` or `pod/one`, as kubectl says it.
     pub fn title(&self) -> String {
-        let kind = self.object["kind"].as_str().unwrap_or_default();
-        let name = self.object["metadata"]["name"].as_str().unwrap_or_default();
-        format!("{}/{name}", kind.to_lowercase())
+        let said = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let name = said(&self.object["metadata"]["name"]);
+        let kind = said(&self.object["kind"]).to_lowercase();
+        match said(&self.object["apiVersion"]).split_once('/') {
+            Some((group, _)) => format!("{kind}.{group}/{name}"),
+            None => format!("{kind}/{name}"),
+        }
     }
 
     fn items(self) -> Vec<Document> {

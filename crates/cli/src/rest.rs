@@ -221,9 +221,7 @@ impl Rest {
         let mut token = String::new();
         loop {
             let mut page = self.read(&paged(target, 500, &token)).await?;
-            if let Some(Value::Array(found)) = page.get_mut("items").map(Value::take) {
-                items.extend(found);
-            }
+            items.extend(items_of(&mut page));
             token = text(&page, &["metadata", "continue"]).to_owned();
             if token.is_empty() {
                 return Ok(items);
@@ -285,11 +283,10 @@ impl Rest {
         known: &mut BTreeMap<String, Value>,
         seen: &mpsc::Sender<Seen>,
     ) -> Result<Flow, ClusterError> {
-        let list = self.send("GET", target, None).await?;
-        let list = refused(list)?;
+        let mut list = refused(self.send("GET", target, None).await?)?;
         let mut fresh = BTreeMap::new();
-        for item in list["items"].as_array().into_iter().flatten() {
-            fresh.insert(text(item, &["metadata", "uid"]).to_owned(), item.clone());
+        for item in items_of(&mut list) {
+            fresh.insert(text(&item, &["metadata", "uid"]).to_owned(), item);
         }
         for (_, gone) in known.extract_if(.., |uid, _| !fresh.contains_key(uid)) {
             if seen.send(Seen::Gone(gone)).await.is_err() {
@@ -442,6 +439,24 @@ fn served_kinds(list: &Value) -> Vec<Served> {
             namespaced: row["namespaced"].as_bool().unwrap_or(false),
         })
         .collect()
+}
+
+/// The items of a list. Built-in kinds leave out what every item is; it is put back here.
+fn items_of(list: &mut Value) -> Vec<Value> {
+    let api_version = list["apiVersion"].clone();
+    let kind = text(list, &["kind"]).strip_suffix("List").map(Value::from);
+    let Some(Value::Array(mut items)) = list.get_mut("items").map(Value::take) else {
+        return Vec::new();
+    };
+    for item in &mut items {
+        if let (Some(kind), Value::Object(fields)) = (&kind, item) {
+            fields
+                .entry("apiVersion")
+                .or_insert_with(|| api_version.clone());
+            fields.entry("kind").or_insert_with(|| kind.clone());
+        }
+    }
+    items
 }
 
 /// The text at a path of fields, or nothing.

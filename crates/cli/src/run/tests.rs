@@ -39,7 +39,7 @@ fn an_invalid_field_is_told_with_the_line_of_its_nearest_parent() {
 
 #[test]
 fn a_denial_is_told_whole_and_found_where_it_names_a_field() {
-    insta::assert_snapshot!(told("admission webhook \"validatejob.volcano.sh\" denied the request: spec.tasks[0].replicas < 0", &[]), @r#"job.yaml:7:5: job/training: admission webhook "validatejob.volcano.sh" denied the request: spec.tasks[0].replicas < 0"#);
+    insta::assert_snapshot!(told("admission webhook \"validatejob.volcano.sh\" denied the request: spec.tasks[0].replicas < 0", &[]), @r#"job.yaml:7:5: job.batch.volcano.sh/training: admission webhook "validatejob.volcano.sh" denied the request: spec.tasks[0].replicas < 0"#);
 }
 
 #[test]

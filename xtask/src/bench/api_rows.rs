@@ -1,0 +1,243 @@
+//! Rows measured through the API over HTTPS, as a user's client would.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use api::call::Call;
+use api::kind::Kind;
+use client::Cluster;
+use futures::StreamExt;
+use futures::stream;
+use serde_json::{Value, json};
+
+use super::plane::{Plane, folder, percentile};
+use super::rows::{Bench, Figure, Row, When};
+
+/// Requests in flight at a time.
+const IN_FLIGHT: usize = 32;
+/// No row waits longer than this for what it measures.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Create of one pod → bound on an idle plane, 200 times.
+pub const S1_CREATE_BIND: Row = Row {
+    name: "S1-create-bind",
+    when: When::Always,
+    measure: |bench| {
+        let mut times = on_a_plane(
+            bench,
+            "s1",
+            &["--ephemeral", "--simulated-nodes", "100"],
+            create_bind,
+        )?;
+        Ok(vec![
+            Figure::new("S1-create-bind-p50", percentile(&mut times, 50), "ms", 5.0),
+            Figure::new("S1-create-bind-p99", percentile(&mut times, 99), "ms", 15.0),
+        ])
+    },
+};
+
+/// 500 gangs of 20 pods on 1,000 imitation nodes, create → all bound.
+pub const S2_500X20_API: Row = Row {
+    name: "S2-500x20-api",
+    when: When::Always,
+    measure: |bench| {
+        let arguments = ["--ephemeral", "--simulated-nodes", "1000"];
+        let (seconds, engine) = on_a_plane(bench, "s2", &arguments, gangs)?;
+        let mut figures = vec![Figure::new("S2-500x20-api", seconds, "s", 10.0)];
+        if let Some(milliseconds) = engine {
+            figures.push(Figure::new(
+                "S2-500x20-api-engine",
+                milliseconds,
+                "ms",
+                100.0,
+            ));
+        }
+        Ok(figures)
+    },
+};
+
+/// Restart with 100,000 stored objects to ready.
+pub const RESTART_100K: Row = Row {
+    name: "restart-100k",
+    when: When::Always,
+    measure: |bench| {
+        let place = folder("restart");
+        let plane = Plane::up(bench, &place, &[])?;
+        let runtime = tokio::runtime::Runtime::new()?;
+        let kubeconfig = plane.kubeconfig();
+        runtime.block_on(async {
+            let cluster = Cluster::from_kubeconfig(Some(&kubeconfig)).await?;
+            let maps = (0..100_000).map(config_map);
+            create_all(&cluster, Kind::ConfigMap, maps).await
+        })?;
+        plane.down(bench)?;
+        let again = Plane::up(bench, &place, &[])?;
+        let seconds = again.ready.as_secs_f64();
+        again.down(bench)?;
+        std::fs::remove_dir_all(&place)?;
+        Ok(vec![Figure::new("restart-100k", seconds, "s", 3.0)])
+    },
+};
+
+fn on_a_plane<T>(
+    bench: &Bench,
+    name: &str,
+    arguments: &[&str],
+    measure: impl AsyncFnOnce(&Cluster) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let place = folder(name);
+    let plane = Plane::up(bench, &place, arguments)?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let measured = runtime.block_on(async {
+        let cluster = Cluster::from_kubeconfig(Some(&plane.kubeconfig())).await?;
+        tokio::time::timeout(PATIENCE, measure(&cluster))
+            .await
+            .context("took longer than anybody should wait")?
+    })?;
+    plane.down(bench)?;
+    std::fs::remove_dir_all(&place)?;
+    Ok(measured)
+}
+
+async fn create_bind(cluster: &Cluster) -> anyhow::Result<Vec<f64>> {
+    let revision = revision(cluster, Kind::Pod).await?;
+    let mut watch = cluster.watch(Kind::Pod, revision, 600).await?;
+    let mut times = Vec::new();
+    for at in 0..200 {
+        let name = format!("one-{at}");
+        let began = Instant::now();
+        create(cluster, Kind::Pod, &pod(&name)).await?;
+        loop {
+            let line = watch.next().await.context("the watch ended")??;
+            let Some(object) = object_of(line)? else {
+                continue;
+            };
+            if object["metadata"]["name"] == name.as_str() && object["spec"]["nodeName"].is_string()
+            {
+                break;
+            }
+        }
+        times.push(began.elapsed().as_secs_f64() * 1000.0);
+        // The suite asks for idle gaps; they are short here, so that a run stays under a minute.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(times)
+}
+
+async fn gangs(cluster: &Cluster) -> anyhow::Result<(f64, Option<f64>)> {
+    let revision = revision(cluster, Kind::Pod).await?;
+    let mut watch = cluster.watch(Kind::Pod, revision, 600).await?;
+    let began = Instant::now();
+    let submit = create_all(
+        cluster,
+        Kind::VcJob,
+        (0..500).map(|at| gang(&format!("gang-{at}"))),
+    );
+    let bound = async {
+        let mut bound = BTreeMap::new();
+        while bound.len() < 10_000 {
+            let line = watch.next().await.context("the watch ended")??;
+            if let Some(object) = object_of(line)?
+                && object["spec"]["nodeName"].is_string()
+            {
+                bound.insert(object["metadata"]["uid"].to_string(), ());
+            }
+        }
+        anyhow::Ok(began.elapsed().as_secs_f64())
+    };
+    let ((), seconds) = futures::try_join!(submit, bound)?;
+    Ok((seconds, engine_ms(cluster).await?))
+}
+
+/// Time spent deciding, where the plane tells it at /metrics.
+async fn engine_ms(cluster: &Cluster) -> anyhow::Result<Option<f64>> {
+    let answer = cluster.send(&get("/metrics")).await?;
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    Ok(text
+        .lines()
+        .find_map(|line| line.strip_prefix("katmai_engine_seconds_sum "))
+        .and_then(|number| number.trim().parse::<f64>().ok())
+        .map(|seconds| seconds * 1000.0))
+}
+
+fn object_of(line: api::call::WatchLine) -> anyhow::Result<Option<Value>> {
+    use api::call::WatchLine;
+    Ok(match line {
+        WatchLine::Applied(object) => Some(serde_json::from_str(object.get())?),
+        _ => None,
+    })
+}
+
+async fn revision(cluster: &Cluster, kind: Kind) -> anyhow::Result<u64> {
+    Ok(cluster.list(kind, 1, "").await?.revision)
+}
+
+async fn create(cluster: &Cluster, kind: Kind, object: &Value) -> anyhow::Result<()> {
+    let call = Call {
+        method: "POST",
+        target: kind.path("default", ""),
+        content_type: "application/json",
+        body: object.to_string().into_bytes(),
+    };
+    cluster.send(&call).await?.accepted()?;
+    Ok(())
+}
+
+async fn create_all(
+    cluster: &Cluster,
+    kind: Kind,
+    objects: impl Iterator<Item = Value>,
+) -> anyhow::Result<()> {
+    let mut answers = stream::iter(objects)
+        .map(|object| async move { create(cluster, kind, &object).await })
+        .buffer_unordered(IN_FLIGHT);
+    while let Some(answer) = answers.next().await {
+        answer?;
+    }
+    Ok(())
+}
+
+fn get(target: &str) -> Call {
+    Call {
+        method: "GET",
+        target: target.to_owned(),
+        content_type: "",
+        body: Vec::new(),
+    }
+}
+
+fn config_map(at: usize) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": format!("map-{at:06}"), "labels": { "shard": (at % 16).to_string() } },
+        "data": { "text": "x".repeat(512) },
+    })
+}
+
+fn spec() -> Value {
+    json!({
+        "restartPolicy": "Never",
+        "schedulerName": "volcano",
+        "nodeSelector": { "type": "simulated" },
+        "containers": [{
+            "name": "main", "image": "busybox", "command": ["sleep", "3600"],
+            "resources": { "requests": { "cpu": "1", "memory": "1Gi" } },
+        }],
+    })
+}
+
+fn pod(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name }, "spec": spec() })
+}
+
+fn gang(name: &str) -> Value {
+    json!({
+        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+        "metadata": { "name": name },
+        "spec": {
+            "minAvailable": 20, "schedulerName": "volcano",
+            "tasks": [{ "name": "task", "replicas": 20, "template": { "spec": spec() } }],
+        },
+    })
+}

@@ -1,0 +1,155 @@
+//! The list of rows, and how figures are printed.
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+use super::{api_rows, plane_rows, tree_rows};
+use crate::say;
+use crate::tree::Tree;
+
+/// One measurement; it may give several figures.
+pub struct Row {
+    /// Chosen by any beginning of it.
+    pub name: &'static str,
+    /// Whether it runs when no row is named.
+    pub when: When,
+    /// Measures.
+    pub measure: fn(&Bench) -> anyhow::Result<Vec<Figure>>,
+}
+
+/// When a row runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// With all others.
+    Always,
+    /// Only by its name: it takes many minutes.
+    Named,
+}
+
+/// Every row, in the order of their names.
+const ROWS: &[Row] = &[
+    api_rows::S1_CREATE_BIND,
+    api_rows::S2_500X20_API,
+    tree_rows::BUILD_RELEASE,
+    plane_rows::EXAMPLE_RUNNING,
+    plane_rows::IDLE_100,
+    api_rows::RESTART_100K,
+    tree_rows::TREE_CRATES,
+    plane_rows::UP_READY,
+];
+
+/// What measurements need to know.
+pub struct Bench {
+    /// The checkout.
+    pub tree: Tree,
+    /// The release binary.
+    pub binary: std::path::PathBuf,
+}
+
+/// One figure. It is good if it is at most what is to be reached.
+pub struct Figure {
+    /// `S1-create-bind-p50`.
+    pub row: String,
+    /// Measured.
+    pub value: f64,
+    /// `ms`, `s`, `MB`, `%`, `crates`.
+    pub unit: &'static str,
+    /// The goal.
+    pub reach: f64,
+}
+
+impl Figure {
+    /// A figure of a row.
+    pub fn new(row: &str, value: f64, unit: &'static str, reach: f64) -> Figure {
+        Figure {
+            row: row.to_owned(),
+            value,
+            unit,
+            reach,
+        }
+    }
+}
+
+/// Measures the rows whose name begins with one of the arguments, or all of them.
+pub fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let json = arguments.iter().any(|argument| argument == "--json");
+    let named: Vec<&String> = arguments
+        .iter()
+        .filter(|argument| !argument.starts_with("--"))
+        .collect();
+    let chosen: Vec<&Row> = ROWS
+        .iter()
+        .filter(|row| match named.as_slice() {
+            [] => row.when == When::Always,
+            some => some
+                .iter()
+                .any(|begin| row.name.starts_with(begin.as_str())),
+        })
+        .collect();
+    if chosen.is_empty() {
+        let all: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+        bail!("no such row; there are {}", all.join(", "));
+    }
+    let bench = prepare()?;
+    if !json {
+        say(&format!(
+            "{:<26}{:>12}  {:<7}{:>10}  ok",
+            "row", "value", "unit", "reach"
+        ));
+    }
+    let mut failed = 0;
+    for row in chosen {
+        match (row.measure)(&bench) {
+            Ok(figures) => figures.iter().for_each(|figure| print(figure, json)),
+            Err(error) => {
+                failed += 1;
+                let said = format!("{error:#}");
+                say(&if json {
+                    json!({ "row": row.name, "value": Value::Null, "error": said, "ok": false })
+                        .to_string()
+                } else {
+                    format!("{:<26}could not be measured: {said}", row.name)
+                });
+            }
+        }
+    }
+    if failed > 0 {
+        bail!("{failed} rows could not be measured");
+    }
+    Ok(())
+}
+
+fn print(figure: &Figure, json: bool) {
+    let Figure {
+        row,
+        value,
+        unit,
+        reach,
+    } = figure;
+    let ok = value <= reach;
+    let value = (value * 100.0).round() / 100.0;
+    say(&if json {
+        json!({ "row": row, "value": value, "unit": unit, "reach": reach, "ok": ok }).to_string()
+    } else {
+        let mark = if ok { "yes" } else { "NO" };
+        format!("{row:<26}{value:>12}  {unit:<7}{reach:>10}  {mark}")
+    });
+}
+
+/// Builds the release binary, so that no figure is of yesterday's.
+fn prepare() -> anyhow::Result<Bench> {
+    let tree = Tree::read()?;
+    tree.cargo(&["build", "--release", "--quiet", "--package", "katmai-app"])?;
+    let metadata: Value = serde_json::from_str(&tree.cargo(&[
+        "metadata",
+        "--format-version",
+        "1",
+        "--no-deps",
+        "--offline",
+    ])?)?;
+    let target = metadata["target_directory"]
+        .as_str()
+        .context("cargo names no target directory")?;
+    let binary = std::path::Path::new(target).join("release/katmai");
+    Ok(Bench { tree, binary })
+}

@@ -1,0 +1,93 @@
+//! The files of the checkout, and questions to cargo about them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+/// The checkout as text.
+pub struct Tree {
+    /// Its root.
+    pub root: PathBuf,
+    /// Path from the root → text. Files that are not UTF-8 are left out.
+    pub files: BTreeMap<String, String>,
+}
+
+/// Folders that hold no text of ours.
+const SKIPPED: &[&str] = &[".git", "target", "node_modules"];
+
+impl Tree {
+    /// Reads the checkout that this program was built from.
+    pub fn read() -> anyhow::Result<Tree> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .context("xtask stands in the root")?
+            .to_owned();
+        let mut files = BTreeMap::new();
+        collect(&root, &root, &mut files)?;
+        Ok(Tree { root, files })
+    }
+
+    /// Files whose path ends so.
+    pub fn ending<'a>(&'a self, ending: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.files
+            .iter()
+            .filter(move |(path, _)| path.ends_with(ending))
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+    }
+
+    /// Runs cargo in the root and gives what it printed.
+    pub fn cargo(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let output = Command::new(cargo)
+            .args(arguments)
+            .current_dir(&self.root)
+            .output()
+            .context("cannot run cargo")?;
+        if !output.status.success() {
+            bail!(
+                "cargo {} failed: {}",
+                arguments.join(" "),
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        String::from_utf8(output.stdout).context("cargo printed something that is not UTF-8")
+    }
+}
+
+fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> anyhow::Result<()> {
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let path = entry.path();
+        let name = entry.file_name();
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            if !SKIPPED.iter().any(|skipped| name == *skipped) {
+                collect(root, &path, files)?;
+            }
+        } else if kind.is_file()
+            && let Ok(text) = std::fs::read_to_string(&path)
+        {
+            let short = path.strip_prefix(root)?.to_string_lossy().into_owned();
+            files.insert(short, text);
+        }
+    }
+    Ok(())
+}
+
+/// The part of a source file that is not its tests.
+pub fn without_tests(text: &str) -> &str {
+    let end = ["\n#[cfg(test)]\nmod ", "\n#[cfg(test)]\npub mod "]
+        .iter()
+        .filter_map(|mark| text.find(mark))
+        .min();
+    end.map_or(text, |end| &text[..end + 1])
+}
+
+/// Whether a path holds tests only.
+pub fn is_test(path: &str) -> bool {
+    path.contains("/tests/") || path.starts_with("tests/") || path.ends_with("/tests.rs")
+}
