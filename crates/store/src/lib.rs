@@ -16,26 +16,49 @@
 //! series for all kinds; every event has its own revision; a write that changes nothing makes no
 //! revision and no event; a watch can hold up nobody.
 
+mod access;
+mod addresses;
+mod admission;
+mod begin;
+mod bootstrap;
+mod catalogue;
 mod cel;
 pub mod crd;
+mod definitions;
+mod delete;
+mod documents;
+mod draft;
 pub mod entry;
+mod events;
 pub mod field;
+mod forms;
 pub mod journal;
 pub mod json;
 pub mod jsonpath;
+pub mod patch;
+mod patching;
+pub mod path;
+mod poll;
 pub mod protobuf;
+mod read;
 pub mod registry;
 mod request;
 pub mod schema;
 pub mod select;
+mod sheet;
 mod shelf;
 mod status;
 mod store;
+mod strategy;
+mod subresource;
 pub mod table;
 pub mod view;
 mod watch;
 pub mod wire;
+mod write;
 
+pub use bootstrap::DIRECTORY_PROVISIONER;
+pub use registry::ResourceId;
 pub use request::{
     Ask, Begin, Commit, Connect, ExecOptions, LogOptions, Method, Mint, PodAddress, Request,
     Response, Ticket, User,

@@ -3,6 +3,7 @@
 //! function looked up by it; there is one handler for all of them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::kind::Kind;
 
@@ -55,6 +56,10 @@ pub struct Resource {
     pub source: Source,
     /// The kind by which our own rooms know it.
     pub known: Option<Kind>,
+    /// Fields that a field selector may name, in the order of [`crate::entry::Entry::fields`].
+    pub selectable: Vec<Box<str>>,
+    /// `group/plural` of the objects: another resource's where two share one storage.
+    pub shelf: Box<str>,
     /// Whether it is served now; a removed definition leaves its row behind.
     pub served: bool,
 }
@@ -98,9 +103,9 @@ impl Resource {
         }
     }
 
-    /// `group/plural`: the name of its shelf and in the journal.
-    pub fn shelf_name(&self) -> String {
-        format!("{}/{}", self.group, self.plural)
+    /// The group whose shape is stored.
+    pub fn shelf_group(&self) -> &str {
+        self.shelf.split_once('/').map_or("", |(group, _)| group)
     }
 
     /// Whether objects live in namespaces.
@@ -124,7 +129,7 @@ impl Version {
 /// All resources, served or once served.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    rows: Vec<Resource>,
+    rows: Vec<Arc<Resource>>,
     by_name: BTreeMap<(Box<str>, Box<str>), ResourceId>,
 }
 
@@ -142,11 +147,11 @@ impl Registry {
     pub fn put(&mut self, row: Resource) -> ResourceId {
         let name = (row.group.clone(), row.plural.clone());
         if let Some(&id) = self.by_name.get(&name) {
-            self.rows[id.0 as usize] = row;
+            self.rows[id.0 as usize] = Arc::new(row);
             return id;
         }
         let id = ResourceId(u32::try_from(self.rows.len()).expect("fewer than 2^32 definitions"));
-        self.rows.push(row);
+        self.rows.push(Arc::new(row));
         self.by_name.insert(name, id);
         id
     }
@@ -154,12 +159,12 @@ impl Registry {
     /// Stops serving a row.
     pub fn retire(&mut self, group: &str, plural: &str) {
         if let Some(id) = self.find(group, plural) {
-            self.rows[id.0 as usize].served = false;
+            Arc::make_mut(&mut self.rows[id.0 as usize]).served = false;
         }
     }
 
     /// The row of an id.
-    pub fn row(&self, id: ResourceId) -> &Resource {
+    pub fn row(&self, id: ResourceId) -> &Arc<Resource> {
         &self.rows[id.0 as usize]
     }
 
@@ -176,8 +181,18 @@ impl Registry {
         self.find(kind.row().group, kind.row().plural)
     }
 
+    /// How many rows there are, served or not.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// All served rows, in the order in which they were added.
-    pub fn served(&self) -> impl Iterator<Item = (ResourceId, &Resource)> {
+    pub fn served(&self) -> impl Iterator<Item = (ResourceId, &Arc<Resource>)> {
         self.rows
             .iter()
             .enumerate()

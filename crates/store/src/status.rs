@@ -246,6 +246,11 @@ impl Refused {
         )
     }
 
+    /// 413 for a patch that does too much.
+    pub fn too_large_because(message: String) -> Refused {
+        Refused::new(413, "RequestEntityTooLarge", message)
+    }
+
     /// 415.
     pub fn media_type(accepted: &[&str]) -> Refused {
         Refused::new(

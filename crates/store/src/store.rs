@@ -1,22 +1,32 @@
 //! The state machine: requests in, answers out, nothing visible before it is durable.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use api::admission::{Facts, Review, Verdict};
 use api::time::Time;
+use serde_json::Value;
 
-use crate::journal::{Change, Torn};
+use crate::catalogue;
+use crate::crd::Crd;
+use crate::draft::Serving;
+use crate::entry::Entry;
+use crate::journal::{Change, Record, Torn};
 use crate::registry::{Registry, ResourceId};
-use crate::request::{Begin, Commit, Request, Response, Ticket};
+use crate::request::{Begin, Response, Ticket};
 use crate::shelf::{Shelf, Staged};
-use crate::watch::{Watch, WatchStep};
+use crate::status::Refused;
+use crate::wire::Wire;
+
+/// The shelf of definitions.
+pub(crate) const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
 /// What a store is told once.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Longest request body in bytes.
     pub body_bytes_max: usize,
-    /// What `/version` says after `v`: the Kubernetes version whose behaviour this is.
+    /// What `/version` says: the Kubernetes version whose behaviour this is.
     pub kubernetes_version: String,
 }
 
@@ -42,8 +52,13 @@ pub type Admit<'a> = dyn FnMut(&Review<'_>, &dyn Facts) -> Verdict + 'a;
 pub struct Store {
     pub(crate) settings: Settings,
     pub(crate) entropy: Box<dyn Entropy>,
+    pub(crate) wire: Arc<Wire>,
     pub(crate) registry: Registry,
-    pub(crate) shelves: Vec<Shelf>,
+    pub(crate) definitions: BTreeMap<ResourceId, Crd>,
+    shelves: Vec<Shelf>,
+    shelf_names: BTreeMap<Box<str>, usize>,
+    /// Shelf of each registry row.
+    shelf_of: Vec<usize>,
     /// The newest visible revision.
     pub(crate) revision: u64,
     /// The newest given revision.
@@ -56,77 +71,214 @@ pub struct Store {
 pub(crate) struct Waiting {
     pub(crate) ticket: Ticket,
     pub(crate) changes: Vec<(ResourceId, Staged)>,
+    pub(crate) servings: Vec<Serving>,
     pub(crate) response: Response,
 }
 
 impl Store {
     /// An empty store. Feed it [`Store::load`], then [`Store::start`].
     pub fn new(settings: Settings, entropy: Box<dyn Entropy>) -> Store {
-        Store {
+        let wire = Arc::new(Wire::load());
+        let mut store = Store {
             settings,
             entropy,
-            registry: Registry::default(),
+            registry: catalogue::built_in(&wire),
+            definitions: BTreeMap::new(),
             shelves: Vec::new(),
+            shelf_names: BTreeMap::new(),
+            shelf_of: Vec::new(),
             revision: 0,
             begun: 0,
             next_ticket: 1,
             waiting: VecDeque::new(),
+            wire: wire.clone(),
+        };
+        store.add_shelves();
+        for crd in wire.crds() {
+            store.serve(crd.clone());
         }
+        store
     }
 
     /// Takes one journal record of an earlier life, oldest first.
     pub fn load(&mut self, record: &[u8]) -> Result<(), Torn> {
-        let _ = crate::journal::Record::decode(record)?;
+        let record = Record::decode(record)?;
+        for change in record.changes {
+            // An object that cannot be read any more must not keep the others from starting;
+            // it stays in the journal.
+            let _ = self.load_change(record.revision, change);
+        }
+        self.load_revision(record.revision);
         Ok(())
     }
 
     /// Takes one change of an earlier life (a journal that keeps objects apart calls this).
     pub fn load_change(&mut self, revision: u64, change: Change) -> Result<(), LoadError> {
-        let _ = (revision, change);
+        let at = self.shelf_index(&change.resource);
+        let selectable = self
+            .registry
+            .served()
+            .find(|(_, row)| row.shelf == change.resource)
+            .map(|(_, row)| row.selectable.clone())
+            .unwrap_or_default();
+        let entry = change
+            .state
+            .map(|state| Entry::parse(state.revision, state.bytes, &selectable))
+            .transpose()
+            .map_err(|cause| LoadError {
+                key: format!("{} {}", change.resource, change.key),
+                cause,
+            })?;
+        self.shelves[at].load(&change.key, entry);
+        self.load_revision(revision);
         Ok(())
     }
 
-    /// Ends loading: serves the definitions found, and makes the objects that every plane has and
-    /// this one lacks. The commit must be journaled and finished before anything else.
-    pub fn start(&mut self, now: Time) -> Option<Commit> {
-        let _ = now;
-        None
+    /// The global revision was at least this.
+    pub fn load_revision(&mut self, revision: u64) {
+        self.revision = self.revision.max(revision);
+        self.begun = self.revision;
     }
 
-    /// Answers a read (GET) without changing anything, so that reads may run side by side.
-    /// Any other method gives `None`.
-    pub fn read(&self, request: &Request, now: Time) -> Option<Begin> {
-        let _ = (request, now);
-        None
-    }
-
-    /// Begins any request. A write's effect becomes visible in [`Store::finish`].
-    pub fn begin(&mut self, request: &Request, now: Time, admit: &mut Admit<'_>) -> Begin {
-        let _ = (request, now, admit);
-        Begin::Done(crate::status::Refused::no_resource().response())
-    }
-
-    /// A begun write is durable: makes it visible and gives its answer. Tickets come in order.
+    /// Makes a begun write visible and gives its answer. Tickets come in order.
     pub fn finish(&mut self, ticket: Ticket, now: Time) -> Response {
-        let _ = (ticket, now);
-        crate::status::Refused::no_resource().response()
+        match self.waiting.pop_front() {
+            Some(waiting) if waiting.ticket == ticket => {
+                for serving in waiting.servings {
+                    match serving {
+                        Serving::Begin(crd) => {
+                            self.serve(*crd);
+                        }
+                        Serving::End { group, plural } => self.registry.retire(&group, &plural),
+                    }
+                }
+                for (id, staged) in waiting.changes {
+                    let revision = match &staged.after {
+                        crate::shelf::After::Here(entry) | crate::shelf::After::Gone(entry) => {
+                            entry.revision
+                        }
+                    };
+                    self.shelf_mut(id).commit(staged, now);
+                    self.revision = self.revision.max(revision);
+                }
+                waiting.response
+            }
+            other => {
+                // A shell that mixes up tickets has a bug; nothing becomes visible by it.
+                self.waiting.extend(other);
+                Refused::internal("tickets must be finished in order").response()
+            }
+        }
     }
 
     /// The journal could not keep the begun writes: forgets all of them; each is answered 503.
     pub fn abandon(&mut self, why: &str) -> Vec<(Ticket, Response)> {
-        let _ = why;
-        Vec::new()
-    }
-
-    /// Appends what a watch has to say to `out` (one JSON event a line).
-    pub fn poll_watch(&self, watch: &mut Watch, now: Time, out: &mut Vec<u8>) -> WatchStep {
-        let _ = (watch, now, out);
-        WatchStep::End
+        for shelf in &mut self.shelves {
+            shelf.abandon();
+        }
+        self.waiting
+            .drain(..)
+            .map(|waiting| (waiting.ticket, Refused::unavailable(why).response()))
+            .collect()
     }
 
     /// The newest visible revision.
     pub fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// How many objects are visible.
+    pub fn object_count(&self) -> usize {
+        self.shelves.iter().map(Shelf::len).sum()
+    }
+
+    /// The resource of a group and plural name, if it is served.
+    pub fn resource(&self, group: &str, plural: &str) -> Option<ResourceId> {
+        self.registry.find(group, plural)
+    }
+
+    /// The visible objects of a resource, as (key, bytes), in key order.
+    pub fn objects(&self, id: ResourceId) -> impl Iterator<Item = (&str, &[u8])> {
+        self.shelf(id)
+            .range("")
+            .map(|(key, entry)| (&**key, &*entry.bytes))
+    }
+
+    /// Every visible object as a journal's snapshot records it.
+    pub fn snapshot(&self) -> impl Iterator<Item = Record> {
+        self.shelf_names.iter().flat_map(|(name, at)| {
+            self.shelves[*at].range("").map(|(key, entry)| {
+                Record::snapshot(
+                    name,
+                    key,
+                    crate::journal::State {
+                        revision: entry.revision,
+                        bytes: entry.bytes.to_vec(),
+                    },
+                )
+            })
+        })
+    }
+
+    /// Serves a definition from now on.
+    pub(crate) fn serve(&mut self, crd: Crd) -> ResourceId {
+        let id = self.registry.put(catalogue::custom(&crd));
+        self.definitions.insert(id, crd);
+        self.add_shelves();
+        id
+    }
+
+    pub(crate) fn shelf(&self, id: ResourceId) -> &Shelf {
+        &self.shelves[self.shelf_of[id.0 as usize]]
+    }
+
+    pub(crate) fn shelf_mut(&mut self, id: ResourceId) -> &mut Shelf {
+        &mut self.shelves[self.shelf_of[id.0 as usize]]
+    }
+
+    /// Gives every row of the registry its shelf.
+    fn add_shelves(&mut self) {
+        for index in self.shelf_of.len()..self.registry.len() {
+            let name = self.registry.row(ResourceId(index as u32)).shelf.clone();
+            let at = self.shelf_index(&name);
+            self.shelf_of.push(at);
+        }
+    }
+
+    fn shelf_index(&mut self, name: &str) -> usize {
+        if let Some(at) = self.shelf_names.get(name) {
+            return *at;
+        }
+        let mut shelf = Shelf::default();
+        shelf.start_at(self.revision);
+        self.shelves.push(shelf);
+        self.shelf_names.insert(name.into(), self.shelves.len() - 1);
+        self.shelves.len() - 1
+    }
+
+    /// Forgets that there was a history: watches from before must list again.
+    pub(crate) fn end_history(&mut self) {
+        for shelf in &mut self.shelves {
+            shelf.start_at(self.revision);
+        }
+    }
+
+    /// The definitions that were loaded.
+    pub(crate) fn stored_definitions(&self) -> Vec<Value> {
+        self.shelf_names
+            .get(DEFINITIONS)
+            .map_or_else(Vec::new, |at| {
+                self.shelves[*at]
+                    .range("")
+                    .map(|(_, entry)| entry.value())
+                    .collect()
+            })
+    }
+}
+
+impl From<Refused> for Begin {
+    fn from(refused: Refused) -> Begin {
+        Begin::Done(refused.response())
     }
 }
 

@@ -22,18 +22,6 @@ pub enum Shape {
     Table,
 }
 
-/// What the rows of a Table carry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Include {
-    /// The whole object.
-    Object,
-    /// Its metadata.
-    #[default]
-    Metadata,
-    /// Nothing.
-    None,
-}
-
 impl View {
     /// The whole object as JSON.
     pub fn whole() -> View {

@@ -11,6 +11,7 @@ use api::time::Time;
 use crate::entry::Entry;
 use crate::registry::ResourceId;
 use crate::select::Selection;
+use crate::table::{Headers, Include};
 use crate::view::View;
 
 /// How often an idle watch that asked for bookmarks gets one, in milliseconds.
@@ -24,6 +25,7 @@ pub struct Watch {
     pub(crate) resource: ResourceId,
     pub(crate) version: Box<str>,
     pub(crate) view: View,
+    pub(crate) include: Include,
     pub(crate) selection: Selection,
     /// Everything up to here was delivered.
     pub(crate) cursor: u64,
@@ -33,7 +35,7 @@ pub struct Watch {
     pub(crate) ends_initial: InitialEnd,
     pub(crate) bookmark_at: Option<Time>,
     pub(crate) deadline: Option<Time>,
-    pub(crate) columns: ColumnsSent,
+    pub(crate) headers: Headers,
 }
 
 /// Whether the end of the initial events is still to be told.
@@ -43,13 +45,6 @@ pub(crate) enum InitialEnd {
     Silent,
     /// A bookmark with the annotation follows the initial events.
     Owed,
-}
-
-/// Whether a Table watch has had its column definitions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ColumnsSent {
-    No,
-    Yes,
 }
 
 impl Watch {

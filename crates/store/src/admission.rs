@@ -1,0 +1,201 @@
+//! The admission rules of Kubernetes itself that every plane has on: namespace lifecycle, default
+//! service account, pod priority, default tolerations, default storage class.
+
+use std::cmp::Reverse;
+
+use api::kind::Kind;
+use serde_json::{Value, json};
+
+use crate::read::key_of;
+use crate::status::{About, Outcome, Refused};
+use crate::store::Store;
+use crate::write::{Writing, text};
+
+/// Marks the storage class that claims without one get.
+pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+/// Taints that a pod bears for five minutes unless it says otherwise.
+const BORNE_TAINTS: &[&str] = &[
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+];
+/// How long, in seconds.
+const BORNE_SECONDS: i64 = 300;
+
+impl Store {
+    /// The namespace must exist and stay.
+    pub(crate) fn enter_namespace(&self, writing: &Writing<'_>, object: &Value) -> Outcome<()> {
+        let namespace = &writing.target.namespace;
+        if !writing.row.is_namespaced() {
+            return Ok(());
+        }
+        let Some(found) = self.latest_of(Kind::Namespace, "", namespace) else {
+            return Err(Refused::not_found(About {
+                group: "",
+                plural: "namespaces",
+                name: namespace,
+            }));
+        };
+        if found["metadata"]["deletionTimestamp"].is_null() {
+            return Ok(());
+        }
+        let name = text(&object["metadata"]["name"]);
+        Err(Refused::terminating(writing.about(&name), namespace))
+    }
+
+    /// The object that the next write sees.
+    pub(crate) fn latest_of(&self, kind: Kind, namespace: &str, name: &str) -> Option<Value> {
+        let id = self.registry.known(kind)?;
+        let entry = self.shelf(id).latest(&key_of(namespace, name))?;
+        Some(entry.value())
+    }
+
+    pub(crate) fn admit_create(&self, writing: &Writing<'_>, object: &mut Value) -> Outcome<()> {
+        match writing.row.known {
+            Some(Kind::Pod) => self.admit_pod(writing, object),
+            Some(Kind::PersistentVolumeClaim) => {
+                self.choose_storage_class(object);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn admit_update(
+        &self,
+        writing: &Writing<'_>,
+        object: &mut Value,
+        old: &Value,
+    ) -> Outcome<()> {
+        if writing.row.known == Some(Kind::Pod) {
+            for key in ["priority", "preemptionPolicy"] {
+                if object["spec"][key].is_null() && !old["spec"][key].is_null() {
+                    object["spec"][key] = old["spec"][key].clone();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn admit_pod(&self, writing: &Writing<'_>, pod: &mut Value) -> Outcome<()> {
+        let spec = &mut pod["spec"];
+        if !spec.is_object() {
+            return Ok(());
+        }
+        if text(&spec["serviceAccountName"]).is_empty() {
+            let account = match text(&spec["serviceAccount"]) {
+                none if none.is_empty() => "default".to_owned(),
+                account => account,
+            };
+            spec["serviceAccountName"] = json!(account);
+        }
+        spec["serviceAccount"] = spec["serviceAccountName"].clone();
+        bear_taints(spec);
+        self.set_priority(writing, pod)
+    }
+
+    fn set_priority(&self, writing: &Writing<'_>, pod: &mut Value) -> Outcome<()> {
+        let name = text(&pod["metadata"]["name"]);
+        let wanted = text(&pod["spec"]["priorityClassName"]);
+        let class = if wanted.is_empty() {
+            self.global_default_priority()
+        } else {
+            let found = self.latest_of(Kind::PriorityClass, "", &wanted);
+            Some(found.ok_or_else(|| {
+                Refused::forbidden(
+                    writing.about(&name),
+                    &format!("no PriorityClass with name {wanted} was found"),
+                )
+            })?)
+        };
+        let (value, policy) = match &class {
+            Some(class) => {
+                pod["spec"]["priorityClassName"] = class["metadata"]["name"].clone();
+                (
+                    class["value"].as_i64().unwrap_or(0),
+                    class["preemptionPolicy"]
+                        .as_str()
+                        .unwrap_or("PreemptLowerPriority"),
+                )
+            }
+            None => (0, "PreemptLowerPriority"),
+        };
+        if let Some(given) = pod["spec"]["priority"]
+            .as_i64()
+            .filter(|given| *given != value)
+        {
+            return Err(Refused::forbidden(
+                writing.about(&name),
+                &format!(
+                    "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name"
+                ),
+            ));
+        }
+        pod["spec"]["priority"] = json!(value);
+        if pod["spec"]["preemptionPolicy"].is_null() {
+            pod["spec"]["preemptionPolicy"] = json!(policy);
+        }
+        Ok(())
+    }
+
+    fn global_default_priority(&self) -> Option<Value> {
+        let id = self.registry.known(Kind::PriorityClass)?;
+        self.shelf(id)
+            .latest_range("")
+            .into_iter()
+            .map(|(_, entry)| entry.value())
+            .filter(|class| class["globalDefault"] == true)
+            .min_by_key(|class| class["value"].as_i64().unwrap_or(0))
+    }
+
+    fn choose_storage_class(&self, claim: &mut Value) {
+        if !claim["spec"]["storageClassName"].is_null()
+            || !claim["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"]
+                .is_null()
+        {
+            return;
+        }
+        let Some(id) = self.registry.known(Kind::StorageClass) else {
+            return;
+        };
+        let newest = self
+            .shelf(id)
+            .latest_range("")
+            .into_iter()
+            .map(|(_, entry)| entry.value())
+            .filter(|class| class["metadata"]["annotations"][DEFAULT_CLASS] == "true")
+            .min_by_key(|class| {
+                (
+                    Reverse(text(&class["metadata"]["creationTimestamp"])),
+                    text(&class["metadata"]["name"]),
+                )
+            });
+        if let Some(class) = newest {
+            claim["spec"]["storageClassName"] = class["metadata"]["name"].clone();
+        }
+    }
+}
+
+/// Adds the tolerations that every pod has.
+fn bear_taints(spec: &mut Value) {
+    if !spec["tolerations"].is_array() {
+        spec["tolerations"] = json!([]);
+    }
+    let Some(list) = spec["tolerations"].as_array_mut() else {
+        return;
+    };
+    for taint in BORNE_TAINTS {
+        let is_borne = list.iter().any(|one| {
+            let key = one["key"].as_str().unwrap_or_default();
+            let effect = one["effect"].as_str().unwrap_or_default();
+            (key == *taint || key.is_empty()) && matches!(effect, "" | "NoExecute")
+        });
+        if !is_borne {
+            list.push(json!({
+                "key": taint,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": BORNE_SECONDS,
+            }));
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Where a request goes: documents, reads, writes, subresources.
+
+use api::time::Time;
+use serde_json::json;
+
+use crate::path::{Query, Route, Target, WriteOptions, verb};
+use crate::read::Reading;
+use crate::registry::{Resource, ResourceId};
+use crate::request::{Begin, Method, Request, Response};
+use crate::status::{About, Outcome, Refused};
+use crate::store::{Admit, Store};
+use crate::strategy::Part;
+use crate::view::View;
+use crate::write::Writing;
+
+/// An object request whose resource was found.
+struct Found {
+    target: Target,
+    query: Query,
+    id: ResourceId,
+}
+
+/// What a path leads to.
+enum Way {
+    Document(Response),
+    Objects(Found),
+}
+
+impl Store {
+    /// Answers a read (GET) without changing anything, so that reads may run side by side.
+    /// Any other method gives `None`.
+    pub fn read(&self, request: &Request, now: Time) -> Option<Begin> {
+        (request.method == Method::Get)
+            .then(|| self.try_read(request, now).unwrap_or_else(Begin::from))
+    }
+
+    /// Begins any request. A write's effect becomes visible in [`Store::finish`].
+    pub fn begin(&mut self, request: &Request, now: Time, admit: &mut Admit<'_>) -> Begin {
+        if let Some(answer) = self.read(request, now) {
+            return answer;
+        }
+        self.try_write(request, now, admit)
+            .unwrap_or_else(Begin::from)
+    }
+
+    fn way(&self, request: &Request) -> Outcome<Way> {
+        let query = Query::parse(&request.query)?;
+        let target = match Route::parse(&request.path)? {
+            Route::Document(segments) => {
+                return self.document(request, &segments).map(Way::Document);
+            }
+            Route::Objects(target) => target,
+        };
+        let id = self
+            .registry
+            .find(&target.group, &target.plural)
+            .ok_or_else(Refused::no_resource)?;
+        let row = self.registry.row(id);
+        let version = row
+            .version(&target.version)
+            .ok_or_else(Refused::no_resource)?;
+        let about = About {
+            group: &row.group,
+            plural: &row.plural,
+            name: &target.name,
+        };
+        let verb = verb(request.method, &target, &query);
+        self.authorise(&request.user, verb, &target)?;
+        if !target.subresource.is_empty() {
+            version
+                .subresource(&target.subresource)
+                .ok_or_else(Refused::no_resource)?;
+            return Ok(Way::Objects(Found { target, query, id }));
+        }
+        check_scope(row, &target, verb)?;
+        // A watch of one object is a watch.
+        let listed = version.allows(verb) || (verb == "watch" && version.allows("list"));
+        if !listed {
+            return Err(Refused::not_allowed(about, verb));
+        }
+        Ok(Way::Objects(Found { target, query, id }))
+    }
+
+    fn try_read(&self, request: &Request, now: Time) -> Outcome<Begin> {
+        let found = match self.way(request)? {
+            Way::Document(response) => return Ok(Begin::Done(response)),
+            Way::Objects(found) => found,
+        };
+        let reading = Reading {
+            id: found.id,
+            row: self.registry.row(found.id),
+            target: &found.target,
+            query: &found.query,
+            view: View::parse(&request.accept)?,
+            now,
+        };
+        match &*found.target.subresource {
+            "" | "status" | "ephemeralcontainers" | "resize" | "approval" => {
+                self.read_objects(&reading)
+            }
+            "scale" => self.read_scale(&reading).map(Begin::Done),
+            "log" | "exec" | "attach" | "portforward" => self.connect(&reading),
+            _ => Err(Refused::no_resource()),
+        }
+    }
+
+    fn try_write(&mut self, request: &Request, now: Time, admit: &mut Admit<'_>) -> Outcome<Begin> {
+        if request.body.len() > self.settings.body_bytes_max {
+            return Err(Refused::too_large(self.settings.body_bytes_max));
+        }
+        let found = match self.way(request)? {
+            Way::Document(_) => return Err(Refused::no_resource()),
+            Way::Objects(found) => found,
+        };
+        let part = match &*found.target.subresource {
+            "" => Part::Whole,
+            "status" | "approval" => Part::Status,
+            "finalize" => Part::Finalize,
+            _ => Part::Everything,
+        };
+        let writing = Writing {
+            request,
+            target: &found.target,
+            query: &found.query,
+            options: WriteOptions::parse(&found.query)?,
+            id: found.id,
+            row: self.registry.row(found.id).clone(),
+            view: View::parse(&request.accept)?,
+            part,
+            now,
+        };
+        match (request.method, &*found.target.subresource) {
+            (Method::Post, "") => match self.virtual_create(&writing)? {
+                Some(answer) => Ok(answer),
+                None => self.create(&writing, admit),
+            },
+            (Method::Put, "" | "status" | "finalize" | "approval") => self.update(&writing, admit),
+            (Method::Patch, "" | "status" | "finalize" | "approval") => self.patch(&writing, admit),
+            (Method::Delete, "") if found.target.name.is_empty() => {
+                self.delete_collection(&writing, admit)
+            }
+            (Method::Delete, "") => self.delete(&writing, admit),
+            _ => self.write_subresource(&writing, admit),
+        }
+    }
+
+    /// Whether this user may do this.
+    fn authorise(&self, user: &crate::request::User, verb: &str, target: &Target) -> Outcome<()> {
+        if self.allows(user, verb, target) {
+            return Ok(());
+        }
+        let about = About {
+            group: &target.group,
+            plural: &target.plural,
+            name: &target.name,
+        };
+        let place = if target.namespace.is_empty() {
+            "at the cluster scope".to_owned()
+        } else {
+            format!("in the namespace {:?}", target.namespace)
+        };
+        let resource = if target.subresource.is_empty() {
+            target.plural.clone()
+        } else {
+            format!("{}/{}", target.plural, target.subresource)
+        };
+        Err(Refused::forbidden(
+            about,
+            &format!(
+                "User {:?} cannot {verb} resource {resource:?} in API group {:?} {place}",
+                user.name, target.group
+            ),
+        ))
+    }
+}
+
+/// Namespaced resources are written in a namespace, others outside.
+fn check_scope(row: &Resource, target: &Target, verb: &str) -> Outcome<()> {
+    match (row.is_namespaced(), target.namespace.is_empty()) {
+        (false, false) => Err(Refused::no_resource()),
+        (true, true) if !matches!(verb, "list" | "watch" | "deletecollection") => {
+            Err(Refused::no_resource())
+        }
+        (true, true) if !target.name.is_empty() => Err(Refused::no_resource()),
+        _ => Ok(()),
+    }
+}
+
+/// `/version`.
+pub(crate) fn version_document(kubernetes_version: &str) -> Response {
+    let mut parts = kubernetes_version.split('.');
+    let major = parts.next().unwrap_or("1");
+    let minor = parts.next().unwrap_or("0");
+    Response::json(
+        200,
+        &json!({
+            "major": major,
+            "minor": minor,
+            "gitVersion": format!("v{kubernetes_version}+katmai"),
+            "gitCommit": "",
+            "gitTreeState": "clean",
+            "buildDate": "1970-01-01T00:00:00Z",
+            "goVersion": "rust",
+            "compiler": "rustc",
+            "platform": "linux/amd64",
+        }),
+    )
+}

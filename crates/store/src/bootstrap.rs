@@ -1,0 +1,155 @@
+//! What every plane has: namespaces, queues, a storage class, priorities, its own Service.
+
+use api::time::Time;
+use serde_json::{Value, json};
+
+use crate::crd::Crd;
+use crate::draft::Draft;
+use crate::path::Effect;
+use crate::read::key_of;
+use crate::request::{Begin, Commit, Response};
+use crate::status::Outcome;
+use crate::store::Store;
+use crate::strategy;
+use crate::write::text;
+
+/// The provisioner of the default storage class: volumes are directories.
+pub const DIRECTORY_PROVISIONER: &str = "katmai.dev/directory";
+
+impl Store {
+    /// Ends loading: serves the definitions found, and makes the objects that every plane has and
+    /// this one lacks. The commit must be journaled and finished before anything else.
+    pub fn start(&mut self, now: Time) -> Option<Commit> {
+        for object in self.stored_definitions() {
+            // One that was stored compiled then; if a newer program refuses it, its objects stay
+            // in the journal and the others are served.
+            if let Ok(crd) = Crd::from_object(&object, &self.wire) {
+                self.serve(crd);
+            }
+        }
+        self.end_history();
+        let mut draft = Draft::with(Effect::Real);
+        for crd in self.wire.clone().crds() {
+            let mut object = crd.object(&self.wire);
+            crate::definitions::establish(&mut object, now);
+            self.provide(&mut draft, object, now);
+        }
+        for object in first_objects() {
+            self.provide(&mut draft, object, now);
+        }
+        match self.commit(draft, Response::text(200, "")) {
+            Begin::Commit(commit) => Some(commit),
+            _ => None,
+        }
+    }
+
+    /// Makes an object unless it is there.
+    fn provide(&mut self, draft: &mut Draft, mut object: Value, now: Time) {
+        let api_version = text(&object["apiVersion"]);
+        let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        let kind = text(&object["kind"]);
+        let Some((id, row)) = self
+            .registry
+            .served()
+            .find(|(_, row)| *row.group == *group && *row.kind == kind)
+            .map(|(id, row)| (id, row.clone()))
+        else {
+            return;
+        };
+        let key = key_of(
+            &text(&object["metadata"]["namespace"]),
+            &text(&object["metadata"]["name"]),
+        );
+        if self.shelf(id).latest(&key).is_some() {
+            return;
+        }
+        if group != "apiextensions.k8s.io" {
+            strategy::prepare_create(&row, &mut object);
+            // The bodies below are in the form of their schemas; a test says so.
+            let shaped: Outcome<()> = self.shape(id, &row.storage_version, &mut object);
+            debug_assert!(shaped.is_ok(), "{object}");
+        }
+        object["metadata"]["uid"] = json!(self.draw_uid());
+        object["metadata"]["creationTimestamp"] = json!(now.seconds_text());
+        if strategy::counts_generations(&row) {
+            object["metadata"]["generation"] = json!(1);
+        }
+        if group == "scheduling.volcano.sh" {
+            object["status"] = json!({ "state": "Open" });
+        }
+        draft.put(self, id, &key, object);
+    }
+}
+
+fn first_objects() -> Vec<Value> {
+    let mut objects: Vec<Value> = ["default", "kube-node-lease", "kube-public", "kube-system"]
+        .iter()
+        .map(
+            |name| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }),
+        )
+        .collect();
+    for (name, value, description) in [
+        (
+            "system-cluster-critical",
+            2_000_000_000,
+            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+        ),
+        (
+            "system-node-critical",
+            2_000_001_000,
+            "Used for system critical pods that must not be moved from their current node.",
+        ),
+    ] {
+        objects.push(json!({
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": { "name": name },
+            "value": value,
+            "description": description,
+            "preemptionPolicy": "PreemptLowerPriority",
+        }));
+    }
+    objects.push(json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {
+            "name": "standard",
+            "annotations": { crate::admission::DEFAULT_CLASS: "true" },
+        },
+        "provisioner": DIRECTORY_PROVISIONER,
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }));
+    objects.push(json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": { "component": "apiserver", "provider": "kubernetes" },
+        },
+        "spec": {
+            "clusterIP": "10.96.0.1",
+            "clusterIPs": ["10.96.0.1"],
+            "internalTrafficPolicy": "Cluster",
+            "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack",
+            "ports": [{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443 }],
+            "sessionAffinity": "None",
+            "type": "ClusterIP",
+        },
+    }));
+    for (name, parent) in [("root", ""), ("default", "root")] {
+        let mut queue = json!({
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": { "name": name },
+            "spec": { "reclaimable": true, "weight": 1 },
+        });
+        if !parent.is_empty() {
+            queue["spec"]["parent"] = json!(parent);
+        }
+        objects.push(queue);
+    }
+    objects
+}

@@ -1,0 +1,348 @@
+//! Deletions: at once, gracefully, or held by finalizers.
+
+use std::sync::Arc;
+
+use api::admission::Operation;
+use api::time::Time;
+use serde_json::{Value, json};
+
+use crate::draft::{Draft, Serving};
+use crate::entry::Entry;
+use crate::path::{Effect, dry_run};
+use crate::read::{Reading, key_of};
+use crate::registry::Resource;
+use crate::request::{Begin, Response};
+use crate::status::{About, Outcome, Refused, success};
+use crate::store::{Admit, Store};
+use crate::strategy;
+use crate::write::{Writing, text};
+
+/// Namespaces that may not be deleted.
+const IMMORTAL: &[&str] = &["default", "kube-public", "kube-system"];
+/// Resources that answer a deletion with the object, by `group/plural`; others give a Status.
+const RETURNS_OBJECT: &[&str] = &[
+    "/persistentvolumeclaims",
+    "/persistentvolumes",
+    "/pods",
+    "/podtemplates",
+    "/resourcequotas",
+    "/serviceaccounts",
+];
+
+/// `metav1.DeleteOptions`.
+#[derive(Clone, Debug)]
+pub(crate) struct DeleteOptions {
+    pub(crate) effect: Effect,
+    pub(crate) grace_seconds: Option<i64>,
+    uid: Option<String>,
+    version: Option<String>,
+    propagation: Option<Propagation>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Propagation {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+impl Store {
+    pub(crate) fn delete_options(&self, writing: &Writing<'_>) -> Outcome<DeleteOptions> {
+        let body = &writing.request.body;
+        let options = if body.iter().all(u8::is_ascii_whitespace) {
+            json!({})
+        } else {
+            self.decode(writing)?.value
+        };
+        let query = writing.query;
+        let mut effect = writing.options.effect;
+        for value in options["dryRun"].as_array().into_iter().flatten() {
+            effect = dry_run(value.as_str().unwrap_or("?"))?;
+        }
+        let grace_seconds = match options["gracePeriodSeconds"].as_i64() {
+            Some(grace) => Some(grace),
+            None => query.number("gracePeriodSeconds")?,
+        };
+        let policy = match options["propagationPolicy"].as_str() {
+            Some(policy) => policy,
+            None => query.text("propagationPolicy"),
+        };
+        let propagation = match policy {
+            "" => match options["orphanDependents"].as_bool() {
+                Some(true) => Some(Propagation::Orphan),
+                Some(false) => Some(Propagation::Background),
+                None => None,
+            },
+            "Background" => Some(Propagation::Background),
+            "Foreground" => Some(Propagation::Foreground),
+            "Orphan" => Some(Propagation::Orphan),
+            other => {
+                return Err(Refused::unprocessable(format!(
+                    "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
+                )));
+            }
+        };
+        let wanted = |key: &str| options["preconditions"][key].as_str().map(str::to_owned);
+        Ok(DeleteOptions {
+            effect,
+            grace_seconds,
+            uid: wanted("uid"),
+            version: wanted("resourceVersion"),
+            propagation,
+        })
+    }
+
+    pub(crate) fn delete(
+        &mut self,
+        writing: &Writing<'_>,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<Begin> {
+        let options = self.delete_options(writing)?;
+        let old = self.current(writing)?;
+        let name = writing.target.name.clone();
+        check_preconditions(&writing.row, &name, &options, &old)?;
+        if &*writing.row.shelf == "/namespaces" && IMMORTAL.contains(&&*name) {
+            return Err(Refused::forbidden(
+                writing.about(&name),
+                "this namespace may not be deleted",
+            ));
+        }
+        let mut draft = Draft::with(options.effect);
+        let old_object = old.value();
+        let mut unused = old_object.clone();
+        self.review(
+            writing,
+            Operation::Delete,
+            &mut unused,
+            Some(&old_object),
+            &mut draft,
+            admit,
+        )?;
+        let key = key_of(&writing.target.namespace, &name);
+        let fate = self.let_go(writing, &key, &old, &options, &mut draft)?;
+        if fate == Fate::Gone && !RETURNS_OBJECT.contains(&&*writing.row.shelf) {
+            let status = success(writing.about(&name), &old.uid);
+            return Ok(self.commit(draft, Response::json(200, &status)));
+        }
+        Ok(self.commit_object(writing, draft, 200))
+    }
+
+    pub(crate) fn delete_collection(
+        &mut self,
+        writing: &Writing<'_>,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<Begin> {
+        let options = self.delete_options(writing)?;
+        let reading = Reading {
+            id: writing.id,
+            row: &writing.row,
+            target: writing.target,
+            query: writing.query,
+            view: writing.view.clone(),
+            now: writing.now,
+        };
+        let selection = self.selection(&reading)?;
+        let mut draft = Draft::with(options.effect);
+        let mut items = Vec::new();
+        for (key, entry) in self.shelf(writing.id).latest_range(&selection.prefix()) {
+            if !selection.matches(&key, &entry) {
+                continue;
+            }
+            let old = entry.value();
+            let mut unused = old.clone();
+            self.review(
+                writing,
+                Operation::Delete,
+                &mut unused,
+                Some(&old),
+                &mut draft,
+                admit,
+            )?;
+            self.let_go(writing, &key, &entry, &options, &mut draft)?;
+            items.push(old);
+        }
+        let list = json!({
+            "kind": writing.row.list_kind,
+            "apiVersion": writing.row.api_version(&writing.target.version),
+            "metadata": { "resourceVersion": self.revision.to_string() },
+            "items": items,
+        });
+        Ok(self.commit(draft, Response::json(200, &list)))
+    }
+
+    /// Deletes one object, or notes that it is to be deleted.
+    fn let_go(
+        &mut self,
+        writing: &Writing<'_>,
+        key: &str,
+        old: &Arc<Entry>,
+        options: &DeleteOptions,
+        draft: &mut Draft,
+    ) -> Outcome<Fate> {
+        let row = &writing.row;
+        let mut object = old.value();
+        let was_deleted = !object["metadata"]["deletionTimestamp"].is_null();
+        let grace = grace_of(row, &object, options);
+        if row.shelf.as_ref() == "/namespaces" && was_deleted && holds_content(&object) {
+            return Err(Refused::conflict(
+                writing.about(&text(&object["metadata"]["name"])),
+                "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will automatically be purged by the system.",
+            ));
+        }
+        propagate(row, &mut object, options, draft);
+        let held = object["metadata"]["finalizers"]
+            .as_array()
+            .is_some_and(|list| !list.is_empty())
+            || (row.shelf.as_ref() == "/namespaces" && holds_content(&object));
+        if grace == 0 && !held {
+            self.end_definition(writing, &object, draft);
+            draft.remove(self, writing.id, key, object);
+            return Ok(Fate::Gone);
+        }
+        mark_deleted(&mut object, grace, writing.now);
+        if row.shelf.as_ref() == "/namespaces" {
+            object["status"]["phase"] = json!("Terminating");
+        }
+        if object == old.value() {
+            draft.unchanged(old.clone());
+        } else {
+            draft.put(self, writing.id, key, object);
+        }
+        Ok(Fate::Waits)
+    }
+
+    /// A definition takes its objects with it.
+    fn end_definition(&mut self, writing: &Writing<'_>, object: &Value, draft: &mut Draft) {
+        if writing.row.shelf.as_ref() != "apiextensions.k8s.io/customresourcedefinitions" {
+            return;
+        }
+        let group = text(&object["spec"]["group"]);
+        let plural = text(&object["spec"]["names"]["plural"]);
+        if let Some(id) = self.registry.find(&group, &plural) {
+            for (key, entry) in self.shelf(id).latest_range("") {
+                draft.remove(self, id, &key, entry.value());
+            }
+        }
+        draft.servings.push(Serving::End { group, plural });
+    }
+}
+
+/// What a deletion came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Gone,
+    Waits,
+}
+
+fn holds_content(namespace: &Value) -> bool {
+    namespace["spec"]["finalizers"]
+        .as_array()
+        .is_some_and(|list| !list.is_empty())
+}
+
+/// Seconds that the object is given. Only pods on a node get any: their kubelet ends the
+/// containers and then deletes with 0.
+fn grace_of(row: &Resource, object: &Value, options: &DeleteOptions) -> i64 {
+    if row.shelf.as_ref() != "/pods" || text(&object["spec"]["nodeName"]).is_empty() {
+        return 0;
+    }
+    if matches!(
+        object["status"]["phase"].as_str(),
+        Some("Succeeded" | "Failed")
+    ) {
+        return 0;
+    }
+    let grace = options
+        .grace_seconds
+        .or_else(|| object["spec"]["terminationGracePeriodSeconds"].as_i64())
+        .unwrap_or(30);
+    // Upstream reads a negative grace as one second.
+    if grace < 0 { 1 } else { grace }
+}
+
+fn mark_deleted(object: &mut Value, grace: i64, now: Time) {
+    let meta = &mut object["metadata"];
+    let ends = now.plus_ms(grace.saturating_mul(1_000));
+    if !meta["deletionTimestamp"].is_null() {
+        // A second deletion can only shorten the grace.
+        let left = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+        if grace < left {
+            meta["deletionTimestamp"] = json!(ends.seconds_text());
+            meta["deletionGracePeriodSeconds"] = json!(grace);
+        }
+        return;
+    }
+    meta["deletionTimestamp"] = json!(ends.seconds_text());
+    meta["deletionGracePeriodSeconds"] = json!(grace);
+    strategy::add_generation(object);
+}
+
+/// Writes the wanted fate of dependants into the finalizers, where the collector reads it.
+fn propagate(row: &Resource, object: &mut Value, options: &DeleteOptions, draft: &mut Draft) {
+    let propagation = match options.propagation {
+        Some(propagation) => propagation,
+        None if row.shelf.as_ref() == "batch/jobs" => {
+            draft.warnings.push(
+                "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
+                    .to_owned(),
+            );
+            Propagation::Orphan
+        }
+        None => return,
+    };
+    let wanted = match propagation {
+        Propagation::Background => None,
+        Propagation::Foreground => Some("foregroundDeletion"),
+        Propagation::Orphan => Some("orphan"),
+    };
+    let mut finalizers: Vec<Value> = object["metadata"]["finalizers"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    finalizers.retain(|one| one != "foregroundDeletion" && one != "orphan");
+    finalizers.extend(wanted.map(|one| json!(one)));
+    if finalizers.is_empty() {
+        if let Some(meta) = object["metadata"].as_object_mut() {
+            meta.remove("finalizers");
+        }
+    } else {
+        object["metadata"]["finalizers"] = Value::Array(finalizers);
+    }
+}
+
+fn check_preconditions(
+    row: &Resource,
+    name: &str,
+    options: &DeleteOptions,
+    old: &Entry,
+) -> Outcome<()> {
+    // Upstream names the kind here, not the resource.
+    let about = About {
+        group: &row.group,
+        plural: &row.kind,
+        name,
+    };
+    if let Some(uid) = options.uid.as_deref().filter(|uid| **uid != *old.uid) {
+        return Err(Refused::conflict(
+            about,
+            &format!(
+                "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+                old.uid
+            ),
+        ));
+    }
+    let stored = old.revision.to_string();
+    if let Some(version) = options
+        .version
+        .as_deref()
+        .filter(|version| **version != stored)
+    {
+        return Err(Refused::conflict(
+            about,
+            &format!(
+                "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({stored}). The object might have been modified"
+            ),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! What a write is going to change, before any of it counts.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::entry::Entry;
+use crate::journal::{Change, Record, State};
+use crate::path::Effect;
+use crate::registry::{Resource, ResourceId};
+use crate::request::{Begin, Commit, Response, Ticket};
+use crate::shelf::{After, Staged};
+use crate::store::{Store, Waiting};
+use crate::write::Writing;
+
+/// The changes of one write.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    effect: Effect,
+    changes: Vec<(ResourceId, Staged)>,
+    /// What the answer shows: the object as it will be.
+    shown: Option<Arc<Entry>>,
+    /// Texts for `Warning` headers.
+    pub(crate) warnings: Vec<String>,
+    /// What becomes served or ceases to be once the write is visible.
+    pub(crate) servings: Vec<Serving>,
+}
+
+/// A change of the registry.
+#[derive(Debug)]
+pub(crate) enum Serving {
+    /// A definition begins to be served.
+    Begin(Box<crate::crd::Crd>),
+    /// It ends.
+    End { group: String, plural: String },
+}
+
+impl Draft {
+    pub(crate) fn new(writing: &Writing<'_>) -> Draft {
+        Draft::with(writing.options.effect)
+    }
+
+    pub(crate) fn with(effect: Effect) -> Draft {
+        Draft {
+            effect,
+            changes: Vec::new(),
+            shown: None,
+            warnings: Vec::new(),
+            servings: Vec::new(),
+        }
+    }
+
+    /// The object will be so.
+    pub(crate) fn put(&mut self, store: &mut Store, id: ResourceId, key: &str, object: Value) {
+        let entry = self.entry(store, id, object);
+        self.change(id, key, After::Here(entry));
+    }
+
+    /// The object will be gone; `object` is its last state.
+    pub(crate) fn remove(&mut self, store: &mut Store, id: ResourceId, key: &str, object: Value) {
+        let entry = self.entry(store, id, object);
+        self.change(id, key, After::Gone(entry));
+    }
+
+    /// Nothing will change; the answer shows what is there.
+    pub(crate) fn unchanged(&mut self, entry: Arc<Entry>) {
+        self.shown = Some(entry);
+    }
+
+    pub(crate) fn shown(&self) -> Option<&Arc<Entry>> {
+        self.shown.as_ref()
+    }
+
+    fn entry(&self, store: &mut Store, id: ResourceId, mut object: Value) -> Arc<Entry> {
+        let mut revision = store.begun;
+        if self.effect == Effect::Real {
+            store.begun += 1;
+            revision = store.begun;
+            object["metadata"]["resourceVersion"] = json!(revision.to_string());
+        }
+        Arc::new(Entry::of(
+            revision,
+            &object,
+            &store.registry.row(id).selectable,
+        ))
+    }
+
+    fn change(&mut self, id: ResourceId, key: &str, after: After) {
+        let (After::Here(entry) | After::Gone(entry)) = &after;
+        self.shown = Some(entry.clone());
+        if self.effect == Effect::Real {
+            let key = key.into();
+            self.changes.push((id, Staged { key, after }));
+        }
+    }
+}
+
+impl Store {
+    /// Commits a draft and answers with the one object that it shows.
+    pub(crate) fn commit_object(
+        &mut self,
+        writing: &Writing<'_>,
+        draft: Draft,
+        code: u16,
+    ) -> Begin {
+        let response = match draft.shown() {
+            Some(entry) => Response {
+                content_type: writing.view.content_type(),
+                ..Response::bytes(code, self.shown_as(writing, entry))
+            },
+            None => Response::json(code, &json!({})),
+        };
+        self.commit(draft, response)
+    }
+
+    /// Begins the write of a draft; where nothing changes it is answered at once.
+    pub(crate) fn commit(&mut self, draft: Draft, mut response: Response) -> Begin {
+        response.warnings.extend(draft.warnings);
+        if draft.changes.is_empty() {
+            return Begin::Done(response);
+        }
+        let record = Record {
+            revision: self.begun,
+            changes: draft
+                .changes
+                .iter()
+                .map(|(id, staged)| change_of(self.registry.row(*id), staged))
+                .collect(),
+        };
+        for (id, staged) in &draft.changes {
+            self.shelf_mut(*id).stage(staged);
+        }
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.waiting.push_back(Waiting {
+            ticket,
+            changes: draft.changes,
+            servings: draft.servings,
+            response,
+        });
+        Begin::Commit(Commit {
+            ticket,
+            record: record.encode(),
+        })
+    }
+}
+
+fn change_of(row: &Resource, staged: &Staged) -> Change {
+    Change {
+        resource: row.shelf.clone(),
+        key: (&*staged.key).into(),
+        state: match &staged.after {
+            After::Here(entry) => Some(State {
+                revision: entry.revision,
+                bytes: entry.bytes.to_vec(),
+            }),
+            After::Gone(_) => None,
+        },
+    }
+}

@@ -1,0 +1,236 @@
+//! From a body to an object in the form that is stored: decoded, typed, pruned, defaulted, checked.
+
+use serde_json::{Value, json};
+
+use crate::crd::{Crd, CrdVersion};
+use crate::draft::Draft;
+use crate::entry::Entry;
+use crate::field;
+use crate::json;
+use crate::path::FieldValidation;
+use crate::registry::{Resource, ResourceId};
+use crate::schema::Schema;
+use crate::status::{Outcome, Refused};
+use crate::store::Store;
+use crate::strategy::Part;
+use crate::write::{Writing, text};
+
+/// Media types of bodies, as a refusal lists them.
+const BODY_TYPES: &[&str] = &["application/json", "application/vnd.kubernetes.protobuf"];
+
+/// The schema of a resource's version.
+pub(crate) enum Form<'a> {
+    /// Kubernetes' own.
+    BuiltIn(Option<&'a Schema>),
+    /// A definition's.
+    Custom(&'a CrdVersion),
+}
+
+impl Store {
+    pub(crate) fn form(&self, id: ResourceId, version: &str) -> Form<'_> {
+        if let Some(found) = self
+            .definition(id)
+            .and_then(|crd| crd.versions.iter().find(|one| one.name == version))
+        {
+            return Form::Custom(found);
+        }
+        let row = self.registry.row(id);
+        Form::BuiltIn(self.wire.schema(&row.group, version, &row.kind))
+    }
+
+    pub(crate) fn definition(&self, id: ResourceId) -> Option<&Crd> {
+        self.definitions.get(&id)
+    }
+
+    /// Reads the body as JSON, whatever its media type.
+    pub(crate) fn decode(&self, writing: &Writing<'_>) -> Outcome<json::Body> {
+        let request = writing.request;
+        let media = request
+            .content_type
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim();
+        match media {
+            "" | "application/json" | "*/*" => json::read(&request.body).map_err(|why| {
+                Refused::bad_request(format!(
+                    "couldn't get version/kind; json parse error: {why}"
+                ))
+            }),
+            "application/vnd.kubernetes.protobuf" => {
+                let decoded = self.wire.messages().decode(&request.body);
+                let decoded = decoded.map_err(Refused::bad_request)?;
+                Ok(json::Body {
+                    value: decoded.value,
+                    duplicates: Vec::new(),
+                })
+            }
+            _ => Err(Refused::media_type(BODY_TYPES)),
+        }
+    }
+
+    /// The object in a body, in the form that is stored.
+    pub(crate) fn body(&self, writing: &Writing<'_>, draft: &mut Draft) -> Outcome<Value> {
+        let mut body = self.decode(writing)?;
+        self.name_type(writing, &mut body.value)?;
+        self.complain(writing, &body.value, &body.duplicates, draft)?;
+        self.normalise(writing, &mut body.value)?;
+        Ok(body.value)
+    }
+
+    /// Sets or checks `apiVersion` and `kind`.
+    pub(crate) fn name_type(&self, writing: &Writing<'_>, object: &mut Value) -> Outcome<()> {
+        let row = &writing.row;
+        let expected = row.api_version(&writing.target.version);
+        let Some(map) = object.as_object_mut() else {
+            return Err(Refused::bad_request(
+                "couldn't get version/kind; json parse error: the body is not an object",
+            ));
+        };
+        let has = |key: &str| {
+            map.get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let (version, kind) = (has("apiVersion"), has("kind"));
+        if !kind.is_empty() && kind != *row.kind {
+            return Err(Refused::bad_request(format!(
+                "{kind} in version {:?} cannot be handled as a {}: converting ({kind}) to ({}.{}): unknown conversion",
+                version_of(&version),
+                row.kind,
+                writing.target.version,
+                row.kind
+            )));
+        }
+        if !version.is_empty() && version != expected {
+            return Err(Refused::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({expected})"
+            )));
+        }
+        map.insert("apiVersion".into(), json!(expected));
+        map.insert("kind".into(), json!(row.kind));
+        Ok(())
+    }
+
+    /// Tells of unknown and duplicate fields as strictly as the client asked.
+    pub(crate) fn complain(
+        &self,
+        writing: &Writing<'_>,
+        object: &Value,
+        duplicates: &[String],
+        draft: &mut Draft,
+    ) -> Outcome<()> {
+        if writing.options.validation == FieldValidation::Ignore {
+            return Ok(());
+        }
+        let unknown = match self.form(writing.id, &writing.target.version) {
+            Form::BuiltIn(Some(schema)) => schema.unknown_fields(object),
+            Form::BuiltIn(None) => Vec::new(),
+            Form::Custom(version) => version.schema.unknown_fields(object),
+        };
+        let mut complaints: Vec<String> = duplicates
+            .iter()
+            .map(|path| format!("duplicate field {}", field::go_quoted(path)))
+            .collect();
+        complaints.extend(
+            unknown
+                .iter()
+                .map(|path| format!("unknown field {}", field::go_quoted(path))),
+        );
+        if complaints.is_empty() {
+            return Ok(());
+        }
+        if writing.options.validation == FieldValidation::Warn {
+            draft.warnings.extend(complaints);
+            return Ok(());
+        }
+        let kind = &writing.row.kind;
+        Err(Refused::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {}",
+            writing.target.version,
+            complaints.join(", ")
+        )))
+    }
+
+    /// Brings an object into the form of its schema: types, pruning, defaults.
+    pub(crate) fn normalise(&self, writing: &Writing<'_>, object: &mut Value) -> Outcome<()> {
+        self.shape(writing.id, &writing.target.version, object)?;
+        to_storage(&writing.row, object);
+        Ok(())
+    }
+
+    pub(crate) fn shape(&self, id: ResourceId, version: &str, object: &mut Value) -> Outcome<()> {
+        match self.form(id, version) {
+            Form::BuiltIn(None) => {}
+            Form::BuiltIn(Some(schema)) => schema.coerce(object).map_err(|why| {
+                let kind = &self.registry.row(id).kind;
+                Refused::bad_request(format!(
+                    "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+                ))
+            })?,
+            Form::Custom(version) => {
+                version.schema.prune(object);
+                version.schema.default(object);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks an object about to be stored.
+    pub(crate) fn check(
+        &self,
+        writing: &Writing<'_>,
+        object: &Value,
+        old: Option<&Value>,
+        draft: &mut Draft,
+    ) -> Outcome<()> {
+        if writing.part == Part::Finalize {
+            return Ok(());
+        }
+        let _ = &draft;
+        let errors = match self.form(writing.id, &writing.target.version) {
+            Form::BuiltIn(_) => Vec::new(),
+            Form::Custom(version) => version.schema.validate(object, old),
+        };
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(writing.invalid(&text(&object["metadata"]["name"]), &errors))
+    }
+
+    /// An object's bytes in the version that was asked for.
+    pub(crate) fn shown(&self, row: &Resource, version: &str, entry: &Entry) -> Vec<u8> {
+        if version == &*row.storage_version && row.shelf_group() == &*row.group {
+            return entry.bytes.to_vec();
+        }
+        let mut object = entry.value();
+        from_storage(row, version, &mut object);
+        object.to_string().into_bytes()
+    }
+}
+
+/// The last part of `group/version`.
+fn version_of(api_version: &str) -> &str {
+    api_version
+        .rsplit_once('/')
+        .map_or(api_version, |(_, version)| version)
+}
+
+/// The object as its shelf keeps it.
+fn to_storage(row: &Resource, object: &mut Value) {
+    if row.shelf_group() == &*row.group {
+        object["apiVersion"] = json!(row.api_version(&row.storage_version));
+    } else {
+        crate::events::to_core(object);
+    }
+}
+
+/// The object as a version shows it.
+fn from_storage(row: &Resource, version: &str, object: &mut Value) {
+    if row.shelf_group() == &*row.group {
+        object["apiVersion"] = json!(row.api_version(version));
+    } else {
+        crate::events::from_core(object);
+    }
+}

@@ -1,0 +1,276 @@
+//! What a URL asks for: group, version, namespace, resource, name, subresource; and its query.
+
+use crate::request::Method;
+use crate::status::{Outcome, Refused};
+
+/// A path, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// `/api`, `/apis`, `/apis/batch`, `/apis/batch/v1`, `/openapi/v3…`, `/version`: its segments.
+    Document(Vec<String>),
+    /// Objects.
+    Objects(Target),
+}
+
+/// Which objects a path names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// Empty for all namespaces and for cluster-scoped resources.
+    pub namespace: String,
+    /// Plural name.
+    pub plural: String,
+    /// Empty for a collection.
+    pub name: String,
+    /// Empty for the object itself.
+    pub subresource: String,
+}
+
+impl Route {
+    /// Understands a percent-encoded path.
+    pub fn parse(path: &str) -> Outcome<Route> {
+        let mut segments = Vec::new();
+        for segment in path.split('/').filter(|segment| !segment.is_empty()) {
+            segments.push(percent_decode(segment, Plus::Literal).ok_or_else(Refused::no_resource)?);
+        }
+        let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let (group, version, rest) = match &parts[..] {
+            ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
+            ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
+            _ => return Ok(Route::Document(segments)),
+        };
+        let target = |namespace: &str, rest: &[&str]| {
+            let (plural, rest) = rest.split_first().unwrap_or((&"", &[]));
+            let (name, rest) = rest.split_first().unwrap_or((&"", &[]));
+            Route::Objects(Target {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                namespace: namespace.to_owned(),
+                plural: (*plural).to_owned(),
+                name: (*name).to_owned(),
+                subresource: rest.join("/"),
+            })
+        };
+        Ok(match rest {
+            // `namespaces/x/status` is about the namespace, `namespaces/x/pods` is in it.
+            ["namespaces", _, sub] if matches!(*sub, "status" | "finalize") => target("", rest),
+            ["namespaces", namespace, inner @ ..] if !inner.is_empty() => target(namespace, inner),
+            _ => target("", rest),
+        })
+    }
+}
+
+/// Whether `+` means a space.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plus {
+    Literal,
+    Space,
+}
+
+fn percent_decode(text: &str, plus: Plus) -> Option<String> {
+    if !text.contains(['%', '+']) {
+        return Some(text.to_owned());
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'%' => {
+                let high = char::from(bytes.next()?).to_digit(16)?;
+                let low = char::from(bytes.next()?).to_digit(16)?;
+                out.push((high * 16 + low) as u8);
+            }
+            b'+' if plus == Plus::Space => out.push(b' '),
+            other => out.push(other),
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+/// A query, understood as pairs in the order in which they came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads `a=b&c=d`; empty parts are ignored (kube sends `?&…`).
+    pub fn parse(query: &str) -> Outcome<Query> {
+        let mut pairs = Vec::new();
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            let pair = percent_decode(key, Plus::Space).zip(percent_decode(value, Plus::Space));
+            pairs.push(pair.ok_or_else(|| {
+                Refused::bad_request(format!("invalid URL escape in query {query:?}"))
+            })?);
+        }
+        Ok(Query(pairs))
+    }
+
+    /// The first value of a parameter; empty if it is absent.
+    pub fn text(&self, key: &str) -> &str {
+        self.0
+            .iter()
+            .find(|(name, _)| name == key)
+            .map_or("", |(_, value)| value)
+    }
+
+    /// All values of a parameter.
+    pub fn all(&self, key: &str) -> impl Iterator<Item = &str> {
+        self.0
+            .iter()
+            .filter(move |(name, _)| name == key)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// Whether a switch is on. A bare `?watch` counts as on, as upstream reads it.
+    pub fn is_on(&self, key: &str) -> bool {
+        self.0
+            .iter()
+            .find(|(name, _)| name == key)
+            .is_some_and(|(_, value)| !matches!(&**value, "false" | "0" | "False" | "F" | "f"))
+    }
+
+    /// A whole number; `None` if absent, refused if it is none.
+    pub fn number(&self, key: &str) -> Outcome<Option<i64>> {
+        match self.text(key) {
+            "" => Ok(None),
+            text => text.parse().map(Some).map_err(|_| {
+                Refused::bad_request(format!(
+                    "strconv.ParseInt: parsing {text:?}: invalid syntax (query parameter {key})"
+                ))
+            }),
+        }
+    }
+}
+
+/// How strictly a write's fields are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// Unknown and duplicate fields fall away in silence.
+    Ignore,
+    /// … with a warning.
+    Warn,
+    /// … are refused.
+    Strict,
+}
+
+/// Whether a write is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It is written.
+    Real,
+    /// Everything but the writing is done.
+    DryRun,
+}
+
+/// What the query of a write says.
+#[derive(Clone, Debug)]
+pub struct WriteOptions {
+    /// Whether it is carried out.
+    pub effect: Effect,
+    /// How strictly fields are checked.
+    pub validation: FieldValidation,
+}
+
+impl WriteOptions {
+    /// Reads them.
+    pub fn parse(query: &Query) -> Outcome<WriteOptions> {
+        let mut effect = Effect::Real;
+        for value in query.all("dryRun") {
+            effect = dry_run(value)?;
+        }
+        let validation = match query.text("fieldValidation") {
+            // Upstream's default.
+            "" | "Warn" => FieldValidation::Warn,
+            "Strict" => FieldValidation::Strict,
+            "Ignore" => FieldValidation::Ignore,
+            other => {
+                return Err(Refused::unprocessable(format!(
+                    "CreateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: {other:?}: supported values: \"Ignore\", \"Strict\", \"Warn\""
+                )));
+            }
+        };
+        Ok(WriteOptions { effect, validation })
+    }
+}
+
+/// Reads one `dryRun` value.
+pub fn dry_run(value: &str) -> Outcome<Effect> {
+    match value {
+        "" => Ok(Effect::Real),
+        "All" => Ok(Effect::DryRun),
+        other => Err(Refused::unprocessable(format!(
+            "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: {other:?}: supported values: \"All\""
+        ))),
+    }
+}
+
+/// The verb of the authoriser and of discovery.
+pub fn verb(method: Method, target: &Target, query: &Query) -> &'static str {
+    match (method, target.name.is_empty()) {
+        (Method::Get, _) if query.is_on("watch") => "watch",
+        (Method::Get, true) => "list",
+        (Method::Get, false) => "get",
+        (Method::Post, _) => "create",
+        (Method::Put, _) => "update",
+        (Method::Patch, _) => "patch",
+        (Method::Delete, true) => "deletecollection",
+        (Method::Delete, false) => "delete",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_objects_as_upstream_reads_them() {
+        let rows = [
+            ("/api/v1/pods", "|v1||pods||"),
+            ("/api/v1/namespaces", "|v1||namespaces||"),
+            ("/api/v1/namespaces/a", "|v1||namespaces|a|"),
+            ("/api/v1/namespaces/a/status", "|v1||namespaces|a|status"),
+            ("/api/v1/namespaces/a/pods/", "|v1|a|pods||"),
+            ("/api/v1/namespaces/a/pods/b/log", "|v1|a|pods|b|log"),
+            (
+                "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode",
+                "rbac.authorization.k8s.io|v1||clusterroles|system:node|",
+            ),
+        ];
+        for (path, expected) in rows {
+            let Ok(Route::Objects(at)) = Route::parse(path) else {
+                panic!("{path} names no objects");
+            };
+            let seen = [
+                at.group,
+                at.version,
+                at.namespace,
+                at.plural,
+                at.name,
+                at.subresource,
+            ]
+            .join("|");
+            assert_eq!(seen, expected, "{path}");
+        }
+        assert_eq!(
+            Route::parse("/apis/batch/v1").ok(),
+            Some(Route::Document(vec![
+                "apis".into(),
+                "batch".into(),
+                "v1".into()
+            ]))
+        );
+    }
+
+    #[test]
+    fn a_query_may_begin_oddly_and_is_decoded() {
+        let query = Query::parse("&watch&labelSelector=a%3Db%2Cc&limit=5&x=a+b").expect("a query");
+        assert!(query.is_on("watch"));
+        assert_eq!(query.text("labelSelector"), "a=b,c");
+        assert_eq!(query.number("limit").ok(), Some(Some(5)));
+        assert_eq!(query.text("x"), "a b");
+        assert!(Query::parse("a=%zz").is_err());
+    }
+}

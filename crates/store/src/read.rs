@@ -1,0 +1,379 @@
+//! Reads: one object, a list in pages, the opening of a watch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::time::Time;
+use base64::Engine;
+use serde_json::{Value, json};
+
+use crate::entry::Entry;
+use crate::path::{Query, Target};
+use crate::registry::{Resource, ResourceId};
+use crate::request::{Begin, Response};
+use crate::select::Selection;
+use crate::sheet::Sheet;
+use crate::shelf::Shelf;
+use crate::status::{About, Outcome, Refused};
+use crate::store::Store;
+use crate::table::{Headers, Include};
+use crate::view::{Shape, View};
+use crate::watch::{BOOKMARK_MS, InitialEnd, Watch};
+
+/// Longest that a watch may last, in seconds, where the client asks for none (upstream draws
+/// between 30 and 60 minutes).
+const WATCH_SECONDS_DEFAULT: i64 = 1_800;
+
+const BASE64: base64::engine::GeneralPurpose = base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+/// What the query says about the wanted revision.
+enum At {
+    /// The newest.
+    Newest,
+    /// Exactly this one.
+    Exactly(u64),
+}
+
+/// One read, understood.
+pub(crate) struct Reading<'a> {
+    pub(crate) id: ResourceId,
+    pub(crate) row: &'a Arc<Resource>,
+    pub(crate) target: &'a Target,
+    pub(crate) query: &'a Query,
+    pub(crate) view: View,
+    pub(crate) now: Time,
+}
+
+impl Reading<'_> {
+    fn sheet(&self) -> Outcome<Sheet<'_>> {
+        Ok(Sheet {
+            row: self.row,
+            version: &self.target.version,
+            include: include_of(self.query)?,
+            headers: Headers::Shown,
+            now: self.now,
+        })
+    }
+}
+
+impl Store {
+    pub(crate) fn read_objects(&self, reading: &Reading<'_>) -> Outcome<Begin> {
+        if reading.query.is_on("watch") {
+            return self.open_watch(reading);
+        }
+        if reading.target.name.is_empty() {
+            return self.list(reading).map(Begin::Done);
+        }
+        self.get(reading).map(Begin::Done)
+    }
+
+    fn get(&self, reading: &Reading<'_>) -> Outcome<Response> {
+        let wanted = version_of(reading.query)?;
+        if wanted > self.revision {
+            return Err(Refused::too_new(wanted, self.revision));
+        }
+        let key = key_of(&reading.target.namespace, &reading.target.name);
+        let entry = self.shelf(reading.id).get(&key).ok_or_else(|| {
+            Refused::not_found(About {
+                group: &reading.row.group,
+                plural: &reading.row.plural,
+                name: &reading.target.name,
+            })
+        })?;
+        let body = match reading.view.shape {
+            Shape::Whole => self.shown(reading.row, &reading.target.version, entry),
+            Shape::Partial => partial(entry).to_string().into_bytes(),
+            Shape::Table => {
+                let revision = entry.revision.to_string();
+                let rows = [entry.clone()];
+                let meta = json!({ "resourceVersion": revision });
+                self.table(&reading.sheet()?, &rows, meta)
+                    .to_string()
+                    .into_bytes()
+            }
+        };
+        Ok(self.answer(&reading.view, body))
+    }
+
+    pub(crate) fn answer(&self, view: &View, body: Vec<u8>) -> Response {
+        Response {
+            content_type: view.content_type(),
+            ..Response::bytes(200, body)
+        }
+    }
+
+    fn list(&self, reading: &Reading<'_>) -> Outcome<Response> {
+        let selection = self.selection(reading)?;
+        let limit = match reading.query.number("limit")?.unwrap_or(0) {
+            negative if negative < 0 => {
+                return Err(Refused::bad_request("limit: Invalid value: must be >= 0"));
+            }
+            limit => usize::try_from(limit).unwrap_or(usize::MAX),
+        };
+        let token = reading.query.text("continue");
+        let (at, after) = if token.is_empty() {
+            (self.list_revision(reading.query, limit)?, None)
+        } else {
+            self.continued(token)?
+        };
+        let shelf = self.shelf(reading.id);
+        let revision = match at {
+            At::Newest => self.revision,
+            At::Exactly(revision) => revision,
+        };
+        let prefix = selection.prefix();
+        let past;
+        let found: Box<dyn Iterator<Item = (&Arc<str>, &Arc<Entry>)>> = match at {
+            At::Exactly(revision) if revision < self.revision => {
+                past = self.past(shelf, &prefix, after.as_deref(), revision, token)?;
+                Box::new(past.iter())
+            }
+            _ => Box::new(shelf.range_after(&prefix, after.as_deref())),
+        };
+        let mut found = found.filter(|(key, entry)| selection.matches(key, entry));
+        let (mut page, mut last): (Vec<Arc<Entry>>, Option<Arc<str>>) = (Vec::new(), None);
+        while limit == 0 || page.len() < limit {
+            let Some((key, entry)) = found.next() else {
+                break;
+            };
+            page.push(entry.clone());
+            last = Some(key.clone());
+        }
+        let mut meta = json!({ "resourceVersion": revision.to_string() });
+        let remaining = if limit == 0 { 0 } else { found.count() };
+        if remaining > 0
+            && let Some(last) = last
+        {
+            meta["continue"] = json!(continue_token(revision, &last));
+            if selection.is_everything() {
+                meta["remainingItemCount"] = json!(remaining);
+            }
+        }
+        let body = match reading.view.shape {
+            Shape::Table => self
+                .table(&reading.sheet()?, &page, meta)
+                .to_string()
+                .into_bytes(),
+            Shape::Partial => {
+                let items: Vec<Value> = page.iter().map(|entry| partial(entry)).collect();
+                json!({
+                    "kind": "PartialObjectMetadataList",
+                    "apiVersion": "meta.k8s.io/v1",
+                    "metadata": meta,
+                    "items": items,
+                })
+                .to_string()
+                .into_bytes()
+            }
+            Shape::Whole => self.list_body(reading, &page, &meta),
+        };
+        Ok(self.answer(&reading.view, body))
+    }
+
+    fn list_body(&self, reading: &Reading<'_>, page: &[Arc<Entry>], meta: &Value) -> Vec<u8> {
+        let size: usize = page.iter().map(|entry| entry.bytes.len() + 1).sum();
+        let mut body = Vec::with_capacity(size + 256);
+        let head = format!(
+            "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{meta},\"items\":[",
+            json!(reading.row.list_kind),
+            json!(reading.row.api_version(&reading.target.version)),
+        );
+        body.extend_from_slice(head.as_bytes());
+        for (index, entry) in page.iter().enumerate() {
+            if index > 0 {
+                body.push(b',');
+            }
+            body.extend_from_slice(&self.shown(reading.row, &reading.target.version, entry));
+        }
+        body.extend_from_slice(b"]}\n");
+        body
+    }
+
+    fn past(
+        &self,
+        shelf: &Shelf,
+        prefix: &str,
+        after: Option<&str>,
+        revision: u64,
+        token: &str,
+    ) -> Outcome<BTreeMap<Arc<str>, Arc<Entry>>> {
+        shelf
+            .range_at(prefix, after, revision)
+            .ok_or_else(|| match (token.is_empty(), after) {
+                (false, Some(after)) => Refused::page_expired(continue_token(0, after)),
+                _ => Refused::version_expired(revision),
+            })
+    }
+
+    /// What `resourceVersion` and its match mean for a first page.
+    fn list_revision(&self, query: &Query, limit: usize) -> Outcome<At> {
+        let wanted = version_of(query)?;
+        let unset = query.text("resourceVersion").is_empty();
+        let exactly = match query.text("resourceVersionMatch") {
+            "" => limit > 0 && wanted > 0,
+            "Exact" if unset || wanted == 0 => {
+                return Err(invalid_options(
+                    "resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+                ));
+            }
+            "Exact" => true,
+            "NotOlderThan" if unset => {
+                return Err(invalid_options(
+                    "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+                ));
+            }
+            "NotOlderThan" => false,
+            other => {
+                return Err(invalid_options(&format!(
+                    "resourceVersionMatch: Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
+                )));
+            }
+        };
+        if wanted > self.revision {
+            return Err(Refused::too_new(wanted, self.revision));
+        }
+        Ok(if exactly {
+            At::Exactly(wanted)
+        } else {
+            At::Newest
+        })
+    }
+
+    fn continued(&self, token: &str) -> Outcome<(At, Option<String>)> {
+        let invalid =
+            || Refused::bad_request("continue key is not valid: illegal base64 or content");
+        let bytes = BASE64.decode(token).map_err(|_| invalid())?;
+        let token: Value = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
+        let revision = token["rv"].as_u64().ok_or_else(invalid)?;
+        let start = token["start"].as_str().ok_or_else(invalid)?.to_owned();
+        // Revision 0 marks the inconsistent continuation that a 410 handed out.
+        let at = match revision {
+            0 => At::Newest,
+            revision if revision > self.revision => return Err(invalid()),
+            revision => At::Exactly(revision),
+        };
+        Ok((at, Some(start)))
+    }
+
+    pub(crate) fn selection(&self, reading: &Reading<'_>) -> Outcome<Selection> {
+        let mut selection = Selection::parse(
+            &reading.row.shelf,
+            &reading.row.selectable,
+            reading.query.text("labelSelector"),
+            reading.query.text("fieldSelector"),
+        )?;
+        selection.namespace.clone_from(&reading.target.namespace);
+        if !reading.target.name.is_empty() {
+            selection.name = Some(reading.target.name.clone());
+        }
+        Ok(selection)
+    }
+
+    fn open_watch(&self, reading: &Reading<'_>) -> Outcome<Begin> {
+        let query = reading.query;
+        let selection = self.selection(reading)?;
+        let wanted = version_of(query)?;
+        let bookmarks = query.is_on("allowWatchBookmarks");
+        let initial = query.is_on("sendInitialEvents");
+        let matching = query.text("resourceVersionMatch");
+        if initial && matching != "NotOlderThan" {
+            return Err(invalid_options(
+                "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
+        }
+        if !matching.is_empty() && query.text("sendInitialEvents").is_empty() {
+            return Err(invalid_options(
+                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
+        }
+        let shelf = self.shelf(reading.id);
+        let silent = query.text("sendInitialEvents") == "false";
+        let tells_state = initial || (wanted == 0 && !silent);
+        let mut watch = Watch {
+            resource: reading.id,
+            version: reading.target.version.as_str().into(),
+            view: reading.view.clone(),
+            include: include_of(query)?,
+            selection,
+            cursor: if tells_state || wanted == 0 {
+                self.revision
+            } else {
+                wanted
+            },
+            initial: Default::default(),
+            ends_initial: InitialEnd::Silent,
+            bookmark_at: bookmarks.then(|| reading.now.plus_ms(BOOKMARK_MS)),
+            deadline: Some(deadline(query, reading.now)?),
+            headers: Headers::Shown,
+        };
+        if tells_state {
+            if wanted > self.revision {
+                return Err(Refused::too_new(wanted, self.revision));
+            }
+            let prefix = watch.selection.prefix();
+            watch.initial = shelf
+                .range(&prefix)
+                .filter(|(key, entry)| watch.selection.matches(key, entry))
+                .map(|(_, entry)| entry.clone())
+                .collect();
+            if initial && bookmarks {
+                watch.ends_initial = InitialEnd::Owed;
+            }
+        }
+        Ok(Begin::Watch(Box::new(watch)))
+    }
+}
+
+/// `namespace/name`, or `name` for cluster-scoped objects.
+pub(crate) fn key_of(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{namespace}/{name}")
+    }
+}
+
+/// The metadata of an object as `PartialObjectMetadata`.
+pub(crate) fn partial(entry: &Entry) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": entry.value()["metadata"].take(),
+    })
+}
+
+pub(crate) fn include_of(query: &Query) -> Outcome<Include> {
+    let text = query.text("includeObject");
+    Include::parse(text)
+        .ok_or_else(|| Refused::bad_request(format!("unrecognized includeObject value: {text:?}")))
+}
+
+fn continue_token(revision: u64, last: &str) -> String {
+    BASE64.encode(json!({ "v": "meta.k8s.io/v1", "rv": revision, "start": last }).to_string())
+}
+
+fn version_of(query: &Query) -> Outcome<u64> {
+    match query.text("resourceVersion") {
+        "" => Ok(0),
+        text => text.parse().map_err(|_| {
+            Refused::bad_request(format!(
+                "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+            ))
+        }),
+    }
+}
+
+fn deadline(query: &Query, now: Time) -> Outcome<Time> {
+    let seconds = match query.number("timeoutSeconds")? {
+        None | Some(0) => WATCH_SECONDS_DEFAULT,
+        Some(seconds) if seconds < 0 => {
+            return Err(Refused::bad_request("timeoutSeconds: must not be negative"));
+        }
+        Some(seconds) => seconds,
+    };
+    Ok(now.plus_ms(seconds.saturating_mul(1_000)))
+}
+
+fn invalid_options(text: &str) -> Refused {
+    Refused::unprocessable(format!("ListOptions.meta.k8s.io \"\" is invalid: {text}"))
+}

@@ -1,0 +1,87 @@
+//! Objects as a Table, for people.
+
+use std::sync::Arc;
+
+use api::time::Time;
+use serde_json::Value;
+
+use crate::entry::Entry;
+use crate::forms::Form;
+use crate::path::Query;
+use crate::read::include_of;
+use crate::registry::Resource;
+use crate::status::Outcome;
+use crate::store::Store;
+use crate::table::{self, Headers, Include, MetaVersion, Printer};
+use crate::view::Shape;
+use crate::write::Writing;
+
+/// Which table is wanted.
+pub(crate) struct Sheet<'a> {
+    pub(crate) row: &'a Resource,
+    pub(crate) version: &'a str,
+    pub(crate) include: Include,
+    pub(crate) headers: Headers,
+    pub(crate) now: Time,
+}
+
+impl Store {
+    pub(crate) fn table(&self, sheet: &Sheet<'_>, entries: &[Arc<Entry>], meta: Value) -> Value {
+        let objects: Vec<Value> = entries
+            .iter()
+            .map(|entry| {
+                let bytes = self.shown(sheet.row, sheet.version, entry);
+                serde_json::from_slice(&bytes).unwrap_or_default()
+            })
+            .collect();
+        let objects: Vec<&Value> = objects.iter().collect();
+        let form = table::Form {
+            include: sheet.include,
+            headers: sheet.headers,
+            version: MetaVersion::V1,
+        };
+        table::render(&self.printer(sheet), &objects, sheet.now, form, meta)
+    }
+
+    fn printer(&self, sheet: &Sheet<'_>) -> Printer {
+        let row = sheet.row;
+        let id = self.registry.find(&row.group, &row.plural);
+        match id.map(|id| self.form(id, sheet.version)) {
+            Some(Form::Custom(version)) => Printer::custom(&version.columns),
+            _ => {
+                let columns = self
+                    .wire
+                    .columns(&row.group, sheet.version, &row.plural)
+                    .unwrap_or_default();
+                Printer::built_in(&row.plural, columns)
+            }
+        }
+    }
+
+    /// One object as the client of a write wants to see it.
+    pub(crate) fn shown_as(&self, writing: &Writing<'_>, entry: &Arc<Entry>) -> Vec<u8> {
+        match writing.view.shape {
+            Shape::Whole => self.shown(&writing.row, &writing.target.version, entry),
+            Shape::Partial => crate::read::partial(entry).to_string().into_bytes(),
+            Shape::Table => {
+                let sheet = Sheet {
+                    row: &writing.row,
+                    version: &writing.target.version,
+                    include: include_or_default(writing.query),
+                    headers: Headers::Shown,
+                    now: writing.now,
+                };
+                let meta = serde_json::json!({ "resourceVersion": entry.revision.to_string() });
+                self.table(&sheet, std::slice::from_ref(entry), meta)
+                    .to_string()
+                    .into_bytes()
+            }
+        }
+    }
+}
+
+/// What rows carry; the write is done, so a strange wish is no reason to refuse any more.
+fn include_or_default(query: &Query) -> Include {
+    let wanted: Outcome<Include> = include_of(query);
+    wanted.unwrap_or(Include::Metadata)
+}

@@ -1,0 +1,272 @@
+//! What differs between kinds when they are written: which part a request may change, what counts
+//! as a new generation, when a deleted object is free to go.
+
+use serde_json::{Map, Value, json};
+
+use crate::field::FieldError;
+use crate::registry::{Resource, Source};
+use crate::request::Method;
+
+/// Which part of an object a request writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The object without its status.
+    Whole,
+    /// The status.
+    Status,
+    /// A namespace's finalizers.
+    Finalize,
+    /// Anything: the store itself writes (binding, scale).
+    Everything,
+}
+
+/// Built-in resources that have a status which only its subresource writes.
+pub(crate) fn has_status(row: &Resource) -> bool {
+    row.versions
+        .iter()
+        .any(|version| version.subresource("status").is_some())
+}
+
+/// Built-in resources that count generations, by `group/plural`, sorted.
+const GENERATIONS: &[&str] = &[
+    "/pods",
+    "/replicationcontrollers",
+    "admissionregistration.k8s.io/mutatingadmissionpolicies",
+    "admissionregistration.k8s.io/mutatingwebhookconfigurations",
+    "admissionregistration.k8s.io/validatingadmissionpolicies",
+    "admissionregistration.k8s.io/validatingwebhookconfigurations",
+    "apiextensions.k8s.io/customresourcedefinitions",
+    "apps/daemonsets",
+    "apps/deployments",
+    "apps/replicasets",
+    "apps/statefulsets",
+    "batch/cronjobs",
+    "batch/jobs",
+    "discovery.k8s.io/endpointslices",
+    "networking.k8s.io/ingressclasses",
+    "networking.k8s.io/ingresses",
+    "networking.k8s.io/networkpolicies",
+    "policy/poddisruptionbudgets",
+    "resource.k8s.io/deviceclasses",
+    "resource.k8s.io/resourceslices",
+    "scheduling.k8s.io/priorityclasses",
+];
+
+/// Whether objects carry `metadata.generation`.
+pub(crate) fn counts_generations(row: &Resource) -> bool {
+    row.source == Source::Custom || GENERATIONS.contains(&&*row.shelf)
+}
+
+/// Whether an update must say which version it is based on. Built-ins allow unconditional
+/// updates; custom resources do not, except by patch.
+pub(crate) fn needs_version(row: &Resource, method: Method) -> bool {
+    row.source == Source::Custom && method == Method::Put
+}
+
+/// The first status of an object, in place of whatever the client sent.
+pub(crate) fn prepare_create(row: &Resource, object: &mut Value) {
+    let Some(map) = object.as_object_mut() else {
+        return;
+    };
+    let first = match &*row.shelf {
+        "/namespaces" => Some(json!({ "phase": "Active" })),
+        "/persistentvolumeclaims" | "/persistentvolumes" => Some(json!({ "phase": "Pending" })),
+        "/pods" => Some(json!({ "phase": "Pending", "qosClass": quality(&map["spec"]) })),
+        "/services" => Some(json!({ "loadBalancer": {} })),
+        // A node says of itself what it is.
+        "/nodes" => map.get("status").cloned(),
+        "apiextensions.k8s.io/customresourcedefinitions" => None,
+        _ if has_status(row) && row.source == Source::BuiltIn => Some(json!({})),
+        _ if has_status(row) => None,
+        _ => map.get("status").cloned(),
+    };
+    match first {
+        Some(status) => map.insert("status".to_owned(), status),
+        None => map.remove("status"),
+    };
+    if &*row.shelf == "/namespaces" {
+        if !map.get("spec").is_some_and(Value::is_object) {
+            map.insert("spec".to_owned(), json!({}));
+        }
+        map["spec"]["finalizers"] = json!(["kubernetes"]);
+        let name = map["metadata"]["name"].clone();
+        if !map["metadata"]["labels"].is_object() {
+            map["metadata"]["labels"] = json!({});
+        }
+        map["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+    }
+}
+
+/// A pod's quality of service class, from its requests and limits.
+fn quality(spec: &Value) -> &'static str {
+    let (mut any, mut guaranteed) = (false, true);
+    for list in ["containers", "initContainers"] {
+        for container in spec[list].as_array().into_iter().flatten() {
+            let resources = &container["resources"];
+            for name in ["cpu", "memory"] {
+                let (request, limit) = (&resources["requests"][name], &resources["limits"][name]);
+                any |= !request.is_null() || !limit.is_null();
+                guaranteed &= !limit.is_null() && (request.is_null() || request == limit);
+            }
+        }
+    }
+    match (any, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+/// Keeps what this request may not change.
+pub(crate) fn prepare_update(row: &Resource, part: Part, object: &mut Value, old: &Value) {
+    match part {
+        Part::Everything => {}
+        Part::Whole => {
+            // CustomResourceDefinitions keep their conditions through the store itself.
+            if has_status(row) {
+                keep(object, old, "status");
+            }
+            if &*row.shelf == "/namespaces" {
+                if !object["spec"].is_object() {
+                    object["spec"] = json!({});
+                }
+                object["spec"]["finalizers"] = old["spec"]["finalizers"].clone();
+            }
+        }
+        Part::Status if row.source == Source::Custom => {
+            let status = object["status"].take();
+            *object = old.clone();
+            put(object, "status", status);
+        }
+        Part::Status => {
+            for key in old.as_object().into_iter().flat_map(Map::keys) {
+                if !matches!(key.as_str(), "metadata" | "status") {
+                    object[key] = old[key].clone();
+                }
+            }
+            let extra: Vec<String> = object
+                .as_object()
+                .into_iter()
+                .flat_map(Map::keys)
+                .filter(|key| !matches!(key.as_str(), "metadata" | "status"))
+                .filter(|key| old.get(key.as_str()).is_none())
+                .cloned()
+                .collect();
+            if let Some(map) = object.as_object_mut() {
+                for key in extra {
+                    map.remove(&key);
+                }
+            }
+            keep_meta(object, old, "ownerReferences");
+        }
+        Part::Finalize => {
+            let finalizers = object["spec"]["finalizers"].take();
+            *object = old.clone();
+            if finalizers.is_null() {
+                if let Some(spec) = object["spec"].as_object_mut() {
+                    spec.remove("finalizers");
+                }
+            } else {
+                object["spec"]["finalizers"] = finalizers;
+            }
+        }
+    }
+    for key in [
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generateName",
+        "generation",
+        "managedFields",
+        "name",
+        "namespace",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    ] {
+        keep_meta(object, old, key);
+    }
+}
+
+fn put(object: &mut Value, key: &str, value: Value) {
+    let Some(map) = object.as_object_mut() else {
+        return;
+    };
+    if value.is_null() {
+        map.remove(key);
+    } else {
+        map.insert(key.to_owned(), value);
+    }
+}
+
+fn keep(object: &mut Value, old: &Value, key: &str) {
+    put(object, key, old[key].clone());
+}
+
+fn keep_meta(object: &mut Value, old: &Value, key: &str) {
+    put(&mut object["metadata"], key, old["metadata"][key].clone());
+}
+
+/// Counts a change of the wanted state.
+pub(crate) fn count_generation(row: &Resource, object: &mut Value, old: &Value) {
+    if !counts_generations(row) {
+        return;
+    }
+    let ignores_status = has_status(row);
+    let wanted = |value: &Value| -> Vec<(String, Value)> {
+        value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(key, _)| {
+                *key != "metadata" && *key != "apiVersion" && !(ignores_status && *key == "status")
+            })
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    };
+    if wanted(object) != wanted(old) {
+        add_generation(object);
+    }
+}
+
+/// One more generation, where the object counts them.
+pub(crate) fn add_generation(object: &mut Value) {
+    if let Some(generation) = object["metadata"]["generation"].as_i64() {
+        object["metadata"]["generation"] = json!(generation + 1);
+    }
+}
+
+/// Whether an object that was to be deleted is now held by nobody.
+pub(crate) fn is_released(row: &Resource, object: &Value, old: &Value) -> bool {
+    let meta = &object["metadata"];
+    let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
+    !old["metadata"]["deletionTimestamp"].is_null()
+        && is_empty(&meta["finalizers"])
+        && meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
+        && (&*row.shelf != "/namespaces" || is_empty(&object["spec"]["finalizers"]))
+}
+
+/// A deleted object takes no new finalizers.
+pub(crate) fn check_finalizers(object: &Value, old: &Value) -> Result<(), FieldError> {
+    if old["metadata"]["deletionTimestamp"].is_null() {
+        return Ok(());
+    }
+    let had = old["metadata"]["finalizers"].as_array();
+    let new: Vec<String> = object["metadata"]["finalizers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|one| !had.is_some_and(|had| had.contains(one)))
+        .map(|one| one.to_string())
+        .collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    Err(FieldError::forbidden(
+        "metadata.finalizers",
+        format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            new.join(", ")
+        ),
+    ))
+}

@@ -1,0 +1,560 @@
+//! Subresources that are more than a part of their object: binding, eviction, scale, tokens, and
+//! what only a node can answer.
+
+use api::time::Time;
+use serde_json::{Value, json};
+
+use crate::draft::Draft;
+use crate::field::FieldError;
+use crate::forms::Form;
+use crate::path::Query;
+use crate::read::{Reading, key_of};
+use crate::request::{
+    Ask, Begin, Connect, ExecOptions, LogOptions, Method, Mint, PodAddress, Request, Response,
+};
+use crate::status::{About, Outcome, Refused};
+use crate::store::{Admit, Store};
+use crate::strategy::Part;
+use crate::write::{Writing, text};
+
+/// How long a token lives if nobody says, in seconds.
+const TOKEN_SECONDS_DEFAULT: i64 = 3_600;
+/// The shortest life of a token, in seconds.
+const TOKEN_SECONDS_MIN: i64 = 600;
+/// The longest, in seconds (as for tokens without a bound object upstream).
+const TOKEN_SECONDS_MAX: i64 = 1 << 32;
+
+impl Store {
+    pub(crate) fn write_subresource(
+        &mut self,
+        writing: &Writing<'_>,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<Begin> {
+        let sub = &*writing.target.subresource;
+        match (writing.row.shelf.as_ref(), sub, writing.request.method) {
+            ("/pods", "binding", Method::Post) => self.bind(writing),
+            ("/pods", "eviction", Method::Post) => self.evict(writing, admit),
+            ("/pods", "ephemeralcontainers" | "resize", Method::Put) => self.update(writing, admit),
+            ("/pods", "ephemeralcontainers" | "resize", Method::Patch) => {
+                self.patch(writing, admit)
+            }
+            ("/pods", "exec" | "attach" | "portforward", _) => {
+                let reading = Reading {
+                    id: writing.id,
+                    row: &writing.row,
+                    target: writing.target,
+                    query: writing.query,
+                    view: writing.view.clone(),
+                    now: writing.now,
+                };
+                self.connect(&reading)
+            }
+            ("/serviceaccounts", "token", Method::Post) => self.mint(writing),
+            (_, "scale", Method::Put | Method::Patch) => self.write_scale(writing, admit),
+            _ => Err(Refused::not_allowed(writing.about(""), "this request")),
+        }
+    }
+
+    /// Puts a pod on a node, once.
+    fn bind(&mut self, writing: &Writing<'_>) -> Outcome<Begin> {
+        let binding = self.decode(writing)?.value;
+        let name = &writing.target.name;
+        let node = text(&binding["target"]["name"]);
+        if node.is_empty() {
+            return Err(Refused::invalid(
+                "",
+                "Binding",
+                name,
+                &[FieldError::required("target.name", "")],
+            ));
+        }
+        let old = self.current(writing)?;
+        let wanted = text(&binding["metadata"]["uid"]);
+        if !wanted.is_empty() && wanted != *old.uid {
+            return Err(Refused::conflict(
+                writing.about(name),
+                &format!(
+                    "Precondition failed: UID in precondition: {wanted}, UID in object meta: {}",
+                    old.uid
+                ),
+            ));
+        }
+        let mut pod = old.value();
+        let about = About {
+            plural: "pods/binding",
+            ..writing.about(name)
+        };
+        if !pod["metadata"]["deletionTimestamp"].is_null() {
+            return Err(Refused::conflict(
+                about,
+                &format!("pod {name} is being deleted, cannot be assigned to a host"),
+            ));
+        }
+        let held = text(&pod["spec"]["nodeName"]);
+        if !held.is_empty() {
+            return Err(Refused::conflict(
+                about,
+                &format!("pod {name} is already assigned to node {held:?}"),
+            ));
+        }
+        if let Some(gates) = pod["spec"]["schedulingGates"]
+            .as_array()
+            .filter(|gates| !gates.is_empty())
+        {
+            let names: Vec<String> = gates.iter().map(|gate| text(&gate["name"])).collect();
+            return Err(Refused::conflict(
+                about,
+                &format!("pod {name} has non-empty .spec.schedulingGates {names:?}"),
+            ));
+        }
+        pod["spec"]["nodeName"] = json!(node);
+        for part in ["annotations", "labels"] {
+            for (key, value) in binding["metadata"][part].as_object().into_iter().flatten() {
+                if !pod["metadata"][part].is_object() {
+                    pod["metadata"][part] = json!({});
+                }
+                pod["metadata"][part][key] = value.clone();
+            }
+        }
+        set_scheduled(&mut pod, writing.now);
+        let mut draft = Draft::new(writing);
+        let key = key_of(&writing.target.namespace, name);
+        draft.put(self, writing.id, &key, pod);
+        let revision = self.begun.to_string();
+        let mut answer = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+            "code": 201,
+        });
+        // Upstream's answer has no version; ours has, so that the writer knows what to wait for.
+        answer["metadata"]["resourceVersion"] = json!(revision);
+        Ok(self.commit(draft, Response::json(201, &answer)))
+    }
+
+    /// Deletes a pod on somebody's polite request.
+    fn evict(&mut self, writing: &Writing<'_>, admit: &mut Admit<'_>) -> Outcome<Begin> {
+        let eviction = self.decode(writing)?.value;
+        let pod = self.current(writing)?.value();
+        self.check_budgets(writing, &pod)?;
+        let mut options = eviction["deleteOptions"].clone();
+        if !options.is_object() {
+            options = json!({});
+        }
+        let request = Request {
+            method: Method::Delete,
+            body: options.to_string().into_bytes(),
+            content_type: "application/json".to_owned(),
+            ..writing.request.clone()
+        };
+        let deletion = Writing {
+            request: &request,
+            target: writing.target,
+            query: writing.query,
+            options: writing.options.clone(),
+            id: writing.id,
+            row: writing.row.clone(),
+            view: writing.view.clone(),
+            part: Part::Whole,
+            now: writing.now,
+        };
+        let begin = self.delete(&deletion, admit)?;
+        let answer = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+            "code": 201,
+        });
+        if let (Begin::Commit(_), Some(waiting)) = (&begin, self.waiting.back_mut()) {
+            waiting.response = Response::json(201, &answer);
+            return Ok(begin);
+        }
+        Ok(Begin::Done(Response::json(201, &answer)))
+    }
+
+    /// A budget that allows no disruption refuses the eviction.
+    fn check_budgets(&self, writing: &Writing<'_>, pod: &Value) -> Outcome<()> {
+        let Some(id) = self.registry.find("policy", "poddisruptionbudgets") else {
+            return Ok(());
+        };
+        if matches!(
+            pod["status"]["phase"].as_str(),
+            Some("Succeeded" | "Failed" | "Pending")
+        ) {
+            return Ok(());
+        }
+        let prefix = format!("{}/", writing.target.namespace);
+        for (_, entry) in self.shelf(id).latest_range(&prefix) {
+            let budget = entry.value();
+            let allowed = budget["status"]["disruptionsAllowed"].as_i64();
+            if matches_labels(&budget["spec"]["selector"], &pod["metadata"]["labels"])
+                && allowed == Some(0)
+            {
+                return Err(Refused::too_many(
+                    "Cannot evict pod as it would violate the pod's disruption budget.",
+                    10,
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn mint(&mut self, writing: &Writing<'_>) -> Outcome<Begin> {
+        let mut request = self.decode(writing)?.value;
+        let account = self.current(writing)?;
+        let asked = request["spec"]["expirationSeconds"].as_i64();
+        let seconds = asked.unwrap_or(TOKEN_SECONDS_DEFAULT);
+        if !(TOKEN_SECONDS_MIN..=TOKEN_SECONDS_MAX).contains(&seconds) {
+            let detail = if seconds < TOKEN_SECONDS_MIN {
+                "may not specify a duration less than 10 minutes"
+            } else {
+                "may not specify a duration larger than 2^32 seconds"
+            };
+            let errors = [FieldError::invalid(
+                "spec.expirationSeconds",
+                seconds,
+                detail,
+            )];
+            return Err(Refused::invalid(
+                "authentication.k8s.io",
+                "TokenRequest",
+                "",
+                &errors,
+            ));
+        }
+        let (namespace, name) = (&writing.target.namespace, &writing.target.name);
+        let issued = writing.now.micros() / 1_000_000;
+        let claims = json!({
+            "aud": request["spec"]["audiences"],
+            "exp": issued.saturating_add(seconds),
+            "iat": issued,
+            "nbf": issued,
+            "iss": "https://kubernetes.default.svc.cluster.local",
+            "jti": self.draw_uid(),
+            "kubernetes.io": {
+                "namespace": namespace,
+                "serviceaccount": { "name": name, "uid": account.uid },
+            },
+            "sub": format!("system:serviceaccount:{namespace}:{name}"),
+        });
+        request["apiVersion"] = json!("authentication.k8s.io/v1");
+        request["kind"] = json!("TokenRequest");
+        request["metadata"] = json!({
+            "name": name,
+            "namespace": namespace,
+            "creationTimestamp": writing.now.seconds_text(),
+        });
+        request["spec"]["expirationSeconds"] = json!(seconds);
+        let expires = Time::from_seconds(issued.saturating_add(seconds));
+        request["status"] = json!({ "expirationTimestamp": expires.seconds_text() });
+        Ok(Begin::Mint(Box::new(Mint {
+            claims,
+            answer: request,
+        })))
+    }
+
+    pub(crate) fn read_scale(&self, reading: &Reading<'_>) -> Outcome<Response> {
+        let target = reading.target;
+        let key = key_of(&target.namespace, &target.name);
+        let entry = self.shelf(reading.id).get(&key).ok_or_else(|| {
+            Refused::not_found(About {
+                group: &reading.row.group,
+                plural: &reading.row.plural,
+                name: &target.name,
+            })
+        })?;
+        let paths = self.scale_paths(reading.id, &target.version);
+        Ok(Response::json(200, &scale_of(&entry.value(), &paths)))
+    }
+
+    fn write_scale(&mut self, writing: &Writing<'_>, admit: &mut Admit<'_>) -> Outcome<Begin> {
+        let old = self.current(writing)?;
+        let paths = self.scale_paths(writing.id, &writing.target.version);
+        let mut object = old.value();
+        let scale = match writing.request.method {
+            Method::Patch => self.patched(writing, &scale_of(&object, &paths))?,
+            _ => self.decode(writing)?.value,
+        };
+        let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
+        if replicas < 0 {
+            let errors = [FieldError::invalid(
+                "spec.replicas",
+                replicas,
+                "must be greater than or equal to 0",
+            )];
+            return Err(Refused::invalid(
+                "autoscaling",
+                "Scale",
+                &writing.target.name,
+                &errors,
+            ));
+        }
+        let wanted = text(&scale["metadata"]["resourceVersion"]);
+        if !wanted.is_empty() && wanted != text(&object["metadata"]["resourceVersion"]) {
+            return Err(Refused::modified(writing.about(&writing.target.name)));
+        }
+        set_path(&mut object, &paths.replicas, json!(replicas));
+        let begin = self.replace(writing, object, &old, Draft::new(writing), admit)?;
+        if let (Begin::Commit(_), Some(waiting)) = (&begin, self.waiting.back_mut()) {
+            let written: Value = serde_json::from_slice(&waiting.response.body).unwrap_or_default();
+            waiting.response = Response::json(200, &scale_of(&written, &paths));
+            return Ok(begin);
+        }
+        Ok(Begin::Done(Response::json(
+            200,
+            &scale_of(&old.value(), &paths),
+        )))
+    }
+
+    fn scale_paths(&self, id: crate::registry::ResourceId, version: &str) -> ScalePaths {
+        let path = |value: &Value, usual: &str| match value.as_str() {
+            Some(path) => path.trim_start_matches('.').to_owned(),
+            None => usual.to_owned(),
+        };
+        let custom = match self.form(id, version) {
+            Form::Custom(version) => version.scale.clone().unwrap_or_default(),
+            Form::BuiltIn(_) => Value::Null,
+        };
+        ScalePaths {
+            replicas: path(&custom["specReplicasPath"], "spec.replicas"),
+            status: path(&custom["statusReplicasPath"], "status.replicas"),
+            selector: path(&custom["labelSelectorPath"], ""),
+        }
+    }
+
+    /// What a node must answer.
+    pub(crate) fn connect(&self, reading: &Reading<'_>) -> Outcome<Begin> {
+        let target = reading.target;
+        let key = key_of(&target.namespace, &target.name);
+        let entry = self.shelf(reading.id).get(&key).ok_or_else(|| {
+            Refused::not_found(About {
+                group: "",
+                plural: "pods",
+                name: &target.name,
+            })
+        })?;
+        let pod = entry.value();
+        let address = PodAddress {
+            node: text(&pod["spec"]["nodeName"]),
+            namespace: target.namespace.clone(),
+            name: target.name.clone(),
+            uid: entry.uid.to_string(),
+        };
+        let query = reading.query;
+        let ask = match &*target.subresource {
+            "log" => {
+                let container = container_of(&pod, query, &target.name)?;
+                if address.node.is_empty() {
+                    return Err(Refused::bad_request(format!(
+                        "container {container:?} in pod {:?} is waiting to start: pod has not been scheduled",
+                        target.name
+                    )));
+                }
+                Ask::Log(log_options(container, query)?)
+            }
+            _ if address.node.is_empty() => {
+                return Err(Refused::bad_request(format!(
+                    "pod {} does not have a host assigned",
+                    target.name
+                )));
+            }
+            "portforward" => Ask::PortForward {
+                ports: query
+                    .all("ports")
+                    .filter_map(|port| port.parse().ok())
+                    .collect(),
+            },
+            which => Ask::Exec(ExecOptions {
+                container: container_of(&pod, query, &target.name)?,
+                command: if which == "exec" {
+                    let command: Vec<String> = query.all("command").map(str::to_owned).collect();
+                    if command.is_empty() {
+                        return Err(Refused::bad_request("you must specify at least 1 command"));
+                    }
+                    command
+                } else {
+                    Vec::new()
+                },
+                stdin: query.is_on("stdin"),
+                stdout: query.is_on("stdout"),
+                stderr: query.is_on("stderr"),
+                tty: query.is_on("tty"),
+            }),
+        };
+        Ok(Begin::Connect(Box::new(Connect { pod: address, ask })))
+    }
+}
+
+struct ScalePaths {
+    replicas: String,
+    status: String,
+    selector: String,
+}
+
+fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
+    let at = |path: &str| {
+        path.split('.')
+            .filter(|part| !part.is_empty())
+            .fold(object, |value, part| &value[part])
+            .clone()
+    };
+    let number = |path: &str| at(path).as_i64().unwrap_or(0);
+    let selector = if paths.selector.is_empty() {
+        let labels = match &object["spec"]["selector"]["matchLabels"] {
+            Value::Object(labels) => labels.clone(),
+            _ => object["spec"]["selector"]
+                .as_object()
+                .cloned()
+                .unwrap_or_default(),
+        };
+        let terms: Vec<String> = labels
+            .iter()
+            .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
+            .collect();
+        terms.join(",")
+    } else {
+        text(&at(&paths.selector))
+    };
+    let meta = &object["metadata"];
+    let mut scale = json!({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {
+            "name": meta["name"],
+            "namespace": meta["namespace"],
+            "uid": meta["uid"],
+            "resourceVersion": meta["resourceVersion"],
+            "creationTimestamp": meta["creationTimestamp"],
+        },
+        "spec": { "replicas": number(&paths.replicas) },
+        "status": { "replicas": number(&paths.status) },
+    });
+    if !selector.is_empty() {
+        scale["status"]["selector"] = json!(selector);
+    }
+    scale
+}
+
+fn set_path(object: &mut Value, path: &str, value: Value) {
+    let mut at = object;
+    for part in path.split('.') {
+        if !at.is_object() {
+            *at = json!({});
+        }
+        at = &mut at[part];
+    }
+    *at = value;
+}
+
+/// Whether a `metav1.LabelSelector` chooses these labels.
+fn matches_labels(selector: &Value, labels: &Value) -> bool {
+    let value = |key: &str| labels[key].as_str();
+    let equal = selector["matchLabels"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .all(|(key, wanted)| value(key) == wanted.as_str());
+    let chosen = selector["matchExpressions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .all(|rule| {
+            let found = value(rule["key"].as_str().unwrap_or_default());
+            let listed = rule["values"].as_array().is_some_and(|values| {
+                found.is_some_and(|found| values.iter().any(|value| value == found))
+            });
+            match rule["operator"].as_str() {
+                Some("In") => listed,
+                Some("NotIn") => !listed,
+                Some("Exists") => found.is_some(),
+                Some("DoesNotExist") => found.is_none(),
+                _ => false,
+            }
+        });
+    selector.is_object() && equal && chosen
+}
+
+/// Says in a pod's conditions that it has a node.
+fn set_scheduled(pod: &mut Value, now: Time) {
+    let condition = json!({
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": null,
+        "lastTransitionTime": now.seconds_text(),
+    });
+    if !pod["status"]["conditions"].is_array() {
+        pod["status"]["conditions"] = json!([]);
+    }
+    let Some(list) = pod["status"]["conditions"].as_array_mut() else {
+        return;
+    };
+    list.retain(|one| one["type"] != "PodScheduled");
+    list.push(condition);
+}
+
+/// The container that is meant: the named one, or the only or default one.
+fn container_of(pod: &Value, query: &Query, name: &str) -> Outcome<String> {
+    let names = |list: &str| -> Vec<String> {
+        pod["spec"][list]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|container| text(&container["name"]))
+            .collect()
+    };
+    let (containers, inits) = (names("containers"), names("initContainers"));
+    let wanted = query.text("container").to_owned();
+    if wanted.is_empty() {
+        return match &containers[..] {
+            [only] => Ok(only.clone()),
+            several => Err(Refused::bad_request(format!(
+                "a container name must be specified for pod {name}, choose one of: [{}]{}",
+                several.join(" "),
+                if inits.is_empty() {
+                    String::new()
+                } else {
+                    format!(" or one of the init containers: [{}]", inits.join(" "))
+                }
+            ))),
+        };
+    }
+    let known = [containers, inits, names("ephemeralContainers")].concat();
+    if known.contains(&wanted) {
+        return Ok(wanted);
+    }
+    Err(Refused::bad_request(format!(
+        "container {wanted} is not valid for pod {name}"
+    )))
+}
+
+fn log_options(container: String, query: &Query) -> Outcome<LogOptions> {
+    let count = |key: &str| -> Outcome<Option<u64>> {
+        match query.number(key)? {
+            Some(number) if number < 0 => Err(Refused::bad_request(format!(
+                "PodLogOptions \"\" is invalid: {key}: Invalid value: {number}: must be greater than or equal to 0"
+            ))),
+            other => Ok(other.map(|number| number as u64)),
+        }
+    };
+    let since = match query.text("sinceTime") {
+        "" => None,
+        given => Some(
+            Time::parse(given)
+                .ok_or_else(|| {
+                    Refused::bad_request(format!("sinceTime {given:?} is no RFC 3339 time"))
+                })?
+                .micros(),
+        ),
+    };
+    Ok(LogOptions {
+        container,
+        follow: query.is_on("follow"),
+        previous: query.is_on("previous"),
+        timestamps: query.is_on("timestamps"),
+        tail_lines: count("tailLines")?,
+        since_micros: since,
+        limit_bytes: count("limitBytes")?,
+    })
+}

@@ -1,0 +1,383 @@
+//! Creates, updates and patches: one way through for every kind.
+
+use std::sync::Arc;
+
+use api::admission::{Facts, Operation, Review, Verdict};
+use api::kind::Kind;
+use api::time::Time;
+use serde_json::{Value, json};
+
+use crate::draft::Draft;
+use crate::entry::Entry;
+use crate::field::FieldError;
+use crate::path::{Effect, Query, Target, WriteOptions};
+use crate::read::key_of;
+use crate::registry::{Resource, ResourceId};
+use crate::request::{Begin, Request};
+use crate::status::{About, Outcome, Refused};
+use crate::store::{Admit, Store};
+use crate::strategy::{self, Part};
+use crate::view::View;
+
+/// How often a generated name is drawn before giving up.
+const NAME_DRAWS_MAX: u32 = 8;
+/// Letters of generated names: no vowels, no look-alikes.
+const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// Longest prefix of a generated name that is kept.
+const NAME_PREFIX_MAX: usize = 58;
+
+/// One write, understood.
+pub(crate) struct Writing<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) target: &'a Target,
+    pub(crate) query: &'a Query,
+    pub(crate) options: WriteOptions,
+    pub(crate) id: ResourceId,
+    pub(crate) row: Arc<Resource>,
+    pub(crate) view: View,
+    pub(crate) part: Part,
+    pub(crate) now: Time,
+}
+
+impl Writing<'_> {
+    pub(crate) fn about<'b>(&'b self, name: &'b str) -> About<'b> {
+        About {
+            group: &self.row.group,
+            plural: &self.row.plural,
+            name,
+        }
+    }
+
+    pub(crate) fn invalid(&self, name: &str, errors: &[FieldError]) -> Refused {
+        Refused::invalid(&self.row.group, &self.row.kind, name, errors)
+    }
+}
+
+impl Store {
+    pub(crate) fn create(
+        &mut self,
+        writing: &Writing<'_>,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<Begin> {
+        let mut draft = Draft::new(writing);
+        let mut object = self.body(writing, &mut draft)?;
+        let target = writing.target;
+        let meta = metadata(&mut object);
+        if !matches!(meta["resourceVersion"].as_str(), None | Some("")) {
+            return Err(Refused::bad_request(
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        place(writing, meta)?;
+        for key in [
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "managedFields",
+            "resourceVersion",
+            "selfLink",
+        ] {
+            meta.remove(key);
+        }
+        let prefix = text(&object["metadata"]["generateName"]);
+        let generates = text(&object["metadata"]["name"]).is_empty() && !prefix.is_empty();
+        if generates {
+            let name = self.draw_name(writing, &prefix)?;
+            object["metadata"]["name"] = json!(name);
+        }
+        strategy::prepare_create(&writing.row, &mut object);
+        self.enter_namespace(writing, &object)?;
+        self.admit_create(writing, &mut object)?;
+        self.review(
+            writing,
+            Operation::Create,
+            &mut object,
+            None,
+            &mut draft,
+            admit,
+        )?;
+        self.allocate(writing, &mut object, None)?;
+        self.check(writing, &object, None, &mut draft)?;
+        let name = text(&object["metadata"]["name"]);
+        let key = key_of(&target.namespace, &name);
+        if self.shelf(writing.id).latest(&key).is_some() {
+            let about = writing.about(&name);
+            return Err(Refused::already_exists(about));
+        }
+        let meta = metadata(&mut object);
+        meta.insert("uid".into(), json!(self.draw_uid()));
+        meta.insert(
+            "creationTimestamp".into(),
+            json!(writing.now.seconds_text()),
+        );
+        if strategy::counts_generations(&writing.row) {
+            meta.insert("generation".into(), json!(1));
+        }
+        self.finish_create(writing, &mut object, &mut draft)?;
+        draft.put(self, writing.id, &key, object);
+        Ok(self.commit_object(writing, draft, 201))
+    }
+
+    pub(crate) fn update(
+        &mut self,
+        writing: &Writing<'_>,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<Begin> {
+        let mut draft = Draft::new(writing);
+        let mut object = self.body(writing, &mut draft)?;
+        let name = text(&object["metadata"]["name"]);
+        if name != writing.target.name {
+            if name.is_empty() {
+                return Err(writing.invalid(
+                    "",
+                    &[FieldError::required(
+                        "metadata.name",
+                        "name must be provided",
+                    )],
+                ));
+            }
+            return Err(Refused::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                writing.target.name
+            )));
+        }
+        place(writing, metadata(&mut object))?;
+        let old = self.current(writing)?;
+        self.replace(writing, object, &old, draft, admit)
+    }
+
+    /// The object that a write is about.
+    pub(crate) fn current(&self, writing: &Writing<'_>) -> Outcome<Arc<Entry>> {
+        let target = writing.target;
+        self.shelf(writing.id)
+            .latest(&key_of(&target.namespace, &target.name))
+            .cloned()
+            .ok_or_else(|| Refused::not_found(writing.about(&target.name)))
+    }
+
+    /// Writes `object` over `old`.
+    pub(crate) fn replace(
+        &mut self,
+        writing: &Writing<'_>,
+        mut object: Value,
+        old: &Arc<Entry>,
+        mut draft: Draft,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<Begin> {
+        let name = &writing.target.name;
+        let old_object = old.value();
+        self.same_object(writing, &object, &old_object)?;
+        strategy::prepare_update(&writing.row, writing.part, &mut object, &old_object);
+        if writing.part == Part::Whole {
+            self.admit_update(writing, &mut object, &old_object)?;
+            self.review(
+                writing,
+                Operation::Update,
+                &mut object,
+                Some(&old_object),
+                &mut draft,
+                admit,
+            )?;
+            self.allocate(writing, &mut object, Some(&old_object))?;
+        }
+        self.check(writing, &object, Some(&old_object), &mut draft)?;
+        strategy::check_finalizers(&object, &old_object)
+            .map_err(|error| writing.invalid(name, &[error]))?;
+        self.finish_update(writing, &mut object, &old_object, &mut draft)?;
+        let key = key_of(&writing.target.namespace, name);
+        if object == old_object {
+            draft.unchanged(old.clone());
+        } else {
+            strategy::count_generation(&writing.row, &mut object, &old_object);
+            if strategy::is_released(&writing.row, &object, &old_object) {
+                draft.remove(self, writing.id, &key, object);
+            } else {
+                draft.put(self, writing.id, &key, object);
+            }
+        }
+        Ok(self.commit_object(writing, draft, 200))
+    }
+
+    /// The preconditions that an object itself carries.
+    fn same_object(&self, writing: &Writing<'_>, object: &Value, old: &Value) -> Outcome<()> {
+        let name = &writing.target.name;
+        let wanted = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let stored = old["metadata"]["uid"].as_str().unwrap_or_default();
+        if !wanted.is_empty() && wanted != stored {
+            return Err(Refused::conflict(
+                writing.about(name),
+                &format!(
+                    "StorageError: invalid object, Code: 4, Key: /registry/{}{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {stored}",
+                    if writing.row.group.is_empty() || !writing.row.group.contains('.') {
+                        String::new()
+                    } else {
+                        format!("{}/", writing.row.group)
+                    },
+                    writing.row.plural,
+                    key_of(&writing.target.namespace, name),
+                ),
+            ));
+        }
+        match object["metadata"]["resourceVersion"].as_str() {
+            None | Some("") => {
+                if strategy::needs_version(&writing.row, writing.request.method) {
+                    return Err(writing.invalid(
+                        name,
+                        &[FieldError::invalid(
+                            "metadata.resourceVersion",
+                            json!(0),
+                            "must be specified for an update",
+                        )],
+                    ));
+                }
+                Ok(())
+            }
+            version if version == old["metadata"]["resourceVersion"].as_str() => Ok(()),
+            Some(version) if version.parse::<u64>().is_err() => Err(Refused::bad_request(format!(
+                "metadata.resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
+            ))),
+            _ => Err(Refused::modified(writing.about(name))),
+        }
+    }
+
+    /// Asks our own rules about a kind that they know.
+    pub(crate) fn review(
+        &mut self,
+        writing: &Writing<'_>,
+        operation: Operation,
+        object: &mut Value,
+        old: Option<&Value>,
+        draft: &mut Draft,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<()> {
+        let Some(kind) = writing.row.known else {
+            return Ok(());
+        };
+        let name = text(&object["metadata"]["name"]);
+        let review = Review {
+            operation,
+            kind,
+            subresource: "",
+            namespace: &writing.target.namespace,
+            name: &name,
+            object: (operation != Operation::Delete).then_some(object),
+            old,
+            user: &writing.request.user.name,
+            dry_run: writing.options.effect == Effect::DryRun,
+        };
+        match admit(&review, &Live(self)) {
+            Verdict::Allowed {
+                object: changed,
+                warnings,
+            } => {
+                draft.warnings.extend(warnings);
+                if let Some(changed) = changed {
+                    *object = changed;
+                    self.normalise(writing, object)?;
+                }
+                Ok(())
+            }
+            Verdict::Denied { code, message } => Err(Refused::denied(code, message)),
+        }
+    }
+
+    fn draw_name(&mut self, writing: &Writing<'_>, prefix: &str) -> Outcome<String> {
+        let mut kept = prefix;
+        while kept.len() > NAME_PREFIX_MAX {
+            let end = kept.char_indices().next_back().map_or(0, |(at, _)| at);
+            kept = &kept[..end];
+        }
+        let mut name = String::new();
+        for _ in 0..NAME_DRAWS_MAX {
+            let mut bytes = [0; 5];
+            self.entropy.fill(&mut bytes);
+            let suffix: String = bytes
+                .iter()
+                .map(|byte| NAME_LETTERS[*byte as usize % NAME_LETTERS.len()] as char)
+                .collect();
+            name = format!("{kept}{suffix}");
+            let key = key_of(&writing.target.namespace, &name);
+            if self.shelf(writing.id).latest(&key).is_none() {
+                return Ok(name);
+            }
+        }
+        Err(Refused::generate_name_conflict(writing.about(&name)))
+    }
+
+    pub(crate) fn draw_uid(&mut self) -> String {
+        let mut bytes = [0u8; 16];
+        self.entropy.fill(&mut bytes);
+        bytes[6] = (bytes[6] & 0x0f) | 0x40;
+        bytes[8] = (bytes[8] & 0x3f) | 0x80;
+        let number = u128::from_be_bytes(bytes);
+        format!(
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            (number >> 96) as u32,
+            (number >> 80) as u16,
+            (number >> 64) as u16,
+            (number >> 48) as u16,
+            number & 0xffff_ffff_ffff
+        )
+    }
+}
+
+/// The objects of a store as rules see them: begun writes count.
+pub(crate) struct Live<'a>(pub(crate) &'a Store);
+
+impl Facts for Live<'_> {
+    fn object(&self, kind: Kind, namespace: &str, name: &str) -> Option<Value> {
+        self.0.latest_of(kind, namespace, name)
+    }
+
+    fn list(&self, kind: Kind, namespace: &str) -> Vec<Value> {
+        let Some(id) = self.0.registry.known(kind) else {
+            return Vec::new();
+        };
+        let prefix = if namespace.is_empty() {
+            String::new()
+        } else {
+            format!("{namespace}/")
+        };
+        self.0
+            .shelf(id)
+            .latest_range(&prefix)
+            .into_iter()
+            .map(|(_, entry)| entry.value())
+            .collect()
+    }
+}
+
+/// The text of a value; empty if it is none.
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// The metadata map of an object, made where it is missing.
+pub(crate) fn metadata(object: &mut Value) -> &mut serde_json::Map<String, Value> {
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    object["metadata"]
+        .as_object_mut()
+        .expect("it was made an object above")
+}
+
+/// Puts the object where the URL says; another place in the body is refused.
+fn place(writing: &Writing<'_>, meta: &mut serde_json::Map<String, Value>) -> Outcome<()> {
+    if !writing.row.is_namespaced() {
+        meta.remove("namespace");
+        return Ok(());
+    }
+    let wanted = &writing.target.namespace;
+    match meta.get("namespace").and_then(Value::as_str) {
+        None | Some("") => {
+            meta.insert("namespace".into(), json!(wanted));
+        }
+        Some(namespace) if namespace == wanted => {}
+        Some(namespace) => {
+            return Err(Refused::bad_request(format!(
+                "the namespace of the provided object does not match the namespace sent on the request ({namespace} and {wanted})"
+            )));
+        }
+    }
+    Ok(())
+}
