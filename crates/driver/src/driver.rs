@@ -9,10 +9,11 @@ use api::intent::{ObjectKey, Refusal, WriteOutcome};
 use api::kind::{KINDS, Kind};
 use api::time::Time;
 use controllers::{Inputs, Outcome};
-use mirror::{Change, Mirror, Object};
+use mirror::{Change, Mirror, Object, ROW_KINDS};
 use serde_json::value::RawValue;
 
 use crate::backoff::Backoff;
+use crate::cycle::{Cycles, Told};
 use crate::metrics::{Level, Metrics, Notice};
 use crate::reflector::{self, Reflected, Reflector};
 use crate::request::{Request, RequestId};
@@ -32,6 +33,7 @@ pub struct Driver {
     rows_by_kind: Vec<Vec<u16>>,
     work: WorkQueue,
     writes: Writes,
+    cycles: Option<Cycles>,
     metrics: Metrics,
     notices: VecDeque<Notice>,
     last_request: u64,
@@ -59,6 +61,10 @@ impl Driver {
             rows_by_kind: rows_by_kind(&settings),
             work: WorkQueue::new(Backoff::KEY, limits.failures_max),
             writes: Writes::new(&watched, budget),
+            cycles: settings
+                .engine
+                .clone()
+                .map(|engine| Cycles::new(engine, limits)),
             metrics: Metrics::default(),
             notices: VecDeque::new(),
             last_request: 0,
@@ -89,6 +95,7 @@ impl Driver {
         reflectors
             .chain(self.work.next_timer())
             .chain(self.writes.next_timer())
+            .chain(self.cycles.as_ref().and_then(Cycles::wake))
             .min()
     }
 
@@ -186,6 +193,11 @@ impl Driver {
         &self.mirror
     }
 
+    /// The engine's tables, where it runs here.
+    pub fn tables(&self) -> Option<&model::Tables> {
+        self.cycles.as_ref().map(Cycles::tables)
+    }
+
     /// Whether every watched kind has been listed once; before that nothing is decided.
     pub fn is_synced(&self) -> bool {
         self.reflectors
@@ -193,16 +205,24 @@ impl Driver {
             .all(|kind| self.mirror.is_listed(*kind))
     }
 
-    /// Whether nothing is left to do until an event or a timer: every watch is open, no key is
-    /// ready and no write is open.
+    /// Whether nothing is left to do until an event or a timer: everything is listed, no key is
+    /// ready, no write is open and the engine has looked at everything.
     pub fn is_quiet(&self) -> bool {
-        self.is_synced() && !self.has_more && !self.work.is_ready() && self.writes.open() == 0
+        self.is_synced()
+            && !self.has_more
+            && !self.work.is_ready()
+            && self.writes.open() == 0
+            && self.cycles.as_ref().is_none_or(Cycles::is_quiet)
     }
 
     /// What has happened so far, as numbers.
     pub fn metrics(&self) -> Metrics {
         let counts = self.writes.counts();
+        let cycles = self.cycles.as_ref().map(Cycles::counts).unwrap_or_default();
         Metrics {
+            cycles: cycles.cycles,
+            places: cycles.places,
+            places_refused: cycles.places_refused,
             writes_unknown: counts.unknown,
             read_backs: counts.read_back,
             notes_dropped: counts.notes_dropped,
@@ -218,6 +238,17 @@ impl Driver {
     fn advance(&mut self, now: Time) {
         self.work.advance(now);
         self.writes.advance(now);
+        if let Some(cycles) = &mut self.cycles {
+            cycles.advance(&self.mirror, &mut self.writes, now);
+        }
+        self.say_cycle_notices();
+    }
+
+    fn say_cycle_notices(&mut self) {
+        let notices = self.cycles.as_mut().map(Cycles::take_notices);
+        for text in notices.into_iter().flatten() {
+            self.notice(Level::Warning, text);
+        }
     }
 
     fn next_request(&mut self, id: RequestId, now: Time) -> Option<Request> {
@@ -226,6 +257,9 @@ impl Driver {
             return Some(request);
         }
         let is_synced = self.is_synced();
+        if let (true, Some(cycles)) = (is_synced, &mut self.cycles) {
+            cycles.run_if_due(&self.mirror, &mut self.writes, now);
+        }
         for _ in 0..self.settings.limits.steps_per_turn_max {
             if let Some(request) = self.writes.poll(id) {
                 return Some(request);
@@ -279,6 +313,9 @@ impl Driver {
     }
 
     fn changed(&mut self, change: &Change, now: Time) {
+        if let Some(cycles) = &mut self.cycles {
+            cycles.changed(&self.mirror, change, &mut self.writes, now);
+        }
         let mut keys = Vec::new();
         for row in &self.rows_by_kind[change.kind() as usize] {
             keys.clear();
@@ -359,19 +396,37 @@ impl Driver {
             );
             self.notice(Level::Warning, text);
         }
-        if let Origin::Work(work) = over.origin
-            && let Some(round) = self.work.write_ended(&work, over.ended, now)
-        {
-            if round.failures > 0 {
-                let name = self.settings.controllers[usize::from(work.row)].name;
-                self.metrics
-                    .controllers
-                    .entry(name)
-                    .or_default()
-                    .write_failures += 1;
+        match over.origin {
+            Origin::Note => {}
+            Origin::Work(work) => self.work_over(&work, over.ended, now),
+            Origin::Plan(write) => {
+                if let Some(cycles) = &mut self.cycles {
+                    cycles.over(write, &over.target, over.ended, now);
+                }
             }
-            self.round_ended(&work, round);
+            Origin::Hold(hold) => {
+                if let Some(cycles) = &mut self.cycles {
+                    let told = Told {
+                        hold,
+                        claim: over.target,
+                        ended: over.ended,
+                    };
+                    cycles.told(&told, &self.mirror, &mut self.writes, now);
+                }
+            }
         }
+    }
+
+    fn work_over(&mut self, work: &WorkKey, ended: Ended, now: Time) {
+        let Some(round) = self.work.write_ended(work, ended, now) else {
+            return;
+        };
+        if round.failures > 0 {
+            let name = self.settings.controllers[usize::from(work.row)].name;
+            let counts = self.metrics.controllers.entry(name).or_default();
+            counts.write_failures += 1;
+        }
+        self.round_ended(work, round);
     }
 
     fn round_ended(&mut self, work: &WorkKey, round: Round) {
@@ -398,11 +453,15 @@ impl Driver {
 }
 
 fn watched_kinds(settings: &Settings) -> BTreeSet<Kind> {
-    settings
+    let of_rows = settings
         .controllers
         .iter()
-        .flat_map(|row| row.watches.iter().copied())
-        .collect()
+        .flat_map(|row| row.watches.iter().copied());
+    let of_engine = settings
+        .engine
+        .iter()
+        .flat_map(|_| ROW_KINDS.iter().copied());
+    of_rows.chain(of_engine).collect()
 }
 
 fn rows_by_kind(settings: &Settings) -> Vec<Vec<u16>> {

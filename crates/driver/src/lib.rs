@@ -21,8 +21,10 @@
 //! tried; no queue is without a named limit ([`Limits`]) and a counter ([`Metrics`]).
 
 mod backoff;
+mod cycle;
 mod driver;
 mod metrics;
+mod no_engine;
 mod reflector;
 mod request;
 mod settings;
@@ -32,5 +34,6 @@ mod writes;
 pub use backoff::Backoff;
 pub use driver::Driver;
 pub use metrics::{ControllerCounts, Level, Metrics, Notice};
+pub use no_engine::Settings as NoEngine;
 pub use request::{Request, RequestId};
-pub use settings::{Limits, Settings};
+pub use settings::{EngineSettings, Limits, Settings};

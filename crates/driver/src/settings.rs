@@ -9,14 +9,34 @@ pub struct Settings {
     pub controllers: &'static [Controller],
     /// What the rows may look up.
     pub controller_settings: controllers::Settings,
-    /// Pods that name one of these are ours to place.
-    pub scheduler_names: Vec<Box<str>>,
-    /// The name under which notes for people are written.
-    pub component: Box<str>,
+    /// The engine, where it runs here.
+    pub engine: Option<EngineSettings>,
     /// Bounds of queues, rates and waits.
     pub limits: Limits,
     /// Where jitter comes from: the same seed gives the same run.
     pub seed: u64,
+}
+
+/// The engine and whom it serves.
+#[derive(Clone, Debug)]
+pub struct EngineSettings {
+    /// The rule books and their arguments.
+    pub engine: crate::no_engine::Settings,
+    /// Pods that name one of these are ours to place.
+    pub scheduler_names: Vec<Box<str>>,
+    /// The name under which its events are written.
+    pub component: Box<str>,
+}
+
+impl EngineSettings {
+    /// The engine under Volcano's names.
+    pub fn new(engine: crate::no_engine::Settings) -> EngineSettings {
+        EngineSettings {
+            engine,
+            scheduler_names: vec![api::volcano::SCHEDULER_NAME.into()],
+            component: api::volcano::SCHEDULER_NAME.into(),
+        }
+    }
 }
 
 /// Bounds. Each is counted in [`crate::Metrics`] when it is hit.

@@ -131,21 +131,6 @@ impl WorkQueue {
         self.queue(&work);
     }
 
-    /// The key is to be looked at by then at the latest; `at` in the future.
-    pub(crate) fn wake_at(&mut self, work: WorkKey, at: Time) {
-        let entry = self.entries.entry(work.clone()).or_insert_with(Entry::new);
-        if entry.is_queued {
-            return;
-        }
-        if entry.writes_open > 0 {
-            entry.is_dirty = true;
-            return;
-        }
-        if entry.timer.is_none_or(|timer| at < timer) {
-            self.set_timer(&work, Some(at));
-        }
-    }
-
     /// An object has changed: keys that said they wait for it are woken.
     pub(crate) fn appeared(&mut self, key: &ObjectKey, now: Time) {
         let Some(waiting) = self.waits.get(key) else {

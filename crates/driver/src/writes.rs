@@ -9,6 +9,7 @@ use api::time::Time;
 use mirror::{Mirror, Object};
 
 use crate::backoff::Backoff;
+use crate::cycle::HoldId;
 use crate::request::{Request, RequestId};
 use crate::work::{Ended, WorkKey};
 
@@ -19,6 +20,8 @@ pub(crate) enum Origin {
     Work(WorkKey),
     /// The tables: the row stays pending until the write is over.
     Plan(model::WriteId),
+    /// Binds that wait for their volumes: a claim is told its node.
+    Hold(HoldId),
     /// Nobody: a note for people.
     Note,
 }

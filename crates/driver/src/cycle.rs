@@ -1,0 +1,436 @@
+//! The engine's part of the loop: when a cycle runs, what becomes of its plan, and how the answers
+//! come back into the tables.
+//!
+//! A refused write does not free its row at once: the row stays pending until an event about the
+//! object, or its back-off, so that a decision on stale facts is not repeated in a circle.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::no_engine::Engine;
+use api::core::Pod;
+use api::intent::{Intent, ObjectKey};
+use api::kind::Kind;
+use api::time::Time;
+use mirror::{Bind, Change, Claims, Index, Mirror, Rows, Voice, claims_of};
+use model::{GangId, Tables, WriteId};
+
+use crate::backoff::Backoff;
+use crate::settings::{EngineSettings, Limits};
+use crate::work::Ended;
+use crate::writes::{Lane, Origin, Writes};
+
+/// Cycles that may follow one another without a gap after a calm.
+const BURST_MAX: i64 = 8;
+
+/// Names binds that wait for volumes together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HoldId(u64);
+
+/// Binds of one gang that wait for their volumes: all or none.
+#[derive(Debug)]
+struct Hold {
+    binds: Vec<Bind>,
+    /// Claims that are being told their node.
+    telling: BTreeSet<ObjectKey>,
+    /// Claims that any of the pods mounts.
+    claims: BTreeSet<ObjectKey>,
+    until: Time,
+    failures: u32,
+    timer: Time,
+}
+
+/// The end of a write that told a claim its node.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) hold: HoldId,
+    pub(crate) claim: ObjectKey,
+    pub(crate) ended: Ended,
+}
+
+/// Counts for the metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) cycles: u64,
+    pub(crate) places: u64,
+    pub(crate) places_refused: u64,
+}
+
+/// The engine with everything that it decides on.
+#[derive(Debug)]
+pub(crate) struct Cycles {
+    engine: Engine,
+    tables: Tables,
+    rows: Rows,
+    component: Box<str>,
+    limits: Limits,
+    last: Option<Time>,
+    last_tick: Option<model::Tick>,
+    tokens: i64,
+    wake_at: Option<Time>,
+    holds: BTreeMap<HoldId, Hold>,
+    holds_by_claim: BTreeMap<ObjectKey, BTreeSet<HoldId>>,
+    hold_timers: BTreeSet<(Time, HoldId)>,
+    last_hold: u64,
+    /// Refused writes that are not yet undone.
+    refusals: BTreeSet<(Time, WriteId)>,
+    refusals_by_key: BTreeMap<ObjectKey, Vec<(Time, WriteId)>>,
+    failures: BTreeMap<ObjectKey, u32>,
+    counts: Counts,
+    notices: Vec<String>,
+}
+
+impl Cycles {
+    pub(crate) fn new(settings: EngineSettings, limits: Limits) -> Cycles {
+        Cycles {
+            engine: Engine::new(settings.engine),
+            tables: Tables::new(),
+            rows: Rows::new(settings.scheduler_names),
+            component: settings.component,
+            limits,
+            last: None,
+            last_tick: None,
+            tokens: BURST_MAX,
+            wake_at: None,
+            holds: BTreeMap::new(),
+            holds_by_claim: BTreeMap::new(),
+            hold_timers: BTreeSet::new(),
+            last_hold: 0,
+            refusals: BTreeSet::new(),
+            refusals_by_key: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            counts: Counts::default(),
+            notices: Vec::new(),
+        }
+    }
+
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    pub(crate) fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Whether nothing of a plan waits inside.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.holds.is_empty() && self.refusals.is_empty() && !self.has_news()
+    }
+
+    /// One change of the mirror.
+    pub(crate) fn changed(
+        &mut self,
+        mirror: &Mirror,
+        change: &Change,
+        writes: &mut Writes,
+        now: Time,
+    ) {
+        self.rows.feed(mirror, change, &mut self.tables);
+        if let Some(refusals) = self.refusals_by_key.remove(&change.key) {
+            for (at, write) in refusals {
+                if self.refusals.remove(&(at, write)) {
+                    self.tables.refuse(write);
+                }
+            }
+        }
+        if change.after.is_none() {
+            self.failures.remove(&*change.key);
+        }
+        let holds: Vec<HoldId> = match change.kind() {
+            Kind::PersistentVolumeClaim => self.holds_of(&change.key),
+            Kind::PersistentVolume => mirror
+                .keys(Index::ClaimVolume, "", &change.key.name)
+                .flat_map(|claim| self.holds_of(claim))
+                .collect(),
+            _ => Vec::new(),
+        };
+        for hold in holds {
+            self.try_hold(hold, mirror, writes, now);
+        }
+    }
+
+    /// Time has passed.
+    pub(crate) fn advance(&mut self, mirror: &Mirror, writes: &mut Writes, now: Time) {
+        while let Some(&(at, write)) = self.refusals.first() {
+            if at > now {
+                break;
+            }
+            self.refusals.pop_first();
+            self.tables.refuse(write);
+        }
+        self.refusals_by_key.retain(|_, refusals| {
+            refusals.retain(|(at, _)| *at > now);
+            !refusals.is_empty()
+        });
+        while let Some(&(at, hold)) = self.hold_timers.first() {
+            if at > now {
+                break;
+            }
+            self.hold_timers.pop_first();
+            self.try_hold(hold, mirror, writes, now);
+        }
+    }
+
+    pub(crate) fn wake(&self) -> Option<Time> {
+        let cycle = self.has_news().then(|| self.earliest_cycle());
+        let refusal = self.refusals.first().map(|(at, _)| *at);
+        let hold = self.hold_timers.first().map(|(at, _)| *at);
+        cycle
+            .into_iter()
+            .chain(refusal)
+            .chain(hold)
+            .chain(self.wake_at)
+            .min()
+    }
+
+    /// Runs a cycle if there is something to look at and the last one is long enough ago.
+    pub(crate) fn run_if_due(&mut self, mirror: &Mirror, writes: &mut Writes, now: Time) {
+        let is_woken = self.wake_at.is_some_and(|at| at <= now);
+        if !(is_woken || self.has_news()) || now < self.earliest_cycle() {
+            return;
+        }
+        self.spend_token(now);
+        let plan = self
+            .engine
+            .cycle(&mut self.tables, model::Time::from_micros(now.micros()));
+        self.last_tick = Some(self.tables.tick());
+        self.wake_at = plan.wake_at.map(|at| Time(at.micros));
+        self.counts.cycles += 1;
+        self.counts.places += plan.places.len() as u64;
+        let voice = Voice {
+            component: &self.component,
+            now,
+        };
+        let lowered = mirror.lower(&self.tables, &plan, voice);
+        self.bind_or_hold(lowered.binds, mirror, writes, now);
+        for (write, intent) in lowered.writes {
+            let lane = match intent.target.kind {
+                Kind::Queue => Lane::Low,
+                _ => Lane::Write,
+            };
+            writes.submit(intent, Origin::Plan(write), lane);
+        }
+        for write in lowered.settled {
+            self.tables.confirm(write);
+        }
+        for write in lowered.lost {
+            let at = now.plus_ms(Backoff::KEY.delay_ms(1));
+            self.refusals.insert((at, write));
+        }
+        for note in lowered.notes {
+            writes.submit(note, Origin::Note, Lane::Low);
+        }
+    }
+
+    /// A write of a plan is over.
+    pub(crate) fn over(&mut self, write: WriteId, target: &ObjectKey, ended: Ended, now: Time) {
+        let retry_after_ms = match ended {
+            Ended::Done => {
+                self.failures.remove(target);
+                self.tables.confirm(write);
+                return;
+            }
+            Ended::Outdated => 0,
+            Ended::Failed { retry_after_ms } => retry_after_ms,
+        };
+        if target.kind == Kind::Pod {
+            self.counts.places_refused += 1;
+        }
+        self.tables.unknown(write);
+        let failures = self.failures.entry(target.clone()).or_default();
+        *failures = failures.saturating_add(1);
+        let delay = Backoff::KEY.delay_ms(*failures).max(retry_after_ms);
+        let at = now.plus_ms(delay);
+        self.refusals.insert((at, write));
+        if ended == Ended::Outdated {
+            let waiting = self.refusals_by_key.entry(target.clone()).or_default();
+            waiting.push((at, write));
+        }
+    }
+
+    /// A claim was told its node, or could not be.
+    pub(crate) fn told(&mut self, told: &Told, mirror: &Mirror, writes: &mut Writes, now: Time) {
+        let Some(hold) = self.holds.get_mut(&told.hold) else {
+            return;
+        };
+        hold.telling.remove(&told.claim);
+        match told.ended {
+            Ended::Done => self.try_hold(told.hold, mirror, writes, now),
+            Ended::Outdated | Ended::Failed { .. } => {
+                hold.failures = hold.failures.saturating_add(1);
+                let at = now.plus_ms(Backoff::KEY.delay_ms(hold.failures));
+                self.set_hold_timer(told.hold, at);
+            }
+        }
+    }
+
+    fn has_news(&self) -> bool {
+        self.tables.has_news() && self.last_tick != Some(self.tables.tick())
+    }
+
+    fn earliest_cycle(&self) -> Time {
+        match self.last {
+            Some(last) if self.tokens <= 0 => last.plus_ms(self.limits.cycle_gap_ms),
+            _ => Time(i64::MIN),
+        }
+    }
+
+    fn spend_token(&mut self, now: Time) {
+        if let Some(last) = self.last {
+            let gap_micros = self.limits.cycle_gap_ms.max(1).saturating_mul(1_000);
+            let earned = now.micros().saturating_sub(last.micros()) / gap_micros;
+            self.tokens = self.tokens.saturating_add(earned).clamp(0, BURST_MAX);
+        }
+        self.tokens -= 1;
+        self.last = Some(now);
+    }
+
+    /// Hands out the binds of gangs whose volumes are ready, and holds back whole gangs otherwise.
+    fn bind_or_hold(&mut self, binds: Vec<Bind>, mirror: &Mirror, writes: &mut Writes, now: Time) {
+        let mut waiting: BTreeSet<GangId> = BTreeSet::new();
+        for bind in &binds {
+            if let Some(gang) = bind.gang
+                && !matches!(claims(mirror, bind), Some(Claims::Ready) | None)
+            {
+                waiting.insert(gang);
+            }
+        }
+        let mut held: BTreeMap<GangId, Vec<Bind>> = BTreeMap::new();
+        for bind in binds {
+            match bind.gang {
+                Some(gang) if waiting.contains(&gang) => held.entry(gang).or_default().push(bind),
+                _ => writes.submit(bind.intent(), Origin::Plan(bind.write), Lane::Bind),
+            }
+        }
+        for binds in held.into_values() {
+            self.last_hold += 1;
+            let id = HoldId(self.last_hold);
+            let claims: BTreeSet<ObjectKey> = binds
+                .iter()
+                .flat_map(|bind| claim_keys(mirror, bind))
+                .collect();
+            for claim in &claims {
+                let holds = self.holds_by_claim.entry(claim.clone()).or_default();
+                holds.insert(id);
+            }
+            let until = now.plus_ms(self.limits.volumes_wait_max_ms);
+            self.holds.insert(
+                id,
+                Hold {
+                    binds,
+                    telling: BTreeSet::new(),
+                    claims,
+                    until,
+                    failures: 0,
+                    timer: until,
+                },
+            );
+            self.hold_timers.insert((until, id));
+            self.try_hold(id, mirror, writes, now);
+        }
+    }
+
+    fn try_hold(&mut self, id: HoldId, mirror: &Mirror, writes: &mut Writes, now: Time) {
+        let Some(hold) = self.holds.get_mut(&id) else {
+            return;
+        };
+        let mut tell: BTreeMap<ObjectKey, Intent> = BTreeMap::new();
+        let mut is_ready = true;
+        let mut conflict =
+            (now >= hold.until).then(|| "its volumes were not bound in time".to_owned());
+        for bind in &hold.binds {
+            match claims(mirror, bind) {
+                None | Some(Claims::Ready) => {}
+                Some(Claims::Wait) => is_ready = false,
+                Some(Claims::Tell(intents)) => {
+                    is_ready = false;
+                    tell.extend(intents.into_iter().map(|i| (i.target.clone(), i)));
+                }
+                Some(Claims::Conflict(why)) => conflict = Some(why),
+            }
+        }
+        if let Some(why) = conflict {
+            self.abandon(id, &why);
+            return;
+        }
+        if is_ready {
+            let Some(hold) = self.drop_hold(id) else {
+                return;
+            };
+            for bind in hold.binds {
+                writes.submit(bind.intent(), Origin::Plan(bind.write), Lane::Bind);
+            }
+            return;
+        }
+        for (key, intent) in tell {
+            if hold.telling.insert(key) {
+                writes.submit(intent, Origin::Hold(id), Lane::Write);
+            }
+        }
+        let until = hold.until;
+        self.set_hold_timer(id, until);
+    }
+
+    fn abandon(&mut self, id: HoldId, why: &str) {
+        let Some(hold) = self.drop_hold(id) else {
+            return;
+        };
+        for bind in hold.binds {
+            self.notices.push(format!(
+                "cannot bind Pod {}/{} to {}: {why}",
+                bind.pod.namespace, bind.pod.name, bind.node
+            ));
+            self.counts.places_refused += 1;
+            self.tables.refuse(bind.write);
+        }
+    }
+
+    fn drop_hold(&mut self, id: HoldId) -> Option<Hold> {
+        let hold = self.holds.remove(&id)?;
+        self.hold_timers.remove(&(hold.timer, id));
+        for claim in &hold.claims {
+            if let Some(holds) = self.holds_by_claim.get_mut(claim) {
+                holds.remove(&id);
+                if holds.is_empty() {
+                    self.holds_by_claim.remove(claim);
+                }
+            }
+        }
+        Some(hold)
+    }
+
+    fn set_hold_timer(&mut self, id: HoldId, at: Time) {
+        if let Some(hold) = self.holds.get_mut(&id) {
+            self.hold_timers.remove(&(hold.timer, id));
+            hold.timer = at.min(hold.until);
+            self.hold_timers.insert((hold.timer, id));
+        }
+    }
+
+    fn holds_of(&self, claim: &ObjectKey) -> Vec<HoldId> {
+        self.holds_by_claim
+            .get(claim)
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect()
+    }
+}
+
+/// How the claims of the pod stand; `None` where the pod has gone and its bind is moot.
+fn claims(mirror: &Mirror, bind: &Bind) -> Option<Claims> {
+    let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name)?;
+    (pod.metadata.uid == bind.uid).then(|| claims_of(mirror, pod, &bind.node))
+}
+
+fn claim_keys(mirror: &Mirror, bind: &Bind) -> Vec<ObjectKey> {
+    let Some(pod) = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name) else {
+        return Vec::new();
+    };
+    api::core::claims_named(&pod.metadata.name, &pod.spec.volumes)
+        .map(|claim| ObjectKey::new(Kind::PersistentVolumeClaim, &pod.metadata.namespace, &claim))
+        .collect()
+}
