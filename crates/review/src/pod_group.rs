@@ -1,0 +1,89 @@
+//! Gangs: the queue that a namespace prefers, and whether the queue is open.
+
+use api::admission::Operation;
+use api::kind::Kind;
+use api::volcano::{DEFAULT_QUEUE, NetworkTopology, PodGroup, QUEUE_OF_POD, QueueState};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::fields::{inside, text};
+use crate::queue::{not_found, state_of};
+use crate::{Case, Reviewer};
+
+pub(crate) const REVIEWER: Reviewer = Reviewer {
+    kind: Kind::PodGroup,
+    mutate: Some(("mutatepodgroup.volcano.sh", mutate)),
+    validate: Some(("validatepodgroup.volcano.sh", validate)),
+};
+
+/// Said where a tier is named both by number and by name.
+pub(crate) const TIER_TWICE: &str =
+    "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously";
+
+/// A gang in the default queue goes to the queue that its namespace's annotation names.
+fn mutate(case: &Case<'_>, object: &mut Value) {
+    if text(&object["spec"], "queue") != DEFAULT_QUEUE {
+        return;
+    }
+    let namespace = case.facts.object(Kind::Namespace, "", case.namespace);
+    let queue = namespace.as_ref().map_or("", |namespace| {
+        text(&namespace["metadata"]["annotations"], QUEUE_OF_POD)
+    });
+    if !queue.is_empty()
+        && let Some(spec) = inside(object, "spec")
+    {
+        spec.insert("queue".to_owned(), queue.into());
+    }
+}
+
+fn validate(case: &Case<'_>) -> Result<(), String> {
+    if case.operation != Operation::Create {
+        return Ok(());
+    }
+    let group = PodGroup::deserialize(case.object).map_err(|error| error.to_string())?;
+    let mut complaints = Vec::new();
+    if let Some(complaint) = queue_complaint(case, &group.spec.queue) {
+        complaints.push(complaint);
+    }
+    let mut tiers = Vec::new();
+    if names_tier_twice(group.spec.network_topology.as_ref()) {
+        tiers.push(format!("{TIER_TWICE}."));
+    }
+    for policy in &group.spec.sub_group_policy {
+        if names_tier_twice(policy.network_topology.as_ref()) {
+            tiers.push(format!(
+                "in subGroupPolicy '{}': {TIER_TWICE}.",
+                policy.name
+            ));
+        }
+    }
+    if !tiers.is_empty() {
+        complaints.push(tiers.join(" "));
+    }
+    if complaints.is_empty() {
+        return Ok(());
+    }
+    Err(complaints.join("; "))
+}
+
+fn queue_complaint(case: &Case<'_>, name: &str) -> Option<String> {
+    if name.is_empty() {
+        return None;
+    }
+    let Some(queue) = case.facts.object(Kind::Queue, "", name) else {
+        return Some(format!("unable to find queue: {}", not_found(name)));
+    };
+    let state = state_of(&queue);
+    (state != QueueState::Open.text()).then(|| {
+        format!(
+            "can only submit PodGroup to queue with state `Open`, queue `{name}` status is `{state}`."
+        )
+    })
+}
+
+/// Whether the greatest tier is given both by number and by name.
+pub(crate) fn names_tier_twice(topology: Option<&NetworkTopology>) -> bool {
+    topology.is_some_and(|topology| {
+        topology.highest_tier_allowed.is_some() && !topology.highest_tier_name.is_empty()
+    })
+}

@@ -1,0 +1,147 @@
+//! Queues: defaults, amounts, the tree, and what may be deleted.
+
+mod amounts;
+mod hierarchy;
+mod tree;
+
+use api::admission::Operation;
+use api::kind::Kind;
+use api::volcano::{HIERARCHY, HIERARCHY_WEIGHTS, Queue, ROOT_QUEUE};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::fields::{aggregate, inside, invalid, is_unset, text};
+use crate::{Case, DeleteQueue, Reviewer, RootQueue};
+
+pub(crate) const REVIEWER: Reviewer = Reviewer {
+    kind: Kind::Queue,
+    mutate: Some(("mutatequeue.volcano.sh", mutate)),
+    validate: Some(("validatequeue.volcano.sh", validate)),
+};
+
+/// Both hierarchy annotations get the root put in front, reclaimable becomes true, weight 1.
+fn mutate(_: &Case<'_>, object: &mut Value) {
+    let annotations = &object["metadata"]["annotations"];
+    let path = text(annotations, HIERARCHY).to_owned();
+    let weights = text(annotations, HIERARCHY_WEIGHTS).to_owned();
+    // Upstream looks at the prefix only, so `rootless/a` counts as rooted.
+    if !path.is_empty()
+        && !weights.is_empty()
+        && !path.starts_with(ROOT_QUEUE)
+        && let Some(annotations) = object.pointer_mut("/metadata/annotations")
+    {
+        annotations[HIERARCHY] = format!("{ROOT_QUEUE}/{path}").into();
+        annotations[HIERARCHY_WEIGHTS] = format!("1/{weights}").into();
+    }
+    if let Some(spec) = inside(object, "spec") {
+        if spec.get("reclaimable").is_none_or(Value::is_null) {
+            spec.insert("reclaimable".to_owned(), true.into());
+        }
+        if is_unset(spec, "weight") {
+            spec.insert("weight".to_owned(), 1.into());
+        }
+    }
+}
+
+fn validate(case: &Case<'_>) -> Result<(), String> {
+    if case.operation == Operation::Delete {
+        return may_be_deleted(case);
+    }
+    let queue = Queue::deserialize(case.object).map_err(|error| error.to_string())?;
+    let old = match case.operation {
+        Operation::Update => Some(Queue::deserialize(case.old).map_err(|error| error.to_string())?),
+        Operation::Create | Operation::Delete => None,
+    };
+    let mut complaints = Vec::new();
+    amounts::check(&queue.spec, &mut complaints);
+    let state = state_of(case.object);
+    if !matches!(state, "" | "Open" | "Closed") {
+        complaints.push(invalid(
+            "requestBody.spec.state",
+            state,
+            "queue state must be in [Open Closed]",
+        ));
+    }
+    hierarchy::check(case, &queue, &mut complaints);
+    aggregate(complaints)?;
+
+    let parent_is_new = old
+        .as_ref()
+        .is_none_or(|old| old.spec.parent != queue.spec.parent);
+    if parent_is_new {
+        tree::check_parent(case, &queue)?;
+    }
+    let amounts_are_new = old
+        .as_ref()
+        .is_none_or(|old| amounts::of(&old.spec) != amounts::of(&queue.spec));
+    if &*queue.metadata.name == ROOT_QUEUE {
+        if case.settings.root_queue == RootQueue::Protected && old.is_some() && amounts_are_new {
+            return Err(
+                "root queue's resource attributes (capability, deserved, guarantee) cannot be modified"
+                    .to_owned(),
+            );
+        }
+        return Ok(());
+    }
+    if parent_is_new || amounts_are_new {
+        tree::check_amounts(case, &queue)?;
+    }
+    Ok(())
+}
+
+fn may_be_deleted(case: &Case<'_>) -> Result<(), String> {
+    if case.name == api::volcano::DEFAULT_QUEUE || case.name == ROOT_QUEUE {
+        return Err(format!("`{}` queue can not be deleted", case.name));
+    }
+    let Some(queue) = case.facts.object(Kind::Queue, "", case.name) else {
+        return Err(not_found(case.name));
+    };
+    if case.settings.delete_queue == DeleteQueue::WhenEmpty {
+        let held = pods_held(&queue);
+        if held > 0 {
+            return Err(format!(
+                "queue {} cannot be deleted because it has allocated Pods: {held}",
+                case.name
+            ));
+        }
+    }
+    let children = children_of(case, case.name);
+    if children.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "queue {} can not be deleted because it has {} child queues: {}",
+        case.name,
+        children.len(),
+        children.join(", ")
+    ))
+}
+
+/// The error of upstream's lister.
+pub(crate) fn not_found(name: &str) -> String {
+    format!("queue.scheduling.volcano.sh {name:?} not found")
+}
+
+/// The state in a stored queue, as text.
+pub(crate) fn state_of(queue: &Value) -> &str {
+    text(&queue["status"], "state")
+}
+
+/// Names of the queues right below this one, sorted.
+pub(crate) fn children_of(case: &Case<'_>, name: &str) -> Vec<String> {
+    let mut names: Vec<String> = case
+        .facts
+        .list(Kind::Queue, "")
+        .iter()
+        .filter(|queue| text(&queue["spec"], "parent") == name)
+        .map(|queue| text(&queue["metadata"], "name").to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// How many pods a stored queue accounts for.
+fn pods_held(queue: &Value) -> i64 {
+    let held = &queue["status"]["allocated"]["pods"];
+    api::quantity::Quantity::deserialize(held).map_or(0, |amount| amount.value())
+}

@@ -1,0 +1,280 @@
+//! Volcano jobs: defaults on create, and all that upstream refuses on create and update.
+
+mod order;
+mod policies;
+mod template;
+mod update;
+mod volumes;
+
+use std::collections::BTreeSet;
+
+use api::admission::Operation;
+use api::kind::Kind;
+use api::names::{check_label, check_qualified, go_list};
+use api::volcano::{DEFAULT_QUEUE, Job, QueueState, ROOT_QUEUE, Task};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::fields::{inside, is_unset, items, number, text};
+use crate::pod_group::{TIER_TWICE, names_tier_twice};
+use crate::queue::{children_of, not_found, state_of};
+use crate::{Case, MESSAGE_BYTES_MAX, Reviewer};
+
+pub(crate) const REVIEWER: Reviewer = Reviewer {
+    kind: Kind::VcJob,
+    mutate: Some(("mutatejob.volcano.sh", mutate)),
+    validate: Some(("validatejob.volcano.sh", validate)),
+};
+
+/// Plugins of jobs.
+const PLUGINS: &[&str] = &[
+    "env",
+    "hcclrank",
+    "mpi",
+    "pytorch",
+    "ray",
+    "ssh",
+    "svc",
+    "tensorflow",
+];
+/// Plugins that need a name for every pod.
+const NEED_SVC: &[&str] = &["mpi", "pytorch", "ray", "tensorflow"];
+/// Plugins that need a way in for every pod.
+const NEED_SSH: &[&str] = &["mpi"];
+const MAX_RETRY: i64 = 3;
+
+/// Queue, scheduler, retries, names and sizes of tasks, gang size, implied plugins.
+///
+/// Zero is taken for "not set", as upstream does, so neither maxRetry nor minAvailable can be 0.
+fn mutate(case: &Case<'_>, object: &mut Value) {
+    let Some(spec) = inside(object, "spec") else {
+        return;
+    };
+    let scheduler = case.settings.scheduler_names.first();
+    default(spec, "queue", DEFAULT_QUEUE);
+    default(spec, "schedulerName", scheduler.map_or("", |name| &**name));
+    default(spec, "maxRetry", MAX_RETRY);
+    if let Some(Value::Array(tasks)) = spec.get_mut("tasks") {
+        for (index, task) in tasks.iter_mut().enumerate() {
+            if let Value::Object(task) = task {
+                mutate_task(index, task);
+            }
+        }
+    }
+    if is_unset(spec, "minAvailable") {
+        let tasks = spec.get("tasks").and_then(Value::as_array);
+        let sum = tasks.into_iter().flatten().fold(0_i64, |sum, task| {
+            let least = task["minAvailable"].as_i64();
+            sum.saturating_add(least.unwrap_or_else(|| number(task, "replicas")))
+        });
+        let sum = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
+        spec.insert("minAvailable".to_owned(), sum.into());
+    }
+    if let Some(Value::Object(plugins)) = spec.get_mut("plugins") {
+        imply(plugins, NEED_SVC, "svc");
+        imply(plugins, NEED_SSH, "ssh");
+    }
+}
+
+fn mutate_task(index: usize, task: &mut Map<String, Value>) {
+    default(task, "name", format!("default{index}"));
+    let template = task.get_mut("template");
+    if let Some(Value::Object(pod)) = template.and_then(|template| template.get_mut("spec"))
+        && pod.get("hostNetwork") == Some(&Value::Bool(true))
+    {
+        default(pod, "dnsPolicy", "ClusterFirstWithHostNet");
+    }
+    if task.get("minAvailable").is_none_or(Value::is_null) {
+        let policy = task.get("partitionPolicy").unwrap_or(&Value::Null);
+        let partitions = number(policy, "minPartitions");
+        let least = if partitions > 0 {
+            partitions.saturating_mul(number(policy, "partitionSize"))
+        } else {
+            task.get("replicas").and_then(Value::as_i64).unwrap_or(0)
+        };
+        task.insert("minAvailable".to_owned(), least.into());
+    }
+    default(task, "maxRetry", MAX_RETRY);
+}
+
+fn default(map: &mut Map<String, Value>, field: &str, value: impl Into<Value>) {
+    if is_unset(map, field) {
+        map.insert(field.to_owned(), value.into());
+    }
+}
+
+fn imply(plugins: &mut Map<String, Value>, asking: &[&str], implied: &str) {
+    if asking.iter().any(|name| plugins.contains_key(*name)) && !plugins.contains_key(implied) {
+        plugins.insert(implied.to_owned(), json!([]));
+    }
+}
+
+fn validate(case: &Case<'_>) -> Result<(), String> {
+    let job = Job::deserialize(case.object).map_err(|error| error.to_string())?;
+    match case.operation {
+        Operation::Create => {
+            let message = create_message(case, &job)?;
+            if message.is_empty() {
+                Ok(())
+            } else {
+                Err(message)
+            }
+        }
+        Operation::Update => update::check(&job, case.object, case.old),
+        Operation::Delete => Ok(()),
+    }
+}
+
+/// Everything that is wrong with a new job, in one text; two faults end the search at once.
+fn create_message(case: &Case<'_>, job: &Job) -> Result<String, String> {
+    let spec = &job.spec;
+    if spec.tasks.is_empty() {
+        return Err("No task specified in job spec".to_owned());
+    }
+    if let Some((_, arguments)) = spec.plugins().find(|(name, _)| *name == "mpi") {
+        let master = argument(arguments, "master").unwrap_or("master");
+        if !spec.tasks.iter().any(|task| &*task.name == master) {
+            return Err("The specified mpi master task was not found".to_owned());
+        }
+    }
+    let mut message = String::new();
+    if names_tier_twice(spec.network_topology.as_ref()) {
+        message.push_str(&format!(" {TIER_TWICE};"));
+    }
+    tasks_message(case, job, &mut message);
+    let complaints = check_qualified(&job.metadata.name);
+    if !complaints.is_empty() {
+        message.push_str(&format!(
+            " create job with name {} validate failed {};",
+            job.metadata.name,
+            go_list(&complaints)
+        ));
+    }
+    if spec.replicas() < i64::from(spec.min_available()) {
+        message.push_str(" job 'minAvailable' should not be greater than total replicas in tasks;");
+    }
+    if let Err(complaint) = policies::check(&spec.policies, "spec.policies") {
+        message.push_str(&complaint);
+    }
+    for (name, _) in spec.plugins() {
+        if !PLUGINS.contains(&name) {
+            message.push_str(&format!(" unable to find job plugin: {name};"));
+        }
+    }
+    if let Err(complaint) = volumes::check(&spec.volumes) {
+        message.push_str(&complaint);
+    }
+    queue_message(case, &spec.queue, &mut message);
+    if spec.tasks.iter().any(|task| task.depends_on.is_some()) && !order::is_acyclic(&spec.tasks) {
+        message.push_str(
+            " job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG);",
+        );
+    }
+    Ok(message)
+}
+
+fn tasks_message(case: &Case<'_>, job: &Job, message: &mut String) {
+    let mut names = BTreeSet::new();
+    let templates = items(&case.object["spec"], "tasks");
+    for (index, (task, raw)) in job.spec.tasks.iter().zip(templates).enumerate() {
+        if message.len() > MESSAGE_BYTES_MAX {
+            return;
+        }
+        let place = format!("in task: {}, job: {};", task.name, job.metadata.name);
+        if task
+            .min_available
+            .is_some_and(|least| least > task.replicas())
+        {
+            message.push_str(&format!(
+                " 'minAvailable' is greater than 'replicas' {place}"
+            ));
+        }
+        if let Some(complaint) = partition_complaint(task) {
+            message.push_str(&format!(" {complaint} {place}"));
+        }
+        let complaints = check_label(&task.name);
+        if !complaints.is_empty() {
+            message.push_str(&format!(" {};", go_list(&complaints)));
+        }
+        if !names.insert(&task.name) {
+            message.push_str(&format!(" duplicated task name {};", task.name));
+            return;
+        }
+        if let Err(complaint) = policies::check(&task.policies, "spec.tasks.policies") {
+            message.push_str(&complaint);
+        }
+        let pod = format!("{}-{}-{index}", job.metadata.name, task.name);
+        let complaints = check_qualified(&pod);
+        if !complaints.is_empty() {
+            message.push_str(&format!(
+                " create pod with name {pod} validate failed {};",
+                go_list(&complaints)
+            ));
+        }
+        message.push_str(&template::message(index, task, &raw["template"]));
+    }
+}
+
+/// Partitions that do not add up.
+fn partition_complaint(task: &Task) -> Option<String> {
+    let policy = task.partition_policy.as_ref()?;
+    let (total, size) = (
+        i64::from(policy.total_partitions),
+        i64::from(policy.partition_size),
+    );
+    let least = i64::from(policy.min_partitions.unwrap_or(0));
+    let text = if total <= 0 {
+        "'TotalPartitions' must be greater than 0"
+    } else if size <= 0 {
+        "'PartitionSize' must be greater than 0"
+    } else if total * size != i64::from(task.replicas()) {
+        "'Replicas' are not equal to TotalPartitions*PartitionSize"
+    } else if least > 0 && least * size != i64::from(task.min_available()) {
+        "'MinAvailable' is not equal to MinPartitions*PartitionSize"
+    } else if names_tier_twice(policy.network_topology.as_ref()) {
+        TIER_TWICE
+    } else {
+        return None;
+    };
+    Some(text.to_owned())
+}
+
+fn queue_message(case: &Case<'_>, name: &str, message: &mut String) {
+    let Some(queue) = case.facts.object(Kind::Queue, "", name) else {
+        message.push_str(&format!(" unable to find job queue: {};", not_found(name)));
+        return;
+    };
+    let state = state_of(&queue);
+    if state != QueueState::Open.text() {
+        message.push_str(&format!(
+            " can only submit job to queue with state `Open`, queue `{name}` status is `{state}`;"
+        ));
+    }
+    if text(&queue["metadata"], "name") == ROOT_QUEUE {
+        message.push_str(" can not submit job to root queue;");
+        return;
+    }
+    let children = children_of(case, name).len();
+    if children > 0 {
+        message.push_str(&format!(
+            " can only submit job to leaf queue, queue `{name}` has {children} child queues;"
+        ));
+    }
+}
+
+/// The value of `--name=value` or `--name value`, with one dash or two, as Go's `flag` reads it.
+fn argument<'a>(arguments: &'a [Box<str>], name: &str) -> Option<&'a str> {
+    let mut found = None;
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let flag = argument.strip_prefix("--").or(argument.strip_prefix('-'))?;
+        let (flag, value) = match flag.split_once('=') {
+            Some((flag, value)) => (flag, value),
+            None => (flag, arguments.next().map_or("", |value| &**value)),
+        };
+        if flag == name {
+            found = Some(value);
+        }
+    }
+    found
+}

@@ -1,0 +1,119 @@
+//! What may be changed in a job.
+
+use api::volcano::Job;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::partition_complaint;
+use crate::pod_group::{TIER_TWICE, names_tier_twice};
+
+const FIXED: &str = "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` and `PriorityClassName`";
+
+/// `job` is `new`, decoded.
+pub(super) fn check(job: &Job, new: &Value, old: &Value) -> Result<(), String> {
+    let spec = &job.spec;
+    for task in &spec.tasks {
+        let name = &task.name;
+        if task.replicas() < 0 {
+            return Err(format!("'replicas' must be >= 0 in task: {name}"));
+        }
+        if task.min_available.is_some_and(|least| least < 0) {
+            return Err(format!("'minAvailable' must be >= 0 in task: {name}"));
+        }
+        if task
+            .min_available
+            .is_some_and(|least| least > task.replicas())
+        {
+            return Err(format!(
+                "'minAvailable' must be <= 'replicas' in task: {name}"
+            ));
+        }
+        if let Some(complaint) = partition_complaint(task) {
+            return Err(format!(
+                "{complaint} in task: {name}, job: {}",
+                job.metadata.name
+            ));
+        }
+    }
+    if i64::from(spec.min_available()) > spec.replicas() {
+        return Err("job 'minAvailable' must not be greater than total replicas".to_owned());
+    }
+    if spec.min_available() < 0 {
+        return Err("job 'minAvailable' must be >= 0".to_owned());
+    }
+    if names_tier_twice(spec.network_topology.as_ref()) {
+        return Err(TIER_TWICE.to_owned());
+    }
+    let old_job = Job::deserialize(old).map_err(|error| error.to_string())?;
+    if old_job.spec.tasks.len() != spec.tasks.len() {
+        return Err("job updates may not add or remove tasks".to_owned());
+    }
+    if fixed_part(&new["spec"]) != fixed_part(&old["spec"]) {
+        return Err(FIXED.to_owned());
+    }
+    Ok(())
+}
+
+/// The spec without what may change. Absent, null and empty are one, as upstream compares.
+fn fixed_part(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    remove(&mut spec, &["minAvailable", "priorityClassName"]);
+    for task in list(&mut spec, "tasks") {
+        remove(task, &["minAvailable", "replicas"]);
+    }
+    for volume in list(&mut spec, "volumes") {
+        // The controller writes the name of a claim that it made.
+        if volume
+            .get("volumeClaim")
+            .is_some_and(|claim| !claim.is_null())
+        {
+            remove(volume, &["volumeClaimName"]);
+        }
+    }
+    drop_empty(&mut spec, DEPTH_MAX);
+    spec
+}
+
+/// No manifest nests deeper than its schema, which ends long before this.
+const DEPTH_MAX: usize = 64;
+
+fn drop_empty(value: &mut Value, depth: usize) {
+    if depth == 0 {
+        return;
+    }
+    match value {
+        Value::Object(map) => {
+            for inner in map.values_mut() {
+                drop_empty(inner, depth - 1);
+            }
+            map.retain(|_, inner| match inner {
+                Value::Null => false,
+                Value::Array(items) => !items.is_empty(),
+                Value::String(text) => !text.is_empty(),
+                _ => true,
+            });
+        }
+        Value::Array(items) => {
+            for inner in items {
+                drop_empty(inner, depth - 1);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn remove(value: &mut Value, fields: &[&str]) {
+    if let Value::Object(map) = value {
+        for field in fields {
+            map.remove(*field);
+        }
+    }
+}
+
+fn list<'a>(value: &'a mut Value, field: &str) -> impl Iterator<Item = &'a mut Value> {
+    value
+        .get_mut(field)
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+}
