@@ -1,1 +1,28 @@
-//! The engine room.
+//! One cycle = one trial = one plan.
+//!
+//! What is here: which gangs a cycle looks at (those that changed, and those that wait for what
+//! changed), the composition of quota and placement on one trial, the statuses that follow, and the
+//! doors of explain, what-if and the decision log.
+//!
+//! What this room refuses to know: the rules themselves, wire shapes, who carries a plan out.
+//!
+//! Its lists: none; actions and plugins are `placement`'s.
+//!
+//! Its door: [`Engine::new`], then [`Engine::cycle`] whenever something changed or the last plan's
+//! `wake_at` has come. What comes back is already pending in the tables.
+//!
+//! Invariants:
+//! - with no news and nothing due there is no work at all ([`Engine::work`] does not move);
+//! - the same tables, settings and `now` give the same plan;
+//! - a gang whose last status write is unseen gets no further one.
+
+mod backlog;
+mod engine;
+mod explain;
+mod record;
+mod status;
+
+pub use engine::{Engine, Settings};
+pub use explain::{Explanation, explain, fork};
+pub use placement::Work;
+pub use record::Record;

@@ -202,6 +202,10 @@ impl Tables {
                 .get_mut(queue.index())
                 .expect("a gang's queue is live");
             apply(&mut row.pending, requests, sign);
+            if sign == Sign::Take {
+                // What one queue no longer asks for, others may have.
+                self.mark_shares();
+            }
         }
     }
 

@@ -61,10 +61,6 @@ fn configure(arguments: &Arguments, config: &mut Config) {
 fn score(view: View<'_>, shape: &Shape, node: NodeId) -> Score {
     let weights = &view.config.nodeorder;
     let node = view.tables.node(node);
-    let whole = [
-        node.spec.allocatable.get(Kind::CPU),
-        node.spec.allocatable.get(Kind::MEMORY),
-    ];
     let mut points = 0_i64;
     if weights.least_requested != 0 || weights.most_requested != 0 {
         let (mut least, mut most, mut count) = (0, 0, 0);

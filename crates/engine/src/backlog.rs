@@ -1,0 +1,73 @@
+//! Who waits for what, so that only those are looked at whom a change may help.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{GangId, News, ShapeId, Tables};
+use placement::{Rules, fits_now};
+
+/// Gangs that wait, by what would wake them. Gangs that wait for their own objects are not here: a
+/// change of those is news of the gang itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Backlog {
+    by_shape: BTreeMap<ShapeId, BTreeSet<GangId>>,
+    shapes: BTreeMap<GangId, BTreeSet<ShapeId>>,
+    promised: BTreeSet<GangId>,
+    shares: BTreeSet<GangId>,
+}
+
+impl Backlog {
+    pub(crate) fn wait_for_room(&mut self, gang: GangId, shapes: &BTreeSet<ShapeId>) {
+        for shape in shapes {
+            self.by_shape.entry(*shape).or_default().insert(gang);
+        }
+        self.shapes.insert(gang, shapes.clone());
+    }
+
+    pub(crate) fn wait_for_promise(&mut self, gang: GangId) {
+        self.promised.insert(gang);
+    }
+
+    pub(crate) fn wait_for_shares(&mut self, gang: GangId) {
+        self.shares.insert(gang);
+    }
+
+    pub(crate) fn forget(&mut self, gang: GangId) {
+        self.promised.remove(&gang);
+        self.shares.remove(&gang);
+        for shape in self.shapes.remove(&gang).unwrap_or_default() {
+            if let Some(gangs) = self.by_shape.get_mut(&shape) {
+                gangs.remove(&gang);
+                if gangs.is_empty() {
+                    self.by_shape.remove(&shape);
+                }
+            }
+        }
+    }
+
+    /// The gangs that the news may help.
+    pub(crate) fn woken(&self, rules: &Rules, tables: &Tables, news: &News) -> BTreeSet<GangId> {
+        let mut woken = BTreeSet::new();
+        if news.shares {
+            woken.extend(self.shares.iter().copied());
+        }
+        if !news.freed.is_empty() {
+            woken.extend(self.promised.iter().copied());
+        }
+        for (shape, gangs) in &self.by_shape {
+            // A shape id that was given away wakes its gangs, which costs a look and no more.
+            let helped = match tables.find_shape(*shape) {
+                None => true,
+                // Pods elsewhere may have come or gone, which is news of their gangs.
+                Some(row) if row.spec.is_coupled() => true,
+                Some(_) => news
+                    .freed
+                    .iter()
+                    .any(|node| fits_now(rules, tables, *shape, *node)),
+            };
+            if helped {
+                woken.extend(gangs.iter().copied());
+            }
+        }
+        woken
+    }
+}

@@ -1,0 +1,156 @@
+//! The engine: what it remembers between cycles, and what a cycle does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{GangId, News, Plan, QueueId, Tables, Time, Trial};
+use placement::{Cycle, Indexes, Outcome, Problem, Rules, Work};
+
+use crate::backlog::Backlog;
+use crate::status;
+
+/// What the engine is told once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The placement rules.
+    pub placement: placement::Settings,
+    /// How long changes of mere counts and wording wait for each other before they are written.
+    pub status_interval_ms: i64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            placement: placement::Settings::default(),
+            status_interval_ms: 1_000,
+        }
+    }
+}
+
+/// Decides. It owns what makes deciding fast, and nothing that could not be thrown away.
+#[derive(Clone)]
+pub struct Engine {
+    rules: Rules,
+    pub(crate) status_interval_ms: i64,
+    indexes: Indexes,
+    backlog: Backlog,
+    pub(crate) due: BTreeMap<GangId, Time>,
+    pub(crate) queues_due: BTreeMap<QueueId, Time>,
+    work: Work,
+    cycles: u64,
+}
+
+impl Engine {
+    /// An engine for these settings, and what in them is not understood. An unknown action refuses
+    /// all of them, as upstream does.
+    pub fn new(settings: Settings) -> Result<(Engine, Vec<Problem>), Problem> {
+        let Settings {
+            placement,
+            status_interval_ms,
+        } = settings;
+        let (rules, problems) = Rules::compile(&placement)?;
+        let engine = Engine {
+            rules,
+            status_interval_ms,
+            indexes: Indexes::default(),
+            backlog: Backlog::default(),
+            due: BTreeMap::new(),
+            queues_due: BTreeMap::new(),
+            work: Work::default(),
+            cycles: 0,
+        };
+        Ok((engine, problems))
+    }
+
+    /// The engine of Volcano's built-in configuration.
+    pub fn with_defaults() -> Engine {
+        let (engine, _) = Engine::new(Settings::default())
+            .expect("the built-in configuration names known actions");
+        engine
+    }
+
+    /// All work ever done.
+    pub fn work(&self) -> Work {
+        self.work
+    }
+
+    /// How many cycles did anything.
+    pub fn cycles(&self) -> u64 {
+        self.cycles
+    }
+
+    /// When to call [`Engine::cycle`] although nothing happens.
+    pub fn wake_at(&self) -> Option<Time> {
+        let gang = self.due.values().min();
+        let queue = self.queues_due.values().min();
+        gang.into_iter().chain(queue).min().copied()
+    }
+
+    /// Decides everything that can be decided now. The plan's rows are pending in the tables when it
+    /// is returned.
+    pub fn cycle(&mut self, tables: &mut Tables, now: Time) -> Plan {
+        let overdue = self.wake_at().is_some_and(|at| at <= now);
+        if !tables.has_news() && !overdue {
+            return Plan {
+                tick: tables.tick(),
+                wake_at: self.wake_at(),
+                ..Plan::default()
+            };
+        }
+        self.cycles += 1;
+        tables.settle();
+        let news = tables.take_news();
+        let gangs = self.gangs_of_interest(tables, &news, now);
+        let mut trial = Trial::begin(tables);
+        let gangs = quota::admit(&mut trial, gangs);
+        let (outcomes, work) =
+            Cycle::run(&mut trial, &self.rules, &mut self.indexes, gangs.clone());
+        self.work.gangs += work.gangs;
+        self.work.tasks += work.tasks;
+        self.work.nodes += work.nodes;
+        for gang in &gangs {
+            status::settle_gang(self, &mut trial, *gang, outcomes.get(gang), now);
+        }
+        for (gang, outcome) in outcomes {
+            self.remember(gang, &outcome);
+        }
+        status::settle_queues(self, &mut trial, &gangs, &news, now);
+        let mut plan = trial.finish(now);
+        plan.wake_at = self.wake_at();
+        plan
+    }
+
+    fn gangs_of_interest(&mut self, tables: &Tables, news: &News, now: Time) -> BTreeSet<GangId> {
+        let mut gangs = self.backlog.woken(&self.rules, tables, news);
+        gangs.extend(news.gangs.iter().copied());
+        let due: Vec<GangId> = self
+            .due
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(gang, _)| *gang)
+            .collect();
+        for gang in due {
+            self.due.remove(&gang);
+            gangs.insert(gang);
+        }
+        for gang in &gangs {
+            self.backlog.forget(*gang);
+        }
+        gangs.retain(|gang| tables.find_gang(*gang).is_some_and(|row| row.known));
+        self.due
+            .retain(|gang, _| tables.find_gang(*gang).is_some_and(|row| row.known));
+        gangs
+    }
+
+    fn remember(&mut self, gang: GangId, outcome: &Outcome) {
+        match outcome {
+            Outcome::Entered | Outcome::Whole | Outcome::WaitsForObjects(_) => {}
+            Outcome::Extras(_, shapes) | Outcome::WaitsForRoom(_, shapes) if !shapes.is_empty() => {
+                self.backlog.wait_for_room(gang, shapes);
+            }
+            Outcome::WaitsForPromise(_) => self.backlog.wait_for_promise(gang),
+            Outcome::Extras(..) | Outcome::WaitsForRoom(..) | Outcome::WaitsForShares(_) => {
+                self.backlog.wait_for_shares(gang);
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What is said about gangs, tasks and queues after the actions, and when.
+//!
+//! Phases and new kinds of waiting are said at once. Mere counts and wording wait for each other, so
+//! that a gang of a thousand tasks that start does not cost a thousand status writes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::{
+    Gang, GangId, GangPhase, GangStatus, News, Phase, QueueId, Reason, Time, Trial, Verdict,
+};
+use placement::Outcome;
+
+use crate::engine::Engine;
+
+/// Gives the gang the status that follows from its tasks and from what the actions found.
+pub(crate) fn settle_gang(
+    engine: &mut Engine,
+    trial: &mut Trial<'_>,
+    id: GangId,
+    outcome: Option<&Outcome>,
+    now: Time,
+) {
+    let gang = trial.tables().gang(id);
+    if outcome == Some(&Outcome::Entered) || gang.status_write.is_some() {
+        return;
+    }
+    let verdict = verdict(gang, outcome);
+    let status = GangStatus {
+        phase: phase(gang, &verdict),
+        running: gang.count(Phase::Running),
+        succeeded: gang.count(Phase::Succeeded),
+        failed: gang.count(Phase::Failed),
+        verdict: verdict.clone(),
+    };
+    if is_shown(gang, &status) {
+        engine.due.remove(&id);
+        return;
+    }
+    let at_once = status.phase != gang.phase() || is_new_kind_of_waiting(&gang.said, &verdict);
+    let due = gang
+        .written_at
+        .map(|at| at.plus_millis(engine.status_interval_ms));
+    let due =
+        due.or_else(|| is_passing(&verdict).then(|| now.plus_millis(engine.status_interval_ms)));
+    if let Some(due) = due.filter(|due| *due > now && !at_once) {
+        let earlier = engine.due.get(&id).copied().unwrap_or(due);
+        // A gang that only waits for its pods to be made is given its second once, not for ever.
+        engine.due.insert(id, due.min(earlier));
+        return;
+    }
+    engine.due.remove(&id);
+    trial.show(id, status);
+    if let Verdict::Waits(reason) = verdict {
+        tell_tasks(trial, id, &reason);
+    }
+}
+
+fn tell_tasks(trial: &mut Trial<'_>, id: GangId, reason: &Arc<Reason>) {
+    let tables = trial.tables();
+    let tasks: Vec<_> = tables.gang(id).tasks.iter().copied().collect();
+    for task in tasks {
+        let row = trial.tables().task(task);
+        // Upstream leaves gated pods alone; the API server says that they are gated.
+        if row.phase.is_waiting() && !row.gated && row.said.as_ref() != Some(reason) {
+            trial.say(task, reason.clone());
+        }
+    }
+}
+
+fn verdict(gang: &Gang, outcome: Option<&Outcome>) -> Verdict {
+    match outcome {
+        Some(Outcome::Entered) | None => {
+            // The actions had nothing to do for it.
+            let whole = !gang.tasks.is_empty() && gang.ready() >= gang.spec.min_member;
+            if whole {
+                Verdict::Scheduled
+            } else {
+                Verdict::Undecided
+            }
+        }
+        Some(Outcome::Whole | Outcome::Extras(..)) => Verdict::Scheduled,
+        Some(other) => other
+            .reason()
+            .map_or(Verdict::Undecided, |r| Verdict::Waits(r.clone())),
+    }
+}
+
+/// The phase rule of upstream's session close, except that an empty gang is never completed by being
+/// empty, and a completed one whose pods were cleaned up stays completed.
+fn phase(gang: &Gang, verdict: &Verdict) -> GangPhase {
+    let was = gang.phase();
+    if gang.tasks.is_empty() && was == GangPhase::Completed {
+        return was;
+    }
+    let over = gang.count(Phase::Succeeded) + gang.count(Phase::Failed);
+    let alive =
+        gang.count(Phase::Running) + gang.count(Phase::Bound) + gang.count(Phase::Releasing);
+    if gang.count(Phase::Running) > 0 && matches!(verdict, Verdict::Waits(_)) {
+        return GangPhase::Unknown;
+    }
+    if over + alive > 0 && over + alive >= gang.spec.min_member {
+        return if alive == 0 {
+            GangPhase::Completed
+        } else {
+            GangPhase::Running
+        };
+    }
+    if was == GangPhase::Inqueue {
+        was
+    } else {
+        GangPhase::Pending
+    }
+}
+
+fn is_shown(gang: &Gang, status: &GangStatus) -> bool {
+    let shown = gang.status();
+    let said = status.verdict == Verdict::Undecided || status.verdict == gang.said;
+    said && shown.phase == status.phase
+        && shown.running == status.running
+        && shown.succeeded == status.succeeded
+        && shown.failed == status.failed
+}
+
+fn is_new_kind_of_waiting(said: &Verdict, verdict: &Verdict) -> bool {
+    let Verdict::Waits(reason) = verdict else {
+        return false;
+    };
+    if is_passing(verdict) {
+        return false;
+    }
+    match said {
+        Verdict::Waits(before) => before.code() != reason.code(),
+        Verdict::Undecided | Verdict::Scheduled => true,
+    }
+}
+
+/// Pods that are just being made are no news.
+fn is_passing(verdict: &Verdict) -> bool {
+    let Verdict::Waits(reason) = verdict else {
+        return false;
+    };
+    matches!(
+        **reason,
+        Reason::NotEnoughTasks { .. } | Reason::NotEnoughPodsOfTask { .. }
+    )
+}
+
+/// Publishes the use of queues that changed, each at most once an interval.
+pub(crate) fn settle_queues(
+    engine: &mut Engine,
+    trial: &mut Trial<'_>,
+    gangs: &BTreeSet<GangId>,
+    news: &News,
+    now: Time,
+) {
+    let tables = trial.tables();
+    let mut queues: BTreeSet<QueueId> = news.queues.clone();
+    queues.extend(
+        engine
+            .queues_due
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(queue, _)| *queue),
+    );
+    for gang in gangs {
+        let mut next = tables.find_gang(*gang).and_then(|gang| gang.queue);
+        while let Some(queue) = next {
+            // The rest of the way up was walked when this queue was added.
+            if !queues.insert(queue) && !news.queues.contains(&queue) {
+                break;
+            }
+            next = tables.queue(queue).parent;
+        }
+    }
+    for id in queues {
+        engine.queues_due.remove(&id);
+        let Some(queue) = trial.tables().find_queue(id).filter(|queue| queue.known) else {
+            continue;
+        };
+        if queue.publishing.is_some() || *queue.published() == queue.used {
+            continue;
+        }
+        let due = queue
+            .published_at
+            .map_or(now, |at| at.plus_millis(engine.status_interval_ms));
+        if due > now {
+            engine.queues_due.insert(id, due);
+            continue;
+        }
+        let used = queue.used.clone();
+        trial.publish(id, used);
+    }
+}
