@@ -1,1 +1,52 @@
-//! The checker room.
+//! The independent invariants: everything that must hold whatever was decided.
+//!
+//! What is here: each invariant recomputed from rows alone, slowly and plainly.
+//!
+//! What this room refuses to know: how anything is decided. It shares no code with the deciders and
+//! trusts no sum that the tables keep.
+//!
+//! Its list: [`INVARIANTS`], I1 to I22, with those that cannot be asked yet marked as such.
+//!
+//! Its door: [`check`] for the tables at any moment between cycles, [`check_plan`] for a plan that was
+//! just committed, [`digest`] for comparing two states.
+//!
+//! Invariants:
+//! - it changes nothing;
+//! - a violation names the row and both numbers.
+
+mod digest;
+mod invariants;
+mod plans;
+mod rows;
+mod sums;
+
+pub use digest::digest;
+pub use invariants::{Applies, INVARIANTS, Invariant};
+pub use plans::{check_plan, is_quiet};
+
+use model::Tables;
+
+/// One broken invariant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which one: `I1` …
+    pub invariant: &'static str,
+    /// What is wrong, naming the row and both numbers.
+    pub what: String,
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.invariant, self.what)
+    }
+}
+
+/// Everything that is wrong with the tables between two cycles.
+pub fn check(tables: &Tables) -> Vec<Violation> {
+    let mut found = Vec::new();
+    sums::nodes(tables, &mut found);
+    sums::queues(tables, &mut found);
+    rows::tasks(tables, &mut found);
+    rows::gangs(tables, &mut found);
+    found
+}

@@ -1,0 +1,65 @@
+//! I10: one number for a state, by names and never by ids, so that two histories can be compared.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use model::Tables;
+
+/// The digest of everything that the world would see of the tables: who is where, in which state, and
+/// what is used. Equal histories, however ordered or repeated, give equal digests.
+pub fn digest(tables: &Tables) -> u64 {
+    let mut lines: BTreeMap<String, String> = BTreeMap::new();
+    for (_, node) in tables.nodes() {
+        lines.insert(
+            format!("node {}", node.spec.name),
+            amounts(tables, &[&node.spec.allocatable, &node.used]),
+        );
+    }
+    for (_, task) in tables.tasks() {
+        let node = task
+            .node
+            .and_then(|id| tables.find_node(id))
+            .map_or("-", |node| &node.spec.name);
+        let line = format!("{} {:?} {node} {}", task.uid, task.phase, task.gated);
+        lines.insert(format!("task {}", task.key), line);
+    }
+    for (_, gang) in tables.gangs().filter(|(_, gang)| gang.known) {
+        let line = format!(
+            "{} {} {:?} {}",
+            gang.spec.uid,
+            gang.spec.queue,
+            gang.phase(),
+            gang.spec.min_member
+        );
+        lines.insert(format!("gang {}", gang.spec.key), line);
+    }
+    for (_, queue) in tables.queues().filter(|(_, queue)| queue.known) {
+        let line = format!(
+            "{:?} {}",
+            queue.spec.state,
+            amounts(tables, &[&queue.used, &queue.pending])
+        );
+        lines.insert(format!("queue {}", queue.spec.name), line);
+    }
+    // FNV-1a, 64 bits: small, and the same everywhere.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for (name, line) in lines {
+        for byte in name.bytes().chain(*b"=").chain(line.bytes()).chain(*b"\n") {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    hash
+}
+
+/// Kinds by name: their numbers depend on the order in which they were met.
+fn amounts(tables: &Tables, vectors: &[&model::Vector]) -> String {
+    let mut text = String::new();
+    for vector in vectors {
+        let named: BTreeMap<_, _> = vector
+            .entries()
+            .map(|(kind, value)| (tables.kinds().name(kind).clone(), value))
+            .collect();
+        let _ = write!(text, "{named:?}");
+    }
+    text
+}
