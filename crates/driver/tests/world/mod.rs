@@ -1,0 +1,365 @@
+//! A tiny API of ConfigMaps and Secrets-free kinds on the test's own thread, which answers a
+//! driver's requests, can lose answers, and writes down what was asked.
+
+#![expect(dead_code, reason = "each test file uses another part of it")]
+
+use std::collections::{BTreeMap, VecDeque};
+
+use api::call::{Page, WatchLine};
+use api::intent::{Action, Intent, Refusal, WriteOutcome};
+use api::kind::Kind;
+use api::time::Time;
+use driver::{Driver, Limits, Request, RequestId, Settings};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+pub struct World {
+    pub driver: Driver,
+    pub now: Time,
+    objects: BTreeMap<(Kind, String), Value>,
+    history: Vec<(u64, Kind, &'static str, Value)>,
+    revision: u64,
+    watches: BTreeMap<Kind, (RequestId, u64)>,
+    /// What was asked, one line each.
+    pub log: Vec<String>,
+    /// Writes that were carried out and whose answer is not yet given.
+    pub answers: VecDeque<(RequestId, WriteOutcome)>,
+    /// Whether watch events are handed in as they happen.
+    pub is_watch_slow: bool,
+    /// Whether answers to writes are given at once.
+    pub is_answer_slow: bool,
+    /// Refusals for the next writes.
+    pub refusals: VecDeque<Refusal>,
+    /// Refusals for the next lists.
+    pub list_refusals: VecDeque<Refusal>,
+    /// Writes whose answer is lost, after they were carried out or before.
+    pub lost: VecDeque<Lost>,
+    /// The revision that the next list claims, if it lies.
+    pub list_revision: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    AfterCommit,
+    BeforeCommit,
+}
+
+pub fn settings(controllers: &'static [controllers::Controller]) -> Settings {
+    Settings {
+        controllers,
+        controller_settings: controllers::Settings::default(),
+        engine: None,
+        limits: Limits::default(),
+        seed: 7,
+    }
+}
+
+pub fn refusal(code: u16, reason: &str) -> Refusal {
+    Refusal {
+        code,
+        reason: reason.into(),
+        message: format!("the test says {code}").into(),
+        retry_after_seconds: None,
+    }
+}
+
+impl World {
+    pub fn new(settings: Settings) -> World {
+        World {
+            driver: Driver::new(settings),
+            now: Time::from_seconds(1_000),
+            objects: BTreeMap::new(),
+            history: Vec::new(),
+            revision: 0,
+            watches: BTreeMap::new(),
+            log: Vec::new(),
+            answers: VecDeque::new(),
+            is_watch_slow: false,
+            is_answer_slow: false,
+            refusals: VecDeque::new(),
+            list_refusals: VecDeque::new(),
+            lost: VecDeque::new(),
+            list_revision: None,
+        }
+    }
+
+    /// Somebody else writes a ConfigMap.
+    pub fn put(&mut self, name: &str, data: Value) {
+        let old = self.objects.get(&(Kind::ConfigMap, name.to_owned()));
+        let uid = old.map_or_else(
+            || format!("uid-{}", self.revision + 1),
+            |old| old["metadata"]["uid"].as_str().unwrap().to_owned(),
+        );
+        let body = json!({
+            "metadata": { "name": name, "namespace": "ns", "uid": uid },
+            "data": data,
+        });
+        self.commit(Kind::ConfigMap, name, body);
+    }
+
+    /// Somebody else deletes a ConfigMap.
+    pub fn delete(&mut self, name: &str) {
+        self.remove(Kind::ConfigMap, name);
+    }
+
+    /// Runs requests and events until nothing is left to do at this instant.
+    pub fn settle(&mut self) {
+        for _ in 0..10_000 {
+            let mut is_busy = false;
+            while let Some((id, request)) = self.driver.poll_request(self.now) {
+                is_busy = true;
+                self.perform(id, request);
+            }
+            if !self.is_watch_slow {
+                is_busy |= self.deliver();
+            }
+            if !self.is_answer_slow {
+                is_busy |= self.answer();
+            }
+            if !is_busy && self.driver.poll_wake().is_none_or(|at| at > self.now) {
+                return;
+            }
+        }
+        panic!("the loop does not come to rest");
+    }
+
+    /// Lets time leap from wake to wake for so long, settling at each.
+    pub fn pass_ms(&mut self, ms: i64) {
+        let end = self.now.plus_ms(ms);
+        self.settle();
+        while let Some(at) = self.driver.poll_wake().filter(|at| *at <= end) {
+            self.now = at.max(self.now);
+            self.driver.handle_time(self.now);
+            self.settle();
+        }
+        self.now = end;
+        self.driver.handle_time(end);
+        self.settle();
+    }
+
+    /// Hands in the events that open watches have not seen.
+    pub fn deliver(&mut self) -> bool {
+        let mut lines = Vec::new();
+        for (kind, (id, seen)) in &mut self.watches {
+            for (revision, of, verb, object) in &self.history {
+                if of == kind && revision > seen {
+                    *seen = *revision;
+                    lines.push((*id, *verb, raw(object)));
+                }
+            }
+        }
+        let is_any = !lines.is_empty();
+        for (id, verb, object) in lines {
+            let line = match verb {
+                "DELETED" => WatchLine::Deleted(object),
+                _ => WatchLine::Applied(object),
+            };
+            self.driver.handle_watch(id, line, self.now);
+        }
+        is_any
+    }
+
+    /// Gives the answers that were held back.
+    pub fn answer(&mut self) -> bool {
+        let is_any = !self.answers.is_empty();
+        while let Some((id, outcome)) = self.answers.pop_front() {
+            self.driver.handle_written(id, outcome, self.now);
+        }
+        is_any
+    }
+
+    /// Ends the watch of ConfigMaps.
+    pub fn close_watch(&mut self, refusal: Option<Refusal>) {
+        if let Some((id, _)) = self.watches.remove(&Kind::ConfigMap) {
+            self.driver.handle_closed(id, refusal, self.now);
+        }
+    }
+
+    /// The id of the open watch of ConfigMaps.
+    pub fn watch(&self) -> Option<RequestId> {
+        self.watches.get(&Kind::ConfigMap).map(|(id, _)| *id)
+    }
+
+    pub fn exists(&self, name: &str) -> bool {
+        self.objects
+            .contains_key(&(Kind::ConfigMap, name.to_owned()))
+    }
+
+    /// What was asked since the last call, without lists and watches.
+    pub fn writes(&mut self) -> Vec<String> {
+        self.log
+            .drain(..)
+            .filter(|line| !line.starts_with("list") && !line.starts_with("watch"))
+            .collect()
+    }
+
+    /// What was asked since the last call.
+    pub fn asked(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.log)
+    }
+
+    fn perform(&mut self, id: RequestId, request: Request) {
+        match request {
+            Request::List {
+                kind,
+                limit,
+                continue_token,
+            } => {
+                let plural = kind.row().plural;
+                self.log.push(
+                    format!("list {plural} {continue_token}")
+                        .trim_end()
+                        .to_owned(),
+                );
+                let answer = match self.list_refusals.pop_front() {
+                    Some(refusal) => Err(refusal),
+                    None => Ok(self.page(kind, limit as usize, &continue_token)),
+                };
+                self.driver.handle_page(id, answer, self.now);
+            }
+            Request::Watch { kind, revision, .. } => {
+                let plural = kind.row().plural;
+                self.log.push(format!("watch {plural} {revision}"));
+                self.watches.insert(kind, (id, revision));
+            }
+            Request::Get { key } => {
+                self.log.push(format!("get {}", key.name));
+                let object = self.objects.get(&(key.kind, key.name.to_string()));
+                let answer = Ok(object.map(raw));
+                self.driver.handle_got(id, answer, self.now);
+            }
+            Request::Write(intent) => {
+                let verb = match &intent.action {
+                    Action::Create { .. } | Action::CreateSecret { .. } => "create",
+                    Action::Patch { .. } => "patch",
+                    Action::Delete { .. } => "delete",
+                    Action::Bind { .. } => "bind",
+                };
+                self.log.push(format!("{verb} {}", intent.target.name));
+                let outcome = self.write(&intent);
+                self.answers.push_back((id, outcome));
+            }
+        }
+    }
+
+    fn page(&mut self, kind: Kind, limit: usize, token: &str) -> Page {
+        let from: usize = token.parse().unwrap_or(0);
+        let all: Vec<&Value> = self
+            .objects
+            .iter()
+            .filter(|((of, _), _)| *of == kind)
+            .map(|(_, object)| object)
+            .collect();
+        let next = from + limit;
+        Page {
+            items: all.iter().skip(from).take(limit).map(|o| raw(o)).collect(),
+            revision: self.list_revision.take().unwrap_or(self.revision),
+            continue_token: if next < all.len() {
+                next.to_string()
+            } else {
+                String::new()
+            },
+        }
+    }
+
+    fn write(&mut self, intent: &Intent) -> WriteOutcome {
+        if let Some(refusal) = self.refusals.pop_front() {
+            return WriteOutcome::Refused(refusal);
+        }
+        let lost = self.lost.pop_front();
+        if lost == Some(Lost::BeforeCommit) {
+            return WriteOutcome::Unknown {
+                message: "lost before".into(),
+            };
+        }
+        let outcome = self.carry_out(intent);
+        if lost == Some(Lost::AfterCommit) {
+            return WriteOutcome::Unknown {
+                message: "lost after".into(),
+            };
+        }
+        outcome
+    }
+
+    fn carry_out(&mut self, intent: &Intent) -> WriteOutcome {
+        let key = (intent.target.kind, intent.target.name.to_string());
+        let held = self.objects.get(&key).cloned();
+        match (&intent.action, held) {
+            (Action::Create { .. }, Some(_)) => {
+                WriteOutcome::Refused(refusal(409, "AlreadyExists"))
+            }
+            (Action::Create { body }, None) => {
+                let mut body = body.clone();
+                body["metadata"]["uid"] = json!(format!("uid-{}", self.revision + 1));
+                self.commit(key.0, &key.1, body)
+            }
+            (
+                Action::Patch {
+                    resource_version,
+                    patch,
+                    ..
+                },
+                Some(mut held),
+            ) => {
+                if held["metadata"]["resourceVersion"] != json!(resource_version) {
+                    return WriteOutcome::Refused(refusal(409, "Conflict"));
+                }
+                merge(&mut held, patch);
+                self.commit(key.0, &key.1, held)
+            }
+            (Action::Delete { .. }, Some(_)) => {
+                self.remove(key.0, &key.1);
+                WriteOutcome::Done {
+                    revision: 0,
+                    uid: "".into(),
+                }
+            }
+            _ => WriteOutcome::Refused(refusal(404, "NotFound")),
+        }
+    }
+
+    fn commit(&mut self, kind: Kind, name: &str, mut object: Value) -> WriteOutcome {
+        self.revision += 1;
+        object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        self.objects.insert((kind, name.to_owned()), object.clone());
+        self.history
+            .push((self.revision, kind, "MODIFIED", object.clone()));
+        WriteOutcome::Done {
+            revision: self.revision,
+            uid: object["metadata"]["uid"]
+                .as_str()
+                .unwrap_or_default()
+                .into(),
+        }
+    }
+
+    fn remove(&mut self, kind: Kind, name: &str) {
+        let Some(mut object) = self.objects.remove(&(kind, name.to_owned())) else {
+            return;
+        };
+        self.revision += 1;
+        object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        self.history.push((self.revision, kind, "DELETED", object));
+    }
+}
+
+pub fn raw(value: &Value) -> Box<RawValue> {
+    RawValue::from_string(value.to_string()).expect("a value prints as JSON")
+}
+
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (name, value) in fields {
+        if value.is_null() {
+            target.as_object_mut().expect("made above").remove(name);
+        } else {
+            merge(&mut target[name.as_str()], value);
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Steps and their writes: read-your-writes, lost answers, conflicts, blocking, back-off, budgets.
+
+mod world;
+
+use api::core::ConfigMap;
+use api::intent::{Action, Intent, ObjectKey, Part};
+use api::kind::Kind;
+use controllers::{Controller, Inputs, Outcome, Step};
+use mirror::{Change, Mirror};
+use serde_json::json;
+use world::{Lost, World, refusal, settings};
+
+/// For a ConfigMap with `want: N`, makes the missing ones of `<name>-0` … one after the other,
+/// deletes what `gone` names, waits for what `waits` names, and marks itself with `mark`.
+const MAKER: Controller = Controller {
+    name: "maker",
+    watches: &[Kind::ConfigMap],
+    keys,
+    step,
+};
+
+fn keys(_: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
+    let name = change.key.name.split('-').next().unwrap();
+    keys.push(ObjectKey::new(Kind::ConfigMap, "ns", name));
+}
+
+fn step(inputs: &Inputs<'_>) -> Step {
+    let name = &inputs.key.name;
+    let Some(map) = inputs.mirror.get::<ConfigMap>("ns", name) else {
+        return Step::idle();
+    };
+    let text = |field: &str| map.data.get(field).map(|text| text.to_string());
+    if let Some(waits) = text("waits")
+        && inputs.mirror.get::<ConfigMap>("ns", &waits).is_none()
+    {
+        let key = ObjectKey::new(Kind::ConfigMap, "ns", &waits);
+        return Step::blocked("Missing", vec![key]);
+    }
+    if map.data.contains_key("fails") {
+        return Step {
+            outcome: Outcome::Retry {
+                reason: "it fails".into(),
+            },
+            ..Step::idle()
+        };
+    }
+    let wanted: usize = text("want").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let missing: Vec<Intent> = (0..wanted)
+        .map(|at| format!("{name}-{at}"))
+        .filter(|child| inputs.mirror.get::<ConfigMap>("ns", child).is_none())
+        .map(|child| create(&child, &map.metadata.uid))
+        .collect();
+    let is_staged = map.data.contains_key("staged");
+    if !missing.is_empty() {
+        return Step::write(
+            missing
+                .into_iter()
+                .take(if is_staged { 1 } else { 100 })
+                .collect(),
+        );
+    }
+    if let Some(mark) = text("mark")
+        && text("marked") != Some(mark.clone())
+    {
+        return Step::write(vec![Intent {
+            target: inputs.key.clone(),
+            action: Action::Patch {
+                uid: map.metadata.uid.clone(),
+                resource_version: map.metadata.resource_version.clone(),
+                part: Part::Whole,
+                patch: json!({ "data": { "marked": mark } }),
+            },
+        }]);
+    }
+    Step::idle()
+}
+
+fn create(name: &str, owner: &str) -> Intent {
+    Intent {
+        target: ObjectKey::new(Kind::ConfigMap, "ns", name),
+        action: Action::Create {
+            body: json!({ "metadata": {
+                "name": name,
+                "namespace": "ns",
+                "ownerReferences": [{
+                    "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner,
+                    "controller": true,
+                }],
+            }}),
+        },
+    }
+}
+
+fn world() -> World {
+    let mut world = World::new(settings(&[MAKER]));
+    world.settle();
+    world.asked();
+    world
+}
+
+fn steps(world: &World) -> u64 {
+    world.driver.metrics().controllers["maker"].steps
+}
+
+#[test]
+fn a_key_is_not_stepped_while_its_last_write_is_unseen() {
+    let mut world = world();
+    world.put("a", json!({ "want": "2", "staged": "yes" }));
+    world.is_watch_slow = true;
+    world.deliver();
+    world.settle();
+    assert_eq!(world.writes(), ["create a-0"]);
+    // Accepted, answered, and other events come: still nothing, for the mirror shows no a-0.
+    let before = steps(&world);
+    world.pass_ms(10_000);
+    assert_eq!((world.writes(), steps(&world)), (vec![], before));
+    world.deliver();
+    world.settle();
+    assert_eq!(world.writes(), ["create a-1"]);
+}
+
+#[test]
+fn s0_12_an_event_that_comes_before_the_answer_makes_no_second_child() {
+    let mut world = world();
+    world.put("a", json!({ "want": "1" }));
+    world.is_answer_slow = true;
+    world.settle();
+    world.put("a", json!({ "want": "1", "x": "y" }));
+    world.pass_ms(1_000);
+    assert_eq!(world.writes(), ["create a-0"]);
+    world.answer();
+    world.pass_ms(1_000);
+    assert_eq!(world.writes(), Vec::<String>::new());
+    assert!(world.driver.is_quiet());
+}
+
+#[test]
+fn a_lost_answer_is_read_back_and_the_write_is_not_repeated() {
+    let mut world = world();
+    world.lost.push_back(Lost::AfterCommit);
+    world.put("a", json!({ "want": "1" }));
+    world.settle();
+    assert_eq!(world.writes(), ["create a-0", "get a-0"]);
+    assert!(world.driver.is_quiet());
+    assert_eq!(world.driver.metrics().writes_unknown, 1);
+}
+
+#[test]
+fn a_write_that_was_lost_on_its_way_is_tried_again_after_it_was_read_back() {
+    let mut world = world();
+    world.lost.push_back(Lost::BeforeCommit);
+    world.put("a", json!({ "want": "1" }));
+    world.settle();
+    assert_eq!(world.writes(), ["create a-0", "get a-0"]);
+    assert!(!world.exists("a-0"));
+    world.pass_ms(5);
+    assert_eq!(world.writes(), ["create a-0"]);
+    assert!(world.exists("a-0"));
+}
+
+#[test]
+fn already_existing_under_the_same_controller_is_success_and_under_another_a_failure() {
+    let mut world = world();
+    world.is_watch_slow = true;
+    world.put("a", json!({ "want": "1" }));
+    world.deliver();
+    world.put("a-0", json!({}));
+    world.settle();
+    assert_eq!(world.writes(), ["create a-0", "get a-0"]);
+    assert_eq!(
+        world.driver.metrics().controllers["maker"].write_failures,
+        1
+    );
+}
+
+#[test]
+fn a_conflict_is_only_a_newer_event() {
+    let mut world = world();
+    world.put("a", json!({ "mark": "1" }));
+    world.settle();
+    assert_eq!(world.writes(), ["patch a"]);
+    world.is_watch_slow = true;
+    world.put("a", json!({ "mark": "2" }));
+    world.deliver();
+    world.put("a", json!({ "mark": "3" }));
+    world.settle();
+    assert_eq!(world.writes(), ["patch a"], "refused: somebody was faster");
+    world.deliver();
+    world.settle();
+    assert_eq!(
+        world.writes(),
+        ["patch a"],
+        "decided anew on the newer state, at once"
+    );
+    world.deliver();
+    world.settle();
+    assert!(world.driver.is_quiet());
+}
+
+#[test]
+fn s0_3_a_blocked_key_costs_nothing_and_s0_4_the_event_it_waits_for_wakes_it() {
+    let mut world = world();
+    world.put("a", json!({ "want": "1", "waits": "claim" }));
+    world.settle();
+    let before = steps(&world);
+    world.pass_ms(3_600_000);
+    assert_eq!(world.writes(), Vec::<String>::new());
+    assert_eq!(steps(&world), before, "it is not even looked at");
+    world.put("claim", json!({}));
+    world.settle();
+    assert_eq!(world.writes(), ["create a-0"]);
+}
+
+#[test]
+fn s0_10_a_failing_key_backs_off_by_doubling_and_events_do_not_hurry_it() {
+    let mut world = world();
+    world.put("a", json!({ "fails": "yes" }));
+    world.settle();
+    assert_eq!(steps(&world), 1);
+    // 5 + 10 + 20 + … + 5·2⁹ ms: ten more tries in 5.115 s.
+    world.pass_ms(5_115);
+    assert_eq!(steps(&world), 11);
+    for value in 0..100 {
+        world.put("a", json!({ "fails": value.to_string() }));
+        world.settle();
+    }
+    assert_eq!(steps(&world), 11);
+    world.put("a", json!({}));
+    world.pass_ms(6_000);
+    let healed = steps(&world);
+    assert_eq!(healed, 12);
+    // Success has cleared the counter: the next failure waits 5 ms again.
+    world.put("a", json!({ "fails": "again" }));
+    world.settle();
+    world.pass_ms(5);
+    assert_eq!(steps(&world), healed + 2);
+}
+
+#[test]
+fn s0_10_with_a_limit_a_key_is_given_up_after_limit_plus_one_tries_until_an_event() {
+    let mut settings = settings(&[MAKER]);
+    settings.limits.failures_max = Some(3);
+    let mut world = World::new(settings);
+    world.put("a", json!({ "fails": "yes" }));
+    world.pass_ms(3_600_000);
+    assert_eq!(steps(&world), 4);
+    assert_eq!(world.driver.metrics().controllers["maker"].parked, 1);
+    world.put("a", json!({ "want": "0" }));
+    world.settle();
+    assert_eq!(steps(&world), 5);
+}
+
+#[test]
+fn a_refused_write_counts_as_a_failure_and_retry_after_is_kept() {
+    let mut world = world();
+    let mut too_many = refusal(429, "TooManyRequests");
+    too_many.retry_after_seconds = Some(2);
+    world.refusals.push_back(too_many);
+    world.put("a", json!({ "want": "1" }));
+    world.pass_ms(1_999);
+    assert_eq!(world.writes(), ["create a-0"]);
+    world.pass_ms(1);
+    assert_eq!(world.writes(), ["create a-0"]);
+    let notice = world.driver.poll_notice().unwrap();
+    assert_eq!(
+        notice.text,
+        "cannot create ConfigMap ns/a-0: the test says 429"
+    );
+}
+
+#[test]
+fn writes_under_way_never_exceed_the_budget() {
+    let mut settings = settings(&[MAKER]);
+    settings.limits.writes_in_flight_max = 3;
+    let mut world = World::new(settings);
+    world.is_answer_slow = true;
+    world.put("a", json!({ "want": "10" }));
+    world.settle();
+    assert_eq!(world.writes().len(), 3);
+    assert_eq!(world.driver.metrics().writes_queued, 7);
+    world.is_answer_slow = false;
+    world.settle();
+    assert_eq!(world.writes().len(), 7);
+    assert!(world.driver.is_quiet());
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let run = || {
+        let mut world = world();
+        for at in 0..5 {
+            world.put(&format!("a{at}"), json!({ "want": "3", "mark": "x" }));
+            world.refusals.push_back(refusal(500, "InternalError"));
+            world.close_watch(Some(refusal(500, "InternalError")));
+            world.pass_ms(700);
+        }
+        world.asked()
+    };
+    assert_eq!(run(), run());
+}
