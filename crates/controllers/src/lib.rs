@@ -12,9 +12,18 @@
 //! side effect precedes a precondition; nothing is deleted without its uid; a step that has
 //! nothing to change returns nothing.
 
+mod batch_job;
+mod claim;
+mod endpoint_slice;
 mod keys;
+mod namespace;
 mod note;
+mod ownership_gc;
+mod pod_gc;
+mod podgroup;
+mod queue;
 mod row;
+mod service_account;
 mod settings;
 mod vcjob;
 mod write;
@@ -23,4 +32,18 @@ pub use row::{Controller, Inputs, Outcome, Step};
 pub use settings::{ServiceGate, Settings};
 
 /// Every controller, by name.
-pub const CONTROLLERS: &[Controller] = &[vcjob::CONTROLLER];
+pub const CONTROLLERS: &[Controller] = &[
+    batch_job::CONTROLLER,
+    claim::CONTROLLER,
+    endpoint_slice::CONTROLLER,
+    namespace::CONTROLLER,
+    ownership_gc::CONTROLLER,
+    pod_gc::CONTROLLER,
+    podgroup::CONTROLLER,
+    queue::CONTROLLER,
+    service_account::CONTROLLER,
+    vcjob::CONTROLLER,
+];
+
+#[cfg(test)]
+mod check;

@@ -122,3 +122,15 @@ pub(crate) fn stable_suffix(parts: &[&str]) -> String {
         })
         .collect()
 }
+
+/// Takes one finalizer off an object.
+pub(crate) fn without_finalizer(kind: Kind, meta: &ObjectMeta, name: &str) -> Intent {
+    let kept: Vec<&str> = meta
+        .finalizers
+        .iter()
+        .map(|finalizer| &**finalizer)
+        .filter(|finalizer| *finalizer != name)
+        .collect();
+    let finalizers = json!({ "metadata": { "finalizers": kept } });
+    patch(kind, meta, Part::Whole, finalizers)
+}

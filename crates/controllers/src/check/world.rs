@@ -1,0 +1,443 @@
+//! A small API server and the loop around the rows, for tests only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
+use api::kind::{KINDS, Kind};
+use api::time::Time;
+use mirror::{Change, Mirror, Object};
+use serde_json::{Value, json};
+
+use crate::{CONTROLLERS, Controller, Inputs, Outcome, Settings, Step};
+
+const STEPS_MAX: usize = 2_000;
+
+/// What is there, what has been printed, what is to be looked at.
+pub(crate) struct World {
+    pub(crate) mirror: Mirror,
+    pub(crate) settings: Settings,
+    pub(crate) now: Time,
+    objects: BTreeMap<ObjectKey, Value>,
+    revision: u64,
+    uids: u64,
+    printed: Vec<String>,
+    queue: BTreeSet<(usize, ObjectKey)>,
+    wakes: BTreeMap<(usize, ObjectKey), Time>,
+    waits: BTreeMap<(usize, ObjectKey), Vec<ObjectKey>>,
+    /// Every write that was accepted, in order.
+    pub(crate) writes: Vec<ObjectKey>,
+    /// Whether accepted writes are to be printed.
+    pub(crate) is_quiet: bool,
+    /// After so many more writes every write is lost, as if the process had died.
+    pub(crate) writes_left: Option<usize>,
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        World {
+            mirror: listed(&BTreeMap::new(), 0).0,
+            settings: Settings {
+                service_accounts: false,
+                volumes_directory: "/volumes".into(),
+                ..Settings::default()
+            },
+            now: Time::from_seconds(1_800_000_000),
+            objects: BTreeMap::new(),
+            revision: 0,
+            uids: 0,
+            printed: Vec::new(),
+            queue: BTreeSet::new(),
+            wakes: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            writes: Vec::new(),
+            is_quiet: false,
+            writes_left: None,
+        }
+    }
+
+    pub(crate) fn take_printed(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.printed)
+    }
+
+    /// `service_accounts`, `gate=slice`, `volumes=…`.
+    pub(crate) fn set(&mut self, setting: &str) {
+        match setting {
+            "service_accounts" => self.settings.service_accounts = true,
+            "gate=slice" => self.settings.service_gate = crate::ServiceGate::EndpointSlice,
+            other => match other.strip_prefix("terminated_pods_max=") {
+                Some(count) => self.settings.terminated_pods_max = count.parse().unwrap(),
+                None => panic!("no such setting: {other}"),
+            },
+        }
+    }
+
+    /// Lets time pass: `+30s`.
+    pub(crate) fn pass(&mut self, amount: &str) {
+        let seconds = amount.trim_start_matches('+').trim_end_matches('s');
+        self.now = self.now.plus_ms(seconds.parse::<i64>().unwrap() * 1_000);
+        let due: Vec<_> = self
+            .wakes
+            .iter()
+            .filter(|(_, at)| **at <= self.now)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in due {
+            self.wakes.remove(&key);
+            self.queue.insert(key);
+        }
+    }
+
+    pub(crate) fn appear(&mut self, kind: Kind, namespace: &str, name: &str, mut body: Value) {
+        body["metadata"]["name"] = json!(name);
+        if !namespace.is_empty() {
+            body["metadata"]["namespace"] = json!(namespace);
+        }
+        self.create(kind, body);
+    }
+
+    pub(crate) fn change(&mut self, kind: Kind, namespace: &str, name: &str, patch: &Value) {
+        let key = ObjectKey::new(kind, namespace, name);
+        let mut object = self
+            .objects
+            .get(&key)
+            .unwrap_or_else(|| panic!("no {key:?}"))
+            .clone();
+        merge(&mut object, patch);
+        self.store(key, object);
+    }
+
+    pub(crate) fn remove(&mut self, kind: Kind, namespace: &str, name: &str) {
+        self.delete(
+            &ObjectKey::new(kind, namespace, name),
+            None,
+            Propagation::Background,
+        );
+    }
+
+    pub(crate) fn vanish(&mut self, kind: Kind, namespace: &str, name: &str) {
+        self.erase(&ObjectKey::new(kind, namespace, name));
+    }
+
+    pub(crate) fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Value> {
+        self.objects.get(&ObjectKey::new(kind, namespace, name))
+    }
+
+    pub(crate) fn count(&self, kind: Kind) -> usize {
+        self.objects.keys().filter(|key| key.kind == kind).count()
+    }
+
+    pub(crate) fn show(&mut self, kind: Kind, namespace: &str, name: &str, path: &str) {
+        let key = ObjectKey::new(kind, namespace, name);
+        let line = match self.objects.get(&key) {
+            None => "nothing".to_owned(),
+            Some(object) => {
+                let mut part = object;
+                for field in path.split('.').filter(|field| !field.is_empty()) {
+                    part = match field.parse::<usize>() {
+                        Ok(index) => &part[index],
+                        Err(_) => &part[field],
+                    };
+                }
+                part.to_string()
+            }
+        };
+        self.printed.push(line);
+    }
+
+    /// Runs rows (all, if none is named) until nothing moves.
+    pub(crate) fn run(&mut self, names: &[&str]) {
+        for steps in 0.. {
+            assert!(
+                steps < STEPS_MAX,
+                "does not come to rest: {:#?}",
+                self.printed
+            );
+            let is_wanted =
+                |index: usize| names.is_empty() || names.contains(&CONTROLLERS[index].name);
+            let Some(next) = self
+                .queue
+                .iter()
+                .find(|(index, _)| is_wanted(*index))
+                .cloned()
+            else {
+                return;
+            };
+            self.queue.remove(&next);
+            self.step(next);
+        }
+    }
+
+    fn step(&mut self, (index, key): (usize, ObjectKey)) {
+        let row: &Controller = &CONTROLLERS[index];
+        let step: Step = (row.step)(&Inputs {
+            mirror: &self.mirror,
+            key: &key,
+            now: self.now,
+            settings: &self.settings,
+        });
+        match step.wake_at {
+            Some(at) => self.wakes.insert((index, key.clone()), at),
+            None => self.wakes.remove(&(index, key.clone())),
+        };
+        self.waits.remove(&(index, key.clone()));
+        match step.outcome {
+            Outcome::Idle => {}
+            Outcome::Blocked { waits_for, .. } => {
+                self.waits.insert((index, key), waits_for);
+            }
+            Outcome::Retry { reason } => self.say(format!("{} retries: {reason}", row.name)),
+            Outcome::Fatal { reason } => self.say(format!("{} gives up: {reason}", row.name)),
+        }
+        for intent in step.intents {
+            self.perform(intent);
+        }
+    }
+
+    fn say(&mut self, line: String) {
+        if !self.is_quiet {
+            self.printed.push(line);
+        }
+    }
+
+    fn perform(&mut self, intent: Intent) {
+        match &mut self.writes_left {
+            Some(0) => return,
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        let key = intent.target;
+        let name = match &*key.namespace {
+            "" => key.name.to_string(),
+            namespace => format!("{namespace}/{}", key.name),
+        };
+        let kind = match key.kind {
+            Kind::VcJob => "VcJob",
+            Kind::BatchJob => "BatchJob",
+            kind => kind.row().name,
+        };
+        match intent.action {
+            Action::Create { body } if key.kind == Kind::Event => {
+                let text = |field: &str| body[field].as_str().unwrap_or("").to_owned();
+                let about = body["involvedObject"]["name"]
+                    .as_str()
+                    .unwrap_or("")
+                    .to_owned();
+                if self.create(key.kind, body.clone()) {
+                    self.say(format!(
+                        "event {} {} {about}: {}",
+                        text("type"),
+                        text("reason"),
+                        text("message")
+                    ));
+                }
+            }
+            Action::Create { body } | Action::CreateSecret { body, .. } => {
+                let created = self.create(key.kind, body);
+                let note = if created { "" } else { " (exists)" };
+                self.say(format!("create {kind} {name}{note}"));
+            }
+            Action::Patch {
+                uid,
+                resource_version,
+                part,
+                patch,
+            } => {
+                let sub = match part {
+                    Part::Whole => "",
+                    Part::Status => "/status",
+                    Part::Finalize => "/finalize",
+                };
+                let is_current = self.objects.get(&key).is_some_and(|object| {
+                    object["metadata"]["uid"] == json!(uid)
+                        && object["metadata"]["resourceVersion"] == json!(resource_version)
+                });
+                let note = if is_current { "" } else { " (conflict)" };
+                self.say(format!("patch {kind}{sub} {name} {patch}{note}"));
+                if is_current {
+                    let mut object = self.objects[&key].clone();
+                    merge(&mut object, &patch);
+                    self.writes.push(key.clone());
+                    self.store(key, object);
+                }
+            }
+            Action::Delete {
+                uid,
+                grace_seconds,
+                propagation,
+                ..
+            } => {
+                let is_same = self
+                    .objects
+                    .get(&key)
+                    .is_some_and(|object| object["metadata"]["uid"] == json!(uid));
+                let note = if is_same { "" } else { " (not found)" };
+                self.say(format!("delete {kind} {name}{note}"));
+                if is_same {
+                    self.writes.push(key.clone());
+                    self.delete(&key, grace_seconds, propagation);
+                }
+            }
+            Action::Bind { node, .. } => self.say(format!("bind {name} to {node}")),
+        }
+    }
+
+    fn create(&mut self, kind: Kind, mut body: Value) -> bool {
+        let text = |field: &str| body["metadata"][field].as_str().unwrap_or("").to_owned();
+        let key = ObjectKey::new(kind, &text("namespace"), &text("name"));
+        if self.objects.contains_key(&key) {
+            return false;
+        }
+        self.uids += 1;
+        if body["metadata"]["uid"].is_null() {
+            body["metadata"]["uid"] = json!(format!("u{}", self.uids));
+        }
+        if body["metadata"]["creationTimestamp"].is_null() {
+            body["metadata"]["creationTimestamp"] = json!(self.now);
+        }
+        if kind == Kind::Pod && body["status"]["phase"].is_null() {
+            body["status"]["phase"] = json!("Pending");
+        }
+        self.writes.push(key.clone());
+        self.store(key, body);
+        true
+    }
+
+    fn delete(&mut self, key: &ObjectKey, grace: Option<i64>, propagation: Propagation) {
+        let Some(object) = self.objects.get(key) else {
+            return;
+        };
+        let mut object = object.clone();
+        let finalizer = match propagation {
+            Propagation::Background => None,
+            Propagation::Foreground => Some("foregroundDeletion"),
+            Propagation::Orphan => Some("orphan"),
+        };
+        if let Some(finalizer) = finalizer {
+            match object["metadata"]["finalizers"].as_array_mut() {
+                Some(finalizers) => finalizers.push(json!(finalizer)),
+                None => object["metadata"]["finalizers"] = json!([finalizer]),
+            }
+        }
+        let is_bound_pod = key.kind == Kind::Pod
+            && object["spec"]["nodeName"]
+                .as_str()
+                .is_some_and(|node| !node.is_empty())
+            && !matches!(
+                object["status"]["phase"].as_str(),
+                Some("Succeeded" | "Failed")
+            )
+            && grace != Some(0);
+        let is_held = is_bound_pod || has_finalizer(&object);
+        if is_held {
+            object["metadata"]["deletionTimestamp"] = json!(self.now);
+            if key.kind == Kind::Namespace {
+                object["status"]["phase"] = json!("Terminating");
+            }
+            self.store(key.clone(), object);
+        } else {
+            self.erase(key);
+        }
+    }
+
+    fn store(&mut self, key: ObjectKey, mut object: Value) {
+        let is_leaving = !object["metadata"]["deletionTimestamp"].is_null();
+        let is_bound_pod = key.kind == Kind::Pod && object["spec"]["nodeName"].is_string();
+        if is_leaving && !has_finalizer(&object) && !is_bound_pod {
+            return self.erase(&key);
+        }
+        self.revision += 1;
+        object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        self.objects.insert(key.clone(), object.clone());
+        let change = self
+            .mirror
+            .apply(key.kind, &object.to_string())
+            .unwrap_or_else(|problem| panic!("{problem}"));
+        self.wake(change);
+    }
+
+    fn erase(&mut self, key: &ObjectKey) {
+        let Some(mut object) = self.objects.remove(key) else {
+            panic!("no {key:?}");
+        };
+        self.revision += 1;
+        object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        let object = Object::decode(key.kind, &object.to_string()).unwrap();
+        let change = self.mirror.delete_object(&object);
+        self.wake(change);
+    }
+
+    fn wake(&mut self, change: Option<Change>) {
+        for row in KINDS {
+            self.mirror.bookmark(row.kind, self.revision);
+        }
+        let Some(change) = change else {
+            return;
+        };
+        for (index, row) in CONTROLLERS.iter().enumerate() {
+            if row.watches.contains(&change.kind()) {
+                let mut keys = Vec::new();
+                (row.keys)(&self.mirror, &change, &mut keys);
+                self.queue.extend(keys.into_iter().map(|key| (index, key)));
+            }
+        }
+        for (waiter, waits_for) in &self.waits {
+            if waits_for.contains(&change.key) {
+                self.queue.insert(waiter.clone());
+            }
+        }
+    }
+
+    /// Forgets everything that a process keeps in memory and looks at everything anew.
+    pub(crate) fn restart(&mut self) {
+        self.queue.clear();
+        self.wakes.clear();
+        self.waits.clear();
+        self.writes_left = None;
+        let (mirror, changes) = listed(&self.objects, self.revision);
+        self.mirror = mirror;
+        for change in changes {
+            self.wake(Some(change));
+        }
+    }
+}
+
+/// A mirror that has listed every kind.
+fn listed(objects: &BTreeMap<ObjectKey, Value>, revision: u64) -> (Mirror, Vec<Change>) {
+    let mut mirror = Mirror::new();
+    let mut changes = Vec::new();
+    for row in KINDS {
+        let listing = mirror.begin_list(row.kind);
+        for (key, object) in objects.iter().filter(|(key, _)| key.kind == row.kind) {
+            let change = mirror.list_item(&listing, &object.to_string());
+            changes.extend(change.unwrap_or_else(|problem| panic!("{key:?}: {problem}")));
+        }
+        changes.extend(mirror.end_list(listing, revision));
+    }
+    (mirror, changes)
+}
+
+fn has_finalizer(object: &Value) -> bool {
+    let of_meta = &object["metadata"]["finalizers"];
+    let of_spec = &object["spec"]["finalizers"];
+    [of_meta, of_spec]
+        .iter()
+        .any(|list| list.as_array().is_some_and(|list| !list.is_empty()))
+}
+
+/// RFC 7396.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (name, value) in patch {
+        if value.is_null() {
+            target.as_object_mut().unwrap().remove(name);
+        } else {
+            merge(&mut target[name], value);
+        }
+    }
+}

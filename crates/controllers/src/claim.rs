@@ -1,0 +1,407 @@
+//! Claims and volumes: matching, binding, making directories, and what becomes of volumes after.
+//!
+//! A key is a claim or a volume. Each step writes an object at most once: first the volume is
+//! kept for the claim (`spec.claimRef`), then the claim names the volume, then both are Bound.
+
+use std::sync::Arc;
+
+use api::core::{ClaimPhase, Node, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass};
+use api::intent::{Intent, ObjectKey, Part};
+use api::kind::Kind;
+use api::quantity::Quantity;
+use mirror::{Change, Index, Mirror};
+use serde_json::{Value, json};
+
+use crate::note::Occasion;
+use crate::{Controller, Inputs, Step, write};
+
+mod volume;
+
+/// The row.
+pub const CONTROLLER: Controller = Controller {
+    name: "claim",
+    watches: &[
+        Kind::PersistentVolume,
+        Kind::PersistentVolumeClaim,
+        Kind::Pod,
+        Kind::StorageClass,
+    ],
+    keys,
+    step,
+};
+
+/// The provisioner whose volumes are directories of the machine.
+pub const PROVISIONER: &str = "katmai.dev/directory";
+const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
+const PROTECTION: &str = "kubernetes.io/pvc-protection";
+
+fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
+    match change.kind() {
+        Kind::PersistentVolumeClaim => {
+            keys.push((*change.key).clone());
+            let term = format!("{}/{}", change.key.namespace, change.key.name);
+            let volumes = mirror.keys(Index::VolumeClaim, "", &term);
+            keys.extend(volumes.map(|key| (**key).clone()));
+        }
+        Kind::PersistentVolume => {
+            keys.push((*change.key).clone());
+            for side in [
+                change.before::<PersistentVolume>(),
+                change.after::<PersistentVolume>(),
+            ] {
+                let reference = side.and_then(|volume| volume.spec.claim_ref.as_ref());
+                keys.extend(reference.map(|claim| {
+                    ObjectKey::new(Kind::PersistentVolumeClaim, &claim.namespace, &claim.name)
+                }));
+            }
+            let claims = mirror.keys(Index::ClaimVolume, "", &change.key.name);
+            keys.extend(claims.map(|key| (**key).clone()));
+            if change.before.is_none() {
+                keys.extend(pending(mirror));
+            }
+        }
+        Kind::StorageClass => keys.extend(pending(mirror)),
+        _ => of_pod(change, keys),
+    }
+}
+
+fn of_pod(change: &Change, keys: &mut Vec<ObjectKey>) {
+    let facts = |pod: &Arc<Pod>| (pod.spec.node_name.clone(), pod.is_finished());
+    let before = change.before::<Pod>();
+    let after = change.after::<Pod>();
+    if before.map(facts) == after.map(facts) {
+        return;
+    }
+    let Some(pod) = after.or(before) else {
+        return;
+    };
+    let (namespace, name) = (&change.key.namespace, &pod.metadata.name);
+    for claim in api::core::claims_named(name, &pod.spec.volumes) {
+        keys.push(ObjectKey::new(
+            Kind::PersistentVolumeClaim,
+            namespace,
+            &claim,
+        ));
+    }
+}
+
+fn pending(mirror: &Mirror) -> impl Iterator<Item = ObjectKey> {
+    mirror
+        .list::<PersistentVolumeClaim>()
+        .filter(|claim| claim.status.phase != ClaimPhase::Bound)
+        .map(|claim| {
+            let meta = &claim.metadata;
+            ObjectKey::new(Kind::PersistentVolumeClaim, &meta.namespace, &meta.name)
+        })
+}
+
+fn step(inputs: &Inputs<'_>) -> Step {
+    let (namespace, name) = (&inputs.key.namespace, &inputs.key.name);
+    if inputs.key.kind == Kind::PersistentVolume {
+        return match inputs.mirror.get::<PersistentVolume>("", name) {
+            Some(volume) => volume::step(inputs, volume),
+            None => Step::idle(),
+        };
+    }
+    let Some(claim) = inputs.mirror.get::<PersistentVolumeClaim>(namespace, name) else {
+        return Step::idle();
+    };
+    Step::write(of_claim(inputs, claim))
+}
+
+fn of_claim(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim) -> Vec<Intent> {
+    let meta = &claim.metadata;
+    let is_protected = meta
+        .finalizers
+        .iter()
+        .any(|finalizer| &**finalizer == PROTECTION);
+    if meta.deletion_timestamp.is_some() {
+        if is_protected && !is_used(inputs.mirror, &meta.namespace, &meta.name) {
+            let kind = Kind::PersistentVolumeClaim;
+            return vec![write::without_finalizer(kind, meta, PROTECTION)];
+        }
+        return Vec::new();
+    }
+    if !claim.spec.volume_name.is_empty() {
+        return bind(inputs, claim);
+    }
+    let class = match &claim.spec.storage_class_name {
+        Some(name) => name.clone(),
+        None => return choose_class(inputs, claim),
+    };
+    let mut intents = Vec::new();
+    if !is_protected {
+        // The finalizer also tells that the claim was seen: events about it are written once.
+        intents.push(protect(claim));
+        intents.extend(first_note(inputs, claim, &class));
+        return intents;
+    }
+    if let Some(volume) = reserved(inputs.mirror, claim).or_else(|| fitting(inputs, claim, &class))
+    {
+        return take(claim, volume);
+    }
+    provision(inputs, claim, &class)
+}
+
+/// Whether a pod that has not ended mounts the claim.
+fn is_used(mirror: &Mirror, namespace: &str, claim: &str) -> bool {
+    mirror
+        .indexed::<Pod>(Index::PodClaim, namespace, claim)
+        .any(|pod| !pod.is_finished())
+}
+
+fn protect(claim: &PersistentVolumeClaim) -> Intent {
+    let mut finalizers: Vec<&str> = claim.metadata.finalizers.iter().map(|it| &**it).collect();
+    finalizers.push(PROTECTION);
+    let patch = json!({ "metadata": { "finalizers": finalizers } });
+    patch_claim(claim, patch)
+}
+
+fn patch_claim(claim: &PersistentVolumeClaim, patch: Value) -> Intent {
+    write::patch(
+        Kind::PersistentVolumeClaim,
+        &claim.metadata,
+        Part::Whole,
+        patch,
+    )
+}
+
+/// A claim without a class gets the default one, the newest if there are several.
+fn choose_class(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim) -> Vec<Intent> {
+    let default = inputs
+        .mirror
+        .list::<StorageClass>()
+        .filter(|class| class.is_default())
+        .max_by_key(|class| class.metadata.creation_timestamp);
+    if let Some(class) = default {
+        let patch = json!({ "spec": { "storageClassName": class.metadata.name } });
+        return vec![patch_claim(claim, patch)];
+    }
+    // Without any class only a volume of no class can serve it.
+    let volume = reserved(inputs.mirror, claim).or_else(|| fitting(inputs, claim, ""));
+    volume.map(|volume| take(claim, volume)).unwrap_or_default()
+}
+
+fn is_late(class: &StorageClass) -> bool {
+    class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer")
+}
+
+fn first_note(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim, class: &str) -> Option<Intent> {
+    let occasion = occasion(claim);
+    let now = inputs.now;
+    match inputs.mirror.get::<StorageClass>("", class) {
+        None if class.is_empty() => Some(occasion.normal(
+            "FailedBinding",
+            "no persistent volumes available for this claim and no storage class is set",
+            now,
+        )),
+        None => Some(occasion.warning(
+            "ProvisioningFailed",
+            &format!("storageclass.storage.k8s.io \"{class}\" not found"),
+            now,
+        )),
+        Some(row) if is_late(row) && selected_node(inputs.mirror, claim).is_none() => {
+            let message = "waiting for first consumer to be created before binding";
+            Some(occasion.normal("WaitForFirstConsumer", message, now))
+        }
+        Some(_) => None,
+    }
+}
+
+fn occasion(claim: &PersistentVolumeClaim) -> Occasion<'_> {
+    Occasion {
+        kind: Kind::PersistentVolumeClaim,
+        meta: &claim.metadata,
+        component: "persistentvolume-controller",
+        id: "",
+    }
+}
+
+/// A volume that is kept for this claim already.
+fn reserved<'a>(
+    mirror: &'a Mirror,
+    claim: &PersistentVolumeClaim,
+) -> Option<&'a Arc<PersistentVolume>> {
+    let term = format!("{}/{}", claim.metadata.namespace, claim.metadata.name);
+    mirror
+        .indexed::<PersistentVolume>(Index::VolumeClaim, "", &term)
+        .find(|volume| is_for(volume, claim) && volume.metadata.deletion_timestamp.is_none())
+}
+
+fn is_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+    volume.spec.claim_ref.as_ref().is_some_and(|reference| {
+        reference.namespace == claim.metadata.namespace
+            && reference.name == claim.metadata.name
+            && (reference.uid.is_empty() || reference.uid == claim.metadata.uid)
+    })
+}
+
+/// The smallest free volume that serves the claim.
+fn fitting<'a>(
+    inputs: &Inputs<'a>,
+    claim: &PersistentVolumeClaim,
+    class: &str,
+) -> Option<&'a Arc<PersistentVolume>> {
+    let mirror = inputs.mirror;
+    let row = mirror.get::<StorageClass>("", class);
+    let node = selected_node(mirror, claim);
+    if row.is_some_and(|row| is_late(row)) && node.is_none() {
+        return None;
+    }
+    let size = |volume: &PersistentVolume| volume.spec.capacity.get("storage").cloned();
+    let wanted = claim
+        .spec
+        .resources
+        .requests
+        .get("storage")
+        .cloned()
+        .unwrap_or_default();
+    let mode = |mode: &Option<Box<str>>| mode.as_deref().unwrap_or("Filesystem").to_owned();
+    mirror
+        .list::<PersistentVolume>()
+        .filter(|volume| {
+            let spec = &volume.spec;
+            spec.claim_ref.is_none()
+                && volume.metadata.deletion_timestamp.is_none()
+                && &*spec.storage_class_name == class
+                && claim
+                    .spec
+                    .access_modes
+                    .iter()
+                    .all(|mode| spec.access_modes.contains(mode))
+                && mode(&spec.volume_mode) == mode(&claim.spec.volume_mode)
+                && size(volume).unwrap_or_default() >= wanted
+        })
+        .filter(|volume| {
+            let selector = claim.spec.selector.as_ref();
+            selector.is_none_or(|selector| selector.matches(&volume.metadata.labels))
+        })
+        .filter(|volume| node.is_none_or(|node| volume::is_reachable(volume, node)))
+        .min_by_key(|volume| (size(volume), volume.metadata.name.clone()))
+}
+
+/// The node on which the first consumer runs, or will run.
+fn selected_node<'a>(mirror: &'a Mirror, claim: &PersistentVolumeClaim) -> Option<&'a Arc<Node>> {
+    let meta = &claim.metadata;
+    if let Some(name) = meta.annotations.get(SELECTED_NODE) {
+        return mirror.get::<Node>("", name);
+    }
+    mirror
+        .indexed::<Pod>(Index::PodClaim, &meta.namespace, &meta.name)
+        .filter(|pod| !pod.is_finished() && !pod.spec.node_name.is_empty())
+        .find_map(|pod| mirror.get::<Node>("", &pod.spec.node_name))
+}
+
+/// Keeps the volume for the claim, and once that is seen, names it in the claim.
+fn take(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Vec<Intent> {
+    let is_kept = volume
+        .spec
+        .claim_ref
+        .as_ref()
+        .is_some_and(|reference| reference.uid == claim.metadata.uid);
+    if !is_kept {
+        let patch = json!({ "spec": { "claimRef": claim_ref(claim) } });
+        let meta = &volume.metadata;
+        return vec![write::patch(
+            Kind::PersistentVolume,
+            meta,
+            Part::Whole,
+            patch,
+        )];
+    }
+    vec![patch_claim(
+        claim,
+        json!({
+            "metadata": { "annotations": { "pv.kubernetes.io/bind-completed": "yes",
+                "pv.kubernetes.io/bound-by-controller": "yes" } },
+            "spec": { "volumeName": volume.metadata.name },
+        }),
+    )]
+}
+
+fn claim_ref(claim: &PersistentVolumeClaim) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": claim.metadata.namespace,
+        "name": claim.metadata.name,
+        "uid": claim.metadata.uid,
+    })
+}
+
+/// Makes the status of a claim that names its volume say how that stands.
+fn bind(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim) -> Vec<Intent> {
+    let kind = Kind::PersistentVolumeClaim;
+    let meta = &claim.metadata;
+    let Some(volume) = inputs
+        .mirror
+        .get::<PersistentVolume>("", &claim.spec.volume_name)
+    else {
+        if claim.status.phase != ClaimPhase::Bound {
+            return Vec::new();
+        }
+        let note = occasion(claim).warning(
+            "ClaimLost",
+            "Bound claim has lost its PersistentVolume. Data on the volume is lost!",
+            inputs.now,
+        );
+        let lost = json!({ "phase": ClaimPhase::Lost });
+        return vec![write::patch_status(kind, meta, lost), note];
+    };
+    if volume.spec.claim_ref.is_none() {
+        return take(claim, volume);
+    }
+    if !is_for(volume, claim) {
+        return Vec::new();
+    }
+    if volume
+        .spec
+        .claim_ref
+        .as_ref()
+        .is_some_and(|reference| reference.uid.is_empty())
+    {
+        return take(claim, volume);
+    }
+    if claim.status.phase == ClaimPhase::Bound {
+        return Vec::new();
+    }
+    let status = json!({
+        "phase": ClaimPhase::Bound,
+        "accessModes": volume.spec.access_modes,
+        "capacity": volume.spec.capacity,
+    });
+    vec![write::patch_status(kind, meta, status)]
+}
+
+/// Makes a directory for the claim, or says who is to make a volume.
+fn provision(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim, class: &str) -> Vec<Intent> {
+    let Some(row) = inputs.mirror.get::<StorageClass>("", class) else {
+        return Vec::new();
+    };
+    let node = selected_node(inputs.mirror, claim);
+    if is_late(row) && node.is_none() {
+        return Vec::new();
+    }
+    if &*row.provisioner == PROVISIONER {
+        let size = claim.spec.resources.requests.get("storage");
+        if size.is_none_or(|size| *size <= Quantity::default()) {
+            return Vec::new();
+        }
+        let node = node.filter(|_| is_late(row));
+        return vec![volume::create(inputs, claim, row, node.map(|node| &**node))];
+    }
+    let known = claim.metadata.annotations.get(STORAGE_PROVISIONER);
+    if known == Some(&row.provisioner) || &*row.provisioner == "kubernetes.io/no-provisioner" {
+        return Vec::new();
+    }
+    let provisioner = &row.provisioner;
+    let annotations = json!({ STORAGE_PROVISIONER: provisioner });
+    let message = format!(
+        "Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered."
+    );
+    vec![
+        patch_claim(claim, json!({ "metadata": { "annotations": annotations } })),
+        occasion(claim).normal("ExternalProvisioning", &message, inputs.now),
+    ]
+}

@@ -1,0 +1,138 @@
+//! The volume's side: its phase, its end, and how a directory is made into one.
+
+use api::core::{
+    Node, NodeRequirement, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumePhase,
+};
+use api::intent::Intent;
+use api::kind::Kind;
+use mirror::Mirror;
+use serde_json::json;
+
+use super::{PROVISIONER, claim_ref, is_used};
+use crate::{Inputs, Step, write};
+
+const HOSTNAME: &str = "kubernetes.io/hostname";
+/// How long to wait for news of claims.
+const NEWS_MS: i64 = 5_000;
+
+pub(super) fn step(inputs: &Inputs<'_>, volume: &PersistentVolume) -> Step {
+    let meta = &volume.metadata;
+    if meta.deletion_timestamp.is_some() {
+        return Step::idle();
+    }
+    let mirror = inputs.mirror;
+    let phase = phase(mirror, volume);
+    if phase == VolumePhase::Released {
+        let claims = Kind::PersistentVolumeClaim;
+        // Kinds are watched apart: the claim may be newer than what has been seen of claims.
+        if !mirror.is_listed(claims) || mirror.seen(claims) < meta.revision() {
+            return Step::wake_at(inputs.now.plus_ms(NEWS_MS));
+        }
+    }
+    if volume.status.phase != phase {
+        let status = json!({ "phase": phase });
+        return Step::write(vec![write::patch_status(
+            Kind::PersistentVolume,
+            meta,
+            status,
+        )]);
+    }
+    let is_spent = phase == VolumePhase::Released
+        && &*volume.spec.persistent_volume_reclaim_policy == "Delete"
+        && is_directory(volume);
+    if let Some(claim) = volume.spec.claim_ref.as_ref().filter(|_| is_spent)
+        && !is_used(mirror, &claim.namespace, &claim.name)
+    {
+        return Step::write(vec![write::delete(Kind::PersistentVolume, meta)]);
+    }
+    Step::idle()
+}
+
+fn phase(mirror: &Mirror, volume: &PersistentVolume) -> VolumePhase {
+    let reference = volume.spec.claim_ref.as_ref();
+    let Some(reference) = reference.filter(|reference| !reference.uid.is_empty()) else {
+        return VolumePhase::Available;
+    };
+    let claim = mirror.get::<PersistentVolumeClaim>(&reference.namespace, &reference.name);
+    match claim.filter(|claim| claim.metadata.uid == reference.uid) {
+        Some(claim) if claim.spec.volume_name == volume.metadata.name => VolumePhase::Bound,
+        // Kept for a claim that does not name it yet.
+        Some(_) if volume.status.phase == VolumePhase::Unset => VolumePhase::Pending,
+        Some(_) => volume.status.phase,
+        None => VolumePhase::Released,
+    }
+}
+
+fn is_directory(volume: &PersistentVolume) -> bool {
+    let made_by = volume
+        .metadata
+        .annotations
+        .get("pv.kubernetes.io/provisioned-by");
+    made_by.is_some_and(|made_by| &**made_by == PROVISIONER)
+}
+
+/// A volume for a claim, under a name that follows from the claim's uid.
+pub(super) fn create(
+    inputs: &Inputs<'_>,
+    claim: &PersistentVolumeClaim,
+    class: &StorageClass,
+    node: Option<&Node>,
+) -> Intent {
+    let name = format!("pvc-{}", claim.metadata.uid);
+    let path = format!("{}/{name}", inputs.settings.volumes_directory);
+    let mut spec = json!({
+        "capacity": { "storage": claim.spec.resources.requests.get("storage") },
+        "accessModes": claim.spec.access_modes,
+        "volumeMode": claim.spec.volume_mode.as_deref().unwrap_or("Filesystem"),
+        "persistentVolumeReclaimPolicy": class.reclaim_policy.as_deref().unwrap_or("Delete"),
+        "storageClassName": class.metadata.name,
+        "claimRef": claim_ref(claim),
+        "hostPath": { "path": path, "type": "DirectoryOrCreate" },
+    });
+    if let Some(node) = node {
+        let host = node
+            .metadata
+            .labels
+            .get(HOSTNAME)
+            .unwrap_or(&node.metadata.name);
+        let term = json!({ "key": HOSTNAME, "operator": "In", "values": [host] });
+        spec["nodeAffinity"] =
+            json!({ "required": { "nodeSelectorTerms": [{ "matchExpressions": [term] }] } });
+    }
+    write::create(
+        Kind::PersistentVolume,
+        json!({
+            "metadata": {
+                "name": name,
+                "annotations": { "pv.kubernetes.io/provisioned-by": PROVISIONER },
+            },
+            "spec": spec,
+        }),
+    )
+}
+
+/// Whether a volume's node affinity lets a node reach it.
+pub(super) fn is_reachable(volume: &PersistentVolume, node: &Node) -> bool {
+    let affinity = volume.spec.node_affinity.as_ref();
+    let required = affinity.and_then(|affinity| affinity.required.as_ref());
+    required.is_none_or(|selector| {
+        let terms = &selector.node_selector_terms;
+        terms.iter().any(|term| {
+            term.match_expressions
+                .iter()
+                .all(|it| is_met(it, node.metadata.labels.get(&it.key)))
+        })
+    })
+}
+
+fn is_met(requirement: &NodeRequirement, label: Option<&Box<str>>) -> bool {
+    let is_listed = label.is_some_and(|label| requirement.values.contains(label));
+    match &*requirement.operator {
+        "In" => is_listed,
+        "NotIn" => !is_listed,
+        "Exists" => label.is_some(),
+        "DoesNotExist" => label.is_none(),
+        // Numbers never tell where a volume lies.
+        _ => false,
+    }
+}

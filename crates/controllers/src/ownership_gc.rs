@@ -1,0 +1,210 @@
+//! Ownership: what belongs to nobody any more is deleted; foreground and orphan deletions end.
+//!
+//! An owner is absent only if its kind is listed and everything up to the dependant's own version
+//! has been seen: kinds are watched apart, so a child may be seen before its owner.
+
+use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
+use api::kind::{KINDS, Kind};
+use api::meta::{ObjectMeta, OwnerReference};
+use mirror::{Change, Mirror, Object};
+use serde_json::json;
+
+use crate::{Controller, Inputs, Outcome, Step, write};
+
+/// The row.
+pub const CONTROLLER: Controller = Controller {
+    name: "ownership_gc",
+    watches: &EVERY_KIND,
+    keys,
+    step,
+};
+
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+/// How long to wait for news of an owner's kind.
+const NEWS_MS: i64 = 5_000;
+
+/// Every kind of [`KINDS`].
+pub(crate) const EVERY_KIND: [Kind; KINDS.len()] = {
+    let mut kinds = [Kind::Pod; KINDS.len()];
+    let mut index = 0;
+    while index < KINDS.len() {
+        kinds[index] = KINDS[index].kind;
+        index += 1;
+    }
+    kinds
+};
+
+fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
+    let gone = change.after.is_none() || change.is_recreation();
+    if let Some(before) = change.before.as_ref().filter(|_| gone) {
+        keys.extend(mirror.dependants_of(before.uid()).map(Object::key));
+    }
+    if let Some(after) = &change.after {
+        let meta = after.meta();
+        let owners_before = change
+            .before
+            .as_ref()
+            .map(|before| &before.meta().owner_references);
+        let has_new_owners =
+            !meta.owner_references.is_empty() && owners_before != Some(&meta.owner_references);
+        if has_new_owners || cascade(meta).is_some() {
+            keys.push((*change.key).clone());
+        }
+    }
+    // An owner that waits for its dependants counts them again when one changes or goes.
+    for side in change.sides() {
+        for owner in &side.meta().owner_references {
+            if let Some(object) = mirror.by_uid(&owner.uid)
+                && cascade(object.meta()).is_some()
+            {
+                keys.push(object.key());
+            }
+        }
+    }
+}
+
+/// The finalizer of a deletion that is waiting for dependants.
+fn cascade(meta: &ObjectMeta) -> Option<&'static str> {
+    meta.deletion_timestamp?;
+    [FOREGROUND, ORPHAN].into_iter().find(|name| {
+        meta.finalizers
+            .iter()
+            .any(|finalizer| &**finalizer == *name)
+    })
+}
+
+fn step(inputs: &Inputs<'_>) -> Step {
+    let Some(object) = inputs.mirror.object(inputs.key) else {
+        return Step::idle();
+    };
+    match cascade(object.meta()) {
+        Some(ORPHAN) => release(inputs, object),
+        Some(_) => foreground(inputs, object),
+        None if object.meta().deletion_timestamp.is_some() => Step::idle(),
+        None => collect(inputs, object),
+    }
+}
+
+/// Takes the owner off its dependants, then lets it go.
+fn release(inputs: &Inputs<'_>, owner: &Object) -> Step {
+    let intents: Vec<Intent> = inputs
+        .mirror
+        .dependants_of(owner.uid())
+        .take(inputs.settings.writes_per_step_max)
+        .map(|dependant| without_owners(dependant, |reference| &*reference.uid == owner.uid()))
+        .collect();
+    if intents.is_empty() {
+        return Step::write(vec![without_finalizer(owner, ORPHAN)]);
+    }
+    Step::write(intents)
+}
+
+/// Deletes the dependants, and lets the owner go once none is left that it must wait for.
+///
+/// Dependants are deleted in the background, so two objects that own each other never wait for
+/// each other.
+fn foreground(inputs: &Inputs<'_>, owner: &Object) -> Step {
+    let mut intents = Vec::new();
+    let mut waits_for = Vec::new();
+    for dependant in inputs.mirror.dependants_of(owner.uid()) {
+        let meta = dependant.meta();
+        let is_blocking = meta.owner_references.iter().any(|reference| {
+            &*reference.uid == owner.uid() && reference.block_owner_deletion == Some(true)
+        });
+        let is_leaving = meta.deletion_timestamp.is_some();
+        // Both wait for the other: the one that is seen first need not.
+        let waits_for_us = is_leaving && cascade(meta).is_some();
+        if is_blocking && !waits_for_us {
+            waits_for.push(dependant.key());
+        }
+        if !is_leaving && intents.len() < inputs.settings.writes_per_step_max {
+            intents.push(write::delete(dependant.kind(), meta));
+        }
+    }
+    if waits_for.is_empty() && intents.is_empty() {
+        return Step::write(vec![without_finalizer(owner, FOREGROUND)]);
+    }
+    Step {
+        outcome: Outcome::Blocked {
+            reason: "WaitsForDependants".into(),
+            waits_for,
+        },
+        ..Step::write(intents)
+    }
+}
+
+/// Deletes an object whose owners have all gone; forgets those of several that have.
+fn collect(inputs: &Inputs<'_>, object: &Object) -> Step {
+    let meta = object.meta();
+    if meta.owner_references.is_empty() {
+        return Step::idle();
+    }
+    let standings: Vec<Standing> = meta
+        .owner_references
+        .iter()
+        .map(|owner| standing(inputs.mirror, meta, owner))
+        .collect();
+    if standings.contains(&Standing::Unsure) {
+        return Step::wake_at(inputs.now.plus_ms(NEWS_MS));
+    }
+    if !standings.contains(&Standing::Gone) {
+        return Step::idle();
+    }
+    if standings.contains(&Standing::There) {
+        let mirror = inputs.mirror;
+        let is_gone = |owner: &OwnerReference| standing(mirror, meta, owner) == Standing::Gone;
+        return Step::write(vec![without_owners(object, is_gone)]);
+    }
+    Step::write(vec![Intent {
+        target: object.key(),
+        action: Action::Delete {
+            uid: meta.uid.clone(),
+            // Its owners may change meanwhile.
+            resource_version: Some(meta.resource_version.clone()),
+            grace_seconds: None,
+            propagation: Propagation::Background,
+        },
+    }])
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Standing {
+    There,
+    Gone,
+    Unsure,
+}
+
+fn standing(mirror: &Mirror, meta: &ObjectMeta, owner: &OwnerReference) -> Standing {
+    let Some(kind) = Kind::find(&owner.api_version, &owner.kind) else {
+        // A kind that nobody here watches: its controller looks after its children.
+        return Standing::There;
+    };
+    let namespace = match kind.row().namespaced {
+        true => &*meta.namespace,
+        false => "",
+    };
+    let found = mirror.find(kind, namespace, &owner.name);
+    if found.is_some_and(|object| object.uid() == &*owner.uid) {
+        return Standing::There;
+    }
+    if !mirror.is_listed(kind) || mirror.seen(kind) < meta.revision() {
+        return Standing::Unsure;
+    }
+    Standing::Gone
+}
+
+fn without_owners(object: &Object, is_dropped: impl Fn(&OwnerReference) -> bool) -> Intent {
+    let meta = object.meta();
+    let kept: Vec<&OwnerReference> = meta
+        .owner_references
+        .iter()
+        .filter(|owner| !is_dropped(owner))
+        .collect();
+    let patch = json!({ "metadata": { "ownerReferences": kept } });
+    write::patch(object.kind(), meta, Part::Whole, patch)
+}
+
+fn without_finalizer(object: &Object, name: &str) -> Intent {
+    write::without_finalizer(object.kind(), object.meta(), name)
+}

@@ -1,0 +1,91 @@
+//! Pods that nobody would remove otherwise: on nodes that have gone, never placed but being
+//! deleted, or finished and too many.
+
+use api::core::{Node, Pod};
+use api::intent::ObjectKey;
+use api::kind::Kind;
+use mirror::{Change, Mirror};
+
+use crate::{Controller, Inputs, Step, write};
+
+/// The row.
+pub const CONTROLLER: Controller = Controller {
+    name: "pod_gc",
+    watches: &[Kind::Node, Kind::Pod],
+    keys,
+    step,
+};
+
+/// How long to wait for news of nodes.
+const NEWS_MS: i64 = 5_000;
+
+fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
+    if change.kind() == Kind::Node {
+        if change.after.is_none() {
+            let pods = mirror.pods_on(&change.key.name);
+            keys.extend(pods.map(|pod| key_of(pod)));
+        }
+        return;
+    }
+    let Some(pod) = change.after::<Pod>() else {
+        return;
+    };
+    let before = change.before::<Pod>();
+    let is_news = before.is_none_or(|before| {
+        before.is_finished() != pod.is_finished()
+            || before.is_terminating() != pod.is_terminating()
+            || before.spec.node_name != pod.spec.node_name
+    });
+    if is_news {
+        keys.push((*change.key).clone());
+    }
+}
+
+fn key_of(pod: &Pod) -> ObjectKey {
+    ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name)
+}
+
+fn step(inputs: &Inputs<'_>) -> Step {
+    let mirror = inputs.mirror;
+    let Some(pod) = mirror.get::<Pod>(&inputs.key.namespace, &inputs.key.name) else {
+        return Step::idle();
+    };
+    let node = &pod.spec.node_name;
+    if node.is_empty() {
+        if pod.is_terminating() && pod.metadata.finalizers.is_empty() {
+            return Step::write(vec![write::delete_now(Kind::Pod, &pod.metadata)]);
+        }
+    } else if mirror.get::<Node>("", node).is_none() {
+        // Kinds are watched apart: the node may be newer than what has been seen of nodes.
+        if !mirror.is_listed(Kind::Node) || mirror.seen(Kind::Node) < pod.metadata.revision() {
+            return Step::wake_at(inputs.now.plus_ms(NEWS_MS));
+        }
+        return Step::write(vec![write::delete_now(Kind::Pod, &pod.metadata)]);
+    }
+    surplus(inputs)
+}
+
+/// Removes the oldest finished pods beyond the limit.
+fn surplus(inputs: &Inputs<'_>) -> Step {
+    let limit = inputs.settings.terminated_pods_max;
+    if inputs.mirror.count(Kind::Pod) <= limit {
+        return Step::idle();
+    }
+    let mut finished: Vec<_> = inputs
+        .mirror
+        .list::<Pod>()
+        .filter(|pod| pod.is_finished() && !pod.is_terminating())
+        .collect();
+    let Some(surplus) = finished.len().checked_sub(limit).filter(|count| *count > 0) else {
+        return Step::idle();
+    };
+    finished.sort_by_key(|pod| (pod.metadata.creation_timestamp, pod.metadata.revision()));
+    let oldest = finished
+        .iter()
+        .take(surplus.min(inputs.settings.writes_per_step_max));
+    Step::write(
+        oldest
+            .map(|pod| write::delete(Kind::Pod, &pod.metadata))
+            .collect(),
+    )
+}

@@ -1,0 +1,170 @@
+//! PodGroups for pods that name our scheduler but belong to no gang
+//! (`specs/volcano.md` 2.3).
+
+use std::collections::BTreeMap;
+
+use api::batch::Job as BatchJob;
+use api::core::{Pod, ResourceList};
+use api::intent::{Intent, ObjectKey, Part};
+use api::kind::Kind;
+use api::meta::ObjectMeta;
+use api::volcano::{
+    COOLDOWN_TIME, GROUP_MIN_MEMBER, GROUP_NAME, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE,
+    PREEMPTABLE, PodGroup, QUEUE_OF_POD, REVOCABLE_ZONE, TOPOLOGY_HIGHEST_TIER, TOPOLOGY_MODE,
+    pod_group_of_owner,
+};
+use mirror::{Change, Mirror};
+use serde_json::{Value, json};
+
+use crate::vcjob::{add_times, pod_requests};
+use crate::{Controller, Inputs, Step, write};
+
+/// The row.
+pub const CONTROLLER: Controller = Controller {
+    name: "podgroup",
+    watches: &[Kind::Pod],
+    keys,
+    step,
+};
+
+fn keys(_mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
+    if let Some(pod) = change.after::<Pod>()
+        && !pod.metadata.annotations.contains_key(GROUP_NAME)
+        && !pod.is_finished()
+        && !pod.is_terminating()
+    {
+        keys.push((*change.key).clone());
+    }
+}
+
+fn step(inputs: &Inputs<'_>) -> Step {
+    let mirror = inputs.mirror;
+    let Some(pod) = mirror.get::<Pod>(&inputs.key.namespace, &inputs.key.name) else {
+        return Step::idle();
+    };
+    let meta = &pod.metadata;
+    let is_ours = inputs
+        .settings
+        .scheduler_names
+        .contains(&pod.spec.scheduler_name);
+    if !is_ours
+        || meta.annotations.contains_key(GROUP_NAME)
+        || pod.is_finished()
+        || pod.is_terminating()
+    {
+        return Step::idle();
+    }
+    let owner_uid = meta.controller().map_or(&meta.uid, |owner| &owner.uid);
+    let name = pod_group_of_owner(owner_uid);
+    if mirror.get::<PodGroup>(&meta.namespace, &name).is_none() {
+        // Both at once: they name each other whichever comes first, and each can be repeated.
+        return Step::write(vec![create(inputs, pod, &name), join(pod, &name)]);
+    }
+    Step::write(vec![join(pod, &name)])
+}
+
+fn join(pod: &Pod, group: &str) -> Intent {
+    let patch = json!({ "metadata": { "annotations": { GROUP_NAME: group } } });
+    write::patch(Kind::Pod, &pod.metadata, Part::Whole, patch)
+}
+
+fn create(inputs: &Inputs<'_>, pod: &Pod, name: &str) -> Intent {
+    let meta = &pod.metadata;
+    let owner = owner_of(inputs, meta);
+    let min_member = owner
+        .filter(|_| inputs.settings.inherit_owner_annotations)
+        .and_then(|owner| owner.annotations.get(GROUP_MIN_MEMBER))
+        .and_then(|text| text.parse::<i32>().ok())
+        .filter(|count| *count >= 0)
+        .unwrap_or(1);
+    let mut min_resources = ResourceList::new();
+    add_times(
+        &mut min_resources,
+        &pod_requests(pod.spec.clone()),
+        i64::from(min_member),
+    );
+    let owners = match meta.controller() {
+        Some(_) => json!(meta.owner_references),
+        None => json!([write::controller_ref(Kind::Pod, meta)]),
+    };
+    let mut spec = json!({ "minMember": min_member, "minResources": min_resources });
+    if !pod.spec.priority_class_name.is_empty() {
+        spec["priorityClassName"] = json!(pod.spec.priority_class_name);
+    }
+    if let Some(queue) = meta.annotations.get(QUEUE_OF_POD) {
+        spec["queue"] = json!(queue);
+    }
+    if let Some(topology) = topology(meta) {
+        spec["networkTopology"] = topology;
+    }
+    let (labels, annotations) = marks(inputs, meta, owner);
+    write::create(
+        Kind::PodGroup,
+        json!({
+            "metadata": {
+                "name": name,
+                "namespace": meta.namespace,
+                "labels": labels,
+                "annotations": annotations,
+                "ownerReferences": owners,
+            },
+            "spec": spec,
+            "status": { "phase": "Pending" },
+        }),
+    )
+}
+
+/// The direct owner, where it is a batch Job: other kinds of owner are not watched here.
+fn owner_of<'a>(inputs: &Inputs<'a>, meta: &ObjectMeta) -> Option<&'a ObjectMeta> {
+    let owner = meta.controller()?;
+    let job = inputs
+        .mirror
+        .get::<BatchJob>(&meta.namespace, &owner.name)?;
+    (job.metadata.uid == owner.uid).then_some(&job.metadata)
+}
+
+type Texts<'a> = BTreeMap<&'a str, &'a str>;
+
+fn marks<'a>(
+    inputs: &Inputs<'_>,
+    meta: &'a ObjectMeta,
+    owner: Option<&'a ObjectMeta>,
+) -> (Texts<'a>, Texts<'a>) {
+    let mut labels = Texts::new();
+    let mut annotations = Texts::new();
+    if let Some(owner) = owner.filter(|_| inputs.settings.inherit_owner_annotations) {
+        for (key, value) in &owner.annotations {
+            if key.starts_with("volcano.sh/") {
+                annotations.insert(key, value);
+            }
+        }
+    }
+    for key in [PREEMPTABLE, COOLDOWN_TIME] {
+        if let Some(value) = meta.labels.get(key) {
+            labels.insert(key, value);
+        }
+    }
+    let budget = match meta.annotations.contains_key(JDB_MIN_AVAILABLE) {
+        true => JDB_MIN_AVAILABLE,
+        false => JDB_MAX_UNAVAILABLE,
+    };
+    for key in [PREEMPTABLE, COOLDOWN_TIME, REVOCABLE_ZONE, budget] {
+        if let Some(value) = meta.annotations.get(key) {
+            annotations.insert(key, value);
+        }
+    }
+    (labels, annotations)
+}
+
+fn topology(meta: &ObjectMeta) -> Option<Value> {
+    let mode = meta.annotations.get(TOPOLOGY_MODE);
+    let tier = meta.annotations.get(TOPOLOGY_HIGHEST_TIER);
+    if mode.is_none() && tier.is_none() {
+        return None;
+    }
+    let mut topology = json!({ "mode": mode.map_or("hard", |mode| mode) });
+    if let Some(tier) = tier.and_then(|tier| tier.parse::<i64>().ok()) {
+        topology["highestTierAllowed"] = json!(tier);
+    }
+    Some(topology)
+}

@@ -1,0 +1,202 @@
+//! Volcano's Queue: open, closing, closed, and what that means for its children
+//! (`specs/volcano.md` 2.2).
+
+use api::intent::{Intent, ObjectKey, Part};
+use api::kind::Kind;
+use api::volcano::{BusAction, CLOSED_BY_PARENT, Command, PodGroup, Queue, QueueState, ROOT_QUEUE};
+use mirror::{Change, Index, Mirror};
+use serde_json::json;
+
+use crate::note::Occasion;
+use crate::{Controller, Inputs, Step, write};
+
+/// The row.
+pub const CONTROLLER: Controller = Controller {
+    name: "queue",
+    watches: &[Kind::Command, Kind::PodGroup, Kind::Queue],
+    keys,
+    step,
+};
+
+fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
+    match change.kind() {
+        Kind::Queue => {
+            keys.push((*change.key).clone());
+            let children = mirror.keys(Index::QueueParent, "", &change.key.name);
+            keys.extend(children.map(|key| (**key).clone()));
+        }
+        Kind::PodGroup => {
+            let sides = [change.before::<PodGroup>(), change.after::<PodGroup>()];
+            let [before, after] = sides.map(|side| side.map(|group| &group.spec.queue));
+            if before != after {
+                let queues = before.into_iter().chain(after);
+                keys.extend(queues.map(|name| ObjectKey::new(Kind::Queue, "", name)));
+            }
+        }
+        _ => {
+            let command = change.latest().typed::<Command>();
+            let target = command.and_then(|command| command.target.as_ref());
+            if let Some(target) = target.filter(|target| &*target.kind == "Queue") {
+                keys.push(ObjectKey::new(Kind::Queue, "", &target.name));
+            }
+        }
+    }
+}
+
+fn step(inputs: &Inputs<'_>) -> Step {
+    let Some(queue) = inputs.mirror.get::<Queue>("", &inputs.key.name) else {
+        return Step::idle();
+    };
+    let meta = &queue.metadata;
+    if meta.deletion_timestamp.is_some() {
+        return Step::idle();
+    }
+    if queue.spec.parent.is_empty() && &*meta.name != ROOT_QUEUE {
+        let patch = json!({ "spec": { "parent": ROOT_QUEUE } });
+        return Step::write(vec![write::patch(Kind::Queue, meta, Part::Whole, patch)]);
+    }
+    let command = first_command(inputs, queue);
+    match command
+        .as_deref()
+        .and_then(|it| BusAction::parse(&it.action))
+    {
+        Some(BusAction::OpenQueue) => open(inputs, queue, command.as_deref()),
+        Some(BusAction::CloseQueue) => close(inputs, queue, command.as_deref()),
+        _ => match command {
+            Some(command) => Step::write(vec![spent(&command)]),
+            None => follow(inputs, queue),
+        },
+    }
+}
+
+fn first_command(inputs: &Inputs<'_>, queue: &Queue) -> Option<std::sync::Arc<Command>> {
+    inputs
+        .mirror
+        .indexed::<Command>(Index::CommandTarget, "", &queue.metadata.uid)
+        .filter(|command| command.metadata.deletion_timestamp.is_none())
+        .min_by_key(|command| {
+            let meta = &command.metadata;
+            (meta.creation_timestamp, meta.revision(), meta.name.clone())
+        })
+        .cloned()
+}
+
+/// Opens a queue. Both writes of it concern one object, so they come one after the other.
+fn open(inputs: &Inputs<'_>, queue: &Queue, command: Option<&Command>) -> Step {
+    if let Some(parent) = closed_parent(inputs.mirror, queue) {
+        let message = format!(
+            "Open queue failed: parent queue {parent} of queue {} is not open",
+            queue.metadata.name
+        );
+        return finish(inputs, queue, command, Err(("OpenQueue", message)));
+    }
+    if queue.status.state != QueueState::Open {
+        return Step::write(vec![set_state(queue, QueueState::Open)]);
+    }
+    if is_closed_by_parent(queue) {
+        return Step::write(vec![mark(queue, "false")]);
+    }
+    finish(
+        inputs,
+        queue,
+        command,
+        Ok(("OpenQueue", "Open queue succeed")),
+    )
+}
+
+fn close(inputs: &Inputs<'_>, queue: &Queue, command: Option<&Command>) -> Step {
+    if &*queue.metadata.name == ROOT_QUEUE {
+        let message = "Close queue failed: root queue can not be closed".to_owned();
+        return finish(inputs, queue, command, Err(("CloseQueue", message)));
+    }
+    let wanted = closing_state(inputs.mirror, queue);
+    if queue.status.state != wanted {
+        return Step::write(vec![set_state(queue, wanted)]);
+    }
+    finish(
+        inputs,
+        queue,
+        command,
+        Ok(("CloseQueue", "Close queue succeed")),
+    )
+}
+
+/// What a queue does by itself: it gets a state, ends its closing, follows its parent.
+fn follow(inputs: &Inputs<'_>, queue: &Queue) -> Step {
+    let mirror = inputs.mirror;
+    let parent_is_closed = closed_parent(mirror, queue).is_some();
+    match queue.status.state {
+        QueueState::Unset | QueueState::Open if parent_is_closed => {
+            if !is_closed_by_parent(queue) {
+                return Step::write(vec![mark(queue, "true")]);
+            }
+            Step::write(vec![set_state(queue, closing_state(mirror, queue))])
+        }
+        QueueState::Unset => Step::write(vec![set_state(queue, QueueState::Open)]),
+        QueueState::Closing | QueueState::Closed
+            if is_closed_by_parent(queue) && !parent_is_closed =>
+        {
+            open(inputs, queue, None)
+        }
+        QueueState::Open if is_closed_by_parent(queue) => Step::write(vec![mark(queue, "false")]),
+        QueueState::Closing if closing_state(mirror, queue) == QueueState::Closed => {
+            Step::write(vec![set_state(queue, QueueState::Closed)])
+        }
+        _ => Step::idle(),
+    }
+}
+
+fn closed_parent<'a>(mirror: &'a Mirror, queue: &'a Queue) -> Option<&'a str> {
+    let parent = queue.parent()?;
+    let state = mirror.get::<Queue>("", parent)?.status.state;
+    matches!(state, QueueState::Closed | QueueState::Closing).then_some(parent)
+}
+
+fn is_closed_by_parent(queue: &Queue) -> bool {
+    let mark = queue.metadata.annotations.get(CLOSED_BY_PARENT);
+    mark.is_some_and(|mark| &**mark == "true")
+}
+
+fn closing_state(mirror: &Mirror, queue: &Queue) -> QueueState {
+    let mut groups = mirror.keys(Index::PodGroupQueue, "", &queue.metadata.name);
+    match groups.next() {
+        Some(_) => QueueState::Closing,
+        None => QueueState::Closed,
+    }
+}
+
+fn set_state(queue: &Queue, state: QueueState) -> Intent {
+    write::patch_status(Kind::Queue, &queue.metadata, json!({ "state": state }))
+}
+
+fn mark(queue: &Queue, value: &str) -> Intent {
+    let patch = json!({ "metadata": { "annotations": { CLOSED_BY_PARENT: value } } });
+    write::patch(Kind::Queue, &queue.metadata, Part::Whole, patch)
+}
+
+fn spent(command: &Command) -> Intent {
+    write::delete(Kind::Command, &command.metadata)
+}
+
+/// Ends a command with an event that says how it went.
+fn finish(
+    inputs: &Inputs<'_>,
+    queue: &Queue,
+    command: Option<&Command>,
+    ending: Result<(&str, &str), (&str, String)>,
+) -> Step {
+    let Some(command) = command else {
+        return Step::idle();
+    };
+    let occasion = Occasion {
+        kind: Kind::Queue,
+        meta: &queue.metadata,
+        component: "vc-controller-manager",
+        id: &command.metadata.uid,
+    };
+    let note = match ending {
+        Ok((reason, message)) => occasion.normal(reason, message, inputs.now),
+        Err((reason, message)) => occasion.warning(reason, &message, inputs.now),
+    };
+    Step::write(vec![spent(command), note])
+}
