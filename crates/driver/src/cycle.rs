@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::no_engine::Engine;
 use api::core::Pod;
 use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
 use api::time::Time;
+use engine::Engine;
 use mirror::{Bind, Change, Claims, Index, Mirror, Rows, Voice, claims_of};
 use model::{GangId, Tables, WriteId};
 
@@ -53,10 +53,10 @@ pub(crate) struct Counts {
     pub(crate) cycles: u64,
     pub(crate) places: u64,
     pub(crate) places_refused: u64,
+    pub(crate) violations: u64,
 }
 
 /// The engine with everything that it decides on.
-#[derive(Debug)]
 pub(crate) struct Cycles {
     engine: Engine,
     tables: Tables,
@@ -77,12 +77,23 @@ pub(crate) struct Cycles {
     failures: BTreeMap<ObjectKey, u32>,
     counts: Counts,
     notices: Vec<String>,
+    violations: Vec<String>,
+}
+
+impl std::fmt::Debug for Cycles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cycles")
+            .field("counts", &self.counts)
+            .field("holds", &self.holds)
+            .field("refusals", &self.refusals)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Cycles {
     pub(crate) fn new(settings: EngineSettings, limits: Limits) -> Cycles {
         Cycles {
-            engine: Engine::new(settings.engine),
+            engine: settings.engine,
             tables: Tables::new(),
             rows: Rows::new(settings.scheduler_names),
             component: settings.component,
@@ -100,6 +111,7 @@ impl Cycles {
             failures: BTreeMap::new(),
             counts: Counts::default(),
             notices: Vec::new(),
+            violations: Vec::new(),
         }
     }
 
@@ -113,6 +125,11 @@ impl Cycles {
 
     pub(crate) fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
+    }
+
+    /// Broken invariants that were found since the last call.
+    pub(crate) fn take_violations(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.violations)
     }
 
     /// Whether nothing of a plan waits inside.
@@ -200,6 +217,10 @@ impl Cycles {
         self.wake_at = plan.wake_at.map(|at| Time(at.micros));
         self.counts.cycles += 1;
         self.counts.places += plan.places.len() as u64;
+        for violation in checker::check_plan(&self.tables, &plan) {
+            self.counts.violations += 1;
+            self.violations.push(violation.to_string());
+        }
         let voice = Voice {
             component: &self.component,
             now,

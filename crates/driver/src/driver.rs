@@ -223,6 +223,7 @@ impl Driver {
             cycles: cycles.cycles,
             places: cycles.places,
             places_refused: cycles.places_refused,
+            violations: cycles.violations,
             writes_unknown: counts.unknown,
             read_backs: counts.read_back,
             notes_dropped: counts.notes_dropped,
@@ -248,6 +249,10 @@ impl Driver {
         let notices = self.cycles.as_mut().map(Cycles::take_notices);
         for text in notices.into_iter().flatten() {
             self.notice(Level::Warning, text);
+        }
+        let violations = self.cycles.as_mut().map(Cycles::take_violations);
+        for text in violations.into_iter().flatten() {
+            self.notice(Level::Error, text);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the operator chooses about the loop, and its named limits, with the defaults in one place.
 
 use controllers::Controller;
+use engine::Engine;
 
 /// Everything that a driver is made of. Decided in `app`.
 #[derive(Clone, Debug)]
@@ -18,19 +19,28 @@ pub struct Settings {
 }
 
 /// The engine and whom it serves.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct EngineSettings {
-    /// The rule books and their arguments.
-    pub engine: crate::no_engine::Settings,
+    /// The engine, with its rule books compiled.
+    pub engine: Engine,
     /// Pods that name one of these are ours to place.
     pub scheduler_names: Vec<Box<str>>,
     /// The name under which its events are written.
     pub component: Box<str>,
 }
 
+impl std::fmt::Debug for EngineSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineSettings")
+            .field("scheduler_names", &self.scheduler_names)
+            .field("component", &self.component)
+            .finish_non_exhaustive()
+    }
+}
+
 impl EngineSettings {
     /// The engine under Volcano's names.
-    pub fn new(engine: crate::no_engine::Settings) -> EngineSettings {
+    pub fn new(engine: Engine) -> EngineSettings {
         EngineSettings {
             engine,
             scheduler_names: vec![api::volcano::SCHEDULER_NAME.into()],
