@@ -92,7 +92,7 @@ pub fn tree(tree: &Tree) -> anyhow::Result<Vec<String>> {
         findings.push(format!("{count} crates, at most {CRATES_MAX} are allowed"));
     }
     let packages: Vec<String> = PURE.iter().map(|room| format!("katmai-{room}")).collect();
-    let mut arguments = vec!["tree", "--offline", "--edges", "normal", "--prefix", "none"];
+    let mut arguments = vec!["tree", "--edges", "normal", "--prefix", "none"];
     for package in &packages {
         arguments.extend(["--package", package]);
     }
@@ -114,7 +114,6 @@ pub fn tree(tree: &Tree) -> anyhow::Result<Vec<String>> {
 pub fn count(tree: &Tree) -> anyhow::Result<usize> {
     let text = tree.cargo(&[
         "tree",
-        "--offline",
         "--workspace",
         "--edges",
         "normal,build",
