@@ -21,6 +21,8 @@ pub(crate) struct Printer {
 }
 
 enum Way {
+    #[cfg(test)]
+    Heard(std::sync::Arc<std::sync::Mutex<Vec<String>>>),
     Plain,
     Json,
     Moving {
@@ -45,8 +47,19 @@ impl Printer {
         }
     }
 
+    /// Keeps what would be said, for tests.
+    #[cfg(test)]
+    pub(crate) fn heard(lines: std::sync::Arc<std::sync::Mutex<Vec<String>>>) -> Printer {
+        Printer {
+            way: Way::Heard(lines),
+            colour: Colour::Off,
+        }
+    }
+
     pub(crate) fn event(&self, event: &Event, now: Time) {
         match &self.way {
+            #[cfg(test)]
+            Way::Heard(lines) => lines.lock().unwrap().push(event.to_string()),
             Way::Json => console::say(&json_line(event, now)),
             Way::Plain => console::say(&event.to_string()),
             Way::Moving { picture, .. } => {

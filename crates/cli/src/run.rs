@@ -35,23 +35,35 @@ pub(crate) async fn answer(
     cluster: Arc<dyn Cluster>,
     console: Console,
 ) -> anyhow::Result<u8> {
-    let documents = match manifest::read(&request.files) {
-        Ok(documents) => documents,
-        Err(mistakes) => return Ok(complain(&mistakes, request.format)),
+    let told = match manifest::read(&request.files) {
+        Ok(documents) => {
+            let printer = Printer::new(request.format, console);
+            perform(&request, &documents, cluster, printer).await?
+        }
+        Err(mistakes) => Err(mistakes),
     };
+    Ok(told.unwrap_or_else(|mistakes| complain(&mistakes, request.format)))
+}
+
+async fn perform(
+    request: &RunRequest,
+    documents: &[Document],
+    cluster: Arc<dyn Cluster>,
+    printer: Printer,
+) -> anyhow::Result<Result<u8, Vec<Mistake>>> {
     let mut run = Run {
         rest: Rest::new(cluster),
-        printer: Printer::new(request.format, console),
+        printer,
         view: View::default(),
         created: Vec::new(),
         watches: JoinSet::new(),
     };
-    let code = match run.apply(&documents, &request).await? {
-        Ok(seen) => run.follow(seen, &request).await?,
-        Err(mistakes) => complain(&mistakes, request.format),
+    let told = match run.apply(documents, request).await? {
+        Ok(seen) => Ok(run.follow(seen, request).await?),
+        Err(mistakes) => Err(mistakes),
     };
     run.clean(request.cleanup).await?;
-    Ok(code)
+    Ok(told)
 }
 
 fn complain(mistakes: &[Mistake], format: Format) -> u8 {

@@ -1,3 +1,5 @@
+mod story;
+
 use super::*;
 
 fn document() -> Document {
