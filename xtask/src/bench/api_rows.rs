@@ -219,7 +219,7 @@ fn spec() -> Value {
     json!({
         "restartPolicy": "Never",
         "schedulerName": "volcano",
-        "nodeSelector": { "type": "simulated" },
+        "nodeSelector": { "katmai.dev/simulated": "true" },
         "containers": [{
             "name": "main", "image": "busybox", "command": ["sleep", "3600"],
             "resources": { "requests": { "cpu": "1", "memory": "1Gi" } },
