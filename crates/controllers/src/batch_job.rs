@@ -345,7 +345,8 @@ impl View<'_> {
             set(&mut conditions, ending.herald, "True", reason, message, now);
             let is_empty = self.tally.active.is_empty()
                 && self.tally.dismissed.is_empty()
-                && self.tally.terminating == 0;
+                && self.tally.terminating == 0
+                && self.tally.uncounted.iter().all(Vec::is_empty);
             if is_empty {
                 set(
                     &mut conditions,

@@ -13,6 +13,7 @@
 //!
 //! Printed lines start with `> `. `UPDATE=1` rewrites the files.
 
+mod laws;
 mod world;
 
 use std::fs;
@@ -21,8 +22,6 @@ use std::path::{Path, PathBuf};
 use api::kind::{KINDS, Kind};
 use serde_json::Value;
 use world::World;
-
-pub(crate) use world::World as TestWorld;
 
 #[test]
 fn every_scenario_says_what_happens() {

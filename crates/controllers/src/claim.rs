@@ -126,22 +126,33 @@ fn of_claim(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim) -> Vec<Intent> {
     if !claim.spec.volume_name.is_empty() {
         return bind(inputs, claim);
     }
-    let class = match &claim.spec.storage_class_name {
-        Some(name) => name.clone(),
-        None => return choose_class(inputs, claim),
-    };
-    let mut intents = Vec::new();
-    if !is_protected {
+    let class = class_of(inputs.mirror, claim);
+    let volume =
+        reserved(inputs.mirror, claim).or_else(|| fitting(inputs, claim, class.unwrap_or("")));
+    if !is_protected || class != claim.spec.storage_class_name.as_deref() {
         // The finalizer also tells that the claim was seen: events about it are written once.
-        intents.push(protect(claim));
-        intents.extend(first_note(inputs, claim, &class));
+        let mut intents = vec![adopt(claim, class)];
+        if volume.is_none() && !is_protected {
+            intents.extend(first_note(inputs, claim, class.unwrap_or("")));
+        }
         return intents;
     }
-    if let Some(volume) = reserved(inputs.mirror, claim).or_else(|| fitting(inputs, claim, &class))
-    {
-        return take(claim, volume);
+    match volume {
+        Some(volume) => take(claim, volume),
+        None => provision(inputs, claim, class.unwrap_or("")),
     }
-    provision(inputs, claim, &class)
+}
+
+/// The claim's class; one that names none gets the default, the newest if there are several.
+fn class_of<'a>(mirror: &'a Mirror, claim: &'a PersistentVolumeClaim) -> Option<&'a str> {
+    if let Some(class) = &claim.spec.storage_class_name {
+        return Some(class);
+    }
+    let default = mirror
+        .list::<StorageClass>()
+        .filter(|class| class.is_default())
+        .max_by_key(|class| class.metadata.creation_timestamp);
+    default.map(|class| &*class.metadata.name)
 }
 
 /// Whether a pod that has not ended mounts the claim.
@@ -151,10 +162,16 @@ fn is_used(mirror: &Mirror, namespace: &str, claim: &str) -> bool {
         .any(|pod| !pod.is_finished())
 }
 
-fn protect(claim: &PersistentVolumeClaim) -> Intent {
+/// Puts class and finalizer on a claim that is seen for the first time.
+fn adopt(claim: &PersistentVolumeClaim, class: Option<&str>) -> Intent {
     let mut finalizers: Vec<&str> = claim.metadata.finalizers.iter().map(|it| &**it).collect();
-    finalizers.push(PROTECTION);
-    let patch = json!({ "metadata": { "finalizers": finalizers } });
+    if !finalizers.contains(&PROTECTION) {
+        finalizers.push(PROTECTION);
+    }
+    let mut patch = json!({ "metadata": { "finalizers": finalizers } });
+    if let Some(class) = class {
+        patch["spec"] = json!({ "storageClassName": class });
+    }
     patch_claim(claim, patch)
 }
 
@@ -165,22 +182,6 @@ fn patch_claim(claim: &PersistentVolumeClaim, patch: Value) -> Intent {
         Part::Whole,
         patch,
     )
-}
-
-/// A claim without a class gets the default one, the newest if there are several.
-fn choose_class(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim) -> Vec<Intent> {
-    let default = inputs
-        .mirror
-        .list::<StorageClass>()
-        .filter(|class| class.is_default())
-        .max_by_key(|class| class.metadata.creation_timestamp);
-    if let Some(class) = default {
-        let patch = json!({ "spec": { "storageClassName": class.metadata.name } });
-        return vec![patch_claim(claim, patch)];
-    }
-    // Without any class only a volume of no class can serve it.
-    let volume = reserved(inputs.mirror, claim).or_else(|| fitting(inputs, claim, ""));
-    volume.map(|volume| take(claim, volume)).unwrap_or_default()
 }
 
 fn is_late(class: &StorageClass) -> bool {

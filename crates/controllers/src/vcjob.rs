@@ -12,7 +12,7 @@ use api::core::{EndpointSlice, Service};
 use api::intent::{Intent, ObjectKey, Propagation};
 use api::kind::Kind;
 use api::time::Time;
-use api::volcano::{Command, Job, JobPhase, PodGroup, Queue};
+use api::volcano::{Command, Job, PodGroup, Queue};
 use mirror::{Change, Index, Mirror};
 use serde_json::json;
 
@@ -104,6 +104,23 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
                 let (namespace, name) = (&change.key.namespace, &change.key.name);
                 let jobs = mirror.keys(Index::VcJobClaim, namespace, name);
                 keys.extend(jobs.map(|key| (**key).clone()));
+            }
+        }
+        Kind::EndpointSlice => {
+            // A gate may wait for the first slice of a job's Service.
+            if let Some(slice) = change
+                .after::<EndpointSlice>()
+                .filter(|_| change.before.is_none())
+                && let Some(service) = slice.metadata.controller()
+                && let Some(service) = mirror.get::<Service>(&change.key.namespace, &service.name)
+                && let Some(owner) = service.metadata.controller()
+                && Kind::find(&owner.api_version, &owner.kind) == Some(Kind::VcJob)
+            {
+                keys.push(ObjectKey::new(
+                    Kind::VcJob,
+                    &change.key.namespace,
+                    &owner.name,
+                ));
             }
         }
         _ => crate::keys::of_owner(change, Kind::VcJob, keys),
@@ -230,11 +247,14 @@ impl<'a> View<'a> {
         let service = mirror.get::<Service>(&meta.namespace, &meta.name)?;
         let index = Index::EndpointSliceService;
         let mut slices = mirror.indexed::<EndpointSlice>(index, &meta.namespace, &meta.name);
+        // A slice of a former Service of that name proves nothing.
+        let is_seen = slices.any(|slice| {
+            let owner = slice.metadata.controller();
+            owner.is_some_and(|owner| owner.uid == service.metadata.uid)
+        });
         let since = service.metadata.creation_timestamp?;
-        match slices.next() {
-            Some(_) => None,
-            None => Some(since.plus_ms(self.inputs.settings.service_gate_deadline_ms)),
-        }
+        let deadline_ms = self.inputs.settings.service_gate_deadline_ms;
+        (!is_seen).then(|| since.plus_ms(deadline_ms))
     }
 
     /// Commands that have been carried out, or mean nothing.
@@ -291,9 +311,6 @@ impl<'a> View<'a> {
     /// What the job's status lists as its own.
     fn holdings(&self) -> BTreeMap<Box<str>, Box<str>> {
         let mut held = BTreeMap::new();
-        if self.group.is_none() || self.job.status.state.phase == JobPhase::Unset {
-            return held;
-        }
         for (name, _) in self.job.spec.plugins() {
             held.insert(format!("plugin-{name}").into(), name.into());
         }

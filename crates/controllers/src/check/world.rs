@@ -28,6 +28,8 @@ pub(crate) struct World {
     pub(crate) writes: Vec<ObjectKey>,
     /// Whether accepted writes are to be printed.
     pub(crate) is_quiet: bool,
+    /// Events that the mirror has not seen yet; `None` while it keeps up.
+    pub(crate) backlog: Option<Vec<(Kind, String)>>,
     /// After so many more writes every write is lost, as if the process had died.
     pub(crate) writes_left: Option<usize>,
 }
@@ -52,6 +54,7 @@ impl World {
             writes: Vec::new(),
             is_quiet: false,
             writes_left: None,
+            backlog: None,
         }
     }
 
@@ -97,11 +100,9 @@ impl World {
 
     pub(crate) fn change(&mut self, kind: Kind, namespace: &str, name: &str, patch: &Value) {
         let key = ObjectKey::new(kind, namespace, name);
-        let mut object = self
-            .objects
-            .get(&key)
-            .unwrap_or_else(|| panic!("no {key:?}"))
-            .clone();
+        let Some(mut object) = self.objects.get(&key).cloned() else {
+            return self.say("no such object".to_owned());
+        };
         merge(&mut object, patch);
         self.store(key, object);
     }
@@ -348,6 +349,9 @@ impl World {
         self.revision += 1;
         object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
         self.objects.insert(key.clone(), object.clone());
+        if let Some(backlog) = &mut self.backlog {
+            return backlog.push((key.kind, object.to_string()));
+        }
         let change = self
             .mirror
             .apply(key.kind, &object.to_string())
@@ -357,7 +361,7 @@ impl World {
 
     fn erase(&mut self, key: &ObjectKey) {
         let Some(mut object) = self.objects.remove(key) else {
-            panic!("no {key:?}");
+            return self.say("no such object".to_owned());
         };
         self.revision += 1;
         object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
@@ -385,6 +389,20 @@ impl World {
                 self.queue.insert(waiter.clone());
             }
         }
+    }
+
+    /// Lets the mirror see what it has missed.
+    pub(crate) fn catch_up(&mut self) {
+        for (kind, text) in self.backlog.take().unwrap_or_default() {
+            let change = self.mirror.apply(kind, &text).unwrap();
+            self.wake(change);
+        }
+    }
+
+    /// Steps one row for one key, whether anything happened or not.
+    pub(crate) fn step_now(&mut self, name: &str, key: &ObjectKey) {
+        let index = CONTROLLERS.iter().position(|row| row.name == name).unwrap();
+        self.step((index, key.clone()));
     }
 
     /// Forgets everything that a process keeps in memory and looks at everything anew.

@@ -57,7 +57,6 @@ fn phase(mirror: &Mirror, volume: &PersistentVolume) -> VolumePhase {
     match claim.filter(|claim| claim.metadata.uid == reference.uid) {
         Some(claim) if claim.spec.volume_name == volume.metadata.name => VolumePhase::Bound,
         // Kept for a claim that does not name it yet.
-        Some(_) if volume.status.phase == VolumePhase::Unset => VolumePhase::Pending,
         Some(_) => volume.status.phase,
         None => VolumePhase::Released,
     }

@@ -1,7 +1,5 @@
 //! The next status of a vcjob: counts, phase, reason, conditions and what has been handled.
 
-use std::collections::BTreeMap;
-
 use api::duration::Duration;
 use api::intent::Intent;
 use api::kind::Kind;
@@ -14,8 +12,8 @@ use api::volcano::{
 use super::obstacle::{Obstacle, WORDS};
 use super::phase::{self, Move};
 use super::policy::Advice;
-use super::restart::{LAST_KILL, LastKill, is_final};
-use super::roster::Roster;
+use super::restart::{LAST_KILL, LastKill, is_final, is_killing};
+use super::roster::{Counts, Roster};
 use super::{View, policy};
 use crate::note::Occasion;
 
@@ -70,29 +68,35 @@ pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
     let status = &mut next.status;
     if status.state.phase == JobPhase::Unset {
         status.state.phase = JobPhase::Pending;
+        for message in super::volumes::warnings(view.inputs.mirror, job) {
+            let occasion = view.occasion("start");
+            let note = occasion.warning("AccessModeSingleNode", &message, view.inputs.now);
+            next.notes.push(note);
+        }
     }
     if !is_final(status.state.phase) {
         status.min_available = job.spec.min_available();
     }
     act(view, &mut next);
-    count(view, &mut next);
+    let counts = count(view, &mut next);
     if !next.is_moved
-        && let Some(settled) = phase::settled(job, &next.status, &next.roster_counts(view))
+        && let Some(settled) = phase::settled(job, &next.status, &counts)
     {
-        next.status.state.phase = settled.phase;
-        next.status.state.reason = settled.reason.into();
-        next.status.state.message = settled.message.into();
+        let state = &mut next.status.state;
+        // What led to the end of a job stays to be read after the end.
+        if !is_killing(state.phase) {
+            state.reason = settled.reason.into();
+            state.message = settled.message.into();
+        }
+        state.phase = settled.phase;
         count(view, &mut next);
     }
     explain(view, obstacle, &mut next);
     stamp(view, &mut next);
-    next
-}
-
-impl Next {
-    fn roster_counts(&self, view: &View<'_>) -> super::roster::Counts {
-        Roster::read(view.inputs.mirror, view.job, &self.status).counts()
+    if obstacle.is_none() {
+        next.status.controlled_resources.extend(view.holdings());
     }
+    next
 }
 
 /// Lets the first command or, failing that, the first policy that is due change the phase.
@@ -118,7 +122,8 @@ fn act(view: &View<'_>, next: &mut Next) {
         return;
     }
     // While pods of the last kill are still to be deleted, a second target would make us forget
-    // the first. What happens meanwhile can still be read from the pods afterwards.
+    // the first. A failure meanwhile can still be read from its pod afterwards; an eviction
+    // meanwhile is only made good.
     let is_active = matches!(
         job.status.state.phase,
         JobPhase::Pending | JobPhase::Running
@@ -162,7 +167,8 @@ fn apply(next: &mut Next, change: Move) {
     next.is_moved = true;
 }
 
-fn count(view: &View<'_>, next: &mut Next) {
+/// Counts the pods under the new status, which may have made victims of some.
+fn count(view: &View<'_>, next: &mut Next) -> Counts {
     let roster = Roster::read(view.inputs.mirror, view.job, &next.status);
     let counts = roster.counts();
     let status = &mut next.status;
@@ -184,6 +190,7 @@ fn count(view: &View<'_>, next: &mut Next) {
             (task, TaskCount { phase, rest })
         })
         .collect();
+    counts
 }
 
 /// Puts what the job waits for into reason and message, or takes it away when the wait is over.
@@ -244,7 +251,7 @@ fn waits_for_queue(group: &PodGroup) -> Option<&str> {
     (waits && &*newest.kind != SCHEDULED).then_some(&*newest.message)
 }
 
-/// Dates a change of phase and files it among the conditions; notes what the job holds.
+/// Dates a change of phase and files it among the conditions.
 fn stamp(view: &View<'_>, next: &mut Next) {
     let before = view.job.status.state.phase;
     let now = view.inputs.now;
@@ -268,14 +275,12 @@ fn stamp(view: &View<'_>, next: &mut Next) {
             _ => {}
         }
         if let Some(created) = view.job.metadata.creation_timestamp
-            && super::restart::is_killing(phase)
+            && is_killing(phase)
         {
             let seconds = (now.micros() - created.micros()).max(0) / 1_000_000;
             status.running_duration = Some(Duration::from_seconds(seconds));
         }
     }
-    let held: BTreeMap<Box<str>, Box<str>> = view.holdings();
-    status.controlled_resources.extend(held);
 }
 
 /// The occasion of an event about the job.

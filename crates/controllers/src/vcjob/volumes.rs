@@ -8,7 +8,7 @@ use api::core::{PersistentVolume, PersistentVolumeClaim, StorageClass};
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use api::quantity::Quantity;
-use api::volcano::{Job, JobVolume};
+use api::volcano::{Job, JobPhase, JobVolume};
 use mirror::{Index, Mirror};
 use serde_json::{Value, json};
 
@@ -49,6 +49,37 @@ pub(super) fn obstacle(mirror: &Mirror, job: &Job) -> Option<Obstacle> {
     Obstacle::together(found)
 }
 
+/// What may go wrong later: claims that only one node can mount, where there are several.
+pub(super) fn warnings(mirror: &Mirror, job: &Job) -> Vec<String> {
+    let replicas = job.spec.replicas();
+    if replicas < 2 || mirror.count(Kind::Node) < 2 {
+        return Vec::new();
+    }
+    let volumes = job.spec.volumes.iter().enumerate();
+    let is_single_node = |mode: &str| mode == "ReadWriteOnce";
+    volumes
+        .filter_map(|(index, volume)| {
+            let name = claim_name(job, index, volume);
+            let is_single = match &volume.volume_claim {
+                Some(spec) => {
+                    let modes = spec["accessModes"].as_array().into_iter().flatten();
+                    modes.filter_map(Value::as_str).all(is_single_node)
+                }
+                None => {
+                    let namespace = &job.metadata.namespace;
+                    let claim = mirror.get::<PersistentVolumeClaim>(namespace, &name)?;
+                    claim.spec.access_modes.iter().all(|mode| is_single_node(mode))
+                }
+            };
+            is_single.then(|| {
+                format!(
+                    "pvc {name} has access mode ReadWriteOnce, so all {replicas} pods of the job must run on one node"
+                )
+            })
+        })
+        .collect()
+}
+
 fn missing(mirror: &Mirror, job: &Job) -> Option<Obstacle> {
     let namespace = &job.metadata.namespace;
     let mut names: Vec<&str> = job
@@ -63,10 +94,14 @@ fn missing(mirror: &Mirror, job: &Job) -> Option<Obstacle> {
                 .is_none()
         })
         .collect();
+    names.sort_unstable();
     names.dedup();
     let list = names.join(", ");
     let message = match names.len() {
         0 => return None,
+        _ if job.status.state.phase == JobPhase::Running => {
+            format!("pvc {list} is not found, although the job mounts it")
+        }
         1 => format!(
             "pvc {list} is not found, the job will be in the Pending state until the PVC is created"
         ),

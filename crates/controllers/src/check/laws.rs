@@ -1,0 +1,264 @@
+//! Laws that hold whatever the order of things, whenever the process dies.
+
+use api::intent::ObjectKey;
+use api::kind::Kind;
+use serde_json::{Value, json};
+
+use super::world::World;
+
+fn world(job: Value) -> World {
+    let mut world = World::new();
+    world.is_quiet = true;
+    world.appear(Kind::Queue, "", "default", json!({}));
+    let default = json!({ "storageclass.kubernetes.io/is-default-class": "true" });
+    let class =
+        json!({ "metadata": { "annotations": default }, "provisioner": "katmai.dev/directory" });
+    world.appear(Kind::StorageClass, "", "standard", class);
+    world.appear(Kind::VcJob, "ml", "train", job);
+    world
+}
+
+fn job(volumes: Value, policies: Value) -> Value {
+    let task = |name: &str, replicas: u32| {
+        json!({
+            "name": name,
+            "replicas": replicas,
+            "policies": policies,
+            "template": { "spec": { "containers": [{ "name": "main" }] } },
+        })
+    };
+    json!({
+        "metadata": { "uid": "job" },
+        "spec": {
+            "queue": "default",
+            "minAvailable": 3,
+            "maxRetry": 10,
+            "schedulerName": "volcano",
+            "plugins": { "svc": [], "env": [] },
+            "volumes": volumes,
+            "tasks": [task("master", 1), task("worker", 2)],
+        },
+    })
+}
+
+fn own_volume(path: &str) -> Value {
+    let spec = json!({ "accessModes": ["ReadWriteMany"], "resources": { "requests": { "storage": "1Gi" } } });
+    json!({ "mountPath": path, "volumeClaim": spec })
+}
+
+fn key() -> ObjectKey {
+    ObjectKey::new(Kind::VcJob, "ml", "train")
+}
+
+fn orders(items: &[Value]) -> Vec<Vec<Value>> {
+    if items.len() <= 1 {
+        return vec![items.to_vec()];
+    }
+    let mut all = Vec::new();
+    for first in 0..items.len() {
+        let mut rest = items.to_vec();
+        let item = rest.remove(first);
+        for mut order in orders(&rest) {
+            order.insert(0, item.clone());
+            all.push(order);
+        }
+    }
+    all
+}
+
+/// A small generator, so that a failure can be repeated from its seed.
+struct Seed(u64);
+
+impl Seed {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+#[test]
+fn s0_1_s0_3_a_job_with_a_missing_claim_creates_nothing_in_any_order_of_volumes() {
+    let missing = |name: &str| json!({ "mountPath": format!("/{name}"), "volumeClaimName": name });
+    let volumes = [
+        own_volume("/a"),
+        own_volume("/b"),
+        own_volume("/c"),
+        missing("x"),
+        missing("z"),
+    ];
+    let mut attempts = 0;
+    for order in orders(&volumes) {
+        let mut world = world(job(json!(order), json!([])));
+        world.run(&["vcjob"]);
+        let writes = world.writes.len();
+        for _ in 0..100 {
+            world.step_now("vcjob", &key());
+            attempts += 1;
+        }
+        assert_eq!(world.writes.len(), writes, "a blocked job costs no writes");
+        for kind in [
+            Kind::PersistentVolumeClaim,
+            Kind::PodGroup,
+            Kind::Service,
+            Kind::ConfigMap,
+            Kind::NetworkPolicy,
+            Kind::Pod,
+        ] {
+            assert_eq!(world.count(kind), 0, "{kind:?} in {order:?}");
+        }
+        let state = &world.get(Kind::VcJob, "ml", "train").unwrap()["status"]["state"];
+        assert_eq!(state["phase"], "Pending");
+        assert!(
+            state["message"].as_str().unwrap().contains("x, z"),
+            "{state}"
+        );
+    }
+    assert!(attempts >= 10_000);
+}
+
+/// What the world around a job does; every stage can be repeated.
+fn stage(world: &mut World, number: usize) {
+    let pods = ["train-master-0", "train-worker-0", "train-worker-1"];
+    let set = |world: &mut World, name: &str, phase: &str| {
+        if world.get(Kind::Pod, "ml", name).is_some() {
+            let status = json!({ "status": { "phase": phase } });
+            world.change(Kind::Pod, "ml", name, &status);
+        }
+    };
+    match number {
+        0 => {}
+        1 | 4 => {
+            let phase = json!({ "status": { "phase": "Running" } });
+            world.change(Kind::PodGroup, "ml", "train-job", &phase);
+        }
+        2 => pods.iter().for_each(|name| set(world, name, "Running")),
+        3 => set(world, "train-worker-1", "Failed"),
+        5 => pods.iter().for_each(|name| set(world, name, "Running")),
+        _ => pods.iter().for_each(|name| set(world, name, "Succeeded")),
+    }
+}
+
+const STAGES: usize = 7;
+
+/// Plays a job's life; the process dies after so many of its own writes in one stage.
+fn life(policies: &Value, death: Option<(usize, usize)>) -> World {
+    let volumes = json!([own_volume("/a"), own_volume("/b")]);
+    let mut world = world(job(volumes, policies.clone()));
+    for number in 0..STAGES {
+        stage(&mut world, number);
+        if let Some((at, left)) = death.filter(|(at, _)| *at == number) {
+            let _ = at;
+            world.writes_left = Some(left);
+            world.run(&["vcjob"]);
+            world.restart();
+        }
+        world.run(&["vcjob"]);
+    }
+    world
+}
+
+fn ending(world: &World) -> Value {
+    let status = &world.get(Kind::VcJob, "ml", "train").unwrap()["status"];
+    let mut ending = status.clone();
+    ending["claims"] = json!(world.count(Kind::PersistentVolumeClaim));
+    ending["pods"] = json!(world.count(Kind::Pod));
+    ending["groups"] = json!(world.count(Kind::PodGroup));
+    ending
+}
+
+#[test]
+fn s0_5_dying_between_any_two_writes_changes_nothing_in_the_end() {
+    for action in ["RestartTask", "RestartPod", "RestartJob"] {
+        let policies = json!([{ "event": "PodFailed", "action": action }]);
+        let expected = ending(&life(&policies, None));
+        assert_eq!(
+            expected["state"]["phase"], "Completed",
+            "{action}: {expected}"
+        );
+        assert_eq!(expected["claims"], 2);
+        assert_eq!(
+            expected["retryCount"], 1,
+            "one failure restarts once: {expected}"
+        );
+        for number in 0..STAGES {
+            for left in 0..16 {
+                let world = life(&policies, Some((number, left)));
+                let seen = ending(&world);
+                assert_eq!(
+                    seen, expected,
+                    "{action}, stage {number}, after {left} writes"
+                );
+                let made = |key: &&ObjectKey| key.kind == Kind::PersistentVolumeClaim;
+                assert_eq!(world.writes.iter().filter(made).count(), 2);
+            }
+        }
+    }
+}
+
+#[test]
+fn s0_12_a_stale_mirror_makes_no_second_claim() {
+    let volumes = json!([own_volume("/a"), own_volume("/b"), own_volume("/c")]);
+    let mut world = world(job(volumes, json!([])));
+    world.backlog = Some(Vec::new());
+    for _ in 0..50 {
+        world.step_now("vcjob", &key());
+    }
+    assert_eq!(world.count(Kind::PersistentVolumeClaim), 3);
+    world.catch_up();
+    world.run(&["vcjob"]);
+    assert_eq!(world.count(Kind::PersistentVolumeClaim), 3);
+    assert_eq!(world.count(Kind::Service), 1);
+}
+
+#[test]
+fn s2_1_s2_2_restarts_leave_the_service_alone_and_pods_come_after_it() {
+    for start in 0..200 {
+        let mut seed = Seed(start);
+        let action = ["RestartTask", "RestartPod"][seed.below(2) as usize];
+        let policies = json!([{ "events": ["PodFailed", "PodEvicted"], "action": action }]);
+        let mut world = world(job(json!([]), policies));
+        world.run(&["vcjob"]);
+        let uid = world.get(Kind::Service, "ml", "train").unwrap()["metadata"]["uid"].clone();
+        stage(&mut world, 1);
+        for _ in 0..12 {
+            let name =
+                ["train-master-0", "train-worker-0", "train-worker-1"][seed.below(3) as usize];
+            let phase = ["Running", "Running", "Failed"][seed.below(3) as usize];
+            match seed.below(4) {
+                0 if world.get(Kind::Pod, "ml", name).is_some() => {
+                    world.vanish(Kind::Pod, "ml", name)
+                }
+                _ if world.get(Kind::Pod, "ml", name).is_some() => {
+                    let status = json!({ "status": { "phase": phase } });
+                    world.change(Kind::Pod, "ml", name, &status);
+                }
+                _ => {}
+            }
+            if seed.below(3) == 0 {
+                world.writes_left = Some(seed.below(4) as usize);
+                world.run(&["vcjob"]);
+                world.restart();
+            }
+            world.run(&["vcjob"]);
+            let job = world.get(Kind::VcJob, "ml", "train").unwrap();
+            let phase = job["status"]["state"]["phase"].as_str().unwrap();
+            if matches!(phase, "Failed" | "Completed") {
+                break;
+            }
+            let service = world.get(Kind::Service, "ml", "train");
+            let now = service.map(|service| service["metadata"]["uid"].clone());
+            assert_eq!(now, Some(uid.clone()), "seed {start}");
+        }
+        let first = |kind: Kind| {
+            world
+                .writes
+                .iter()
+                .position(|key| key.kind == kind)
+                .unwrap()
+        };
+        assert!(first(Kind::Service) < first(Kind::Pod), "seed {start}");
+    }
+}
