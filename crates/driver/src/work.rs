@@ -352,3 +352,6 @@ fn worse(one: Ended, other: Ended) -> Ended {
         (Ended::Done, Ended::Done) => Ended::Done,
     }
 }
+
+#[cfg(test)]
+mod tests;

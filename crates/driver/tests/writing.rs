@@ -20,7 +20,7 @@ const MAKER: Controller = Controller {
 };
 
 fn keys(_: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
-    let name = change.key.name.split('-').next().unwrap();
+    let name = change.key.name.split('-').next().unwrap_or_default();
     keys.push(ObjectKey::new(Kind::ConfigMap, "ns", name));
 }
 

@@ -88,7 +88,12 @@ impl World {
         let old = self.objects.get(&(Kind::ConfigMap, name.to_owned()));
         let uid = old.map_or_else(
             || format!("uid-{}", self.revision + 1),
-            |old| old["metadata"]["uid"].as_str().unwrap().to_owned(),
+            |old| {
+                old["metadata"]["uid"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned()
+            },
         );
         let body = json!({
             "metadata": { "name": name, "namespace": "ns", "uid": uid },
@@ -100,6 +105,49 @@ impl World {
     /// Somebody else deletes a ConfigMap.
     pub fn delete(&mut self, name: &str) {
         self.remove(Kind::ConfigMap, name);
+    }
+
+    /// Somebody else writes an object of any kind; what is there already is merged.
+    pub fn put_object(&mut self, kind: Kind, name: &str, body: &Value) {
+        let held = self.objects.get(&(kind, name.to_owned())).cloned();
+        let namespace = if kind.row().namespaced { "ns" } else { "" };
+        let mut object = held.unwrap_or_else(|| {
+            json!({ "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "uid": format!("uid-{name}"),
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+            }})
+        });
+        merge(&mut object, body);
+        self.commit(kind, name, object);
+    }
+
+    /// Somebody else deletes an object of any kind.
+    pub fn delete_object(&mut self, kind: Kind, name: &str) {
+        self.remove(kind, name);
+    }
+
+    pub fn object(&self, kind: Kind, name: &str) -> &Value {
+        &self.objects[&(kind, name.to_owned())]
+    }
+
+    /// `reason: message` of all Events, in order of their making.
+    pub fn events(&self) -> Vec<String> {
+        let made = self
+            .history
+            .iter()
+            .filter(|(_, kind, ..)| *kind == Kind::Event);
+        made.map(|(_, _, _, event)| {
+            format!(
+                "{} {} {}: {}",
+                event["involvedObject"]["kind"].as_str().unwrap_or_default(),
+                event["type"].as_str().unwrap_or_default(),
+                event["reason"].as_str().unwrap_or_default(),
+                event["message"].as_str().unwrap_or_default(),
+            )
+        })
+        .collect()
     }
 
     /// Runs requests and events until nothing is left to do at this instant.
@@ -189,7 +237,11 @@ impl World {
     pub fn writes(&mut self) -> Vec<String> {
         self.log
             .drain(..)
-            .filter(|line| !line.starts_with("list") && !line.starts_with("watch"))
+            .filter(|line| {
+                !["list", "watch", "note"]
+                    .iter()
+                    .any(|word| line.starts_with(word))
+            })
             .collect()
     }
 
@@ -235,7 +287,13 @@ impl World {
                     Action::Delete { .. } => "delete",
                     Action::Bind { .. } => "bind",
                 };
-                self.log.push(format!("{verb} {}", intent.target.name));
+                let of = intent.target.kind.row().name;
+                let name = &intent.target.name;
+                self.log.push(match intent.target.kind {
+                    Kind::ConfigMap => format!("{verb} {name}"),
+                    Kind::Event => "note".to_owned(),
+                    _ => format!("{verb} {of} {name}"),
+                });
                 let outcome = self.write(&intent);
                 self.answers.push_back((id, outcome));
             }
@@ -306,6 +364,17 @@ impl World {
                 }
                 merge(&mut held, patch);
                 self.commit(key.0, &key.1, held)
+            }
+            (Action::Bind { node, .. }, Some(mut held)) => {
+                if held["spec"]["nodeName"].is_string() {
+                    return WriteOutcome::Refused(refusal(409, "Conflict"));
+                }
+                held["spec"]["nodeName"] = json!(node);
+                self.commit(key.0, &key.1, held);
+                WriteOutcome::Done {
+                    revision: 0,
+                    uid: "".into(),
+                }
             }
             (Action::Delete { .. }, Some(_)) => {
                 self.remove(key.0, &key.1);

@@ -64,7 +64,8 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         | Reason::QueueOverused { .. }
         | Reason::WaitsForRelease { .. } => not_ready(tables, gang, reason),
     };
-    format!("{text}. {PLAIN}{}", reason.sentence())
+    let end = if text.ends_with('.') { "" } else { "." };
+    format!("{text}{end} {PLAIN}{}", reason.sentence())
 }
 
 /// Upstream's text of a gang that is not ready: how much of it does not fit, in which states its

@@ -1,0 +1,167 @@
+//! Laws of the work queue, over seeded runs against a plain model of one key.
+
+use proptest::prelude::*;
+
+use super::*;
+use api::kind::Kind;
+
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// An event about the key.
+    Event,
+    /// So many milliseconds pass.
+    Pass(u16),
+    /// The key is stepped, if it is handed out: it stands so, with that many writes.
+    Step(u8, u8),
+    /// One write ends so, if any is open.
+    Write(u8),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        Just(Act::Event),
+        (0_u16..200).prop_map(Act::Pass),
+        (0_u8..4, 0_u8..3).prop_map(|(standing, writes)| Act::Step(standing, writes)),
+        (0_u8..3).prop_map(Act::Write),
+    ]
+}
+
+fn standing(at: u8) -> Standing {
+    match at {
+        0 => Standing::Idle,
+        1 => Standing::Blocked {
+            waits_for: vec![ObjectKey::new(Kind::ConfigMap, "ns", "other")],
+        },
+        2 => Standing::Retry,
+        _ => Standing::Fatal,
+    }
+}
+
+fn ended(at: u8) -> Ended {
+    match at {
+        0 => Ended::Done,
+        1 => Ended::Outdated,
+        _ => Ended::Failed { retry_after_ms: 0 },
+    }
+}
+
+/// What must hold of the one key, kept apart from the queue.
+#[derive(Debug, Default)]
+struct Expected {
+    failures: u32,
+    open: u32,
+    /// Something of this round failed, and whether all of that was outdated only.
+    failed: Option<bool>,
+    not_before: Option<(Time, bool)>,
+}
+
+impl Expected {
+    fn end_round(&mut self, now: Time) {
+        match self.failed.take() {
+            // Success, and nothing else, clears the counter.
+            None => self.failures = 0,
+            Some(is_outdated) => {
+                self.failures += 1;
+                let delay = Backoff::KEY.delay_ms(self.failures);
+                self.not_before = Some((now.plus_ms(delay), is_outdated));
+            }
+        }
+    }
+
+    fn note(&mut self, ended: Ended) {
+        match ended {
+            Ended::Done => {}
+            Ended::Outdated => self.failed = Some(self.failed.unwrap_or(true)),
+            Ended::Failed { .. } => self.failed = Some(false),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn s0_10_counters_clear_on_success_only_and_no_key_is_handed_out_too_early(
+        acts in proptest::collection::vec(act(), 1..200),
+    ) {
+        let work = WorkKey {
+            row: 0,
+            key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")),
+        };
+        let mut queue = WorkQueue::new(Backoff::KEY, None);
+        let mut expected = Expected::default();
+        let mut now = Time(0);
+        for act in acts {
+            match act {
+                Act::Event => queue.wake(work.clone(), now),
+                Act::Pass(ms) => {
+                    now = now.plus_ms(i64::from(ms));
+                    queue.advance(now);
+                }
+                Act::Step(kind, writes) => {
+                    let Some((key, failures)) = queue.next() else {
+                        continue;
+                    };
+                    prop_assert_eq!(&key, &work);
+                    prop_assert_eq!(failures, expected.failures);
+                    prop_assert_eq!(expected.open, 0, "handed out while a write is unseen");
+                    if let Some((at, is_outdated)) = expected.not_before.take() {
+                        prop_assert!(is_outdated || now >= at, "handed out while backing off");
+                    }
+                    let standing = standing(kind);
+                    expected.failed = (standing == Standing::Retry).then_some(false);
+                    expected.open = u32::from(writes);
+                    queue.stepped(&work, standing, None, expected.open, now);
+                    if expected.open == 0 {
+                        expected.end_round(now);
+                    }
+                }
+                Act::Write(kind) => {
+                    if expected.open == 0 {
+                        continue;
+                    }
+                    let ended = ended(kind);
+                    expected.open -= 1;
+                    expected.note(ended);
+                    queue.write_ended(&work, ended, now);
+                    if expected.open == 0 {
+                        expected.end_round(now);
+                    }
+                }
+            }
+        }
+        // Nothing is forgotten: a key that failed is due again by itself.
+        if expected.open == 0 && expected.failures > 0 {
+            queue.advance(now.plus_ms(Backoff::KEY.max_ms));
+            prop_assert!(queue.is_ready(), "a failed key is never tried again");
+        }
+    }
+}
+
+#[test]
+fn a_key_stands_once_however_many_events_name_it() {
+    let mut queue = WorkQueue::new(Backoff::KEY, None);
+    let key = |name: &str| WorkKey {
+        row: 0,
+        key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", name)),
+    };
+    for name in ["a", "b", "a", "a", "b"] {
+        queue.wake(key(name), Time(0));
+    }
+    assert_eq!(queue.ready_count(), 2);
+    let (first, _) = queue.next().expect("two are ready");
+    assert_eq!(first, key("a"));
+}
+
+#[test]
+fn keys_at_rest_are_forgotten() {
+    let mut queue = WorkQueue::new(Backoff::KEY, None);
+    for at in 0..1_000 {
+        let work = WorkKey {
+            row: 0,
+            key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", &format!("k{at}"))),
+        };
+        queue.wake(work.clone(), Time(0));
+        queue.next();
+        queue.stepped(&work, Standing::Idle, None, 0, Time(0));
+    }
+    assert_eq!(queue.known_count(), 0);
+}

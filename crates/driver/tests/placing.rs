@@ -1,0 +1,287 @@
+//! The engine in the loop: from pods and PodGroups to binds, statuses and words.
+
+mod world;
+
+use api::kind::Kind;
+use driver::EngineSettings;
+use engine::Engine;
+use serde_json::{Value, json};
+use world::{Lost, World, refusal, settings};
+
+fn plane(cpu: &str) -> World {
+    let mut settings = settings(&[]);
+    settings.engine = Some(EngineSettings::new(Engine::with_defaults()));
+    let mut world = World::new(settings);
+    world.put_object(Kind::Node, "node-1", &node(cpu));
+    for (name, parent) in [("root", ""), ("default", "root")] {
+        let queue = json!({
+            "spec": { "weight": 1, "parent": parent },
+            "status": { "state": "Open" },
+        });
+        world.put_object(Kind::Queue, name, &queue);
+    }
+    world
+}
+
+fn node(cpu: &str) -> Value {
+    json!({ "status": { "allocatable": { "cpu": cpu, "memory": "8Gi", "pods": "110" } } })
+}
+
+fn gang(world: &mut World, phase: &str) {
+    let group = json!({
+        "metadata": { "ownerReferences": [{
+            "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "training",
+            "uid": "uid-training", "controller": true,
+        }]},
+        "spec": {
+            "minMember": 5,
+            "queue": "default",
+            "minResources": { "cpu": "400m" },
+        },
+        "status": { "phase": phase },
+    });
+    world.put_object(Kind::PodGroup, "training-1", &group);
+}
+
+const TASKS: [(&str, &str); 5] = [
+    ("training-master-0", "master"),
+    ("training-worker-0", "worker"),
+    ("training-worker-1", "worker"),
+    ("training-worker-2", "worker"),
+    ("training-worker-3", "worker"),
+];
+
+fn pods(world: &mut World, extra: &Value) {
+    for (name, role) in TASKS {
+        let mut pod = json!({
+            "metadata": { "annotations": {
+                "scheduling.k8s.io/group-name": "training-1",
+                "volcano.sh/task-spec": role,
+            }},
+            "spec": {
+                "schedulerName": "volcano",
+                "containers": [{ "name": "c", "resources": { "requests": { "cpu": "100m" } } }],
+            },
+            "status": { "phase": "Pending" },
+        });
+        if let Some(volumes) = extra.get("volumes") {
+            pod["spec"]["volumes"] = volumes.clone();
+        }
+        world.put_object(Kind::Pod, name, &pod);
+    }
+}
+
+fn binds(world: &mut World) -> Vec<String> {
+    let lines = world.asked().into_iter();
+    lines.filter(|line| line.starts_with("bind")).collect()
+}
+
+fn status(world: &World) -> &Value {
+    &world.object(Kind::PodGroup, "training-1")["status"]
+}
+
+#[test]
+fn a_gang_with_room_for_four_of_five_binds_nothing_and_says_so_in_plain_words() {
+    let mut world = plane("450m");
+    gang(&mut world, "Inqueue");
+    pods(&mut world, &json!({}));
+    world.pass_ms(2_000);
+    assert_eq!(binds(&mut world), Vec::<String>::new());
+    let sentence = "4 of 5 tasks fit: worker-3 needs 100m cpu, node-1 has 50m left";
+    let text = format!(
+        "1/5 tasks in gang unschedulable: pod group is not ready, 5 Pending, 5 minAvailable; \
+         Pending: 1 Unschedulable, 4 Schedulable. Origin reason is training-worker-3: \
+         0/1 nodes are unavailable: 1 Insufficient cpu. In plain words: {sentence}"
+    );
+    let condition = &status(&world)["conditions"][0];
+    assert_eq!(condition["type"], "Unschedulable");
+    assert_eq!(condition["status"], "True");
+    assert_eq!(condition["reason"], "NotEnoughResources");
+    assert_eq!(condition["message"], text.as_str());
+    assert_eq!(mirror::plain_words(&text), sentence);
+    assert_eq!(
+        world.events(),
+        [
+            format!("PodGroup Warning Unschedulable: {text}"),
+            format!("Job Warning Unschedulable: {sentence}"),
+        ]
+    );
+    let condition = &world.object(Kind::Pod, "training-worker-3")["status"]["conditions"][0];
+    assert_eq!(condition["type"], "PodScheduled");
+    assert_eq!(condition["reason"], "Unschedulable");
+    assert_eq!(
+        condition["message"],
+        format!("0/1 nodes are unavailable: 1 Insufficient cpu. In plain words: {sentence}")
+    );
+    let condition = &world.object(Kind::Pod, "training-master-0")["status"]["conditions"][0];
+    assert_eq!(condition["reason"], "Schedulable");
+
+    // Nothing changes, nothing is written.
+    world.pass_ms(3_600_000);
+    assert_eq!(world.writes(), Vec::<String>::new());
+
+    world.put_object(Kind::Node, "node-1", &node("500m"));
+    world.pass_ms(2_000);
+    assert_eq!(binds(&mut world).len(), 5);
+}
+
+#[test]
+fn a_gang_is_let_in_then_bound_whole_then_counted() {
+    let mut world = plane("1");
+    gang(&mut world, "Pending");
+    world.settle();
+    assert_eq!(status(&world)["phase"], "Inqueue");
+    world.asked();
+    pods(&mut world, &json!({}));
+    world.settle();
+    assert_eq!(binds(&mut world).len(), 5);
+    for (name, _) in TASKS {
+        assert_eq!(world.object(Kind::Pod, name)["spec"]["nodeName"], "node-1");
+        let running = json!({ "status": { "phase": "Running" } });
+        world.put_object(Kind::Pod, name, &running);
+    }
+    world.pass_ms(5_000);
+    assert_eq!(status(&world)["phase"], "Running");
+    assert_eq!(status(&world)["running"], 5);
+    let condition = status(&world)["conditions"]
+        .as_array()
+        .and_then(|all| {
+            all.iter()
+                .find(|condition| condition["type"] == "Scheduled")
+        })
+        .expect("the condition is written");
+    assert_eq!(condition["status"], "True");
+    assert_eq!(
+        condition["reason"],
+        "tasks in gang are ready to be scheduled"
+    );
+    assert!(
+        world
+            .events()
+            .contains(&"PodGroup Normal Scheduled: pod group is ready".to_owned())
+    );
+    let allocated = &world.object(Kind::Queue, "default")["status"]["allocated"];
+    assert_eq!(allocated["cpu"], "500m");
+    for (name, _) in TASKS {
+        let over = json!({ "status": { "phase": "Succeeded" } });
+        world.put_object(Kind::Pod, name, &over);
+    }
+    world.pass_ms(5_000);
+    assert_eq!(status(&world)["phase"], "Completed");
+    assert_eq!(status(&world)["succeeded"], 5);
+    assert_eq!(status(&world).get("running"), None);
+    let allocated = &world.object(Kind::Queue, "default")["status"]["allocated"];
+    assert_eq!(allocated["cpu"], "0");
+    world.asked();
+    world.pass_ms(3_600_000);
+    assert_eq!(
+        world.writes(),
+        Vec::<String>::new(),
+        "I20: zero writes at rest"
+    );
+    assert_eq!(world.driver.metrics().violations, 0);
+}
+
+#[test]
+fn a_bind_whose_answer_is_lost_is_read_back_and_not_repeated() {
+    let mut world = plane("1");
+    gang(&mut world, "Inqueue");
+    pods(&mut world, &json!({}));
+    world.lost.push_back(Lost::AfterCommit);
+    world.lost.push_back(Lost::BeforeCommit);
+    world.pass_ms(1_000);
+    let asked = world.asked();
+    let count = |word: &str| asked.iter().filter(|line| line.starts_with(word)).count();
+    assert_eq!(count("get"), 2);
+    assert_eq!(
+        count("bind"),
+        6,
+        "only the one that never happened is tried again"
+    );
+    for (name, _) in TASKS {
+        assert_eq!(world.object(Kind::Pod, name)["spec"]["nodeName"], "node-1");
+    }
+}
+
+#[test]
+fn a_refused_bind_comes_back_with_doubling_delay() {
+    let mut world = plane("1");
+    gang(&mut world, "Inqueue");
+    pods(&mut world, &json!({}));
+    for _ in 0..5 {
+        world.refusals.push_back(refusal(403, "Forbidden"));
+    }
+    world.settle();
+    assert_eq!(binds(&mut world).len(), 5);
+    for _ in 0..5 {
+        world.refusals.push_back(refusal(403, "Forbidden"));
+    }
+    world.pass_ms(7);
+    assert_eq!(binds(&mut world).len(), 5);
+    world.pass_ms(7);
+    assert_eq!(binds(&mut world).len(), 0);
+    world.pass_ms(1);
+    assert_eq!(binds(&mut world).len(), 5);
+}
+
+#[test]
+fn a_gang_whose_claim_waits_for_its_consumer_is_bound_whole_once_the_claim_is() {
+    let mut world = plane("1");
+    let class = json!({ "provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer" });
+    world.put_object(Kind::StorageClass, "standard", &class);
+    gang(&mut world, "Inqueue");
+    pods(
+        &mut world,
+        &json!({ "volumes": [{
+            "name": "data", "persistentVolumeClaim": { "claimName": "shared" },
+        }]}),
+    );
+    world.pass_ms(2_000);
+    assert_eq!(binds(&mut world), Vec::<String>::new());
+    let message = &status(&world)["conditions"][0]["message"];
+    let plain = mirror::plain_words(message.as_str().unwrap());
+    assert_eq!(
+        plain,
+        "0 of 5 tasks fit: master-0 needs claim shared, which does not exist"
+    );
+
+    let claim = json!({
+        "spec": { "storageClassName": "standard" },
+        "status": { "phase": "Pending" },
+    });
+    world.put_object(Kind::PersistentVolumeClaim, "shared", &claim);
+    world.pass_ms(100);
+    assert_eq!(binds(&mut world), Vec::<String>::new());
+    let told = &world.object(Kind::PersistentVolumeClaim, "shared")["metadata"]["annotations"];
+    assert_eq!(told["volume.kubernetes.io/selected-node"], "node-1");
+
+    let volume = json!({ "spec": { "claimRef": { "namespace": "ns", "name": "shared" } } });
+    world.put_object(Kind::PersistentVolume, "pv-1", &volume);
+    let bound = json!({ "spec": { "volumeName": "pv-1" }, "status": { "phase": "Bound" } });
+    world.put_object(Kind::PersistentVolumeClaim, "shared", &bound);
+    world.settle();
+    assert_eq!(binds(&mut world).len(), 5);
+    world.pass_ms(1_000);
+    assert!(world.driver.is_quiet());
+}
+
+#[test]
+fn a_pod_of_another_scheduler_takes_room_on_our_nodes() {
+    let mut world = plane("550m");
+    let stranger = json!({
+        "spec": {
+            "schedulerName": "default-scheduler",
+            "nodeName": "node-1",
+            "containers": [{ "name": "c", "resources": { "requests": { "cpu": "100m" } } }],
+        },
+        "status": { "phase": "Running" },
+    });
+    world.put_object(Kind::Pod, "stranger", &stranger);
+    gang(&mut world, "Inqueue");
+    pods(&mut world, &json!({}));
+    world.pass_ms(100);
+    assert_eq!(binds(&mut world).len(), 0);
+    world.delete_object(Kind::Pod, "stranger");
+    world.pass_ms(100);
+    assert_eq!(binds(&mut world).len(), 5);
+}
