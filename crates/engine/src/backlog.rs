@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{GangId, News, ShapeId, Tables};
-use placement::{Rules, fits_now};
+use placement::{Rules, may_fit};
 
 /// Gangs that wait, by what would wake them. Gangs that wait for their own objects are not here: a
 /// change of those is news of the gang itself.
@@ -62,7 +62,7 @@ impl Backlog {
                 Some(_) => news
                     .freed
                     .iter()
-                    .any(|node| fits_now(rules, tables, *shape, *node)),
+                    .any(|node| may_fit(rules, tables, *shape, *node)),
             };
             if helped {
                 woken.extend(gangs.iter().copied());

@@ -26,6 +26,10 @@ pub(crate) fn settle_gang(
         return;
     }
     let verdict = verdict(gang, outcome);
+    let extras = match outcome {
+        Some(Outcome::Extras(reason, _)) => Some(reason.clone()),
+        _ => None,
+    };
     let status = GangStatus {
         phase: phase(gang, &verdict),
         running: gang.count(Phase::Running),
@@ -33,14 +37,17 @@ pub(crate) fn settle_gang(
         failed: gang.count(Phase::Failed),
         verdict: verdict.clone(),
     };
-    if is_shown(gang, &status) {
+    let shown = is_shown(gang, &status);
+    let at_once = status.phase != gang.phase() || is_new_kind_of_waiting(&gang.said, &verdict);
+    let written_at = gang.written_at;
+    if let Some(reason) = extras {
+        tell_tasks(trial, id, &reason);
+    }
+    if shown {
         engine.due.remove(&id);
         return;
     }
-    let at_once = status.phase != gang.phase() || is_new_kind_of_waiting(&gang.said, &verdict);
-    let due = gang
-        .written_at
-        .map(|at| at.plus_millis(engine.status_interval_ms));
+    let due = written_at.map(|at| at.plus_millis(engine.status_interval_ms));
     let due =
         due.or_else(|| is_passing(&verdict).then(|| now.plus_millis(engine.status_interval_ms)));
     if let Some(due) = due.filter(|due| *due > now && !at_once) {
@@ -96,6 +103,10 @@ fn phase(gang: &Gang, verdict: &Verdict) -> GangPhase {
     let over = gang.count(Phase::Succeeded) + gang.count(Phase::Failed);
     let alive =
         gang.count(Phase::Running) + gang.count(Phase::Bound) + gang.count(Phase::Releasing);
+    // A replacement on its way keeps a running gang running; it does not make one.
+    let mending = matches!(was, GangPhase::Running | GangPhase::Unknown);
+    let replacements = gang.count(Phase::Allocated) + gang.count(Phase::Binding);
+    let alive = alive + if mending { replacements } else { 0 };
     if gang.count(Phase::Running) > 0 && matches!(verdict, Verdict::Waits(_)) {
         return GangPhase::Unknown;
     }

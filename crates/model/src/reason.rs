@@ -191,7 +191,7 @@ impl NoFit {
         let NoFit {
             fits, wanted, task, ..
         } = self;
-        let head = format!("{fits} of {} fit: {task}", count(*wanted, "task", "tasks"));
+        let head = format!("{fits} of {wanted} tasks fit: {task}");
         match &self.missing {
             Missing::Nodes => format!("{head} finds no node, there is none"),
             Missing::Room { need, node, left } => {

@@ -1,6 +1,6 @@
 //! A trial: a reversible what-if on the tables, an undo list that ends in a whole plan or in nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::gang::{GangStatus, Verdict};
@@ -159,20 +159,14 @@ impl<'t> Trial<'t> {
             tick: self.tables.tick(),
             ..Plan::default()
         };
-        let mut nominated = BTreeSet::new();
+        let mut nominated: BTreeMap<TaskId, Option<NodeId>> = BTreeMap::new();
         let mut shown = BTreeSet::new();
         for moved in std::mem::take(&mut self.moves) {
             match moved {
                 Move::Place { task, .. } => self.commit_place(task, &mut plan),
-                Move::Promise { task, .. } => {
-                    nominated.insert(task);
-                }
-                Move::Unpromise { task, was } => {
-                    nominated.insert(task);
-                    // What was kept for this task may now suit one that was refused before it.
-                    if let Some(node) = was.1 {
-                        self.tables.mark_freed(node);
-                    }
+                Move::Promise { task, was } | Move::Unpromise { task, was } => {
+                    let promised = was.1.filter(|_| was.0 == Phase::Pipelined);
+                    nominated.entry(task).or_insert(promised);
                 }
                 Move::Evict {
                     task,
@@ -193,14 +187,8 @@ impl<'t> Trial<'t> {
                 }
             }
         }
-        for task in nominated {
-            let row = self.tables.task(task);
-            if row.phase.is_waiting() {
-                plan.nominations.push(Nomination {
-                    task,
-                    node: row.node,
-                });
-            }
+        for (task, before) in nominated {
+            self.commit_promise(task, before, &mut plan);
         }
         for gang in shown {
             let (status, write) = self.tables.plan_status(gang, now);
@@ -234,6 +222,22 @@ impl<'t> Trial<'t> {
         let node = row.node.expect("an allocated task has a node");
         let write = self.tables.plan_write(task, Written::Bind(task));
         plan.places.push(Place { task, node, write });
+    }
+
+    fn commit_promise(&mut self, task: TaskId, before: Option<NodeId>, plan: &mut Plan) {
+        let row = self.tables.task(task);
+        let after = row.node.filter(|_| row.phase == Phase::Pipelined);
+        let is_waiting = row.phase.is_waiting();
+        if after == before {
+            return;
+        }
+        if is_waiting {
+            plan.nominations.push(Nomination { task, node: after });
+        }
+        // What was kept for this task may now suit one that was refused before it.
+        if let Some(node) = before {
+            self.tables.mark_freed(node);
+        }
     }
 
     fn standing(&self, task: TaskId) -> (Phase, Option<NodeId>) {

@@ -199,16 +199,15 @@ fn has_wishes(view: View<'_>, shape: &Shape, id: NodeId) -> bool {
         })
 }
 
-/// Whether a task of this shape would fit on the node now, as far as the node alone decides. For
-/// waking gangs that wait for room.
-pub fn fits_now(rules: &Rules, tables: &model::Tables, shape: ShapeId, node: NodeId) -> bool {
+/// Whether a task of this shape may fit on the node now or once what is leaving has left, as far as
+/// the node alone decides. For waking gangs that wait for room: it errs towards yes.
+pub fn may_fit(rules: &Rules, tables: &model::Tables, shape: ShapeId, node: NodeId) -> bool {
     let state = crate::rules::State::default();
     let view = rules.view(tables, &state);
     let (Some(shape), Some(row)) = (tables.find_shape(shape), tables.find_node(node)) else {
         return false;
     };
     row.known
-        && lacks(view, shape, node, Room::Now).is_none()
+        && lacks(view, shape, node, Room::Later).is_none()
         && rules.suits(view, shape, node).is_none()
-        && rules.has_room(view, shape, node).is_none()
 }

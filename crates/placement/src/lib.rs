@@ -31,7 +31,7 @@ mod settings;
 
 pub use actions::ACTIONS;
 pub use cycle::{Cycle, Outcome, Work};
-pub use feasibility::{Indexes, fits_now};
+pub use feasibility::{Indexes, may_fit};
 pub use plugin::{Action, NodeCheck, Plugin, Score, ShareCheck, View, Vote};
 pub use plugins::PLUGINS;
 pub use rules::{Problem, Rules};

@@ -123,8 +123,17 @@ fn queue_order(view: View<'_>, a: QueueId, b: QueueId) -> Ordering {
 }
 
 fn overused(view: View<'_>, queue: QueueId) -> bool {
-    let row = view.state.proportion.0.get(&queue);
-    row.is_some_and(|row| row.deserved.fits(&view.tables.queue(queue).used_own))
+    let Some(row) = view.state.proportion.0.get(&queue) else {
+        return false;
+    };
+    // A queue whose share is the whole cluster is not short of share but of room, and the search for
+    // a node says which. The decision is the same.
+    let total = view.tables.total();
+    let limited = row
+        .request
+        .entries()
+        .any(|(kind, wish)| row.deserved.get(kind) < wish.min(total.get(kind)));
+    limited && row.deserved.fits(&view.tables.queue(queue).used_own)
 }
 
 fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
@@ -139,7 +148,11 @@ fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
     let row = view.state.proportion.0.get(&id)?;
     let request = &view.tables.shape_of(task).spec.requests;
     let (kind, need) = request.entries().find(|(kind, need)| {
-        *need > 0 && queue.used_own.get(*kind).saturating_add(*need) > row.deserved.get(*kind)
+        // As above: a share of the whole cluster is no limit of the queue's.
+        let share = row.deserved.get(*kind);
+        share < view.tables.total().get(*kind)
+            && *need > 0
+            && queue.used_own.get(*kind).saturating_add(*need) > share
     })?;
     let left = row
         .deserved
@@ -177,7 +190,13 @@ fn enqueueable(view: View<'_>, id: GangId) -> Vote {
         .minus(&queue.elastic);
     let short: Vec<Arc<str>> = min
         .entries()
-        .filter(|(kind, need)| *need > 0 && wanted.get(*kind) > row.real.get(*kind))
+        .filter(|(kind, need)| {
+            // Where the queue has neither a ceiling nor others' guarantees to respect, it is the
+            // cluster that is short, and that is overcommit's to judge: else no gang would be let in
+            // that needs a little more than there is, and its pods would never say what is missing.
+            let real = row.real.get(*kind);
+            real < view.tables.total().get(*kind) && *need > 0 && wanted.get(*kind) > real
+        })
         .map(|(kind, _)| view.tables.kinds().name(kind).clone())
         .collect();
     if short.is_empty() {

@@ -1,0 +1,456 @@
+//! A cluster in a test: it makes pods when a gang is let in, and carries plans out at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use engine::{Engine, Settings};
+use model::{
+    GangPhase, GangSpec, Key, Kind, NodeSpec, Phase, Plan, Priority, QueueSpec, QueueState, Tables,
+    TaskSpec, Time, Vector, Verdict,
+};
+use placement::PluginSettings;
+
+use crate::parse::{self, TaskWords};
+
+/// The cluster, the engine and what was said so far.
+pub struct World {
+    pub tables: Tables,
+    pub engine: Engine,
+    pub now: Time,
+    pub said: String,
+    settings: Settings,
+    gangs: BTreeMap<Key, GangSpec>,
+    wanted: BTreeMap<Key, Vec<TaskWords>>,
+    pods: BTreeMap<Key, TaskSpec>,
+    nodes: BTreeMap<String, NodeSpec>,
+    uids: u32,
+    refused: BTreeSet<String>,
+}
+
+fn key(text: &str) -> Key {
+    let (namespace, name) = text.split_once('/').expect("namespace/name");
+    Key::new(namespace, name)
+}
+
+impl World {
+    pub fn new() -> World {
+        let mut world = World {
+            tables: Tables::new(),
+            engine: Engine::with_defaults(),
+            now: Time::from_micros(0),
+            said: String::new(),
+            settings: Settings::default(),
+            gangs: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            uids: 0,
+            refused: BTreeSet::new(),
+        };
+        world.perform("queue default");
+        world
+    }
+
+    /// Runs a script and returns what was said.
+    pub fn tell(script: &str) -> String {
+        let mut world = World::new();
+        for line in script.lines() {
+            world.perform(line);
+        }
+        world.said
+    }
+
+    pub fn perform(&mut self, line: &str) {
+        let line = line.split('#').next().unwrap_or("").trim();
+        let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match command {
+            "" => {}
+            "binpack" => self.binpack(),
+            "node" => self.node(rest),
+            "queue" => self.queue(rest),
+            "class" => self.class(rest),
+            "gang" => self.gang(rest),
+            "pods" => {
+                let (gang, text) = rest.split_once(':').expect("gang : tasks");
+                let words = parse::tasks(&mut self.tables, text);
+                self.make(&key(gang.trim()), &words);
+            }
+            "bound" => self.foreign(rest),
+            "cycle" => self.cycle(rest == "once"),
+            "wait" => {
+                let seconds: i64 = rest.trim_end_matches('s').parse().expect("seconds");
+                self.now = self.now.plus_millis(seconds * 1_000);
+            }
+            "run" => self.change(rest, |pod| pod.phase = Phase::Running),
+            "end" => self.change(rest, |pod| pod.phase = Phase::Succeeded),
+            "fail" => self.change(rest, |pod| pod.phase = Phase::Failed),
+            "release" => self.change(rest, |pod| pod.phase = Phase::Releasing),
+            "gate-off" => self.change(rest, |pod| pod.gated = false),
+            "delete" => self.delete(rest),
+            "drop" => self.drop(rest),
+            "refuse" => {
+                self.refused.insert(rest.to_owned());
+            }
+            "explain" => {
+                let id = self.tables.gang_keyed(&key(rest)).expect("a gang");
+                let found = engine::explain(&self.engine, &self.tables, id, self.now);
+                let reason = found.reason.map_or("nothing".to_owned(), |r| r.sentence());
+                let _ = writeln!(
+                    self.said,
+                    "{rest}  explained: {reason}; {} places",
+                    found.places.len()
+                );
+            }
+            "show" => {
+                let id = self
+                    .tables
+                    .queue_named(rest.trim_start_matches("queue "))
+                    .expect("a queue");
+                let used: Vec<String> = (self.tables.queue(id).used.entries())
+                    .map(|(kind, value)| self.tables.kinds().amount(kind, value).to_string())
+                    .collect();
+                let _ = writeln!(self.said, "{rest}  uses {}", used.join(", "));
+            }
+            other => panic!("no such command: {other}"),
+        }
+    }
+
+    fn binpack(&mut self) {
+        self.settings.placement.tiers[1].push(PluginSettings::named("binpack"));
+        let mut weights = PluginSettings::named("nodeorder");
+        for key in ["leastrequested.weight", "balancedresource.weight"] {
+            weights.arguments.0.insert(key.to_owned(), "0".to_owned());
+        }
+        self.settings.placement.tiers[1].retain(|plugin| plugin.name != "nodeorder");
+        self.settings.placement.tiers[1].push(weights);
+        self.engine = Engine::new(self.settings.clone()).expect("known actions").0;
+    }
+
+    fn node(&mut self, text: &str) {
+        let mut names = Vec::new();
+        let mut node = NodeSpec::default();
+        node.allocatable.set(Kind::PODS, 110);
+        node.allocatable.set(Kind::MEMORY, 64 << 30);
+        let mut labels = BTreeMap::new();
+        for (word, value) in parse::words(text) {
+            match word {
+                "cpu" | "mem" | "gpu" | "pods" => {
+                    let kind = parse::kind(&mut self.tables, word);
+                    node.allocatable.set(kind, parse::amount(kind, value));
+                }
+                "label" => {
+                    let (key, value) = value.split_once(':').expect("key:value");
+                    labels.insert(key.to_owned(), value.to_owned());
+                }
+                "taint" => node.taints.push(parse::taint(value)),
+                "limit" => {
+                    let (driver, slots) = value.split_once(':').expect("driver:slots");
+                    node.volume_limits
+                        .insert(driver.into(), slots.parse().expect("slots"));
+                }
+                "cordoned" => node.unschedulable = true,
+                name => names.push(name.to_owned()),
+            }
+        }
+        for name in names {
+            labels.insert("host".to_owned(), name.clone());
+            let spec = NodeSpec {
+                name: name.as_str().into(),
+                labels: parse::labels(&labels),
+                ..node.clone()
+            };
+            self.nodes.insert(name, spec.clone());
+            self.tables.put_node(spec);
+        }
+    }
+
+    fn queue(&mut self, text: &str) {
+        let mut queue = QueueSpec {
+            weight: 1,
+            reclaimable: true,
+            state: QueueState::Open,
+            ..QueueSpec::default()
+        };
+        for (word, value) in parse::words(text) {
+            match word {
+                "weight" => queue.weight = value.parse().expect("a weight"),
+                "priority" => queue.priority = value.parse().expect("a priority"),
+                "cap" => queue.capability = parse::limits(&mut self.tables, value),
+                "guarantee" => {
+                    queue.guarantee = Vector::of(parse::amounts(&mut self.tables, value));
+                }
+                "parent" => queue.parent = Some(value.into()),
+                "state" => {
+                    queue.state = match value {
+                        "Closed" => QueueState::Closed,
+                        "Closing" => QueueState::Closing,
+                        _ => QueueState::Open,
+                    }
+                }
+                name => queue.name = name.into(),
+            }
+        }
+        self.tables.put_queue(queue);
+    }
+
+    fn class(&mut self, text: &str) {
+        let (name, value) = text.split_once(' ').expect("name value");
+        let value = value.trim().parse().expect("a priority");
+        self.tables.put_priority(Priority {
+            name: name.into(),
+            value,
+            global_default: false,
+        });
+    }
+
+    fn gang(&mut self, text: &str) {
+        let (head, tasks) = text.split_once(':').unwrap_or((text, ""));
+        let (head, tasks) = if head.contains("role-min") {
+            // `role-min=worker:2` holds a colon of its own; the tasks follow the last " : ".
+            text.split_once(" : ").expect("gang … : tasks")
+        } else {
+            (head, tasks)
+        };
+        let words = parse::tasks(&mut self.tables, tasks);
+        let count: u32 = words.iter().map(|task| task.count).sum();
+        self.uids += 1;
+        let mut gang = GangSpec {
+            uid: format!("{:06}", self.uids).into(),
+            queue: "default".into(),
+            min_member: count,
+            created: Time::from_micros(i64::from(self.uids)),
+            ..GangSpec::default()
+        };
+        let mut stated = true;
+        for (word, value) in parse::words(head) {
+            match word {
+                "queue" => gang.queue = value.into(),
+                "min" => gang.min_member = value.parse().expect("a minimum"),
+                "class" => gang.priority_class = Some(value.into()),
+                "minres" => stated = false,
+                "role-min" => {
+                    let (role, min) = value.split_once(':').expect("role:minimum");
+                    gang.min_task_member
+                        .insert(role.into(), min.parse().expect("a minimum"));
+                }
+                name => gang.key = key(name),
+            }
+        }
+        gang.min_resources = stated.then(|| {
+            let all = words
+                .iter()
+                .flat_map(|task| std::iter::repeat_n(task, task.count as usize));
+            all.take(gang.min_member as usize)
+                .fold(Vector::ZERO, |sum, t| sum.plus(&t.shape.requests))
+        });
+        self.wanted.insert(gang.key.clone(), words);
+        self.gangs.insert(gang.key.clone(), gang.clone());
+        self.tables.put_gang(gang);
+    }
+
+    fn make(&mut self, gang: &Key, words: &[TaskWords]) {
+        for task in words {
+            for _ in 0..task.count {
+                self.uids += 1;
+                let stem = if task.role.is_empty() {
+                    gang.name.to_string()
+                } else {
+                    format!("{}-{}", gang.name, task.role)
+                };
+                let index = (0..)
+                    .find(|i| {
+                        !self
+                            .pods
+                            .contains_key(&Key::new(gang.namespace.clone(), format!("{stem}-{i}")))
+                    })
+                    .expect("some index is free");
+                let spec = TaskSpec {
+                    key: Key::new(gang.namespace.clone(), format!("{stem}-{index}")),
+                    uid: format!("{:06}", self.uids).into(),
+                    gang: Some(gang.clone()),
+                    role: task.role.as_str().into(),
+                    index,
+                    shape: task.shape.clone(),
+                    labels: Arc::new(parse::labels(&task.labels)),
+                    priority: task.priority,
+                    phase: Phase::Pending,
+                    node: None,
+                    gated: task.gated,
+                    preemptable: true,
+                    created: self.now,
+                };
+                self.put(spec);
+            }
+        }
+    }
+
+    fn put(&mut self, pod: TaskSpec) {
+        self.pods.insert(pod.key.clone(), pod.clone());
+        self.tables.put_task(pod);
+    }
+
+    fn foreign(&mut self, text: &str) {
+        let mut words = text.splitn(3, ' ');
+        let (node, name) = (words.next().expect("a node"), words.next().expect("a pod"));
+        let task = parse::task(&mut self.tables, words.next().unwrap_or(""));
+        self.uids += 1;
+        self.put(TaskSpec {
+            key: key(name),
+            uid: format!("{:06}", self.uids).into(),
+            gang: None,
+            role: "".into(),
+            index: 0,
+            shape: task.shape,
+            labels: Arc::new(parse::labels(&task.labels)),
+            priority: 1,
+            phase: Phase::Running,
+            node: Some(node.into()),
+            gated: false,
+            preemptable: false,
+            created: self.now,
+        });
+    }
+
+    /// Pods whose key begins with the text.
+    fn change(&mut self, prefix: &str, change: impl Fn(&mut TaskSpec)) {
+        let keys: Vec<Key> = self
+            .pods
+            .keys()
+            .filter(|k| k.to_string().starts_with(prefix))
+            .cloned()
+            .collect();
+        assert!(!keys.is_empty(), "no pod begins with {prefix}");
+        for key in keys {
+            let mut pod = self.pods[&key].clone();
+            change(&mut pod);
+            self.put(pod);
+        }
+    }
+
+    fn delete(&mut self, prefix: &str) {
+        let keys: Vec<Key> = self
+            .pods
+            .keys()
+            .filter(|k| k.to_string().starts_with(prefix))
+            .cloned()
+            .collect();
+        for key in keys {
+            self.pods.remove(&key);
+            self.tables.remove_task(&key);
+        }
+    }
+
+    fn drop(&mut self, text: &str) {
+        let (what, name) = text.split_once(' ').expect("drop what name");
+        match what {
+            "node" => self.tables.remove_node(name),
+            "queue" => self.tables.remove_queue(name),
+            "gang" => {
+                self.gangs.remove(&key(name));
+                self.tables.remove_gang(&key(name));
+            }
+            other => panic!("cannot drop {other}"),
+        }
+    }
+
+    /// Cycles until nothing more is decided, or once without carrying the plan out.
+    fn cycle(&mut self, once: bool) {
+        let before = self.said.len();
+        for round in 0.. {
+            assert!(round < 100, "the engine does not come to rest (I20)");
+            let plan = self.decide();
+            if once {
+                break;
+            }
+            if plan.is_empty() {
+                break;
+            }
+            self.carry_out(&plan);
+        }
+        if self.said.len() == before {
+            self.said.push_str("nothing\n");
+        }
+    }
+
+    /// One cycle, with its plan written down and checked.
+    pub fn decide(&mut self) -> Plan {
+        let plan = self.engine.cycle(&mut self.tables, self.now);
+        let mut wrong = checker::check(&self.tables);
+        wrong.extend(checker::check_plan(&self.tables, &plan));
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        self.write_down(&plan);
+        plan
+    }
+
+    fn write_down(&mut self, plan: &Plan) {
+        for place in &plan.places {
+            let (task, node) = (self.tables.task(place.task), self.tables.node(place.node));
+            let _ = writeln!(self.said, "{} -> {}", task.key, node.spec.name);
+        }
+        for nomination in &plan.nominations {
+            let task = self.tables.task(nomination.task);
+            let node = nomination
+                .node
+                .map_or("nothing", |node| &self.tables.node(node).spec.name);
+            let _ = writeln!(self.said, "{} is promised {node}", task.key);
+        }
+        for wait in &plan.waits {
+            let task = self.tables.task(wait.task);
+            let gang = self
+                .tables
+                .gang(task.gang.expect("only tasks of gangs wait"));
+            // What the whole gang waits for is written down once, below.
+            if !matches!(gang.said, Verdict::Waits(_)) {
+                let (code, sentence) = (wait.reason.code(), wait.reason.sentence());
+                let _ = writeln!(self.said, "{}  waits  {code}: {sentence}", task.key);
+            }
+        }
+        for row in &plan.statuses {
+            let gang = self.tables.gang(row.gang);
+            let phase = row.status.phase.word();
+            let why = match &row.status.verdict {
+                Verdict::Waits(reason) => {
+                    format!("  waits  {}: {}", reason.code(), reason.sentence())
+                }
+                Verdict::Scheduled | Verdict::Undecided => String::new(),
+            };
+            let _ = writeln!(self.said, "{}  {phase}{why}", gang.spec.key);
+        }
+    }
+
+    /// What the API would show once all of the plan was written.
+    pub fn carry_out(&mut self, plan: &Plan) {
+        for place in &plan.places {
+            let key = self.tables.task(place.task).key.clone();
+            if self.refused.remove(&key.to_string()) {
+                self.tables.refuse(place.write);
+                continue;
+            }
+            let mut pod = self.pods[&key].clone();
+            pod.node = Some(self.tables.node(place.node).spec.name.clone());
+            self.put(pod);
+            self.tables.confirm(place.write);
+        }
+        for row in &plan.statuses {
+            let key = self.tables.gang(row.gang).spec.key.clone();
+            let gang = self.gangs.get_mut(&key).expect("a gang of this world");
+            let entered =
+                row.status.phase == GangPhase::Inqueue && gang.status.phase == GangPhase::Pending;
+            gang.status = model::GangStatus {
+                verdict: Verdict::Undecided,
+                ..row.status.clone()
+            };
+            let gang = gang.clone();
+            self.tables.put_gang(gang);
+            self.tables.confirm(row.write);
+            if let Some(words) = self.wanted.get(&key).filter(|_| entered).cloned() {
+                self.wanted.remove(&key);
+                self.make(&key, &words);
+            }
+        }
+        for row in &plan.queues {
+            self.tables.confirm(row.write);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The words of the fixture language.
+//!
+//! One command a line; `#` starts a comment. Amounts are written as in Kubernetes.
+//! ```text
+//! node n1 n2 cpu=2 mem=4Gi pods=110 label=zone:a taint=k:v:NoSchedule limit=csi:1 cordoned
+//! queue q weight=2 cap=cpu:4 guarantee=cpu:1 parent=root priority=3 state=Closed
+//! class high 1000
+//! gang a/t queue=q min=3 class=high minres=none role-min=worker:2 : 1 x role=master cpu=1 + 2 x role=worker cpu=1
+//! bound n1 a/x cpu=1                   a pod that is not ours
+//! cycle | cycle once | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
+//! pods a/t : 2 x cpu=1                 more pods for a gang
+//! refuse a/t-0 (its next bind) | drop node n1 | drop gang a/t | explain a/t | show queue q
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::{
+    HostPort, Kind, Labels, Limits, NodeTerm, PodTerm, Preferred, Requirement, ShapeSpec, Spread,
+    Tables, Taint, TaintEffect, Toleration, TolerationEffect, Vector, VolumeNeed,
+};
+
+/// `key=value` words of a line, in order; a word without `=` has an empty value.
+pub fn words(text: &str) -> Vec<(&str, &str)> {
+    text.split_whitespace()
+        .map(|word| word.split_once('=').unwrap_or((word, "")))
+        .collect()
+}
+
+pub fn amount(kind: Kind, text: &str) -> i64 {
+    let (number, unit) = text.split_at(
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len()),
+    );
+    let number: i64 = number
+        .parse()
+        .unwrap_or_else(|_| panic!("no amount: {text}"));
+    let scale = match unit {
+        "" => 1,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        "m" => return number,
+        other => panic!("no unit: {other}"),
+    };
+    if kind == Kind::MEMORY || kind == Kind::PODS {
+        number * scale
+    } else {
+        number * 1_000
+    }
+}
+
+pub fn kind(tables: &mut Tables, word: &str) -> Kind {
+    match word {
+        "cpu" => Kind::CPU,
+        "mem" => Kind::MEMORY,
+        "pods" => Kind::PODS,
+        "gpu" => tables.kind("nvidia.com/gpu"),
+        other => panic!("no resource: {other}"),
+    }
+}
+
+/// `cpu:4,mem:1Gi`
+pub fn amounts(tables: &mut Tables, text: &str) -> Vec<(Kind, i64)> {
+    let parts = text.split(',').filter(|part| !part.is_empty());
+    parts
+        .map(|part| {
+            let (name, value) = part.split_once(':').expect("resource:amount");
+            let kind = kind(tables, name);
+            (kind, amount(kind, value))
+        })
+        .collect()
+}
+
+pub fn limits(tables: &mut Tables, text: &str) -> Limits {
+    Limits::of(amounts(tables, text))
+}
+
+/// What a task line asks for.
+#[derive(Clone, Default)]
+pub struct TaskWords {
+    pub count: u32,
+    pub role: String,
+    pub shape: ShapeSpec,
+    pub labels: BTreeMap<String, String>,
+    pub gated: bool,
+    pub priority: i32,
+}
+
+pub fn tasks(tables: &mut Tables, text: &str) -> Vec<TaskWords> {
+    text.split('+')
+        .map(str::trim)
+        .filter(|t| !t.is_empty())
+        .map(|t| task(tables, t))
+        .collect()
+}
+
+pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
+    let (count, rest) = match text.split_once(" x") {
+        Some((count, rest)) => (count.trim().parse().expect("a number of tasks"), rest),
+        None => (1, text),
+    };
+    let mut task = TaskWords {
+        count,
+        priority: 1,
+        ..TaskWords::default()
+    };
+    let mut requests = Vector::ZERO;
+    for (word, value) in words(rest) {
+        let pair = || value.split_once(':').unwrap_or((value, ""));
+        match word {
+            "cpu" | "mem" | "gpu" => {
+                let kind = kind(tables, word);
+                requests.set(kind, amount(kind, value));
+            }
+            "role" => task.role = value.to_owned(),
+            "label" => {
+                task.labels.insert(pair().0.to_owned(), pair().1.to_owned());
+            }
+            "gated" => task.gated = true,
+            "priority" => task.priority = value.parse().expect("a priority"),
+            _ => constraint(&mut task.shape, word, value),
+        }
+    }
+    task.shape.requests = requests;
+    task
+}
+
+fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
+    let (left, right) = value.split_once(':').unwrap_or((value, ""));
+    let term = |key: &str| PodTerm {
+        topology_key: key.into(),
+        selector: vec![Requirement::equals(left, right)],
+        namespaces: None,
+    };
+    match word {
+        "select" => shape.node_selector.push(Requirement::equals(left, right)),
+        "on" => {
+            let names = vec![Requirement::equals("metadata.name", value)];
+            shape.node_affinity.get_or_insert_default().push(NodeTerm {
+                labels: Vec::new(),
+                names,
+            });
+        }
+        "prefer" => shape.preferred_nodes.push(Preferred {
+            weight: 100,
+            term: NodeTerm {
+                labels: vec![Requirement::equals(left, right)],
+                names: Vec::new(),
+            },
+        }),
+        "tolerate" => shape.tolerations.push(Toleration {
+            key: Some(value.into()),
+            value: None,
+            effect: TolerationEffect::Any,
+        }),
+        "port" => shape.ports.push(HostPort {
+            protocol: "TCP".into(),
+            address: "".into(),
+            port: value.parse().expect("a port"),
+        }),
+        "near" => shape.pod_affinity.push(term("host")),
+        "apart" => shape.pod_anti_affinity.push(term("host")),
+        "like" => shape.preferred_pods.push(Preferred {
+            weight: 100,
+            term: term("host"),
+        }),
+        "spread" => shape.spread.push(Spread {
+            topology_key: "zone".into(),
+            max_skew: 1,
+            min_domains: 1,
+            required: true,
+            selector: vec![Requirement::equals(left, right)],
+            namespace: "a".into(),
+        }),
+        "claim-missing" => shape.volumes.push(VolumeNeed::Waits {
+            claim: value.into(),
+            exists: false,
+        }),
+        "claim-unbound" => shape.volumes.push(VolumeNeed::Waits {
+            claim: value.into(),
+            exists: true,
+        }),
+        "volume" => shape.volumes.push(VolumeNeed::Bound {
+            affinity: None,
+            attach: Some((Arc::from(left), Arc::from(right))),
+        }),
+        "volume-on" => shape.volumes.push(VolumeNeed::Bound {
+            affinity: Some(vec![NodeTerm {
+                labels: vec![Requirement::equals(left, right)],
+                names: Vec::new(),
+            }]),
+            attach: None,
+        }),
+        other => panic!("no such word for a task: {other}"),
+    }
+}
+
+pub fn taint(text: &str) -> Taint {
+    let parts: Vec<&str> = text.split(':').collect();
+    let effect = match parts[2] {
+        "NoSchedule" => TaintEffect::NoSchedule,
+        "NoExecute" => TaintEffect::NoExecute,
+        "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
+        other => panic!("no effect: {other}"),
+    };
+    Taint {
+        key: parts[0].into(),
+        value: parts[1].into(),
+        effect,
+    }
+}
+
+pub fn labels(pairs: &BTreeMap<String, String>) -> Labels {
+    Labels::of(
+        pairs
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str())),
+    )
+}
