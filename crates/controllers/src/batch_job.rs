@@ -16,12 +16,15 @@ use api::time::Time;
 use mirror::{Change, Mirror};
 use serde_json::{Value, json};
 
+mod conditions;
+mod ending;
 mod indexes;
 mod pods;
 mod tally;
 
 use crate::note::Occasion;
 use crate::{Controller, Inputs, Step, write};
+use ending::Ending;
 use tally::Tally;
 
 /// The row.
@@ -50,16 +53,6 @@ struct View<'a> {
     job: &'a Job,
     pods: Vec<Arc<Pod>>,
     tally: Tally,
-}
-
-/// Why a job ends.
-struct Ending {
-    /// `Complete` or `Failed`.
-    condition: &'static str,
-    /// What precedes it while pods are still ending.
-    herald: &'static str,
-    reason: &'static str,
-    message: String,
 }
 
 fn step(inputs: &Inputs<'_>) -> Step {
@@ -243,57 +236,6 @@ impl View<'_> {
             .collect()
     }
 
-    fn deadline(&self) -> Option<Time> {
-        let seconds = self.job.spec.active_deadline_seconds?;
-        let start = self.job.status.start_time?;
-        Some(start.plus_ms(seconds.saturating_mul(1_000)))
-    }
-
-    /// Whether the job ends now, and how.
-    fn ending(&self) -> Option<Ending> {
-        let failed = |reason, message: &str| {
-            Some(Ending {
-                condition: "Failed",
-                herald: "FailureTarget",
-                reason,
-                message: message.to_owned(),
-            })
-        };
-        let heralded =
-            |kind| condition(&self.job.status.conditions, kind).filter(|it| &*it.status == "True");
-        if let Some(herald) = heralded("FailureTarget") {
-            let reason = match &*herald.reason {
-                "DeadlineExceeded" => "DeadlineExceeded",
-                _ => "BackoffLimitExceeded",
-            };
-            return failed(reason, &herald.message);
-        }
-        let completed = || {
-            Some(Ending {
-                condition: "Complete",
-                herald: "SuccessCriteriaMet",
-                reason: "CompletionsReached",
-                message: "Reached expected number of succeeded pods".to_owned(),
-            })
-        };
-        if heralded("SuccessCriteriaMet").is_some() {
-            return completed();
-        }
-        if self.tally.exceeds(self.job.spec.backoff_limit.unwrap_or(6)) {
-            let message = "Job has reached the specified backoff limit";
-            return failed("BackoffLimitExceeded", message);
-        }
-        if self.deadline().is_some_and(|due| self.inputs.now >= due) {
-            let message = "Job was active longer than specified deadline";
-            return failed("DeadlineExceeded", message);
-        }
-        let is_done = match self.job.spec.completions {
-            Some(completions) => self.tally.succeeded >= completions,
-            None => self.tally.succeeded > 0 && self.tally.active.is_empty(),
-        };
-        if is_done { completed() } else { None }
-    }
-
     fn occasion<'a>(&'a self, id: &'a str) -> Occasion<'a> {
         Occasion {
             kind: Kind::BatchJob,
@@ -312,7 +254,7 @@ impl View<'_> {
                 status
                     .conditions
                     .iter()
-                    .map(wire_condition)
+                    .map(conditions::wire)
                     .collect::<Vec<_>>()
             ),
             start_time: status.start_time,
@@ -330,32 +272,25 @@ impl View<'_> {
     /// The status as it should be, and what there is to tell about the change.
     fn status(&self, ending: Option<&Ending>, is_suspended: bool) -> (Value, Vec<Intent>) {
         let now = Time::from_seconds(self.inputs.now.micros().div_euclid(1_000_000));
-        let mut conditions: Vec<Value> = self
+        let mut list: Vec<Value> = self
             .job
             .status
             .conditions
             .iter()
-            .map(wire_condition)
+            .map(conditions::wire)
             .collect();
         let mut notes = Vec::new();
         let mut completion_time = self.job.status.completion_time;
         let mut start_time = self.job.status.start_time;
         if let Some(ending) = ending {
             let (reason, message) = (ending.reason, &ending.message);
-            set(&mut conditions, ending.herald, "True", reason, message, now);
+            conditions::set(&mut list, ending.herald, "True", reason, message, now);
             let is_empty = self.tally.active.is_empty()
                 && self.tally.dismissed.is_empty()
                 && self.tally.terminating == 0
                 && self.tally.uncounted.iter().all(Vec::is_empty);
             if is_empty {
-                set(
-                    &mut conditions,
-                    ending.condition,
-                    "True",
-                    reason,
-                    message,
-                    now,
-                );
+                conditions::set(&mut list, ending.condition, "True", reason, message, now);
                 let occasion = self.occasion("end");
                 notes.push(match ending.condition {
                     "Complete" => {
@@ -367,8 +302,8 @@ impl View<'_> {
             }
         } else if is_suspended {
             start_time = None;
-            if set(
-                &mut conditions,
+            if conditions::set(
+                &mut list,
                 "Suspended",
                 "True",
                 "JobSuspended",
@@ -385,8 +320,8 @@ impl View<'_> {
             start_time = start_time.or(Some(now));
             let was = condition(&self.job.status.conditions, "Suspended");
             if was.is_some_and(|it| &*it.status == "True") {
-                set(
-                    &mut conditions,
+                conditions::set(
+                    &mut list,
                     "Suspended",
                     "False",
                     "JobResumed",
@@ -404,7 +339,7 @@ impl View<'_> {
         let tally = &self.tally;
         let int = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
         let shown = tally::Shown {
-            conditions: Value::Array(conditions),
+            conditions: Value::Array(list),
             start_time,
             completion_time,
             active: int(tally.active.len() + tally.dismissed.len()),
@@ -421,48 +356,4 @@ impl View<'_> {
         };
         (tally::wire(&shown), notes)
     }
-}
-
-fn wire_condition(condition: &api::core::Condition) -> Value {
-    json!({
-        "type": condition.kind,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
-        "lastProbeTime": condition.last_transition_time,
-        "lastTransitionTime": condition.last_transition_time,
-    })
-}
-
-/// Sets a condition; false where it stood so before.
-fn set(
-    conditions: &mut Vec<Value>,
-    kind: &str,
-    status: &str,
-    reason: &str,
-    message: &str,
-    now: Time,
-) -> bool {
-    let known = conditions
-        .iter_mut()
-        .find(|condition| condition["type"] == kind);
-    if known
-        .as_ref()
-        .is_some_and(|condition| condition["status"] == status)
-    {
-        return false;
-    }
-    let condition = json!({
-        "type": kind,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastProbeTime": now,
-        "lastTransitionTime": now,
-    });
-    match known {
-        Some(known) => *known = condition,
-        None => conditions.push(condition),
-    }
-    true
 }

@@ -46,4 +46,8 @@ pub const CONTROLLERS: &[Controller] = &[
 ];
 
 #[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "scenarios are files, read by the test that plays them"
+)]
 mod check;

@@ -184,7 +184,7 @@ fn s0_5_dying_between_any_two_writes_changes_nothing_in_the_end() {
             "one failure restarts once: {expected}"
         );
         for number in 0..STAGES {
-            for left in 0..16 {
+            for left in 0..12 {
                 let world = life(&policies, Some((number, left)));
                 let seen = ending(&world);
                 assert_eq!(
@@ -215,7 +215,7 @@ fn s0_12_a_stale_mirror_makes_no_second_claim() {
 
 #[test]
 fn s2_1_s2_2_restarts_leave_the_service_alone_and_pods_come_after_it() {
-    for start in 0..200 {
+    for start in 0..60 {
         let mut seed = Seed(start);
         let action = ["RestartTask", "RestartPod"][seed.below(2) as usize];
         let policies = json!([{ "events": ["PodFailed", "PodEvicted"], "action": action }]);

@@ -119,13 +119,13 @@ pub(super) fn is_reachable(volume: &PersistentVolume, node: &Node) -> bool {
         terms.iter().any(|term| {
             term.match_expressions
                 .iter()
-                .all(|it| is_met(it, node.metadata.labels.get(&it.key)))
+                .all(|it| is_met(it, node.metadata.labels.get(&it.key).map(|label| &**label)))
         })
     })
 }
 
-fn is_met(requirement: &NodeRequirement, label: Option<&Box<str>>) -> bool {
-    let is_listed = label.is_some_and(|label| requirement.values.contains(label));
+fn is_met(requirement: &NodeRequirement, label: Option<&str>) -> bool {
+    let is_listed = label.is_some_and(|label| requirement.values.iter().any(|it| &**it == label));
     match &*requirement.operator {
         "In" => is_listed,
         "NotIn" => !is_listed,

@@ -17,10 +17,13 @@ pub(super) struct Plugin {
     /// Its key in `spec.plugins`.
     pub(super) name: &'static str,
     /// Objects that must exist before any pod does, without owner.
-    pub(super) children: Option<fn(&Job, &Arguments) -> Result<Vec<Child>, String>>,
+    pub(super) children: Option<Children>,
     /// What becomes of a pod before it is created.
     pub(super) pod: fn(&Job, &Arguments, &Place<'_>, &mut Value),
 }
+
+/// Names a plugin's objects, or says why it cannot work.
+type Children = fn(&Job, &Arguments) -> Result<Vec<Child>, String>;
 
 /// An object that a plugin needs.
 pub(super) struct Child {
