@@ -8,6 +8,16 @@ use model::Tables;
 /// The digest of everything that the world would see of the tables: who is where, in which state, and
 /// what is used. Equal histories, however ordered or repeated, give equal digests.
 pub fn digest(tables: &Tables) -> u64 {
+    // FNV-1a, 64 bits: small, and the same everywhere.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in describe(tables).bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash
+}
+
+/// What [`digest`] is made of, a line a row, sorted: for finding where two states differ.
+pub fn describe(tables: &Tables) -> String {
     let mut lines: BTreeMap<String, String> = BTreeMap::new();
     for (_, node) in tables.nodes() {
         lines.insert(
@@ -41,14 +51,10 @@ pub fn digest(tables: &Tables) -> u64 {
         );
         lines.insert(format!("queue {}", queue.spec.name), line);
     }
-    // FNV-1a, 64 bits: small, and the same everywhere.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for (name, line) in lines {
-        for byte in name.bytes().chain(*b"=").chain(line.bytes()).chain(*b"\n") {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
-    hash
+    lines
+        .into_iter()
+        .map(|(name, line)| format!("{name} = {line}\n"))
+        .collect()
 }
 
 /// Kinds by name: their numbers depend on the order in which they were met.

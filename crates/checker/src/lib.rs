@@ -20,7 +20,7 @@ mod plans;
 mod rows;
 mod sums;
 
-pub use digest::digest;
+pub use digest::{describe, digest};
 pub use invariants::{Applies, INVARIANTS, Invariant};
 pub use plans::{check_plan, is_quiet};
 

@@ -116,7 +116,7 @@ pub struct Task {
     pub priority: i32,
     /// Where it is in its life.
     pub phase: Phase,
-    /// The node that it holds, or is promised.
+    /// The node that it holds, or is promised; none once it is over.
     pub node: Option<NodeId>,
     /// Whether scheduling gates are left.
     pub gated: bool,

@@ -13,6 +13,9 @@ use placement::PluginSettings;
 
 use crate::parse::{self, TaskWords};
 
+/// One row to feed to tables.
+pub type Feed = Box<dyn Fn(&mut Tables)>;
+
 /// The cluster, the engine and what was said so far.
 pub struct World {
     pub tables: Tables,
@@ -452,5 +455,42 @@ impl World {
         for row in &plan.queues {
             self.tables.confirm(row.write);
         }
+    }
+
+    /// Whether some pod of that key prefix holds a node.
+    pub fn has_pod_on_a_node(&self, prefix: &str) -> bool {
+        self.pods
+            .values()
+            .any(|pod| pod.key.to_string().starts_with(prefix) && pod.node.is_some())
+    }
+
+    /// Everything that the API holds, each as one row to feed.
+    pub fn rows(&self) -> Vec<Feed> {
+        let mut rows: Vec<Feed> = Vec::new();
+        for pod in self.pods.values() {
+            let pod = pod.clone();
+            rows.push(Box::new(move |tables| {
+                tables.put_task(pod.clone());
+            }));
+        }
+        for node in self.nodes.values() {
+            let node = node.clone();
+            rows.push(Box::new(move |tables| {
+                tables.put_node(node.clone());
+            }));
+        }
+        for gang in self.gangs.values() {
+            let gang = gang.clone();
+            rows.push(Box::new(move |tables| {
+                tables.put_gang(gang.clone());
+            }));
+        }
+        for (_, queue) in self.tables.queues().filter(|(_, queue)| queue.known) {
+            let queue = queue.spec.clone();
+            rows.push(Box::new(move |tables| {
+                tables.put_queue(queue.clone());
+            }));
+        }
+        rows
     }
 }

@@ -203,7 +203,13 @@ impl Tables {
             self.remove_task(&spec.key);
         }
         let gang = spec.gang.as_ref().map(|key| self.gang_row(key));
-        let node = spec.node.as_ref().map(|name| self.node_row(name));
+        // A task that is over holds nothing, and its row does not keep a node's alive.
+        let over = matches!(spec.phase, Phase::Succeeded | Phase::Failed);
+        let node = spec
+            .node
+            .as_ref()
+            .filter(|_| !over)
+            .map(|name| self.node_row(name));
         let best_effort = spec.shape.is_best_effort();
         let shape = self.shape_row(spec.shape);
         let mut row = Task {
@@ -457,18 +463,6 @@ impl Tables {
         };
         if node.known || !node.tasks.is_empty() || !node.promised.is_empty() {
             return;
-        }
-        // Tasks that are over still name the node where they were, but hold nothing there.
-        let over: Vec<TaskId> = self
-            .tasks()
-            .filter(|(_, task)| task.node == Some(id))
-            .map(|(task, _)| task)
-            .collect();
-        for task in over {
-            self.tasks
-                .get_mut(task.index())
-                .expect("the id was just listed")
-                .node = None;
         }
         let node = self
             .nodes
