@@ -1,1 +1,33 @@
-//! The server room.
+//! Sockets, credentials, streams and files around `store`.
+//!
+//! What it does: HTTP/1.1 and HTTP/2 over TLS on loopback ([`listen`]), the same API as a service
+//! in this process ([`Api::service`]), one writer with group commit, watch streams, logs, exec and
+//! port-forward through a [`client::kubelet::Kubelet`], the journal on disk ([`DiskJournal`]).
+//!
+//! What it refuses to know: what a request means (`store` has that), what a job is (`review`,
+//! called through a closure), where containers run.
+//!
+//! The door is [`Api`].
+//!
+//! Invariants: nothing is answered before its record is durable; no caller without a certificate of
+//! the plane's authority or one of its tokens reaches the store; a slow reader holds up nobody; a
+//! failing disk makes the plane read-only with a reason, and never loses what was acknowledged.
+
+mod api;
+mod connect;
+mod disk;
+mod door;
+mod identity;
+mod journal;
+mod listen;
+mod plane;
+mod stream;
+mod token;
+
+pub use api::{Api, Body, Service};
+pub use disk::{DataLock, DiskJournal};
+pub use identity::{Identity, IdentityError};
+pub use journal::{Journal, JournalError};
+pub use listen::{ListenError, Listening, listen};
+pub use plane::{Reviewer, Start};
+pub use store::{Settings, User};

@@ -1,0 +1,45 @@
+//! Serves an API with no nodes behind it, for trying it by hand: `serve KUBECONFIG [DATA-DIR]`.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Instant;
+
+use server::{Api, DataLock, DiskJournal, Identity, Journal, Start};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let began = Instant::now();
+    let mut arguments = std::env::args().skip(1);
+    let kubeconfig = arguments
+        .next()
+        .ok_or("usage: serve KUBECONFIG [DATA-DIR]")?;
+    let directory = arguments.next().map(std::path::PathBuf::from);
+    let mut lock = None;
+    let (identity, journal): (_, Option<Box<dyn Journal>>) = match &directory {
+        None => (Identity::make()?, None),
+        Some(directory) => {
+            lock = Some(DataLock::take(directory)?);
+            (
+                Identity::keep(directory)?,
+                Some(Box::new(DiskJournal::open(directory)?)),
+            )
+        }
+    };
+    let start = Start {
+        journal,
+        reviewer: Arc::new(review::review),
+        ..Start::default()
+    };
+    let api = Api::start(start, identity.token_secret())?;
+    let listening = server::listen(api.clone(), &identity, 0, Box::new(String::new)).await?;
+    std::fs::write(&kubeconfig, identity.kubeconfig(&listening.url()))?;
+    eprintln!(
+        "{} with {} objects after {:?}",
+        listening.url(),
+        api.object_count(),
+        began.elapsed()
+    );
+    tokio::signal::ctrl_c().await?;
+    drop(lock);
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! The API over HTTP values: the same for a socket and for a caller in this process.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use client::kubelet::Kubelet;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, Limited};
+use store::{Begin, Method, Refused, Request, Response, User};
+
+use crate::journal::JournalError;
+use crate::plane::{Plane, Start, now};
+use crate::{connect, stream, token};
+
+/// Longest that a request body may be, in bytes; the store refuses a little earlier, with words.
+const BODY_BYTES_MAX: usize = (3 << 20) + 1;
+
+/// A response body.
+pub type Body = UnsyncBoxBody<Bytes, std::io::Error>;
+
+/// The API of one plane. Cheap to clone.
+#[derive(Clone)]
+pub struct Api {
+    pub(crate) plane: Arc<Plane>,
+}
+
+impl Api {
+    /// Loads a plane. `token_secret` signs service account tokens.
+    pub fn start(start: Start, token_secret: &[u8]) -> Result<Api, JournalError> {
+        Ok(Api {
+            plane: Plane::start(start, token_secret)?,
+        })
+    }
+
+    /// The service under an in-process client: every request is the administrator's.
+    pub fn service(&self) -> Service {
+        Service { api: self.clone() }
+    }
+
+    /// Says who answers about containers, where that is known only after the start.
+    pub fn set_kubelet(&self, kubelet: Arc<dyn Kubelet>) {
+        self.plane.set_kubelet(kubelet);
+    }
+
+    /// The newest visible revision.
+    pub fn revision(&self) -> u64 {
+        self.plane.read_store().revision()
+    }
+
+    /// How many objects are stored.
+    pub fn object_count(&self) -> usize {
+        self.plane.read_store().object_count()
+    }
+
+    /// Ends all streams; later writes are still answered until the last clone is gone.
+    pub fn stop(&self) {
+        self.plane.stopping.send_replace(true);
+    }
+
+    /// The user that a bearer token speaks for, if it is a service account's.
+    pub(crate) fn token_user(&self, text: &str) -> Option<User> {
+        token::verify(&self.plane.token_key, text, now().micros() / 1_000_000)
+    }
+
+    /// Answers one request of an authenticated user.
+    pub async fn answer<B>(&self, mut request: http::Request<B>, user: User) -> http::Response<Body>
+    where
+        B: http_body::Body + Send,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let Some(method) = Method::parse(request.method().as_str()) else {
+            return reply(Refused::no_resource().response());
+        };
+        let upgrade = connect::Upgrade::take(&mut request);
+        let (parts, body) = request.into_parts();
+        let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
+            Ok(body) => body.to_bytes().to_vec(),
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+                return reply(Refused::too_large(BODY_BYTES_MAX - 1).response());
+            }
+            Err(error) => return reply(Refused::bad_request(error.to_string()).response()),
+        };
+        let header = |name| {
+            parts
+                .headers
+                .get(name)
+                .and_then(|value: &HeaderValue| value.to_str().ok())
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let asked = Request {
+            method,
+            path: parts.uri.path().to_owned(),
+            query: parts.uri.query().unwrap_or_default().to_owned(),
+            accept: header(ACCEPT),
+            content_type: header(CONTENT_TYPE),
+            body,
+            user,
+        };
+        match self.plane.ask(asked).await {
+            Begin::Done(response) => reply(response),
+            Begin::Watch(watch) => stream::open(self.plane.clone(), *watch),
+            Begin::Connect(ask) => connect::answer(self.plane.kubelet(), *ask, upgrade).await,
+            Begin::Mint(mint) => {
+                let signed = token::sign(&self.plane.token_key, *mint);
+                reply(Response::json(201, &signed))
+            }
+            Begin::Commit(_) => {
+                reply(Refused::internal("a begun write was not finished").response())
+            }
+        }
+    }
+}
+
+/// The in-process service.
+#[derive(Clone)]
+pub struct Service {
+    api: Api,
+}
+
+impl<B> tower::Service<http::Request<B>> for Service
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let api = self.api.clone();
+        Box::pin(async move { Ok(api.answer(request, User::admin()).await) })
+    }
+}
+
+/// An answer of the store as HTTP.
+pub(crate) fn reply(response: Response) -> http::Response<Body> {
+    let mut reply = http::Response::new(full(response.body));
+    *reply.status_mut() = http::StatusCode::from_u16(response.code)
+        .unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = reply.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&response.content_type) {
+        headers.insert(CONTENT_TYPE, value);
+    }
+    headers.insert(
+        "cache-control",
+        HeaderValue::from_static("no-cache, private"),
+    );
+    if let Some(seconds) = response.retry_after_seconds {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    for warning in &response.warnings {
+        let quoted = warning
+            .chars()
+            .filter(|letter| !letter.is_control())
+            .collect::<String>()
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            headers.append(WARNING, value);
+        }
+    }
+    reply
+}
+
+pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into())
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}

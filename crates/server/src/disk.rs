@@ -1,0 +1,189 @@
+//! The journal on disk: fjall holds one row an object; every append is one atomic, synced batch.
+
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use store::journal::{Change, FORMAT, Record, State};
+
+use crate::journal::{Journal, JournalError};
+
+/// Row of the newest revision and of the format.
+const REVISION: &[u8] = b"revision";
+const FORMAT_ROW: &[u8] = b"format";
+
+/// Holds a data directory for this process alone.
+#[derive(Debug)]
+pub struct DataLock {
+    _file: File,
+}
+
+impl DataLock {
+    /// Takes the lock of a data directory, which is made if it is missing.
+    pub fn take(directory: &Path) -> Result<DataLock, JournalError> {
+        let action = || format!("lock the data directory {}", directory.display());
+        std::fs::create_dir_all(directory).map_err(|cause| JournalError::new(action(), cause))?;
+        let path = directory.join("lock");
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|cause| JournalError::new(action(), cause))?;
+        file.try_lock().map_err(|cause| match cause {
+            std::fs::TryLockError::WouldBlock => {
+                JournalError::new(action(), "another katmai uses it")
+            }
+            std::fs::TryLockError::Error(cause) => JournalError::new(action(), cause),
+        })?;
+        Ok(DataLock { _file: file })
+    }
+}
+
+/// The journal in a directory.
+pub struct DiskJournal {
+    path: PathBuf,
+    open: Option<Open>,
+}
+
+struct Open {
+    database: Database,
+    objects: Keyspace,
+    meta: Keyspace,
+}
+
+impl DiskJournal {
+    /// Opens the journal in `directory/journal`, or begins it.
+    pub fn open(directory: &Path) -> Result<DiskJournal, JournalError> {
+        let path = directory.join("journal");
+        let open = Some(open(&path)?);
+        let journal = DiskJournal { path, open };
+        journal.check_format()?;
+        Ok(journal)
+    }
+
+    fn check_format(&self) -> Result<(), JournalError> {
+        let open = self.opened()?;
+        let failed = |cause: fjall::Error| JournalError::new("read the journal's format", cause);
+        match open.meta.get(FORMAT_ROW).map_err(failed)? {
+            None => open.meta.insert(FORMAT_ROW, [FORMAT]).map_err(failed),
+            Some(found) if found.first().is_some_and(|version| *version <= FORMAT) => Ok(()),
+            Some(found) => Err(JournalError::new(
+                format!("read the journal {}", self.path.display()),
+                format!("it was written by a newer katmai (format {found:?})"),
+            )),
+        }
+    }
+
+    fn opened(&self) -> Result<&Open, JournalError> {
+        self.open
+            .as_ref()
+            .ok_or_else(|| JournalError::new("write the journal", "it is closed after a failure"))
+    }
+}
+
+fn open(path: &Path) -> Result<Open, JournalError> {
+    let failed = |cause: fjall::Error| {
+        JournalError::new(format!("open the journal {}", path.display()), cause)
+    };
+    let database = Database::builder(path)
+        .worker_threads(1)
+        .open()
+        .map_err(failed)?;
+    let objects = database
+        .keyspace("objects", KeyspaceCreateOptions::default)
+        .map_err(failed)?;
+    let meta = database
+        .keyspace("meta", KeyspaceCreateOptions::default)
+        .map_err(failed)?;
+    Ok(Open {
+        database,
+        objects,
+        meta,
+    })
+}
+
+impl Journal for DiskJournal {
+    fn load(
+        &mut self,
+        each: &mut dyn FnMut(u64, Option<Change>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        let open = self.opened()?;
+        let failed = |cause: fjall::Error| JournalError::new("read the journal", cause);
+        let damaged = |what: &str| JournalError::new("read the journal", what.to_owned());
+        let revision = match open.meta.get(REVISION).map_err(failed)? {
+            None => 0,
+            Some(bytes) => fixed(&bytes).ok_or_else(|| damaged("its revision is cut short"))?,
+        };
+        each(revision, None)?;
+        for row in open.objects.iter() {
+            let (key, value) = row.into_inner().map_err(failed)?;
+            let (resource, name) = split(&key).ok_or_else(|| damaged("a row's name is damaged"))?;
+            let (head, bytes) = value
+                .split_at_checked(8)
+                .ok_or_else(|| damaged("a row is cut short"))?;
+            let change = Change {
+                resource: resource.into(),
+                key: name.into(),
+                state: Some(State {
+                    revision: fixed(head).unwrap_or(0),
+                    bytes: bytes.to_vec(),
+                }),
+            };
+            each(revision, Some(change))?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, records: &[Vec<u8>]) -> Result<(), JournalError> {
+        let open = self.opened()?;
+        let mut batch = open
+            .database
+            .batch()
+            .durability(Some(PersistMode::SyncData));
+        let mut newest = 0;
+        for record in records {
+            let record = Record::decode(record)
+                .map_err(|cause| JournalError::new("write the journal", cause))?;
+            newest = record.revision.max(newest);
+            for change in record.changes {
+                let key = join(&change.resource, &change.key);
+                match change.state {
+                    None => batch.remove(&open.objects, key),
+                    Some(state) => {
+                        let mut value = state.revision.to_le_bytes().to_vec();
+                        value.extend_from_slice(&state.bytes);
+                        batch.insert(&open.objects, key, value);
+                    }
+                }
+            }
+        }
+        batch.insert(&open.meta, REVISION, newest.to_le_bytes());
+        batch
+            .commit()
+            .map_err(|cause| JournalError::new("write the journal", cause))
+    }
+
+    fn recover(&mut self) -> Result<(), JournalError> {
+        // The old handle must be gone before its directory can be opened again.
+        self.open = None;
+        self.open = Some(open(&self.path)?);
+        Ok(())
+    }
+}
+
+fn join(resource: &str, key: &str) -> Vec<u8> {
+    let mut row = Vec::with_capacity(resource.len() + key.len() + 1);
+    row.extend_from_slice(resource.as_bytes());
+    row.push(0);
+    row.extend_from_slice(key.as_bytes());
+    row
+}
+
+fn split(row: &[u8]) -> Option<(&str, &str)> {
+    std::str::from_utf8(row).ok()?.split_once('\0')
+}
+
+fn fixed(bytes: &[u8]) -> Option<u64> {
+    bytes.try_into().ok().map(u64::from_le_bytes)
+}
