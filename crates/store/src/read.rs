@@ -290,6 +290,7 @@ impl Store {
         let silent = query.text("sendInitialEvents") == "false";
         let tells_state = initial || (wanted == 0 && !silent);
         let mut watch = Watch {
+            topic: self.topic(reading.id),
             resource: reading.id,
             version: reading.target.version.as_str().into(),
             view: reading.view.clone(),

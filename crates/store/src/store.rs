@@ -65,6 +65,8 @@ pub struct Store {
     pub(crate) begun: u64,
     pub(crate) next_ticket: u64,
     pub(crate) waiting: VecDeque<Waiting>,
+    /// Shelves that changed since the shell last asked.
+    touched: std::collections::BTreeSet<usize>,
 }
 
 /// A begun write.
@@ -91,6 +93,7 @@ impl Store {
             begun: 0,
             next_ticket: 1,
             waiting: VecDeque::new(),
+            touched: std::collections::BTreeSet::new(),
             wire: wire.clone(),
         };
         store.add_shelves();
@@ -158,6 +161,7 @@ impl Store {
                             entry.revision
                         }
                     };
+                    self.touched.insert(self.shelf_of[id.0 as usize]);
                     self.shelf_mut(id).commit(staged, now);
                     self.revision = self.revision.max(revision);
                 }
@@ -185,6 +189,38 @@ impl Store {
     /// The newest visible revision.
     pub fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// The topics (see [`crate::Watch::topic`]) that changed since the last call.
+    pub fn take_touched(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.touched).into_iter().collect()
+    }
+
+    pub(crate) fn topic(&self, id: ResourceId) -> usize {
+        self.shelf_of[id.0 as usize]
+    }
+
+    /// One record that says of every object in `records` what is visible now: it undoes records
+    /// that a failing journal may or may not have kept.
+    pub fn restate(&self, records: &[Vec<u8>]) -> Vec<u8> {
+        let changes = records
+            .iter()
+            .filter_map(|record| Record::decode(record).ok())
+            .flat_map(|record| record.changes)
+            .map(|change| {
+                let state = self
+                    .shelf_names
+                    .get(&change.resource)
+                    .and_then(|at| self.shelves[*at].get(&change.key))
+                    .map(|entry| crate::journal::State {
+                        revision: entry.revision,
+                        bytes: entry.bytes.to_vec(),
+                    });
+                Change { state, ..change }
+            })
+            .collect();
+        let revision = self.begun;
+        Record { revision, changes }.encode()
     }
 
     /// How many objects are visible.

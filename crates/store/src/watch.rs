@@ -22,6 +22,7 @@ pub const POLL_BYTES_MAX: usize = 256 << 10;
 /// One client's watch.
 #[derive(Debug)]
 pub struct Watch {
+    pub(crate) topic: usize,
     pub(crate) resource: ResourceId,
     pub(crate) version: Box<str>,
     pub(crate) view: View,
@@ -48,9 +49,9 @@ pub(crate) enum InitialEnd {
 }
 
 impl Watch {
-    /// The resource whose changes wake this watch.
-    pub fn resource(&self) -> ResourceId {
-        self.resource
+    /// What wakes this watch: see [`crate::Store::take_touched`].
+    pub fn topic(&self) -> usize {
+        self.topic
     }
 
     /// `Content-Type` of the stream.
