@@ -142,7 +142,7 @@ impl Run {
         if let Err(error) = self.rest.rehearse(&place, &document.object).await {
             let wrong = error
                 .downcast_ref::<Refusal>()
-                .is_none_or(|refusal| is_wrong_in_itself(refusal));
+                .is_none_or(is_wrong_in_itself);
             if wrong {
                 return Err(error);
             }
