@@ -184,7 +184,7 @@ fn collect_rules(schema: &Value, path: &str, depth: usize, out: &mut Vec<(String
 /// The schema with only the branches that lead to rules; below a rule everything stays, because
 /// the rule may read it.
 fn reduce(schema: &Value, depth: usize) -> Option<Value> {
-    if depth > 60 {
+    if depth > 60 || !schema.is_object() {
         return None;
     }
     let has_rules = schema["x-kubernetes-validations"]
