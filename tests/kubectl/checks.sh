@@ -115,7 +115,7 @@ spec:
   minAvailable: 1
   schedulerName: volcano
   tasks:
-  - {name: a, replicas: 1, template: {spec: {restartPolicy: OnFailure, containers: [{name: a, image: busybox, command: [sleep, "600"]}]}}}
+  - {name: a, replicas: 1, template: {spec: {restartPolicy: OnFailure, containers: [{name: a, image: busybox, command: [sleep, "6007"]}]}}}
 Y
 says "a vcjob is created" "job.batch.volcano.sh/sleeper created" k create -f "$home/sleeper.yaml"
 says "it runs" "condition met" k wait --for=jsonpath='{.status.state.phase}'=Running vcjob/sleeper --timeout=20s
@@ -138,7 +138,7 @@ says "containers that ran end with NodeRestarted" "NodeRestarted" \
 says "and with exit code 137" "137" \
   k get pods -l volcano.sh/job-name=sleeper -o jsonpath='{.items[*].status.containerStatuses[*].lastState.terminated.exitCode}'
 says "restart rules apply" "condition met" k wait --for=condition=Ready pod -l volcano.sh/job-name=sleeper --timeout=40s
-says "no process outlives its plane" "^[01]$" bash -c 'pgrep -u "$(id -u)" -fxc "sleep 600"; true'
+says "no process outlives its plane" "^[01]$" bash -c 'pgrep -u "$(id -u)" -fxc "sleep 6007"; true'
 
 # ── a claim that comes late ───────────────────────────────────────────────────────────────────
 says "a job with a missing claim is accepted" "late created" k create -f examples/late-claim.yaml

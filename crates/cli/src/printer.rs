@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::time::Time;
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
 use crate::console::{self, Colour, Console, Live};
@@ -37,7 +37,7 @@ impl Printer {
             (Format::Json, _) => Way::Json,
             (Format::Text, Live::Piped) => Way::Plain,
             (Format::Text, Live::Terminal) => Way::Moving {
-                picture: MultiProgress::new(),
+                picture: MultiProgress::with_draw_target(ProgressDrawTarget::stdout()),
                 lines: Vec::new(),
             },
         };

@@ -307,6 +307,10 @@ fn is_wrong_in_itself(refusal: &Refusal) -> bool {
 /// A refusal as mistakes with lines; any other error stays an error.
 fn mistakes_of(document: &Document, error: anyhow::Error) -> anyhow::Result<Vec<Mistake>> {
     let refusal = error.downcast::<Refusal>()?;
+    // Who may not ask, and a server in trouble, say nothing about the manifest.
+    if matches!(refusal.code, 401 | 429 | 500..) {
+        return Err(refusal.into());
+    }
     let unknown = strict_fields(&refusal.message);
     if !unknown.is_empty() {
         return Ok(unknown

@@ -172,7 +172,7 @@ fn waits(pod: &Value) -> String {
         .find(|one| one["type"] == "PodScheduled" && one["status"] == "False")
         .map(|condition| text(condition, &["message"]));
     if let Some(message) = unplaced {
-        return message.to_owned();
+        return mirror::plain_words(message).to_owned();
     }
     statuses(pod, "initContainerStatuses")
         .chain(statuses(pod, "containerStatuses"))

@@ -102,7 +102,7 @@ fn a_gang_that_runs_to_its_end_is_told_from_pending_to_summary() {
         workloads: view.summary(second(9)),
         exit_code: 0,
     };
-    insta::assert_snapshot!(summary.to_string(), @r"
+    insta::assert_snapshot!(summary.to_string().trim(), @r"
     vcjob/training  Completed  after 5.0s (waited 2.0s)
       master-0  Succeeded    2.0s  node-1
       worker-0  Succeeded    2.0s  node-1
@@ -114,6 +114,8 @@ fn a_gang_without_room_says_the_missing_room_once_and_on_the_screen() {
     let mut view = following();
     view.see(&training("Pending", ""), second(1));
     let reason = "4 of 5 tasks fit: worker-3 needs 100m cpu, node-1 has 50m left";
+    let message = format!("5/5 tasks in gang unschedulable. In plain words: {reason}");
+    let reason = message.as_str();
     insta::assert_snapshot!(said(&view.see(&group("Inqueue", reason), second(1))), @"vcjob/training waits: 4 of 5 tasks fit: worker-3 needs 100m cpu, node-1 has 50m left");
     assert_eq!(view.see(&group("Inqueue", reason), second(2)), []);
     insta::assert_snapshot!(view.screen(second(3)).join("\n"), @r"

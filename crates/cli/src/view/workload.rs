@@ -354,6 +354,6 @@ fn gang_waits(group: &Value) -> String {
         .rev()
         .find(|one| one["status"] == "True")
         .filter(|one| one["type"] == "Unschedulable")
-        .map(|condition| text(condition, &["message"]).to_owned())
+        .map(|condition| mirror::plain_words(text(condition, &["message"])).to_owned())
         .unwrap_or_default()
 }
