@@ -3,11 +3,17 @@
 //!
 //! What is here: primitives ([`quantity`], [`selector`], [`time`], [`duration`], [`int_or_string`],
 //! [`names`]), the registry of kinds that our rooms watch and write ([`kind`]), lite structs for
-//! them, one wanted write ([`intent`]) and one API-time question ([`admission`]).
+//! them ([`mod@core`], [`batch`], [`volcano`]), [`events`], one wanted write ([`intent`]), its
+//! HTTP form ([`call`]) and one API-time question ([`admission`]).
 //!
 //! What it refuses to know: who sends, who stores, who decides. It has no IO, no clock and no state.
 //!
 //! The list is [`kind::KINDS`]; the door is every public type.
+//!
+//! Invariants, absences first: no field of Volcano's kinds is lost on the way through its struct,
+//! known or not, except those of metadata that only a server keeps; absent and `null` read alike;
+//! where absent differs from empty the field is an `Option`; no input makes anything here panic,
+//! and none costs more than its length.
 
 #[macro_use]
 mod wire;

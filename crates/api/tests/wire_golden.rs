@@ -1,5 +1,8 @@
 //! Volcano's kinds keep every field on the way through their types, known or not.
-#![expect(clippy::unwrap_used, reason = "a test that cannot read its golden has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot read its golden has failed"
+)]
 
 use api::volcano::{Command, Job, PodGroup, Queue};
 use serde::Serialize;

@@ -7,7 +7,7 @@
 //! What it refuses to know: schemas (`store` defaults, prunes and validates them), sockets and
 //! `AdmissionReview` bodies (`server`), clients and caches. It writes nothing.
 //!
-//! The list is [`REVIEWERS`]. The door is [`review`], or [`judge`] where the caller names the
+//! The list is `REVIEWERS`. The door is [`review`], or [`judge`] where the caller names the
 //! webhook itself, as an API server does.
 //!
 //! Invariants: no rule loops over replicas; work is bounded by the size of the object and by the
@@ -35,10 +35,21 @@ pub struct Settings {
     pub scheduler_names: Vec<Box<str>>,
     /// `--max-queue-depth`
     pub queue_depth_max: usize,
+    /// Whether a queue that no controller has opened yet takes work.
+    pub new_queue: NewQueue,
     /// `--enable-root-queue-protection`
     pub root_queue: RootQueue,
     /// `--enable-queue-allocated-pods-check`
     pub delete_queue: DeleteQueue,
+}
+
+/// Whether a queue whose state is still empty takes work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewQueue {
+    /// It does: a queue and its jobs can be applied in one go.
+    CountsAsOpen,
+    /// It does not, as upstream.
+    RefusesWork,
 }
 
 /// Whether the root queue's amounts may be changed.
@@ -64,6 +75,7 @@ impl Default for Settings {
         Settings {
             scheduler_names: vec![api::volcano::SCHEDULER_NAME.into()],
             queue_depth_max: 5,
+            new_queue: NewQueue::CountsAsOpen,
             root_queue: RootQueue::Protected,
             delete_queue: DeleteQueue::Always,
         }

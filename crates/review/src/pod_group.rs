@@ -2,12 +2,12 @@
 
 use api::admission::Operation;
 use api::kind::Kind;
-use api::volcano::{DEFAULT_QUEUE, NetworkTopology, PodGroup, QUEUE_OF_POD, QueueState};
+use api::volcano::{DEFAULT_QUEUE, NetworkTopology, PodGroup, QUEUE_OF_POD};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::fields::{inside, text};
-use crate::queue::{not_found, state_of};
+use crate::queue::{is_open, not_found, state_of};
 use crate::{Case, Reviewer};
 
 pub(crate) const REVIEWER: Reviewer = Reviewer {
@@ -74,7 +74,7 @@ fn queue_complaint(case: &Case<'_>, name: &str) -> Option<String> {
         return Some(format!("unable to find queue: {}", not_found(name)));
     };
     let state = state_of(&queue);
-    (state != QueueState::Open.text()).then(|| {
+    (!is_open(case, &queue)).then(|| {
         format!(
             "can only submit PodGroup to queue with state `Open`, queue `{name}` status is `{state}`."
         )

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::fields::{aggregate, inside, invalid, is_unset, text};
-use crate::{Case, DeleteQueue, Reviewer, RootQueue};
+use crate::{Case, DeleteQueue, NewQueue, Reviewer, RootQueue};
 
 pub(crate) const REVIEWER: Reviewer = Reviewer {
     kind: Kind::Queue,
@@ -138,6 +138,15 @@ pub(crate) fn children_of(case: &Case<'_>, name: &str) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// Whether a stored queue takes work.
+pub(crate) fn is_open(case: &Case<'_>, queue: &Value) -> bool {
+    match state_of(queue) {
+        "Open" => true,
+        "" => case.settings.new_queue == NewQueue::CountsAsOpen,
+        _ => false,
+    }
 }
 
 /// How many pods a stored queue accounts for.

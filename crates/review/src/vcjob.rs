@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use api::admission::Operation;
 use api::kind::Kind;
 use api::names::{check_label, check_qualified, go_list};
-use api::volcano::{DEFAULT_QUEUE, Job, QueueState, ROOT_QUEUE, Task};
+use api::volcano::{DEFAULT_QUEUE, Job, ROOT_QUEUE, Task};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::fields::{inside, is_unset, items, number, text};
 use crate::pod_group::{TIER_TWICE, names_tier_twice};
-use crate::queue::{children_of, not_found, state_of};
+use crate::queue::{children_of, is_open, not_found, state_of};
 use crate::{Case, MESSAGE_BYTES_MAX, Reviewer};
 
 pub(crate) const REVIEWER: Reviewer = Reviewer {
@@ -244,8 +244,8 @@ fn queue_message(case: &Case<'_>, name: &str, message: &mut String) {
         message.push_str(&format!(" unable to find job queue: {};", not_found(name)));
         return;
     };
-    let state = state_of(&queue);
-    if state != QueueState::Open.text() {
+    if !is_open(case, &queue) {
+        let state = state_of(&queue);
         message.push_str(&format!(
             " can only submit job to queue with state `Open`, queue `{name}` status is `{state}`;"
         ));

@@ -18,7 +18,7 @@ use api::kind::Kind;
 use serde_json::Value;
 
 /// The cluster that a request meets: `Kind name  field=value …` lines.
-struct World(Vec<(Kind, String, Value)>);
+struct World(Vec<(Kind, String, Value)>, review::Settings);
 
 impl Facts for World {
     fn object(&self, kind: Kind, _: &str, name: &str) -> Option<Value> {
@@ -51,6 +51,7 @@ fn world(text: &str) -> World {
                 (kind.unwrap(), name, object)
             })
             .collect(),
+        review::Settings::default(),
     )
 }
 
@@ -69,7 +70,7 @@ fn ask(world: &World, operation: Operation, kind: Kind, old: &Value, object: &Va
         user: "ann",
         dry_run: false,
     };
-    match review::review(&review, world) {
+    match review::review_with(&world.1, &review, world) {
         Verdict::Denied { code, message } => format!("{code} {message}"),
         Verdict::Allowed { object: None, .. } => "allowed".to_owned(),
         Verdict::Allowed {
@@ -114,7 +115,7 @@ fn lines(text: &str) -> String {
 #[test]
 fn subresources_and_kinds_without_rules_pass() {
     let object = yaml("{metadata: {name: x}}");
-    let nothing = World(Vec::new());
+    let nothing = World(Vec::new(), review::Settings::default());
     let ask = |kind, subresource| {
         let review = Review {
             operation: Operation::Update,
@@ -138,24 +139,79 @@ fn subresources_and_kinds_without_rules_pass() {
 
 #[test]
 fn any_json_is_judged_without_a_panic() {
-    let odd = [
-        "5",
-        "[]",
-        "text",
-        "{}",
-        "{metadata: 5}",
-        "{metadata: {annotations: 5}, spec: []}",
-        "{spec: {tasks: 5, plugins: []}}",
-        "{spec: {tasks: [5, {template: 5}, {template: {spec: {containers: [5]}}}]}}",
-        "{metadata: {annotations: {volcano.sh/hierarchy: a, volcano.sh/hierarchy-weights: b}}, spec: {weight: x}}",
-        "{spec: {queue: default, tasks: [{minAvailable: 9223372036854775807}, {minAvailable: 9223372036854775807}]}}",
-    ];
-    let world = world("{kind: Queue, metadata: {name: default}, status: 5}");
-    for text in odd {
+    for text in ["5", "[]", "text", "{}", "{metadata: 5}"] {
         for kind in [Kind::Pod, Kind::PodGroup, Kind::Queue, Kind::VcJob] {
-            for operation in [Operation::Create, Operation::Update, Operation::Delete] {
-                ask(&world, operation, kind, &yaml(text), &yaml(text));
+            judge_all(&odd_world(), kind, &yaml(text));
+        }
+    }
+}
+
+/// Every field of real manifests is replaced by every kind of value.
+#[test]
+fn a_field_that_holds_something_odd_is_judged_without_a_panic() {
+    let world = odd_world();
+    for (kind, text) in [
+        (Kind::VcJob, include_str!("../../api/tests/wire/vcjob.yaml")),
+        (Kind::Queue, include_str!("../../api/tests/wire/queue.yaml")),
+        (
+            Kind::PodGroup,
+            include_str!("../../api/tests/wire/podgroup.yaml"),
+        ),
+    ] {
+        let manifest = yaml(text);
+        let mut paths = Vec::new();
+        pointers(&manifest, String::new(), &mut paths);
+        for path in paths {
+            for odd in [
+                "null",
+                "true",
+                "-1",
+                "9223372036854775807",
+                "1.5",
+                "x",
+                "[]",
+                "[5]",
+                "{}",
+                "{a: {}}",
+            ] {
+                let mut changed = manifest.clone();
+                *changed.pointer_mut(&path).unwrap() = yaml(odd);
+                judge_all(&world, kind, &changed);
             }
         }
     }
+}
+
+fn odd_world() -> World {
+    world(
+        "
+        {kind: Queue, metadata: {name: root}, status: {state: Open}}
+        {kind: Queue, metadata: {name: research}, status: {state: Open}, spec: {capability: odd}}
+        {kind: Queue, metadata: {name: a}, status: 5, spec: {parent: research}}
+        ",
+    )
+}
+
+fn judge_all(world: &World, kind: Kind, object: &Value) {
+    for operation in [Operation::Create, Operation::Update, Operation::Delete] {
+        ask(world, operation, kind, object, object);
+    }
+}
+
+fn pointers(value: &Value, path: String, paths: &mut Vec<String>) {
+    let escape = |key: &str| key.replace('~', "~0").replace('/', "~1");
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map {
+                pointers(inner, format!("{path}/{}", escape(key)), paths);
+            }
+        }
+        Value::Array(items) => {
+            for (index, inner) in items.iter().enumerate() {
+                pointers(inner, format!("{path}/{index}"), paths);
+            }
+        }
+        _ => {}
+    }
+    paths.push(path);
 }

@@ -5,7 +5,7 @@ fn check(annotations: &str, scheduler: &str, verdict: &str) {
         "{{metadata: {{name: p, annotations: {annotations}}}, spec: {{schedulerName: {scheduler}}}}}"
     ));
     let asked = ask(
-        &World(Vec::new()),
+        &World(Vec::new(), review::Settings::default()),
         Operation::Create,
         Kind::Pod,
         &Value::Null,

@@ -347,10 +347,6 @@ fn the_queue_is_an_open_leaf() {
             "shut",
             "can only submit job to queue with state `Open`, queue `shut` status is `Closed`;",
         ),
-        (
-            "fresh",
-            "can only submit job to queue with state `Open`, queue `fresh` status is ``;",
-        ),
         ("root", "can not submit job to root queue;"),
         (
             "lab",
@@ -359,6 +355,20 @@ fn the_queue_is_an_open_leaf() {
     ] {
         check_spec(&format!("queue: {queue}"), &format!("DENIED {complaint}"));
     }
+}
+
+#[test]
+fn a_new_queue_takes_work_at_once_unless_upstream_s_way_is_asked_for() {
+    check_spec("queue: fresh", "allowed");
+    let mut strict = world(WORLD);
+    strict.1.new_queue = review::NewQueue::RefusesWork;
+    let job = job("{queue: fresh, tasks: [{name: t, replicas: 1, template: TEMPLATE}]}");
+    assert_eq!(
+        ask(&strict, Operation::Create, Kind::VcJob, &Value::Null, &job),
+        verdict(
+            "DENIED can only submit job to queue with state `Open`, queue `fresh` status is ``;"
+        )
+    );
 }
 
 #[test]
