@@ -1,9 +1,15 @@
 //! Answers that are about the API itself: discovery, OpenAPI, version.
 
+use serde_json::Value;
+
 use crate::begin::version_document;
+use crate::catalogue::discovery_rows;
+use crate::discovery::{self, Aggregated, Half};
+use crate::openapi;
 use crate::request::{Method, Request, Response};
 use crate::status::{Outcome, Refused};
 use crate::store::Store;
+use crate::wire::ResourceRow;
 
 impl Store {
     pub(crate) fn document(&self, request: &Request, segments: &[String]) -> Outcome<Response> {
@@ -11,9 +17,81 @@ impl Store {
             return Err(Refused::no_resource());
         }
         let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let found = |document: Option<Value>| {
+            document
+                .map(|document| Response::json(200, &document))
+                .ok_or_else(Refused::no_resource)
+        };
         match &parts[..] {
             ["version"] => Ok(version_document(&self.settings.kubernetes_version)),
+            ["api"] => Ok(self.root(request, Half::Core)),
+            ["apis"] => Ok(self.root(request, Half::Groups)),
+            ["api", version] => found(discovery::legacy(&self.rows(), "", version)),
+            ["apis", group] => found(discovery::group(&self.rows(), group)),
+            ["apis", group, version] => found(discovery::legacy(&self.rows(), group, version)),
+            ["openapi", "v3"] => Ok(Response::json(
+                200,
+                &openapi::index(&self.rows(), self.definitions_revision()),
+            )),
+            ["openapi", "v3", "api", version] => found(self.openapi("", version)),
+            ["openapi", "v3", "apis", group, version] => found(self.openapi(group, version)),
             _ => Err(Refused::no_resource()),
         }
+    }
+
+    fn openapi(&self, group: &str, version: &str) -> Option<Value> {
+        let served = self
+            .definitions
+            .iter()
+            .filter(|(id, _)| self.registry.row(**id).served)
+            .map(|(_, crd)| crd);
+        openapi::document(&self.wire, &self.rows(), served, group, version)
+    }
+
+    /// `/api` and `/apis`: aggregated where the client asks for that.
+    fn root(&self, request: &Request, half: Half) -> Response {
+        let wanted = request.accept.split(',').find_map(|choice| {
+            if !choice.contains("as=APIGroupDiscoveryList") {
+                return None;
+            }
+            if choice.contains("v=v2beta1") {
+                Some(Aggregated::V2Beta1)
+            } else {
+                choice.contains("v=v2").then_some(Aggregated::V2)
+            }
+        });
+        let rows = self.rows();
+        match (wanted, half) {
+            (Some(form), _) => Response {
+                content_type: form.media_type().to_owned(),
+                ..Response::json(200, &discovery::aggregated(&rows, half, form))
+            },
+            (None, Half::Core) => Response::json(200, &discovery::core_versions("")),
+            (None, Half::Groups) => Response::json(200, &discovery::groups(&rows)),
+        }
+    }
+
+    /// Everything served, as discovery tells it.
+    fn rows(&self) -> Vec<ResourceRow> {
+        let mut rows = self.wire.resources().to_vec();
+        for (id, row) in self.registry.served() {
+            if self.definitions.contains_key(&id) {
+                rows.extend(discovery_rows(row));
+            }
+        }
+        rows
+    }
+
+    /// The revision of the newest change of a definition.
+    fn definitions_revision(&self) -> u64 {
+        self.registry
+            .find("apiextensions.k8s.io", "customresourcedefinitions")
+            .and_then(|id| {
+                self.shelf(id)
+                    .range("")
+                    .map(|(_, entry)| entry.revision)
+                    .max()
+            })
+            .unwrap_or(0)
     }
 }
