@@ -52,7 +52,7 @@ pub enum Verdict {
     },
     /// Refused with an HTTP code and upstream's text.
     Denied {
-        /// HTTP status code, 403 by default for webhooks upstream.
+        /// HTTP status code; an API server answers 400 where a webhook gives none.
         code: u16,
         /// What the user reads.
         message: String,

@@ -330,17 +330,20 @@ fn scaled(parts: &Parts<'_>, exponent: i64, factor: i128) -> i128 {
     if parts.negative { -amount } else { amount }
 }
 
-/// `amount × factor / divisor` without losing the high digits of the product.
+/// `amount × factor / divisor` for a factor that is a power of two, by doubling, so that the
+/// product never has to fit.
 fn divided(amount: i128, factor: i128, divisor: i128, inexact: &mut bool) -> i128 {
-    let (high, low) = (amount / divisor, amount % divisor);
-    let product = low.checked_mul(factor);
-    let (part, rest) = match product {
-        Some(product) => (product / divisor, product % divisor),
-        // Only texts with dozens of digits come here; halving both keeps every digit that counts.
-        None => (low / (divisor / factor).max(1), 1),
-    };
+    let (mut part, mut rest) = (amount / divisor, amount % divisor);
+    for _ in 0..factor.trailing_zeros() {
+        part = part.saturating_mul(2);
+        rest = rest.saturating_mul(2);
+        if rest >= divisor {
+            rest -= divisor;
+            part = part.saturating_add(1);
+        }
+    }
     *inexact |= rest != 0;
-    high.saturating_mul(factor).saturating_add(part)
+    part
 }
 
 fn power_of_ten(exponent: i64) -> i128 {

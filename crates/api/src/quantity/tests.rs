@@ -153,6 +153,15 @@ fn numbers_and_texts_are_read_from_json() {
 }
 
 #[test]
+fn many_digits_of_a_binary_amount_are_exact() {
+    let text = "0.1234567890123456789012345678901234567890Ei";
+    assert_eq!(
+        Quantity::parse(text).unwrap().nanos(),
+        142335986942043633765524428
+    );
+}
+
+#[test]
 fn long_texts_cost_no_more_than_their_length() {
     let digits = "9".repeat(1_000_000);
     assert_eq!(Quantity::parse(&digits).unwrap().value(), i64::MAX);
