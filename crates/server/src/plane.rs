@@ -179,9 +179,7 @@ impl Plane {
 
     fn write_at_once(&self, request: &Request) -> Begin {
         let mut store = self.write_store();
-        let begin = store.begin(request, now(), &mut |review, facts| {
-            (self.reviewer)(review, facts)
-        });
+        let begin = begin(&mut store, request, &*self.reviewer);
         let Begin::Commit(commit) = begin else {
             return begin;
         };
@@ -209,6 +207,18 @@ impl Plane {
             .or_insert_with(|| watch::Sender::new(0))
             .subscribe()
     }
+}
+
+/// Begins a request. A panic is a bug of ours, answered 500: it must not end the writer, and the
+/// store changes nothing before a request is decided.
+fn begin(store: &mut Store, request: &Request, reviewer: &Reviewer) -> Begin {
+    let decided = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        store.begin(request, now(), &mut |review, facts| reviewer(review, facts))
+    }));
+    decided.unwrap_or_else(|_| {
+        tracing::error!(path = %request.path, "a request broke the server's own rules");
+        Begin::Done(Refused::internal("the request could not be handled").response())
+    })
 }
 
 fn stopped() -> Begin {
@@ -247,10 +257,7 @@ impl Writer {
         {
             let mut store = plane.write_store();
             for job in jobs {
-                let begin = store.begin(&job.request, now(), &mut |review, facts| {
-                    (plane.reviewer)(review, facts)
-                });
-                match begin {
+                match begin(&mut store, &job.request, &*plane.reviewer) {
                     Begin::Commit(commit) => {
                         records.push(commit.record);
                         waiting.push((commit.ticket, job.answer));

@@ -71,7 +71,7 @@ pub(crate) fn prepare_create(row: &Resource, object: &mut Value) {
     let first = match &*row.shelf {
         "/namespaces" => Some(json!({ "phase": "Active" })),
         "/persistentvolumeclaims" | "/persistentvolumes" => Some(json!({ "phase": "Pending" })),
-        "/pods" => Some(json!({ "phase": "Pending", "qosClass": quality(&map["spec"]) })),
+        "/pods" => Some(json!({ "phase": "Pending", "qosClass": quality(map.get("spec")) })),
         "/services" => Some(json!({ "loadBalancer": {} })),
         // A node says of itself what it is.
         "/nodes" => map.get("status").cloned(),
@@ -85,20 +85,21 @@ pub(crate) fn prepare_create(row: &Resource, object: &mut Value) {
         None => map.remove("status"),
     };
     if &*row.shelf == "/namespaces" {
-        if !map.get("spec").is_some_and(Value::is_object) {
-            map.insert("spec".to_owned(), json!({}));
+        if !object["spec"].is_object() {
+            object["spec"] = json!({});
         }
-        map["spec"]["finalizers"] = json!(["kubernetes"]);
-        let name = map["metadata"]["name"].clone();
-        if !map["metadata"]["labels"].is_object() {
-            map["metadata"]["labels"] = json!({});
+        object["spec"]["finalizers"] = json!(["kubernetes"]);
+        let name = object["metadata"]["name"].clone();
+        if !object["metadata"]["labels"].is_object() {
+            object["metadata"]["labels"] = json!({});
         }
-        map["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+        object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
     }
 }
 
 /// A pod's quality of service class, from its requests and limits.
-fn quality(spec: &Value) -> &'static str {
+fn quality(spec: Option<&Value>) -> &'static str {
+    let spec = spec.unwrap_or(&Value::Null);
     let (mut any, mut guaranteed) = (false, true);
     for list in ["containers", "initContainers"] {
         for container in spec[list].as_array().into_iter().flatten() {

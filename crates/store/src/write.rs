@@ -63,7 +63,8 @@ impl Store {
         let mut object = self.body(writing, &mut draft)?;
         let target = writing.target;
         let meta = metadata(&mut object);
-        if !matches!(meta["resourceVersion"].as_str(), None | Some("")) {
+        let version = meta.get("resourceVersion").and_then(Value::as_str);
+        if !matches!(version, None | Some("")) {
             return Err(Refused::bad_request(
                 "resourceVersion should not be set on objects to be created",
             ));
