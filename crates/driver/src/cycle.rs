@@ -4,40 +4,27 @@
 //! A refused write does not free its row at once: the row stays pending until an event about the
 //! object, or its back-off, so that a decision on stale facts is not repeated in a circle.
 
+mod holds;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::core::Pod;
-use api::intent::{Intent, ObjectKey};
+use api::intent::ObjectKey;
 use api::kind::Kind;
 use api::time::Time;
 use engine::Engine;
-use mirror::{Bind, Change, Claims, Index, Mirror, Rows, Voice, claims_of};
+use mirror::{Bind, Change, Index, Mirror, Rows, Voice};
 use model::{GangId, Tables, WriteId};
 
 use crate::backoff::Backoff;
 use crate::settings::{EngineSettings, Limits};
 use crate::work::Ended;
 use crate::writes::{Lane, Origin, Writes};
+use holds::{Holds, Look};
+
+pub(crate) use holds::HoldId;
 
 /// Cycles that may follow one another without a gap after a calm.
 const BURST_MAX: i64 = 8;
-
-/// Names binds that wait for volumes together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct HoldId(u64);
-
-/// Binds of one gang that wait for their volumes: all or none.
-#[derive(Debug)]
-struct Hold {
-    binds: Vec<Bind>,
-    /// Claims that are being told their node.
-    telling: BTreeSet<ObjectKey>,
-    /// Claims that any of the pods mounts.
-    claims: BTreeSet<ObjectKey>,
-    until: Time,
-    failures: u32,
-    timer: Time,
-}
 
 /// The end of a write that told a claim its node.
 #[derive(Debug)]
@@ -67,10 +54,7 @@ pub(crate) struct Cycles {
     last_tick: Option<model::Tick>,
     tokens: i64,
     wake_at: Option<Time>,
-    holds: BTreeMap<HoldId, Hold>,
-    holds_by_claim: BTreeMap<ObjectKey, BTreeSet<HoldId>>,
-    hold_timers: BTreeSet<(Time, HoldId)>,
-    last_hold: u64,
+    holds: Holds,
     /// Refused writes that are not yet undone.
     refusals: BTreeSet<(Time, WriteId)>,
     refusals_by_key: BTreeMap<ObjectKey, Vec<(Time, WriteId)>>,
@@ -102,10 +86,7 @@ impl Cycles {
             last_tick: None,
             tokens: BURST_MAX,
             wake_at: None,
-            holds: BTreeMap::new(),
-            holds_by_claim: BTreeMap::new(),
-            hold_timers: BTreeSet::new(),
-            last_hold: 0,
+            holds: Holds::default(),
             refusals: BTreeSet::new(),
             refusals_by_key: BTreeMap::new(),
             failures: BTreeMap::new(),
@@ -157,10 +138,10 @@ impl Cycles {
             self.failures.remove(&*change.key);
         }
         let holds: Vec<HoldId> = match change.kind() {
-            Kind::PersistentVolumeClaim => self.holds_of(&change.key),
+            Kind::PersistentVolumeClaim => self.holds.of_claim(&change.key),
             Kind::PersistentVolume => mirror
                 .keys(Index::ClaimVolume, "", &change.key.name)
-                .flat_map(|claim| self.holds_of(claim))
+                .flat_map(|claim| self.holds.of_claim(claim))
                 .collect(),
             _ => Vec::new(),
         };
@@ -182,11 +163,7 @@ impl Cycles {
             refusals.retain(|(at, _)| *at > now);
             !refusals.is_empty()
         });
-        while let Some(&(at, hold)) = self.hold_timers.first() {
-            if at > now {
-                break;
-            }
-            self.hold_timers.pop_first();
+        while let Some(hold) = self.holds.due(now) {
             self.try_hold(hold, mirror, writes, now);
         }
     }
@@ -194,7 +171,7 @@ impl Cycles {
     pub(crate) fn wake(&self) -> Option<Time> {
         let cycle = self.has_news().then(|| self.earliest_cycle());
         let refusal = self.refusals.first().map(|(at, _)| *at);
-        let hold = self.hold_timers.first().map(|(at, _)| *at);
+        let hold = self.holds.next_timer();
         cycle
             .into_iter()
             .chain(refusal)
@@ -274,17 +251,9 @@ impl Cycles {
 
     /// A claim was told its node, or could not be.
     pub(crate) fn told(&mut self, told: &Told, mirror: &Mirror, writes: &mut Writes, now: Time) {
-        let Some(hold) = self.holds.get_mut(&told.hold) else {
-            return;
-        };
-        hold.telling.remove(&told.claim);
-        match told.ended {
-            Ended::Done => self.try_hold(told.hold, mirror, writes, now),
-            Ended::Outdated | Ended::Failed { .. } => {
-                hold.failures = hold.failures.saturating_add(1);
-                let at = now.plus_ms(Backoff::KEY.delay_ms(hold.failures));
-                self.set_hold_timer(told.hold, at);
-            }
+        self.holds.told(told.hold, &told.claim, told.ended, now);
+        if told.ended == Ended::Done {
+            self.try_hold(told.hold, mirror, writes, now);
         }
     }
 
@@ -311,14 +280,11 @@ impl Cycles {
 
     /// Hands out the binds of gangs whose volumes are ready, and holds back whole gangs otherwise.
     fn bind_or_hold(&mut self, binds: Vec<Bind>, mirror: &Mirror, writes: &mut Writes, now: Time) {
-        let mut waiting: BTreeSet<GangId> = BTreeSet::new();
-        for bind in &binds {
-            if let Some(gang) = bind.gang
-                && !matches!(claims(mirror, bind), Some(Claims::Ready) | None)
-            {
-                waiting.insert(gang);
-            }
-        }
+        let waiting: BTreeSet<GangId> = binds
+            .iter()
+            .filter(|bind| !holds::is_ready(mirror, bind))
+            .filter_map(|bind| bind.gang)
+            .collect();
         let mut held: BTreeMap<GangId, Vec<Bind>> = BTreeMap::new();
         for bind in binds {
             match bind.gang {
@@ -326,132 +292,36 @@ impl Cycles {
                 _ => writes.submit(bind.intent(), Origin::Plan(bind.write), Lane::Bind),
             }
         }
+        let until = now.plus_ms(self.limits.volumes_wait_max_ms);
         for binds in held.into_values() {
-            self.last_hold += 1;
-            let id = HoldId(self.last_hold);
-            let claims: BTreeSet<ObjectKey> = binds
-                .iter()
-                .flat_map(|bind| claim_keys(mirror, bind))
-                .collect();
-            for claim in &claims {
-                let holds = self.holds_by_claim.entry(claim.clone()).or_default();
-                holds.insert(id);
-            }
-            let until = now.plus_ms(self.limits.volumes_wait_max_ms);
-            self.holds.insert(
-                id,
-                Hold {
-                    binds,
-                    telling: BTreeSet::new(),
-                    claims,
-                    until,
-                    failures: 0,
-                    timer: until,
-                },
-            );
-            self.hold_timers.insert((until, id));
+            let id = self.holds.add(binds, mirror, until);
             self.try_hold(id, mirror, writes, now);
         }
     }
 
     fn try_hold(&mut self, id: HoldId, mirror: &Mirror, writes: &mut Writes, now: Time) {
-        let Some(hold) = self.holds.get_mut(&id) else {
-            return;
-        };
-        let mut tell: BTreeMap<ObjectKey, Intent> = BTreeMap::new();
-        let mut is_ready = true;
-        let mut conflict =
-            (now >= hold.until).then(|| "its volumes were not bound in time".to_owned());
-        for bind in &hold.binds {
-            match claims(mirror, bind) {
-                None | Some(Claims::Ready) => {}
-                Some(Claims::Wait) => is_ready = false,
-                Some(Claims::Tell(intents)) => {
-                    is_ready = false;
-                    tell.extend(intents.into_iter().map(|i| (i.target.clone(), i)));
+        match self.holds.look(id, mirror, now) {
+            None => {}
+            Some(Look::Ready(binds)) => {
+                for bind in binds {
+                    writes.submit(bind.intent(), Origin::Plan(bind.write), Lane::Bind);
                 }
-                Some(Claims::Conflict(why)) => conflict = Some(why),
             }
-        }
-        if let Some(why) = conflict {
-            self.abandon(id, &why);
-            return;
-        }
-        if is_ready {
-            let Some(hold) = self.drop_hold(id) else {
-                return;
-            };
-            for bind in hold.binds {
-                writes.submit(bind.intent(), Origin::Plan(bind.write), Lane::Bind);
+            Some(Look::Waits(tell)) => {
+                for intent in tell {
+                    writes.submit(intent, Origin::Hold(id), Lane::Write);
+                }
             }
-            return;
-        }
-        for (key, intent) in tell {
-            if hold.telling.insert(key) {
-                writes.submit(intent, Origin::Hold(id), Lane::Write);
-            }
-        }
-        let until = hold.until;
-        self.set_hold_timer(id, until);
-    }
-
-    fn abandon(&mut self, id: HoldId, why: &str) {
-        let Some(hold) = self.drop_hold(id) else {
-            return;
-        };
-        for bind in hold.binds {
-            self.notices.push(format!(
-                "cannot bind Pod {}/{} to {}: {why}",
-                bind.pod.namespace, bind.pod.name, bind.node
-            ));
-            self.counts.places_refused += 1;
-            self.tables.refuse(bind.write);
-        }
-    }
-
-    fn drop_hold(&mut self, id: HoldId) -> Option<Hold> {
-        let hold = self.holds.remove(&id)?;
-        self.hold_timers.remove(&(hold.timer, id));
-        for claim in &hold.claims {
-            if let Some(holds) = self.holds_by_claim.get_mut(claim) {
-                holds.remove(&id);
-                if holds.is_empty() {
-                    self.holds_by_claim.remove(claim);
+            Some(Look::Hopeless(binds, why)) => {
+                for bind in binds {
+                    self.notices.push(format!(
+                        "cannot bind Pod {}/{} to {}: {why}",
+                        bind.pod.namespace, bind.pod.name, bind.node
+                    ));
+                    self.counts.places_refused += 1;
+                    self.tables.refuse(bind.write);
                 }
             }
         }
-        Some(hold)
     }
-
-    fn set_hold_timer(&mut self, id: HoldId, at: Time) {
-        if let Some(hold) = self.holds.get_mut(&id) {
-            self.hold_timers.remove(&(hold.timer, id));
-            hold.timer = at.min(hold.until);
-            self.hold_timers.insert((hold.timer, id));
-        }
-    }
-
-    fn holds_of(&self, claim: &ObjectKey) -> Vec<HoldId> {
-        self.holds_by_claim
-            .get(claim)
-            .into_iter()
-            .flatten()
-            .copied()
-            .collect()
-    }
-}
-
-/// How the claims of the pod stand; `None` where the pod has gone and its bind is moot.
-fn claims(mirror: &Mirror, bind: &Bind) -> Option<Claims> {
-    let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name)?;
-    (pod.metadata.uid == bind.uid).then(|| claims_of(mirror, pod, &bind.node))
-}
-
-fn claim_keys(mirror: &Mirror, bind: &Bind) -> Vec<ObjectKey> {
-    let Some(pod) = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name) else {
-        return Vec::new();
-    };
-    api::core::claims_named(&pod.metadata.name, &pod.spec.volumes)
-        .map(|claim| ObjectKey::new(Kind::PersistentVolumeClaim, &pod.metadata.namespace, &claim))
-        .collect()
 }

@@ -1,9 +1,11 @@
 //! Writes on their way: handed out within a budget, answered, read back where the answer was lost,
 //! and over only when their effect has been seen in the mirror.
 
+mod effect;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use api::intent::{Action, Intent, ObjectKey, Refusal, WriteOutcome};
+use api::intent::{Intent, ObjectKey, Refusal, WriteOutcome};
 use api::kind::{KINDS, Kind};
 use api::time::Time;
 use mirror::{Mirror, Object};
@@ -12,6 +14,7 @@ use crate::backoff::Backoff;
 use crate::cycle::HoldId;
 use crate::request::{Request, RequestId};
 use crate::work::{Ended, WorkKey};
+use effect::{Effect, ReadBack, has_controller, is_seen, read_back};
 
 /// Who waits for a write.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,26 +83,6 @@ struct Flight {
     unseen: Option<Unseen>,
 }
 
-/// What the world looks like once the write has happened.
-#[derive(Debug)]
-enum Effect {
-    Create {
-        controller: Option<Box<str>>,
-    },
-    Patch {
-        uid: Box<str>,
-        resource_version: Box<str>,
-    },
-    Delete {
-        uid: Box<str>,
-        is_forced: bool,
-    },
-    Bind {
-        uid: Box<str>,
-        node: Box<str>,
-    },
-}
-
 /// Performed, and waited for in the mirror.
 #[derive(Clone, Copy, Debug)]
 struct Unseen {
@@ -154,7 +137,7 @@ impl Writes {
             id,
             Flight {
                 target: intent.target.clone(),
-                effect: effect(&intent),
+                effect: Effect::of(&intent),
                 intent: Some(intent),
                 origin,
                 reads: 0,
@@ -277,7 +260,7 @@ impl Writes {
             .filter(|id| {
                 self.flights.get(id).is_some_and(|flight| {
                     let revision = flight.unseen.map_or(0, |unseen| unseen.revision);
-                    is_seen(flight, revision, mirror)
+                    is_seen(&flight.effect, &flight.target, revision, mirror)
                 })
             })
             .copied()
@@ -331,7 +314,7 @@ impl Writes {
         let kind = flight.target.kind;
         if flight.origin == Origin::Note
             || !self.watched[kind as usize]
-            || is_seen(flight, revision, mirror)
+            || is_seen(&flight.effect, &flight.target, revision, mirror)
         {
             return self.over(id, Ended::Done, None);
         }
@@ -416,133 +399,5 @@ impl Writes {
                 self.by_key.remove(&flight.target);
             }
         }
-    }
-}
-
-impl Effect {
-    fn verb(&self) -> &'static str {
-        match self {
-            Effect::Bind { .. } => "bind",
-            Effect::Create { .. } => "create",
-            Effect::Delete { .. } => "delete",
-            Effect::Patch { .. } => "patch",
-        }
-    }
-}
-
-fn effect(intent: &Intent) -> Effect {
-    match &intent.action {
-        Action::Create { body } | Action::CreateSecret { body, .. } => Effect::Create {
-            controller: controller_in(body),
-        },
-        Action::Patch {
-            uid,
-            resource_version,
-            ..
-        } => Effect::Patch {
-            uid: uid.clone(),
-            resource_version: resource_version.clone(),
-        },
-        Action::Delete {
-            uid, grace_seconds, ..
-        } => Effect::Delete {
-            uid: uid.clone(),
-            is_forced: *grace_seconds == Some(0),
-        },
-        Action::Bind { uid, node } => Effect::Bind {
-            uid: uid.clone(),
-            node: node.clone(),
-        },
-    }
-}
-
-fn controller_in(body: &serde_json::Value) -> Option<Box<str>> {
-    let owners = body.pointer("/metadata/ownerReferences")?.as_array()?;
-    let controller = owners
-        .iter()
-        .find(|owner| owner["controller"] == serde_json::Value::Bool(true))?;
-    controller["uid"].as_str().map(Into::into)
-}
-
-/// Whether an existing object is the one that a create wanted: made for the same controller.
-fn has_controller(object: &Object, controller: Option<&str>) -> bool {
-    object.meta().controller().map(|owner| &*owner.uid) == controller
-}
-
-fn is_seen(flight: &Flight, revision: u64, mirror: &Mirror) -> bool {
-    let held = mirror.object(&flight.target);
-    match &flight.effect {
-        Effect::Create { .. } | Effect::Patch { .. } => {
-            revision == 0 || mirror.seen(flight.target.kind) >= revision
-        }
-        Effect::Delete { uid, is_forced } => held.is_none_or(|object| {
-            let meta = object.meta();
-            meta.uid != *uid
-                || (!is_forced && meta.deletion_timestamp.is_some())
-                || !meta.finalizers.is_empty() && meta.deletion_timestamp.is_some()
-        }),
-        Effect::Bind { uid, .. } => held.is_none_or(|object| {
-            object.uid() != &**uid || node_of(object).is_some_and(|node| !node.is_empty())
-        }),
-    }
-}
-
-fn node_of(object: &Object) -> Option<&str> {
-    match object {
-        Object::Pod(pod) => Some(&pod.spec.node_name),
-        _ => None,
-    }
-}
-
-enum ReadBack {
-    Happened { revision: u64 },
-    Outdated,
-    DidNot,
-}
-
-/// What an object read after a lost answer says about the write. Trying again is safe in any case,
-/// because every write is fenced; this only tells whether it is needed.
-fn read_back(effect: &Effect, object: Option<&Object>) -> ReadBack {
-    let happened = |object: &Object| ReadBack::Happened {
-        revision: object.meta().revision(),
-    };
-    match (effect, object) {
-        (Effect::Create { .. }, None) => ReadBack::DidNot,
-        (Effect::Create { controller }, Some(object)) => {
-            if has_controller(object, controller.as_deref()) {
-                happened(object)
-            } else {
-                ReadBack::DidNot
-            }
-        }
-        (Effect::Delete { .. }, None) => ReadBack::Happened { revision: 0 },
-        (Effect::Delete { uid, .. }, Some(object)) => {
-            if object.uid() != &**uid || object.meta().deletion_timestamp.is_some() {
-                happened(object)
-            } else {
-                ReadBack::DidNot
-            }
-        }
-        (Effect::Patch { .. } | Effect::Bind { .. }, None) => ReadBack::Outdated,
-        (
-            Effect::Patch {
-                uid,
-                resource_version,
-            },
-            Some(object),
-        ) => {
-            if object.uid() != &**uid {
-                ReadBack::Outdated
-            } else if object.meta().resource_version == *resource_version {
-                ReadBack::DidNot
-            } else {
-                happened(object)
-            }
-        }
-        (Effect::Bind { uid, node }, Some(object)) => match node_of(object) {
-            Some(bound) if object.uid() == &**uid && bound == &**node => happened(object),
-            Some("") if object.uid() == &**uid => ReadBack::DidNot,
-            _ => ReadBack::Outdated,
-        },
     }
 }

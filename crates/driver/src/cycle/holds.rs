@@ -1,0 +1,191 @@
+//! Binds that wait for their pods' volumes, gang by gang: all of a gang's pods are bound once every
+//! claim is, or none.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::core::Pod;
+use api::intent::{Intent, ObjectKey};
+use api::kind::Kind;
+use api::time::Time;
+use mirror::{Bind, Claims, Mirror, claims_of};
+
+use crate::backoff::Backoff;
+use crate::work::Ended;
+
+/// Names binds that wait together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HoldId(u64);
+
+/// Binds of one gang.
+#[derive(Debug)]
+struct Hold {
+    binds: Vec<Bind>,
+    /// Claims that are being told their node.
+    telling: BTreeSet<ObjectKey>,
+    /// Claims that any of the pods mounts.
+    claims: BTreeSet<ObjectKey>,
+    until: Time,
+    failures: u32,
+    timer: Time,
+}
+
+/// What a look at a hold found.
+#[derive(Debug)]
+pub(super) enum Look {
+    /// Everything is bound: these go out now.
+    Ready(Vec<Bind>),
+    /// It cannot become ready; why.
+    Hopeless(Vec<Bind>, String),
+    /// These claims are to be told their node; possibly none.
+    Waits(Vec<Intent>),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Holds {
+    holds: BTreeMap<HoldId, Hold>,
+    by_claim: BTreeMap<ObjectKey, BTreeSet<HoldId>>,
+    timers: BTreeSet<(Time, HoldId)>,
+    last: u64,
+}
+
+impl Holds {
+    /// Holds binds back, until then at the latest.
+    pub(super) fn add(&mut self, binds: Vec<Bind>, mirror: &Mirror, until: Time) -> HoldId {
+        self.last += 1;
+        let id = HoldId(self.last);
+        let claims: BTreeSet<ObjectKey> = binds
+            .iter()
+            .flat_map(|bind| claim_keys(mirror, bind))
+            .collect();
+        for claim in &claims {
+            self.by_claim.entry(claim.clone()).or_default().insert(id);
+        }
+        self.holds.insert(
+            id,
+            Hold {
+                binds,
+                telling: BTreeSet::new(),
+                claims,
+                until,
+                failures: 0,
+                timer: until,
+            },
+        );
+        self.timers.insert((until, id));
+        id
+    }
+
+    /// Looks whether the volumes are ready. `None` where there is no such hold any more.
+    pub(super) fn look(&mut self, id: HoldId, mirror: &Mirror, now: Time) -> Option<Look> {
+        let hold = self.holds.get_mut(&id)?;
+        let mut tell: BTreeMap<ObjectKey, Intent> = BTreeMap::new();
+        let mut is_ready = true;
+        let is_late = now >= hold.until;
+        let mut conflict = is_late.then(|| "its volumes were not bound in time".to_owned());
+        for bind in &hold.binds {
+            match claims(mirror, bind) {
+                None | Some(Claims::Ready) => {}
+                Some(Claims::Wait) => is_ready = false,
+                Some(Claims::Tell(intents)) => {
+                    is_ready = false;
+                    tell.extend(intents.into_iter().map(|i| (i.target.clone(), i)));
+                }
+                Some(Claims::Conflict(why)) => conflict = Some(why),
+            }
+        }
+        if let Some(why) = conflict {
+            return Some(Look::Hopeless(self.take(id)?.binds, why));
+        }
+        if is_ready {
+            return Some(Look::Ready(self.take(id)?.binds));
+        }
+        let telling = &mut hold.telling;
+        let tell = tell
+            .into_iter()
+            .filter(|(claim, _)| telling.insert(claim.clone()))
+            .map(|(_, intent)| intent)
+            .collect();
+        let until = hold.until;
+        self.set_timer(id, until);
+        Some(Look::Waits(tell))
+    }
+
+    /// A claim was told its node, or could not be: then it is told again after a back-off.
+    pub(super) fn told(&mut self, id: HoldId, claim: &ObjectKey, ended: Ended, now: Time) {
+        let Some(hold) = self.holds.get_mut(&id) else {
+            return;
+        };
+        hold.telling.remove(claim);
+        if ended != Ended::Done {
+            hold.failures = hold.failures.saturating_add(1);
+            let at = now.plus_ms(Backoff::KEY.delay_ms(hold.failures));
+            self.set_timer(id, at);
+        }
+    }
+
+    /// Holds that wait for a claim.
+    pub(super) fn of_claim(&self, claim: &ObjectKey) -> Vec<HoldId> {
+        let holds = self.by_claim.get(claim);
+        holds.into_iter().flatten().copied().collect()
+    }
+
+    /// The next hold whose time has come.
+    pub(super) fn due(&mut self, now: Time) -> Option<HoldId> {
+        let (at, id) = *self.timers.first()?;
+        if at > now {
+            return None;
+        }
+        self.timers.pop_first();
+        Some(id)
+    }
+
+    pub(super) fn next_timer(&self) -> Option<Time> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.holds.is_empty()
+    }
+
+    fn take(&mut self, id: HoldId) -> Option<Hold> {
+        let hold = self.holds.remove(&id)?;
+        self.timers.remove(&(hold.timer, id));
+        for claim in &hold.claims {
+            if let Some(holds) = self.by_claim.get_mut(claim) {
+                holds.remove(&id);
+                if holds.is_empty() {
+                    self.by_claim.remove(claim);
+                }
+            }
+        }
+        Some(hold)
+    }
+
+    fn set_timer(&mut self, id: HoldId, at: Time) {
+        if let Some(hold) = self.holds.get_mut(&id) {
+            self.timers.remove(&(hold.timer, id));
+            hold.timer = at.min(hold.until);
+            self.timers.insert((hold.timer, id));
+        }
+    }
+}
+
+/// Whether a bind may go out at once.
+pub(super) fn is_ready(mirror: &Mirror, bind: &Bind) -> bool {
+    matches!(claims(mirror, bind), Some(Claims::Ready) | None)
+}
+
+/// How the claims of the pod stand; `None` where the pod has gone and its bind is moot.
+fn claims(mirror: &Mirror, bind: &Bind) -> Option<Claims> {
+    let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name)?;
+    (pod.metadata.uid == bind.uid).then(|| claims_of(mirror, pod, &bind.node))
+}
+
+fn claim_keys(mirror: &Mirror, bind: &Bind) -> Vec<ObjectKey> {
+    let Some(pod) = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name) else {
+        return Vec::new();
+    };
+    api::core::claims_named(&pod.metadata.name, &pod.spec.volumes)
+        .map(|claim| ObjectKey::new(Kind::PersistentVolumeClaim, &pod.metadata.namespace, &claim))
+        .collect()
+}

@@ -1,0 +1,154 @@
+//! What the world looks like once a write has happened, and whether it does.
+
+use api::intent::{Action, Intent, ObjectKey};
+use mirror::{Mirror, Object};
+
+/// What the world looks like once the write has happened.
+#[derive(Debug)]
+pub(super) enum Effect {
+    Create {
+        controller: Option<Box<str>>,
+    },
+    Patch {
+        uid: Box<str>,
+        resource_version: Box<str>,
+    },
+    Delete {
+        uid: Box<str>,
+        is_forced: bool,
+    },
+    Bind {
+        uid: Box<str>,
+        node: Box<str>,
+    },
+}
+
+impl Effect {
+    /// The effect of an intent.
+    pub(super) fn of(intent: &Intent) -> Effect {
+        match &intent.action {
+            Action::Create { body } | Action::CreateSecret { body, .. } => Effect::Create {
+                controller: controller_in(body),
+            },
+            Action::Patch {
+                uid,
+                resource_version,
+                ..
+            } => Effect::Patch {
+                uid: uid.clone(),
+                resource_version: resource_version.clone(),
+            },
+            Action::Delete {
+                uid, grace_seconds, ..
+            } => Effect::Delete {
+                uid: uid.clone(),
+                is_forced: *grace_seconds == Some(0),
+            },
+            Action::Bind { uid, node } => Effect::Bind {
+                uid: uid.clone(),
+                node: node.clone(),
+            },
+        }
+    }
+
+    pub(super) fn verb(&self) -> &'static str {
+        match self {
+            Effect::Bind { .. } => "bind",
+            Effect::Create { .. } => "create",
+            Effect::Delete { .. } => "delete",
+            Effect::Patch { .. } => "patch",
+        }
+    }
+}
+fn controller_in(body: &serde_json::Value) -> Option<Box<str>> {
+    let owners = body.pointer("/metadata/ownerReferences")?.as_array()?;
+    let controller = owners
+        .iter()
+        .find(|owner| owner["controller"] == serde_json::Value::Bool(true))?;
+    controller["uid"].as_str().map(Into::into)
+}
+
+/// Whether an existing object is the one that a create wanted: made for the same controller.
+pub(super) fn has_controller(object: &Object, controller: Option<&str>) -> bool {
+    object.meta().controller().map(|owner| &*owner.uid) == controller
+}
+
+/// Whether the mirror shows the effect on `target`. `revision` is the answer's, 0 where it had none.
+pub(super) fn is_seen(effect: &Effect, target: &ObjectKey, revision: u64, mirror: &Mirror) -> bool {
+    let held = mirror.object(target);
+    match effect {
+        Effect::Create { .. } | Effect::Patch { .. } => {
+            revision == 0 || mirror.seen(target.kind) >= revision
+        }
+        Effect::Delete { uid, is_forced } => held.is_none_or(|object| {
+            let meta = object.meta();
+            let is_going = meta.deletion_timestamp.is_some();
+            // A forced deletion leaves the object only while a finalizer holds it.
+            meta.uid != *uid || (is_going && (!is_forced || !meta.finalizers.is_empty()))
+        }),
+        Effect::Bind { uid, .. } => held.is_none_or(|object| {
+            object.uid() != &**uid || node_of(object).is_some_and(|node| !node.is_empty())
+        }),
+    }
+}
+
+fn node_of(object: &Object) -> Option<&str> {
+    match object {
+        Object::Pod(pod) => Some(&pod.spec.node_name),
+        _ => None,
+    }
+}
+
+/// What a read-back says about a write.
+pub(super) enum ReadBack {
+    Happened { revision: u64 },
+    Outdated,
+    DidNot,
+}
+
+/// What an object read after a lost answer says about the write. Trying again is safe in any case,
+/// because every write is fenced; this only tells whether it is needed.
+pub(super) fn read_back(effect: &Effect, object: Option<&Object>) -> ReadBack {
+    let happened = |object: &Object| ReadBack::Happened {
+        revision: object.meta().revision(),
+    };
+    match (effect, object) {
+        (Effect::Create { .. }, None) => ReadBack::DidNot,
+        (Effect::Create { controller }, Some(object)) => {
+            if has_controller(object, controller.as_deref()) {
+                happened(object)
+            } else {
+                ReadBack::DidNot
+            }
+        }
+        (Effect::Delete { .. }, None) => ReadBack::Happened { revision: 0 },
+        (Effect::Delete { uid, .. }, Some(object)) => {
+            if object.uid() != &**uid || object.meta().deletion_timestamp.is_some() {
+                happened(object)
+            } else {
+                ReadBack::DidNot
+            }
+        }
+        (Effect::Patch { .. } | Effect::Bind { .. }, None) => ReadBack::Outdated,
+        (
+            Effect::Patch {
+                uid,
+                resource_version,
+            },
+            Some(object),
+        ) => {
+            if object.uid() != &**uid {
+                ReadBack::Outdated
+            } else if object.meta().resource_version == *resource_version {
+                ReadBack::DidNot
+            } else {
+                happened(object)
+            }
+        }
+        (Effect::Bind { uid, node }, Some(object)) => match node_of(object) {
+            Some(bound) if object.uid() == &**uid && bound == &**node => happened(object),
+            Some("") if object.uid() == &**uid => ReadBack::DidNot,
+            _ => ReadBack::Outdated,
+        },
+    }
+}
