@@ -75,7 +75,7 @@ pub fn document<'a>(
     Some(json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "unversioned"},
-        "paths": paths(&rows, wire),
+        "paths": paths(&rows, wire, &schemas),
         "components": {"schemas": schemas},
     }))
 }
@@ -143,7 +143,11 @@ fn custom_schema(crd: &Crd, version: &str, mut schema: Value) -> Value {
     schema
 }
 
-fn paths(rows: &[&ResourceRow], wire: &Wire) -> Map<String, Value> {
+fn paths(
+    rows: &[&ResourceRow],
+    wire: &Wire,
+    schemas: &Map<String, Value>,
+) -> Map<String, Value> {
     let mut paths = Map::new();
     for row in rows {
         let base = match row.namespaced {
@@ -160,15 +164,20 @@ fn paths(rows: &[&ResourceRow], wire: &Wire) -> Map<String, Value> {
         const SUB: &[(&str, &str)] =
             &[("get", "get"), ("put", "update"), ("patch", "patch"), ("post", "create")];
         let methods = if row.subresource().is_some() { SUB } else { ONE };
-        paths.insert(one, operations(row, wire, methods));
+        paths.insert(one, operations(row, wire, schemas, methods));
         if let Some(all) = all {
-            paths.insert(all, operations(row, wire, ALL));
+            paths.insert(all, operations(row, wire, schemas, ALL));
         }
     }
     paths
 }
 
-fn operations(row: &ResourceRow, wire: &Wire, methods: &[(&str, &str)]) -> Value {
+fn operations(
+    row: &ResourceRow,
+    wire: &Wire,
+    schemas: &Map<String, Value>,
+    methods: &[(&str, &str)],
+) -> Value {
     let (group, version) = match &row.object {
         Some(object) => (&object.group, &object.version),
         None => (&row.group, &row.version),
@@ -178,7 +187,11 @@ fn operations(row: &ResourceRow, wire: &Wire, methods: &[(&str, &str)]) -> Value
         Some(name) => name.to_owned(),
         None => custom_name(group, version, &row.kind),
     };
-    let schema = json!({"$ref": format!("#/components/schemas/{name}")});
+    // Options of subresources (`pods/exec`) have no schema.
+    let schema = match schemas.contains_key(&name) {
+        true => json!({"$ref": format!("#/components/schemas/{name}")}),
+        false => json!({"type": "object"}),
+    };
     let mut out = Map::new();
     for (method, verb) in methods {
         if !row.verbs.iter().any(|known| known == verb) {
