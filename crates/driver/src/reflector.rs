@@ -172,8 +172,9 @@ impl Reflector {
             reflected
                 .changes
                 .extend(mirror.end_list(part.listing, part.revision));
+            // Failures count on: a server that lists well and forgets at once must not be listed in
+            // a circle. A watch that lives clears them.
             self.revision = part.revision;
-            self.failures = 0;
             self.stale_lists = 0;
             self.state = State::WatchDue { at: now };
         } else {
@@ -271,7 +272,7 @@ impl Reflector {
             self.kind.row().plural,
             refusal.message
         ));
-        reflected.is_relist = true;
+        reflected.is_relist = refusal.code == 410;
         self.fail(now, refusal.retry_after_seconds, Next::List);
     }
 

@@ -138,6 +138,23 @@ fn a_forgotten_revision_is_answered_by_a_new_list_that_also_shows_what_has_gone(
 }
 
 #[test]
+fn a_server_that_lists_well_and_forgets_at_once_is_not_listed_in_a_circle() {
+    let mut world = World::new(settings(&[LOOKER]));
+    world.settle();
+    world.asked();
+    for _ in 0..100 {
+        world.close_watch(Some(refusal(410, "Expired")));
+        world.pass_ms(100);
+    }
+    let lists = world
+        .asked()
+        .iter()
+        .filter(|line| line.starts_with("list"))
+        .count();
+    assert!((4..=12).contains(&lists), "{lists} lists in 10 s");
+}
+
+#[test]
 fn a_list_from_the_past_is_not_believed() {
     let mut world = World::new(settings(&[LOOKER]));
     for name in ["a", "b", "c"] {

@@ -225,3 +225,6 @@ fn list(names: &[std::sync::Arc<str>]) -> String {
         .collect::<Vec<_>>()
         .join(", ")
 }
+
+#[cfg(test)]
+mod tests;
