@@ -216,7 +216,8 @@ fn whole(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     if is_enough(cycle, gang) {
         cycle.moves += 1;
         cycle.outcomes.insert(gang, Outcome::Whole);
-        return Turn::Again;
+        let more = cycle.trial.tables().gang(gang).count(Phase::Pending) > 0;
+        return if more { Turn::Again } else { Turn::Done };
     }
     if attempt.is_empty() && waiting_tasks(cycle, gang, Asking::Something).is_empty() {
         gated_or_backfill(cycle, gang);
