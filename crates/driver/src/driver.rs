@@ -92,10 +92,13 @@ impl Driver {
             return Some(Time(i64::MIN));
         }
         let reflectors = self.reflectors.values().filter_map(Reflector::wake);
+        // Before everything is listed no cycle runs, so that its time must wake nobody: the last
+        // page does.
+        let cycles = self.cycles.as_ref().filter(|_| self.is_synced());
         reflectors
             .chain(self.work.next_timer())
             .chain(self.writes.next_timer())
-            .chain(self.cycles.as_ref().and_then(Cycles::wake))
+            .chain(cycles.and_then(Cycles::wake))
             .min()
     }
 
