@@ -1,0 +1,132 @@
+//! What must hold of the objects themselves, whoever wrote them. It reads stored JSON and shares no
+//! code with the rooms that decide.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::quantity::Quantity;
+use serde_json::Value;
+
+/// A law that was broken, and by what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// `I1`, `I4` … of the invariants' list.
+    pub law: &'static str,
+    /// Which object, and how.
+    pub text: String,
+}
+
+/// I1: what is bound to a node fits its allocatable, per resource.
+pub(crate) fn capacity(nodes: &[Value], pods: &[Value]) -> Vec<Finding> {
+    let mut used: BTreeMap<&str, BTreeMap<String, i128>> = BTreeMap::new();
+    for pod in pods.iter().filter(|pod| !is_finished(pod)) {
+        let Some(node) = pod["spec"]["nodeName"].as_str() else {
+            continue;
+        };
+        let sums = used.entry(node).or_default();
+        *sums.entry("pods".to_owned()).or_default() += 1_000;
+        for container in list(&pod["spec"]["containers"]) {
+            for (resource, amount) in map(&container["resources"]["requests"]) {
+                *sums.entry(resource.clone()).or_default() += milli(amount);
+            }
+        }
+    }
+    let mut findings = Vec::new();
+    for node in nodes {
+        let name = text(&node["metadata"]["name"]);
+        let Some(sums) = used.get(name) else { continue };
+        for (resource, sum) in sums {
+            let room = milli(&node["status"]["allocatable"][resource]);
+            if *sum > room {
+                findings.push(Finding {
+                    law: "I1",
+                    text: format!("{name} has {room}m {resource} and {sum}m are bound to it"),
+                });
+            }
+        }
+    }
+    findings
+}
+
+/// I4: of a gang that has settled, either nothing is bound or at least the minimum is.
+pub(crate) fn wholeness(groups: &[Value], pods: &[Value]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for group in groups {
+        let (space, name) = (
+            text(&group["metadata"]["namespace"]),
+            text(&group["metadata"]["name"]),
+        );
+        let min = group["spec"]["minMember"].as_u64().unwrap_or(0);
+        let bound = pods
+            .iter()
+            .filter(|pod| {
+                text(&pod["metadata"]["namespace"]) == space
+                    && text(&pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"]) == name
+                    && pod["spec"]["nodeName"].is_string()
+            })
+            .count() as u64;
+        if bound > 0 && bound < min {
+            findings.push(Finding {
+                law: "I4",
+                text: format!("{space}/{name} has {bound} of {min} tasks bound"),
+            });
+        }
+    }
+    findings
+}
+
+/// No orphan: every controller that an object names is there, with that uid.
+pub(crate) fn ownership(objects: &[Value]) -> Vec<Finding> {
+    let uids: BTreeSet<&str> = objects
+        .iter()
+        .map(|object| text(&object["metadata"]["uid"]))
+        .collect();
+    let mut findings = Vec::new();
+    for object in objects {
+        for owner in list(&object["metadata"]["ownerReferences"]) {
+            if !uids.contains(text(&owner["uid"])) {
+                findings.push(Finding {
+                    law: "I6",
+                    text: format!(
+                        "{} {}/{} belongs to {} {}, which is not there",
+                        text(&object["kind"]),
+                        text(&object["metadata"]["namespace"]),
+                        text(&object["metadata"]["name"]),
+                        text(&owner["kind"]),
+                        text(&owner["name"]),
+                    ),
+                });
+            }
+        }
+    }
+    findings
+}
+
+fn is_finished(pod: &Value) -> bool {
+    matches!(
+        pod["status"]["phase"].as_str(),
+        Some("Succeeded" | "Failed")
+    )
+}
+
+fn milli(amount: &Value) -> i128 {
+    let written = match amount {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return 0,
+    };
+    written
+        .parse::<Quantity>()
+        .map_or(0, |quantity| i128::from(quantity.milli_value()))
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn map(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
