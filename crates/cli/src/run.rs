@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::cluster::Cluster;
 use crate::console::{self, Console};
-use crate::manifest::{self, Document, Mistake};
+use crate::manifest::{Document, Mistake};
 use crate::printer::Printer;
 use crate::rest::{Place, Refusal, Rest, Seen, text};
 use crate::start::{Cleanup, Follow, Format, RunRequest};
@@ -35,19 +35,13 @@ pub(crate) async fn answer(
     cluster: Arc<dyn Cluster>,
     console: Console,
 ) -> anyhow::Result<u8> {
-    let told = match manifest::read(&request.files) {
-        Ok(documents) => {
-            let printer = Printer::new(request.format, console);
-            perform(&request, &documents, cluster, printer).await?
-        }
-        Err(mistakes) => Err(mistakes),
-    };
+    let printer = Printer::new(request.format, console);
+    let told = perform(&request, cluster, printer).await?;
     Ok(told.unwrap_or_else(|mistakes| complain(&mistakes, request.format)))
 }
 
 async fn perform(
     request: &RunRequest,
-    documents: &[Document],
     cluster: Arc<dyn Cluster>,
     printer: Printer,
 ) -> anyhow::Result<Result<u8, Vec<Mistake>>> {
@@ -58,7 +52,7 @@ async fn perform(
         created: Vec::new(),
         watches: JoinSet::new(),
     };
-    let told = match run.apply(documents, request).await? {
+    let told = match run.apply(request).await? {
         Ok(seen) => Ok(run.follow(seen, request).await?),
         Err(mistakes) => Err(mistakes),
     };
@@ -66,7 +60,8 @@ async fn perform(
     Ok(told)
 }
 
-fn complain(mistakes: &[Mistake], format: Format) -> u8 {
+/// Tells what is wrong with a manifest, and gives the exit code for it.
+pub(crate) fn complain(mistakes: &[Mistake], format: Format) -> u8 {
     for mistake in mistakes {
         match format {
             Format::Text => console::complain(&format!("error: {mistake}")),
@@ -94,12 +89,11 @@ impl Run {
     /// Rehearses every document, so that a wrong one leaves nothing half-written, then applies all.
     async fn apply(
         &mut self,
-        documents: &[Document],
         request: &RunRequest,
     ) -> anyhow::Result<Result<mpsc::Receiver<Seen>, Vec<Mistake>>> {
         let mut placed = Vec::new();
         let mut mistakes = Vec::new();
-        for document in documents {
+        for document in &request.documents {
             match self.rehearse(document, &request.namespace).await {
                 Ok(place) => placed.push((document, place)),
                 Err(error) => mistakes.extend(mistakes_of(document, error)?),

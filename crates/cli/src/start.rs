@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::manifest::Document;
 use crate::state::StateDir;
 
 /// What remains to be done after a command line was understood.
@@ -88,10 +89,10 @@ pub enum Question {
 }
 
 /// `katmai run`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct RunRequest {
-    /// Files and directories, `-` for standard input.
-    pub files: Vec<String>,
+    /// What the manifests hold, read before anything was started.
+    pub documents: Vec<Document>,
     /// Namespace of objects that name none.
     pub namespace: String,
     /// Give up after so long.

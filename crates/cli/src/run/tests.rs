@@ -1,6 +1,7 @@
 mod story;
 
 use super::*;
+use crate::manifest;
 
 fn document() -> Document {
     let text = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata:\n  name: training\nspec:\n  tasks:\n  - name: a\n    replica: 4\n    template: {}\n";

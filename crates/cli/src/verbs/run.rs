@@ -7,6 +7,7 @@ use clap::{Args, Command, FromArgMatches};
 
 use super::Verb;
 use super::shape::{Place, Shape};
+use crate::manifest;
 use crate::start::{Cleanup, Connection, Data, Format, Outcome, Question, RunRequest, Start};
 
 /// The row.
@@ -63,8 +64,12 @@ fn begin(typed: Arguments) -> anyhow::Result<Outcome> {
         place,
         shape,
     } = typed;
+    let documents = match manifest::read(&files) {
+        Ok(documents) => documents,
+        Err(mistakes) => return Ok(Outcome::Exit(crate::run::complain(&mistakes, output))),
+    };
     let question = Question::Run(RunRequest {
-        files,
+        documents,
         namespace,
         timeout,
         cleanup: if rm { Cleanup::Remove } else { Cleanup::Keep },

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::super::*;
 use crate::cluster::{Answer, ByteStream, ClusterError};
+use crate::manifest;
 use api::call::Call;
 
 /// An API that accepts everything but what it was told to refuse. What a watch of a kind of object
@@ -116,19 +117,16 @@ async fn check(
     cleanup: Cleanup,
 ) -> (Result<u8, String>, Vec<String>, Vec<String>) {
     let request = RunRequest {
-        files: Vec::new(),
+        documents: manifest::parse("job.yaml", manifest.to_owned()).unwrap(),
         namespace: "default".to_owned(),
         timeout: Some(Duration::from_secs(5)),
         cleanup,
         format: Format::Text,
     };
-    let documents = manifest::parse("job.yaml", manifest.to_owned()).unwrap();
     let api = Arc::new(api);
     let heard = Arc::new(Mutex::new(Vec::new()));
     let printer = Printer::heard(heard.clone());
-    let told = perform(&request, &documents, api.clone(), printer)
-        .await
-        .unwrap();
+    let told = perform(&request, api.clone(), printer).await.unwrap();
     let told = told.map_err(|mistakes| {
         mistakes
             .iter()
