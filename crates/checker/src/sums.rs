@@ -2,103 +2,96 @@
 
 use std::collections::BTreeMap;
 
-use model::{NodeId, Phase, QueueId, Tables};
+use model::{Kind, NodeId, Phase, QueueId, Tables, TaskId};
 
 use crate::Violation;
 
 type Sums<Id> = BTreeMap<Id, BTreeMap<u16, i64>>;
 
-fn add<Id: Ord + Copy>(sums: &mut Sums<Id>, id: Id, tables: &Tables, task: model::TaskId) {
+fn add<Id: Ord + Copy>(sums: &mut Sums<Id>, id: Id, tables: &Tables, task: TaskId) {
     let row = sums.entry(id).or_default();
     for (kind, value) in tables.shape_of(task).spec.requests.entries() {
         *row.entry(kind.0).or_default() += value;
     }
 }
 
-/// I1: nothing that we bind overfills a node; and the node's own sum is right. I14: with promises.
-pub(crate) fn nodes(tables: &Tables, found: &mut Vec<Violation>) {
-    let mut used: Sums<NodeId> = BTreeMap::new();
-    let mut promised: Sums<NodeId> = BTreeMap::new();
-    let mut leaving: Sums<NodeId> = BTreeMap::new();
-    let mut binding: BTreeMap<NodeId, Vec<model::TaskId>> = BTreeMap::new();
+/// What tasks hold, are promised, are about to leave, and who is being bound, by node.
+#[derive(Default)]
+struct Held {
+    used: Sums<NodeId>,
+    promised: Sums<NodeId>,
+    leaving: Sums<NodeId>,
+    binding: BTreeMap<NodeId, Vec<TaskId>>,
+}
+
+fn add_pod(sums: &mut Sums<NodeId>, node: NodeId, tables: &Tables, task: TaskId) {
+    add(sums, node, tables, task);
+    *sums
+        .entry(node)
+        .or_default()
+        .entry(Kind::PODS.0)
+        .or_default() += 1;
+}
+
+fn held(tables: &Tables) -> Held {
+    let mut held = Held::default();
     for (id, task) in tables.tasks() {
         let Some(node) = task.node else { continue };
         match task.phase {
-            Phase::Allocated
-            | Phase::Binding
-            | Phase::Bound
-            | Phase::Running
-            | Phase::Releasing => {
-                add(&mut used, node, tables, id);
-                *used
-                    .entry(node)
-                    .or_default()
-                    .entry(model::Kind::PODS.0)
-                    .or_default() += 1;
-            }
-            Phase::Pipelined => {
-                add(&mut promised, node, tables, id);
-                *promised
-                    .entry(node)
-                    .or_default()
-                    .entry(model::Kind::PODS.0)
-                    .or_default() += 1;
-            }
-            Phase::Pending | Phase::Succeeded | Phase::Failed => {}
+            Phase::Pending | Phase::Succeeded | Phase::Failed => continue,
+            Phase::Pipelined => add_pod(&mut held.promised, node, tables, id),
+            _ => add_pod(&mut held.used, node, tables, id),
         }
         if task.phase == Phase::Releasing {
-            add(&mut leaving, node, tables, id);
-            *leaving
-                .entry(node)
-                .or_default()
-                .entry(model::Kind::PODS.0)
-                .or_default() += 1;
+            add_pod(&mut held.leaving, node, tables, id);
         }
         if task.phase == Phase::Binding {
-            binding.entry(node).or_default().push(id);
+            held.binding.entry(node).or_default().push(id);
         }
     }
-    let none = BTreeMap::new();
+    held
+}
+
+/// I1: nothing that we bind overfills a node; and the node's own sums are right. I14: with promises.
+pub(crate) fn nodes(tables: &Tables, found: &mut Vec<Violation>) {
+    let held = held(tables);
+    let mut complain = |what: String| {
+        found.push(Violation {
+            invariant: "I1",
+            what,
+        })
+    };
     for (id, node) in tables.all_nodes() {
         let name = &node.spec.name;
-        let sum = used.get(&id).unwrap_or(&none);
         for (kind, kind_name) in tables.kinds().iter() {
             let at = |sums: &Sums<NodeId>| {
                 sums.get(&id)
-                    .and_then(|s| s.get(&kind.0))
+                    .and_then(|sum| sum.get(&kind.0))
                     .copied()
                     .unwrap_or(0)
             };
-            let (used, promised, leaving) = (
-                sum.get(&kind.0).copied().unwrap_or(0),
-                at(&promised),
-                at(&leaving),
-            );
             for (what, kept, real) in [
-                ("used", node.used.get(kind), used),
-                ("promised", node.pipelined.get(kind), promised),
-                ("leaving", node.releasing.get(kind), leaving),
+                ("used", node.used.get(kind), at(&held.used)),
+                ("promised", node.pipelined.get(kind), at(&held.promised)),
+                ("leaving", node.releasing.get(kind), at(&held.leaving)),
             ] {
                 if kept != real {
-                    let what =
-                        format!("node {name} has {real} {kind_name} {what}, its row says {kept}");
-                    found.push(Violation {
-                        invariant: "I1",
-                        what,
-                    });
+                    complain(format!(
+                        "node {name} has {real} {kind_name} {what}, its row says {kept}"
+                    ));
                 }
             }
-            let all = node.spec.allocatable.get(kind);
-            let ours = binding.get(&id).into_iter().flatten();
-            let asks = |task: &&model::TaskId| {
-                kind == model::Kind::PODS || tables.shape_of(**task).spec.requests.get(kind) > 0
+            // What others bound, or a node that shrank, is not ours to answer for.
+            let asks = |task: &TaskId| {
+                kind == Kind::PODS || tables.shape_of(*task).spec.requests.get(kind) > 0
             };
-            if used > all && node.known && ours.filter(asks).count() > 0 {
-                let what = format!("node {name} has {used} of {all} {kind_name} bound");
-                found.push(Violation {
-                    invariant: "I1",
-                    what,
-                });
+            let ours = held
+                .binding
+                .get(&id)
+                .is_some_and(|tasks| tasks.iter().any(asks));
+            let (used, all) = (at(&held.used), node.spec.allocatable.get(kind));
+            if used > all && node.known && ours {
+                complain(format!("node {name} has {used} of {all} {kind_name} bound"));
             }
         }
     }

@@ -434,3 +434,47 @@ impl Ord for Share {
             .cmp(&(i128::from(other.part) * i128::from(self.whole)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, ResourceKinds, Share, Vector};
+
+    #[test]
+    fn amounts_read_as_people_write_them() {
+        let mut kinds = ResourceKinds::default();
+        let gpu = kinds.intern("nvidia.com/gpu");
+        let said = |kind, value| kinds.amount(kind, value).to_string();
+        assert_eq!(said(Kind::CPU, 100), "100m cpu");
+        assert_eq!(said(Kind::CPU, 2_000), "2 cpu");
+        assert_eq!(said(Kind::MEMORY, 1536 << 20), "1536Mi memory");
+        assert_eq!(said(Kind::MEMORY, 2 << 30), "2Gi memory");
+        assert_eq!(said(Kind::PODS, 1), "1 pod slot");
+        assert_eq!(said(gpu, 3_000), "3 nvidia.com/gpu");
+    }
+
+    #[test]
+    fn shares_are_compared_exactly() {
+        assert!(Share::of(1, 3) < Share::of(i64::MAX / 2, i64::MAX));
+        assert_eq!(Share::of(2, 6), Share::of(1, 3));
+        assert_eq!(Share::of(0, 0), Share::NONE);
+        assert_eq!(
+            Share::of(5, 0),
+            Share::of(1, 1),
+            "something of nothing is all of it"
+        );
+    }
+
+    #[test]
+    fn arithmetic_saturates_and_trailing_zeros_do_not_matter() {
+        let huge = Vector::of([(Kind::CPU, i64::MAX)]);
+        assert_eq!(huge.plus(&huge).get(Kind::CPU), i64::MAX);
+        let mut padded = Vector::of([(Kind::CPU, 1), (Kind::PODS, 1)]);
+        padded.set(Kind::PODS, 0);
+        assert_eq!(padded, Vector::of([(Kind::CPU, 1)]));
+        assert!(padded.fits(&Vector::of([(Kind::CPU, 1)])));
+        assert!(
+            !Vector::ZERO.fits(&Vector::of([(Kind::CPU, -1)])),
+            "negative room is none"
+        );
+    }
+}

@@ -133,6 +133,23 @@ pub struct Task {
 }
 
 impl Task {
+    /// Whether a decision cannot tell the two apart: nothing that rules or sums look at differs.
+    pub(crate) fn decides_like(&self, other: &Task) -> bool {
+        self.uid == other.uid
+            && self.gang == other.gang
+            && self.role == other.role
+            && self.index == other.index
+            && self.shape == other.shape
+            && self.labels == other.labels
+            && self.priority == other.priority
+            && self.phase == other.phase
+            && self.node == other.node
+            && self.gated == other.gated
+            && self.preemptable == other.preemptable
+            && self.created == other.created
+            && self.write == other.write
+    }
+
     /// What a person calls the task: role and index, else the pod's name.
     pub fn nickname(&self) -> String {
         if self.role.is_empty() {

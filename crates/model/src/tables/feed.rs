@@ -230,43 +230,45 @@ impl Tables {
             write: None,
             said: None,
         };
-        let id = match same {
+        match same {
             Some(id) => {
                 self.keep_plans(id, &mut row);
-                self.uncount(id);
-                let old = std::mem::replace(
-                    self.tasks
-                        .get_mut(id.index())
-                        .expect("the key map holds live ids"),
-                    row,
-                );
-                self.leave_gang(id, old.gang, gang);
-                self.drop_shape(old.shape);
-                if let Some(old_node) = old.node {
-                    self.count(id);
-                    self.drop_node_if_unused(old_node);
-                    self.mark_gang_of(id);
-                    return id;
-                }
+                self.change_task(id, row);
                 id
             }
-            None => {
-                let key = row.key.clone();
-                let id = TaskId::from(self.tasks.insert(row));
-                self.task_keys.insert(key, id);
-                if let Some(gang) = gang {
-                    self.gangs
-                        .get_mut(gang.index())
-                        .expect("the row was just found")
-                        .tasks
-                        .insert(id);
-                }
-                id
-            }
-        };
+            None => self.add_task(row),
+        }
+    }
+
+    fn add_task(&mut self, row: Task) -> TaskId {
+        let (key, gang) = (row.key.clone(), row.gang);
+        let id = TaskId::from(self.tasks.insert(row));
+        self.task_keys.insert(key, id);
+        if let Some(gang) = gang {
+            self.gang_mut(gang).tasks.insert(id);
+        }
         self.count(id);
         self.mark_gang_of(id);
         id
+    }
+
+    fn change_task(&mut self, id: TaskId, row: Task) {
+        let gang = row.gang;
+        if row.decides_like(self.task(id)) {
+            // Heartbeats and conditions of pods are no news. The shape was counted once too often.
+            self.drop_shape(row.shape);
+            *self.task_row(id) = row;
+            return;
+        }
+        self.uncount(id);
+        let old = std::mem::replace(self.task_row(id), row);
+        self.leave_gang(id, old.gang, gang);
+        self.drop_shape(old.shape);
+        self.count(id);
+        if let Some(node) = old.node {
+            self.drop_node_if_unused(node);
+        }
+        self.mark_gang_of(id);
     }
 
     /// What a plan decided about a task holds until its write is answered or seen.
