@@ -188,11 +188,7 @@ impl Writes {
         let flight_id = self.sent.remove(&id)?;
         match outcome {
             WriteOutcome::Done { revision, .. } => self.done(flight_id, revision, mirror, now),
-            WriteOutcome::Unknown { .. } => {
-                self.counts.unknown += 1;
-                self.reads_ready.push_back(flight_id);
-                None
-            }
+            WriteOutcome::Unknown { .. } => self.unknown(flight_id),
             WriteOutcome::Refused(refusal) => self.refused(flight_id, refusal, mirror, now),
         }
     }
@@ -333,6 +329,16 @@ impl Writes {
         None
     }
 
+    /// The answer was lost: the object is read back. Nobody waits for a note.
+    fn unknown(&mut self, id: FlightId) -> Option<Over> {
+        self.counts.unknown += 1;
+        if self.flights.get(&id)?.origin == Origin::Note {
+            return self.over(id, Ended::Failed { retry_after_ms: 0 }, None);
+        }
+        self.reads_ready.push_back(id);
+        None
+    }
+
     fn refused(
         &mut self,
         id: FlightId,
@@ -345,11 +351,7 @@ impl Writes {
         let failed = Ended::Failed { retry_after_ms };
         match (refusal.code, &flight.effect) {
             // The server gave up waiting for itself: the write may still have happened.
-            (504, _) => {
-                self.counts.unknown += 1;
-                self.reads_ready.push_back(id);
-                None
-            }
+            (504, _) => self.unknown(id),
             (404, Effect::Delete { .. }) => self.done(id, 0, mirror, now),
             (409, Effect::Create { controller }) if &*refusal.reason == "AlreadyExists" => {
                 match mirror.object(&flight.target) {

@@ -15,22 +15,22 @@ use crate::object::Object;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Index {
+    /// PersistentVolumeClaims by the volume that they name (no namespace).
+    ClaimVolume,
     /// Commands by the uid of their target (no namespace).
     CommandTarget,
     /// EndpointSlices by the Service that they belong to.
     EndpointSliceService,
     /// Objects of any kind by the uid of each owner (no namespace).
     Owner,
-    /// PersistentVolumeClaims by the volume that they name (no namespace).
-    ClaimVolume,
     /// Pods by each claim that they mount.
     PodClaim,
     /// Pods by the PodGroup that their annotation names.
     PodGroup,
-    /// Pods by the node that they are bound to (no namespace).
-    PodNode,
     /// PodGroups by their queue (no namespace).
     PodGroupQueue,
+    /// Pods by the node that they are bound to (no namespace).
+    PodNode,
     /// Queues by their parent (no namespace).
     QueueParent,
     /// VCJobs by each existing claim that they name.
@@ -53,14 +53,14 @@ pub struct IndexRow {
 
 /// The list, in the order of [`Index`].
 pub const INDEXES: &[IndexRow] = &[
+    row(Index::ClaimVolume, claim_volume),
     row(Index::CommandTarget, command_target),
     row(Index::EndpointSliceService, endpoint_slice_service),
     row(Index::Owner, owner),
-    row(Index::ClaimVolume, claim_volume),
     row(Index::PodClaim, pod_claim),
     row(Index::PodGroup, pod_group),
-    row(Index::PodNode, pod_node),
     row(Index::PodGroupQueue, pod_group_queue),
+    row(Index::PodNode, pod_node),
     row(Index::QueueParent, queue_parent),
     row(Index::VcJobClaim, vcjob_claim),
     row(Index::VcJobQueue, vcjob_queue),
@@ -277,5 +277,10 @@ mod tests {
         for (at, row) in INDEXES.iter().enumerate() {
             assert_eq!(row.index as usize, at);
         }
+        let names: Vec<String> = INDEXES
+            .iter()
+            .map(|row| format!("{:?}", row.index))
+            .collect();
+        assert!(names.is_sorted(), "{names:?}");
     }
 }
