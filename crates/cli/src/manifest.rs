@@ -72,6 +72,9 @@ pub fn read(files: &[String]) -> Result<Vec<Document>, Vec<Mistake>> {
             }
         }
     }
+    if mistakes.is_empty() && documents.is_empty() {
+        mistakes.push(whole(&files.join(", "), "no object is in it".to_owned()));
+    }
     if mistakes.is_empty() {
         Ok(documents)
     } else {

@@ -117,6 +117,41 @@ mod tests {
     use super::*;
 
     #[test]
+    fn help_lists_each_verb_with_what_it_does() {
+        insta::assert_snapshot!(command().render_help().to_string(), @r"
+        The batch platform for Kubernetes, embedded: gangs, queues and jobs on one machine
+
+        Usage: katmai <COMMAND>
+
+        Commands:
+          completion      Print a completion script for a shell
+          down            End the plane that is up; its objects stay
+          get-kubeconfig  Print the kubeconfig of the plane that is up
+          logs            Print the logs of a workload's tasks, or without a name the plane's own
+          run             Apply manifests and follow their workloads to the end
+          status          Say whether a plane is up, where, and what it holds
+          up              Start a plane and serve until interrupted: API, controllers, scheduler, nodes
+          vcctl           Volcano's command line: jobs, queues and pods
+          version         Print the version
+
+        Options:
+          -h, --help     Print help
+          -V, --version  Print version
+        ");
+    }
+
+    #[test]
+    fn wrong_amounts_are_refused() {
+        for wrong in ["abc", "0", "-1", ""] {
+            let typed = ["katmai", "up", "--node-cpu", wrong].map(OsString::from);
+            assert!(
+                matches!(parse(typed.to_vec()), Outcome::Exit(EXIT_BAD_INPUT)),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
     fn verbs_stand_in_alphabetical_order_under_their_own_names() {
         assert!(VERBS.is_sorted_by_key(|verb| verb.name));
         for verb in VERBS {

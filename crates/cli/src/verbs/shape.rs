@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
+use api::quantity::Quantity;
 use clap::Args;
 
 use crate::start::{Connection, Data, Network, Plane};
 use crate::state::StateDir;
 
-/// Where to find or keep a plane.
+// Not a doc comment: clap would take it for the help of the verb.
+// Where to find or keep a plane.
 #[derive(Args)]
 pub(super) struct Place {
     /// The plane's directory [default: $XDG_STATE_HOME/katmai, else ~/.local/state/katmai]
@@ -39,7 +41,7 @@ impl Place {
     }
 }
 
-/// What a new plane looks like.
+// What a new plane looks like.
 #[derive(Args)]
 #[command(next_help_heading = "Shape of the plane")]
 pub(super) struct Shape {
@@ -47,10 +49,10 @@ pub(super) struct Shape {
     #[arg(long)]
     port: Option<u16>,
     /// CPU that node-1 offers, such as 450m or 2 [default: the machine's]
-    #[arg(long, value_name = "QUANTITY")]
+    #[arg(long, value_name = "QUANTITY", value_parser = quantity)]
     node_cpu: Option<String>,
     /// Memory that node-1 offers, such as 4Gi [default: the machine's]
-    #[arg(long, value_name = "QUANTITY")]
+    #[arg(long, value_name = "QUANTITY", value_parser = quantity)]
     node_memory: Option<String>,
     /// Imitation nodes beside node-1
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(0..=100_000))]
@@ -101,5 +103,14 @@ impl Shape {
             image_map,
             network: network.unwrap_or_default(),
         }
+    }
+}
+
+/// The text as typed, once it is known to be a positive quantity.
+fn quantity(text: &str) -> Result<String, String> {
+    match Quantity::parse(text) {
+        Ok(amount) if amount.milli_value() > 0 => Ok(text.to_owned()),
+        Ok(_) => Err("must be more than zero".to_owned()),
+        Err(_) => Err("expected a quantity such as 450m, 2 or 4Gi".to_owned()),
     }
 }
