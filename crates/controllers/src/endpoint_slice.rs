@@ -42,7 +42,12 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         _ => {
             let sides = [change.before::<Pod>(), change.after::<Pod>()];
             let [before, after] = sides.map(|side| side.map(|pod| facts(pod)));
-            if before == after {
+            // A pod without an address is in no slice.
+            let has_address = sides
+                .iter()
+                .flatten()
+                .any(|pod| !pod.status.pod_ip.is_empty());
+            if before == after || !has_address {
                 return;
             }
             for service in mirror.list_in::<Service>(namespace) {

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::core::{EndpointSlice, Service};
+use api::core::{EndpointSlice, Pod, Service};
 use api::intent::{Intent, ObjectKey, Propagation};
 use api::kind::Kind;
 use api::time::Time;
@@ -63,6 +63,8 @@ struct View<'a> {
     roster: Roster,
     group: Option<&'a PodGroup>,
     commands: Vec<Arc<Command>>,
+    /// What the plugins need beside pods, or why they cannot work.
+    children: Result<Vec<plugins::Child>, String>,
 }
 
 fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
@@ -106,6 +108,20 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
                 keys.extend(jobs.map(|key| (**key).clone()));
             }
         }
+        Kind::Pod => {
+            let sides = [change.before::<Pod>(), change.after::<Pod>()];
+            let [before, after] = sides.map(|side| side.map(|pod| roster::facts(pod)));
+            if before != after || change.is_recreation() {
+                crate::keys::of_owner(change, Kind::VcJob, keys);
+            }
+        }
+        Kind::PodGroup => {
+            let sides = [change.before::<PodGroup>(), change.after::<PodGroup>()];
+            let [before, after] = sides.map(|side| side.map(|group| group::facts(group)));
+            if before != after || change.is_recreation() {
+                crate::keys::of_owner(change, Kind::VcJob, keys);
+            }
+        }
         Kind::EndpointSlice => {
             // A gate may wait for the first slice of a job's Service.
             if let Some(slice) = change
@@ -145,7 +161,10 @@ fn step(inputs: &Inputs<'_>) -> Step {
     let next = status::next(&view, obstacle.as_ref());
     let mut step = Step::idle().or_wake_at(next.wake_at);
     step.counters = next.counters;
-    let difference = write::merge_difference(&json!(job.status), &json!(next.status));
+    let difference = match job.status == next.status {
+        true => None,
+        false => write::merge_difference(&json!(job.status), &json!(next.status)),
+    };
     let is_settled = difference.is_none();
     if let Some(patch) = difference {
         let patch = write::patch_status(Kind::VcJob, &job.metadata, patch);
@@ -196,6 +215,7 @@ impl<'a> View<'a> {
             roster: Roster::read(inputs.mirror, job, &job.status),
             group: group::of(inputs.mirror, job),
             commands,
+            children: plugins::children(job),
         }
     }
 

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use api::core::{PodSpec, PodTemplate, PriorityClass, ResourceList, requests_of};
+use api::core::{PodSpec, PodTemplate, PriorityClass, ResourceList, TextMap, requests_of};
 use api::intent::{Intent, Part};
 use api::kind::Kind;
 use api::quantity::Quantity;
 use api::selector::LabelSelector;
 use api::volcano::{
-    Job, PARTITION_ID, PodGroup, PodGroupPhase, PodGroupSpec, SubGroupPolicy, TASK_SPEC, Task,
-    pod_group_of_job,
+    Job, PARTITION_ID, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupSpec, SubGroupPolicy,
+    TASK_SPEC, Task, pod_group_of_job,
 };
 use mirror::Mirror;
 use serde_json::{Value, json};
@@ -40,6 +40,33 @@ pub(super) fn is_former(job: &Job, group: &PodGroup) -> bool {
         .is_some_and(|version| version < job.status.version)
 }
 
+/// What of a PodGroup can matter to its job: how many of its pods run does not.
+pub(super) fn facts(
+    group: &PodGroup,
+) -> (
+    PodGroupPhase,
+    &PodGroupSpec,
+    &[PodGroupCondition],
+    &TextMap,
+    bool,
+) {
+    let waits = !is_let_in(group);
+    let conditions = if waits {
+        &group.status.conditions[..]
+    } else {
+        &[]
+    };
+    let meta = &group.metadata;
+    let is_leaving = meta.deletion_timestamp.is_some();
+    (
+        group.status.phase,
+        &group.spec,
+        conditions,
+        &meta.annotations,
+        is_leaving,
+    )
+}
+
 /// Whether the queue has let the gang in, so that pods may be made.
 pub(super) fn is_let_in(group: &PodGroup) -> bool {
     !matches!(
@@ -63,6 +90,9 @@ pub(super) fn upkeep(mirror: &Mirror, job: &Job) -> Option<Intent> {
         sub_group_policy: wanted.sub_group_policy,
         ..group.spec.clone()
     };
+    if spec == group.spec {
+        return None;
+    }
     let difference = write::merge_difference(&json!(group.spec), &json!(spec))?;
     let patch = json!({ "spec": difference });
     Some(write::patch(

@@ -62,6 +62,17 @@ pub(super) fn chosen(job: &Job) -> Result<Vec<(&'static Plugin, Arguments)>, Str
         .collect())
 }
 
+/// What the chosen plugins need beside pods.
+pub(super) fn children(job: &Job) -> Result<Vec<Child>, String> {
+    let mut children = Vec::new();
+    for (plugin, arguments) in chosen(job)? {
+        if let Some(make) = plugin.children {
+            children.extend(make(job, &arguments)?);
+        }
+    }
+    Ok(children)
+}
+
 /// Arguments in the way of Go's `flag`: `-x`, `--x`, `--x=y`, `--x y`.
 #[derive(Debug, Default)]
 pub(super) struct Arguments(BTreeMap<String, String>);

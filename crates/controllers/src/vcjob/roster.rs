@@ -228,3 +228,19 @@ fn is_victim(status: &JobStatus, kill: &LastKill, member: &Member) -> bool {
     }
     kill.takes(status, member)
 }
+
+/// What of a pod can matter to its job: where it runs does not.
+pub(super) fn facts(pod: &Pod) -> (PodPhase, bool, bool, i64, bool) {
+    let status = &pod.status;
+    let restarts = status
+        .container_statuses
+        .iter()
+        .chain(&status.init_container_statuses);
+    (
+        status.phase,
+        pod.is_terminating(),
+        pod.metadata.annotations.contains_key(OUT_OF_SYNC),
+        restarts.map(|status| i64::from(status.restart_count)).sum(),
+        status.container_statuses.iter().all(|status| status.ready),
+    )
+}

@@ -169,7 +169,16 @@ fn apply(next: &mut Next, change: Move) {
 
 /// Counts the pods under the new status, which may have made victims of some.
 fn count(view: &View<'_>, next: &mut Next) -> Counts {
-    let roster = Roster::read(view.inputs.mirror, view.job, &next.status);
+    let fresh;
+    // Only a move, or an end, makes victims.
+    let roster = if next.is_moved
+        || is_killing(next.status.state.phase) != is_killing(view.job.status.state.phase)
+    {
+        fresh = Roster::read(view.inputs.mirror, view.job, &next.status);
+        &fresh
+    } else {
+        &view.roster
+    };
     let counts = roster.counts();
     let status = &mut next.status;
     status.pending = counts.pending;

@@ -7,7 +7,7 @@ use api::time::Time;
 use serde_json::{Value, json};
 
 use super::obstacle::{Obstacle, Word};
-use super::plugins::{self, Child};
+use super::plugins;
 use super::{View, group, pods, volumes};
 use crate::write;
 
@@ -20,9 +20,9 @@ pub(super) fn plugin_obstacle(view: &View<'_>) -> Option<Obstacle> {
             waits_for,
         })
     };
-    let children = match children(view) {
+    let children = match &view.children {
         Ok(children) => children,
-        Err(message) => return obstacle(message, Vec::new()),
+        Err(message) => return obstacle(message.clone(), Vec::new()),
     };
     let meta = &view.job.metadata;
     let taken = children.iter().find(|child| {
@@ -80,8 +80,7 @@ pub(super) fn intents(view: &View<'_>) -> (Vec<Intent>, Option<Time>) {
 /// Removes the plugins' objects of a job that has ended.
 pub(super) fn clear(view: &View<'_>) -> Vec<Intent> {
     let meta = &view.job.metadata;
-    let children = children(view).unwrap_or_default();
-    let objects = children.iter().filter_map(|child| {
+    let objects = view.children.iter().flatten().filter_map(|child| {
         let object = view
             .inputs
             .mirror
@@ -108,9 +107,9 @@ fn support(view: &View<'_>) -> Vec<Intent> {
             intents.push(create(view, Kind::PersistentVolumeClaim, &name, body));
         }
     }
-    for child in children(view).unwrap_or_default() {
+    for child in view.children.iter().flatten() {
         let Some(object) = mirror.find(child.kind, &meta.namespace, &child.name) else {
-            intents.push(create(view, child.kind, &child.name, child.body));
+            intents.push(create(view, child.kind, &child.name, child.body.clone()));
             continue;
         };
         if let Some(map) = object.typed::<ConfigMap>()
@@ -131,14 +130,4 @@ fn create(view: &View<'_>, kind: Kind, name: &str, mut body: Value) -> Intent {
         "ownerReferences": [write::controller_ref(Kind::VcJob, meta)],
     });
     write::create(kind, body)
-}
-
-fn children(view: &View<'_>) -> Result<Vec<Child>, String> {
-    let mut children = Vec::new();
-    for (plugin, arguments) in plugins::chosen(view.job)? {
-        if let Some(make) = plugin.children {
-            children.extend(make(view.job, &arguments)?);
-        }
-    }
-    Ok(children)
 }
