@@ -71,6 +71,9 @@ pub const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["api"]),
 ];
 
+/// Arrows that only tests need: a decider's tests ask the checker, the simulation's the controllers.
+const TEST_ARROWS: &[(&str, &str)] = &[("engine", "checker"), ("sim", "controllers")];
+
 /// Rooms below the line: pure, synchronous, deterministic.
 pub const PURE: &[&str] = &[
     "api",
@@ -115,6 +118,7 @@ pub fn find(tree: &Tree) -> anyhow::Result<Vec<String>> {
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             if let Some(other) = self::room(&dependency["name"])
                 && !allowed.contains(&other)
+                && !(dependency["kind"] == "dev" && TEST_ARROWS.contains(&(room, other)))
             {
                 findings.push(format!("{room} → {other} is not drawn"));
             }
