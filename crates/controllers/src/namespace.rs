@@ -1,7 +1,7 @@
 //! Namespaces that are being deleted: their content goes first, then they do.
 //!
-//! Only kinds of our registry are seen here. Objects of other kinds are removed by the API server
-//! of the embedded plane when the namespace is finalized.
+//! Only watched kinds are seen here. Objects of other kinds, Secrets and Events among them, are
+//! removed by the API server of the embedded plane when the namespace is finalized.
 
 use api::core::Namespace;
 use api::intent::{Intent, ObjectKey, Part};
@@ -9,13 +9,13 @@ use api::kind::{KINDS, Kind};
 use mirror::{Change, Mirror};
 use serde_json::json;
 
-use crate::ownership_gc::EVERY_KIND;
+use crate::ownership_gc::WATCHED;
 use crate::{Controller, Inputs, Step, write};
 
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "namespace",
-    watches: &EVERY_KIND,
+    watches: &WATCHED,
     keys,
     step,
 };
