@@ -1,0 +1,631 @@
+//! How a pod's containers come to run: network, volumes, environment, command, probes.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use api::events::Tone;
+use api::time::Time;
+
+use super::{Event, Unit, Worker};
+use crate::network::{CLUSTER_DOMAIN, DNS_ADDRESS, LevelKind, Place};
+use crate::process::cgroup::Limits;
+use crate::process::env::{Variables, expand};
+use crate::process::frame::{ContainerPlan, Enter, ExecPlan, Mount, Root};
+use crate::process::launch::{self, Order};
+use crate::process::log::Log;
+use crate::process::phase::{Ended, State, initialized};
+use crate::process::pod::{Container, Probe, VolumeMount};
+use crate::process::probe::{self, Purpose, Tally};
+use crate::process::sources::{Sources, quantity};
+use crate::process::{Settings, now};
+
+/// First pause before a preparation is tried again; each further one is twice as long.
+const RETRY_FIRST_MS: i64 = 250;
+/// Doublings of that pause.
+const RETRY_DOUBLINGS_MAX: u32 = 5;
+
+/// Why a container does not start yet: reason and message of its waiting state.
+struct NotYet(&'static str, String);
+
+impl Worker {
+    /// Starts what is due, ends what is overdue; when it wants to be called again.
+    pub(super) async fn step(&mut self) -> Option<Time> {
+        let enforced = self.enforce();
+        if self.terminating || self.overdue || self.is_over() {
+            if self.is_over() && !self.runs() && self.place.is_some() {
+                self.release();
+                self.door().exec.clear();
+            } else if self.is_over() {
+                // Sidecars end once the pod's own containers have.
+                self.end_sidecars();
+            }
+            return enforced;
+        }
+        if self.retry.0.is_some_and(|at| now() < at) {
+            return [self.retry.0, enforced].into_iter().flatten().min();
+        }
+        if let Err(message) = self.prepare().await {
+            self.event(Tone::Warning, "FailedMount", &message);
+            return [Some(self.try_later()), enforced]
+                .into_iter()
+                .flatten()
+                .min();
+        }
+        let mut next = enforced;
+        for index in 0..self.units.len() {
+            if !self.units[index].init && !initialized(&self.views(true)) {
+                break;
+            }
+            if let Some(due) = self.units[index].due {
+                if due > now() {
+                    next = Some(next.map_or(due, |next| next.min(due)));
+                } else {
+                    let retry = self.start(index).await;
+                    next = [next, retry].into_iter().flatten().min();
+                }
+            }
+            let (unit, views) = (&self.units[index], self.views(true));
+            // Init containers run one after another; the next waits for this one.
+            if unit.init && !initialized(&views[index..=index]) {
+                break;
+            }
+        }
+        let deadline = self.pod.spec.active_deadline_seconds;
+        let deadline = deadline.map(|limit| self.start_time.plus_ms(limit.saturating_mul(1_000)));
+        [next, deadline].into_iter().flatten().min()
+    }
+
+    fn end_sidecars(&mut self) {
+        let grace = self.pod.spec.termination_grace_period_seconds.unwrap_or(30);
+        for index in 0..self.units.len() {
+            if self.units[index].sidecar {
+                self.units[index].due = None;
+                if self.units[index].running.is_some() && self.units[index].kill_at.is_none() {
+                    self.end(index, grace);
+                }
+            }
+        }
+    }
+
+    fn try_later(&mut self) -> Time {
+        let doublings = self.retry.1.min(RETRY_DOUBLINGS_MAX);
+        let at = now().plus_ms(RETRY_FIRST_MS << doublings);
+        self.retry = (Some(at), self.retry.1 + 1);
+        at
+    }
+
+    /// Makes the pod's place in the network and its volumes, once.
+    async fn prepare(&mut self) -> Result<(), String> {
+        if self.place.is_none() {
+            let place = if self.pod.spec.host_network {
+                Place {
+                    address: Ipv4Addr::LOCALHOST,
+                    namespace: None,
+                }
+            } else {
+                self.shared.network.add(&self.pod.metadata.uid).await?
+            };
+            self.door().address = Some(place.address);
+            self.place = Some(place);
+            self.announce();
+        }
+        let made = std::fs::create_dir_all(&self.directory);
+        made.map_err(|error| format!("cannot make {}: {error}", self.directory.display()))?;
+        for volume in self.pod.spec.volumes.clone() {
+            if self.volumes.contains_key(&volume.name) {
+                continue;
+            }
+            let path = self.sources().volume(&volume).await.map_err(|why| {
+                format!(
+                    "MountVolume.SetUp failed for volume {:?} : {why}",
+                    volume.name
+                )
+            })?;
+            self.volumes.insert(volume.name, path);
+        }
+        self.retry = (None, 0);
+        Ok(())
+    }
+
+    fn sources(&self) -> Sources<'_> {
+        Sources {
+            api: self.shared.api.as_ref(),
+            pod: &self.pod,
+            address: self.dial_address(),
+            host_address: &self.shared.host_address,
+            cpu_milli: self.shared.cpu_milli,
+            memory_bytes: self.shared.memory_bytes,
+            directory: &self.directory,
+        }
+    }
+
+    /// Where the pod is reached from the host.
+    pub(super) fn dial_address(&self) -> Ipv4Addr {
+        self.place
+            .as_ref()
+            .map_or(Ipv4Addr::LOCALHOST, |place| place.address)
+    }
+
+    /// Starts a container; when to try again if that is not possible yet.
+    async fn start(&mut self, index: usize) -> Option<Time> {
+        let name = self.units[index].name.clone();
+        let container = self.pod.container(&name).cloned()?;
+        let plan = match self.plan(&container).await {
+            Ok(plan) => plan,
+            Err(NotYet(reason, message)) => {
+                let state = State::Waiting {
+                    reason: reason.to_owned(),
+                    message: message.clone(),
+                };
+                if self.units[index].state != state {
+                    self.event(Tone::Warning, "Failed", &format!("Error: {message}"));
+                }
+                self.units[index].state = state;
+                let at = self.try_later();
+                self.retry.0 = None;
+                self.units[index].due = Some(at);
+                return Some(at);
+            }
+        };
+        self.launch(index, &container, plan).await
+    }
+
+    async fn launch(
+        &mut self,
+        index: usize,
+        container: &Container,
+        plan: ContainerPlan,
+    ) -> Option<Time> {
+        self.advance(index);
+        let group = self.shared.groups.make(
+            &format!("{}-{}", self.pod.metadata.uid, container.name),
+            &limits(container),
+        );
+        let log = self.log_path(&container.name, self.units[index].restarts);
+        let exec = exec_plan(&plan);
+        let order = Order {
+            executable: &self.shared.settings.executable,
+            enter: Enter {
+                user: self.shared.network.user_namespace(),
+                network: self
+                    .place
+                    .as_ref()
+                    .and_then(|place| place.namespace.clone()),
+                cgroups: group.entrances(),
+                isolate: self.shared.network.isolates(),
+                hostname: self.pod.hostname(),
+            },
+            plan,
+            log: log.clone(),
+            log_bytes_max: self.shared.settings.log_bytes_max,
+        };
+        let started = launch::start(order).await;
+        self.keep_log(
+            &container.name,
+            started
+                .as_ref()
+                .map_or(Log::finished(log), |(running, _)| running.log.clone()),
+        );
+        match started {
+            Ok((running, exit)) => {
+                let exec = ExecPlan {
+                    enter: self.shared.network.isolates().then_some(running.init),
+                    ..exec
+                };
+                self.door().exec.insert(container.name.clone(), exec);
+                let unit = &mut self.units[index];
+                let (instance, events) = (unit.instance, self.events.clone());
+                tokio::spawn(async move {
+                    if let Ok(exit) = exit.await {
+                        // A worker that is gone asks no more.
+                        let _gone = events.send(Event::Ended(index, instance, exit));
+                    }
+                });
+                unit.state = State::Running { since: now() };
+                unit.has_run = true;
+                unit.running = Some(running);
+                unit.group = Some(group);
+                unit.started = container.startup_probe.is_none();
+                unit.ready = unit.started && container.readiness_probe.is_none();
+                let created = format!("Started container {}", container.name);
+                self.event(Tone::Normal, "Started", &created);
+                self.begin_probes(index, container);
+                None
+            }
+            Err(message) => {
+                self.event(Tone::Warning, "Failed", &format!("Error: {message}"));
+                let unit = &mut self.units[index];
+                unit.ends_in_a_row = unit.ends_in_a_row.saturating_add(1);
+                let ended = Ended {
+                    code: 128,
+                    signal: 0,
+                    reason: "StartError".to_owned(),
+                    message: format!("failed to start the container: {message}"),
+                    started: None,
+                    finished: now(),
+                    container_id: unit.container_id.clone(),
+                };
+                self.after_end(index, ended);
+                self.units[index].due
+            }
+        }
+    }
+
+    /// Counts a start: the end before it becomes the last one.
+    fn advance(&mut self, index: usize) {
+        let uid = self.pod.metadata.uid.clone();
+        let unit = &mut self.units[index];
+        if let State::Terminated(ended) = &unit.state {
+            unit.last = Some(ended.clone());
+        }
+        if unit.has_run {
+            unit.restarts = unit.restarts.saturating_add(1);
+        }
+        unit.instance = unit.instance.wrapping_add(1);
+        unit.due = None;
+        unit.kill_at = None;
+        unit.container_id = format!("katmai://{uid}-{}-{}", unit.name, unit.restarts);
+    }
+
+    fn log_path(&self, container: &str, restarts: u32) -> PathBuf {
+        self.directory.join(format!("{container}.{restarts}.log"))
+    }
+
+    fn keep_log(&self, container: &str, log: Log) {
+        let mut door = self.door();
+        let before = door.logs.remove(container).map(|(log, _)| log);
+        door.logs.insert(container.to_owned(), (log, before));
+    }
+
+    /// Finds the logs that an earlier plane wrote.
+    pub(super) fn find_logs(&self) {
+        for unit in self.units.iter().filter(|unit| unit.has_run) {
+            if let Some(before) = unit.restarts.checked_sub(1) {
+                self.keep_log(&unit.name, Log::finished(self.log_path(&unit.name, before)));
+            }
+            self.keep_log(
+                &unit.name,
+                Log::finished(self.log_path(&unit.name, unit.restarts)),
+            );
+        }
+    }
+
+    /// Everything that the container's init has to know.
+    async fn plan(&self, container: &Container) -> Result<ContainerPlan, NotYet> {
+        let settings = &self.shared.settings;
+        let configuration = |message| NotYet("CreateContainerConfigError", message);
+        let mut variables = self.given_variables(settings);
+        variables = self
+            .sources()
+            .variables(container, variables)
+            .await
+            .map_err(configuration)?;
+        let expanded = |texts: &[String]| -> Vec<String> {
+            texts
+                .iter()
+                .map(|text| expand(text, variables.known()))
+                .collect()
+        };
+        let command = settings
+            .images
+            .command_line(
+                &container.image,
+                &expanded(&container.command),
+                &expanded(&container.args),
+            )
+            .map_err(|error| NotYet("ImageMapMissing", error.to_string()))?;
+        let isolates = self.shared.network.isolates();
+        let lower = settings
+            .images
+            .find(&container.image)
+            .and_then(|row| row.root.clone());
+        let root = isolates.then(|| Root {
+            staging: self.directory.join("root").join(&container.name),
+            lower: lower.unwrap_or_else(|| PathBuf::from("/")),
+        });
+        if let Some(root) = &root {
+            std::fs::create_dir_all(&root.staging)
+                .map_err(|error| NotYet("CreateContainerError", error.to_string()))?;
+        }
+        let mut mounts = Vec::new();
+        for wanted in &container.volume_mounts {
+            let mount = self.mount(wanted, &variables).map_err(configuration)?;
+            mounts.push(mount);
+        }
+        mounts.sort_by_key(|mount: &Mount| mount.target.components().count());
+        let (own, pods) = (&container.security_context, &self.pod.spec.security_context);
+        let as_root = nix::unistd::geteuid().is_root();
+        Ok(ContainerPlan {
+            root,
+            mounts,
+            files: if isolates { self.files() } else { Vec::new() },
+            command,
+            env: variables.into_pairs(),
+            working_dir: Some(container.working_dir.clone())
+                .filter(|directory| !directory.is_empty())
+                .or_else(|| isolates.then(|| "/".to_owned())),
+            // Without root there is only one user to be.
+            user: own.run_as_user.or(pods.run_as_user).filter(|_| as_root),
+            group: own.run_as_group.or(pods.run_as_group).filter(|_| as_root),
+        })
+    }
+
+    fn mount(&self, wanted: &VolumeMount, variables: &Variables) -> Result<Mount, String> {
+        let volume = self
+            .volumes
+            .get(&wanted.name)
+            .ok_or_else(|| format!("volume {:?} is not defined", wanted.name))?;
+        let below = if wanted.sub_path_expr.is_empty() {
+            wanted.sub_path.clone()
+        } else {
+            expand(&wanted.sub_path_expr, variables.known())
+        };
+        let mut source = volume.clone();
+        if !below.is_empty() {
+            source = crate::volumes::inside(volume, &below).map_err(|error| error.to_string())?;
+            if !source.exists() {
+                std::fs::create_dir_all(&source)
+                    .map_err(|error| format!("cannot make {}: {error}", source.display()))?;
+            }
+        }
+        let kind = self
+            .pod
+            .spec
+            .volumes
+            .iter()
+            .find(|volume| volume.name == wanted.name);
+        let written_by_us = kind.is_some_and(|volume| {
+            volume.config_map.is_some()
+                || volume.secret.is_some()
+                || volume.projected.is_some()
+                || volume.downward_api.is_some()
+                || volume
+                    .persistent_volume_claim
+                    .as_ref()
+                    .is_some_and(|claim| claim.read_only)
+        });
+        Ok(Mount {
+            source,
+            target: PathBuf::from("/").join(&wanted.mount_path),
+            read_only: wanted.read_only || written_by_us,
+        })
+    }
+
+    /// Variables that every container has.
+    fn given_variables(&self, settings: &Settings) -> Variables {
+        let mut variables = Variables::default();
+        variables.set("PATH", settings.search_path.clone());
+        variables.set("HOSTNAME", self.pod.hostname());
+        if let Ok(home) = std::env::var("HOME") {
+            variables.set("HOME", home);
+        }
+        let feed = self
+            .shared
+            .feed
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut services = Vec::new();
+        if self.pod.spec.enable_service_links != Some(false) {
+            services = feed.in_namespace(&self.pod.metadata.namespace);
+        }
+        let kubernetes = feed.in_namespace("default");
+        services.extend(
+            kubernetes
+                .into_iter()
+                .filter(|(name, ..)| name == "kubernetes"),
+        );
+        for (name, address, ports) in services {
+            let name = name.to_uppercase().replace('-', "_");
+            variables.set(&format!("{name}_SERVICE_HOST"), address.to_string());
+            for (index, port) in ports.iter().enumerate() {
+                if index == 0 {
+                    variables.set(&format!("{name}_SERVICE_PORT"), port.port.to_string());
+                }
+                if !port.name.is_empty() {
+                    let label = port.name.to_uppercase().replace('-', "_");
+                    variables.set(
+                        &format!("{name}_SERVICE_PORT_{label}"),
+                        port.port.to_string(),
+                    );
+                }
+            }
+        }
+        variables
+    }
+
+    /// Files of name resolution.
+    fn files(&self) -> Vec<(PathBuf, String)> {
+        let spec = &self.pod.spec;
+        let hostname = self.pod.hostname();
+        let mut files = vec![(PathBuf::from("/etc/hostname"), format!("{hostname}\n"))];
+        if spec.host_network || self.shared.network.level().kind == LevelKind::Host {
+            return files;
+        }
+        let namespace = &self.pod.metadata.namespace;
+        let address = self.dial_address();
+        let mut hosts = "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n".to_owned();
+        if spec.subdomain.is_empty() {
+            hosts.push_str(&format!("{address}\t{hostname}\n"));
+        } else {
+            let domain = format!("{}.{namespace}.svc.{CLUSTER_DOMAIN}", spec.subdomain);
+            hosts.push_str(&format!("{address}\t{hostname}.{domain}\t{hostname}\n"));
+        }
+        for alias in &spec.host_aliases {
+            hosts.push_str(&format!("{}\t{}\n", alias.ip, alias.hostnames.join("\t")));
+        }
+        files.push((PathBuf::from("/etc/hosts"), hosts));
+        files.push((PathBuf::from("/etc/resolv.conf"), self.resolver(namespace)));
+        // Names must come from the files above and from the cluster DNS, not from a service of
+        // the host that its C library would ask first.
+        if let Ok(order) = std::fs::read_to_string("/etc/nsswitch.conf") {
+            let line = |line: &str| {
+                if line.starts_with("hosts:") {
+                    "hosts: files dns\n".to_owned()
+                } else {
+                    format!("{line}\n")
+                }
+            };
+            files.push((
+                PathBuf::from("/etc/nsswitch.conf"),
+                order.lines().map(line).collect(),
+            ));
+        }
+        files
+    }
+
+    fn resolver(&self, namespace: &str) -> String {
+        let config = &self.pod.spec.dns_config;
+        let own = self.pod.spec.dns_policy == "None";
+        let mut searches = Vec::new();
+        let mut servers = Vec::new();
+        let mut options = Vec::new();
+        if !own {
+            searches.push(format!("{namespace}.svc.{CLUSTER_DOMAIN}"));
+            searches.push(format!("svc.{CLUSTER_DOMAIN}"));
+            searches.push(CLUSTER_DOMAIN.to_owned());
+            servers.push(DNS_ADDRESS.to_string());
+            options.push("ndots:5".to_owned());
+        }
+        searches.extend(config.searches.iter().cloned());
+        servers.extend(config.nameservers.iter().cloned());
+        options.extend(config.options.iter().map(|option| match &option.value {
+            Some(value) => format!("{}:{value}", option.name),
+            None => option.name.clone(),
+        }));
+        let mut text = String::new();
+        if !searches.is_empty() {
+            text.push_str(&format!("search {}\n", searches.join(" ")));
+        }
+        for server in servers {
+            text.push_str(&format!("nameserver {server}\n"));
+        }
+        if !options.is_empty() {
+            text.push_str(&format!("options {}\n", options.join(" ")));
+        }
+        text
+    }
+
+    fn begin_probes(&mut self, index: usize, container: &Container) {
+        if let Some(hook) = container.lifecycle.post_start.clone() {
+            let target = self.target_parts(container);
+            tokio::spawn(async move {
+                let (shared, container, address, exec) = target;
+                let Some(exec) = exec else { return };
+                let target = probe::Target {
+                    shared: &shared,
+                    container: &container,
+                    address,
+                    exec,
+                };
+                if let Err(error) = probe::hook(&target, &hook).await {
+                    tracing::warn!(container = %container.name, %error, "a postStart hook failed");
+                }
+            });
+        }
+        match &container.startup_probe {
+            Some(startup) => self.watch(index, container, startup, Purpose::Startup),
+            None => self.start_probes(index),
+        }
+    }
+
+    /// Starts the probes that wait for the container to have started.
+    pub(super) fn start_probes(&mut self, index: usize) {
+        let Some(container) = self.pod.container(&self.units[index].name).cloned() else {
+            return;
+        };
+        match &container.readiness_probe {
+            Some(readiness) => self.watch(index, &container, readiness, Purpose::Readiness),
+            None => self.units[index].ready = true,
+        }
+        if let Some(liveness) = &container.liveness_probe {
+            self.watch(index, &container, liveness, Purpose::Liveness);
+        }
+    }
+
+    fn target_parts(
+        &self,
+        container: &Container,
+    ) -> (
+        std::sync::Arc<super::Shared>,
+        Container,
+        Ipv4Addr,
+        Option<ExecPlan>,
+    ) {
+        let exec = self.door().exec.get(&container.name).cloned();
+        (
+            self.shared.clone(),
+            container.clone(),
+            self.dial_address(),
+            exec,
+        )
+    }
+
+    fn watch(&mut self, index: usize, container: &Container, wanted: &Probe, purpose: Purpose) {
+        let (shared, container, address, exec) = self.target_parts(container);
+        let Some(exec) = exec else { return };
+        let (wanted, events) = (wanted.clone(), self.events.clone());
+        let instance = self.units[index].instance;
+        let task = tokio::spawn(async move {
+            let target = probe::Target {
+                shared: &shared,
+                container: &container,
+                address,
+                exec,
+            };
+            let delay = std::time::Duration::from_secs(wanted.initial_delay_seconds);
+            tokio::time::sleep(delay).await;
+            let (mut tally, mut held) = (Tally::default(), None);
+            loop {
+                let answer = probe::ask(&target, &wanted).await;
+                let message = answer.as_ref().err().cloned().unwrap_or_default();
+                let holds = tally.count(answer.is_ok(), &wanted);
+                // Readiness is told when it changes; the others when they decide.
+                if holds.is_some() && holds != held {
+                    held = holds;
+                    let good = holds == Some(true);
+                    let news = Event::Probed(index, instance, purpose, good, message);
+                    let decided =
+                        purpose == Purpose::Startup || (purpose == Purpose::Liveness && !good);
+                    if events.send(news).is_err() || decided {
+                        return;
+                    }
+                }
+                tokio::time::sleep(probe::period(&wanted)).await;
+            }
+        });
+        self.units[index].probes.push(task);
+    }
+}
+
+fn exec_plan(plan: &ContainerPlan) -> ExecPlan {
+    ExecPlan {
+        enter: None,
+        enter_user: !nix::unistd::geteuid().is_root(),
+        command: Vec::new(),
+        env: plan.env.clone(),
+        working_dir: plan.working_dir.clone(),
+        user: plan.user,
+        group: plan.group,
+        terminal: None,
+    }
+}
+
+fn limits(container: &Container) -> Limits {
+    let limit = |name: &str| container.resources.limits.get(name).and_then(quantity);
+    Limits {
+        cpu_milli: limit("cpu")
+            .map(|cpu| cpu.milli_value())
+            .filter(|cpu| *cpu > 0),
+        memory_bytes: limit("memory")
+            .map(|memory| memory.value())
+            .filter(|bytes| *bytes > 0),
+    }
+}
+
+impl Drop for Unit {
+    fn drop(&mut self) {
+        for task in self.probes.drain(..) {
+            task.abort();
+        }
+    }
+}
