@@ -94,6 +94,10 @@ impl Api {
                 .unwrap_or_default()
                 .to_owned()
         };
+        let user = match impersonated(&parts.headers, user) {
+            Ok(user) => user,
+            Err(refused) => return reply(refused.response()),
+        };
         let asked = Request {
             method,
             path: parts.uri.path().to_owned(),
@@ -116,6 +120,43 @@ impl Api {
             }
         }
     }
+}
+
+/// The user that `Impersonate-*` headers name, where the caller may speak for others.
+fn impersonated(headers: &http::HeaderMap, user: User) -> Result<User, Refused> {
+    let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
+    let Some(name) = headers.get("impersonate-user").map(text) else {
+        return Ok(user);
+    };
+    if !user.groups.iter().any(|group| group == "system:masters") {
+        let about = store::About {
+            group: "",
+            plural: "users",
+            name: &name,
+        };
+        let why = format!(
+            "User {:?} cannot impersonate resource \"users\" in API group \"\" at the cluster scope",
+            user.name
+        );
+        return Err(Refused::forbidden(about, &why));
+    }
+    let mut groups: Vec<String> = headers
+        .get_all("impersonate-group")
+        .iter()
+        .map(text)
+        .collect();
+    if let Some(account) = name.strip_prefix("system:serviceaccount:")
+        && let Some((namespace, _)) = account.split_once(':')
+    {
+        groups.push("system:serviceaccounts".to_owned());
+        groups.push(format!("system:serviceaccounts:{namespace}"));
+    }
+    groups.push("system:authenticated".to_owned());
+    Ok(User {
+        name,
+        groups,
+        uid: String::new(),
+    })
 }
 
 /// The in-process service.

@@ -85,8 +85,10 @@ pub fn aggregated(rows: &[ResourceRow], half: Half, form: Aggregated) -> Value {
 }
 
 fn aggregated_resources(rows: &[&ResourceRow], group: &str, version: &str) -> Vec<Value> {
-    let of_version =
-        || rows.iter().filter(|row| row.group == group && row.version == version);
+    let of_version = || {
+        rows.iter()
+            .filter(|row| row.group == group && row.version == version)
+    };
     of_version()
         .filter(|row| row.subresource().is_none())
         .map(|row| {
@@ -147,15 +149,19 @@ pub fn core_versions(server_address: &str) -> Value {
 /// `/apis` in the old form.
 pub fn groups(rows: &[ResourceRow]) -> Value {
     let rows: Vec<&ResourceRow> = rows.iter().filter(|row| Half::Groups.has(row)).collect();
-    let groups: Vec<Value> =
-        groups_of(&rows).into_iter().map(|group| group_body(&rows, group).into()).collect();
+    let groups: Vec<Value> = groups_of(&rows)
+        .into_iter()
+        .map(|group| group_body(&rows, group).into())
+        .collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// `/apis/<group>` in the old form; `None` for a group that is not served.
 pub fn group(rows: &[ResourceRow], name: &str) -> Option<Value> {
-    let rows: Vec<&ResourceRow> =
-        rows.iter().filter(|row| row.group == name && !name.is_empty()).collect();
+    let rows: Vec<&ResourceRow> = rows
+        .iter()
+        .filter(|row| row.group == name && !name.is_empty())
+        .collect();
     if rows.is_empty() {
         return None;
     }
@@ -172,7 +178,10 @@ fn group_body(rows: &[&ResourceRow], group: &str) -> Map<String, Value> {
         .collect();
     let mut body = Map::new();
     body.insert("name".into(), group.into());
-    body.insert("preferredVersion".into(), versions.first().cloned().unwrap_or_default());
+    body.insert(
+        "preferredVersion".into(),
+        versions.first().cloned().unwrap_or_default(),
+    );
     body.insert("versions".into(), versions.into());
     body
 }
@@ -235,7 +244,9 @@ fn versions_of<'a>(rows: &[&'a ResourceRow], group: &str) -> Vec<&'a str> {
 fn priority(version: &str) -> (u8, u64, u64, &str) {
     let parse = || {
         let rest = version.strip_prefix('v')?;
-        let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+        let digits = rest
+            .find(|letter: char| !letter.is_ascii_digit())
+            .unwrap_or(rest.len());
         let major = rest[..digits].parse().ok()?;
         let (stage, minor) = match &rest[digits..] {
             "" => (3, "0"),
@@ -257,7 +268,10 @@ mod tests {
     fn stable_versions_come_before_beta_and_alpha() {
         let mut versions = ["v1alpha2", "v1", "v2", "v1beta1", "v10", "v2beta3", "foo"];
         versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
-        assert_eq!(versions, ["v10", "v2", "v1", "v2beta3", "v1beta1", "v1alpha2", "foo"]);
+        assert_eq!(
+            versions,
+            ["v10", "v2", "v1", "v2beta3", "v1beta1", "v1alpha2", "foo"]
+        );
     }
 
     #[test]
@@ -267,13 +281,24 @@ mod tests {
         let all = old["resources"].as_array().unwrap();
         let pods = all.iter().find(|row| row["name"] == "pods").unwrap();
         assert_eq!(pods["shortNames"], json!(["po"]));
-        let eviction = all.iter().find(|row| row["name"] == "pods/eviction").unwrap();
+        let eviction = all
+            .iter()
+            .find(|row| row["name"] == "pods/eviction")
+            .unwrap();
         assert_eq!(eviction["group"], "policy");
         let new = aggregated(wire.resources(), Half::Core, Aggregated::V2);
-        let all = new["items"][0]["versions"][0]["resources"].as_array().unwrap();
+        let all = new["items"][0]["versions"][0]["resources"]
+            .as_array()
+            .unwrap();
         let pods = all.iter().find(|row| row["resource"] == "pods").unwrap();
         assert_eq!(pods["scope"], "Namespaced");
-        assert!(pods["subresources"].as_array().unwrap().iter().any(|s| s["subresource"] == "log"));
+        assert!(
+            pods["subresources"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|s| s["subresource"] == "log")
+        );
         assert!(legacy(wire.resources(), "nothing", "v1").is_none());
     }
 }

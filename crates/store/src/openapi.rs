@@ -31,9 +31,11 @@ fn root(group: &str, version: &str) -> String {
 
 /// FNV-1a: the hash only has to differ when the content does.
 fn hash(text: &str, revision: u64) -> u64 {
-    text.bytes().chain(revision.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    text.bytes()
+        .chain(revision.to_le_bytes())
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
 }
 
 /// The document of one group version; `None` where nothing is served.
@@ -46,8 +48,10 @@ pub fn document<'a>(
     group: &str,
     version: &str,
 ) -> Option<Value> {
-    let rows: Vec<&ResourceRow> =
-        rows.iter().filter(|row| row.group == group && row.version == version).collect();
+    let rows: Vec<&ResourceRow> = rows
+        .iter()
+        .filter(|row| row.group == group && row.version == version)
+        .collect();
     if rows.is_empty() {
         return None;
     }
@@ -59,7 +63,10 @@ pub fn document<'a>(
             None => (group, version),
         };
         for kind in [row.kind.clone(), format!("{}List", row.kind)] {
-            wanted.extend(wire.definition_name(group, version, &kind).map(str::to_owned));
+            wanted.extend(
+                wire.definition_name(group, version, &kind)
+                    .map(str::to_owned),
+            );
         }
     }
     for name in SHARED {
@@ -98,9 +105,10 @@ fn add_reachable(wire: &Wire, mut wanted: BTreeSet<String>, schemas: &mut Map<St
 /// References become component references; those with neighbours stand in an `allOf`.
 fn with_component_refs(schema: Value, wanted: &mut BTreeSet<String>) -> Value {
     match schema {
-        Value::Array(list) => {
-            list.into_iter().map(|inner| with_component_refs(inner, wanted)).collect()
-        }
+        Value::Array(list) => list
+            .into_iter()
+            .map(|inner| with_component_refs(inner, wanted))
+            .collect(),
         Value::Object(mut map) => {
             let Some(name) = map.get("$ref").and_then(Value::as_str).map(str::to_owned) else {
                 return map
@@ -143,27 +151,45 @@ fn custom_schema(crd: &Crd, version: &str, mut schema: Value) -> Value {
     schema
 }
 
-fn paths(
-    rows: &[&ResourceRow],
-    wire: &Wire,
-    schemas: &Map<String, Value>,
-) -> Map<String, Value> {
+fn paths(rows: &[&ResourceRow], wire: &Wire, schemas: &Map<String, Value>) -> Map<String, Value> {
     let mut paths = Map::new();
     for row in rows {
         let base = match row.namespaced {
-            true => format!("/{}/namespaces/{{namespace}}", root(&row.group, &row.version)),
+            true => format!(
+                "/{}/namespaces/{{namespace}}",
+                root(&row.group, &row.version)
+            ),
             false => format!("/{}", root(&row.group, &row.version)),
         };
         let (one, all) = match row.subresource() {
             Some(sub) => (format!("{base}/{}/{{name}}/{sub}", row.resource()), None),
-            None => (format!("{base}/{}/{{name}}", row.name), Some(format!("{base}/{}", row.name))),
+            None => (
+                format!("{base}/{}/{{name}}", row.name),
+                Some(format!("{base}/{}", row.name)),
+            ),
         };
-        const ONE: &[(&str, &str)] =
-            &[("get", "get"), ("put", "update"), ("patch", "patch"), ("delete", "delete")];
-        const ALL: &[(&str, &str)] = &[("get", "list"), ("post", "create"), ("delete", "deletecollection")];
-        const SUB: &[(&str, &str)] =
-            &[("get", "get"), ("put", "update"), ("patch", "patch"), ("post", "create")];
-        let methods = if row.subresource().is_some() { SUB } else { ONE };
+        const ONE: &[(&str, &str)] = &[
+            ("get", "get"),
+            ("put", "update"),
+            ("patch", "patch"),
+            ("delete", "delete"),
+        ];
+        const ALL: &[(&str, &str)] = &[
+            ("get", "list"),
+            ("post", "create"),
+            ("delete", "deletecollection"),
+        ];
+        const SUB: &[(&str, &str)] = &[
+            ("get", "get"),
+            ("put", "update"),
+            ("patch", "patch"),
+            ("post", "create"),
+        ];
+        let methods = if row.subresource().is_some() {
+            SUB
+        } else {
+            ONE
+        };
         paths.insert(one, operations(row, wire, schemas, methods));
         if let Some(all) = all {
             paths.insert(all, operations(row, wire, schemas, ALL));
@@ -241,11 +267,12 @@ mod tests {
             verbs: vec!["create".into(), "patch".into()],
             ..wire.resources()[0].clone()
         });
-        let versions: BTreeSet<(String, String)> =
-            rows.iter().map(|row| (row.group.clone(), row.version.clone())).collect();
+        let versions: BTreeSet<(String, String)> = rows
+            .iter()
+            .map(|row| (row.group.clone(), row.version.clone()))
+            .collect();
         for (group, version) in versions {
-            let document =
-                document(&wire, &rows, wire.crds().iter(), &group, &version).unwrap();
+            let document = document(&wire, &rows, wire.crds().iter(), &group, &version).unwrap();
             let schemas = document["components"]["schemas"].as_object().unwrap();
             let text = document.to_string();
             for part in text.split("\"#/components/schemas/").skip(1) {
@@ -258,11 +285,14 @@ mod tests {
     #[test]
     fn patch_operations_name_kind_and_field_validation() {
         let wire = Wire::load();
-        let document =
-            document(&wire, wire.resources(), wire.crds().iter(), "", "v1").unwrap();
+        let document = document(&wire, wire.resources(), wire.crds().iter(), "", "v1").unwrap();
         let patch = &document["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"];
         assert_eq!(patch["x-kubernetes-group-version-kind"]["kind"], "Pod");
         let parameters = patch["parameters"].as_array().unwrap();
-        assert!(parameters.iter().any(|parameter| parameter["name"] == "fieldValidation"));
+        assert!(
+            parameters
+                .iter()
+                .any(|parameter| parameter["name"] == "fieldValidation")
+        );
     }
 }

@@ -7,6 +7,7 @@ use crate::forms::Form;
 use crate::json;
 use crate::patch::{self, PatchError};
 use crate::request::Begin;
+use crate::schema::Schema;
 use crate::status::{Outcome, Refused};
 use crate::store::{Admit, Store};
 use crate::write::Writing;
@@ -26,6 +27,8 @@ const BUILT_IN_TYPES: &[&str] = &[
 impl Store {
     pub(crate) fn patch(&mut self, writing: &Writing<'_>, admit: &mut Admit<'_>) -> Outcome<Begin> {
         let mut draft = Draft::new(writing);
+        // Before the object is looked for: server-side apply would create it.
+        self.patch_media(writing)?;
         let old = self.current(writing)?;
         let shown = self.shown(&writing.row, &writing.target.version, &old);
         let before: Value = serde_json::from_slice(&shown)
@@ -44,10 +47,13 @@ impl Store {
         self.replace(writing, object, &old, draft, admit)
     }
 
-    /// `before` as the body of the request patches it.
-    pub(crate) fn patched(&self, writing: &Writing<'_>, before: &Value) -> Outcome<Value> {
-        let request = writing.request;
-        let media = request
+    /// The patch type of the request, if this resource takes it, and the schema that guides it.
+    fn patch_media<'a>(
+        &'a self,
+        writing: &'a Writing<'_>,
+    ) -> Outcome<(&'a str, Option<&'a Schema>)> {
+        let media = writing
+            .request
             .content_type
             .split(';')
             .next()
@@ -62,9 +68,17 @@ impl Store {
         } else {
             CUSTOM_TYPES
         };
-        if !accepted.contains(&media) {
-            return Err(Refused::media_type(accepted));
+        if accepted.contains(&media) {
+            Ok((media, schema))
+        } else {
+            Err(Refused::media_type(accepted))
         }
+    }
+
+    /// `before` as the body of the request patches it.
+    pub(crate) fn patched(&self, writing: &Writing<'_>, before: &Value) -> Outcome<Value> {
+        let request = writing.request;
+        let (media, schema) = self.patch_media(writing)?;
         let patch = json::read(&request.body)
             .map_err(|why| Refused::bad_request(format!("error decoding patch: {why}")))?
             .value;

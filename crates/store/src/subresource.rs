@@ -347,10 +347,8 @@ impl Store {
             "log" => {
                 let container = container_of(&pod, query, &target.name)?;
                 if address.node.is_empty() {
-                    return Err(Refused::bad_request(format!(
-                        "container {container:?} in pod {:?} is waiting to start: pod has not been scheduled",
-                        target.name
-                    )));
+                    // Nobody runs it yet: there is nothing to say, and that is no error.
+                    return Ok(Begin::Done(Response::text(200, "")));
                 }
                 Ask::Log(log_options(container, query)?)
             }
