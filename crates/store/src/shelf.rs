@@ -84,11 +84,6 @@ impl Shelf {
         self.objects.len()
     }
 
-    /// Whether no object is visible.
-    pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
-    }
-
     /// The visible object.
     pub fn get(&self, key: &str) -> Option<&Arc<Entry>> {
         self.objects.get(key)
