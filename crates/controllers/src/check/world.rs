@@ -145,8 +145,10 @@ impl World {
         self.printed.push(line);
     }
 
-    /// Runs rows (all, if none is named) until nothing moves.
+    /// Runs rows (all, if none is named) until nothing moves. Then every key that was stepped is
+    /// asked once more: at rest, nobody may want to write.
     pub(crate) fn run(&mut self, names: &[&str]) {
+        let mut stepped = BTreeSet::new();
         for steps in 0.. {
             assert!(
                 steps < STEPS_MAX,
@@ -161,21 +163,35 @@ impl World {
                 .find(|(index, _)| is_wanted(*index))
                 .cloned()
             else {
-                return;
+                break;
             };
             self.queue.remove(&next);
+            stepped.insert(next.clone());
             self.step(next);
         }
+        for (index, key) in stepped.iter().filter(|_| self.writes_left.is_none()) {
+            let step = self.decide(*index, key);
+            let name = CONTROLLERS[*index].name;
+            assert!(
+                step.intents.is_empty(),
+                "{name} never rests: {:?}",
+                step.intents
+            );
+        }
+    }
+
+    fn decide(&self, index: usize, key: &ObjectKey) -> Step {
+        (CONTROLLERS[index].step)(&Inputs {
+            mirror: &self.mirror,
+            key,
+            now: self.now,
+            settings: &self.settings,
+        })
     }
 
     fn step(&mut self, (index, key): (usize, ObjectKey)) {
         let row: &Controller = &CONTROLLERS[index];
-        let step: Step = (row.step)(&Inputs {
-            mirror: &self.mirror,
-            key: &key,
-            now: self.now,
-            settings: &self.settings,
-        });
+        let step = self.decide(index, &key);
         match step.wake_at {
             Some(at) => self.wakes.insert((index, key.clone()), at),
             None => self.wakes.remove(&(index, key.clone())),
@@ -393,10 +409,12 @@ impl World {
 
     /// Lets the mirror see what it has missed.
     pub(crate) fn catch_up(&mut self) {
-        for (kind, text) in self.backlog.take().unwrap_or_default() {
-            let change = self.mirror.apply(kind, &text).unwrap();
-            self.wake(change);
-        }
+        let backlog = self.backlog.take().unwrap_or_default();
+        let changes: Vec<_> = backlog
+            .iter()
+            .map(|(kind, text)| self.mirror.apply(*kind, text).unwrap())
+            .collect();
+        changes.into_iter().for_each(|change| self.wake(change));
     }
 
     /// Steps one row for one key, whether anything happened or not.
