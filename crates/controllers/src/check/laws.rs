@@ -262,3 +262,23 @@ fn s2_1_s2_2_restarts_leave_the_service_alone_and_pods_come_after_it() {
         assert!(first(Kind::Service) < first(Kind::Pod), "seed {start}");
     }
 }
+
+#[test]
+fn a_huge_job_is_taken_in_bounded_steps() {
+    let mut huge = job(json!([]), json!([]));
+    huge["spec"]["plugins"] = json!({});
+    huge["spec"]["tasks"][1]["replicas"] = json!(1_000_000);
+    let mut world = world(huge);
+    world.run(&["vcjob"]);
+    let phase = json!({ "status": { "phase": "Inqueue" } });
+    world.change(Kind::PodGroup, "ml", "train-job", &phase);
+    let before = world.writes.len();
+    world.step_now("vcjob", &key());
+    let made = world.writes.len() - before;
+    assert!(made <= world.settings.writes_per_step_max + 2, "{made}");
+    let plugins = json!({ "spec": { "plugins": { "svc": [] } } });
+    world.change(Kind::VcJob, "ml", "train", &plugins);
+    world.step_now("vcjob", &key());
+    let state = &world.get(Kind::VcJob, "ml", "train").unwrap()["status"]["state"];
+    assert_eq!(state["reason"], "PluginError", "{state}");
+}

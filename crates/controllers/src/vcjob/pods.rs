@@ -69,8 +69,8 @@ fn is_ready(job: &Job, roster: &Roster, task: &Task) -> bool {
         .filter_map(|name| job.spec.tasks.iter().find(|task| task.name == *name));
     let has_started = |other: &Task| {
         let started = roster
-            .counting()
-            .filter(|member| member.task == other.name)
+            .of_task(&other.name)
+            .filter(|member| member.counts())
             .filter(|member| match member.pod.status.phase {
                 PodPhase::Succeeded => true,
                 PodPhase::Running => {

@@ -75,9 +75,7 @@ pub(super) fn lost(job: &Job, roster: &Roster, task: &str) -> i64 {
         state.phase.values().map(|count| i64::from(*count)).sum()
     });
     let here = roster
-        .members
-        .iter()
-        .filter(|member| &*member.task == task)
+        .of_task(task)
         .filter(|member| match member.standing {
             Standing::Current | Standing::Former => true,
             Standing::Victim => member.is_surplus,
@@ -144,7 +142,10 @@ fn of_pod<'a>(member: &Member, task: Option<&'a Task>) -> Option<Happening<'a>> 
 }
 
 fn of_task<'a>(job: &Job, roster: &Roster, task: &'a Task) -> Vec<Happening<'a>> {
-    let members = || roster.current().filter(|member| member.task == task.name);
+    let members = || {
+        let pods = roster.of_task(&task.name);
+        pods.filter(|member| member.standing == Standing::Current)
+    };
     let happening = |event, pod: Option<&Pod>, since| Happening {
         event,
         exit_code: None,
@@ -156,9 +157,8 @@ fn of_task<'a>(job: &Job, roster: &Roster, task: &'a Task) -> Vec<Happening<'a>>
     let mut found = Vec::new();
     if lost(job, roster, &task.name) > 0 {
         let leaving = roster
-            .members
-            .iter()
-            .find(|member| member.task == task.name && member.standing == Standing::Leaving);
+            .of_task(&task.name)
+            .find(|member| member.standing == Standing::Leaving);
         let pod = leaving.map(|member| &*member.pod);
         let mut evicted = happening(BusEvent::PodEvicted, pod, None);
         if pod.is_none() {

@@ -44,6 +44,8 @@ pub(super) struct Member {
 pub(super) struct Roster {
     /// The pods.
     pub(super) members: Vec<Member>,
+    /// Positions of the members of each task.
+    tasks: BTreeMap<Box<str>, Vec<usize>>,
 }
 
 /// How many pods there are of each sort.
@@ -80,7 +82,7 @@ impl Roster {
             .map(|task| (&*task.name, i64::from(task.replicas())))
             .collect();
         let kill = LastKill::of(status);
-        let members = mirror
+        let members: Vec<Member> = mirror
             .owned_by::<Pod>(&job.metadata.uid)
             .map(|pod| {
                 let mut member = Member::read(pod);
@@ -104,14 +106,22 @@ impl Roster {
                 member
             })
             .collect();
-        Roster { members }
+        let mut tasks: BTreeMap<Box<str>, Vec<usize>> = BTreeMap::new();
+        for (position, member) in members.iter().enumerate() {
+            tasks.entry(member.task.clone()).or_default().push(position);
+        }
+        Roster { members, tasks }
+    }
+
+    /// The pods of one task.
+    pub(super) fn of_task(&self, task: &str) -> impl Iterator<Item = &Member> {
+        let positions = self.tasks.get(task).into_iter().flatten();
+        positions.map(|position| &self.members[*position])
     }
 
     /// Pods that count, with those of former versions.
     pub(super) fn counting(&self) -> impl Iterator<Item = &Member> {
-        self.members
-            .iter()
-            .filter(|member| matches!(member.standing, Standing::Current | Standing::Former))
+        self.members.iter().filter(|member| member.counts())
     }
 
     /// Pods whose fate matters to policies.
@@ -164,9 +174,7 @@ impl Roster {
 
     /// Indices of a task under which a pod exists, in whatever state.
     pub(super) fn taken(&self, task: &str) -> BTreeSet<u32> {
-        self.members
-            .iter()
-            .filter(|member| &*member.task == task)
+        self.of_task(task)
             .filter_map(|member| member.index)
             .collect()
     }
@@ -189,6 +197,11 @@ impl Member {
             is_surplus: false,
             pod: Arc::clone(pod),
         }
+    }
+
+    /// Whether it stands in the job's counters other than as terminating.
+    pub(super) fn counts(&self) -> bool {
+        matches!(self.standing, Standing::Current | Standing::Former)
     }
 
     /// The partition label of the pod.

@@ -70,7 +70,9 @@ pub(super) fn intents(view: &View<'_>) -> (Vec<Intent>, Option<Time>) {
         return (intents, Some(deadline));
     }
     if let Ok(chosen) = plugins::chosen(view.job) {
-        let limit = view.inputs.settings.writes_per_step_max;
+        // Pods grow with the number of tasks, whose names each of them is told.
+        let share = 1 + view.job.spec.tasks.len() / 100;
+        let limit = (view.inputs.settings.writes_per_step_max / share).max(1);
         let (mirror, job) = (view.inputs.mirror, view.job);
         intents.extend(pods::missing(mirror, job, &view.roster, &chosen, limit));
     }
