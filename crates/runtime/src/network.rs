@@ -335,6 +335,8 @@ async fn spawn(settings: &Settings) -> Result<(UnixStream, u32), String> {
         .map_err(|error| format!("cannot make a socket: {error}"))?;
     let mut child = tokio::process::Command::new(&settings.executable)
         .arg(crate::process::NETWORK_VERB)
+        // What is in the plane's environment is not for pods to read.
+        .env_clear()
         .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .process_group(0)

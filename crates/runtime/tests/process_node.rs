@@ -3,6 +3,13 @@
 //! The test binary is its own child: the node starts it again with a hidden verb, so it has a
 //! `main` of its own instead of the usual harness.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test with a main of its own"
+)]
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;

@@ -25,7 +25,7 @@ impl Addresses {
         }
         let mut host = self.last;
         loop {
-            host = if host < FIRST || host >= LAST {
+            host = if !(FIRST..LAST).contains(&host) {
                 FIRST
             } else {
                 host + 1

@@ -152,7 +152,7 @@ fn exec() -> i32 {
 }
 
 fn exec_command(plan: &ExecPlan) -> Command {
-    let mut command = match &plan.terminal {
+    match &plan.terminal {
         Some(terminal) => {
             let mut command = Command::new(SELF);
             command.arg(TERMINAL).arg(terminal);
@@ -162,17 +162,17 @@ fn exec_command(plan: &ExecPlan) -> Command {
         None => {
             let mut command = Command::new(plan.command.first().map_or("", String::as_str));
             command.args(plan.command.iter().skip(1));
+            // The one on a terminal makes a session, which a group's leader could not.
+            command.process_group(0);
             command
         }
-    };
-    command.process_group(0);
-    command
+    }
 }
 
 /// What a container runtime says about a command that cannot be started.
 pub(crate) fn start_message(name: &str, error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound if !name.contains('/') => {
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied if !name.contains('/') => {
             format!("exec: {name:?}: executable file not found in $PATH")
         }
         io::ErrorKind::NotFound => {

@@ -156,6 +156,8 @@ pub(crate) async fn run(executable: &Path, plan: &ExecPlan) -> io::Result<(i32, 
 fn spawn(executable: &Path) -> io::Result<Child> {
     Command::new(executable)
         .arg(EXEC)
+        // What is in the plane's environment is not for pods to read.
+        .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

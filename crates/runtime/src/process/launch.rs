@@ -63,6 +63,8 @@ pub(crate) async fn start(order: Order<'_>) -> Result<(Running, oneshot::Receive
     let mut command = tokio::process::Command::new(order.executable);
     command
         .arg(CONTAINER)
+        // What is in the plane's environment is not for pods to read.
+        .env_clear()
         .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
         .stdout(Stdio::from(input))
         .stderr(Stdio::from(errors))

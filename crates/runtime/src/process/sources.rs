@@ -139,8 +139,8 @@ impl Sources<'_> {
         let meta = &self.pod.metadata;
         let path = field.field_path.as_str();
         let lines = |map: &BTreeMap<Box<str>, Box<str>>| {
-            let line = |(key, value): (&Box<str>, &Box<str>)| format!("{key}={value:?}");
-            map.iter().map(line).collect::<Vec<_>>().join("\n")
+            let lines = map.iter().map(|(key, value)| format!("{key}={value:?}"));
+            lines.collect::<Vec<_>>().join("\n")
         };
         let text = match path {
             "metadata.name" => meta.name.to_string(),

@@ -256,8 +256,10 @@ impl Worker {
             .iter()
             .flat_map(|container| &container.ports);
         let text = |map: &BTreeMap<Box<str>, Box<str>>| {
-            let pair = |(key, value): (&Box<str>, &Box<str>)| (key.to_string(), value.to_string());
-            map.iter().map(pair).collect()
+            let pairs = map
+                .iter()
+                .map(|(key, value)| (key.to_string(), value.to_string()));
+            pairs.collect()
         };
         let local = LocalPod {
             namespace: self.pod.metadata.namespace.to_string(),

@@ -238,9 +238,6 @@ impl Worker {
 
     /// Gives everything of the pod back; false if the API did not take it out yet.
     pub(super) async fn finish(&mut self) -> bool {
-        if !self.withdraw().await {
-            return false;
-        }
         self.release();
         let directory = self.directory.clone();
         let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(directory)).await;
@@ -248,6 +245,9 @@ impl Worker {
             && error.kind() != std::io::ErrorKind::NotFound
         {
             tracing::warn!(path = %self.directory.display(), %error, "a pod's directory stays");
+        }
+        if !self.withdraw().await {
+            return false;
         }
         let key = (
             self.pod.metadata.namespace.to_string(),

@@ -24,6 +24,9 @@ const RETRY_FIRST_MS: i64 = 250;
 /// Doublings of that pause.
 const RETRY_DOUBLINGS_MAX: u32 = 5;
 
+/// Where the service account's files are mounted in every pod.
+const ACCOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
 /// Why a container does not start yet: reason and message of its waiting state.
 struct NotYet(&'static str, String);
 
@@ -123,7 +126,7 @@ impl Worker {
             })?;
             self.volumes.insert(volume.name, path);
         }
-        self.retry = (None, 0);
+        self.retry.0 = None;
         Ok(())
     }
 
@@ -208,6 +211,7 @@ impl Worker {
         );
         match started {
             Ok((running, exit)) => {
+                self.retry.1 = 0;
                 let exec = ExecPlan {
                     enter: self.shared.network.isolates().then_some(running.init),
                     ..exec
@@ -329,6 +333,10 @@ impl Worker {
         }
         let mut mounts = Vec::new();
         for wanted in &container.volume_mounts {
+            if !isolates && wanted.mount_path.starts_with(ACCOUNT_PATH) {
+                // Without mounts nobody can be given it; whoever needs it will say so.
+                continue;
+            }
             let mount = self.mount(wanted, &variables).map_err(configuration)?;
             mounts.push(mount);
         }
