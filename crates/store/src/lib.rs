@@ -54,6 +54,7 @@ mod store;
 mod strategy;
 mod subresource;
 pub mod table;
+pub mod validation;
 pub mod view;
 mod watch;
 pub mod wire;

@@ -1,0 +1,421 @@
+//! Services, data, volumes, classes, events.
+
+use std::collections::BTreeSet;
+
+use api::names;
+use serde_json::Value;
+
+use super::pod::{amount_not_negative, port_number, resources};
+use super::{list, one_of, text, texts, unchanged};
+use crate::field::{self, FieldError};
+
+/// Most bytes of a ConfigMap or Secret.
+const DATA_BYTES_MAX: usize = 1024 * 1024;
+/// Highest priority that a user's class may have.
+const PRIORITY_MAX: i64 = 1_000_000_000;
+
+pub(super) fn config_map(map: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut bytes = 0;
+    for part in ["data", "binaryData"] {
+        for (key, value) in map[part].as_object().into_iter().flatten() {
+            let at = field::key(part, key);
+            texts(names::check_config_key(key), key, &at, &mut errors);
+            if part == "data" && map["binaryData"].get(key).is_some() {
+                let detail = "duplicate of key present in binaryData";
+                errors.push(FieldError::invalid(&at, key.as_str(), detail));
+            }
+            bytes += text(value).len();
+        }
+    }
+    if bytes > DATA_BYTES_MAX {
+        errors.push(FieldError::too_long("", DATA_BYTES_MAX as i64));
+    }
+    errors
+}
+
+pub(super) fn secret(secret: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut bytes = 0;
+    for (key, value) in secret["data"].as_object().into_iter().flatten() {
+        texts(
+            names::check_config_key(key),
+            key,
+            &field::key("data", key),
+            &mut errors,
+        );
+        bytes += text(value).len() / 4 * 3;
+    }
+    if bytes > DATA_BYTES_MAX {
+        errors.push(FieldError::too_long("data", DATA_BYTES_MAX as i64));
+    }
+    let needed: &[&str] = match text(&secret["type"]) {
+        "kubernetes.io/tls" => &["tls.crt", "tls.key"],
+        "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
+        "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
+        _ => &[],
+    };
+    for key in needed {
+        if secret["data"].get(key).is_none() {
+            errors.push(FieldError::required(&field::key("data", key), ""));
+        }
+    }
+    errors
+}
+
+/// Data that was once declared immutable stays, and a secret keeps its type.
+pub(super) fn immutable_data(object: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    if object["kind"] == "Secret" {
+        unchanged(&object["type"], &old["type"], "type", errors);
+    }
+    if old["immutable"] != true {
+        return;
+    }
+    let detail = "field is immutable when `immutable` is set";
+    if object["immutable"] != true {
+        errors.push(FieldError::forbidden("immutable", detail));
+    }
+    for part in ["data", "binaryData"] {
+        if object[part] != old[part] {
+            errors.push(FieldError::forbidden(part, detail));
+        }
+    }
+}
+
+pub(super) fn service(service: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let spec = &service["spec"];
+    let kind = text(&spec["type"]);
+    let ports = list(&spec["ports"]);
+    let is_headless = text(&spec["clusterIP"]) == "None";
+    if ports.is_empty() && !is_headless && kind != "ExternalName" {
+        errors.push(FieldError::required("spec.ports", ""));
+    }
+    let kinds = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+    one_of(&spec["type"], "spec.type", &kinds, &mut errors);
+    let affinities = ["ClientIP", "None"];
+    one_of(
+        &spec["sessionAffinity"],
+        "spec.sessionAffinity",
+        &affinities,
+        &mut errors,
+    );
+    if kind == "ExternalName" && text(&spec["externalName"]).is_empty() {
+        errors.push(FieldError::required("spec.externalName", ""));
+    }
+    super::meta::labels(&spec["selector"], "spec.selector", &mut errors);
+    let mut seen_names = BTreeSet::new();
+    let mut seen_ports = BTreeSet::new();
+    for (position, port) in ports.iter().enumerate() {
+        let at = field::index("spec.ports", position);
+        let name = text(&port["name"]);
+        let name_at = field::child(&at, "name");
+        if name.is_empty() {
+            if ports.len() > 1 {
+                errors.push(FieldError::required(&name_at, ""));
+            }
+        } else {
+            texts(names::check_label(name), name, &name_at, &mut errors);
+            if !seen_names.insert(name) {
+                errors.push(FieldError::duplicate(&name_at, name));
+            }
+        }
+        let number = port["port"].as_i64().unwrap_or(0);
+        port_number(number, &field::child(&at, "port"), &mut errors);
+        let protocols = ["SCTP", "TCP", "UDP"];
+        one_of(
+            &port["protocol"],
+            &field::child(&at, "protocol"),
+            &protocols,
+            &mut errors,
+        );
+        let target_at = field::child(&at, "targetPort");
+        match &port["targetPort"] {
+            Value::Number(target) => {
+                port_number(target.as_i64().unwrap_or(0), &target_at, &mut errors);
+            }
+            Value::String(target) => {
+                texts(
+                    names::check_port_name(target),
+                    target,
+                    &target_at,
+                    &mut errors,
+                );
+            }
+            _ => {}
+        }
+        if !seen_ports.insert((text(&port["protocol"]), number)) {
+            let value = serde_json::json!({"protocol": port["protocol"], "port": number});
+            errors.push(FieldError::duplicate(&at, value));
+        }
+    }
+    errors
+}
+
+pub(super) fn service_update(service: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    let (new, was) = (&service["spec"], &old["spec"]);
+    let had = text(&was["clusterIP"]);
+    let keeps = text(&new["type"]) != "ExternalName" && text(&was["type"]) != "ExternalName";
+    if keeps && !had.is_empty() && text(&new["clusterIP"]) != had {
+        let detail = "may not change once set";
+        let shown = new["clusterIPs"].clone();
+        errors.push(FieldError::invalid("spec.clusterIPs[0]", shown, detail));
+    }
+}
+
+pub(super) fn claim(claim: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let spec = &claim["spec"];
+    check_modes(&spec["accessModes"], "spec.accessModes", &mut errors);
+    if spec["resources"]["requests"].get("storage").is_none() {
+        errors.push(FieldError::required("spec.resources[storage]", ""));
+    }
+    if let Some(amount) = spec["resources"]["requests"].get("storage") {
+        let is_zero = text(amount) == "0" || text(amount).starts_with('-');
+        if is_zero {
+            let detail = "must be greater than zero";
+            errors.push(FieldError::invalid(
+                "spec.resources[storage]",
+                amount.clone(),
+                detail,
+            ));
+        }
+    }
+    resources(&spec["resources"], "spec.resources", &mut errors);
+    let class = text(&spec["storageClassName"]);
+    if !class.is_empty() {
+        texts(
+            names::check_subdomain(class),
+            class,
+            "spec.storageClassName",
+            &mut errors,
+        );
+    }
+    errors
+}
+
+fn check_modes(modes: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let known = [
+        "ReadOnlyMany",
+        "ReadWriteMany",
+        "ReadWriteOnce",
+        "ReadWriteOncePod",
+    ];
+    let modes = list(modes);
+    if modes.is_empty() {
+        errors.push(FieldError::required(
+            path,
+            "at least 1 access mode is required",
+        ));
+    }
+    for mode in modes.iter().filter(|mode| !known.contains(&text(mode))) {
+        errors.push(FieldError::not_supported(path, mode.clone(), &known));
+    }
+    if modes.len() > 1 && modes.iter().any(|mode| mode == "ReadWriteOncePod") {
+        let detail = "may not use ReadWriteOncePod with other access modes";
+        errors.push(FieldError::forbidden(path, detail));
+    }
+}
+
+/// A claim keeps its spec, but for binding it and asking for more.
+pub(super) fn claim_update(claim: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    let mut new = claim["spec"].clone();
+    let was = &old["spec"];
+    let Some(map) = new.as_object_mut() else {
+        return;
+    };
+    let mut keep = |name: &str| match was.get(name) {
+        Some(value) => {
+            map.insert(name.to_owned(), value.clone());
+        }
+        None => {
+            map.remove(name);
+        }
+    };
+    keep("resources");
+    keep("volumeAttributesClassName");
+    if text(&was["volumeName"]).is_empty() {
+        keep("volumeName");
+        if was.get("storageClassName").is_none() {
+            keep("storageClassName");
+        }
+    }
+    if new != *was {
+        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n";
+        errors.push(FieldError::forbidden("spec", detail));
+    }
+}
+
+/// Fields of a volume that are not its source.
+const VOLUME_FIELDS: &[&str] = &[
+    "accessModes",
+    "capacity",
+    "claimRef",
+    "mountOptions",
+    "nodeAffinity",
+    "persistentVolumeReclaimPolicy",
+    "storageClassName",
+    "volumeAttributesClassName",
+    "volumeMode",
+];
+
+pub(super) fn volume(volume: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let spec = &volume["spec"];
+    check_modes(&spec["accessModes"], "spec.accessModes", &mut errors);
+    match spec["capacity"].get("storage") {
+        None => errors.push(FieldError::required("spec.capacity", "")),
+        Some(amount) => amount_not_negative(amount, "spec.capacity[storage]", &mut errors),
+    }
+    let source = |name: &&String| !VOLUME_FIELDS.contains(&name.as_str());
+    let sources = spec
+        .as_object()
+        .into_iter()
+        .flat_map(|map| map.keys())
+        .filter(source);
+    let sources: Vec<&String> = sources.collect();
+    if sources.is_empty() {
+        errors.push(FieldError::required("spec", "must specify a volume type"));
+    }
+    for extra in sources.iter().skip(1) {
+        let detail = "may not specify more than 1 volume type";
+        errors.push(FieldError::forbidden(&field::child("spec", extra), detail));
+    }
+    let policies = ["Delete", "Recycle", "Retain"];
+    let policy_at = "spec.persistentVolumeReclaimPolicy";
+    one_of(
+        &spec["persistentVolumeReclaimPolicy"],
+        policy_at,
+        &policies,
+        &mut errors,
+    );
+    errors
+}
+
+pub(super) fn volume_update(volume: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    let source = |spec: &Value| -> Vec<(String, Value)> {
+        let fields = spec.as_object().into_iter().flatten();
+        fields
+            .filter(|(name, _)| !VOLUME_FIELDS.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    };
+    if source(&volume["spec"]) != source(&old["spec"]) {
+        let detail = "spec.persistentvolumesource is immutable after creation\n";
+        errors.push(FieldError::forbidden("spec.persistentvolumesource", detail));
+    }
+    unchanged(
+        &volume["spec"]["volumeMode"],
+        &old["spec"]["volumeMode"],
+        "spec.volumeMode",
+        errors,
+    );
+}
+
+pub(super) fn priority_class(class: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (name, value) = (
+        text(&class["metadata"]["name"]),
+        class["value"].as_i64().unwrap_or(0),
+    );
+    let is_system = matches!(
+        (name, value),
+        ("system-cluster-critical", 2_000_000_000) | ("system-node-critical", 2_000_001_000)
+    );
+    if name.starts_with("system-") && !is_system {
+        let detail = format!(
+            "priority class names with 'system-' prefix are reserved for system use only. error: {name} is not a known system priority class"
+        );
+        errors.push(FieldError::forbidden("metadata.name", detail));
+    }
+    if value > PRIORITY_MAX && !is_system {
+        let detail = format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}");
+        errors.push(FieldError::forbidden("value", detail));
+    }
+    let policies = ["Never", "PreemptLowerPriority"];
+    one_of(
+        &class["preemptionPolicy"],
+        "preemptionPolicy",
+        &policies,
+        &mut errors,
+    );
+    errors
+}
+
+pub(super) fn priority_class_update(class: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    if class["value"] != old["value"] {
+        errors.push(FieldError::forbidden(
+            "value",
+            "may not be changed in an update.",
+        ));
+    }
+    if class["preemptionPolicy"] != old["preemptionPolicy"] {
+        let shown = class["preemptionPolicy"].clone();
+        errors.push(FieldError::invalid(
+            "preemptionPolicy",
+            shown,
+            super::IMMUTABLE,
+        ));
+    }
+}
+
+pub(super) fn storage_class(class: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let provisioner = text(&class["provisioner"]);
+    if provisioner.is_empty() {
+        errors.push(FieldError::required("provisioner", ""));
+    } else {
+        let lower = provisioner.to_lowercase();
+        texts(
+            names::check_qualified(&lower),
+            provisioner,
+            "provisioner",
+            &mut errors,
+        );
+    }
+    one_of(
+        &class["reclaimPolicy"],
+        "reclaimPolicy",
+        &["Delete", "Retain"],
+        &mut errors,
+    );
+    let modes = ["Immediate", "WaitForFirstConsumer"];
+    one_of(
+        &class["volumeBindingMode"],
+        "volumeBindingMode",
+        &modes,
+        &mut errors,
+    );
+    errors
+}
+
+pub(super) fn storage_class_update(class: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    for name in ["parameters", "provisioner", "reclaimPolicy"] {
+        if class[name] != old[name] {
+            let detail = format!("updates to {name} are forbidden.");
+            errors.push(FieldError::forbidden(name, detail));
+        }
+    }
+    let mode = "volumeBindingMode";
+    unchanged(&class[mode], &old[mode], mode, errors);
+}
+
+pub(super) fn event(event: &Value) -> Vec<FieldError> {
+    let place = text(&event["involvedObject"]["namespace"]);
+    let own = text(&event["metadata"]["namespace"]);
+    // Events about cluster-wide things live in the default namespace.
+    let fits = if place.is_empty() {
+        matches!(own, "" | "default" | "kube-system")
+    } else {
+        place == own
+    };
+    if fits {
+        return Vec::new();
+    }
+    let at = "involvedObject.namespace";
+    vec![FieldError::invalid(
+        at,
+        place,
+        "does not match event.namespace",
+    )]
+}

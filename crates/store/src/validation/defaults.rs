@@ -1,0 +1,445 @@
+//! What the real server fills in before it checks an object.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+/// Fills in the defaults of a built-in object that [`crate::schema::Schema::coerce`] has typed.
+pub fn default(group: &str, kind: &str, object: &mut Value) {
+    match (group, kind) {
+        ("", "PersistentVolume") => {
+            set(&mut object["spec"], "persistentVolumeReclaimPolicy", || {
+                json!("Retain")
+            });
+            set(&mut object["spec"], "volumeMode", || json!("Filesystem"));
+        }
+        ("", "PersistentVolumeClaim") => {
+            set(&mut object["spec"], "volumeMode", || json!("Filesystem"));
+        }
+        ("", "Pod") => {
+            set(&mut object["spec"], "enableServiceLinks", || json!(true));
+            pod_spec(&mut object["spec"]);
+        }
+        ("", "PodTemplate") => pod_spec(&mut object["template"]["spec"]),
+        ("", "ReplicationController") => replication_controller(object),
+        ("", "Secret") => secret(object),
+        ("", "Service") => service(&mut object["spec"]),
+        ("apps", _) => apps(kind, object),
+        ("batch", "CronJob") => cron_job(&mut object["spec"]),
+        ("batch", "Job") => job(object),
+        ("discovery.k8s.io", "EndpointSlice") => {
+            for port in items(&mut object["ports"]) {
+                set(port, "name", || json!(""));
+                set(port, "protocol", || json!("TCP"));
+            }
+        }
+        ("networking.k8s.io", "NetworkPolicy") => network_policy(&mut object["spec"]),
+        ("scheduling.k8s.io", "PriorityClass") => {
+            set(object, "preemptionPolicy", || json!("PreemptLowerPriority"));
+        }
+        ("storage.k8s.io", "StorageClass") => {
+            set(object, "reclaimPolicy", || json!("Delete"));
+            set(object, "volumeBindingMode", || json!("Immediate"));
+        }
+        _ => {}
+    }
+}
+
+/// Gives a new Job its selector and the labels of its pods; `metadata.uid` must be set.
+pub fn label_job(job: &mut Value) {
+    let uid = job["metadata"]["uid"].clone();
+    let name = job["metadata"]["name"].clone();
+    let is_manual = job["spec"]["manualSelector"] == true;
+    let Some(template) = job["spec"]["template"].as_object_mut() else {
+        return;
+    };
+    let meta = template.entry("metadata").or_insert_with(|| json!({}));
+    if !meta["labels"].is_object() {
+        meta["labels"] = json!({});
+    }
+    if is_manual {
+        return;
+    }
+    for (key, value) in [
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("job-name", &name),
+    ] {
+        meta["labels"][key] = value.clone();
+    }
+    if !job["spec"]["selector"].is_object() {
+        job["spec"]["selector"] = json!({});
+    }
+    if !job["spec"]["selector"]["matchLabels"].is_object() {
+        job["spec"]["selector"]["matchLabels"] = json!({});
+    }
+    job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
+}
+
+/// Sets a field that is missing, null or an empty text.
+fn set(value: &mut Value, name: &str, default: impl FnOnce() -> Value) {
+    let Some(map) = value.as_object_mut() else {
+        return;
+    };
+    let is_unset = match map.get(name) {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.is_empty(),
+        Some(_) => false,
+    };
+    if is_unset {
+        map.insert(name.to_owned(), default());
+    }
+}
+
+/// Sets a number that is missing or zero.
+fn set_number(value: &mut Value, name: &str, default: i64) {
+    if value.is_object() && value[name].as_i64().unwrap_or(0) == 0 {
+        value[name] = default.into();
+    }
+}
+
+/// The items of a list that is there. Never creates the field it looks at.
+fn items(value: &mut Value) -> impl Iterator<Item = &mut Value> {
+    value.as_array_mut().into_iter().flatten()
+}
+
+/// A field's items, without making the field.
+fn items_of<'a>(value: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut Value> {
+    value
+        .get_mut(name)
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+}
+
+fn pod_spec(spec: &mut Value) {
+    set(spec, "dnsPolicy", || json!("ClusterFirst"));
+    set(spec, "restartPolicy", || json!("Always"));
+    set(spec, "schedulerName", || json!("default-scheduler"));
+    set(spec, "securityContext", || json!({}));
+    set(spec, "terminationGracePeriodSeconds", || json!(30));
+    let is_host_network = spec["hostNetwork"] == true;
+    for list in ["containers", "ephemeralContainers", "initContainers"] {
+        for one in items_of(spec, list) {
+            container(one);
+            if is_host_network {
+                for port in items_of(one, "ports") {
+                    let number = port["containerPort"].as_i64().unwrap_or(0);
+                    set_number(port, "hostPort", number);
+                }
+            }
+        }
+    }
+    for volume in items_of(spec, "volumes") {
+        default_volume(volume);
+    }
+    for spread in items_of(spec, "topologySpreadConstraints") {
+        set(spread, "whenUnsatisfiable", || json!("DoNotSchedule"));
+    }
+}
+
+fn container(container: &mut Value) {
+    set(container, "terminationMessagePath", || {
+        json!("/dev/termination-log")
+    });
+    set(container, "terminationMessagePolicy", || json!("File"));
+    let policy = pull_policy(container["image"].as_str().unwrap_or_default());
+    set(container, "imagePullPolicy", || json!(policy));
+    for port in items_of(container, "ports") {
+        set(port, "protocol", || json!("TCP"));
+    }
+    for one in items_of(container, "env") {
+        if let Some(reference) = one
+            .get_mut("valueFrom")
+            .and_then(|from| from.get_mut("fieldRef"))
+        {
+            set(reference, "apiVersion", || json!("v1"));
+        }
+    }
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(probe) = container.get_mut(probe).filter(|probe| probe.is_object()) {
+            for (name, default) in [
+                ("timeoutSeconds", 1),
+                ("periodSeconds", 10),
+                ("successThreshold", 1),
+                ("failureThreshold", 3),
+            ] {
+                set_number(probe, name, default);
+            }
+            http_get(probe);
+        }
+    }
+    for hook in ["postStart", "preStop"] {
+        if let Some(hook) = container
+            .get_mut("lifecycle")
+            .and_then(|all| all.get_mut(hook))
+        {
+            http_get(hook);
+        }
+    }
+    request_limits(container);
+}
+
+fn http_get(handler: &mut Value) {
+    if let Some(action) = handler.get_mut("httpGet") {
+        set(action, "path", || json!("/"));
+        set(action, "scheme", || json!("HTTP"));
+    }
+    if let Some(action) = handler.get_mut("grpc") {
+        set(action, "service", || json!(""));
+    }
+}
+
+/// A limit without a request is also requested.
+fn request_limits(container: &mut Value) {
+    let Some(limits) = container["resources"]["limits"].as_object().cloned() else {
+        return;
+    };
+    let resources = &mut container["resources"];
+    if !resources["requests"].is_object() {
+        resources["requests"] = json!({});
+    }
+    for (name, limit) in limits {
+        if resources["requests"][&name].is_null() {
+            resources["requests"][&name] = limit;
+        }
+    }
+}
+
+/// Images that name no fixed version are pulled each time.
+fn pull_policy(image: &str) -> &'static str {
+    if image.contains('@') {
+        return "IfNotPresent";
+    }
+    let last = image.rsplit('/').next().unwrap_or(image);
+    match last.split_once(':') {
+        None | Some((_, "latest")) => "Always",
+        Some(_) => "IfNotPresent",
+    }
+}
+
+fn default_volume(volume: &mut Value) {
+    let Some(map) = volume.as_object_mut() else {
+        return;
+    };
+    if map.keys().all(|key| key == "name") {
+        map.insert("emptyDir".into(), json!({}));
+    }
+    for source in ["configMap", "downwardAPI", "projected", "secret"] {
+        if let Some(source) = map.get_mut(source) {
+            set(source, "defaultMode", || json!(0o644));
+        }
+    }
+    if let Some(host_path) = map.get_mut("hostPath") {
+        if let Some(host_path) = host_path.as_object_mut() {
+            host_path.entry("type").or_insert_with(|| json!(""));
+        }
+    }
+    if let Some(projected) = map.get_mut("projected") {
+        for source in items_of(projected, "sources") {
+            if let Some(token) = source.get_mut("serviceAccountToken") {
+                set(token, "expirationSeconds", || json!(3600));
+            }
+        }
+    }
+    if let Some(spec) = map
+        .get_mut("ephemeral")
+        .and_then(|ephemeral| ephemeral.get_mut("volumeClaimTemplate"))
+        .and_then(|template| template.get_mut("spec"))
+    {
+        set(spec, "volumeMode", || json!("Filesystem"));
+    }
+}
+
+/// `stringData` is written only: it goes into `data`.
+fn secret(secret: &mut Value) {
+    set(secret, "type", || json!("Opaque"));
+    let Some(map) = secret.as_object_mut() else {
+        return;
+    };
+    let Some(Value::Object(plain)) = map.remove("stringData") else {
+        return;
+    };
+    if plain.is_empty() {
+        return;
+    }
+    let data = map
+        .entry("data")
+        .or_insert_with(|| Value::Object(Map::new()));
+    for (key, value) in plain {
+        data[key] = STANDARD.encode(value.as_str().unwrap_or_default()).into();
+    }
+}
+
+fn service(spec: &mut Value) {
+    set(spec, "sessionAffinity", || json!("None"));
+    set(spec, "type", || json!("ClusterIP"));
+    if spec["sessionAffinity"] == "ClientIP" {
+        set(
+            spec,
+            "sessionAffinityConfig",
+            || json!({"clientIP": {"timeoutSeconds": 10800}}),
+        );
+    }
+    for port in items_of(spec, "ports") {
+        set(port, "protocol", || json!("TCP"));
+        let number = port["port"].clone();
+        let target = port.get("targetPort");
+        if target.is_none_or(|target| *target == 0 || *target == "") {
+            port["targetPort"] = number;
+        }
+    }
+    let kind = spec["type"].as_str().unwrap_or_default().to_owned();
+    if matches!(kind.as_str(), "ClusterIP" | "LoadBalancer" | "NodePort") {
+        set(spec, "internalTrafficPolicy", || json!("Cluster"));
+        set(spec, "ipFamilies", || json!(["IPv4"]));
+        set(spec, "ipFamilyPolicy", || json!("SingleStack"));
+        if spec["clusterIP"] == "None" {
+            set(spec, "clusterIPs", || json!(["None"]));
+        }
+    }
+    if matches!(kind.as_str(), "LoadBalancer" | "NodePort") {
+        set(spec, "externalTrafficPolicy", || json!("Cluster"));
+    }
+    if kind == "LoadBalancer" {
+        set(spec, "allocateLoadBalancerNodePorts", || json!(true));
+    }
+}
+
+fn network_policy(spec: &mut Value) {
+    let has_egress = spec["egress"]
+        .as_array()
+        .is_some_and(|rules| !rules.is_empty());
+    set(spec, "policyTypes", || match has_egress {
+        true => json!(["Ingress", "Egress"]),
+        false => json!(["Ingress"]),
+    });
+}
+
+fn job(job: &mut Value) {
+    let labels = job["spec"]["template"]["metadata"]["labels"].clone();
+    let has_labels = job["metadata"]["labels"]
+        .as_object()
+        .is_some_and(|map| !map.is_empty());
+    if !has_labels && labels.as_object().is_some_and(|map| !map.is_empty()) {
+        job["metadata"]["labels"] = labels;
+    }
+    job_spec(&mut job["spec"]);
+}
+
+fn job_spec(spec: &mut Value) {
+    if spec["completions"].is_null() && spec["parallelism"].is_null() {
+        set(spec, "completions", || json!(1));
+    }
+    set(spec, "parallelism", || json!(1));
+    let per_index = !spec["backoffLimitPerIndex"].is_null();
+    set(spec, "backoffLimit", || {
+        json!(if per_index { i32::MAX } else { 6 })
+    });
+    set(spec, "completionMode", || json!("NonIndexed"));
+    set(spec, "suspend", || json!(false));
+    set(spec, "manualSelector", || json!(false));
+    let has_policy = !spec["podFailurePolicy"].is_null();
+    set(spec, "podReplacementPolicy", || match has_policy {
+        true => json!("Failed"),
+        false => json!("TerminatingOrFailed"),
+    });
+    if spec["template"].is_object() {
+        pod_spec(&mut spec["template"]["spec"]);
+    }
+    tidy(
+        spec,
+        &["completions", "backoffLimitPerIndex", "podFailurePolicy"],
+    );
+}
+
+/// Takes away nulls that looking at a field left behind.
+fn tidy(value: &mut Value, names: &[&str]) {
+    if let Some(map) = value.as_object_mut() {
+        map.retain(|name, inner| !(inner.is_null() && names.contains(&name.as_str())));
+    }
+}
+
+fn cron_job(spec: &mut Value) {
+    set(spec, "concurrencyPolicy", || json!("Allow"));
+    set(spec, "failedJobsHistoryLimit", || json!(1));
+    set(spec, "successfulJobsHistoryLimit", || json!(3));
+    set(spec, "suspend", || json!(false));
+    if spec["jobTemplate"]["spec"]["template"].is_object() {
+        pod_spec(&mut spec["jobTemplate"]["spec"]["template"]["spec"]);
+    }
+}
+
+fn replication_controller(object: &mut Value) {
+    let spec = &mut object["spec"];
+    set(spec, "replicas", || json!(1));
+    if spec["template"].is_object() {
+        let labels = spec["template"]["metadata"]["labels"].clone();
+        if labels.is_object() {
+            set(spec, "selector", || labels);
+        }
+        pod_spec(&mut spec["template"]["spec"]);
+    }
+}
+
+fn apps(kind: &str, object: &mut Value) {
+    let spec = &mut object["spec"];
+    match kind {
+        "DaemonSet" => {
+            set(spec, "revisionHistoryLimit", || json!(10));
+            set(spec, "updateStrategy", || json!({"type": "RollingUpdate"}));
+            set(&mut spec["updateStrategy"], "type", || {
+                json!("RollingUpdate")
+            });
+            if spec["updateStrategy"]["type"] == "RollingUpdate" {
+                set(
+                    &mut spec["updateStrategy"],
+                    "rollingUpdate",
+                    || json!({"maxSurge": 0, "maxUnavailable": 1}),
+                );
+            }
+        }
+        "Deployment" => {
+            set(spec, "progressDeadlineSeconds", || json!(600));
+            set(spec, "replicas", || json!(1));
+            set(spec, "revisionHistoryLimit", || json!(10));
+            set(spec, "strategy", || json!({"type": "RollingUpdate"}));
+            set(&mut spec["strategy"], "type", || json!("RollingUpdate"));
+            if spec["strategy"]["type"] == "RollingUpdate" {
+                let strategy = &mut spec["strategy"];
+                set(strategy, "rollingUpdate", || json!({}));
+                set(&mut strategy["rollingUpdate"], "maxSurge", || json!("25%"));
+                set(&mut strategy["rollingUpdate"], "maxUnavailable", || {
+                    json!("25%")
+                });
+            }
+        }
+        "ReplicaSet" => set(spec, "replicas", || json!(1)),
+        "StatefulSet" => {
+            set(spec, "podManagementPolicy", || json!("OrderedReady"));
+            set(spec, "replicas", || json!(1));
+            set(spec, "revisionHistoryLimit", || json!(10));
+            set(
+                spec,
+                "persistentVolumeClaimRetentionPolicy",
+                || json!({"whenDeleted": "Retain", "whenScaled": "Retain"}),
+            );
+            set(spec, "updateStrategy", || json!({"type": "RollingUpdate"}));
+            set(&mut spec["updateStrategy"], "type", || {
+                json!("RollingUpdate")
+            });
+            if spec["updateStrategy"]["type"] == "RollingUpdate" {
+                set(
+                    &mut spec["updateStrategy"],
+                    "rollingUpdate",
+                    || json!({"partition": 0}),
+                );
+            }
+        }
+        _ => return,
+    }
+    if spec["template"].is_object() {
+        pod_spec(&mut spec["template"]["spec"]);
+    }
+}
