@@ -283,56 +283,35 @@ impl View<'_> {
         let mut completion_time = self.job.status.completion_time;
         let mut start_time = self.job.status.start_time;
         if let Some(ending) = ending {
-            let (reason, message) = (ending.reason, &ending.message);
-            conditions::set(&mut list, ending.herald, "True", reason, message, now);
-            let is_empty = self.tally.active.is_empty()
-                && self.tally.dismissed.is_empty()
-                && self.tally.terminating == 0
-                && self.tally.uncounted.iter().all(Vec::is_empty);
-            if is_empty {
-                conditions::set(&mut list, ending.condition, "True", reason, message, now);
-                let occasion = self.occasion("end");
-                notes.push(match ending.condition {
-                    "Complete" => {
-                        completion_time = Some(now);
-                        occasion.normal("Completed", "Job completed", now)
-                    }
-                    _ => occasion.warning(reason, message, now),
-                });
+            conditions::set(
+                &mut list,
+                ending.herald,
+                "True",
+                ending.reason,
+                &ending.message,
+                now,
+            );
+            if self.has_ended() {
+                let (kind, reason) = (ending.condition, ending.reason);
+                conditions::set(&mut list, kind, "True", reason, &ending.message, now);
+                completion_time = completion_time.or((kind == "Complete").then_some(now));
+                notes.push(self.last_note(ending, now));
             }
         } else if is_suspended {
             start_time = None;
-            if conditions::set(
-                &mut list,
-                "Suspended",
-                "True",
-                "JobSuspended",
-                "Job suspended",
-                now,
-            ) {
-                notes.push(self.occasion(&now.seconds_text()).normal(
-                    "Suspended",
-                    "Job suspended",
-                    now,
-                ));
+            let (reason, message) = ("JobSuspended", "Job suspended");
+            if conditions::set(&mut list, "Suspended", "True", reason, message, now) {
+                let occasion = now.seconds_text();
+                notes.push(self.occasion(&occasion).normal("Suspended", message, now));
             }
         } else {
             start_time = start_time.or(Some(now));
             let was = condition(&self.job.status.conditions, "Suspended");
             if was.is_some_and(|it| &*it.status == "True") {
-                conditions::set(
-                    &mut list,
-                    "Suspended",
-                    "False",
-                    "JobResumed",
-                    "Job resumed",
-                    now,
-                );
-                notes.push(self.occasion(&now.seconds_text()).normal(
-                    "Resumed",
-                    "Job resumed",
-                    now,
-                ));
+                let (reason, message) = ("JobResumed", "Job resumed");
+                conditions::set(&mut list, "Suspended", "False", reason, message, now);
+                let occasion = now.seconds_text();
+                notes.push(self.occasion(&occasion).normal("Resumed", message, now));
                 start_time = Some(now);
             }
         }
@@ -355,5 +334,21 @@ impl View<'_> {
             uncounted: tally.uncounted.clone(),
         };
         (tally::wire(&shown), notes)
+    }
+
+    /// Whether nothing of the job is left that works or is still to be counted.
+    fn has_ended(&self) -> bool {
+        self.tally.active.is_empty()
+            && self.tally.dismissed.is_empty()
+            && self.tally.terminating == 0
+            && self.tally.uncounted.iter().all(Vec::is_empty)
+    }
+
+    fn last_note(&self, ending: &Ending, now: Time) -> Intent {
+        let occasion = self.occasion("end");
+        match ending.condition {
+            "Complete" => occasion.normal("Completed", "Job completed", now),
+            _ => occasion.warning(ending.reason, &ending.message, now),
+        }
     }
 }

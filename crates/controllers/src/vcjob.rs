@@ -122,25 +122,23 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
                 crate::keys::of_owner(change, Kind::VcJob, keys);
             }
         }
-        Kind::EndpointSlice => {
-            // A gate may wait for the first slice of a job's Service.
-            if let Some(slice) = change
-                .after::<EndpointSlice>()
-                .filter(|_| change.before.is_none())
-                && let Some(service) = slice.metadata.controller()
-                && let Some(service) = mirror.get::<Service>(&change.key.namespace, &service.name)
-                && let Some(owner) = service.metadata.controller()
-                && Kind::find(&owner.api_version, &owner.kind) == Some(Kind::VcJob)
-            {
-                keys.push(ObjectKey::new(
-                    Kind::VcJob,
-                    &change.key.namespace,
-                    &owner.name,
-                ));
-            }
-        }
+        Kind::EndpointSlice => keys.extend(of_slice(mirror, change)),
         _ => crate::keys::of_owner(change, Kind::VcJob, keys),
     }
+}
+
+/// A gate may wait for the first slice of a job's Service.
+fn of_slice(mirror: &Mirror, change: &Change) -> Option<ObjectKey> {
+    if change.before.is_some() {
+        return None;
+    }
+    let namespace = &change.key.namespace;
+    let slice = change.after::<EndpointSlice>()?;
+    let service = slice.metadata.controller()?;
+    let service = mirror.get::<Service>(namespace, &service.name)?;
+    let owner = service.metadata.controller()?;
+    let is_job = Kind::find(&owner.api_version, &owner.kind) == Some(Kind::VcJob);
+    is_job.then(|| ObjectKey::new(Kind::VcJob, namespace, &owner.name))
 }
 
 fn key_of(job: &Job) -> ObjectKey {

@@ -118,7 +118,7 @@ fn each_container(pod: &mut Value, mut each: impl FnMut(&mut Value)) {
 }
 
 /// Appends to a list field, which may be missing.
-fn append(object: &mut Value, field: &str, item: Value) {
+pub(super) fn append(object: &mut Value, field: &str, item: Value) {
     match object.get_mut(field).and_then(Value::as_array_mut) {
         Some(items) => items.push(item),
         None => object[field] = json!([item]),

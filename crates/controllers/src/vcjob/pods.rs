@@ -11,7 +11,7 @@ use api::volcano::{
 use mirror::Mirror;
 use serde_json::{Map, Value, json};
 
-use super::plugins::{Arguments, Place, Plugin};
+use super::plugins::{Arguments, Place, Plugin, append};
 use super::roster::Roster;
 use super::{group, volumes};
 use crate::write::{self, stable_suffix};
@@ -203,13 +203,6 @@ fn mount(job: &Job, spec: &mut Value) {
             let at = json!({ "name": name, "mountPath": volume.mount_path });
             append(container, "volumeMounts", at);
         }
-    }
-}
-
-fn append(object: &mut Value, field: &str, item: Value) {
-    match object.get_mut(field).and_then(Value::as_array_mut) {
-        Some(items) => items.push(item),
-        None => object[field] = json!([item]),
     }
 }
 
