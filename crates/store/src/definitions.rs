@@ -18,6 +18,9 @@ impl Store {
         object: &mut Value,
         draft: &mut Draft,
     ) -> Outcome<()> {
+        if writing.row.shelf.as_ref() == "batch/jobs" {
+            crate::validation::label_job(object);
+        }
         if writing.row.shelf.as_ref() != DEFINITIONS {
             return Ok(());
         }

@@ -13,6 +13,7 @@ use crate::schema::Schema;
 use crate::status::{Outcome, Refused};
 use crate::store::Store;
 use crate::strategy::Part;
+use crate::validation;
 use crate::write::{Writing, text};
 
 /// Media types of bodies, as a refusal lists them.
@@ -161,15 +162,21 @@ impl Store {
     }
 
     pub(crate) fn shape(&self, id: ResourceId, version: &str, object: &mut Value) -> Outcome<()> {
+        let unreadable = |why: String| {
+            let kind = &self.registry.row(id).kind;
+            Refused::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+            ))
+        };
         match self.form(id, version) {
             Form::BuiltIn(None) => {}
-            Form::BuiltIn(Some(schema)) => schema.coerce(object).map_err(|why| {
-                let kind = &self.registry.row(id).kind;
-                Refused::bad_request(format!(
-                    "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
-                ))
-            })?,
+            Form::BuiltIn(Some(schema)) => {
+                schema.coerce(object).map_err(unreadable)?;
+                let row = self.registry.row(id);
+                validation::default(&row.group, &row.kind, object);
+            }
             Form::Custom(version) => {
+                version.schema.coerce_metadata(object).map_err(unreadable)?;
                 version.schema.prune(object);
                 version.schema.default(object);
             }
@@ -189,10 +196,17 @@ impl Store {
             return Ok(());
         }
         let _ = &draft;
-        let errors = match self.form(writing.id, &writing.target.version) {
-            Form::BuiltIn(_) => Vec::new(),
+        let (group, kind) = (&writing.row.group, &writing.row.kind);
+        let mut errors = validation::metadata(group, kind, object);
+        errors.extend(match self.form(writing.id, &writing.target.version) {
             Form::Custom(version) => version.schema.validate(object, old),
-        };
+            // Status, binding and scale change what a user may not.
+            Form::BuiltIn(_) if writing.part != Part::Whole => Vec::new(),
+            Form::BuiltIn(_) => match old {
+                None => validation::validate(group, kind, object),
+                Some(old) => validation::validate_update(group, kind, object, old),
+            },
+        });
         if errors.is_empty() {
             return Ok(());
         }

@@ -36,6 +36,22 @@ impl Schema {
         self.coerce_at(self.root, value, &place, 0)
     }
 
+    /// [`Schema::coerce`] for the metadata alone: the part of a custom resource that is built in.
+    ///
+    /// # Errors
+    /// Go's decoding error, if a value is of the wrong type.
+    pub fn coerce_metadata(&self, object: &mut Value) -> Result<(), String> {
+        let edge = self.node(self.root).properties.get("metadata");
+        let (Some(edge), Some(meta)) = (edge, object.get_mut("metadata")) else {
+            return Ok(());
+        };
+        let place = Place {
+            in_struct: "ObjectMeta",
+            path: "metadata".to_owned(),
+        };
+        self.coerce_at(edge.to, meta, &place, 0)
+    }
+
     fn coerce_at(
         &self,
         id: NodeId,
