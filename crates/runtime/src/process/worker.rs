@@ -2,6 +2,8 @@
 //! after another, and reports what they do. It owns everything of the pod, and gives it back.
 
 mod ending;
+mod names;
+mod probing;
 mod start;
 mod status;
 

@@ -6,18 +6,17 @@ use std::path::PathBuf;
 use api::events::Tone;
 use api::time::Time;
 
-use super::{Event, Unit, Worker};
-use crate::network::{CLUSTER_DOMAIN, DNS_ADDRESS, LevelKind, Place};
+use super::{Event, Worker};
+use crate::network::Place;
 use crate::process::cgroup::Limits;
 use crate::process::env::{Variables, expand};
 use crate::process::frame::{ContainerPlan, Enter, ExecPlan, Mount, Root};
 use crate::process::launch::{self, Order};
 use crate::process::log::Log;
+use crate::process::now;
 use crate::process::phase::{Ended, State, initialized};
-use crate::process::pod::{Container, Probe, VolumeMount};
-use crate::process::probe::{self, Purpose, Tally};
+use crate::process::pod::{Container, VolumeMount};
 use crate::process::sources::{Sources, quantity};
-use crate::process::{Settings, now};
 
 /// First pause before a preparation is tried again; each further one is twice as long.
 const RETRY_FIRST_MS: i64 = 250;
@@ -398,211 +397,6 @@ impl Worker {
             read_only: wanted.read_only || written_by_us,
         })
     }
-
-    /// Variables that every container has.
-    fn given_variables(&self, settings: &Settings) -> Variables {
-        let mut variables = Variables::default();
-        variables.set("PATH", settings.search_path.clone());
-        variables.set("HOSTNAME", self.pod.hostname());
-        if let Ok(home) = std::env::var("HOME") {
-            variables.set("HOME", home);
-        }
-        let feed = self
-            .shared
-            .feed
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut services = Vec::new();
-        if self.pod.spec.enable_service_links != Some(false) {
-            services = feed.in_namespace(&self.pod.metadata.namespace);
-        }
-        let kubernetes = feed.in_namespace("default");
-        services.extend(
-            kubernetes
-                .into_iter()
-                .filter(|(name, ..)| name == "kubernetes"),
-        );
-        for (name, address, ports) in services {
-            let name = name.to_uppercase().replace('-', "_");
-            variables.set(&format!("{name}_SERVICE_HOST"), address.to_string());
-            for (index, port) in ports.iter().enumerate() {
-                if index == 0 {
-                    variables.set(&format!("{name}_SERVICE_PORT"), port.port.to_string());
-                }
-                if !port.name.is_empty() {
-                    let label = port.name.to_uppercase().replace('-', "_");
-                    variables.set(
-                        &format!("{name}_SERVICE_PORT_{label}"),
-                        port.port.to_string(),
-                    );
-                }
-            }
-        }
-        variables
-    }
-
-    /// Files of name resolution.
-    fn files(&self) -> Vec<(PathBuf, String)> {
-        let spec = &self.pod.spec;
-        let hostname = self.pod.hostname();
-        let mut files = vec![(PathBuf::from("/etc/hostname"), format!("{hostname}\n"))];
-        if spec.host_network || self.shared.network.level().kind == LevelKind::Host {
-            return files;
-        }
-        let namespace = &self.pod.metadata.namespace;
-        let address = self.dial_address();
-        let mut hosts = "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n".to_owned();
-        if spec.subdomain.is_empty() {
-            hosts.push_str(&format!("{address}\t{hostname}\n"));
-        } else {
-            let domain = format!("{}.{namespace}.svc.{CLUSTER_DOMAIN}", spec.subdomain);
-            hosts.push_str(&format!("{address}\t{hostname}.{domain}\t{hostname}\n"));
-        }
-        for alias in &spec.host_aliases {
-            hosts.push_str(&format!("{}\t{}\n", alias.ip, alias.hostnames.join("\t")));
-        }
-        files.push((PathBuf::from("/etc/hosts"), hosts));
-        files.push((PathBuf::from("/etc/resolv.conf"), self.resolver(namespace)));
-        // Names must come from the files above and from the cluster DNS, not from a service of
-        // the host that its C library would ask first.
-        if let Ok(order) = std::fs::read_to_string("/etc/nsswitch.conf") {
-            let line = |line: &str| {
-                if line.starts_with("hosts:") {
-                    "hosts: files dns\n".to_owned()
-                } else {
-                    format!("{line}\n")
-                }
-            };
-            files.push((
-                PathBuf::from("/etc/nsswitch.conf"),
-                order.lines().map(line).collect(),
-            ));
-        }
-        files
-    }
-
-    fn resolver(&self, namespace: &str) -> String {
-        let config = &self.pod.spec.dns_config;
-        let own = self.pod.spec.dns_policy == "None";
-        let mut searches = Vec::new();
-        let mut servers = Vec::new();
-        let mut options = Vec::new();
-        if !own {
-            searches.push(format!("{namespace}.svc.{CLUSTER_DOMAIN}"));
-            searches.push(format!("svc.{CLUSTER_DOMAIN}"));
-            searches.push(CLUSTER_DOMAIN.to_owned());
-            servers.push(DNS_ADDRESS.to_string());
-            options.push("ndots:5".to_owned());
-        }
-        searches.extend(config.searches.iter().cloned());
-        servers.extend(config.nameservers.iter().cloned());
-        options.extend(config.options.iter().map(|option| match &option.value {
-            Some(value) => format!("{}:{value}", option.name),
-            None => option.name.clone(),
-        }));
-        let mut text = String::new();
-        if !searches.is_empty() {
-            text.push_str(&format!("search {}\n", searches.join(" ")));
-        }
-        for server in servers {
-            text.push_str(&format!("nameserver {server}\n"));
-        }
-        if !options.is_empty() {
-            text.push_str(&format!("options {}\n", options.join(" ")));
-        }
-        text
-    }
-
-    fn begin_probes(&mut self, index: usize, container: &Container) {
-        if let Some(hook) = container.lifecycle.post_start.clone() {
-            let target = self.target_parts(container);
-            tokio::spawn(async move {
-                let (shared, container, address, exec) = target;
-                let Some(exec) = exec else { return };
-                let target = probe::Target {
-                    shared: &shared,
-                    container: &container,
-                    address,
-                    exec,
-                };
-                if let Err(error) = probe::hook(&target, &hook).await {
-                    tracing::warn!(container = %container.name, %error, "a postStart hook failed");
-                }
-            });
-        }
-        match &container.startup_probe {
-            Some(startup) => self.watch(index, container, startup, Purpose::Startup),
-            None => self.start_probes(index),
-        }
-    }
-
-    /// Starts the probes that wait for the container to have started.
-    pub(super) fn start_probes(&mut self, index: usize) {
-        let Some(container) = self.pod.container(&self.units[index].name).cloned() else {
-            return;
-        };
-        match &container.readiness_probe {
-            Some(readiness) => self.watch(index, &container, readiness, Purpose::Readiness),
-            None => self.units[index].ready = true,
-        }
-        if let Some(liveness) = &container.liveness_probe {
-            self.watch(index, &container, liveness, Purpose::Liveness);
-        }
-    }
-
-    fn target_parts(
-        &self,
-        container: &Container,
-    ) -> (
-        std::sync::Arc<super::Shared>,
-        Container,
-        Ipv4Addr,
-        Option<ExecPlan>,
-    ) {
-        let exec = self.door().exec.get(&container.name).cloned();
-        (
-            self.shared.clone(),
-            container.clone(),
-            self.dial_address(),
-            exec,
-        )
-    }
-
-    fn watch(&mut self, index: usize, container: &Container, wanted: &Probe, purpose: Purpose) {
-        let (shared, container, address, exec) = self.target_parts(container);
-        let Some(exec) = exec else { return };
-        let (wanted, events) = (wanted.clone(), self.events.clone());
-        let instance = self.units[index].instance;
-        let task = tokio::spawn(async move {
-            let target = probe::Target {
-                shared: &shared,
-                container: &container,
-                address,
-                exec,
-            };
-            let delay = std::time::Duration::from_secs(wanted.initial_delay_seconds);
-            tokio::time::sleep(delay).await;
-            let (mut tally, mut held) = (Tally::default(), None);
-            loop {
-                let answer = probe::ask(&target, &wanted).await;
-                let message = answer.as_ref().err().cloned().unwrap_or_default();
-                let holds = tally.count(answer.is_ok(), &wanted);
-                // Readiness is told when it changes; the others when they decide.
-                if holds.is_some() && holds != held {
-                    held = holds;
-                    let good = holds == Some(true);
-                    let news = Event::Probed(index, instance, purpose, good, message);
-                    let decided =
-                        purpose == Purpose::Startup || (purpose == Purpose::Liveness && !good);
-                    if events.send(news).is_err() || decided {
-                        return;
-                    }
-                }
-                tokio::time::sleep(probe::period(&wanted)).await;
-            }
-        });
-        self.units[index].probes.push(task);
-    }
 }
 
 fn exec_plan(plan: &ContainerPlan) -> ExecPlan {
@@ -627,13 +421,5 @@ fn limits(container: &Container) -> Limits {
         memory_bytes: limit("memory")
             .map(|memory| memory.value())
             .filter(|bytes| *bytes > 0),
-    }
-}
-
-impl Drop for Unit {
-    fn drop(&mut self) {
-        for task in self.probes.drain(..) {
-            task.abort();
-        }
     }
 }
