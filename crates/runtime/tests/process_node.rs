@@ -675,6 +675,23 @@ s=socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bi
 while True:
     c,_=s.accept(); c.sendall(socket.gethostname().encode()); c.close()
 \"";
+    service(
+        "echo",
+        json!({"clusterIP": "10.96.3.5", "selector": {"name": "u"},
+        "ports": [{"port": 7, "targetPort": "echo", "protocol": "UDP"}]}),
+    );
+    let echo = "python3 -u -c \"
+import socket
+s=socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('0.0.0.0',7777))
+while True:
+    m,f=s.recvfrom(99); s.sendto(m+b'!',f)
+\"";
+    world.pod(
+        "u",
+        json!({"containers": [{"name": "c", "image": "any", "command": ["/bin/sh", "-c", echo],
+            "ports": [{"name": "echo", "containerPort": 7777, "protocol": "UDP"}],
+            "readinessProbe": {"exec": {"command": ["grep", "-q", ":1E61 ", "/proc/net/udp"]}, "periodSeconds": 1}}]}),
+    );
     for name in ["a", "b"] {
         world.pod(
             name,
@@ -687,11 +704,14 @@ while True:
     let a = world.wait("a", "ready", ready).await;
     let b = world.wait("b", "ready", ready).await;
     assert_ne!(a["podIP"], b["podIP"]);
+    world.wait("u", "ready", ready).await;
+    let datagram = "import socket
+s=socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5); s.connect(('echo',7)); s.send(b'hey'); print(s.recv(99).decode())";
     let ask = "import socket,sys
 s=socket.create_connection((sys.argv[1],int(sys.argv[2])),5); print(s.recv(99).decode())";
     let script = format!(
         "getent hosts host-b.gang; getent hosts gang.default.svc.cluster.local | wc -l; \
-        for to in 'host-a.gang 8080' 'host-b.gang 8080' 'front 80' 'front.default.svc.cluster.local 80'; do python3 -c \"{ask}\" $to; done"
+        for to in 'host-a.gang 8080' 'host-b.gang 8080' 'front 80' 'front.default.svc.cluster.local 80'; do python3 -c \"{ask}\" $to; done; python3 -c \"{datagram}\""
     );
     world.pod(
         "z",
@@ -708,7 +728,7 @@ s=socket.create_connection((sys.argv[1],int(sys.argv[2])),5); print(s.recv(99).d
     );
     assert_eq!(
         lines.collect::<Vec<_>>()[1..],
-        ["host-a", "host-b", "host-a", "host-a"],
+        ["host-a", "host-b", "host-a", "host-a", "hey!"],
         "{log}"
     );
     let mut stream = world.node.dial(world.reference("b"), 8080).await.unwrap();
