@@ -29,7 +29,7 @@ impl Entry {
         let fields = if selectable.is_empty() {
             Box::default()
         } else {
-            selected(&serde_json::from_slice(&bytes)?, selectable)
+            crate::pick::fields(&bytes, selectable)?
         };
         let mut labels: Vec<_> = peek.metadata.labels.unwrap_or_default().0;
         labels.sort();

@@ -40,6 +40,7 @@ pub mod openapi;
 pub mod patch;
 mod patching;
 pub mod path;
+mod pick;
 mod poll;
 pub mod protobuf;
 mod read;
