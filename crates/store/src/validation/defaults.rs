@@ -231,10 +231,8 @@ fn default_volume(volume: &mut Value) {
             set(source, "defaultMode", || json!(0o644));
         }
     }
-    if let Some(host_path) = map.get_mut("hostPath") {
-        if let Some(host_path) = host_path.as_object_mut() {
-            host_path.entry("type").or_insert_with(|| json!(""));
-        }
+    if let Some(host_path) = map.get_mut("hostPath").and_then(Value::as_object_mut) {
+        host_path.entry("type").or_insert_with(|| json!(""));
     }
     if let Some(projected) = map.get_mut("projected") {
         for source in items_of(projected, "sources") {
