@@ -80,33 +80,7 @@ impl Store {
             ));
         }
         let mut pod = old.value();
-        let about = About {
-            plural: "pods/binding",
-            ..writing.about(name)
-        };
-        if !pod["metadata"]["deletionTimestamp"].is_null() {
-            return Err(Refused::conflict(
-                about,
-                &format!("pod {name} is being deleted, cannot be assigned to a host"),
-            ));
-        }
-        let held = text(&pod["spec"]["nodeName"]);
-        if !held.is_empty() {
-            return Err(Refused::conflict(
-                about,
-                &format!("pod {name} is already assigned to node {held:?}"),
-            ));
-        }
-        if let Some(gates) = pod["spec"]["schedulingGates"]
-            .as_array()
-            .filter(|gates| !gates.is_empty())
-        {
-            let names: Vec<String> = gates.iter().map(|gate| text(&gate["name"])).collect();
-            return Err(Refused::conflict(
-                about,
-                &format!("pod {name} has non-empty .spec.schedulingGates {names:?}"),
-            ));
-        }
+        check_unbound(writing, &pod)?;
         pod["spec"]["nodeName"] = json!(node);
         for part in ["annotations", "labels"] {
             for (key, value) in binding["metadata"][part].as_object().into_iter().flatten() {
@@ -472,6 +446,39 @@ fn matches_labels(selector: &Value, labels: &Value) -> bool {
             }
         });
     selector.is_object() && equal && chosen
+}
+
+/// Only a living, unbound, ungated pod can be put on a node.
+fn check_unbound(writing: &Writing<'_>, pod: &Value) -> Outcome<()> {
+    let name = &writing.target.name;
+    let about = About {
+        plural: "pods/binding",
+        ..writing.about(name)
+    };
+    if !pod["metadata"]["deletionTimestamp"].is_null() {
+        return Err(Refused::conflict(
+            about,
+            &format!("pod {name} is being deleted, cannot be assigned to a host"),
+        ));
+    }
+    let held = text(&pod["spec"]["nodeName"]);
+    if !held.is_empty() {
+        return Err(Refused::conflict(
+            about,
+            &format!("pod {name} is already assigned to node {held:?}"),
+        ));
+    }
+    if let Some(gates) = pod["spec"]["schedulingGates"]
+        .as_array()
+        .filter(|gates| !gates.is_empty())
+    {
+        let names: Vec<String> = gates.iter().map(|gate| text(&gate["name"])).collect();
+        return Err(Refused::conflict(
+            about,
+            &format!("pod {name} has non-empty .spec.schedulingGates {names:?}"),
+        ));
+    }
+    Ok(())
 }
 
 /// Says in a pod's conditions that it has a node.
