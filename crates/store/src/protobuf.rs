@@ -628,3 +628,6 @@ fn is_zero(value: &Value) -> bool {
         Value::Array(_) | Value::Object(_) => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

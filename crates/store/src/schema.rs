@@ -183,3 +183,6 @@ impl<'a> Place<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -265,3 +265,6 @@ fn embedded(object: &Value, form: Form, api_version: &str) -> Option<Value> {
         })),
     }
 }
+
+#[cfg(test)]
+mod tests;
