@@ -13,6 +13,12 @@ use cli::console::{self, Console};
 use cli::{Outcome, Start};
 
 fn main() -> ExitCode {
+    // A container's first process is this program again; nothing else may run before it.
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if runtime::process::is_child(&arguments) {
+        runtime::process::child_main(&arguments);
+    }
+    log();
     let code = match cli::parse(std::env::args_os().collect()) {
         Outcome::Exit(code) => code,
         Outcome::Start(start) => begin(*start).unwrap_or_else(|error| {
@@ -21,6 +27,17 @@ fn main() -> ExitCode {
         }),
     };
     ExitCode::from(code)
+}
+
+/// Warnings go to standard error; `KATMAI_LOG` asks for more (`info`, `katmai_driver=debug` …).
+fn log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("KATMAI_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .init();
 }
 
 fn begin(start: Start) -> anyhow::Result<u8> {

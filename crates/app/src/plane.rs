@@ -1,16 +1,28 @@
 //! The embedded plane: store, server, controllers, scheduler and nodes in this process.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use ::api::quantity::Quantity;
+use ::driver::Driver;
 use anyhow::Context;
 use cli::Plane;
 use cli::cluster::Cluster;
 use cli::console;
+use cli::start::{Data, Network};
+use runtime::engine_loop::EngineLoop;
+use runtime::fleet_loop;
+use runtime::metrics::MetricsPage;
+use runtime::network::LevelKind;
+use runtime::node_api::ClusterNodeApi;
+use runtime::process::{self, ImageMap, NetworkWish, ProcessNode};
+use server::{Api, DiskJournal, Identity, Journal, Listening};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 
-/// A plane that is up.
+/// A plane that is up. Its parts end in the order of the fields.
 pub(crate) struct Running {
     cluster: Arc<dyn Cluster>,
     /// `https://127.0.0.1:…`.
@@ -19,11 +31,191 @@ pub(crate) struct Running {
     kubeconfig: String,
     /// The level of the pod network and why it is no better.
     network: String,
+    fleet: Option<JoinHandle<()>>,
+    engine: EngineLoop,
+    node: Arc<ProcessNode>,
+    listening: Listening,
+    api: Api,
+    /// Scratch of a plane that keeps nothing.
+    scratch: Option<Scratch>,
 }
 
 /// Builds a plane and waits until it is ready.
 pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
-    anyhow::bail!("this build has no embedded plane (wanted: {shape:?})")
+    let Plane {
+        port,
+        data,
+        state: _,
+        node_cpu,
+        node_memory,
+        simulated_nodes,
+        image_map,
+        network,
+    } = shape;
+    let images = read_image_map(image_map.as_deref())?;
+    let cpu_milli = quantity("--node-cpu", node_cpu.as_deref())?.map(|cpu| cpu.milli_value());
+    let memory_bytes =
+        quantity("--node-memory", node_memory.as_deref())?.map(|memory| memory.value());
+
+    let (directory, scratch) = match &data {
+        Data::Directory(directory) => (directory.clone(), None),
+        Data::Ephemeral => {
+            let scratch = Scratch::make()?;
+            (scratch.path.clone(), Some(scratch))
+        }
+    };
+    let identity = match &data {
+        Data::Directory(directory) => Identity::keep(directory),
+        Data::Ephemeral => Identity::make(),
+    }?;
+    let authority = identity.authority.clone();
+    let api = open(data, &identity).await?;
+
+    let metrics: Arc<OnceLock<MetricsPage>> = Arc::new(OnceLock::new());
+    let page = Arc::clone(&metrics);
+    let text = move || page.get().map(MetricsPage::text).unwrap_or_default();
+    let listening =
+        server::listen(api.clone(), &identity, port.unwrap_or(0), Box::new(text)).await?;
+    let cluster = client::Cluster::in_process(api.service());
+
+    let executable = std::env::current_exe().context("cannot find the path of this program")?;
+    let node = ProcessNode::start(
+        process::Settings {
+            cpu_milli,
+            memory_bytes,
+            images,
+            network: match network {
+                Network::Best | Network::Pod => NetworkWish::Best,
+                Network::Host => NetworkWish::Host,
+            },
+            api_server: Some(listening.address),
+            ..process::Settings::new("node-1", directory.join("node"), executable)
+        },
+        Arc::new(ClusterNodeApi::new(cluster.clone())),
+    )
+    .await?;
+    if network == Network::Pod && node.level().kind != LevelKind::Pod {
+        anyhow::bail!("the pod network is not possible here: {}", node.level().why);
+    }
+    api.set_kubelet(node.clone());
+
+    let engine = EngineLoop::start(driver(&directory, authority)?, cluster.clone())?;
+    // Nothing else sets it: this is the only plane of the process.
+    metrics.get_or_init(|| MetricsPage::new(engine.metrics()));
+    let fleet = (simulated_nodes > 0).then(|| {
+        let settings = nodes::Settings {
+            nodes: simulated_nodes,
+            ..nodes::Settings::default()
+        };
+        let fleet = nodes::Fleet::new(settings, seed());
+        tokio::spawn(fleet_loop::run(fleet, cluster.clone()))
+    });
+    let address = listening.url();
+    Ok(Running {
+        cluster: Arc::new(cluster),
+        kubeconfig: identity.kubeconfig(&address),
+        address,
+        network: node.level().to_string(),
+        fleet,
+        engine,
+        node,
+        listening,
+        api,
+        scratch,
+    })
+}
+
+/// Loads what was kept; reading a large journal must not hold up the threads of the shells.
+async fn open(data: Data, identity: &Identity) -> anyhow::Result<Api> {
+    let secret = identity.token_secret().to_vec();
+    let load = move || -> anyhow::Result<Api> {
+        let journal: Option<Box<dyn Journal>> = match &data {
+            Data::Directory(directory) => Some(Box::new(DiskJournal::open(directory)?)),
+            Data::Ephemeral => None,
+        };
+        let start = server::Start {
+            journal,
+            reviewer: Arc::new(review::review),
+            ..server::Start::default()
+        };
+        Ok(Api::start(start, &secret)?)
+    };
+    tokio::task::spawn_blocking(load)
+        .await
+        .context("cannot load the plane")?
+}
+
+/// Everything that decides, with the rows of the embedded plane.
+fn driver(directory: &Path, authority: String) -> anyhow::Result<Driver> {
+    let (engine, problems) =
+        engine::Engine::new(engine::Settings::default()).map_err(|problem| {
+            anyhow::anyhow!("cannot understand the scheduler's settings: {problem:?}")
+        })?;
+    for problem in problems {
+        tracing::warn!("the scheduler's settings: {problem:?}");
+    }
+    let volumes = directory.join("volumes");
+    std::fs::create_dir_all(&volumes)
+        .with_context(|| format!("cannot make the volumes' directory {}", volumes.display()))?;
+    Ok(Driver::new(driver::Settings {
+        controllers: controllers::CONTROLLERS,
+        controller_settings: controllers::Settings {
+            volumes_directory: volumes.display().to_string().into(),
+            cluster_ca: authority.into(),
+            ..controllers::Settings::default()
+        },
+        engine: Some(driver::EngineSettings::new(engine)),
+        limits: driver::Limits::default(),
+        seed: seed(),
+    }))
+}
+
+/// Where jitter comes from outside of simulation.
+fn seed() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), std::process::id())
+}
+
+fn read_image_map(path: Option<&Path>) -> anyhow::Result<ImageMap> {
+    let Some(path) = path else {
+        return Ok(ImageMap::default());
+    };
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the image map {}", path.display()))?;
+    serde_saphyr::from_str(&text)
+        .with_context(|| format!("cannot understand the image map {}", path.display()))
+}
+
+fn quantity(flag: &str, text: Option<&str>) -> anyhow::Result<Option<Quantity>> {
+    text.map(|text| {
+        Quantity::parse(text)
+            .map_err(|error| anyhow::anyhow!("{flag}: {text:?} is no quantity: {error}"))
+    })
+    .transpose()
+}
+
+/// A directory that goes with the plane.
+struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    fn make() -> anyhow::Result<Scratch> {
+        let name = format!("katmai-{}-{:016x}", std::process::id(), seed());
+        let path = std::env::temp_dir().join(name);
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(Scratch { path })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            tracing::warn!("cannot remove {}: {error}", self.path.display());
+        }
+    }
 }
 
 /// Builds a plane, announces it and serves until a signal comes.
@@ -71,8 +263,17 @@ impl Running {
         self.cluster.clone()
     }
 
-    /// Ends the plane: containers first, the journal last.
+    /// Ends the plane: deciding first, then containers, the journal last.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
+        if let Some(fleet) = self.fleet {
+            fleet.abort();
+        }
+        self.engine.stop();
+        self.api.stop();
+        drop(self.listening);
+        drop(self.node);
+        drop(self.api);
+        drop(self.scratch);
         Ok(())
     }
 }

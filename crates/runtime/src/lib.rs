@@ -1,1 +1,19 @@
-//! The runtime room.
+//! Tokio around `driver`, and the node that runs pods as local processes.
+//!
+//! - [`engine_loop`]: performs the driver's requests and feeds back what came of them.
+//! - [`fleet_loop`]: the same around the imitation nodes.
+//! - [`process`], [`network`], [`volumes`]: the process node, its pod network, its volumes.
+//! - [`node_api`]: the process node's questions, asked through `client`.
+//! - [`metrics`]: the text at `/metrics`, from rows.
+//!
+//! What it refuses to know: what is decided and why. There is no branch on a job's phase here.
+//!
+//! Invariants: nothing outlives the plane; no decision waits for a socket; no answer is invented.
+
+pub mod engine_loop;
+pub mod fleet_loop;
+pub mod metrics;
+pub mod network;
+pub mod node_api;
+pub mod process;
+mod volumes;

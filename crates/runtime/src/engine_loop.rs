@@ -1,0 +1,278 @@
+//! Tokio around the driver: performs its requests, feeds back what came of them, keeps its time.
+//!
+//! The loop owns the driver and runs on a thread of its own, so that a long cycle never holds up
+//! a socket. Nothing is decided here.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use api::call::{self, Page, WatchLine};
+use api::intent::{Intent, ObjectKey, Refusal, WriteOutcome};
+use api::kind::Kind;
+use api::time::Time;
+use client::{ClientError, Cluster};
+use driver::{Driver, Level, Metrics, Request, RequestId};
+use futures::StreamExt;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch};
+
+/// Answers taken from the channel before requests are handed out again.
+const ANSWERS_PER_ROUND_MAX: usize = 4_096;
+
+/// Answers that may wait for the loop; requests beyond it wait in their tasks.
+const ANSWERS_WAITING_MAX: usize = 16_384;
+
+/// Metrics are copied out this often at most, while there is work.
+const METRICS_MS: i64 = 500;
+
+/// The wall clock, in the one unit that rooms below the line know.
+pub fn now() -> Time {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// A running driver. Dropping it stops the loop.
+#[derive(Debug)]
+pub struct EngineLoop {
+    stop: watch::Sender<bool>,
+    metrics: watch::Receiver<Metrics>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl EngineLoop {
+    /// Starts `driver` against `cluster`. Must be called inside a tokio runtime.
+    pub fn start(mut driver: Driver, cluster: Cluster) -> std::io::Result<EngineLoop> {
+        let (stop, stopped) = watch::channel(false);
+        let (counted, metrics) = watch::channel(driver.metrics());
+        let shells = Handle::current();
+        let thread = std::thread::Builder::new()
+            .name("katmai-driver".to_owned())
+            .spawn(move || {
+                let local = shells.clone();
+                local.block_on(turn(&mut driver, &cluster, &shells, stopped, &counted));
+            })?;
+        Ok(EngineLoop {
+            stop,
+            metrics,
+            thread: Some(thread),
+        })
+    }
+
+    /// The driver's counters, as of the last round or half a second ago.
+    pub fn metrics(&self) -> watch::Receiver<Metrics> {
+        self.metrics.clone()
+    }
+
+    /// Stops handing out requests and waits for the loop to end. Writes under way are abandoned:
+    /// whoever reads the world next sees whether they happened.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        // The loop may have ended by itself; then nobody listens.
+        let _ = self.stop.send(true);
+        if let Some(thread) = self.thread.take() {
+            // A panic of the loop has been printed by its thread already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for EngineLoop {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What came of a request.
+enum Came {
+    Got(
+        RequestId,
+        Result<Option<Box<serde_json::value::RawValue>>, Refusal>,
+    ),
+    Page(RequestId, Result<Page, Refusal>),
+    Line(RequestId, WatchLine),
+    Closed(RequestId, Option<Refusal>),
+    Written(RequestId, WriteOutcome),
+}
+
+async fn turn(
+    driver: &mut Driver,
+    cluster: &Cluster,
+    shells: &Handle,
+    mut stopped: watch::Receiver<bool>,
+    counted: &watch::Sender<Metrics>,
+) {
+    let mut counted_at = Time(i64::MIN);
+    let (came, mut answers) = mpsc::channel(ANSWERS_WAITING_MAX);
+    loop {
+        while let Some((id, request)) = driver.poll_request(now()) {
+            let work = perform(cluster.clone(), id, request, came.clone(), stopped.clone());
+            shells.spawn(work);
+        }
+        while let Some(notice) = driver.poll_notice() {
+            match notice.level {
+                Level::Debug => tracing::debug!("{}", notice.text),
+                Level::Warning => tracing::warn!("{}", notice.text),
+                Level::Error => tracing::error!("{}", notice.text),
+            }
+        }
+        let at = now();
+        if driver.is_quiet() || counted_at.plus_ms(METRICS_MS) <= at {
+            counted_at = at;
+            counted.send_replace(driver.metrics());
+        }
+        let wake = driver.poll_wake();
+        tokio::select! {
+            biased;
+            _ = stopped.wait_for(|stop| *stop) => return,
+            answer = answers.recv() => {
+                let Some(answer) = answer else { return };
+                take(driver, answer);
+                // What has come already is taken together: a cycle looks at all of it once.
+                for _ in 1..ANSWERS_PER_ROUND_MAX {
+                    match answers.try_recv() {
+                        Ok(answer) => take(driver, answer),
+                        Err(_) => break,
+                    }
+                }
+            }
+            () = sleep_until(wake) => driver.handle_time(now()),
+        }
+    }
+}
+
+/// Waits for an instant of the wall clock; for ever without one.
+pub(crate) async fn sleep_until(wake: Option<Time>) {
+    match wake {
+        Some(wake) => {
+            let left = wake.micros().saturating_sub(now().micros()).max(0);
+            tokio::time::sleep(Duration::from_micros(left.unsigned_abs())).await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+fn take(driver: &mut Driver, came: Came) {
+    match came {
+        Came::Got(id, object) => driver.handle_got(id, object, now()),
+        Came::Page(id, page) => driver.handle_page(id, page, now()),
+        Came::Line(id, line) => driver.handle_watch(id, line, now()),
+        Came::Closed(id, why) => driver.handle_closed(id, why, now()),
+        Came::Written(id, outcome) => driver.handle_written(id, outcome, now()),
+    }
+}
+
+async fn perform(
+    cluster: Cluster,
+    id: RequestId,
+    request: Request,
+    came: mpsc::Sender<Came>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let work = async {
+        match request {
+            Request::Get { key } => {
+                let object = get(&cluster, &key).await;
+                send(&came, Came::Got(id, object)).await;
+            }
+            Request::List {
+                kind,
+                limit,
+                continue_token,
+            } => {
+                let page = cluster.list(kind, limit, &continue_token).await;
+                send(&came, Came::Page(id, page.map_err(refusal))).await;
+            }
+            Request::Watch {
+                kind,
+                revision,
+                timeout_seconds,
+            } => {
+                let why = follow(&cluster, id, kind, revision, timeout_seconds, &came).await;
+                send(&came, Came::Closed(id, why)).await;
+            }
+            Request::Write(intent) => {
+                let outcome = write(&cluster, &intent).await;
+                send(&came, Came::Written(id, outcome)).await;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = stopped.wait_for(|stop| *stop) => {}
+        () = work => {}
+    }
+}
+
+/// A loop that has ended wants no more answers.
+async fn send(came: &mpsc::Sender<Came>, answer: Came) {
+    let _ = came.send(answer).await;
+}
+
+async fn get(
+    cluster: &Cluster,
+    key: &ObjectKey,
+) -> Result<Option<Box<serde_json::value::RawValue>>, Refusal> {
+    let call = call::get(key.kind, &key.namespace, &key.name);
+    let answer = cluster.send(&call).await.map_err(refusal)?;
+    if answer.code == 404 {
+        return Ok(None);
+    }
+    let answer = answer.accepted().map_err(refusal)?;
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    serde_json::value::RawValue::from_string(text)
+        .map(Some)
+        .map_err(|error| Refusal {
+            code: 0,
+            reason: "Malformed".into(),
+            message: error.to_string().into(),
+            retry_after_seconds: None,
+        })
+}
+
+async fn follow(
+    cluster: &Cluster,
+    id: RequestId,
+    kind: Kind,
+    revision: u64,
+    timeout_seconds: u32,
+    came: &mpsc::Sender<Came>,
+) -> Option<Refusal> {
+    let mut lines = match cluster.watch(kind, revision, timeout_seconds).await {
+        Ok(lines) => lines,
+        Err(error) => return Some(refusal(error)),
+    };
+    while let Some(line) = lines.next().await {
+        match line {
+            Ok(WatchLine::Failed(why)) => return Some(why),
+            Ok(line) => {
+                if came.send(Came::Line(id, line)).await.is_err() {
+                    return None;
+                }
+            }
+            Err(error) => return Some(refusal(error)),
+        }
+    }
+    None
+}
+
+/// Key material is drawn here, above the line, and never logged.
+async fn write(cluster: &Cluster, intent: &Intent) -> WriteOutcome {
+    cluster.write(intent).await
+}
+
+/// A request that brought no answer, in the terms of one that did: code 0.
+fn refusal(error: ClientError) -> Refusal {
+    match error {
+        ClientError::Refused(refusal) => refusal,
+        other => Refusal {
+            code: 0,
+            reason: "Unreachable".into(),
+            message: other.to_string().into(),
+            retry_after_seconds: None,
+        },
+    }
+}

@@ -1,0 +1,217 @@
+//! What `/metrics` says: rows of names, fed from the driver's counters.
+//!
+//! Ours begin with `katmai_`; upstream's names join them with the rooms that they tell about.
+
+use std::fmt::Write as _;
+
+use driver::Metrics;
+use tokio::sync::watch;
+
+/// What a row counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Type {
+    Counter,
+    Gauge,
+}
+
+/// One metric without labels.
+struct Row {
+    name: &'static str,
+    help: &'static str,
+    kind: Type,
+    read: fn(&Metrics) -> u64,
+}
+
+/// All metrics without labels, by name.
+const ROWS: &[Row] = &[
+    Row {
+        name: "katmai_checker_violations_total",
+        help: "Violations found by the invariants that are always on.",
+        kind: Type::Counter,
+        read: |metrics| metrics.violations,
+    },
+    Row {
+        name: "katmai_engine_cycles_total",
+        help: "Cycles of the engine.",
+        kind: Type::Counter,
+        read: |metrics| metrics.cycles,
+    },
+    Row {
+        name: "katmai_engine_places_refused_total",
+        help: "Placed tasks that came back because their write was refused.",
+        kind: Type::Counter,
+        read: |metrics| metrics.places_refused,
+    },
+    Row {
+        name: "katmai_engine_places_total",
+        help: "Tasks placed.",
+        kind: Type::Counter,
+        read: |metrics| metrics.places,
+    },
+    Row {
+        name: "katmai_keys_known",
+        help: "Controller keys that are ready, busy, waiting or backing off.",
+        kind: Type::Gauge,
+        read: |metrics| metrics.keys_known as u64,
+    },
+    Row {
+        name: "katmai_keys_ready",
+        help: "Controller keys ready to be stepped.",
+        kind: Type::Gauge,
+        read: |metrics| metrics.keys_ready as u64,
+    },
+    Row {
+        name: "katmai_notes_dropped_total",
+        help: "Events for people that were dropped at the limit.",
+        kind: Type::Counter,
+        read: |metrics| metrics.notes_dropped,
+    },
+    Row {
+        name: "katmai_read_backs_total",
+        help: "Objects read back because an answer was lost or an effect was not seen.",
+        kind: Type::Counter,
+        read: |metrics| metrics.read_backs,
+    },
+    Row {
+        name: "katmai_watch_events_total",
+        help: "Watch events taken.",
+        kind: Type::Counter,
+        read: |metrics| metrics.events,
+    },
+    Row {
+        name: "katmai_watch_relists_total",
+        help: "Lists repeated because the server had forgotten where we were.",
+        kind: Type::Counter,
+        read: |metrics| metrics.relists,
+    },
+    Row {
+        name: "katmai_watch_unreadable_total",
+        help: "Objects that could not be read.",
+        kind: Type::Counter,
+        read: |metrics| metrics.unreadable,
+    },
+    Row {
+        name: "katmai_writes_in_flight",
+        help: "Writes and read-backs handed out and not yet answered.",
+        kind: Type::Gauge,
+        read: |metrics| metrics.writes_in_flight as u64,
+    },
+    Row {
+        name: "katmai_writes_queued",
+        help: "Writes decided and not yet handed out.",
+        kind: Type::Gauge,
+        read: |metrics| metrics.writes_queued as u64,
+    },
+    Row {
+        name: "katmai_writes_unknown_total",
+        help: "Writes whose answer was lost.",
+        kind: Type::Counter,
+        read: |metrics| metrics.writes_unknown,
+    },
+];
+
+/// The text at `/metrics`, in Prometheus' exposition format 0.0.4.
+#[derive(Clone, Debug)]
+pub struct MetricsPage {
+    metrics: watch::Receiver<Metrics>,
+}
+
+impl MetricsPage {
+    /// A page over the driver's counters.
+    pub fn new(metrics: watch::Receiver<Metrics>) -> MetricsPage {
+        MetricsPage { metrics }
+    }
+
+    /// The page as it is now.
+    pub fn text(&self) -> String {
+        page(&self.metrics.borrow())
+    }
+}
+
+fn page(metrics: &Metrics) -> String {
+    let mut text = String::new();
+    for row in ROWS {
+        head(&mut text, row.name, row.help, row.kind);
+        line(&mut text, row.name, "", (row.read)(metrics));
+    }
+    let name = "katmai_controller_steps_total";
+    head(
+        &mut text,
+        name,
+        "Steps taken, by controller and outcome.",
+        Type::Counter,
+    );
+    for (controller, counts) in &metrics.controllers {
+        let outcomes = [
+            ("blocked", counts.blocked),
+            ("fatal", counts.fatal),
+            ("retry", counts.retries),
+            ("step", counts.steps),
+        ];
+        for (outcome, count) in outcomes {
+            let labels = format!("{{controller=\"{controller}\",outcome=\"{outcome}\"}}");
+            line(&mut text, name, &labels, count);
+        }
+    }
+    let name = "katmai_writes_total";
+    head(
+        &mut text,
+        name,
+        "Writes that are over, by verb and end.",
+        Type::Counter,
+    );
+    for ((verb, end), count) in &metrics.writes {
+        line(
+            &mut text,
+            name,
+            &format!("{{verb=\"{verb}\",end=\"{end}\"}}"),
+            *count,
+        );
+    }
+    for (name, count) in &metrics.counters {
+        let name = format!("katmai_{name}");
+        head(&mut text, &name, "Counted by a controller.", Type::Counter);
+        line(&mut text, &name, "", *count);
+    }
+    text
+}
+
+fn head(text: &mut String, name: &str, help: &str, kind: Type) {
+    let kind = match kind {
+        Type::Counter => "counter",
+        Type::Gauge => "gauge",
+    };
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn line(text: &mut String, name: &str, labels: &str, count: u64) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{name}{labels} {count}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_has_its_help_and_a_number() {
+        let text = page(&Metrics {
+            cycles: 3,
+            ..Metrics::default()
+        });
+        for row in ROWS {
+            assert!(
+                text.contains(&format!("# TYPE {} ", row.name)),
+                "{}",
+                row.name
+            );
+        }
+        assert!(text.contains("\nkatmai_engine_cycles_total 3\n"), "{text}");
+    }
+
+    #[test]
+    fn rows_stand_in_order() {
+        assert!(ROWS.is_sorted_by_key(|row| row.name));
+    }
+}
