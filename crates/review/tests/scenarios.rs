@@ -195,6 +195,8 @@ fn odd_world() -> World {
 fn judge_all(world: &World, kind: Kind, object: &Value) {
     for operation in [Operation::Create, Operation::Update, Operation::Delete] {
         ask(world, operation, kind, object, object);
+        ask(world, operation, kind, object, &Value::Null);
+        ask(world, operation, kind, &Value::Null, object);
     }
 }
 

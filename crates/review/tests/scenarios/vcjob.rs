@@ -458,6 +458,23 @@ mod updates {
 }
 
 #[test]
+fn any_job_may_be_deleted() {
+    for stored in [
+        job("{tasks: [{replicas: 1, template: TEMPLATE}]}"),
+        job("5"),
+    ] {
+        let answer = ask(
+            &world(WORLD),
+            Operation::Delete,
+            Kind::VcJob,
+            &stored,
+            &Value::Null,
+        );
+        assert_eq!(answer, "allowed");
+    }
+}
+
+#[test]
 fn ten_thousand_tasks_and_a_million_replicas_are_judged_in_bounded_work() {
     let template = yaml(TEMPLATE);
     let tasks: Vec<Value> = (0..10_000)
