@@ -615,8 +615,30 @@ async fn exec(world: World) {
         .await;
     assert_eq!(code, 4, "{text}");
     assert!(text.contains("/dev/pts/"), "{text}");
+    if world.isolated() {
+        hangs_up(&world).await;
+    }
     let (code, text) = world.run("p", &["no-such"], false, b"").await;
     assert!(code == 126 && text.contains("not found"), "{code} {text}");
+}
+
+/// Whoever leaves a terminal takes what runs on it along.
+async fn hangs_up(world: &World) {
+    let request = ExecRequest {
+        pod: world.reference("p"),
+        container: "c".to_owned(),
+        command: ["sh", "-c", "echo up; exec tail -f /dev/null"]
+            .map(str::to_owned)
+            .to_vec(),
+        stdin: true,
+        tty: true,
+    };
+    let mut session = world.node.exec(request).await.unwrap();
+    assert!(session.output.recv().await.unwrap().1.starts_with(b"up"));
+    drop(session);
+    let wait = "while cat /proc/[0-9]*/comm 2>/dev/null | grep -q '^tail$'; do :; done; echo gone";
+    let (_, text) = world.run("p", &["sh", "-c", wait], false, b"").await;
+    assert_eq!(text, "gone\n");
 }
 
 async fn init(world: World) {

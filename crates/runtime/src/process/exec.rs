@@ -2,13 +2,16 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use bytes::Bytes;
 use client::kubelet::{ExecSession, KubeletError};
+use nix::fcntl::OFlag;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
@@ -65,28 +68,33 @@ pub(crate) async fn terminal_session(
     mut plan: ExecPlan,
 ) -> Result<ExecSession, KubeletError> {
     let started = async {
-        let pair = nix::pty::openpty(None, None)?;
-        plan.terminal = Some(nix::unistd::ttyname(&pair.slave)?);
+        // No child may inherit the master: it would keep the terminal from hanging up.
+        let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+        let master = nix::pty::posix_openpt(flags)?;
+        nix::pty::grantpt(&master)?;
+        nix::pty::unlockpt(&master)?;
+        let name = nix::pty::ptsname_r(&master)?;
+        let slave = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .custom_flags(OFlag::O_NOCTTY.bits())
+            .open(&name)?;
+        plan.terminal = Some(name.into());
+        let master = OwnedFd::from(master);
         let mut child = spawn(executable)?;
         let mut input = child.stdin.take().ok_or_else(lost)?;
         input.write_all(&frame::encode(&plan)?).await?;
-        let reader = std::fs::File::from(pair.master.try_clone()?);
-        let writer = std::fs::File::from(pair.master.try_clone()?);
-        Ok::<_, io::Error>((child, pair.slave, pair.master, reader, writer))
+        // A terminal is read and written like a pipe: bytes, readiness, an end.
+        let screen = pipe::Receiver::from_owned_fd_unchecked(master.try_clone()?)?;
+        let keyboard = pipe::Sender::from_owned_fd_unchecked(master.try_clone()?)?;
+        Ok::<_, io::Error>((child, (master, slave), screen, keyboard))
     };
-    let (mut child, slave, master, reader, writer) =
+    let (mut child, (master, slave), screen, keyboard) =
         started.await.map_err(io_error("start the command"))?;
-    let (stdin, mut incoming) = mpsc::channel::<Bytes>(WAITING_MAX);
+    let (stdin, incoming) = mpsc::channel(WAITING_MAX);
     let (outgoing, output) = mpsc::channel(WAITING_MAX);
     let (resize, mut sizes) = mpsc::channel::<(u16, u16)>(4);
-    tokio::spawn(async move {
-        let mut writer = tokio::fs::File::from_std(writer);
-        while let Some(bytes) = incoming.recv().await {
-            if writer.write_all(&bytes).await.is_err() || writer.flush().await.is_err() {
-                return;
-            }
-        }
-    });
+    tokio::spawn(feed(incoming, keyboard));
     tokio::spawn(async move {
         while let Some((columns, rows)) = sizes.recv().await {
             set_size(&master, columns, rows);
@@ -95,7 +103,7 @@ pub(crate) async fn terminal_session(
     if let Some(stderr) = child.stderr.take() {
         tokio::spawn(drain(stderr, true, outgoing.clone()));
     }
-    let drained = tokio::spawn(drain(tokio::fs::File::from_std(reader), false, outgoing));
+    let drained = tokio::spawn(show(screen, outgoing));
     let end = tokio::spawn(async move {
         let status = child.wait().await;
         // With the last holder of this end the other one reads its end.
@@ -110,6 +118,16 @@ pub(crate) async fn terminal_session(
         resize,
         exit: Box::pin(finish(end)),
     })
+}
+
+/// Carries what the terminal shows, until it closes or nobody looks. When this and the session's
+/// other ends are gone, the terminal hangs up and so does whatever runs on it.
+async fn show(screen: pipe::Receiver, outgoing: mpsc::Sender<(bool, Bytes)>) {
+    let watched = outgoing.clone();
+    tokio::select! {
+        () = drain(screen, false, outgoing) => {}
+        () = watched.closed() => {}
+    }
 }
 
 fn set_size(master: &OwnedFd, columns: u16, rows: u16) {
