@@ -1,8 +1,11 @@
 //! What may enter the API: defaults are filled in, and what upstream's webhooks refuse is refused
 //! in upstream's words.
 //!
-//! What it does: one module per kind, each with an optional mutation (on create) and an optional
-//! validation, as pure functions of the request and of [`Facts`] about live objects.
+//! What it does: one module per kind, each with an optional mutation and an optional validation, as
+//! pure functions of the request and of [`Facts`] about live objects.
+//!
+//! Upstream mutates on create only, so applying a manifest of a job twice sends its tasks without
+//! their defaults and is refused. Here an update gets the same defaults: it changes nothing.
 //!
 //! What it refuses to know: schemas (`store` defaults, prunes and validates them), sockets and
 //! `AdmissionReview` bodies (`server`), clients and caches. It writes nothing.
@@ -119,7 +122,7 @@ type Validate = fn(&Case<'_>) -> Result<(), String>;
 /// One kind's rules.
 struct Reviewer {
     kind: Kind,
-    /// Fills in defaults on create, through the webhook of this name.
+    /// Fills in defaults on create and update, through the webhook of this name.
     mutate: Option<(&'static str, Mutate)>,
     /// Judges through the webhook of this name.
     validate: Option<(&'static str, Validate)>,
@@ -177,7 +180,7 @@ pub fn judge(
     };
     let mut mutated = None;
     if let Some((_, mutate)) = reviewer.mutate
-        && review.operation == Operation::Create
+        && review.operation != Operation::Delete
     {
         let mut object = case.object.clone();
         mutate(&case, &mut object);

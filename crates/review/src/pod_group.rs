@@ -20,7 +20,8 @@ pub(crate) const REVIEWER: Reviewer = Reviewer {
 pub(crate) const TIER_TWICE: &str =
     "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously";
 
-/// A gang in the default queue goes to the queue that its namespace's annotation names.
+/// A gang in the default queue goes to the queue that its namespace's annotation names: a new one,
+/// and one that is there already, so that applying its manifest again does not move it away.
 fn mutate(case: &Case<'_>, object: &mut Value) {
     if text(&object["spec"], "queue") != DEFAULT_QUEUE {
         return;
@@ -29,7 +30,9 @@ fn mutate(case: &Case<'_>, object: &mut Value) {
     let queue = namespace.as_ref().map_or("", |namespace| {
         text(&namespace["metadata"]["annotations"], QUEUE_OF_POD)
     });
-    if !queue.is_empty()
+    let may_go = case.operation == Operation::Create || text(&case.old["spec"], "queue") == queue;
+    if may_go
+        && !queue.is_empty()
         && let Some(spec) = inside(object, "spec")
     {
         spec.insert("queue".to_owned(), queue.into());

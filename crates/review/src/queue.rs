@@ -20,7 +20,10 @@ pub(crate) const REVIEWER: Reviewer = Reviewer {
 };
 
 /// Both hierarchy annotations get the root put in front, reclaimable becomes true, weight 1.
-fn mutate(_: &Case<'_>, object: &mut Value) {
+///
+/// A changed queue keeps what it had where the change says nothing; a weight of 0 is taken for
+/// "not set" in a new queue only.
+fn mutate(case: &Case<'_>, object: &mut Value) {
     let annotations = &object["metadata"]["annotations"];
     let path = text(annotations, HIERARCHY).to_owned();
     let weights = text(annotations, HIERARCHY_WEIGHTS).to_owned();
@@ -34,11 +37,16 @@ fn mutate(_: &Case<'_>, object: &mut Value) {
         annotations[HIERARCHY_WEIGHTS] = format!("1/{weights}").into();
     }
     if let Some(spec) = inside(object, "spec") {
-        if spec.get("reclaimable").is_none_or(Value::is_null) {
-            spec.insert("reclaimable".to_owned(), true.into());
-        }
-        if is_unset(spec, "weight") {
-            spec.insert("weight".to_owned(), 1.into());
+        let had = &case.old["spec"];
+        for (field, default) in [("reclaimable", Value::Bool(true)), ("weight", 1.into())] {
+            let is_absent = spec.get(field).is_none_or(Value::is_null);
+            if case.operation == Operation::Update {
+                if is_absent && !had[field].is_null() {
+                    spec.insert(field.to_owned(), had[field].clone());
+                }
+            } else if is_absent || is_unset(spec, field) {
+                spec.insert(field.to_owned(), default);
+            }
         }
     }
 }

@@ -46,6 +46,7 @@ const MAX_RETRY: i64 = 3;
 /// Queue, scheduler, retries, names and sizes of tasks, gang size, implied plugins.
 ///
 /// Zero is taken for "not set", as upstream does, so neither maxRetry nor minAvailable can be 0.
+/// The same on update: a manifest that was applied once may be applied again.
 fn mutate(case: &Case<'_>, object: &mut Value) {
     let Some(spec) = inside(object, "spec") else {
         return;

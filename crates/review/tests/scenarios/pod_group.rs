@@ -32,6 +32,26 @@ fn a_gang_in_the_default_queue_goes_where_its_namespace_prefers() {
 }
 
 #[test]
+fn a_gang_that_was_sent_elsewhere_is_not_moved_by_applying_its_manifest_again() {
+    let group = |queue: &str| {
+        yaml(&format!(
+            "{{metadata: {{name: g}}, spec: {{queue: {queue}}}}}"
+        ))
+    };
+    let apply = |old: &str| {
+        ask(
+            &world(WORLD),
+            Operation::Update,
+            Kind::PodGroup,
+            &group(old),
+            &group("default"),
+        )
+    };
+    assert_eq!(apply("research"), "allowed\nspec.queue=\"research\"");
+    assert_eq!(apply("default"), "allowed");
+}
+
+#[test]
 fn the_queue_must_be_there_and_open() {
     check(
         "{queue: shut}",

@@ -72,6 +72,27 @@ fn defaults_are_filled_in() {
 }
 
 #[test]
+fn a_changed_queue_keeps_the_defaults_that_it_had() {
+    update(
+        "{metadata: {name: q}, spec: {weight: 1, reclaimable: true, capability: {cpu: 1}}}",
+        "{metadata: {name: q}, spec: {capability: {cpu: 1}}}",
+        "allowed\nspec.reclaimable=true\nspec.weight=1",
+    );
+    let placed = |path: &str, weights: &str| {
+        format!(
+            "{{metadata: {{name: q, annotations: {{volcano.sh/hierarchy: {path}, volcano.sh/hierarchy-weights: '{weights}'}}}}, spec: {{weight: 1}}}}"
+        )
+    };
+    update(
+        &placed("root/a", "1/2"),
+        &placed("a", "2"),
+        "allowed
+        metadata.annotations.volcano.sh/hierarchy=\"root/a\"
+        metadata.annotations.volcano.sh/hierarchy-weights=\"1/2\"",
+    );
+}
+
+#[test]
 fn amounts_are_in_order_and_never_negative() {
     create(
         "{metadata: {name: q}, spec: {capability: {cpu: -1}}}",

@@ -398,7 +398,7 @@ mod updates {
 
     fn update(change: impl FnOnce(&mut Value)) -> String {
         let old = job(
-            "{queue: default, minAvailable: 1, priorityClassName: low, volumes: [{mountPath: /a, volumeClaim: {}}], tasks: [{name: t, replicas: 2, template: TEMPLATE}]}",
+            "{queue: default, schedulerName: volcano, maxRetry: 3, minAvailable: 1, priorityClassName: low, volumes: [{mountPath: /a, volumeClaim: {}}], tasks: [{name: t, replicas: 2, minAvailable: 2, maxRetry: 3, template: TEMPLATE}]}",
         );
         let mut new = old.clone();
         change(&mut new);
@@ -417,6 +417,39 @@ mod updates {
             job["metadata"]["labels"] = yaml("{a: b}");
         });
         assert_eq!(answer, "allowed");
+    }
+
+    #[test]
+    fn a_manifest_without_defaults_may_be_applied_again() {
+        let bare = "{name: t, replicas: 2, template: TEMPLATE}".replace("TEMPLATE", TEMPLATE);
+        let answer = update(|job| job["spec"]["tasks"][0] = yaml(&bare));
+        assert_eq!(
+            answer,
+            lines(
+                "allowed
+                spec.tasks[0].maxRetry=3
+                spec.tasks[0].minAvailable=2"
+            )
+        );
+        let bare = bare.replace("replicas: 2", "replicas: 1");
+        let answer = update(|job| job["spec"]["tasks"][0] = yaml(&bare));
+        assert_eq!(
+            answer,
+            lines(
+                "allowed
+                spec.tasks[0].maxRetry=3
+                spec.tasks[0].minAvailable=1"
+            )
+        );
+        let answer = update(|job| {
+            let spec = job["spec"].as_object_mut().unwrap();
+            spec.remove("queue");
+            spec.remove("minAvailable");
+        });
+        assert_eq!(
+            answer,
+            "allowed\nspec.minAvailable=2\nspec.queue=\"default\""
+        );
     }
 
     #[test]
