@@ -58,7 +58,14 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         quantity("--node-memory", node_memory.as_deref())?.map(|memory| memory.value());
 
     let (directory, scratch) = match &data {
-        Data::Directory(directory) => (directory.clone(), None),
+        Data::Directory(directory) => {
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(directory)
+                .with_context(|| format!("cannot make {}", directory.display()))?;
+            (directory.clone(), None)
+        }
         Data::Ephemeral => {
             let scratch = Scratch::make()?;
             (scratch.path.clone(), Some(scratch))
