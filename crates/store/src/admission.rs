@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use api::kind::Kind;
 use serde_json::{Value, json};
 
+use crate::field;
 use crate::read::key_of;
 use crate::status::{About, Outcome, Refused};
 use crate::store::Store;
@@ -90,7 +91,29 @@ impl Store {
         }
         spec["serviceAccount"] = spec["serviceAccountName"].clone();
         bear_taints(spec);
+        self.find_account(writing, pod)?;
         self.set_priority(writing, pod)
+    }
+
+    /// The pod's service account must be there. Each namespace gets its default one a moment after
+    /// it was made; pods do not wait for that.
+    fn find_account(&self, writing: &Writing<'_>, pod: &Value) -> Outcome<()> {
+        let account = text(&pod["spec"]["serviceAccountName"]);
+        let namespace = &writing.target.namespace;
+        let is_there = || {
+            self.latest_of(Kind::ServiceAccount, namespace, &account)
+                .is_some()
+        };
+        if account == "default" || is_there() {
+            return Ok(());
+        }
+        Err(Refused::forbidden(
+            writing.about(&text(&pod["metadata"]["name"])),
+            &format!(
+                "error looking up service account {namespace}/{account}: serviceaccount {} not found",
+                field::go_quoted(&account)
+            ),
+        ))
     }
 
     fn set_priority(&self, writing: &Writing<'_>, pod: &mut Value) -> Outcome<()> {

@@ -1,5 +1,8 @@
 //! What clients rely on, one sentence a test, through the store's door.
 
+#[path = "verbs/bad_input.rs"]
+mod bad_input;
+
 use api::admission::Verdict;
 use api::time::Time;
 use serde_json::{Value, json};
@@ -30,18 +33,23 @@ impl Plane {
     }
 
     fn begin(&mut self, method: &str, target: &str, content_type: &str, body: &Value) -> Begin {
+        let body = if body.is_null() {
+            Vec::new()
+        } else {
+            body.to_string().into_bytes()
+        };
+        self.begin_bytes(method, target, content_type, body)
+    }
+
+    fn begin_bytes(&mut self, method: &str, target: &str, content: &str, body: Vec<u8>) -> Begin {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let request = Request {
             method: Method::parse(method).expect("a method"),
             path: path.to_owned(),
             query: query.to_owned(),
             accept: String::new(),
-            content_type: content_type.to_owned(),
-            body: if body.is_null() {
-                Vec::new()
-            } else {
-                body.to_string().into_bytes()
-            },
+            content_type: content.to_owned(),
+            body,
             user: User::admin(),
         };
         self.0.begin(&request, NOW, &mut |_, _| Verdict::Allowed {
@@ -51,7 +59,17 @@ impl Plane {
     }
 
     fn response(&mut self, method: &str, target: &str, content: &str, body: &Value) -> Response {
-        match self.begin(method, target, content, body) {
+        let begin = self.begin(method, target, content, body);
+        self.end(begin)
+    }
+
+    fn send(&mut self, method: &str, target: &str, content: &str, body: Vec<u8>) -> Response {
+        let begin = self.begin_bytes(method, target, content, body);
+        self.end(begin)
+    }
+
+    fn end(&mut self, begin: Begin) -> Response {
+        match begin {
             Begin::Done(response) => response,
             Begin::Commit(commit) => self.0.finish(commit.ticket, NOW),
             other => panic!("{other:?}"),

@@ -173,7 +173,7 @@ fn check_container(
             errors.push(FieldError::invalid(&place_at, place, "must be unique"));
         }
     }
-    resources(&container["resources"], &at("resources"), errors);
+    container_resources(&container["resources"], &at("resources"), errors);
 }
 
 fn check_ports(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -215,8 +215,45 @@ pub(super) fn port_number(number: i64, path: &str, errors: &mut Vec<FieldError>)
     }
 }
 
+/// Resources that a container may name without a domain.
+const CONTAINER_RESOURCES: &[&str] = &["cpu", "ephemeral-storage", "memory"];
+
+/// Checks a container's requests and limits.
+fn container_resources(found: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for part in ["limits", "requests"] {
+        let part_at = field::child(path, part);
+        for (name, amount) in found[part].as_object().into_iter().flatten() {
+            let at = field::key(&part_at, name);
+            let is_known = name.contains('/')
+                || name.starts_with("hugepages-")
+                || CONTAINER_RESOURCES.contains(&name.as_str());
+            if !is_known {
+                for detail in [
+                    "must be a standard resource type or fully qualified",
+                    "must be a standard resource for containers",
+                ] {
+                    errors.push(FieldError::invalid(&at, name.as_str(), detail));
+                }
+            }
+            let is_whole = || parse(amount).is_none_or(|quantity| quantity.is_whole());
+            if is_extended(name) && !is_whole() {
+                let detail = "must be an integer";
+                errors.push(FieldError::invalid(&at, amount.clone(), detail));
+            }
+        }
+    }
+    resources(found, path, errors);
+}
+
+/// A resource of somebody else's domain: it has no overcommitment.
+fn is_extended(name: &str) -> bool {
+    name.split_once('/')
+        .is_some_and(|(domain, _)| domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io"))
+}
+
 /// Checks requests and limits: no negative amounts, and no request above its limit.
 pub(super) fn resources(resources: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let requests = field::child(path, "requests");
     for part in ["limits", "requests"] {
         let part_at = field::child(path, part);
         for (name, amount) in resources[part].as_object().into_iter().flatten() {
@@ -226,17 +263,25 @@ pub(super) fn resources(resources: &Value, path: &str, errors: &mut Vec<FieldErr
             if part == "limits" {
                 continue;
             }
-            let (Some(request), Some(limit)) =
-                (parse(amount), resources["limits"].get(name).and_then(parse))
-            else {
-                continue;
-            };
-            if request.nanos() > limit.nanos() {
-                let detail = format!(
-                    "must be less than or equal to {name} limit of {}",
-                    limit.canonical()
-                );
-                errors.push(FieldError::invalid(&part_at, request.canonical(), detail));
+            let limit = resources["limits"].get(name).and_then(parse);
+            match (parse(amount), limit) {
+                (Some(request), Some(limit)) => {
+                    let (asked, most) = (request.nanos(), limit.nanos());
+                    let rule = if is_extended(name) && asked != most {
+                        "equal to"
+                    } else if asked > most {
+                        "less than or equal to"
+                    } else {
+                        continue;
+                    };
+                    let detail = format!("must be {rule} {name} limit of {}", limit.canonical());
+                    errors.push(FieldError::invalid(&requests, request.canonical(), detail));
+                }
+                (Some(_), None) if is_extended(name) => {
+                    let detail = "Limit must be set for non overcommitable resources";
+                    errors.push(FieldError::required(&field::child(path, "limits"), detail));
+                }
+                _ => {}
             }
         }
     }
