@@ -171,7 +171,11 @@ fn driver(directory: &Path, authority: String) -> anyhow::Result<Driver> {
             cluster_ca: authority.into(),
             ..controllers::Settings::default()
         },
-        engine: Some(driver::EngineSettings::new(engine)),
+        engine: Some(driver::EngineSettings {
+            // There is no kube-scheduler beside us: plain pods are placed here, too.
+            lone_scheduler_names: vec!["default-scheduler".into()],
+            ..driver::EngineSettings::new(engine)
+        }),
         limits: driver::Limits::default(),
         seed: seed(),
     }))

@@ -79,7 +79,7 @@ impl Cycles {
         Cycles {
             engine: settings.engine,
             tables: Tables::new(),
-            rows: Rows::new(settings.scheduler_names),
+            rows: Rows::new(settings.scheduler_names).with_lone(settings.lone_scheduler_names),
             component: settings.component,
             limits,
             last: None,

@@ -201,6 +201,13 @@ impl Driver {
         self.cycles.as_ref().map(Cycles::tables)
     }
 
+    /// How many cycles have run.
+    pub fn cycles(&self) -> u64 {
+        self.cycles
+            .as_ref()
+            .map_or(0, |cycles| cycles.counts().cycles)
+    }
+
     /// Whether every watched kind has been listed once; before that nothing is decided.
     pub fn is_synced(&self) -> bool {
         self.reflectors

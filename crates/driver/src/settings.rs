@@ -25,6 +25,8 @@ pub struct EngineSettings {
     pub engine: Engine,
     /// Pods that name one of these are ours to place.
     pub scheduler_names: Vec<Box<str>>,
+    /// Pods that name one of these and no group are placed one by one, without a PodGroup.
+    pub lone_scheduler_names: Vec<Box<str>>,
     /// The name under which its events are written.
     pub component: Box<str>,
 }
@@ -33,6 +35,7 @@ impl std::fmt::Debug for EngineSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("EngineSettings")
             .field("scheduler_names", &self.scheduler_names)
+            .field("lone_scheduler_names", &self.lone_scheduler_names)
             .field("component", &self.component)
             .finish_non_exhaustive()
     }
@@ -44,6 +47,7 @@ impl EngineSettings {
         EngineSettings {
             engine,
             scheduler_names: vec![api::volcano::SCHEDULER_NAME.into()],
+            lone_scheduler_names: Vec::new(),
             component: api::volcano::SCHEDULER_NAME.into(),
         }
     }

@@ -39,9 +39,15 @@ pub(crate) fn settle_gang(
     };
     let shown = is_shown(gang, &status);
     let at_once = status.phase != gang.phase() || is_new_kind_of_waiting(&gang.said, &verdict);
-    let written_at = gang.written_at;
+    let (written_at, is_lone) = (gang.written_at, gang.spec.lone);
     if let Some(reason) = extras {
         tell_tasks(trial, id, &reason);
+    }
+    if is_lone {
+        if let Verdict::Waits(reason) = verdict {
+            tell_tasks(trial, id, &reason);
+        }
+        return;
     }
     if shown {
         engine.due.remove(&id);

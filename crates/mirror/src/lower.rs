@@ -72,7 +72,7 @@ impl Mirror {
     pub fn lower(&self, tables: &Tables, plan: &Plan, voice: Voice<'_>) -> Lowered {
         let mut lowered = Lowered::default();
         for place in &plan.places {
-            self.lower_place(tables, place, &mut lowered);
+            self.lower_place(tables, place, voice, &mut lowered);
         }
         for eviction in &plan.evictions {
             self.lower_eviction(tables, eviction, voice, &mut lowered);
@@ -92,7 +92,7 @@ impl Mirror {
         lowered
     }
 
-    fn lower_place(&self, tables: &Tables, place: &Place, lowered: &mut Lowered) {
+    fn lower_place(&self, tables: &Tables, place: &Place, voice: Voice<'_>, lowered: &mut Lowered) {
         let (Some(pod), Some(node)) = (
             self.pod_of(tables, place.task),
             tables.find_node(place.node),
@@ -100,6 +100,11 @@ impl Mirror {
             lowered.lost.push(place.write);
             return;
         };
+        if is_lone(tables, place.task) {
+            lowered
+                .notes
+                .push(note::assigned(pod, &node.spec.name, voice));
+        }
         lowered.binds.push(Bind {
             write: place.write,
             gang: tables.task(place.task).gang,
@@ -166,6 +171,14 @@ impl Mirror {
         let pod = self.get::<Pod>(&task.key.namespace, &task.key.name)?;
         (*pod.metadata.uid == *task.uid).then_some(&**pod)
     }
+}
+
+/// Whether a task is a pod without a group, of which nobody else tells what happens to it.
+fn is_lone(tables: &Tables, task: TaskId) -> bool {
+    tables
+        .find_task(task)
+        .and_then(|task| tables.find_gang(task.gang?))
+        .is_some_and(|gang| gang.spec.lone)
 }
 
 /// A merge patch of the object as it is held.

@@ -30,6 +30,7 @@ use amounts::{limits, vector};
 #[derive(Clone, Debug)]
 pub struct Rows {
     scheduler_names: Vec<Box<str>>,
+    lone_scheduler_names: Vec<Box<str>>,
 }
 
 /// The kinds that rows are made of.
@@ -48,7 +49,17 @@ pub const ROW_KINDS: &[Kind] = &[
 impl Rows {
     /// Rows for pods that name one of these schedulers; all others only hold room.
     pub fn new(scheduler_names: Vec<Box<str>>) -> Rows {
-        Rows { scheduler_names }
+        Rows {
+            scheduler_names,
+            lone_scheduler_names: Vec::new(),
+        }
+    }
+
+    /// Pods that name one of these and no group are placed one by one, without a PodGroup.
+    #[must_use]
+    pub fn with_lone(mut self, names: Vec<Box<str>>) -> Rows {
+        self.lone_scheduler_names = names;
+        self
     }
 
     /// Takes one change of the mirror, which shows it already, into the tables.
@@ -80,7 +91,10 @@ impl Rows {
             Some(_) => self.feed_volumes(mirror, change, tables),
             None => match change.kind() {
                 Kind::Node => tables.remove_node(&name),
-                Kind::Pod => tables.remove_task(&key()),
+                Kind::Pod => {
+                    tables.remove_task(&key());
+                    tables.remove_gang(&pod::lone_gang(&change.key.namespace, &name));
+                }
                 Kind::PodGroup => tables.remove_gang(&key()),
                 Kind::PriorityClass => tables.remove_priority(&name),
                 Kind::Queue => tables.remove_queue(&name),
@@ -184,6 +198,7 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
             failed: count(group.status.failed),
             verdict: Verdict::Undecided,
         },
+        lone: false,
     }
 }
 

@@ -89,6 +89,8 @@ pub struct GangSpec {
     pub created: Time,
     /// What its status shows.
     pub status: GangStatus,
+    /// Whether it is one pod that names no group: nobody shows its status, so none is written.
+    pub lone: bool,
 }
 
 /// A gang's row.

@@ -61,6 +61,37 @@ pub(super) fn gang(
     ));
 }
 
+/// kube-scheduler's event of a pod that was placed.
+pub(super) fn assigned(pod: &Pod, node: &str, voice: Voice<'_>) -> Intent {
+    let meta = &pod.metadata;
+    let message = format!(
+        "Successfully assigned {}/{} to {node}",
+        meta.namespace, meta.name
+    );
+    say_as_scheduler(pod, Tone::Normal, "Scheduled", &message, voice)
+}
+
+/// kube-scheduler's event of a pod that finds no node.
+pub(super) fn not_placed(pod: &Pod, message: &str, voice: Voice<'_>) -> Intent {
+    say_as_scheduler(pod, Tone::Warning, "FailedScheduling", message, voice)
+}
+
+/// In the name of the scheduler that the pod asks for.
+fn say_as_scheduler(
+    pod: &Pod,
+    tone: Tone,
+    reason: &str,
+    message: &str,
+    voice: Voice<'_>,
+) -> Intent {
+    let voice = Voice {
+        component: &pod.spec.scheduler_name,
+        ..voice
+    };
+    let on_pod = involved(Kind::Pod, &pod.metadata);
+    say(&on_pod, tone, reason, message, voice)
+}
+
 /// Upstream's event of a victim.
 pub(super) fn evicted(pod: &Pod, cause: &str, voice: Voice<'_>) -> Intent {
     let message = format!("Pod is evicted, because of {cause}");

@@ -114,7 +114,11 @@ impl Mirror {
             reason: condition::pod_reason_word(pod, &wait.reason),
             message: &message,
         };
-        lowered.notes.extend(wanted.patch(pod, voice.now));
+        let patch = wanted.patch(pod, voice.now);
+        if patch.is_some() && super::is_lone(tables, wait.task) {
+            lowered.notes.push(note::not_placed(pod, &message, voice));
+        }
+        lowered.notes.extend(patch);
     }
 }
 

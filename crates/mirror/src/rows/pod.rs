@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::core::{Pod, PodPhase, requests_of};
 use api::meta::ObjectMeta;
 use api::volcano::{GROUP_NAME, PREEMPTABLE, TASK_SPEC};
-use model::{Key, Phase, ShapeSpec, Tables, TaskSpec};
+use model::{GangPhase, GangSpec, GangStatus, Key, Phase, ShapeSpec, Tables, TaskSpec};
 
 use super::amounts::vector;
 use super::{Rows, constraints, created, volume};
@@ -15,6 +15,11 @@ use crate::held::Mirror;
 const TASK_PRIORITY: &str = "volcano.sh/task-priority";
 
 impl Rows {
+    /// Whether this pod is placed by itself when it names no group.
+    fn is_lone(&self, pod: &Pod) -> bool {
+        self.lone_scheduler_names.contains(&pod.spec.scheduler_name)
+    }
+
     /// Ours are tasks of their gang; pods of others, and ours without a gang, only hold room, so
     /// they have no row before they are bound and after they are over.
     pub(super) fn put_pod(&self, mirror: &Mirror, pod: &Pod, tables: &mut Tables) {
@@ -22,13 +27,21 @@ impl Rows {
         let key = Key::new(&*meta.namespace, &*meta.name);
         let is_ours = self.scheduler_names.contains(&pod.spec.scheduler_name);
         let group = meta.annotations.get(GROUP_NAME);
-        let gang = group
-            .filter(|name| is_ours && !name.is_empty())
-            .map(|name| Key::new(&*meta.namespace, &**name));
+        let group = group.filter(|name| !name.is_empty());
+        let is_lone = group.is_none() && self.is_lone(pod);
+        let gang = match group {
+            Some(name) => is_ours.then(|| Key::new(&*meta.namespace, &**name)),
+            None => is_lone.then(|| lone_gang(&meta.namespace, &meta.name)),
+        };
         let holds_room = !pod.spec.node_name.is_empty() && !pod.is_finished();
-        if gang.is_none() && !holds_room {
+        if !holds_room && (gang.is_none() || is_lone && pod.is_finished()) {
             tables.remove_task(&key);
+            tables.remove_gang(&lone_gang(&meta.namespace, &meta.name));
             return;
+        }
+        if is_lone {
+            let spec = lone_gang_spec(pod);
+            tables.put_gang(spec);
         }
         let spec = TaskSpec {
             key,
@@ -53,6 +66,32 @@ impl Rows {
             created: created(meta),
         };
         tables.put_task(spec);
+    }
+}
+
+/// The key of the gang that is one pod; no PodGroup can have such a name.
+pub(super) fn lone_gang(namespace: &str, pod: &str) -> Key {
+    Key::new(namespace, format!("pod:{pod}"))
+}
+
+/// A gang of one: let in already, since there is nobody to let it in.
+fn lone_gang_spec(pod: &Pod) -> GangSpec {
+    let meta = &pod.metadata;
+    GangSpec {
+        key: lone_gang(&meta.namespace, &meta.name),
+        uid: (&*meta.uid).into(),
+        queue: api::volcano::DEFAULT_QUEUE.into(),
+        min_member: 1,
+        priority_class: Some(&*pod.spec.priority_class_name)
+            .filter(|name| !name.is_empty())
+            .map(Into::into),
+        created: created(meta),
+        status: GangStatus {
+            phase: GangPhase::Inqueue,
+            ..GangStatus::default()
+        },
+        lone: true,
+        ..GangSpec::default()
     }
 }
 
