@@ -129,9 +129,13 @@ impl Store {
             service["spec"]["type"].as_str(),
             Some("NodePort" | "LoadBalancer")
         ) {
+            if let Some(old) = old {
+                drop_ports(service, old);
+            }
             return Ok(());
         }
-        let mut used = self.used_ports(own);
+        let taken = self.used_ports(own);
+        let mut used = taken.clone();
         let Some(ports) = service["spec"]["ports"].as_array_mut() else {
             return Ok(());
         };
@@ -160,7 +164,7 @@ impl Store {
                         "provided port is not in the valid range. The range of valid ports is 30000-32767",
                     ));
                 }
-                asked if self.used_ports(own).contains(&asked) => {
+                asked if taken.contains(&asked) => {
                     return Err(FieldError::invalid(
                         &format!("spec.ports[{index}].nodePort"),
                         asked,
@@ -188,6 +192,20 @@ impl Store {
             })
             .filter_map(|port| port["nodePort"].as_i64())
             .collect()
+    }
+}
+
+/// A Service that becomes a plain one loses the node ports that it was given before.
+fn drop_ports(service: &mut Value, old: &Value) {
+    let held = |port: &Value| {
+        let ports = old["spec"]["ports"].as_array();
+        ports.is_some_and(|ports| ports.iter().any(|one| one["nodePort"] == *port))
+    };
+    let ports = service["spec"]["ports"].as_array_mut();
+    for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if port.get("nodePort").is_some_and(held) {
+            port.remove("nodePort");
+        }
     }
 }
 

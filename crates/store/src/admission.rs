@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 
 use api::kind::Kind;
+use api::quantity::Quantity;
 use serde_json::{Value, json};
 
 use crate::field;
@@ -67,6 +68,9 @@ impl Store {
         object: &mut Value,
         old: &Value,
     ) -> Outcome<()> {
+        if writing.row.known == Some(Kind::PersistentVolumeClaim) {
+            self.may_grow(writing, object, old)?;
+        }
         if writing.row.known == Some(Kind::Pod) {
             for key in ["priority", "preemptionPolicy"] {
                 if object["spec"][key].is_null() && !old["spec"][key].is_null() {
@@ -75,6 +79,33 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// A claim grows only once it is bound, and only where its class says so.
+    fn may_grow(&self, writing: &Writing<'_>, claim: &Value, old: &Value) -> Outcome<()> {
+        let storage = |claim: &Value| {
+            let amount = text(&claim["spec"]["resources"]["requests"]["storage"]);
+            Quantity::parse(&amount).ok()
+        };
+        let (Some(asked), Some(had)) = (storage(claim), storage(old)) else {
+            return Ok(());
+        };
+        if asked.nanos() <= had.nanos() {
+            return Ok(());
+        }
+        let class = text(&old["spec"]["storageClassName"]);
+        let why = if old["status"]["phase"] != "Bound" {
+            "Only bound persistent volume claims can be expanded"
+        } else if self
+            .latest_of(Kind::StorageClass, "", &class)
+            .is_some_and(|class| class["allowVolumeExpansion"] == true)
+        {
+            return Ok(());
+        } else {
+            "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
+        };
+        let name = text(&old["metadata"]["name"]);
+        Err(Refused::forbidden(writing.about(&name), why))
     }
 
     fn admit_pod(&self, writing: &Writing<'_>, pod: &mut Value) -> Outcome<()> {

@@ -73,6 +73,14 @@ impl Store {
             return Ok(Way::Objects(Found { target, query, id }));
         }
         check_scope(row, &target, verb)?;
+        let is_odd = match request.method {
+            Method::Post => !target.name.is_empty(),
+            Method::Patch | Method::Put => target.name.is_empty(),
+            Method::Delete | Method::Get => false,
+        };
+        if is_odd {
+            return Err(Refused::no_method());
+        }
         // A watch of one object is a watch.
         let listed = version.allows(verb) || (verb == "watch" && version.allows("list"));
         if !listed {

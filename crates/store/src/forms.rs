@@ -19,6 +19,12 @@ use crate::write::{Writing, text};
 /// Media types of bodies, as a refusal lists them.
 const BODY_TYPES: &[&str] = &["application/json", "application/vnd.kubernetes.protobuf"];
 
+/// Said of JSON that is something else.
+const NOT_AN_OBJECT: &str =
+    "couldn't get version/kind; json parse error: the body is not an object";
+/// Most bytes of a body that a refusal shows.
+const SHOWN_BYTES_MAX: usize = 30;
+
 /// The schema of a resource's version.
 pub(crate) enum Form<'a> {
     /// Kubernetes' own.
@@ -72,7 +78,13 @@ impl Store {
 
     /// The object in a body, in the form that is stored.
     pub(crate) fn body(&self, writing: &Writing<'_>, draft: &mut Draft) -> Outcome<Value> {
-        let mut body = self.decode(writing)?;
+        let mut body = self
+            .decode(writing)
+            .map_err(|refused| unrecognised(writing, refused))?;
+        if !body.value.is_object() {
+            let why = Refused::bad_request(NOT_AN_OBJECT);
+            return Err(unrecognised(writing, why));
+        }
         self.name_type(writing, &mut body.value)?;
         self.complain(writing, &body.value, &body.duplicates, draft)?;
         self.normalise(writing, &mut body.value)?;
@@ -84,9 +96,7 @@ impl Store {
         let row = &writing.row;
         let expected = row.api_version(&writing.target.version);
         let Some(map) = object.as_object_mut() else {
-            return Err(Refused::bad_request(
-                "couldn't get version/kind; json parse error: the body is not an object",
-            ));
+            return Err(Refused::bad_request(NOT_AN_OBJECT));
         };
         let has = |key: &str| {
             map.get(key)
@@ -222,6 +232,28 @@ impl Store {
         from_storage(row, version, &mut object);
         object.to_string().into_bytes()
     }
+}
+
+/// A body that is no object of any kind, with its beginning: as text where it looks like JSON.
+fn unrecognised(writing: &Writing<'_>, refused: Refused) -> Refused {
+    if refused.code() != 400 {
+        return refused;
+    }
+    let body = &writing.request.body;
+    let cut = &body[..body.len().min(SHOWN_BYTES_MAX)];
+    let mut shown = match cut.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(cut).into_owned(),
+        Some(_) => cut.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    if cut.len() < body.len() {
+        shown.push_str(" ...");
+    }
+    Refused::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): {} ({shown})",
+        writing.row.kind,
+        refused.message()
+    ))
 }
 
 /// The last part of `group/version`.

@@ -164,6 +164,12 @@ impl Refused {
         Refused::new(405, "MethodNotAllowed", message).about(About { name: "", ..about })
     }
 
+    /// 405: a collection that is changed, or a creation with a name in its path.
+    pub fn no_method() -> Refused {
+        let message = "the server does not allow this method on the requested resource";
+        Refused::new(405, "MethodNotAllowed", message.to_owned()).with_details(json!({}))
+    }
+
     /// 406.
     pub fn not_acceptable() -> Refused {
         Refused::new(

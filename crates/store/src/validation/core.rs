@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use api::names;
+use api::quantity::Quantity;
 use serde_json::Value;
 
-use super::pod::{amount_not_negative, port_number, resources};
+use super::pod::{amount_not_negative, port_number};
 use super::{list, one_of, text, texts, unchanged};
 use crate::field::{self, FieldError};
 
@@ -100,6 +101,10 @@ pub(super) fn service(service: &Value) -> Vec<FieldError> {
         &affinities,
         &mut errors,
     );
+    if is_headless && matches!(kind, "LoadBalancer" | "NodePort") {
+        let detail = format!("may not be set to 'None' for {kind} services");
+        errors.push(FieldError::invalid("spec.clusterIPs[0]", "None", detail));
+    }
     if kind == "ExternalName" && text(&spec["externalName"]).is_empty() {
         errors.push(FieldError::required("spec.externalName", ""));
     }
@@ -122,6 +127,13 @@ pub(super) fn service(service: &Value) -> Vec<FieldError> {
         }
         let number = port["port"].as_i64().unwrap_or(0);
         port_number(number, &field::child(&at, "port"), &mut errors);
+        if kind == "ClusterIP" && port["nodePort"].as_i64().unwrap_or(0) != 0 {
+            let detail = "may not be used when `type` is 'ClusterIP'";
+            errors.push(FieldError::forbidden(
+                &field::child(&at, "nodePort"),
+                detail,
+            ));
+        }
         let protocols = ["SCTP", "TCP", "UDP"];
         one_of(
             &port["protocol"],
@@ -171,8 +183,8 @@ pub(super) fn claim(claim: &Value) -> Vec<FieldError> {
         errors.push(FieldError::required("spec.resources[storage]", ""));
     }
     if let Some(amount) = spec["resources"]["requests"].get("storage") {
-        let is_zero = text(amount) == "0" || text(amount).starts_with('-');
-        if is_zero {
+        let is_positive = storage(spec).is_none_or(|quantity| quantity.nanos() > 0);
+        if !is_positive {
             let detail = "must be greater than zero";
             errors.push(FieldError::invalid(
                 "spec.resources[storage]",
@@ -181,7 +193,6 @@ pub(super) fn claim(claim: &Value) -> Vec<FieldError> {
             ));
         }
     }
-    resources(&spec["resources"], "spec.resources", &mut errors);
     let class = text(&spec["storageClassName"]);
     if !class.is_empty() {
         texts(
@@ -192,6 +203,12 @@ pub(super) fn claim(claim: &Value) -> Vec<FieldError> {
         );
     }
     errors
+}
+
+/// The amount that a claim's spec asks for.
+fn storage(spec: &Value) -> Option<Quantity> {
+    let amount = text(&spec["resources"]["requests"]["storage"]);
+    Quantity::parse(amount).ok()
 }
 
 fn check_modes(modes: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -232,8 +249,10 @@ pub(super) fn claim_update(claim: &Value, old: &Value, errors: &mut Vec<FieldErr
             map.remove(name);
         }
     };
-    keep("resources");
-    keep("volumeAttributesClassName");
+    if old["status"]["phase"] == "Bound" {
+        keep("resources");
+        keep("volumeAttributesClassName");
+    }
     if text(&was["volumeName"]).is_empty() {
         keep("volumeName");
         if was.get("storageClassName").is_none() {
@@ -243,6 +262,17 @@ pub(super) fn claim_update(claim: &Value, old: &Value, errors: &mut Vec<FieldErr
     if new != *was {
         let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n";
         errors.push(FieldError::forbidden("spec", detail));
+    }
+    if let (Some(asked), Some(had)) = (storage(&claim["spec"]), storage(was))
+        && asked.nanos() < had.nanos()
+    {
+        let held = Quantity::parse(text(&old["status"]["capacity"]["storage"])).ok();
+        // Less may be asked for while more was not yet given.
+        if held.is_none_or(|held| asked.nanos() <= held.nanos()) {
+            let detail = "field can not be less than status.capacity";
+            let at = "spec.resources.requests.storage";
+            errors.push(FieldError::forbidden(at, detail));
+        }
     }
 }
 

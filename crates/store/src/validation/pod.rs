@@ -252,7 +252,7 @@ fn is_extended(name: &str) -> bool {
 }
 
 /// Checks requests and limits: no negative amounts, and no request above its limit.
-pub(super) fn resources(resources: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn resources(resources: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let requests = field::child(path, "requests");
     for part in ["limits", "requests"] {
         let part_at = field::child(path, part);

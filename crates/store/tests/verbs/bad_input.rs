@@ -48,7 +48,7 @@ fn said(response: &Response) -> String {
     let mut text = response.code.to_string();
     if body["kind"] == "Status" {
         text.push(' ');
-        text.push_str(body["message"].as_str().unwrap_or_default());
+        text.push_str(body["message"].as_str().unwrap_or_default().trim_end());
     }
     for warning in &response.warnings {
         text.push_str(" warning: ");
@@ -128,4 +128,262 @@ fn a_pods_service_account_is_there_or_is_the_default_one() {
         => 201
         "#,
     );
+}
+
+#[test]
+fn a_body_that_is_no_json_is_shown_with_what_is_wrong() {
+    check(
+        r#"
+        POST pods `{"metadata":`
+        => 400 the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse error: EOF while parsing a value at line 1 column 12 ({"metadata":)
+        POST pods `metadata: {}`
+        => 400 the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse error: expected value at line 1 column 1 (6d657461646174613a207b7d)
+        POST pods `[]`
+        => 400 the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse error: the body is not an object (5b5d)
+        POST pods
+        => 400 the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse error: EOF while parsing a value at line 1 column 0 (<empty>)
+        POST vcjobs `{"metadata":{"name":"a-long-name","labels":[}}}`
+        => 400 the object provided is unrecognized (must be of type Job): couldn't get version/kind; json parse error: expected value at line 1 column 45 ({"metadata":{"name":"a-long-na ...)
+        POST maps {metadata: {name: x}}
+        => 201
+        PATCH maps/x `{`
+        => 400 error decoding patch: EOF while parsing an object at line 1 column 1
+        PATCH maps/x `[]`
+        => 400 the name of the object () does not match the name on the URL (x)
+        PUT maps/x `{`
+        => 400 the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: EOF while parsing an object at line 1 column 1 ({)
+        DELETE maps/x `{`
+        => 400 couldn't get version/kind; json parse error: EOF while parsing an object at line 1 column 1
+        "#,
+    );
+}
+
+#[test]
+fn unknown_and_duplicate_fields_are_refused_told_or_ignored() {
+    check(
+        r#"
+        POST pods?fieldValidation=Strict `{"metadata":{"name":"x","name":"y"},"spec":{"containers":[{"name":"c","image":"i","image":"j","imagee":"k"}]}}`
+        => 400 Pod in version "v1" cannot be handled as a Pod: strict decoding error: duplicate field "metadata.name", duplicate field "spec.containers[0].image", unknown field "spec.containers[0].imagee"
+        POST pods `{"metadata":{"name":"x","name":"y"},"spec":{"containers":[{"name":"c","image":"i","image":"j","imagee":"k"}]}}`
+        => 201 warning: duplicate field "metadata.name" warning: duplicate field "spec.containers[0].image" warning: unknown field "spec.containers[0].imagee"
+        POST pods?fieldValidation=Ignore `{"metadata":{"name":"x","name":"z"},"spec":{"containers":[{"name":"c","image":"i","imagee":"k"}]}}`
+        => 201
+        POST pods?fieldValidation=Often {metadata: {name: x}}
+        => 422 CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Often": supported values: "Ignore", "Strict", "Warn"
+        POST vcjobs?fieldValidation=Strict `{"metadata":{"name":"x"},"spec":{"tasks":[{"name":"a","name":"b","nam":1,"template":{"spec":{"conainers":[]}}}]}}`
+        => 400 Job in version "v1alpha1" cannot be handled as a Job: strict decoding error: duplicate field "spec.tasks[0].name", unknown field "spec.tasks[0].nam", unknown field "spec.tasks[0].template.spec.conainers"
+        PATCH queues/default?fieldValidation=Strict {spec: {wait: 1}}
+        => 400 Queue in version "v1beta1" cannot be handled as a Queue: strict decoding error: unknown field "spec.wait"
+        "#,
+    );
+}
+
+#[test]
+fn values_of_wrong_types_are_named_with_their_path() {
+    check(
+        r#"
+        POST pods {metadata: {name: x}, spec: {containers: many}}
+        => 400 Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type []v1.Container
+        POST pods {metadata: {name: x, labels: {a: 1}}, spec: {containers: [{name: c, image: i}]}}
+        => 400 Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels.a of type string
+        POST pods {metadata: 5}
+        => 400 Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal number into Go struct field Pod.metadata of type v1.ObjectMeta
+        POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, ports: [{containerPort: "80"}]}]}}
+        => 400 Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal string into Go struct field ContainerPort.spec.containers.ports.containerPort of type int32
+        POST jobs {metadata: {name: x}, spec: {parallelism: 3000000000, template: {}}}
+        => 400 Job in version "v1" cannot be handled as a Job: json: cannot unmarshal number 3000000000 into Go struct field JobSpec.spec.parallelism of type int32
+        POST maps {metadata: {name: x, creationTimestamp: yesterday}}
+        => 400 ConfigMap in version "v1" cannot be handled as a ConfigMap: parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"
+        POST vcjobs {metadata: {name: x}, spec: {minAvailable: two, tasks: 5}}
+        => 422 Job.batch.volcano.sh "x" is invalid: [spec.minAvailable: Invalid value: "string": spec.minAvailable in body must be of type integer: "string", spec.tasks: Invalid value: "integer": spec.tasks in body must be of type array: "integer"]
+        POST vcjobs {metadata: {name: x}, spec: {tasks: [{name: a, replicas: 3000000000, template: {spec: {containers: [{name: c, image: i}]}}}]}}
+        => 422 Job.batch.volcano.sh "x" is invalid: spec.tasks[0].replicas: Invalid value: 3000000000: Checked value must be of type integer with format int32
+        POST vcjobs {metadata: {name: x, labels: 7}}
+        => 400 Job in version "v1alpha1" cannot be handled as a Job: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type map[string]string
+        POST queues {metadata: {name: q}, spec: {weight: 1.5}}
+        => 422 Queue.scheduling.volcano.sh "q" is invalid: spec.weight: Invalid value: "number": spec.weight in body must be of type integer: "number"
+        "#,
+    );
+}
+
+#[test]
+fn negative_amounts_and_counts_are_refused_everywhere() {
+    check(
+        r#"
+        POST jobs {metadata: {name: x}, spec: {parallelism: -1, completions: -2, backoffLimit: -1, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}
+        => 422 Job.batch "x" is invalid: [spec.parallelism: Invalid value: -1: must be greater than or equal to 0, spec.completions: Invalid value: -2: must be greater than or equal to 0, spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0]
+        POST deployments {metadata: {name: x}, spec: {replicas: -1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
+        => 422 Deployment.apps "x" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0
+        POST claims {metadata: {name: x}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: "-1Gi"}}}}
+        => 422 PersistentVolumeClaim "x" is invalid: spec.resources[storage]: Invalid value: "-1Gi": must be greater than zero
+        POST claims {metadata: {name: x}, spec: {accessModes: [Often], resources: {requests: {storage: 0}}}}
+        => 422 PersistentVolumeClaim "x" is invalid: [spec.accessModes: Unsupported value: "Often": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod", spec.resources[storage]: Invalid value: "0": must be greater than zero]
+        POST services {metadata: {name: x}, spec: {ports: [{port: -80}]}}
+        => 422 Service "x" is invalid: [spec.ports[0].port: Invalid value: -80: must be between 1 and 65535, inclusive, spec.ports[0].targetPort: Invalid value: -80: must be between 1 and 65535, inclusive]
+        POST vcjobs {metadata: {name: x}, spec: {tasks: [{name: a, replicas: -1, template: {spec: {containers: [{name: c, image: i}]}}}]}}
+        => 422 Job.batch.volcano.sh "x" is invalid: spec.tasks[0].replicas: Invalid value: -1: spec.tasks[0].replicas in body should be greater than or equal to 0
+        POST queues {metadata: {name: q}, spec: {weight: -1}}
+        => 422 Queue.scheduling.volcano.sh "q" is invalid: spec.weight: Invalid value: -1: spec.weight in body should be greater than or equal to 1
+        "#,
+    );
+}
+
+#[test]
+fn names_are_well_formed_and_not_too_long() {
+    let label = "a".repeat(64);
+    let subdomain = "a".repeat(254);
+    let text = r#"
+        POST namespaces {metadata: {name: LABEL}}
+        => 422 Namespace "LABEL" is invalid: [metadata.name: Invalid value: "LABEL": must be no more than 63 bytes, metadata.labels: Invalid value: "LABEL": must be no more than 63 bytes]
+        POST services {metadata: {name: LABEL}, spec: {ports: [{port: 80}]}}
+        => 422 Service "LABEL" is invalid: metadata.name: Invalid value: "LABEL": must be no more than 63 bytes
+        POST maps {metadata: {name: SUBDOMAIN}}
+        => 422 ConfigMap "SUBDOMAIN" is invalid: metadata.name: Invalid value: "SUBDOMAIN": must be no more than 253 bytes
+        POST vcjobs {metadata: {name: SUBDOMAIN}, spec: {tasks: [{name: t, replicas: 1, template: {spec: {containers: [{name: c, image: i}]}}}]}}
+        => 422 Job.batch.volcano.sh "SUBDOMAIN" is invalid: metadata.name: Invalid value: "SUBDOMAIN": must be no more than 253 bytes
+        POST maps {metadata: {name: x, labels: {a: LABEL}}}
+        => 422 ConfigMap "x" is invalid: metadata.labels: Invalid value: "LABEL": must be no more than 63 bytes
+        POST maps {metadata: {}}
+        => 422 ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required
+        POST maps {metadata: {name: x, namespace: other}}
+        => 400 the namespace of the provided object does not match the namespace sent on the request (other and default)
+        POST maps {metadata: {name: x, resourceVersion: "5"}}
+        => 400 resourceVersion should not be set on objects to be created
+        "#;
+    let text = text
+        .replace("LABEL", &label)
+        .replace("SUBDOMAIN", &subdomain);
+    check(&text);
+}
+
+#[test]
+fn owners_are_named_whole_and_may_own_each_other() {
+    check(
+        r#"
+        POST maps {metadata: {name: x, ownerReferences: [{apiVersion: v1, kind: Pod}]}}
+        => 422 ConfigMap "x" is invalid: [metadata.ownerReferences.name: Invalid value: "": must not be empty, metadata.ownerReferences.uid: Invalid value: "": must not be empty]
+        POST maps {metadata: {name: x, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: z, uid: z}]}}
+        => 201
+        POST maps {metadata: {name: z, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: x, uid: x}, {apiVersion: v1, kind: ConfigMap, name: z, uid: z}]}}
+        => 201
+        DELETE maps/x {propagationPolicy: Foreground}
+        => 200
+        GET maps/x
+        => 200
+        PATCH maps/x {metadata: {finalizers: null}}
+        => 200
+        GET maps/x
+        => 404 configmaps "x" not found
+        "#,
+    );
+}
+
+#[test]
+fn requests_that_fit_no_object_are_refused() {
+    check(
+        r#"
+        POST pods/x {metadata: {name: x}}
+        => 405 the server does not allow this method on the requested resource
+        PATCH pods {metadata: {name: x}}
+        => 405 the server does not allow this method on the requested resource
+        PUT pods {metadata: {name: x}}
+        => 405 the server does not allow this method on the requested resource
+        GET pods?limit=x
+        => 400 strconv.ParseInt: parsing "x": invalid syntax (query parameter limit)
+        GET pods?continue=x
+        => 400 continue key is not valid: illegal base64 or content
+        GET pods?labelSelector=a%3D%3D%3Db
+        => 400 unable to parse requirement: found '=', expected: ',' or 'end of string' (in "a===b")
+        GET /api/v1/namespaces/default/pods/..%2Fx
+        => 404 pods "../x" not found
+        GET /apis/%ff
+        => 404 the server could not find the requested resource
+        DELETE maps/x {propagationPolicy: Sideways}
+        => 422 DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"
+        "#,
+    );
+}
+
+#[test]
+fn a_claim_keeps_its_spec_and_grows_only_where_its_class_lets_it() {
+    check(
+        r#"
+        POST claims {metadata: {name: x}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}
+        => 201
+        PATCH claims/x {spec: {accessModes: [ReadWriteMany]}}
+        => 422 PersistentVolumeClaim "x" is invalid: spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims
+        PATCH claims/x {spec: {resources: {requests: {storage: 2Gi}}}}
+        => 403 persistentvolumeclaims "x" is forbidden: Only bound persistent volume claims can be expanded
+        PATCH claims/x/status {status: {phase: Bound, capacity: {storage: 1Gi}}}
+        => 200
+        PATCH claims/x {spec: {resources: {requests: {storage: 2Gi}}}}
+        => 403 persistentvolumeclaims "x" is forbidden: only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize
+        PATCH claims/x {spec: {resources: {requests: {storage: 512Mi}}}}
+        => 422 PersistentVolumeClaim "x" is invalid: spec.resources.requests.storage: Forbidden: field can not be less than status.capacity
+        POST /apis/storage.k8s.io/v1/storageclasses {metadata: {name: rubber}, provisioner: a.dev/b, allowVolumeExpansion: true}
+        => 201
+        POST claims {metadata: {name: z}, spec: {storageClassName: rubber, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}
+        => 201
+        PATCH claims/z/status {status: {phase: Bound, capacity: {storage: 1Gi}}}
+        => 200
+        PATCH claims/z {spec: {resources: {requests: {storage: 2Gi}}}}
+        => 200
+        "#,
+    );
+}
+
+#[test]
+fn node_ports_belong_to_services_of_their_type() {
+    check(
+        r#"
+        POST services {metadata: {name: x}, spec: {ports: [{port: 80, nodePort: 30080}]}}
+        => 422 Service "x" is invalid: spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'
+        POST services {metadata: {name: x}, spec: {type: NodePort, ports: [{port: 80, nodePort: 99999}]}}
+        => 422 Service "x" is invalid: spec.ports[0].nodePort: Invalid value: 99999: provided port is not in the valid range. The range of valid ports is 30000-32767
+        POST services {metadata: {name: x}, spec: {type: NodePort, clusterIP: None, ports: [{port: 80}]}}
+        => 422 Service "x" is invalid: spec.clusterIPs[0]: Invalid value: "None": may not be set to 'None' for NodePort services
+        POST services {metadata: {name: x}, spec: {type: NodePort, ports: [{port: 80}]}}
+        => 201
+        PATCH services/x {spec: {type: ClusterIP}}
+        => 200
+        "#,
+    );
+}
+
+#[test]
+fn a_body_over_the_limit_is_refused_by_its_size() {
+    let mut plane = Plane::new();
+    let body = vec![b' '; (3 << 20) + 1];
+    let answer = plane.send("POST", MAPS, "application/json", body);
+    assert_eq!(
+        said(&answer),
+        "413 Request entity too large: limit is 3145728"
+    );
+}
+
+#[test]
+fn what_is_merely_big_is_taken_or_refused_in_bounded_words() {
+    let mut plane = Plane::new();
+    let vcjobs = target("vcjobs");
+    let tasks = |count: usize, image: Value| -> Value {
+        (0..count)
+            .map(|index| {
+                json!({ "name": format!("t{index}"), "replicas": 1_000_000, "template": { "spec": { "containers": [{ "name": "c", "image": image }] } } })
+            })
+            .collect()
+    };
+    let job = |name: &str, tasks: Value| json!({ "metadata": { "name": name }, "spec": { "tasks": tasks } });
+    let many = job("many", tasks(10_000, json!("i")));
+    assert_eq!(plane.ask("POST", &vcjobs, &many).0, 201);
+    let wrong = job("wrong", tasks(10_000, json!(5)));
+    let (code, answer) = plane.ask("POST", &vcjobs, &wrong);
+    let message = answer["message"].as_str().expect("a message");
+    assert_eq!(code, 422);
+    assert!(
+        message.starts_with("Job.batch.volcano.sh \"wrong\" is invalid: [spec.tasks[0].template.spec.containers[0].image: Invalid value"),
+        "{message}"
+    );
+    assert!(message.len() < 64 << 10, "{}", message.len());
+    let (code, _) = plane.ask("GET", &format!("{vcjobs}/wrong"), &Value::Null);
+    assert_eq!(code, 404);
 }
