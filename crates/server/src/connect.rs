@@ -16,7 +16,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 
 use crate::api::{Body, full, reply};
 
@@ -235,7 +236,7 @@ async fn converse(socket: Socket, session: ExecSession, options: &ExecOptions) {
                 let status = exit_status(code);
                 // The client may have gone with its answer: there is nobody left to tell.
                 let _ = sink.send(framed(ERROR, status.to_string().as_bytes())).await;
-                let _ = sink.send(Message::Close(None)).await;
+                let _ = sink.send(farewell()).await;
                 return;
             }
             message = source.next() => match message {
@@ -272,6 +273,14 @@ async fn take(
         }
         _ => {}
     }
+}
+
+/// The end that clients take for one: any other code reads as a broken stream.
+fn farewell() -> Message {
+    Message::Close(Some(CloseFrame {
+        code: CloseCode::Normal,
+        reason: "".into(),
+    }))
 }
 
 fn framed(channel: u8, bytes: &[u8]) -> Message {
@@ -363,7 +372,7 @@ async fn relay(kubelet: &dyn Kubelet, pod: PodRef, ports: Vec<u16>, socket: Sock
             message = outgoing.recv() => match message {
                 Some(message) => if sink.send(message).await.is_err() { return; },
                 None => {
-                    let _ = sink.send(Message::Close(None)).await;
+                    let _ = sink.send(farewell()).await;
                     return;
                 }
             },
