@@ -807,9 +807,11 @@ fn plane(directory: PathBuf) -> ExitCode {
     runtime.block_on(async {
         let world = World::over(Memory::new(), directory).await;
         let script =
-            "setsid sh -c 'sleep 98765 & sleep 98765' & trap '' TERM HUP INT; sleep 98765 & wait";
+            "setsid sh -c 'sleep 98765 & sleep 98765' & trap '' TERM HUP INT; sleep 98765 & echo up; wait";
         world.pod("p", json!({"containers": shell(script)}));
         world.phase("p", "Running").await;
+        let up = |request: &mut LogRequest| (request.follow, request.limit_bytes) = (true, Some(3));
+        assert_eq!(world.read_log("p", "c", up).await, "up\n");
         println!("running");
         std::future::pending::<()>().await;
     });
@@ -833,9 +835,9 @@ fn killed() {
     assert_eq!(line, "running\n");
     let marker = directory.to_str().unwrap().to_owned();
     let all = descendants(plane.id());
-    assert!(all.len() >= 4, "{marker} {all:?}");
     plane.kill().unwrap();
     plane.wait().unwrap();
+    assert!(all.len() >= 4, "{marker} {all:?}");
     let until = std::time::Instant::now() + PATIENCE;
     loop {
         let left: Vec<_> = all.iter().filter(|process| alive(**process)).collect();
