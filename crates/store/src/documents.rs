@@ -1,5 +1,8 @@
 //! Answers that are about the API itself: discovery, OpenAPI, version.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use serde_json::Value;
 
 use crate::begin::version_document;
@@ -11,11 +14,47 @@ use crate::status::{Outcome, Refused};
 use crate::store::Store;
 use crate::wire::ResourceRow;
 
+/// The documents that were asked for since what is served last changed. Reads run side by side,
+/// so they fill it behind a lock; each answer is a function of what is served, whoever made it.
+///
+/// Bounded by the documents that there are: a path without one is refused and not kept.
+#[derive(Debug, Default)]
+pub(crate) struct Documents(Mutex<BTreeMap<String, Response>>);
+
+impl Documents {
+    /// What is served has changed.
+    pub(crate) fn forget(&mut self) {
+        let made = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        made.clear();
+    }
+
+    fn get(&self, key: &str) -> Option<Response> {
+        let made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        made.get(key).cloned()
+    }
+
+    fn keep(&self, key: String, response: &Response) {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        made.insert(key, response.clone());
+    }
+}
+
 impl Store {
     pub(crate) fn document(&self, request: &Request, segments: &[String]) -> Outcome<Response> {
         if request.method != Method::Get {
             return Err(Refused::no_resource());
         }
+        let form = wanted_form(&request.accept).map_or("", Aggregated::media_type);
+        let key = format!("{segments:?} {form}");
+        if let Some(made) = self.documents.get(&key) {
+            return Ok(made);
+        }
+        let response = self.make_document(request, segments)?;
+        self.documents.keep(key, &response);
+        Ok(response)
+    }
+
+    fn make_document(&self, request: &Request, segments: &[String]) -> Outcome<Response> {
         let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
         let found = |document: Option<Value>| {
             document
@@ -50,18 +89,8 @@ impl Store {
 
     /// `/api` and `/apis`: aggregated where the client asks for that.
     fn root(&self, request: &Request, half: Half) -> Response {
-        let wanted = request.accept.split(',').find_map(|choice| {
-            if !choice.contains("as=APIGroupDiscoveryList") {
-                return None;
-            }
-            if choice.contains("v=v2beta1") {
-                Some(Aggregated::V2Beta1)
-            } else {
-                choice.contains("v=v2").then_some(Aggregated::V2)
-            }
-        });
         let rows = self.rows();
-        match (wanted, half) {
+        match (wanted_form(&request.accept), half) {
             (Some(form), _) => Response {
                 content_type: form.media_type().to_owned(),
                 ..Response::json(200, &discovery::aggregated(&rows, half, form))
@@ -94,4 +123,18 @@ impl Store {
             })
             .unwrap_or(0)
     }
+}
+
+/// The form of aggregated discovery that a client asks for.
+fn wanted_form(accept: &str) -> Option<Aggregated> {
+    accept.split(',').find_map(|choice| {
+        if !choice.contains("as=APIGroupDiscoveryList") {
+            return None;
+        }
+        if choice.contains("v=v2beta1") {
+            Some(Aggregated::V2Beta1)
+        } else {
+            choice.contains("v=v2").then_some(Aggregated::V2)
+        }
+    })
 }

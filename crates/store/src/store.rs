@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::catalogue;
 use crate::crd::Crd;
+use crate::documents::Documents;
 use crate::draft::Serving;
 use crate::entry::Entry;
 use crate::journal::{Change, Record, Torn};
@@ -55,6 +56,7 @@ pub struct Store {
     pub(crate) wire: Arc<Wire>,
     pub(crate) registry: Registry,
     pub(crate) definitions: BTreeMap<ResourceId, Crd>,
+    pub(crate) documents: Documents,
     shelves: Vec<Shelf>,
     shelf_names: BTreeMap<Box<str>, usize>,
     /// Shelf of each registry row.
@@ -86,6 +88,7 @@ impl Store {
             entropy,
             registry: catalogue::built_in(&wire),
             definitions: BTreeMap::new(),
+            documents: Documents::default(),
             shelves: Vec::new(),
             shelf_names: BTreeMap::new(),
             shelf_of: Vec::new(),
@@ -152,7 +155,10 @@ impl Store {
                         Serving::Begin(crd) => {
                             self.serve(*crd);
                         }
-                        Serving::End { group, plural } => self.registry.retire(&group, &plural),
+                        Serving::End { group, plural } => {
+                            self.registry.retire(&group, &plural);
+                            self.documents.forget();
+                        }
                     }
                 }
                 for (id, staged) in waiting.changes {
@@ -260,6 +266,7 @@ impl Store {
     pub(crate) fn serve(&mut self, crd: Crd) -> ResourceId {
         let id = self.registry.put(catalogue::custom(&crd));
         self.definitions.insert(id, crd);
+        self.documents.forget();
         self.add_shelves();
         id
     }

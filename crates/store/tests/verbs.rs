@@ -2,6 +2,8 @@
 
 #[path = "verbs/bad_input.rs"]
 mod bad_input;
+#[path = "verbs/definitions.rs"]
+mod definitions;
 
 use api::admission::Verdict;
 use api::time::Time;
