@@ -1,5 +1,7 @@
 //! What every plane has: namespaces, queues, a storage class, priorities, its own Service.
 
+use std::collections::BTreeMap;
+
 use api::time::Time;
 use serde_json::{Value, json};
 
@@ -19,20 +21,35 @@ pub const DIRECTORY_PROVISIONER: &str = "katmai.dev/directory";
 impl Store {
     /// Ends loading: serves the definitions found, and makes the objects that every plane has and
     /// this one lacks. The commit must be journaled and finished before anything else.
+    ///
+    /// Definitions that this program brings are its own: what an earlier program stored under
+    /// their names is replaced. Users' definitions stay as they are.
     pub fn start(&mut self, now: Time) -> Option<Commit> {
+        let wire = self.wire.clone();
+        let mut stored: BTreeMap<String, Value> = BTreeMap::new();
         for object in self.stored_definitions() {
-            // One that was stored compiled then; if a newer program refuses it, its objects stay
-            // in the journal and the others are served.
-            if let Ok(crd) = Crd::from_object(&object, &self.wire) {
-                self.serve(crd);
-            }
+            stored.insert(text(&object["metadata"]["name"]), object);
         }
         self.end_history();
         let mut draft = Draft::with(Effect::Real);
-        for crd in self.wire.clone().crds() {
-            let mut object = crd.object(&self.wire);
-            crate::definitions::establish(&mut object, now);
-            self.provide(&mut draft, object, now);
+        for crd in wire.crds() {
+            let object = crd.object(&wire);
+            let name = text(&object["metadata"]["name"]);
+            match stored.remove(&name) {
+                Some(old) => self.renew(&mut draft, object, old, now),
+                None => {
+                    let mut object = object;
+                    crate::definitions::establish(&mut object, now);
+                    self.provide(&mut draft, object, now);
+                }
+            }
+        }
+        for object in stored.values() {
+            // One that was stored compiled then; if a newer program refuses it, its objects stay
+            // in the journal and the others are served.
+            if let Ok(crd) = Crd::from_object(object, &wire) {
+                self.serve(crd);
+            }
         }
         for object in first_objects() {
             self.provide(&mut draft, object, now);
@@ -41,6 +58,24 @@ impl Store {
             Begin::Commit(commit) => Some(commit),
             _ => None,
         }
+    }
+
+    /// Gives a stored definition the spec that this program brings.
+    fn renew(&mut self, draft: &mut Draft, shipped: Value, mut stored: Value, now: Time) {
+        if stored["spec"] == shipped["spec"] {
+            return;
+        }
+        let Some(id) = self
+            .registry
+            .find("apiextensions.k8s.io", "customresourcedefinitions")
+        else {
+            return;
+        };
+        stored["spec"] = shipped["spec"].clone();
+        strategy::add_generation(&mut stored);
+        crate::definitions::establish(&mut stored, now);
+        let key = key_of("", &text(&stored["metadata"]["name"]));
+        draft.put(self, id, &key, stored);
     }
 
     /// Makes an object unless it is there.
