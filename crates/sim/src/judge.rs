@@ -16,9 +16,12 @@ pub struct Finding {
 }
 
 /// I1: what is bound to a node fits its allocatable, per resource.
-pub(crate) fn capacity(nodes: &[Value], pods: &[Value]) -> Vec<Finding> {
+pub(crate) fn capacity<'a>(
+    nodes: impl Iterator<Item = &'a Value>,
+    pods: impl Iterator<Item = &'a Value>,
+) -> Vec<Finding> {
     let mut used: BTreeMap<&str, BTreeMap<String, i128>> = BTreeMap::new();
-    for pod in pods.iter().filter(|pod| !is_finished(pod)) {
+    for pod in pods.filter(|pod| !is_finished(pod)) {
         let Some(node) = pod["spec"]["nodeName"].as_str() else {
             continue;
         };
@@ -68,6 +71,27 @@ pub(crate) fn wholeness(groups: &[Value], pods: &[Value]) -> Vec<Finding> {
             findings.push(Finding {
                 law: "I4",
                 text: format!("{space}/{name} has {bound} of {min} tasks bound"),
+            });
+        }
+    }
+    findings
+}
+
+/// I21: nothing is left half deleted.
+pub(crate) fn leftovers(objects: &[Value]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for object in objects {
+        let meta = &object["metadata"];
+        if meta["deletionTimestamp"].is_string() {
+            findings.push(Finding {
+                law: "I21",
+                text: format!(
+                    "{} {}/{} is being deleted and still there, held by {}",
+                    text(&object["kind"]),
+                    text(&meta["namespace"]),
+                    text(&meta["name"]),
+                    meta["finalizers"],
+                ),
             });
         }
     }

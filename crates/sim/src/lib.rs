@@ -2,24 +2,33 @@
 //! imitation nodes, under virtual time, from one seed.
 //!
 //! - [`World`] is the system; [`World::run`] lets time pass until nothing is left to do.
-//! - [`Settings`] says how large it is and how slow its wires are.
+//! - [`Settings`] says how large it is, how slow its wires are and what goes wrong ([`Faults`]).
 //! - The transcript is what a passive watcher would have seen: the same seed gives the same bytes.
+//! - [`Findings`](Finding) are broken laws: of the objects (a witness that watches the store
+//!   without delay), of the tables (the checker, after every cycle), of the mirror (its copies are
+//!   the store's objects, once the world is quiet).
+//! - [`Story`] is a random workload with what must have become of each of its parts in the end.
 //!
 //! What it refuses to know: how anything is decided. Nothing here stands in for a decision; only
-//! the wires (latency, order of delivery) and the clock are imitated.
+//! the wires (latency, order of delivery, loss) and the clock are imitated.
 //!
-//! Invariants: no real clock, thread or socket; every random choice comes from the seed; after
-//! every write that was accepted the independent checker looks at the objects themselves.
+//! Invariants: no real clock, thread or socket; every random choice comes from the seed; the
+//! witness shares no code with the rooms that decide.
 
+mod counts;
 mod judge;
 mod random;
 mod settings;
+mod story;
 mod transcript;
 mod wire;
+mod witness;
 mod world;
 
+pub use counts::Counts;
 pub use judge::Finding;
 pub use random::Random;
-pub use settings::Settings;
+pub use settings::{Faults, Settings};
+pub use story::Story;
 pub use transcript::Transcript;
 pub use world::{End, World};

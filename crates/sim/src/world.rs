@@ -1,22 +1,27 @@
 //! A cluster in a box: time passes only from event to event.
 
-use std::collections::BTreeMap;
+mod serve;
+mod streams;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::call::{self, Call, WatchLine};
 use api::intent::{Action, Intent, ObjectKey, Refusal, WriteOutcome};
-use api::kind::Kind;
+use api::kind::{KINDS, Kind};
 use api::time::Time;
-use driver::{Driver, Request, RequestId};
+use driver::{Driver, Level, Request, RequestId};
 use nodes::Fleet;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use store::{Response, Watch};
+use store::Watch;
 
+use crate::counts::Counts;
 use crate::judge::{self, Finding};
 use crate::random::Random;
 use crate::settings::Settings;
 use crate::transcript::Transcript;
-use crate::wire::{Answered, Next, Server};
+use crate::wire::Server;
+use crate::witness::Witness;
 
 /// Rounds in one run; a world that needs more is taken to run for ever.
 const ROUNDS_MAX: u64 = 5_000_000;
@@ -39,8 +44,13 @@ pub struct World {
     queue: BTreeMap<(Time, u64), Event>,
     streams: Vec<Stream>,
     transcript: Transcript,
+    counts: Counts,
+    /// Writes of the driver that were performed.
+    driver_writes: u64,
+    witness: Witness,
     findings: Vec<Finding>,
-    judged: u64,
+    /// Cycles of this life that the checker has looked at.
+    checked: u64,
 }
 
 /// How a run ended.
@@ -56,8 +66,8 @@ pub enum End {
 
 /// Something that happens at its time.
 enum Event {
-    /// A call of the user reaches the server.
-    User(Call),
+    /// A call of the user reaches the server; refused, it is tried that often again.
+    User(Call, u32),
     /// A request of the driver reaches the server.
     Asked(u32, RequestId, Request),
     /// An answer reaches the driver.
@@ -68,6 +78,19 @@ enum Event {
     Pod(WatchLine),
     /// The driver dies and is started again with nothing in its memory.
     Crash,
+}
+
+impl Event {
+    /// Whether it only keeps a watch open, which goes on in a quiet world, too.
+    fn is_upkeep(&self) -> bool {
+        let is_upkeep = |line: &WatchLine| matches!(line, WatchLine::Bookmark(_));
+        match self {
+            Event::Asked(_, _, Request::Watch { .. })
+            | Event::Answer(_, _, Answer::Closed(None)) => true,
+            Event::Answer(_, _, Answer::Line(line)) | Event::Pod(line) => is_upkeep(line),
+            _ => false,
+        }
+    }
 }
 
 enum Answer {
@@ -112,8 +135,11 @@ impl World {
             queue: BTreeMap::new(),
             streams: Vec::new(),
             transcript: Transcript::default(),
+            counts: Counts::default(),
+            driver_writes: 0,
+            witness: Witness::default(),
             findings: Vec::new(),
-            judged: 0,
+            checked: 0,
             settings,
         };
         world.watch_pods();
@@ -137,7 +163,17 @@ impl World {
 
     /// A user's call reaches the server after `ms` milliseconds from now.
     pub fn call(&mut self, ms: i64, call: Call) {
-        self.push(self.now.plus_ms(ms), Event::User(call));
+        self.push(self.now.plus_ms(ms), Event::User(call, 0));
+    }
+
+    /// Like [`World::call`] by a user who tries again every second, for an hour, until it is taken.
+    pub fn insist(&mut self, ms: i64, call: Call) {
+        self.push(self.now.plus_ms(ms), Event::User(call, 3_600));
+    }
+
+    /// A line of the story that nobody wrote.
+    pub fn note(&mut self, what: &str) {
+        self.transcript.note(self.settings.begins, self.now, what);
     }
 
     /// The driver dies after `ms` milliseconds from now and starts again with an empty memory.
@@ -163,9 +199,13 @@ impl World {
                 return End::Spinning;
             }
             if next > end || rounds > ROUNDS_MAX {
-                let is_quiet = self.queue.is_empty() && self.driver.is_quiet();
+                let is_quiet = self.queue.values().all(Event::is_upkeep) && self.driver.is_quiet();
                 self.now = end;
-                return if is_quiet { End::Quiet } else { End::TimeUp };
+                if is_quiet {
+                    return End::Quiet;
+                }
+                self.tell_busy();
+                return End::TimeUp;
             }
             self.now = self.now.max(next);
             self.happen();
@@ -197,32 +237,73 @@ impl World {
         self.server.revision()
     }
 
-    /// Laws that must hold once a world is quiet: gangs are whole, nobody is an orphan.
+    /// What was written so far, by whom.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Writes of the driver that were performed so far, over all its lives.
+    pub fn driver_writes(&self) -> u64 {
+        self.driver_writes
+    }
+
+    /// Everything of a kind that a job ever owned, by the job's uid: names by uid.
+    pub fn children_of(&self, job_uid: &str, kind: Kind) -> BTreeMap<String, String> {
+        let life = self.witness.jobs.get(job_uid);
+        let children = life.and_then(|life| life.children.get(&kind));
+        children.cloned().unwrap_or_default()
+    }
+
+    /// How many pods of a job have failed in its whole life.
+    pub fn failures_of(&self, job_uid: &str) -> usize {
+        let life = self.witness.jobs.get(job_uid);
+        life.map_or(0, |life| life.failed.len())
+    }
+
+    /// Laws that must hold once a world is quiet: gangs are whole, nobody is an orphan, nothing is
+    /// half deleted, and the driver has seen exactly what is stored.
     pub fn settled(&mut self) -> Vec<Finding> {
         let groups = self.objects(Kind::PodGroup);
         let pods = self.objects(Kind::Pod);
         let mut findings = judge::wholeness(&groups, &pods);
-        let kinds = [
-            Kind::ConfigMap,
-            Kind::Namespace,
-            Kind::NetworkPolicy,
-            Kind::Node,
-            Kind::PersistentVolume,
-            Kind::PersistentVolumeClaim,
-            Kind::Pod,
-            Kind::PodGroup,
-            Kind::Service,
-            Kind::VcJob,
-            Kind::BatchJob,
-            Kind::Queue,
-            Kind::EndpointSlice,
-        ];
-        let all: Vec<Value> = kinds
-            .into_iter()
-            .flat_map(|kind| self.objects(kind))
-            .collect();
+        let mut all = Vec::new();
+        for row in KINDS {
+            let mut objects = self.objects(row.kind);
+            findings.extend(self.stale(row.kind, &objects));
+            for object in &mut objects {
+                object["kind"] = row.name.into();
+            }
+            all.append(&mut objects);
+        }
         findings.extend(judge::ownership(&all));
+        findings.extend(judge::leftovers(&all));
         findings
+    }
+
+    /// I10: the mirror's copies of a kind are the stored objects, each at its newest version.
+    fn stale(&self, kind: Kind, stored: &[Value]) -> Option<Finding> {
+        let mirror = self.driver.mirror();
+        if !mirror.is_listed(kind) {
+            return None;
+        }
+        let seen: BTreeSet<(&str, &str)> = mirror
+            .objects(kind)
+            .map(|object| (object.uid(), &*object.meta().resource_version))
+            .collect();
+        let there: BTreeSet<(&str, &str)> = stored
+            .iter()
+            .map(|object| &object["metadata"])
+            .filter_map(|meta| Some((meta["uid"].as_str()?, meta["resourceVersion"].as_str()?)))
+            .collect();
+        (seen != there).then(|| Finding {
+            law: "I10",
+            text: format!(
+                "the mirror's {} are not the store's: only seen {:?}, only there {:?}",
+                kind.row().plural,
+                seen.difference(&there).collect::<Vec<_>>(),
+                there.difference(&seen).collect::<Vec<_>>(),
+            ),
+        })
     }
 
     fn push(&mut self, at: Time, event: Event) {
@@ -240,7 +321,10 @@ impl World {
 
     /// Takes out what the driver and the nodes want, and what open watches have to say.
     fn pump(&mut self) {
-        while let Some((id, request)) = self.driver.poll_request(self.now) {
+        loop {
+            let request = self.driver.poll_request(self.now);
+            self.check();
+            let Some((id, request)) = request else { break };
             let at = self.later();
             self.push(at, Event::Asked(self.life, id, request));
         }
@@ -260,6 +344,23 @@ impl World {
             .chain(streams)
             .min()
             .map(|at| at.max(self.now))
+    }
+
+    /// Says who still had something to do when the time was up.
+    fn tell_busy(&mut self) {
+        let metrics = self.driver.metrics();
+        let text = format!(
+            "time is up: {} events on the wire, {} keys ready, {} writes open, the engine {}",
+            self.queue.len(),
+            metrics.keys_ready,
+            metrics.writes_open,
+            if self.driver.is_quiet() {
+                "rests"
+            } else {
+                "may be busy"
+            },
+        );
+        self.note(&text);
     }
 
     /// Says who does not let time pass.
@@ -302,8 +403,11 @@ impl World {
 
     fn take(&mut self, event: Event) {
         match event {
-            Event::User(call) => {
-                self.written("user", &call);
+            Event::User(call, tries) => {
+                let response = self.written("user", &call);
+                if response.code >= 400 && tries > 0 {
+                    self.push(self.now.plus_ms(1_000), Event::User(call, tries - 1));
+                }
             }
             Event::Node(intent) => {
                 let outcome = self.perform("node", &intent);
@@ -312,242 +416,72 @@ impl World {
             Event::Pod(line) => self.fleet_line(line),
             Event::Asked(life, id, request) if life == self.life => self.serve(id, request),
             Event::Answer(life, id, answer) if life == self.life => self.answer(id, answer),
-            // A request that was on its way when its sender died still arrives.
-            Event::Asked(_, _, Request::Write(intent)) => {
-                self.perform("driver", &intent);
-            }
             Event::Asked(..) | Event::Answer(..) => {}
             Event::Crash => self.restart(),
         }
     }
 
+    /// The driver dies and is started again. What it had on its way either arrives now or never: a
+    /// successor starts only once its predecessor's requests are over (they end with the process, or
+    /// with the lease), else the two would fill one node twice.
     fn restart(&mut self) {
+        let life = self.life;
+        let is_write =
+            |event: &Event| matches!(event, Event::Asked(of, _, Request::Write(_)) if *of == life);
+        let last = self.queue.extract_if(.., |_, event| is_write(event));
+        let last: Vec<Event> = last.map(|(_, event)| event).collect();
+        for event in last {
+            if let (Event::Asked(_, _, Request::Write(intent)), true) =
+                (event, self.random.once_in(2))
+            {
+                self.perform("driver", &intent);
+            }
+        }
         self.life += 1;
         self.driver = Driver::new(self.drivers.clone());
+        self.checked = 0;
         self.streams.retain(|stream| stream.owner == Owner::Fleet);
-        let (begins, now) = (self.settings.begins, self.now);
-        self.transcript.note(begins, now, "driver starts again");
+        self.note("driver starts again");
     }
 
-    fn serve(&mut self, id: RequestId, request: Request) {
-        match request {
-            Request::Get { key } => {
-                let response = self.whole(&call::get(key.kind, &key.namespace, &key.name));
-                let got = match response.code {
-                    200 => Ok(raw(response.body)),
-                    404 => Ok(None),
-                    code => Err(call::refusal(
-                        code,
-                        response.retry_after_seconds,
-                        &response.body,
-                    )),
-                };
-                self.reply(id, Answer::Got(got));
-            }
-            Request::List {
-                kind,
-                limit,
-                continue_token,
-            } => {
-                let response = self.whole(&call::list(kind, limit, &continue_token));
-                let page = match response.code {
-                    200 => Ok(call::page(&response.body).expect("the store writes lists")),
-                    code => Err(call::refusal(
-                        code,
-                        response.retry_after_seconds,
-                        &response.body,
-                    )),
-                };
-                self.reply(id, Answer::Page(page));
-            }
-            Request::Watch {
-                kind,
-                revision,
-                timeout_seconds,
-            } => {
-                let owner = Owner::Driver(self.life, id);
-                if let Err(refusal) =
-                    self.open(owner, &call::watch(kind, revision, timeout_seconds))
-                {
-                    self.reply(id, Answer::Closed(Some(refusal)));
-                }
-            }
-            Request::Write(intent) => {
-                let mut outcome = self.perform("driver", &intent);
-                if self.random.once_in(self.settings.answer_loss_once_in) {
-                    outcome = WriteOutcome::Unknown {
-                        message: "the answer was lost".into(),
-                    };
-                }
-                self.reply(id, Answer::Written(outcome));
-            }
-        }
-    }
-
-    fn reply(&mut self, id: RequestId, answer: Answer) {
-        let at = self.later();
-        self.push(at, Event::Answer(self.life, id, answer));
-    }
-
-    fn answer(&mut self, id: RequestId, answer: Answer) {
-        match answer {
-            Answer::Page(page) => self.driver.handle_page(id, page, self.now),
-            Answer::Line(line) => self.driver.handle_watch(id, line, self.now),
-            Answer::Closed(why) => self.driver.handle_closed(id, why, self.now),
-            Answer::Got(object) => self.driver.handle_got(id, object, self.now),
-            Answer::Written(outcome) => self.driver.handle_written(id, outcome, self.now),
-        }
-    }
-
-    /// Performs an intent as a client does: a create that meets its own child is done.
-    fn perform(&mut self, who: &str, intent: &Intent) -> WriteOutcome {
-        let response = self.written(who, &call::write(intent));
-        let outcome = call::outcome(response.code, response.retry_after_seconds, &response.body);
-        let (WriteOutcome::Refused(refusal), Action::Create { body }) = (&outcome, &intent.action)
-        else {
-            return outcome;
-        };
-        if &*refusal.reason != "AlreadyExists" {
-            return outcome;
-        }
-        let key = &intent.target;
-        let found = self.whole(&call::get(key.kind, &key.namespace, &key.name));
-        let object: Value = serde_json::from_slice(&found.body).unwrap_or_default();
-        if call::controller_uid(&object).is_some()
-            && call::controller_uid(&object) == call::controller_uid(body)
-        {
-            return call::outcome(found.code, None, &found.body);
-        }
-        outcome
-    }
-
-    fn written(&mut self, who: &str, call: &Call) -> Response {
-        let response = self.whole(call);
-        self.transcript
-            .write(self.settings.begins, self.now, who, call, &response);
-        response
-    }
-
-    fn whole(&mut self, call: &Call) -> Response {
-        match self.server.answer(call, self.now) {
-            Answered::Whole(response) => response,
-            Answered::Stream(_) => Response::text(500, "a watch was answered where none was asked"),
-        }
-    }
-
-    // Watches.
-
-    fn open(&mut self, owner: Owner, call: &Call) -> Result<(), Refusal> {
-        match self.server.answer(call, self.now) {
-            Answered::Stream(watch) => {
-                let not_before = self.now;
-                self.streams.push(Stream {
-                    owner,
-                    watch,
-                    not_before,
-                    until: Some(not_before),
-                    seen: 0,
-                });
-                Ok(())
-            }
-            Answered::Whole(response) => Err(call::refusal(
-                response.code,
-                response.retry_after_seconds,
-                &response.body,
-            )),
-        }
-    }
-
-    fn poll_streams(&mut self) {
-        let revision = self.server.revision();
-        let mut open = std::mem::take(&mut self.streams);
-        open.retain_mut(|stream| {
-            let is_due = stream.until.is_some_and(|until| until <= self.now);
-            if stream.seen == revision && !is_due {
-                return true;
-            }
-            stream.seen = revision;
-            let (lines, next) = self.server.lines(&mut stream.watch, self.now);
-            for line in lines {
-                stream.not_before = self.later().max(stream.not_before);
-                self.deliver(stream.owner, stream.not_before, Answer::Line(line));
-                if self.random.once_in(self.settings.watch_drop_once_in) {
-                    return self.closed(stream);
-                }
-            }
-            match next {
-                Next::At(until) => {
-                    stream.until = until;
-                    true
-                }
-                Next::End => self.closed(stream),
-            }
-        });
-        open.append(&mut self.streams);
-        self.streams = open;
-    }
-
-    /// Tells the owner that its watch has ended; always false, for `retain`.
-    fn closed(&mut self, stream: &Stream) -> bool {
-        self.deliver(stream.owner, stream.not_before, Answer::Closed(None));
-        false
-    }
-
-    fn deliver(&mut self, owner: Owner, at: Time, answer: Answer) {
-        match (owner, answer) {
-            (Owner::Driver(life, id), answer) => self.push(at, Event::Answer(life, id, answer)),
-            (Owner::Fleet, Answer::Line(line)) => self.push(at, Event::Pod(line)),
-            (Owner::Fleet, _) => self.watch_pods(),
-        }
-    }
-
-    /// The nodes watch from the first revision on, again and again: their stages are level-triggered.
-    fn watch_pods(&mut self) {
-        let call = Call {
-            method: "GET",
-            target: format!("{}?watch=true", Kind::Pod.path("", "")),
-            content_type: "",
-            body: Vec::new(),
-        };
-        if let Err(refusal) = self.open(Owner::Fleet, &call) {
-            let text = format!("the nodes cannot watch pods: {}", refusal.message);
-            self.transcript.note(self.settings.begins, self.now, &text);
-        }
-    }
-
-    fn fleet_line(&mut self, line: WatchLine) {
-        match line {
-            WatchLine::Applied(object) => match serde_json::from_str(object.get()) {
-                Ok(pod) => self.fleet.handle_pod(&pod, self.now),
-                Err(error) => self.transcript.note(
-                    self.settings.begins,
-                    self.now,
-                    &format!("the nodes cannot read a pod: {error}"),
-                ),
-            },
-            WatchLine::Deleted(object) => {
-                if let Ok(pod) = serde_json::from_str(object.get()) {
-                    self.fleet.handle_deleted(&pod, self.now);
-                }
-            }
-            WatchLine::Bookmark(_) => {}
-            WatchLine::Failed(_) => self.watch_pods(),
-        }
-    }
-
+    /// The witness looks at what was written.
     fn judge(&mut self) {
-        let revision = self.server.revision();
-        if revision == self.judged {
-            return;
-        }
-        self.judged = revision;
-        let nodes = self.server.objects(Kind::Node, self.now);
-        let pods = self.server.objects(Kind::Pod, self.now);
-        self.findings.extend(judge::capacity(&nodes, &pods));
+        let found = self.witness.look(&mut self.server, self.now);
+        self.tell(found);
     }
-}
 
-fn raw(body: Vec<u8>) -> Option<Box<RawValue>> {
-    let text = String::from_utf8(body).expect("the store writes UTF-8");
-    Some(RawValue::from_string(text).expect("the store writes JSON"))
+    /// The checker looks at the tables after a cycle, and the driver's own alarms are heard.
+    fn check(&mut self) {
+        let mut found = Vec::new();
+        while let Some(notice) = self.driver.poll_notice() {
+            if notice.level == Level::Error {
+                found.push(Finding {
+                    law: "driver",
+                    text: notice.text,
+                });
+            }
+        }
+        let cycles = self.driver.cycles();
+        if cycles != self.checked {
+            self.checked = cycles;
+            let tables = self.driver.tables();
+            for violation in tables.map(checker::check).into_iter().flatten() {
+                found.push(Finding {
+                    law: violation.invariant,
+                    text: violation.what,
+                });
+            }
+        }
+        self.tell(found);
+    }
+
+    /// Files findings, each once, and puts them where they belong in the story.
+    fn tell(&mut self, found: Vec<Finding>) {
+        for finding in found {
+            if !self.findings.contains(&finding) {
+                self.note(&format!("BROKEN {}: {}", finding.law, finding.text));
+                self.findings.push(finding);
+            }
+        }
+    }
 }

@@ -1,0 +1,131 @@
+//! The objects that a part of a story consists of, as its user writes them.
+
+use serde_json::{Value, json};
+
+use super::part::{Fate, Part};
+
+/// Volcano's Job.
+pub(super) fn job(part: &Part) -> Value {
+    let name = part.name();
+    let exit_code = match part.fate {
+        Fate::Fails { .. } => "1",
+        _ => "0",
+    };
+    let mut tasks = vec![task(part, "work", part.workers, exit_code)];
+    if part.helpers > 0 {
+        tasks.push(task(part, "help", part.helpers, "0"));
+    }
+    let mut spec = json!({
+        "minAvailable": part.workers + part.helpers,
+        "schedulerName": "volcano",
+        "maxRetry": 2,
+        "tasks": tasks,
+        "volumes": volumes(part),
+    });
+    if part.has_service {
+        spec["plugins"] = json!({ "env": [], "svc": [] });
+    }
+    match &part.fate {
+        Fate::Fails { action } if !action.is_empty() => {
+            spec["policies"] = json!([{ "event": "PodFailed", "action": action }]);
+        }
+        Fate::Expires => spec["ttlSecondsAfterFinished"] = json!(3),
+        Fate::LateQueue { .. } => spec["queue"] = json!(format!("{name}-queue")),
+        _ => {}
+    }
+    json!({
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": { "name": name, "namespace": "default" },
+        "spec": spec,
+    })
+}
+
+/// A claim that the directory provisioner can serve.
+pub(super) fn claim(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": { "name": name, "namespace": "default" },
+        "spec": claim_spec(),
+    })
+}
+
+/// Pods that name the scheduler and belong to nobody.
+pub(super) fn bare_pods(part: &Part) -> Vec<Value> {
+    (0..part.workers)
+        .map(|index| {
+            let mut pod = template(part, "0", true);
+            pod["apiVersion"] = json!("v1");
+            pod["kind"] = json!("Pod");
+            pod["metadata"]["name"] = json!(format!("{}-{index}", part.name()));
+            pod["metadata"]["namespace"] = json!("default");
+            pod
+        })
+        .collect()
+}
+
+/// Kubernetes' own Job.
+pub(super) fn batch_job(part: &Part) -> Value {
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": { "name": part.name(), "namespace": "default" },
+        "spec": {
+            "completions": part.workers,
+            "parallelism": part.workers,
+            "template": template(part, "0", true),
+        },
+    })
+}
+
+fn task(part: &Part, name: &str, replicas: i64, exit_code: &str) -> Value {
+    json!({
+        "name": name,
+        "replicas": replicas,
+        "template": template(part, exit_code, false),
+    })
+}
+
+fn template(part: &Part, exit_code: &str, names_scheduler: bool) -> Value {
+    let mut template = json!({
+        "metadata": { "annotations": {
+            "katmai.dev/sim-duration": format!("{}ms", part.runs_ms),
+            "katmai.dev/sim-exit-code": exit_code,
+        }},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{
+                "name": "main",
+                "image": "busybox",
+                "resources": { "requests": { "cpu": format!("{}m", part.milli_cpu) } },
+            }],
+        },
+    });
+    if names_scheduler {
+        template["spec"]["schedulerName"] = json!("volcano");
+    }
+    template
+}
+
+fn volumes(part: &Part) -> Vec<Value> {
+    let mut volumes: Vec<Value> = (0..part.own_claims)
+        .map(|index| json!({ "mountPath": format!("/own-{index}"), "volumeClaim": claim_spec() }))
+        .collect();
+    if matches!(part.fate, Fate::LateClaim { .. } | Fate::NoClaim) {
+        let named = json!({
+            "mountPath": "/data",
+            "volumeClaimName": format!("{}-data", part.name()),
+        });
+        // Before, between or after the job's own.
+        volumes.insert(part.index % (volumes.len() + 1), named);
+    }
+    volumes
+}
+
+fn claim_spec() -> Value {
+    json!({
+        "accessModes": ["ReadWriteMany"],
+        "resources": { "requests": { "storage": "1Gi" } },
+    })
+}

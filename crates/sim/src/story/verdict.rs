@@ -1,0 +1,190 @@
+//! What must have become of a part of a story once the world is quiet.
+
+use api::kind::Kind;
+use serde_json::Value;
+
+use super::part::{Fate, Part};
+use crate::judge::Finding;
+use crate::world::World;
+
+/// Retries that every job of a story has.
+const RETRIES: i64 = 2;
+
+/// What is wrong with a part.
+pub(super) fn of(part: &Part, world: &mut World) -> Vec<Finding> {
+    match &part.fate {
+        Fate::Bare => bare(part, world),
+        Fate::Batch => batch(part, world),
+        Fate::Deleted { .. } | Fate::Expires => gone(part, world),
+        _ => job(part, world),
+    }
+}
+
+fn job(part: &Part, world: &mut World) -> Vec<Finding> {
+    let name = part.name();
+    let Some(job) = named(world, Kind::VcJob, &name) else {
+        return vec![finding("I6", format!("job {name} is not there"))];
+    };
+    let mut findings = Vec::new();
+    let wanted = phase(&part.fate);
+    let state = &job["status"]["state"];
+    if state["phase"] != wanted {
+        let text = format!("job {name} is {state} and should be {wanted}");
+        findings.push(finding("I6", text));
+    }
+    let uid = job["metadata"]["uid"].as_str().unwrap_or("");
+    if part.fate == Fate::NoClaim {
+        findings.extend(blocked(&name, &job, uid, world));
+    }
+    if let Fate::Fails { action } = part.fate {
+        findings.extend(retries(part, action, &job, uid, world));
+    } else if job["status"]["retryCount"].as_i64().unwrap_or(0) != 0 {
+        let text = format!("job {name} was restarted, though nothing of it failed");
+        findings.push(finding("S0.10", text));
+    }
+    findings
+}
+
+fn phase(fate: &Fate) -> &'static str {
+    match fate {
+        Fate::NoClaim | Fate::TooLarge => "Pending",
+        Fate::Fails { action } => match *action {
+            "AbortJob" => "Aborted",
+            "CompleteJob" => "Completed",
+            "TerminateJob" => "Terminated",
+            _ => "Failed",
+        },
+        _ => "Completed",
+    }
+}
+
+/// S0.1, S0.2: a job that waits for a claim owns nothing, and says what it waits for.
+fn blocked(name: &str, job: &Value, uid: &str, world: &World) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for kind in [
+        Kind::PersistentVolumeClaim,
+        Kind::Pod,
+        Kind::PodGroup,
+        Kind::Service,
+    ] {
+        let count = world.children_of(uid, kind).len();
+        if count > 0 {
+            let plural = kind.row().plural;
+            let text = format!("blocked job {name} has made {count} {plural}");
+            findings.push(finding("S0.1", text));
+        }
+    }
+    let state = &job["status"]["state"];
+    let message = state["message"].as_str().unwrap_or("");
+    if state["reason"] != "PersistentVolumeClaimNotFound"
+        || !message.contains(&format!("{name}-data"))
+    {
+        let text = format!("blocked job {name} says only {state}");
+        findings.push(finding("S0.2", text));
+    }
+    findings
+}
+
+/// One failure is one retry, and no more than the job has.
+fn retries(part: &Part, action: &str, job: &Value, uid: &str, world: &World) -> Vec<Finding> {
+    let name = part.name();
+    let count = job["status"]["retryCount"].as_i64().unwrap_or(0);
+    let failures = i64::try_from(world.failures_of(uid)).unwrap_or(i64::MAX);
+    let wanted = if action.starts_with("Restart") {
+        RETRIES
+    } else {
+        0
+    };
+    let mut findings = Vec::new();
+    if count != wanted {
+        let text = format!("job {name} has used {count} retries and should have used {wanted}");
+        findings.push(finding("S0.10", text));
+    }
+    if count > failures {
+        let text = format!("job {name} has used {count} retries for {failures} failures");
+        findings.push(finding("S0.10", text));
+    }
+    // With one pod that fails every time, the numbers are equal.
+    if part.workers == 1 && wanted > 0 && count != failures {
+        let text = format!("job {name} has used {count} retries for {failures} failures of a pod");
+        findings.push(finding("S0.10", text));
+    }
+    findings
+}
+
+/// A job that has gone leaves nothing of its own behind; orphans are on purpose.
+fn gone(part: &Part, world: &mut World) -> Vec<Finding> {
+    let name = part.name();
+    if named(world, Kind::VcJob, &name).is_some() {
+        return vec![finding("I6", format!("job {name} is still there"))];
+    }
+    if matches!(
+        part.fate,
+        Fate::Deleted {
+            propagation: api::intent::Propagation::Orphan,
+            ..
+        }
+    ) {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for kind in [
+        Kind::ConfigMap,
+        Kind::NetworkPolicy,
+        Kind::PersistentVolumeClaim,
+        Kind::Pod,
+        Kind::PodGroup,
+        Kind::Service,
+    ] {
+        for object in world.objects(kind) {
+            let left = object["metadata"]["name"].as_str().unwrap_or("");
+            if left == name || left.starts_with(&format!("{name}-")) {
+                let plural = kind.row().plural;
+                let text = format!("{plural} {left} outlived job {name}");
+                findings.push(finding("I6", text));
+            }
+        }
+    }
+    findings
+}
+
+fn bare(part: &Part, world: &mut World) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for index in 0..part.workers {
+        let name = format!("{}-{index}", part.name());
+        let pod = named(world, Kind::Pod, &name).unwrap_or_default();
+        if pod["status"]["phase"] != "Succeeded" {
+            let text = format!("pod {name} is {}", pod["status"]["phase"]);
+            findings.push(finding("I6", text));
+        }
+    }
+    findings
+}
+
+fn batch(part: &Part, world: &mut World) -> Vec<Finding> {
+    let name = part.name();
+    let job = named(world, Kind::BatchJob, &name).unwrap_or_default();
+    let conditions = job["status"]["conditions"].as_array();
+    let is_complete = conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == "Complete" && condition["status"] == "True");
+    if is_complete && job["status"]["succeeded"] == part.workers {
+        return Vec::new();
+    }
+    vec![finding(
+        "I6",
+        format!("batch job {name} is {}", job["status"]),
+    )]
+}
+
+fn named(world: &mut World, kind: Kind, name: &str) -> Option<Value> {
+    let objects = world.objects(kind);
+    objects
+        .into_iter()
+        .find(|object| object["metadata"]["name"] == name)
+}
+
+fn finding(law: &'static str, text: String) -> Finding {
+    Finding { law, text }
+}

@@ -1,0 +1,277 @@
+//! A passive watcher: it sees every change of the store in order and without delay, and says which
+//! law of the objects was broken. It shares no code with the rooms that decide.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::call::{Call, WatchLine};
+use api::kind::Kind;
+use api::time::Time;
+use serde_json::Value;
+use store::Watch;
+
+use crate::judge::{self, Finding};
+use crate::wire::{Answered, Next, Server};
+
+/// The kinds that are watched.
+const KINDS: &[Kind] = &[
+    Kind::Node,
+    Kind::PersistentVolumeClaim,
+    Kind::Pod,
+    Kind::PodGroup,
+    Kind::Service,
+    Kind::VcJob,
+];
+
+/// What is remembered of one job, by its uid.
+#[derive(Debug, Default)]
+pub(crate) struct JobLife {
+    /// Claims, PodGroups, Services and pods that it ever owned, by kind: uid and name.
+    pub(crate) children: BTreeMap<Kind, BTreeMap<String, String>>,
+    /// Uids of its pods that failed.
+    pub(crate) failed: BTreeSet<String>,
+    /// When its Service was made.
+    pub(crate) service_revision: Option<u64>,
+}
+
+/// The watcher.
+#[derive(Default)]
+pub(crate) struct Witness {
+    streams: BTreeMap<Kind, Box<Watch>>,
+    objects: BTreeMap<Kind, BTreeMap<String, Value>>,
+    pub(crate) jobs: BTreeMap<String, JobLife>,
+    findings: Vec<Finding>,
+    seen: u64,
+}
+
+impl Witness {
+    /// Looks at everything that has changed since the last look.
+    pub(crate) fn look(&mut self, server: &mut Server, now: Time) -> Vec<Finding> {
+        if server.revision() == self.seen {
+            return Vec::new();
+        }
+        self.seen = server.revision();
+        let mut news = Vec::new();
+        for kind in KINDS {
+            if !self.streams.contains_key(kind) {
+                let call = Call {
+                    method: "GET",
+                    target: format!("{}?watch=true", kind.path("", "")),
+                    content_type: "",
+                    body: Vec::new(),
+                };
+                if let Answered::Stream(watch) = server.answer(&call, now) {
+                    self.streams.insert(*kind, watch);
+                }
+            }
+            let Some(watch) = self.streams.get_mut(kind) else {
+                continue;
+            };
+            let (lines, next) = server.lines(watch, now);
+            if next == Next::End {
+                self.streams.remove(kind);
+            }
+            for line in lines {
+                let (object, is_there) = match &line {
+                    WatchLine::Applied(object) => (object, true),
+                    WatchLine::Deleted(object) => (object, false),
+                    WatchLine::Bookmark(_) | WatchLine::Failed(_) => continue,
+                };
+                let object: Value = serde_json::from_str(object.get()).unwrap_or_default();
+                news.push((revision(&object), *kind, object, is_there));
+            }
+        }
+        news.sort_by_key(|(revision, kind, _, _)| (*revision, *kind));
+        let mut nodes = BTreeSet::new();
+        for (_, kind, object, is_there) in news {
+            if let Some(node) = object["spec"]["nodeName"].as_str() {
+                nodes.insert(node.to_owned());
+            }
+            self.take(kind, object, is_there);
+        }
+        self.capacity(&nodes);
+        std::mem::take(&mut self.findings)
+    }
+
+    fn take(&mut self, kind: Kind, object: Value, is_there: bool) {
+        let key = key(&object);
+        let shelf = self.objects.entry(kind).or_default();
+        let before = shelf.remove(&key);
+        if !is_there {
+            return;
+        }
+        let before = before.filter(|before| uid(before) == uid(&object));
+        if before.is_none() {
+            self.appeared(kind, &object);
+        }
+        match (kind, &before) {
+            (Kind::Pod, Some(before)) => self.pod_changed(before, &object),
+            (Kind::VcJob, Some(before)) => self.job_changed(before, &object),
+            _ => {}
+        }
+        self.objects.entry(kind).or_default().insert(key, object);
+    }
+
+    /// S0.5, S2.1, S2.2: children of a job come once, and the Service before the pods.
+    fn appeared(&mut self, kind: Kind, object: &Value) {
+        let Some(owner) = controller(object) else {
+            return;
+        };
+        let job = self
+            .objects
+            .get(&Kind::VcJob)
+            .and_then(|jobs| jobs.values().find(|job| uid(job) == owner));
+        let Some(job) = job else { return };
+        let volumes = list(&job["spec"]["volumes"])
+            .iter()
+            .filter(|volume| volume["volumeClaim"].is_object())
+            .count();
+        let needs_service = job["spec"]["plugins"]["svc"].is_array();
+        let name = text(&job["metadata"]["name"]).to_owned();
+        let life = self.jobs.entry(owner.to_owned()).or_default();
+        let children = life.children.entry(kind).or_default();
+        children.insert(
+            uid(object).to_owned(),
+            text(&object["metadata"]["name"]).to_owned(),
+        );
+        let count = children.len();
+        match kind {
+            Kind::PersistentVolumeClaim if count > volumes => self.find(
+                "S0.5",
+                format!("job {name} has made {count} claims for {volumes} dynamic volumes"),
+            ),
+            Kind::Service => {
+                life.service_revision.get_or_insert(revision(object));
+                if count > 1 {
+                    self.find(
+                        "S2.2",
+                        format!("job {name} has made its Service {count} times"),
+                    );
+                }
+            }
+            Kind::Pod if needs_service && life.service_revision.is_none() => self.find(
+                "S2.1",
+                format!(
+                    "pod {} was made before its Service",
+                    text(&object["metadata"]["name"])
+                ),
+            ),
+            _ => {}
+        }
+    }
+
+    /// I22: a pod that has ended stays so, a pod that is bound stays where it is.
+    fn pod_changed(&mut self, before: &Value, after: &Value) {
+        let name = text(&after["metadata"]["name"]);
+        let phases = [before, after].map(|pod| text(&pod["status"]["phase"]));
+        if matches!(phases[0], "Succeeded" | "Failed") && phases[0] != phases[1] {
+            self.find(
+                "I22",
+                format!("pod {name} went from {} to {}", phases[0], phases[1]),
+            );
+        }
+        let nodes = [before, after].map(|pod| text(&pod["spec"]["nodeName"]));
+        if !nodes[0].is_empty() && nodes[0] != nodes[1] {
+            self.find(
+                "I22",
+                format!("pod {name} moved from {} to {}", nodes[0], nodes[1]),
+            );
+        }
+        if phases[0] != "Failed"
+            && phases[1] == "Failed"
+            && let Some(owner) = controller(after)
+        {
+            let life = self.jobs.entry(owner.to_owned()).or_default();
+            life.failed.insert(uid(after).to_owned());
+        }
+    }
+
+    /// I22: a job that has ended stays so, and its counters of restarts only grow.
+    fn job_changed(&mut self, before: &Value, after: &Value) {
+        let name = text(&after["metadata"]["name"]);
+        let phases = [before, after].map(|job| text(&job["status"]["state"]["phase"]));
+        let is_final = matches!(phases[0], "Completed" | "Terminated" | "Failed");
+        if is_final && phases[0] != phases[1] {
+            self.find(
+                "I22",
+                format!("job {name} went from {} to {}", phases[0], phases[1]),
+            );
+        }
+        for field in ["retryCount", "version"] {
+            let counts = [before, after].map(|job| job["status"][field].as_i64().unwrap_or(0));
+            if counts[1] < counts[0] {
+                self.find(
+                    "I22",
+                    format!(
+                        "{field} of job {name} fell from {} to {}",
+                        counts[0], counts[1]
+                    ),
+                );
+            }
+            if counts[1] > counts[0] + 1 {
+                self.find(
+                    "I22",
+                    format!(
+                        "{field} of job {name} leapt from {} to {}",
+                        counts[0], counts[1]
+                    ),
+                );
+            }
+        }
+    }
+
+    /// I1 on the nodes whose pods have changed.
+    fn capacity(&mut self, touched: &BTreeSet<String>) {
+        if touched.is_empty() {
+            return;
+        }
+        let nodes: Vec<&Value> = self
+            .objects
+            .get(&Kind::Node)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .filter(|node| touched.contains(text(&node["metadata"]["name"])))
+            .collect();
+        let pods = self
+            .objects
+            .get(&Kind::Pod)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .filter(|pod| touched.contains(text(&pod["spec"]["nodeName"])));
+        let found = judge::capacity(nodes.into_iter(), pods);
+        self.findings.extend(found);
+    }
+
+    fn find(&mut self, law: &'static str, text: String) {
+        self.findings.push(Finding { law, text });
+    }
+}
+
+fn key(object: &Value) -> String {
+    let meta = &object["metadata"];
+    format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]))
+}
+
+fn uid(object: &Value) -> &str {
+    text(&object["metadata"]["uid"])
+}
+
+fn revision(object: &Value) -> u64 {
+    text(&object["metadata"]["resourceVersion"])
+        .parse()
+        .unwrap_or(0)
+}
+
+fn controller(object: &Value) -> Option<&str> {
+    list(&object["metadata"]["ownerReferences"])
+        .iter()
+        .find(|owner| owner["controller"] == true)
+        .map(|owner| text(&owner["uid"]))
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}

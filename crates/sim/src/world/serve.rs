@@ -1,0 +1,192 @@
+//! Requests of the driver, the nodes and the user, and their answers, right or wrong.
+
+use api::call::{self, Call};
+use api::intent::{Action, Intent, Refusal, WriteOutcome};
+use driver::{Request, RequestId};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use store::Response;
+
+use super::{Answer, Event, Owner, World};
+use crate::wire::Answered;
+
+impl World {
+    pub(super) fn serve(&mut self, id: RequestId, request: Request) {
+        match request {
+            Request::Get { key } => {
+                let response = self.whole(&call::get(key.kind, &key.namespace, &key.name));
+                let got = match response.code {
+                    200 => Ok(raw(response.body)),
+                    404 => Ok(None),
+                    code => Err(call::refusal(
+                        code,
+                        response.retry_after_seconds,
+                        &response.body,
+                    )),
+                };
+                self.reply(id, Answer::Got(got));
+            }
+            Request::List {
+                kind,
+                limit,
+                continue_token,
+            } => {
+                let response = self.whole(&call::list(kind, limit, &continue_token));
+                let page = match response.code {
+                    200 => Ok(call::page(&response.body).expect("the store writes lists")),
+                    code => Err(call::refusal(
+                        code,
+                        response.retry_after_seconds,
+                        &response.body,
+                    )),
+                };
+                self.reply(id, Answer::Page(page));
+            }
+            Request::Watch {
+                kind,
+                revision,
+                timeout_seconds,
+            } => {
+                if self.strikes(self.settings.faults.watch_expiry_once_in) {
+                    self.reply(id, Answer::Closed(Some(expired())));
+                    return;
+                }
+                let owner = Owner::Driver(self.life, id);
+                if let Err(refusal) =
+                    self.open(owner, &call::watch(kind, revision, timeout_seconds))
+                {
+                    self.reply(id, Answer::Closed(Some(refusal)));
+                }
+            }
+            Request::Write(intent) => self.serve_write(id, &intent),
+        }
+    }
+
+    /// Performs a write of the driver, or lets it fail in one of the ways in which writes fail.
+    fn serve_write(&mut self, id: RequestId, intent: &Intent) {
+        let faults = self.settings.faults;
+        if self.strikes(faults.request_loss_once_in) {
+            self.note("a request of the driver is lost");
+            self.reply(id, Answer::Written(lost()));
+            return;
+        }
+        if self.strikes(faults.refusal_once_in) {
+            let refusal = self.refusal(intent);
+            self.note(&format!("the driver is refused with {}", refusal.code));
+            self.reply(id, Answer::Written(WriteOutcome::Refused(refusal)));
+            return;
+        }
+        let outcome = self.perform("driver", intent);
+        self.driver_writes += 1;
+        if self.driver_writes == faults.crash_at_write || self.strikes(faults.crash_once_in) {
+            self.restart();
+            return;
+        }
+        if self.strikes(faults.answer_loss_once_in) {
+            self.note("an answer to the driver is lost");
+            self.reply(id, Answer::Written(lost()));
+            return;
+        }
+        self.reply(id, Answer::Written(outcome));
+    }
+
+    /// A conflict where the write can have one, else a server that cannot cope.
+    fn refusal(&mut self, intent: &Intent) -> Refusal {
+        let has_version = match &intent.action {
+            Action::Patch { .. } => true,
+            Action::Delete {
+                resource_version, ..
+            } => resource_version.is_some(),
+            Action::Bind { .. } | Action::Create { .. } | Action::CreateSecret { .. } => false,
+        };
+        let (code, reason, retry_after_seconds) = match self.random.between(0, 2) {
+            0 if has_version => (409, "Conflict", None),
+            1 => (429, "TooManyRequests", Some(1)),
+            _ => (500, "InternalError", None),
+        };
+        Refusal {
+            code,
+            reason: reason.into(),
+            message: "it went wrong on purpose".into(),
+            retry_after_seconds,
+        }
+    }
+
+    /// Whether a fault that happens once in so many times happens now.
+    pub(super) fn strikes(&mut self, once_in: u64) -> bool {
+        let until = self.settings.begins.plus_ms(self.settings.faults.until_ms);
+        self.now < until && self.random.once_in(once_in)
+    }
+
+    fn reply(&mut self, id: RequestId, answer: Answer) {
+        let at = self.later();
+        self.push(at, Event::Answer(self.life, id, answer));
+    }
+
+    pub(super) fn answer(&mut self, id: RequestId, answer: Answer) {
+        match answer {
+            Answer::Page(page) => self.driver.handle_page(id, page, self.now),
+            Answer::Line(line) => self.driver.handle_watch(id, line, self.now),
+            Answer::Closed(why) => self.driver.handle_closed(id, why, self.now),
+            Answer::Got(object) => self.driver.handle_got(id, object, self.now),
+            Answer::Written(outcome) => self.driver.handle_written(id, outcome, self.now),
+        }
+    }
+
+    /// Performs an intent as a client does: a create that meets its own child is done.
+    pub(super) fn perform(&mut self, who: &str, intent: &Intent) -> WriteOutcome {
+        let response = self.written(who, &call::write(intent));
+        let outcome = call::outcome(response.code, response.retry_after_seconds, &response.body);
+        let (WriteOutcome::Refused(refusal), Action::Create { body }) = (&outcome, &intent.action)
+        else {
+            return outcome;
+        };
+        if &*refusal.reason != "AlreadyExists" {
+            return outcome;
+        }
+        let key = &intent.target;
+        let found = self.whole(&call::get(key.kind, &key.namespace, &key.name));
+        let object: Value = serde_json::from_slice(&found.body).unwrap_or_default();
+        if call::controller_uid(&object).is_some()
+            && call::controller_uid(&object) == call::controller_uid(body)
+        {
+            return call::outcome(found.code, None, &found.body);
+        }
+        outcome
+    }
+
+    pub(super) fn written(&mut self, who: &str, call: &Call) -> Response {
+        let response = self.whole(call);
+        self.counts.add(who, call);
+        self.transcript
+            .write(self.settings.begins, self.now, who, call, &response);
+        response
+    }
+
+    fn whole(&mut self, call: &Call) -> Response {
+        match self.server.answer(call, self.now) {
+            Answered::Whole(response) => response,
+            Answered::Stream(_) => Response::text(500, "a watch was answered where none was asked"),
+        }
+    }
+}
+
+fn lost() -> WriteOutcome {
+    WriteOutcome::Unknown {
+        message: "the answer was lost".into(),
+    }
+}
+
+fn expired() -> Refusal {
+    Refusal {
+        code: 410,
+        reason: "Expired".into(),
+        message: "The resourceVersion for the provided watch is too old.".into(),
+        retry_after_seconds: None,
+    }
+}
+
+fn raw(body: Vec<u8>) -> Option<Box<RawValue>> {
+    let text = String::from_utf8(body).expect("the store writes UTF-8");
+    Some(RawValue::from_string(text).expect("the store writes JSON"))
+}

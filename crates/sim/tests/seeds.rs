@@ -1,0 +1,96 @@
+//! Many small random stories with everything going wrong for a while, and the laws that must hold
+//! whatever went wrong. `KATMAI_SIM_SEEDS=1000` plays more of them, `KATMAI_SIM_SEED=17` one with
+//! its whole transcript.
+
+mod plane;
+
+use sim::{End, Finding, Story, World};
+
+/// Stories that are played unless more are asked for.
+const SEEDS: u64 = 60;
+/// Time for everything to happen, and time after that in which nothing may be written.
+const STORY_MS: i64 = 1_750_000;
+
+struct Told {
+    findings: Vec<Finding>,
+    text: String,
+}
+
+fn play(seed: u64) -> Told {
+    let story = Story::draw(seed);
+    let mut world = World::new(story.settings().clone(), plane::drivers(seed));
+    story.tell(&mut world);
+    let end = world.run(STORY_MS);
+    let mut findings = Vec::new();
+    let mut find = |law, text| findings.push(Finding { law, text });
+    if end != End::Quiet {
+        find("I20", format!("the world does not come to rest: {end:?}"));
+    }
+    let revision = world.revision();
+    world.run(STORY_MS);
+    if world.revision() != revision {
+        find(
+            "I20",
+            format!("{} writes at rest", world.revision() - revision),
+        );
+    }
+    findings.extend(world.settled());
+    findings.extend(story.verdict(&mut world));
+    findings.extend(world.findings().iter().cloned());
+    Told {
+        findings,
+        text: world.transcript().text(),
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how many stories are played is the caller's choice"
+)]
+fn asked(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn check(seed: u64) -> Result<(), String> {
+    let told = play(seed);
+    if told.findings.is_empty() {
+        return Ok(());
+    }
+    let laws: String = told
+        .findings
+        .iter()
+        .map(|finding| format!("  {}: {}\n", finding.law, finding.text))
+        .collect();
+    Err(format!(
+        "seed {seed}: KATMAI_SIM_SEED={seed} cargo test -p katmai-sim --test seeds -- --nocapture\n{laws}"
+    ))
+}
+
+/// I1, I4, I6, I10, I20, I21, I22, S0.1, S0.2, S0.5, S0.10, S2.1, S2.2
+#[test]
+fn whatever_goes_wrong_for_a_while_every_part_ends_as_it_must() {
+    if let Some(seed) = asked("KATMAI_SIM_SEED") {
+        println!("{}", play(seed).text);
+        assert_eq!(check(seed), Ok(()));
+        return;
+    }
+    let first = asked("KATMAI_SIM_FIRST").unwrap_or(0);
+    let count = asked("KATMAI_SIM_SEEDS").unwrap_or(SEEDS);
+    let failures: Vec<String> = (first..first + count)
+        .filter_map(|seed| check(seed).err())
+        .collect();
+    assert!(
+        failures.is_empty(),
+        "{} of {count} stories end wrong\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}
+
+/// I19
+#[test]
+fn the_same_seed_tells_the_same_story_byte_for_byte() {
+    for seed in [3, 4, 5] {
+        assert_eq!(play(seed).text, play(seed).text, "seed {seed}");
+    }
+}
