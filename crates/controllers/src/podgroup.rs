@@ -27,11 +27,11 @@ pub const CONTROLLER: Controller = Controller {
     step,
 };
 
-fn keys(_mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
+fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     if let Some(pod) = change.after::<Pod>()
-        && !pod.metadata.annotations.contains_key(GROUP_NAME)
         && !pod.is_finished()
         && !pod.is_terminating()
+        && (!pod.metadata.annotations.contains_key(GROUP_NAME) || lacks_group(mirror, pod))
     {
         keys.push((*change.key).clone());
     }
@@ -47,20 +47,36 @@ fn step(inputs: &Inputs<'_>) -> Step {
         .settings
         .scheduler_names
         .contains(&pod.spec.scheduler_name);
-    if !is_ours
-        || meta.annotations.contains_key(GROUP_NAME)
-        || pod.is_finished()
-        || pod.is_terminating()
-    {
+    if !is_ours || pod.is_finished() || pod.is_terminating() {
         return Step::idle();
     }
-    let owner_uid = meta.controller().map_or(&meta.uid, |owner| &owner.uid);
-    let name = pod_group_of_owner(owner_uid);
+    let name = group_name(pod);
+    if meta.annotations.contains_key(GROUP_NAME) {
+        if lacks_group(mirror, pod) {
+            return Step::write(vec![create(inputs, pod, &name)]);
+        }
+        return Step::idle();
+    }
     if mirror.get::<PodGroup>(&meta.namespace, &name).is_none() {
         // Both at once: they name each other whichever comes first, and each can be repeated.
         return Step::write(vec![create(inputs, pod, &name), join(pod, &name)]);
     }
     Step::write(vec![join(pod, &name)])
+}
+
+fn group_name(pod: &Pod) -> String {
+    let meta = &pod.metadata;
+    let owner_uid = meta.controller().map_or(&meta.uid, |owner| &owner.uid);
+    pod_group_of_owner(owner_uid)
+}
+
+/// Whether a pod has joined a group of ours that is not there: joining and making are two writes,
+/// and the second may have failed.
+fn lacks_group(mirror: &Mirror, pod: &Pod) -> bool {
+    let meta = &pod.metadata;
+    let joined = meta.annotations.get(GROUP_NAME);
+    joined.is_some_and(|joined| **joined == *group_name(pod))
+        && joined.is_some_and(|name| mirror.get::<PodGroup>(&meta.namespace, name).is_none())
 }
 
 fn join(pod: &Pod, group: &str) -> Intent {
