@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use crate::crd::Crd;
+use crate::patching::{BUILT_IN_TYPES, CUSTOM_TYPES};
 use crate::wire::{ResourceRow, Wire};
 
 /// `/openapi/v3`: one address a group version. `revision` changes when any definition does.
@@ -236,9 +237,27 @@ fn operations(
         if matches!(*verb, "create" | "patch" | "update") {
             operation["parameters"] = parameters();
         }
+        if *verb == "patch" {
+            let is_custom = wire.definition_name(group, version, &row.kind).is_none();
+            let types = if is_custom {
+                CUSTOM_TYPES
+            } else {
+                BUILT_IN_TYPES
+            };
+            operation["requestBody"] = patch_body(types);
+        }
         out.insert((*method).to_owned(), operation);
     }
     Value::Object(out)
+}
+
+/// The media types of a patch: kubectl looks here for whether it may merge lists by their keys.
+fn patch_body(types: &[&str]) -> Value {
+    let content: Map<String, Value> = types
+        .iter()
+        .map(|media| ((*media).to_owned(), json!({"schema": {"type": "object"}})))
+        .collect();
+    json!({"content": content, "required": true})
 }
 
 fn parameters() -> Value {
@@ -294,5 +313,7 @@ mod tests {
                 .iter()
                 .any(|parameter| parameter["name"] == "fieldValidation")
         );
+        let strategic = "application/strategic-merge-patch+json";
+        assert!(patch["requestBody"]["content"][strategic].is_object());
     }
 }

@@ -13,12 +13,12 @@ use crate::store::{Admit, Store};
 use crate::write::Writing;
 
 /// Patches of custom resources.
-const CUSTOM_TYPES: &[&str] = &[
+pub(crate) const CUSTOM_TYPES: &[&str] = &[
     "application/json-patch+json",
     "application/merge-patch+json",
 ];
 /// Patches of built-in resources.
-const BUILT_IN_TYPES: &[&str] = &[
+pub(crate) const BUILT_IN_TYPES: &[&str] = &[
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
