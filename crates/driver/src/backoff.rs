@@ -16,6 +16,12 @@ impl Backoff {
         max_ms: 1_000_000,
     };
 
+    /// The law of a bind that was not taken: 5 ms … 10 s, for its gang waits on its nodes.
+    pub const BIND: Backoff = Backoff {
+        first_ms: 5,
+        max_ms: 10_000,
+    };
+
     /// The law of lists and watches: 50 ms … 30 s, with jitter.
     pub const REFLECTOR: Backoff = Backoff {
         first_ms: 50,

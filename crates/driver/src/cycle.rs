@@ -4,11 +4,13 @@
 //! A refused write does not free its row at once: the row stays pending until an event about the
 //! object, or its back-off, so that a decision on stale facts is not repeated in a circle.
 
+mod binds;
 mod holds;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::intent::ObjectKey;
+use api::core::{Node, Pod};
+use api::intent::{ObjectKey, Refusal};
 use api::kind::Kind;
 use api::time::Time;
 use engine::Engine;
@@ -19,6 +21,7 @@ use crate::backoff::Backoff;
 use crate::settings::{EngineSettings, Limits};
 use crate::work::Ended;
 use crate::writes::{Lane, Origin, Writes};
+use binds::Binds;
 use holds::{Holds, Look};
 
 pub(crate) use holds::HoldId;
@@ -32,6 +35,14 @@ pub(crate) struct Told {
     pub(crate) hold: HoldId,
     pub(crate) claim: ObjectKey,
     pub(crate) ended: Ended,
+}
+
+/// How a write of a plan ended.
+#[derive(Debug)]
+pub(crate) struct End<'a> {
+    pub(crate) target: &'a ObjectKey,
+    pub(crate) ended: Ended,
+    pub(crate) refusal: Option<&'a Refusal>,
 }
 
 /// Counts for the metrics.
@@ -54,6 +65,7 @@ pub(crate) struct Cycles {
     last_tick: Option<model::Tick>,
     tokens: i64,
     wake_at: Option<Time>,
+    binds: Binds,
     holds: Holds,
     /// Refused writes that are not yet undone.
     refusals: BTreeSet<(Time, WriteId)>,
@@ -86,6 +98,7 @@ impl Cycles {
             last_tick: None,
             tokens: BURST_MAX,
             wake_at: None,
+            binds: Binds::default(),
             holds: Holds::default(),
             refusals: BTreeSet::new(),
             refusals_by_key: BTreeMap::new(),
@@ -115,7 +128,10 @@ impl Cycles {
 
     /// Whether nothing of a plan waits inside.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.holds.is_empty() && self.refusals.is_empty() && !self.has_news()
+        self.holds.is_empty()
+            && self.refusals.is_empty()
+            && !self.binds.is_waiting()
+            && !self.has_news()
     }
 
     /// One change of the mirror.
@@ -163,6 +179,9 @@ impl Cycles {
             refusals.retain(|(at, _)| *at > now);
             !refusals.is_empty()
         });
+        while let Some(bind) = self.binds.due(now) {
+            self.send_again(&bind, mirror, writes);
+        }
         while let Some(hold) = self.holds.due(now) {
             self.try_hold(hold, mirror, writes, now);
         }
@@ -170,13 +189,16 @@ impl Cycles {
 
     pub(crate) fn wake(&self) -> Option<Time> {
         let cycle = self.has_news().then(|| self.earliest_cycle());
+        // A time that is near still has to wait for the gap: to wake before would be for nothing.
+        let woken = self.wake_at.map(|at| at.max(self.earliest_cycle()));
         let refusal = self.refusals.first().map(|(at, _)| *at);
         let hold = self.holds.next_timer();
         cycle
             .into_iter()
             .chain(refusal)
             .chain(hold)
-            .chain(self.wake_at)
+            .chain(self.binds.next_timer())
+            .chain(woken)
             .min()
     }
 
@@ -224,16 +246,28 @@ impl Cycles {
     }
 
     /// A write of a plan is over.
-    pub(crate) fn over(&mut self, write: WriteId, target: &ObjectKey, ended: Ended, now: Time) {
+    pub(crate) fn over(&mut self, write: WriteId, end: &End<'_>, now: Time) {
+        let End {
+            target,
+            ended,
+            refusal,
+        } = *end;
         let retry_after_ms = match ended {
             Ended::Done => {
+                self.binds.ended(write);
                 self.failures.remove(target);
                 self.tables.confirm(write);
                 return;
             }
             Ended::Outdated => 0,
-            Ended::Failed { retry_after_ms } => retry_after_ms,
+            Ended::Failed { retry_after_ms } => {
+                if binds::is_passing(refusal) && self.binds.put_off(write, retry_after_ms, now) {
+                    return;
+                }
+                retry_after_ms
+            }
         };
+        self.binds.ended(write);
         if target.kind == Kind::Pod {
             self.counts.places_refused += 1;
         }
@@ -289,7 +323,7 @@ impl Cycles {
         for bind in binds {
             match bind.gang {
                 Some(gang) if waiting.contains(&gang) => held.entry(gang).or_default().push(bind),
-                _ => writes.submit(bind.intent(), Origin::Plan(bind.write), Lane::Bind),
+                _ => self.send(bind, writes),
             }
         }
         let until = now.plus_ms(self.limits.volumes_wait_max_ms);
@@ -299,12 +333,31 @@ impl Cycles {
         }
     }
 
+    fn send(&mut self, bind: Bind, writes: &mut Writes) {
+        writes.submit(bind.intent(), Origin::Plan(bind.write), Lane::Bind);
+        self.binds.sent(bind);
+    }
+
+    /// Sends a bind again, unless its pod or its node has gone meanwhile.
+    fn send_again(&mut self, bind: &Bind, mirror: &Mirror, writes: &mut Writes) {
+        let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name);
+        let is_wanted = pod
+            .is_some_and(|pod| pod.metadata.uid == bind.uid && !pod.is_terminating())
+            && mirror.get::<Node>("", &bind.node).is_some();
+        if is_wanted {
+            writes.submit(bind.intent(), Origin::Plan(bind.write), Lane::Bind);
+        } else {
+            self.binds.ended(bind.write);
+            self.tables.refuse(bind.write);
+        }
+    }
+
     fn try_hold(&mut self, id: HoldId, mirror: &Mirror, writes: &mut Writes, now: Time) {
         match self.holds.look(id, mirror, now) {
             None => {}
             Some(Look::Ready(binds)) => {
                 for bind in binds {
-                    writes.submit(bind.intent(), Origin::Plan(bind.write), Lane::Bind);
+                    self.send(bind, writes);
                 }
             }
             Some(Look::Waits(tell)) => {

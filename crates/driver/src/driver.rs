@@ -13,7 +13,7 @@ use mirror::{Change, Mirror, Object, ROW_KINDS};
 use serde_json::value::RawValue;
 
 use crate::backoff::Backoff;
-use crate::cycle::{Cycles, Told};
+use crate::cycle::{Cycles, End, Told};
 use crate::metrics::{Level, Metrics, Notice};
 use crate::reflector::{self, Reflected, Reflector};
 use crate::request::{Request, RequestId};
@@ -416,7 +416,12 @@ impl Driver {
             Origin::Work(work) => self.work_over(&work, over.ended, now),
             Origin::Plan(write) => {
                 if let Some(cycles) = &mut self.cycles {
-                    cycles.over(write, &over.target, over.ended, now);
+                    let end = End {
+                        target: &over.target,
+                        ended: over.ended,
+                        refusal: over.refusal.as_ref(),
+                    };
+                    cycles.over(write, &end, now);
                 }
             }
             Origin::Hold(hold) => {

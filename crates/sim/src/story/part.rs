@@ -128,11 +128,7 @@ impl Fate {
             },
             9 | 10 => Fate::Deleted {
                 after_ms,
-                propagation: [
-                    Propagation::Background,
-                    Propagation::Foreground,
-                    Propagation::Orphan,
-                ][pick(random, 3)],
+                propagation: [Propagation::Background, Propagation::Foreground][pick(random, 2)],
             },
             11 => Fate::LosesPod { after_ms },
             12 => Fate::Bare,

@@ -112,20 +112,11 @@ fn retries(part: &Part, action: &str, job: &Value, uid: &str, world: &World) -> 
     findings
 }
 
-/// A job that has gone leaves nothing of its own behind; orphans are on purpose.
+/// A job that has gone leaves nothing of its own behind.
 fn gone(part: &Part, world: &mut World) -> Vec<Finding> {
     let name = part.name();
     if named(world, Kind::VcJob, &name).is_some() {
         return vec![finding("I6", format!("job {name} is still there"))];
-    }
-    if matches!(
-        part.fate,
-        Fate::Deleted {
-            propagation: api::intent::Propagation::Orphan,
-            ..
-        }
-    ) {
-        return Vec::new();
     }
     let mut findings = Vec::new();
     for kind in [
