@@ -8,6 +8,7 @@ mod core;
 mod defaults;
 mod meta;
 mod pod;
+mod storage;
 mod workload;
 
 use serde_json::Value;
@@ -22,8 +23,8 @@ pub fn validate(group: &str, kind: &str, object: &Value) -> Vec<FieldError> {
     match (group, kind) {
         ("", "ConfigMap") => core::config_map(object),
         ("", "Event") => core::event(object),
-        ("", "PersistentVolume") => core::volume(object),
-        ("", "PersistentVolumeClaim") => core::claim(object),
+        ("", "PersistentVolume") => storage::volume(object),
+        ("", "PersistentVolumeClaim") => storage::claim(object),
         ("", "Pod") => pod::spec(&object["spec"], "spec"),
         ("", "Secret") => core::secret(object),
         ("", "Service") => core::service(object),
@@ -33,7 +34,7 @@ pub fn validate(group: &str, kind: &str, object: &Value) -> Vec<FieldError> {
         ("batch", "CronJob") => workload::cron_job(object),
         ("batch", "Job") => workload::job(object),
         ("scheduling.k8s.io", "PriorityClass") => core::priority_class(object),
-        ("storage.k8s.io", "StorageClass") => core::storage_class(object),
+        ("storage.k8s.io", "StorageClass") => storage::storage_class(object),
         _ => Vec::new(),
     }
 }
@@ -49,8 +50,8 @@ pub fn validate_update(group: &str, kind: &str, object: &Value, old: &Value) -> 
     };
     match (group, kind) {
         ("", "ConfigMap" | "Secret") => core::immutable_data(object, old, &mut errors),
-        ("", "PersistentVolume") => core::volume_update(object, old, &mut errors),
-        ("", "PersistentVolumeClaim") => core::claim_update(object, old, &mut errors),
+        ("", "PersistentVolume") => storage::volume_update(object, old, &mut errors),
+        ("", "PersistentVolumeClaim") => storage::claim_update(object, old, &mut errors),
         ("", "Service") => core::service_update(object, old, &mut errors),
         ("apps", _) => workload::replicated_update(kind, object, old, &mut errors),
         ("batch", "Job") => workload::job_update(object, old, &mut errors),
@@ -58,7 +59,7 @@ pub fn validate_update(group: &str, kind: &str, object: &Value, old: &Value) -> 
             core::priority_class_update(object, old, &mut errors);
         }
         ("storage.k8s.io", "StorageClass") => {
-            core::storage_class_update(object, old, &mut errors);
+            storage::storage_class_update(object, old, &mut errors);
         }
         _ => {}
     }
