@@ -4,6 +4,8 @@
 //! their schemas instead; what needs other objects (quota, classes, addresses) is admission.
 //! Kinds without rules of their own get the rules of metadata alone.
 
+mod access;
+mod container;
 mod core;
 mod defaults;
 mod meta;
@@ -25,14 +27,23 @@ pub fn validate(group: &str, kind: &str, object: &Value) -> Vec<FieldError> {
         ("", "Event") => core::event(object),
         ("", "PersistentVolume") => storage::volume(object),
         ("", "PersistentVolumeClaim") => storage::claim(object),
+        ("", "ResourceQuota") => core::quota(object),
         ("", "Pod") => pod::spec(&object["spec"], "spec"),
         ("", "Secret") => core::secret(object),
         ("", "Service") => core::service(object),
         ("apps", "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet") => {
-            workload::replicated(object)
+            let mut errors = workload::replicated(object);
+            if kind == "Deployment" {
+                errors.extend(workload::strategy(&object["spec"]["strategy"]));
+            }
+            errors
         }
         ("batch", "CronJob") => workload::cron_job(object),
         ("batch", "Job") => workload::job(object),
+        ("rbac.authorization.k8s.io", "ClusterRole" | "Role") => access::role(object),
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding" | "RoleBinding") => {
+            access::binding(object)
+        }
         ("scheduling.k8s.io", "PriorityClass") => core::priority_class(object),
         ("storage.k8s.io", "StorageClass") => storage::storage_class(object),
         _ => Vec::new(),
@@ -55,6 +66,9 @@ pub fn validate_update(group: &str, kind: &str, object: &Value, old: &Value) -> 
         ("", "Service") => core::service_update(object, old, &mut errors),
         ("apps", _) => workload::replicated_update(kind, object, old, &mut errors),
         ("batch", "Job") => workload::job_update(object, old, &mut errors),
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding" | "RoleBinding") => {
+            access::binding_update(object, old, &mut errors);
+        }
         ("scheduling.k8s.io", "PriorityClass") => {
             core::priority_class_update(object, old, &mut errors);
         }

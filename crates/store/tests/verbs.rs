@@ -4,6 +4,8 @@
 mod bad_input;
 #[path = "verbs/definitions.rs"]
 mod definitions;
+#[path = "verbs/kinds.rs"]
+mod kinds;
 
 use api::admission::Verdict;
 use api::time::Time;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use api::names;
 use serde_json::Value;
 
-use super::pod::port_number;
+use super::container::{amount_not_negative, port_number};
 use super::{list, one_of, text, texts, unchanged};
 use crate::field::{self, FieldError};
 
@@ -172,6 +172,16 @@ pub(super) fn service_update(service: &Value, old: &Value, errors: &mut Vec<Fiel
         let shown = new["clusterIPs"].clone();
         errors.push(FieldError::invalid("spec.clusterIPs[0]", shown, detail));
     }
+}
+
+pub(super) fn quota(quota: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (name, amount) in quota["spec"]["hard"].as_object().into_iter().flatten() {
+        let at = field::key("spec.hard", name);
+        texts(names::check_qualified(name), name, &at, &mut errors);
+        amount_not_negative(amount, &at, &mut errors);
+    }
+    errors
 }
 
 pub(super) fn priority_class(class: &Value) -> Vec<FieldError> {

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use api::names;
-use api::quantity::Quantity;
 use serde_json::{Value, json};
 
+use super::container::{check_container, check_path};
 use super::meta::labels;
 use super::{list, not_negative, one_of, text, texts};
 use crate::field::{self, FieldError};
@@ -115,188 +115,29 @@ fn check_volume<'a>(
             errors.push(FieldError::required(&at, ""));
         }
     }
-}
-
-fn check_container(
-    container: &Value,
-    path: &str,
-    volumes: &BTreeSet<&str>,
-    errors: &mut Vec<FieldError>,
-) {
-    let at = |name: &str| field::child(path, name);
-    match text(&container["name"]) {
-        "" => errors.push(FieldError::required(&at("name"), "")),
-        name => texts(names::check_label(name), name, &at("name"), errors),
+    for source in ["configMap", "downwardAPI", "secret"] {
+        let at = field::child(&field::child(path, source), "items");
+        check_items(&volume[source]["items"], &at, errors);
     }
-    if text(&container["image"]).is_empty() {
-        errors.push(FieldError::required(&at("image"), ""));
-    }
-    let policies = ["Always", "IfNotPresent", "Never"];
-    one_of(
-        &container["imagePullPolicy"],
-        &at("imagePullPolicy"),
-        &policies,
-        errors,
-    );
-    let messages = ["FallbackToLogsOnError", "File"];
-    one_of(
-        &container["terminationMessagePolicy"],
-        &at("terminationMessagePolicy"),
-        &messages,
-        errors,
-    );
-    check_ports(container, &at("ports"), errors);
-    for (position, one) in list(&container["env"]).iter().enumerate() {
-        let name_at = field::child(&field::index(&at("env"), position), "name");
-        match text(&one["name"]) {
-            "" => errors.push(FieldError::required(&name_at, "")),
-            name => texts(names::check_env_name(name), name, &name_at, errors),
-        }
-    }
-    let mut mounted = BTreeSet::new();
-    for (position, mount) in list(&container["volumeMounts"]).iter().enumerate() {
-        let mount_at = field::index(&at("volumeMounts"), position);
-        let name = text(&mount["name"]);
-        let name_at = field::child(&mount_at, "name");
-        if name.is_empty() {
-            errors.push(FieldError::required(&name_at, ""));
-        }
-        if !volumes.contains(name) {
-            errors.push(FieldError::not_found(&name_at, name));
-        }
-        let place = text(&mount["mountPath"]);
-        let place_at = field::child(&mount_at, "mountPath");
-        if place.is_empty() {
-            errors.push(FieldError::required(&place_at, ""));
-        }
-        if !mounted.insert(place) {
-            errors.push(FieldError::invalid(&place_at, place, "must be unique"));
-        }
-    }
-    container_resources(&container["resources"], &at("resources"), errors);
-}
-
-fn check_ports(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let mut seen = BTreeSet::new();
-    for (position, port) in list(&container["ports"]).iter().enumerate() {
-        let at = field::index(path, position);
-        let name = text(&port["name"]);
-        let name_at = field::child(&at, "name");
-        if !name.is_empty() {
-            texts(names::check_port_name(name), name, &name_at, errors);
-            if !seen.insert(name) {
-                errors.push(FieldError::duplicate(&name_at, name));
-            }
-        }
-        let number = port["containerPort"].as_i64().unwrap_or(0);
-        let number_at = field::child(&at, "containerPort");
-        if number == 0 {
-            errors.push(FieldError::required(&number_at, ""));
-        } else {
-            port_number(number, &number_at, errors);
-        }
-        if let Some(host) = port["hostPort"].as_i64().filter(|host| *host != 0) {
-            port_number(host, &field::child(&at, "hostPort"), errors);
-        }
-        one_of(
-            &port["protocol"],
-            &field::child(&at, "protocol"),
-            &["SCTP", "TCP", "UDP"],
-            errors,
-        );
-    }
-}
-
-/// Checks a port number.
-pub(super) fn port_number(number: i64, path: &str, errors: &mut Vec<FieldError>) {
-    if !(1..=65_535).contains(&number) {
-        let detail = "must be between 1 and 65535, inclusive";
-        errors.push(FieldError::invalid(path, number, detail));
-    }
-}
-
-/// Resources that a container may name without a domain.
-const CONTAINER_RESOURCES: &[&str] = &["cpu", "ephemeral-storage", "memory"];
-
-/// Checks a container's requests and limits.
-fn container_resources(found: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    for part in ["limits", "requests"] {
-        let part_at = field::child(path, part);
-        for (name, amount) in found[part].as_object().into_iter().flatten() {
-            let at = field::key(&part_at, name);
-            let is_known = name.contains('/')
-                || name.starts_with("hugepages-")
-                || CONTAINER_RESOURCES.contains(&name.as_str());
-            if !is_known {
-                for detail in [
-                    "must be a standard resource type or fully qualified",
-                    "must be a standard resource for containers",
-                ] {
-                    errors.push(FieldError::invalid(&at, name.as_str(), detail));
-                }
-            }
-            let is_whole = || parse(amount).is_none_or(|quantity| quantity.is_whole());
-            if is_extended(name) && !is_whole() {
-                let detail = "must be an integer";
-                errors.push(FieldError::invalid(&at, amount.clone(), detail));
-            }
-        }
-    }
-    resources(found, path, errors);
-}
-
-/// A resource of somebody else's domain: it has no overcommitment.
-fn is_extended(name: &str) -> bool {
-    name.split_once('/')
-        .is_some_and(|(domain, _)| domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io"))
-}
-
-/// Checks requests and limits: no negative amounts, and no request above its limit.
-fn resources(resources: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let requests = field::child(path, "requests");
-    for part in ["limits", "requests"] {
-        let part_at = field::child(path, part);
-        for (name, amount) in resources[part].as_object().into_iter().flatten() {
-            let at = field::key(&part_at, name);
-            texts(names::check_qualified(name), name, &at, errors);
-            amount_not_negative(amount, &at, errors);
-            if part == "limits" {
-                continue;
-            }
-            let limit = resources["limits"].get(name).and_then(parse);
-            match (parse(amount), limit) {
-                (Some(request), Some(limit)) => {
-                    let (asked, most) = (request.nanos(), limit.nanos());
-                    let rule = if is_extended(name) && asked != most {
-                        "equal to"
-                    } else if asked > most {
-                        "less than or equal to"
-                    } else {
-                        continue;
-                    };
-                    let detail = format!("must be {rule} {name} limit of {}", limit.canonical());
-                    errors.push(FieldError::invalid(&requests, request.canonical(), detail));
-                }
-                (Some(_), None) if is_extended(name) => {
-                    let detail = "Limit must be set for non overcommitable resources";
-                    errors.push(FieldError::required(&field::child(path, "limits"), detail));
-                }
-                _ => {}
-            }
+    let projected = field::child(path, "projected.sources");
+    for (position, source) in list(&volume["projected"]["sources"]).iter().enumerate() {
+        let at = field::index(&projected, position);
+        for name in ["configMap", "downwardAPI", "secret"] {
+            let at = field::child(&field::child(&at, name), "items");
+            check_items(&source[name]["items"], &at, errors);
         }
     }
 }
 
-/// Checks that an amount is not below zero.
-pub(super) fn amount_not_negative(amount: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    if let Some(quantity) = parse(amount).filter(|quantity| quantity.nanos() < 0) {
-        let detail = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid(path, quantity.canonical(), detail));
+/// Checks where a volume's files are to be put.
+fn check_items(items: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for (position, item) in list(items).iter().enumerate() {
+        let at = field::child(&field::index(path, position), "path");
+        match text(&item["path"]) {
+            "" => errors.push(FieldError::required(&at, "")),
+            place => check_path(place, &at, errors),
+        }
     }
-}
-
-fn parse(amount: &Value) -> Option<Quantity> {
-    amount.as_str().and_then(|text| Quantity::parse(text).ok())
 }
 
 fn check_toleration(toleration: &Value, path: &str, errors: &mut Vec<FieldError>) {

@@ -4,7 +4,7 @@ use api::names;
 use api::quantity::Quantity;
 use serde_json::Value;
 
-use super::pod::amount_not_negative;
+use super::container::amount_not_negative;
 use super::{list, one_of, text, texts, unchanged};
 use crate::field::{self, FieldError};
 

@@ -1,5 +1,6 @@
 //! What makes pods: jobs and replicated workloads.
 
+use api::names;
 use api::selector::LabelSelector;
 use serde_json::Value;
 
@@ -8,10 +9,34 @@ use crate::field::FieldError;
 
 /// Most pods at a time of an indexed job.
 const INDEXED_PARALLEL_MAX: i64 = 100_000;
+/// Longest name of a cron job: its jobs' names get eleven letters more.
+const CRON_NAME_MAX: usize = 52;
+/// Schedules with a name.
+const DESCRIPTORS: &[&str] = &[
+    "@annually",
+    "@daily",
+    "@hourly",
+    "@midnight",
+    "@monthly",
+    "@weekly",
+    "@yearly",
+];
 
 pub(super) fn job(job: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    job_spec(&job["spec"], "spec", &mut errors);
+    let spec = &job["spec"];
+    job_spec(spec, "spec", &mut errors);
+    if spec["completionMode"] == "Indexed"
+        && let Some(last) = spec["completions"].as_i64().filter(|count| *count > 0)
+    {
+        let name = text(&job["metadata"]["name"]);
+        // The last pod's host name is the longest.
+        let host = format!("{name}-{}", last - 1);
+        if !names::check_label(&host).is_empty() {
+            let detail = format!("will not able to create pod with invalid DNS label: {host}");
+            errors.push(FieldError::invalid("metadata.name", name, detail));
+        }
+    }
     errors
 }
 
@@ -131,8 +156,11 @@ pub(super) fn job_update(job: &Value, old: &Value, errors: &mut Vec<FieldError>)
 pub(super) fn cron_job(cron: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &cron["spec"];
-    if text(&spec["schedule"]).is_empty() {
-        errors.push(FieldError::required("spec.schedule", ""));
+    check_schedule(text(&spec["schedule"]), &mut errors);
+    let name = text(&cron["metadata"]["name"]);
+    if name.len() > CRON_NAME_MAX {
+        let detail = format!("must be no more than {CRON_NAME_MAX} characters");
+        errors.push(FieldError::invalid("metadata.name", name, detail));
     }
     let policies = ["Allow", "Forbid", "Replace"];
     one_of(
@@ -149,6 +177,65 @@ pub(super) fn cron_job(cron: &Value) -> Vec<FieldError> {
     errors
 }
 
+fn check_schedule(schedule: &str, errors: &mut Vec<FieldError>) {
+    let at = "spec.schedule";
+    if schedule.is_empty() {
+        errors.push(FieldError::required(at, ""));
+        return;
+    }
+    if schedule.contains("TZ") {
+        let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+        errors.push(FieldError::invalid(at, schedule, detail));
+        return;
+    }
+    if schedule.starts_with('@') {
+        let is_known = DESCRIPTORS.contains(&schedule) || schedule.starts_with("@every ");
+        if !is_known {
+            let detail = format!("unrecognized descriptor: {schedule}");
+            errors.push(FieldError::invalid(at, schedule, detail));
+        }
+        return;
+    }
+    let fields: Vec<&str> = schedule.split_whitespace().collect();
+    if fields.len() != 5 {
+        let detail = format!(
+            "expected exactly 5 fields, found {}: [{}]",
+            fields.len(),
+            fields.join(" ")
+        );
+        errors.push(FieldError::invalid(at, schedule, detail));
+    }
+}
+
+/// How a deployment's pods are replaced.
+pub(super) fn strategy(strategy: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let path = "spec.strategy";
+    let kinds = ["Recreate", "RollingUpdate"];
+    let rolling_at = "spec.strategy.rollingUpdate";
+    one_of(
+        &strategy["type"],
+        &format!("{path}.type"),
+        &kinds,
+        &mut errors,
+    );
+    let rolling = &strategy["rollingUpdate"];
+    if strategy["type"] == "Recreate" && rolling.is_object() {
+        let detail = "may not be specified when strategy `type` is 'Recreate'";
+        errors.push(FieldError::forbidden(rolling_at, detail));
+    }
+    let is_none = |value: &Value| *value == 0 || *value == "0%";
+    if is_none(&rolling["maxUnavailable"]) && is_none(&rolling["maxSurge"]) {
+        let shown = rolling["maxUnavailable"].clone();
+        errors.push(FieldError::invalid(
+            &format!("{rolling_at}.maxUnavailable"),
+            shown,
+            "may not be 0 when `maxSurge` is 0",
+        ));
+    }
+    errors
+}
+
 /// Deployments, replica sets, stateful sets and daemon sets.
 pub(super) fn replicated(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -158,7 +245,13 @@ pub(super) fn replicated(object: &Value) -> Vec<FieldError> {
     if !spec["selector"].is_object() {
         errors.push(FieldError::required("spec.selector", ""));
     } else if is_empty(&spec["selector"]) {
-        let detail = "empty selector is invalid for deployment";
+        // A replica set is told the same as a deployment.
+        let kind = match text(&object["kind"]) {
+            "DaemonSet" => "daemonset",
+            "StatefulSet" => "statefulset",
+            _ => "deployment",
+        };
+        let detail = format!("empty selector is invalid for {kind}");
         let shown = spec["selector"].clone();
         errors.push(FieldError::invalid("spec.selector", shown, detail));
     } else if !selects(&spec["selector"], labels) {

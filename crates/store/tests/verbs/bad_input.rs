@@ -4,7 +4,7 @@ use super::*;
 
 /// Performs the text's requests on a new plane: a line `METHOD resource {body}`, then a line
 /// `=> code message`. The body is YAML on one line; a body in backquotes is sent as it stands.
-fn check(text: &str) {
+pub(super) fn check(text: &str) {
     check_on(&mut Plane::new(), text);
 }
 
@@ -65,6 +65,7 @@ fn target(short: &str) -> String {
             "claims",
             "/api/v1/namespaces/default/persistentvolumeclaims",
         ),
+        ("crons", "/apis/batch/v1/namespaces/default/cronjobs"),
         (
             "deployments",
             "/apis/apps/v1/namespaces/default/deployments",
@@ -86,48 +87,6 @@ fn target(short: &str) -> String {
         Some((_, path)) => format!("{path}{tail}"),
         None => short.to_owned(),
     }
-}
-
-#[test]
-fn amounts_of_a_pod_are_not_negative_and_no_request_is_above_its_limit() {
-    check(
-        r#"
-        POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "-1"}}}]}}
-        => 422 Pod "x" is invalid: spec.containers[0].resources.requests[cpu]: Invalid value: "-1": must be greater than or equal to 0
-        POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: -1}}}]}}
-        => 422 Pod "x" is invalid: spec.containers[0].resources.requests[cpu]: Invalid value: "-1": must be greater than or equal to 0
-        POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 2, memory: 1Gi}, limits: {cpu: 1500m, memory: 1Gi}}}]}}
-        => 422 Pod "x" is invalid: spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1500m
-        POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, resources: {requests: {example.dev/gpu: 1}}}]}}
-        => 422 Pod "x" is invalid: spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources
-        POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, resources: {limits: {example.dev/gpu: 1500m}}}]}}
-        => 422 Pod "x" is invalid: [spec.containers[0].resources.limits[example.dev/gpu]: Invalid value: "1500m": must be an integer, spec.containers[0].resources.requests[example.dev/gpu]: Invalid value: "1500m": must be an integer]
-        POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, resources: {limits: {example.dev/gpu: 2}, requests: {example.dev/gpu: 1}}}]}}
-        => 422 Pod "x" is invalid: spec.containers[0].resources.requests: Invalid value: "1": must be equal to example.dev/gpu limit of 2
-        POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, resources: {requests: {gpu: 1}}}]}}
-        => 422 Pod "x" is invalid: [spec.containers[0].resources.requests[gpu]: Invalid value: "gpu": must be a standard resource type or fully qualified, spec.containers[0].resources.requests[gpu]: Invalid value: "gpu": must be a standard resource for containers]
-        POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: lots}}}]}}
-        => 400 Pod in version "v1" cannot be handled as a Pod: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'
-        GET pods/x
-        => 404 pods "x" not found
-        "#,
-    );
-}
-
-#[test]
-fn a_pods_service_account_is_there_or_is_the_default_one() {
-    check(
-        r#"
-        POST pods {metadata: {name: a}, spec: {containers: [{name: c, image: i}]}}
-        => 201
-        POST pods {metadata: {name: b}, spec: {serviceAccountName: robot, containers: [{name: c, image: i}]}}
-        => 403 pods "b" is forbidden: error looking up service account default/robot: serviceaccount "robot" not found
-        POST accounts {metadata: {name: robot}}
-        => 201
-        POST pods {metadata: {name: b}, spec: {serviceAccountName: robot, containers: [{name: c, image: i}]}}
-        => 201
-        "#,
-    );
 }
 
 #[test]
@@ -300,52 +259,6 @@ fn requests_that_fit_no_object_are_refused() {
         => 404 the server could not find the requested resource
         DELETE maps/x {propagationPolicy: Sideways}
         => 422 DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"
-        "#,
-    );
-}
-
-#[test]
-fn a_claim_keeps_its_spec_and_grows_only_where_its_class_lets_it() {
-    check(
-        r#"
-        POST claims {metadata: {name: x}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}
-        => 201
-        PATCH claims/x {spec: {accessModes: [ReadWriteMany]}}
-        => 422 PersistentVolumeClaim "x" is invalid: spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims
-        PATCH claims/x {spec: {resources: {requests: {storage: 2Gi}}}}
-        => 403 persistentvolumeclaims "x" is forbidden: Only bound persistent volume claims can be expanded
-        PATCH claims/x/status {status: {phase: Bound, capacity: {storage: 1Gi}}}
-        => 200
-        PATCH claims/x {spec: {resources: {requests: {storage: 2Gi}}}}
-        => 403 persistentvolumeclaims "x" is forbidden: only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize
-        PATCH claims/x {spec: {resources: {requests: {storage: 512Mi}}}}
-        => 422 PersistentVolumeClaim "x" is invalid: spec.resources.requests.storage: Forbidden: field can not be less than status.capacity
-        POST /apis/storage.k8s.io/v1/storageclasses {metadata: {name: rubber}, provisioner: a.dev/b, allowVolumeExpansion: true}
-        => 201
-        POST claims {metadata: {name: z}, spec: {storageClassName: rubber, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}
-        => 201
-        PATCH claims/z/status {status: {phase: Bound, capacity: {storage: 1Gi}}}
-        => 200
-        PATCH claims/z {spec: {resources: {requests: {storage: 2Gi}}}}
-        => 200
-        "#,
-    );
-}
-
-#[test]
-fn node_ports_belong_to_services_of_their_type() {
-    check(
-        r#"
-        POST services {metadata: {name: x}, spec: {ports: [{port: 80, nodePort: 30080}]}}
-        => 422 Service "x" is invalid: spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'
-        POST services {metadata: {name: x}, spec: {type: NodePort, ports: [{port: 80, nodePort: 99999}]}}
-        => 422 Service "x" is invalid: spec.ports[0].nodePort: Invalid value: 99999: provided port is not in the valid range. The range of valid ports is 30000-32767
-        POST services {metadata: {name: x}, spec: {type: NodePort, clusterIP: None, ports: [{port: 80}]}}
-        => 422 Service "x" is invalid: spec.clusterIPs[0]: Invalid value: "None": may not be set to 'None' for NodePort services
-        POST services {metadata: {name: x}, spec: {type: NodePort, ports: [{port: 80}]}}
-        => 201
-        PATCH services/x {spec: {type: ClusterIP}}
-        => 200
         "#,
     );
 }
