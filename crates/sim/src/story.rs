@@ -99,7 +99,7 @@ impl Story {
                 let queue = json!({
                     "apiVersion": "scheduling.volcano.sh/v1beta1",
                     "kind": "Queue",
-                    "metadata": { "name": format!("{name}-queue") },
+                    "metadata": { "name": manifest::LATE_QUEUE },
                     "spec": { "weight": 1 },
                 });
                 world.insist(at + after_ms, create(Kind::Queue, queue));

@@ -166,7 +166,8 @@ impl World {
         self.push(self.now.plus_ms(ms), Event::User(call, 0));
     }
 
-    /// Like [`World::call`] by a user who tries again every second, for an hour, until it is taken.
+    /// Like [`World::call`] by a user who tries again every second, for an hour, until it is taken
+    /// or there already.
     pub fn insist(&mut self, ms: i64, call: Call) {
         self.push(self.now.plus_ms(ms), Event::User(call, 3_600));
     }
@@ -405,7 +406,7 @@ impl World {
         match event {
             Event::User(call, tries) => {
                 let response = self.written("user", &call);
-                if response.code >= 400 && tries > 0 {
+                if response.code >= 400 && response.code != 409 && tries > 0 {
                     self.push(self.now.plus_ms(1_000), Event::User(call, tries - 1));
                 }
             }

@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use super::part::{Fate, Part};
 
+/// The queue that comes later than the jobs that name it.
+pub(super) const LATE_QUEUE: &str = "late";
+
 /// Volcano's Job.
 pub(super) fn job(part: &Part) -> Value {
     let name = part.name();
@@ -30,7 +33,7 @@ pub(super) fn job(part: &Part) -> Value {
             spec["policies"] = json!([{ "event": "PodFailed", "action": action }]);
         }
         Fate::Expires => spec["ttlSecondsAfterFinished"] = json!(3),
-        Fate::LateQueue { .. } => spec["queue"] = json!(format!("{name}-queue")),
+        Fate::LateQueue { .. } => spec["queue"] = json!(LATE_QUEUE),
         _ => {}
     }
     json!({

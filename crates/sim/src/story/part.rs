@@ -64,12 +64,20 @@ impl Part {
         let has_claims = own_claims > 0 || matches!(fate, Fate::LateClaim { .. });
         // How many such pods the cluster takes; those that share a directory share its node.
         let nodes = if has_claims { 1 } else { room / cores };
-        let most = (cores * 1_000 / milli_cpu) * nodes;
+        let per_node = cores * 1_000 / milli_cpu;
+        let most = per_node * nodes;
+        // Two queues of one weight that both want everything get a half each, for good.
+        let is_apart = matches!(fate, Fate::LateQueue { .. }) && most > 1;
+        let most = if is_apart { most / 2 } else { most };
+        let fate = match fate {
+            Fate::LateQueue { .. } if !is_apart => Fate::Completes,
+            fate => fate,
+        };
         let workers = random.between(1, most.min(8));
         let helpers = random.between(0, (most - workers).min(3));
         let workers = match fate {
             // Well above what the queue lets in by promise (overcommit).
-            Fate::TooLarge => 2 * most + 1,
+            Fate::TooLarge => 2 * per_node * (room / cores) + 1,
             _ => workers,
         };
         Part {
