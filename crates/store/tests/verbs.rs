@@ -6,6 +6,8 @@ mod bad_input;
 mod definitions;
 #[path = "verbs/kinds.rs"]
 mod kinds;
+#[path = "verbs/odd.rs"]
+mod odd;
 
 use api::admission::Verdict;
 use api::time::Time;
@@ -88,6 +90,22 @@ impl Plane {
         let response = self.response(method, target, content, body);
         let value = serde_json::from_slice(&response.body).unwrap_or_default();
         (response.code, value)
+    }
+
+    fn read_as(&self, target: &str, accept: &str) -> Value {
+        let request = Request {
+            method: Method::Get,
+            path: target.to_owned(),
+            query: String::new(),
+            accept: accept.to_owned(),
+            content_type: String::new(),
+            body: Vec::new(),
+            user: User::admin(),
+        };
+        match self.0.read(&request, NOW) {
+            Some(Begin::Done(response)) => serde_json::from_slice(&response.body).expect("JSON"),
+            other => panic!("{other:?}"),
+        }
     }
 
     fn watch(&mut self, target: &str) -> Box<Watch> {
