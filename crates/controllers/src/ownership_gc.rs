@@ -207,6 +207,8 @@ fn without_owners(object: &Object, is_dropped: impl Fn(&OwnerReference) -> bool)
         .iter()
         .filter(|owner| !is_dropped(owner))
         .collect();
+    // An empty list is not written down: a real server has none in its objects.
+    let kept = (!kept.is_empty()).then_some(kept);
     let patch = json!({ "metadata": { "ownerReferences": kept } });
     write::patch(object.kind(), meta, Part::Whole, patch)
 }

@@ -131,6 +131,7 @@ pub(crate) fn without_finalizer(kind: Kind, meta: &ObjectMeta, name: &str) -> In
         .map(|finalizer| &**finalizer)
         .filter(|finalizer| *finalizer != name)
         .collect();
+    let kept = (!kept.is_empty()).then_some(kept);
     let finalizers = json!({ "metadata": { "finalizers": kept } });
     patch(kind, meta, Part::Whole, finalizers)
 }

@@ -1,30 +1,79 @@
 //! The main journey: a gang is made, waits whole, is bound whole, runs, completes and leaves
 //! nothing behind that nobody owns. One thread, virtual time, one seed.
 
-use api::kind::Kind;
-use serde_json::{Value, json};
-use sim::{End, Settings, World};
+mod plane;
 
-fn drivers(seed: u64) -> driver::Settings {
-    let (engine, problems) =
-        engine::Engine::new(engine::Settings::default()).expect("defaults are understood");
-    assert!(problems.is_empty(), "{problems:?}");
-    driver::Settings {
-        controllers: controllers::CONTROLLERS,
-        controller_settings: controllers::Settings::default(),
-        engine: Some(driver::EngineSettings::new(engine)),
-        limits: driver::Limits::default(),
-        seed,
+use std::path::Path;
+
+use api::kind::Kind;
+use plane::{documents, phase, world};
+use serde_json::{Value, json};
+use sim::{End, Faults, Settings, World};
+
+const EXAMPLE: &str = include_str!("../../../examples/training-gang.yaml");
+
+/// Creates the example's objects one after the other, its tasks as imitations: workers run for a
+/// second, the master a little longer.
+fn submit_example(world: &mut World) {
+    for (at, (kind, mut object)) in (10..).step_by(5).zip(documents(EXAMPLE)) {
+        for task in object["spec"]["tasks"].as_array_mut().into_iter().flatten() {
+            let runs = if task["name"] == "master" {
+                "1200ms"
+            } else {
+                "1s"
+            };
+            task["template"]["metadata"] =
+                json!({ "annotations": { "katmai.dev/sim-duration": runs } });
+        }
+        world.create(at, kind, object);
     }
 }
 
-fn world(settings: Settings) -> World {
-    let drivers = drivers(settings.seed);
-    World::new(settings, drivers)
+/// Runs until the world is quiet, then a while longer, and asserts everything that must hold then.
+fn run_to_rest(world: &mut World) {
+    let end = world.run(100_000);
+    let story = world.transcript().text();
+    assert_eq!(end, End::Quiet, "{story}");
+    assert_eq!(world.findings(), [], "{story}");
+    assert_eq!(world.settled(), [], "{story}");
+    let revision = world.revision();
+    world.run(1_000_000);
+    assert_eq!(
+        world.revision(),
+        revision,
+        "writes at rest:\n{}",
+        world.transcript().text()
+    );
 }
 
-/// A job of `workers` tasks that run for a second each.
-fn job(name: &str, workers: u32, cpu: &str) -> Value {
+/// Compares a transcript with its golden, below the golden's own header; `UPDATE=1` rewrites it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "goldens are files, read by the test that compares them"
+)]
+fn check_golden(name: &str, transcript: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("scenarios")
+        .join(name);
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    let header: String = golden
+        .lines()
+        .take_while(|line| line.starts_with('#'))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let told = format!("{header}{transcript}");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, told).expect("the scenarios can be written");
+        return;
+    }
+    assert!(
+        golden == told,
+        "{name} is told otherwise; UPDATE=1 rewrites it\n{told}"
+    );
+}
+
+/// A gang of one task whose pods run for a second.
+fn gang(name: &str, workers: u32, cpu: &str) -> Value {
     json!({
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
@@ -33,6 +82,10 @@ fn job(name: &str, workers: u32, cpu: &str) -> Value {
             "minAvailable": workers,
             "schedulerName": "volcano",
             "plugins": { "env": [], "svc": [] },
+            "volumes": [{ "mountPath": "/own", "volumeClaim": {
+                "accessModes": ["ReadWriteMany"],
+                "resources": { "requests": { "storage": "1Gi" } },
+            }}],
             "tasks": [{
                 "name": "worker",
                 "replicas": workers,
@@ -52,34 +105,148 @@ fn job(name: &str, workers: u32, cpu: &str) -> Value {
     })
 }
 
-fn phase(world: &mut World, name: &str) -> String {
-    let jobs = world.objects(Kind::VcJob);
-    let job = jobs
-        .iter()
-        .find(|job| job["metadata"]["name"] == name)
-        .expect("the job is there");
-    job["status"]["state"]["phase"]
-        .as_str()
-        .unwrap_or("")
-        .to_owned()
+/// I1, I4, I6, I20, S2.1
+#[test]
+fn the_example_is_told_as_written_down() {
+    let mut world = world(Settings::new(1));
+    submit_example(&mut world);
+    run_to_rest(&mut world);
+    assert_eq!(phase(&mut world, "training"), "Completed");
+    check_golden("training-gang.txt", &world.transcript().text());
 }
 
+/// I19
 #[test]
-fn a_gang_runs_to_its_end_and_the_world_falls_silent() {
-    let mut world = world(Settings::new(1));
-    world.create(10, Kind::VcJob, job("training", 5, "1"));
-    let end = world.run(60_000);
+fn the_same_seed_tells_the_example_byte_for_byte() {
+    let tell = |seed| {
+        let mut settings = Settings::new(seed);
+        settings.latency_ms_max = 300;
+        let mut world = world(settings);
+        submit_example(&mut world);
+        run_to_rest(&mut world);
+        world.transcript().text()
+    };
+    assert_eq!(tell(8), tell(8));
+    assert_ne!(tell(8), tell(9));
+}
+
+/// S0.5, S2.2, S1.7: wherever the driver dies, its successor finishes the same work once.
+#[test]
+fn the_driver_may_die_at_each_of_its_writes() {
+    let play = |crash_at_write| {
+        let mut settings = Settings::new(5);
+        settings.faults.crash_at_write = crash_at_write;
+        let mut world = world(settings);
+        world.create(10, Kind::VcJob, gang("training", 3, "1"));
+        run_to_rest(&mut world);
+        let story = world.transcript().text();
+        assert_eq!(
+            phase(&mut world, "training"),
+            "Completed",
+            "died at write {crash_at_write}\n{story}"
+        );
+        let jobs = world.objects(Kind::VcJob);
+        let uid = jobs[0]["metadata"]["uid"].as_str().unwrap();
+        let made = |kind| world.children_of(uid, kind).len();
+        let counts = [
+            Kind::PersistentVolumeClaim,
+            Kind::PodGroup,
+            Kind::Service,
+            Kind::Pod,
+        ]
+        .map(made);
+        assert_eq!(
+            counts,
+            [1, 1, 1, 3],
+            "died at write {crash_at_write}\n{story}"
+        );
+        world.driver_writes()
+    };
+    let writes = play(0);
+    for at in 1..=writes {
+        play(at);
+    }
+}
+
+/// I4: what a dead driver has bound in part, its successor binds whole, as soon as there is room.
+#[test]
+fn a_gang_that_was_bound_in_part_is_bound_whole_after_a_restart() {
+    let binds = |world: &World| {
+        let lines = world.transcript().lines().iter();
+        lines.filter(|line| line.contains("/binding node=")).count()
+    };
+    let (mut settings, job) = (Settings::new(2), gang("training", 4, "1"));
+    settings.nodes.nodes = 1;
+    let mut calm = world(settings.clone());
+    calm.create(10, Kind::VcJob, job.clone());
+    calm.run(100_000);
+    let lines = calm.transcript().lines();
+    let is_driver = |line: &&String| line.contains(" driver ") && !line.contains("refused");
+    let second = lines
+        .iter()
+        .position(|line| line.contains("/binding"))
+        .expect("a bind")
+        + 1;
+    let until_second = lines[..=second].iter().filter(is_driver).count() as u64;
+
+    settings.faults = Faults {
+        crash_at_write: until_second,
+        ..Faults::NONE
+    };
+    let mut world = world(settings);
+    world.create(10, Kind::VcJob, job);
+    run_to_rest(&mut world);
     let story = world.transcript().text();
-    assert_eq!(end, End::Quiet, "{story}");
+    let (before, after) = story.split_once("driver starts again").expect("it died");
+    assert!(
+        (1..4).contains(&before.matches("/binding node=").count()),
+        "{story}"
+    );
+    assert!(after.contains("/binding node="), "{story}");
+    assert_eq!(binds(&world), 4, "{story}");
     assert_eq!(phase(&mut world, "training"), "Completed", "{story}");
-    assert_eq!(world.findings(), [], "{story}");
-    assert_eq!(world.settled(), [], "{story}");
-    let revision = world.revision();
-    world.run(600_000);
+}
+
+/// A server that refuses half of everything for ever starves nobody.
+#[test]
+fn a_storm_of_refusals_delays_a_gang_and_does_not_stop_it() {
+    let mut settings = Settings::new(6);
+    settings.faults.refusal_once_in = 2;
+    let mut world = world(settings);
+    world.create(10, Kind::VcJob, gang("training", 5, "1"));
+    run_to_rest(&mut world);
     assert_eq!(
-        world.revision(),
-        revision,
-        "writes at rest:\n{}",
+        phase(&mut world, "training"),
+        "Completed",
+        "{}",
         world.transcript().text()
     );
+}
+
+/// A deletion that orphans takes the job and leaves what it owned, belonging to nobody.
+#[test]
+fn an_orphaning_deletion_ends_and_leaves_the_children() {
+    let mut world = world(Settings::new(7));
+    world.create(10, Kind::VcJob, gang("training", 2, "1"));
+    world.call(
+        500,
+        api::call::Call {
+            method: "DELETE",
+            target: format!(
+                "{}?propagationPolicy=Orphan",
+                Kind::VcJob.path("default", "training")
+            ),
+            content_type: "",
+            body: Vec::new(),
+        },
+    );
+    run_to_rest(&mut world);
+    let story = world.transcript().text();
+    assert_eq!(world.objects(Kind::VcJob), [] as [Value; 0], "{story}");
+    let pods = world.objects(Kind::Pod);
+    assert_eq!(pods.len(), 2, "{story}");
+    for pod in pods {
+        assert!(pod["metadata"]["ownerReferences"].is_null(), "{story}");
+        assert_eq!(pod["status"]["phase"], "Succeeded", "{story}");
+    }
 }

@@ -4,7 +4,7 @@
 
 mod plane;
 
-use sim::{End, Finding, Story, World};
+use sim::{End, Finding, Story};
 
 /// Stories that are played unless more are asked for.
 const SEEDS: u64 = 60;
@@ -18,7 +18,7 @@ struct Told {
 
 fn play(seed: u64) -> Told {
     let story = Story::draw(seed);
-    let mut world = World::new(story.settings().clone(), plane::drivers(seed));
+    let mut world = plane::world(story.settings().clone());
     story.tell(&mut world);
     let end = world.run(STORY_MS);
     let mut findings = Vec::new();
