@@ -10,6 +10,7 @@ use crate::path::Effect;
 use crate::registry::{Resource, ResourceId};
 use crate::request::{Begin, Commit, Response, Ticket};
 use crate::shelf::{After, Staged};
+use crate::status::Refused;
 use crate::store::{Store, Waiting};
 use crate::write::Writing;
 
@@ -118,6 +119,17 @@ impl Store {
         response.warnings.extend(draft.warnings);
         if draft.changes.is_empty() {
             return Begin::Done(response);
+        }
+        // Patches could make an object grow without end otherwise.
+        let bytes_max = self.settings.body_bytes_max;
+        let is_too_large = |staged: &Staged| match &staged.after {
+            After::Here(entry) => entry.bytes.len() > bytes_max,
+            After::Gone(_) => false,
+        };
+        if draft.changes.iter().any(|(_, staged)| is_too_large(staged)) {
+            // Nothing was staged: the revisions that were drawn are still nobody's.
+            self.begun -= draft.changes.len() as u64;
+            return Begin::Done(Refused::too_large(bytes_max).response());
         }
         let record = Record {
             revision: self.begun,

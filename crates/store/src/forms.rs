@@ -67,6 +67,7 @@ impl Store {
             "application/vnd.kubernetes.protobuf" => {
                 let decoded = self.wire.messages().decode(&request.body);
                 let decoded = decoded.map_err(Refused::bad_request)?;
+                json::check_objects(&decoded.value).map_err(Refused::bad_request)?;
                 Ok(json::Body {
                     value: decoded.value,
                     duplicates: Vec::new(),

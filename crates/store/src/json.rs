@@ -2,7 +2,7 @@
 //!
 //! `serde_json::Value` keeps the last of two equal keys in silence; a strict write must name them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -10,6 +10,9 @@ use serde_json::{Map, Number, Value};
 
 /// Deepest nesting that a body may have.
 pub const DEPTH_MAX: usize = 100;
+/// Most objects (in braces) that a body may hold. One of three bytes takes some hundred bytes of
+/// memory once it is read, and several copies are made on the way.
+pub const OBJECTS_MAX: usize = 100_000;
 /// Most duplicate fields that are reported.
 const DUPLICATES_MAX: usize = 100;
 
@@ -28,12 +31,14 @@ pub struct Body {
 /// A sentence that says what is wrong and where, if the text is not JSON or too deep.
 pub fn read(bytes: &[u8]) -> Result<Body, String> {
     let duplicates = RefCell::new(Vec::new());
+    let objects = Cell::new(0);
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let place = Place {
         parent: None,
         step: Step::Root,
         depth: 0,
         duplicates: &duplicates,
+        objects: &objects,
     };
     let value = place
         .deserialize(&mut reader)
@@ -43,6 +48,27 @@ pub fn read(bytes: &[u8]) -> Result<Body, String> {
         value,
         duplicates: duplicates.into_inner(),
     })
+}
+
+/// Said of a body with too many objects.
+const TOO_MANY: &str = "exceeded max number of objects of 100000";
+
+/// Checks that a value read elsewhere holds no more than [`OBJECTS_MAX`] objects.
+///
+/// # Errors
+/// A sentence, if it does.
+pub fn check_objects(value: &Value) -> Result<(), String> {
+    fn count(value: &Value) -> usize {
+        match value {
+            Value::Array(list) => list.iter().map(count).sum(),
+            Value::Object(map) => 1 + map.values().map(count).sum::<usize>(),
+            _ => 0,
+        }
+    }
+    if count(value) > OBJECTS_MAX {
+        return Err(TOO_MANY.to_owned());
+    }
+    Ok(())
 }
 
 #[derive(Clone, Copy)]
@@ -58,6 +84,7 @@ struct Place<'a> {
     step: Step<'a>,
     depth: usize,
     duplicates: &'a RefCell<Vec<String>>,
+    objects: &'a Cell<usize>,
 }
 
 impl<'a> Place<'a> {
@@ -67,6 +94,7 @@ impl<'a> Place<'a> {
             step,
             depth: self.depth + 1,
             duplicates: self.duplicates,
+            objects: self.objects,
         }
     }
 
@@ -153,6 +181,10 @@ impl<'de> Visitor<'de> for Place<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         self.too_deep()?;
+        self.objects.set(self.objects.get() + 1);
+        if self.objects.get() > OBJECTS_MAX {
+            return Err(serde::de::Error::custom(TOO_MANY));
+        }
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             let inner = self.inner(Step::Key(&key));
@@ -196,6 +228,18 @@ mod tests {
                 .unwrap_err()
                 .contains("exceeded max depth")
         );
+    }
+
+    #[test]
+    fn a_body_of_very_many_objects_is_refused_in_words() {
+        let many = |count: usize| format!("[{}{{}}]", "{},".repeat(count - 1));
+        let most = read(many(OBJECTS_MAX).as_bytes()).expect("not too many");
+        assert_eq!(check_objects(&most.value), Ok(()));
+        let text = read(many(OBJECTS_MAX + 1).as_bytes()).unwrap_err();
+        assert!(text.starts_with(TOO_MANY), "{text}");
+        assert!(TOO_MANY.ends_with(&OBJECTS_MAX.to_string()));
+        let more = json!([most.value, {}]);
+        assert_eq!(check_objects(&more), Err(TOO_MANY.to_owned()));
     }
 
     #[test]

@@ -277,7 +277,14 @@ impl Store {
                 }
                 Ok(())
             }
-            Verdict::Denied { code, message } => Err(Refused::denied(code, message)),
+            Verdict::Denied { code, message } => {
+                // An object that does not fit its schema is told so with the field's path; the
+                // real server looks at the schema between mutating and judging.
+                if operation != Operation::Delete {
+                    self.check(writing, object, old, draft)?;
+                }
+                Err(Refused::denied(code, message))
+            }
         }
     }
 

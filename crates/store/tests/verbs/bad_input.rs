@@ -1,5 +1,7 @@
 //! What is wrong is said with its place, what is merely big is bounded; nothing is half-written.
 
+use api::admission::{Facts, Review};
+
 use super::*;
 
 /// Performs the text's requests on a new plane: a line `METHOD resource {body}`, then a line
@@ -299,4 +301,68 @@ fn what_is_merely_big_is_taken_or_refused_in_bounded_words() {
     assert!(message.len() < 64 << 10, "{}", message.len());
     let (code, _) = plane.ask("GET", &format!("{vcjobs}/wrong"), &Value::Null);
     assert_eq!(code, 404);
+}
+
+#[test]
+fn an_object_does_not_grow_over_the_limit_by_patches() {
+    let mut plane = Plane::new();
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let definition = json!({
+        "metadata": { "name": "heaps.sand.dev" },
+        "spec": {
+            "group": "sand.dev", "names": { "kind": "Heap", "plural": "heaps" }, "scope": "Cluster",
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": open } }],
+        },
+    });
+    assert_eq!(plane.ask("POST", crds, &definition).0, 201);
+    let heaps = "/apis/sand.dev/v1/heaps";
+    let grain = "g".repeat(2 << 20);
+    let (code, made) = plane.ask(
+        "POST",
+        heaps,
+        &json!({ "metadata": { "name": "x" }, "a": grain }),
+    );
+    assert_eq!(code, 201);
+    let before = plane.0.revision();
+    let (code, answer) = plane.ask("PATCH", &format!("{heaps}/x"), &json!({ "b": grain }));
+    assert_eq!(
+        (code, &answer["message"]),
+        (413, &json!("Request entity too large: limit is 3145728"))
+    );
+    assert_eq!(plane.0.revision(), before);
+    let (_, kept) = plane.ask("GET", &format!("{heaps}/x"), &Value::Null);
+    assert_eq!(kept, made);
+    let (_, next) = plane.ask("POST", MAPS, &map("next"));
+    let revision = (before + 1).to_string();
+    assert_eq!(next["metadata"]["resourceVersion"], revision);
+}
+
+#[test]
+fn a_refusal_by_review_comes_after_what_the_schema_says() {
+    let mut plane = Plane::new();
+    let mut ask = |replicas: i64| {
+        let task = json!({ "name": "t", "replicas": replicas, "template": { "spec": { "containers": [{ "name": "c", "image": "i" }] } } });
+        let job = json!({ "metadata": { "name": "x" }, "spec": { "tasks": [task] } });
+        let request = Request {
+            method: Method::Post,
+            path: target("vcjobs"),
+            query: String::new(),
+            accept: String::new(),
+            content_type: String::new(),
+            body: job.to_string().into_bytes(),
+            user: User::admin(),
+        };
+        let mut deny = |_: &Review<'_>, _: &dyn Facts| Verdict::Denied {
+            code: 400,
+            message: "no".to_owned(),
+        };
+        let begin = plane.0.begin(&request, NOW, &mut deny);
+        said(&plane.end(begin))
+    };
+    assert_eq!(ask(1), "400 no");
+    assert_eq!(
+        ask(3_000_000_000),
+        "422 Job.batch.volcano.sh \"x\" is invalid: spec.tasks[0].replicas: Invalid value: 3000000000: Checked value must be of type integer with format int32"
+    );
 }
