@@ -14,7 +14,7 @@ impl Random {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -28,24 +28,24 @@ impl Random {
             return low;
         }
         let span = high.abs_diff(low).saturating_add(1);
-        low.saturating_add_unsigned(self.next() % span)
+        low.saturating_add_unsigned(self.draw() % span)
     }
 
     /// True once in `times` on average; never for 0.
     pub fn once_in(&mut self, times: u64) -> bool {
-        times > 0 && self.next().is_multiple_of(times)
+        times > 0 && self.draw().is_multiple_of(times)
     }
 
     /// A generator of its own, so that one part's draws do not shift another's.
     pub fn fork(&mut self) -> Random {
-        Random::new(self.next())
+        Random::new(self.draw())
     }
 }
 
 impl store::Entropy for Random {
     fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
-            let draw = self.next().to_le_bytes();
+            let draw = self.draw().to_le_bytes();
             chunk.copy_from_slice(&draw[..chunk.len()]);
         }
     }

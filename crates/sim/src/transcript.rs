@@ -47,10 +47,11 @@ impl Transcript {
             .rsplit_once("/namespaces/")
             .map_or(path, |(_, rest)| rest);
         let mut line = format!("{who} {} {place}", call.method.to_lowercase());
-        if call.method == "POST" && !path.ends_with("/binding") {
-            if let Some(name) = body["metadata"]["name"].as_str() {
-                line.push_str(&format!("/{name}"));
-            }
+        if call.method == "POST"
+            && !path.ends_with("/binding")
+            && let Some(name) = body["metadata"]["name"].as_str()
+        {
+            line.push_str(&format!("/{name}"));
         }
         if (200..300).contains(&answer.code) {
             line.push_str(&told(call, &body));

@@ -126,7 +126,7 @@ impl World {
         let mut world = World {
             server: Server::start(random.fork(), now),
             driver: Driver::new(drivers.clone()),
-            fleet: Fleet::new(settings.nodes.clone(), random.next()),
+            fleet: Fleet::new(settings.nodes.clone(), random.draw()),
             drivers,
             now,
             order: 0,

@@ -1,16 +1,14 @@
 //! The main journey: a gang is made, waits whole, is bound whole, runs, completes and leaves
 //! nothing behind that nobody owns. One thread, virtual time, one seed.
 
-mod plane;
-
 use std::path::Path;
 
+use crate::plane::{documents, phase, world};
 use api::kind::Kind;
-use plane::{documents, phase, world};
 use serde_json::{Value, json};
 use sim::{End, Faults, Settings, World};
 
-const EXAMPLE: &str = include_str!("../../../examples/training-gang.yaml");
+const EXAMPLE: &str = include_str!("../../../../examples/training-gang.yaml");
 
 /// Creates the example's objects one after the other, its tasks as imitations: workers run for a
 /// second, the master a little longer.

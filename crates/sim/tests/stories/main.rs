@@ -1,0 +1,7 @@
+//! Stories of the whole plane: one that is told word for word, many random ones, and one that is
+//! counted.
+
+mod journey;
+mod plane;
+mod seeds;
+mod work;
