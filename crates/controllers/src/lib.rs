@@ -28,7 +28,7 @@ mod settings;
 mod vcjob;
 mod write;
 
-pub use row::{Controller, Inputs, Outcome, Step};
+pub use row::{Controller, Inputs, Last, Outcome, Refused, Step};
 pub use settings::{ServiceGate, Settings};
 
 /// Every controller, by name.

@@ -31,6 +31,28 @@ pub struct Inputs<'a> {
     pub now: Time,
     /// What the operator chose.
     pub settings: &'a Settings,
+    /// What became of the writes of the last step.
+    pub last: &'a Last,
+}
+
+/// What became of the writes of a key's last step. Empty after a success, and after a restart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Last {
+    /// How often in a row a step of the key has failed.
+    pub failures: u32,
+    /// Some of the writes that the API refused for a reason that does not pass by itself.
+    pub refused: Vec<Refused>,
+}
+
+/// A write that the API refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// `create`, `delete` or `patch`.
+    pub verb: &'static str,
+    /// Of what.
+    pub target: ObjectKey,
+    /// The API's words.
+    pub message: Box<str>,
 }
 
 /// A controller's answer.

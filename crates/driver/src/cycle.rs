@@ -19,8 +19,8 @@ use model::{GangId, Tables, WriteId};
 
 use crate::backoff::Backoff;
 use crate::settings::{EngineSettings, Limits};
-use crate::work::Ended;
-use crate::writes::{Lane, Origin, Writes};
+use crate::work::{Ended, Passes};
+use crate::writes::{self, Lane, Origin, Writes};
 use binds::Binds;
 use holds::{Holds, Look};
 
@@ -261,7 +261,8 @@ impl Cycles {
             }
             Ended::Outdated => 0,
             Ended::Failed { retry_after_ms } => {
-                if binds::is_passing(refusal) && self.binds.put_off(write, retry_after_ms, now) {
+                let passes = refusal.map_or(Passes::ByItself, writes::passes);
+                if passes == Passes::ByItself && self.binds.put_off(write, retry_after_ms, now) {
                     return;
                 }
                 retry_after_ms

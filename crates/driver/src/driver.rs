@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use api::call::{Page, WatchLine};
+use api::events::{Involved, Note, Tone};
 use api::intent::{ObjectKey, Refusal, WriteOutcome};
 use api::kind::{KINDS, Kind};
 use api::time::Time;
-use controllers::{Inputs, Outcome};
+use controllers::{Inputs, Last, Outcome, Refused};
 use mirror::{Change, Mirror, Object, ROW_KINDS};
 use serde_json::value::RawValue;
 
@@ -19,7 +20,10 @@ use crate::reflector::{self, Reflected, Reflector};
 use crate::request::{Request, RequestId};
 use crate::settings::Settings;
 use crate::work::{Ended, Round, Standing, WorkKey, WorkQueue};
-use crate::writes::{Budget, Lane, Origin, Over, Writes};
+use crate::writes::{self, Budget, Lane, Origin, Over, Writes};
+
+/// Who tells of a row's refused writes.
+const COMPONENT: &str = "vc-controller-manager";
 
 /// The event loop as a value. See the crate's page for the order of calls.
 #[derive(Debug)]
@@ -283,8 +287,8 @@ impl Driver {
             if !is_synced || is_full {
                 return None;
             }
-            let (work, _failures) = self.work.next()?;
-            self.step(&work, now);
+            let (work, last) = self.work.next()?;
+            self.step(&work, &last, now);
         }
         self.has_more = true;
         None
@@ -347,13 +351,14 @@ impl Driver {
         }
     }
 
-    fn step(&mut self, work: &WorkKey, now: Time) {
+    fn step(&mut self, work: &WorkKey, last: &Last, now: Time) {
         let controller = &self.settings.controllers[usize::from(work.row)];
         let step = (controller.step)(&Inputs {
             mirror: &self.mirror,
             key: &work.key,
             now,
             settings: &self.settings.controller_settings,
+            last,
         });
         for (name, amount) in step.counters {
             *self.metrics.counters.entry(name).or_default() += amount;
@@ -413,7 +418,7 @@ impl Driver {
         }
         match over.origin {
             Origin::Note => {}
-            Origin::Work(work) => self.work_over(&work, over.ended, now),
+            Origin::Work(ref work) => self.work_over(work, &over, now),
             Origin::Plan(write) => {
                 if let Some(cycles) = &mut self.cycles {
                     let end = End {
@@ -437,8 +442,11 @@ impl Driver {
         }
     }
 
-    fn work_over(&mut self, work: &WorkKey, ended: Ended, now: Time) {
-        let Some(round) = self.work.write_ended(work, ended, now) else {
+    fn work_over(&mut self, work: &WorkKey, over: &Over, now: Time) {
+        if let (Ended::Failed { .. }, Some(refusal)) = (over.ended, &over.refusal) {
+            self.work_refused(work, over, refusal, now);
+        }
+        let Some(round) = self.work.write_ended(work, over.ended, now) else {
             return;
         };
         if round.failures > 0 {
@@ -447,6 +455,39 @@ impl Driver {
             counts.write_failures += 1;
         }
         self.round_ended(work, round);
+    }
+
+    /// What the API does not let a row do is told where its user looks: at the row's object.
+    fn work_refused(&mut self, work: &WorkKey, over: &Over, refusal: &Refusal, now: Time) {
+        let refused = Refused {
+            verb: over.verb,
+            target: over.target.clone(),
+            message: refusal.message.clone(),
+        };
+        let is_news = self.work.refused(work, &refused, writes::passes(refusal));
+        let (reason, doing) = match over.verb {
+            "create" => ("FailedCreate", "creating"),
+            "delete" => ("FailedDelete", "deleting"),
+            _ => return,
+        };
+        if let Some(object) = self.mirror.object(&work.key).filter(|_| is_news) {
+            let meta = object.meta();
+            let involved = Involved {
+                kind: work.key.kind,
+                namespace: &meta.namespace,
+                name: &meta.name,
+                uid: &meta.uid,
+                resource_version: &meta.resource_version,
+            };
+            let note = Note {
+                tone: Tone::Warning,
+                reason,
+                message: &format!("Error {doing}: {}", refusal.message),
+                component: COMPONENT,
+            };
+            let intent = api::events::intent(&involved, &note, now);
+            self.writes.submit(intent, Origin::Note, Lane::Low);
+        }
     }
 
     fn round_ended(&mut self, work: &WorkKey, round: Round) {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use api::intent::ObjectKey;
 use api::time::Time;
+use controllers::{Last, Refused};
 
 use crate::backoff::Backoff;
 
@@ -47,6 +48,11 @@ pub(crate) struct Round {
     pub(crate) is_parked: bool,
 }
 
+/// Refused writes that a key remembers for its next step.
+const REFUSED_MAX: usize = 3;
+/// After so many failures in a row even a refusal that passes by itself is told.
+const TOLD_AFTER: u32 = 5;
+
 #[derive(Debug)]
 struct Entry {
     is_queued: bool,
@@ -54,6 +60,10 @@ struct Entry {
     is_dirty: bool,
     writes_open: u32,
     failures: u32,
+    /// What was refused in this round.
+    refused: Vec<Refused>,
+    /// Verbs whose refusal was told since the last success.
+    told: BTreeSet<&'static str>,
     /// Worst end among this round's writes.
     round: Ended,
     backs_off_until: Option<Time>,
@@ -72,6 +82,8 @@ impl Entry {
             is_dirty: false,
             writes_open: 0,
             failures: 0,
+            refused: Vec::new(),
+            told: BTreeSet::new(),
             round: Ended::Done,
             backs_off_until: None,
             is_outdated: false,
@@ -161,8 +173,8 @@ impl WorkQueue {
         }
     }
 
-    /// The next key to be stepped, and how often it has failed in a row.
-    pub(crate) fn next(&mut self) -> Option<(WorkKey, u32)> {
+    /// The next key to be stepped, and what became of its last step.
+    pub(crate) fn next(&mut self) -> Option<(WorkKey, Last)> {
         let work = self.ready.pop_front()?;
         let entry = self.entries.get_mut(&work)?;
         entry.is_queued = false;
@@ -170,10 +182,13 @@ impl WorkQueue {
         entry.backs_off_until = None;
         entry.is_outdated = false;
         entry.is_parked = false;
-        let failures = entry.failures;
+        let last = Last {
+            failures: entry.failures,
+            refused: std::mem::take(&mut entry.refused),
+        };
         self.set_timer(&work, None);
         self.set_standing(&work, Standing::Idle);
-        Some((work, failures))
+        Some((work, last))
     }
 
     /// The key has been stepped: it stands so, wants to be woken then, and has that many writes
@@ -206,6 +221,21 @@ impl WorkQueue {
         self.end_round(work, now, After::Step)
     }
 
+    /// A write of the key's last step was refused. Whether that is to be told to people: once for
+    /// each verb, until the key succeeds.
+    pub(crate) fn refused(&mut self, work: &WorkKey, refused: &Refused, passes: Passes) -> bool {
+        let Some(entry) = self.entries.get_mut(work) else {
+            return false;
+        };
+        if passes == Passes::ByItself && entry.failures < TOLD_AFTER {
+            return false;
+        }
+        if entry.refused.len() < REFUSED_MAX {
+            entry.refused.push(refused.clone());
+        }
+        entry.told.insert(refused.verb)
+    }
+
     /// One write of the key's last step has ended. `None` while others are open.
     pub(crate) fn write_ended(&mut self, work: &WorkKey, ended: Ended, now: Time) -> Option<Round> {
         let entry = self.entries.get_mut(work)?;
@@ -227,6 +257,8 @@ impl WorkQueue {
         let retry_after_ms = match entry.round {
             Ended::Done => {
                 entry.failures = 0;
+                entry.refused.clear();
+                entry.told.clear();
                 // Its own writes have changed the world: the next stage may be due.
                 let is_due = after == After::Writes || entry.is_dirty;
                 if is_due {
@@ -332,6 +364,13 @@ impl WorkQueue {
             }
         }
     }
+}
+
+/// Whether what was refused may be taken later without any change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Passes {
+    ByItself,
+    Never,
 }
 
 #[derive(PartialEq, Eq)]

@@ -13,7 +13,7 @@ use mirror::{Mirror, Object};
 use crate::backoff::Backoff;
 use crate::cycle::HoldId;
 use crate::request::{Request, RequestId};
-use crate::work::{Ended, WorkKey};
+use crate::work::{Ended, Passes, WorkKey};
 use effect::{Effect, ReadBack, has_controller, is_seen, read_back};
 
 /// Who waits for a write.
@@ -59,6 +59,14 @@ pub(crate) struct Over {
     pub(crate) verb: &'static str,
     /// What the server said, if it refused.
     pub(crate) refusal: Option<Refusal>,
+}
+
+/// Whether the same write may well be taken later: the server was busy or broken.
+pub(crate) fn passes(refusal: &Refusal) -> Passes {
+    match refusal.code {
+        0 | 429 | 500.. => Passes::ByItself,
+        _ => Passes::Never,
+    }
 }
 
 /// Counts for the metrics.

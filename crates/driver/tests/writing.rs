@@ -298,3 +298,20 @@ fn the_same_seed_gives_the_same_run() {
     };
     assert_eq!(run(), run());
 }
+
+#[test]
+fn s0_10_what_the_api_does_not_let_happen_is_told_once_until_it_does() {
+    let mut world = world();
+    for _ in 0..4 {
+        world.refusals.push_back(refusal(403, "Forbidden"));
+    }
+    world.put("a", json!({ "want": "1" }));
+    world.pass_ms(3);
+    let told = world.asked();
+    let events = told.iter().filter(|line| *line == "note");
+    assert_eq!(events.count(), 1, "{told:?}");
+    world.pass_ms(1_000);
+    assert!(world.exists("a-0"));
+    let told = world.asked();
+    assert!(told.iter().all(|line| line != "note"), "{told:?}");
+}

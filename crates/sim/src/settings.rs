@@ -48,6 +48,8 @@ pub struct Faults {
     pub request_loss_once_in: u64,
     /// A write of the driver is refused: a conflict where it can have one, else 429 or 500.
     pub refusal_once_in: u64,
+    /// So long after the beginning no pod may be created: 403, as by a quota.
+    pub no_pods_until_ms: i64,
     /// The driver dies after a write and starts again with an empty memory.
     pub crash_once_in: u64,
     /// The driver dies right after its write of this number, counted from 1, and before the
@@ -64,6 +66,7 @@ impl Faults {
         answer_loss_once_in: 0,
         request_loss_once_in: 0,
         refusal_once_in: 0,
+        no_pods_until_ms: 0,
         crash_once_in: 0,
         crash_at_write: 0,
     };

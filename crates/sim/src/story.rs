@@ -129,6 +129,7 @@ fn faults(random: &mut Random) -> Faults {
         answer_loss_once_in: often([0, 100, 20, 5]),
         request_loss_once_in: often([0, 100, 20, 5]),
         refusal_once_in: often([0, 100, 10, 3]),
+        no_pods_until_ms: 0,
         crash_once_in: often([0, 0, 100, 20]),
         crash_at_write: 0,
     }

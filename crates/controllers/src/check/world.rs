@@ -8,7 +8,7 @@ use api::time::Time;
 use mirror::{Change, Mirror, Object};
 use serde_json::{Value, json};
 
-use crate::{CONTROLLERS, Controller, Inputs, Outcome, Settings, Step};
+use crate::{CONTROLLERS, Controller, Inputs, Last, Outcome, Settings, Step};
 
 const STEPS_MAX: usize = 2_000;
 
@@ -186,6 +186,7 @@ impl World {
             key,
             now: self.now,
             settings: &self.settings,
+            last: &Last::default(),
         })
     }
 

@@ -22,6 +22,10 @@ const LAST_COMMAND: &str = "katmai.dev/last-command";
 /// Reason while the gang is not let in.
 const WAITS_FOR_QUEUE: &str = "PodGroupPending";
 
+/// Reasons while the API does not let the job have, or lose, what it should.
+const FAILED_CREATE: &str = "FailedCreate";
+const FAILED_DELETE: &str = "FailedDelete";
+
 /// A decision about a job.
 pub(super) struct Next {
     /// The status that it should have.
@@ -238,7 +242,17 @@ fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
         state.message = message.into();
         return;
     }
-    let was_waiting = &*state.reason == WAITS_FOR_QUEUE
+    if let Some(refused) = view.inputs.last.refused.first() {
+        let (reason, doing) = match refused.verb {
+            "delete" => (FAILED_DELETE, "deleting"),
+            "create" => (FAILED_CREATE, "creating"),
+            _ => return,
+        };
+        state.reason = reason.into();
+        state.message = format!("Error {doing}: {}", refused.message).into();
+        return;
+    }
+    let was_waiting = [WAITS_FOR_QUEUE, FAILED_CREATE, FAILED_DELETE].contains(&&*state.reason)
         || WORDS.iter().any(|word| word.reason() == &*state.reason);
     if was_waiting {
         state.reason = "".into();

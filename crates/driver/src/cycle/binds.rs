@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::intent::Refusal;
 use api::time::Time;
 use mirror::Bind;
 use model::WriteId;
@@ -61,10 +60,4 @@ impl Binds {
     pub(super) fn is_waiting(&self) -> bool {
         !self.again.is_empty()
     }
-}
-
-/// Whether the same write may well be taken later: the server was busy or broken, or the request
-/// never reached it.
-pub(super) fn is_passing(refusal: Option<&Refusal>) -> bool {
-    refusal.is_none_or(|refusal| refusal.code == 0 || refusal.code == 429 || refusal.code >= 500)
 }

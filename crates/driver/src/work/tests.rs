@@ -97,11 +97,11 @@ proptest! {
                     queue.advance(now);
                 }
                 Act::Step(kind, writes) => {
-                    let Some((key, failures)) = queue.next() else {
+                    let Some((key, last)) = queue.next() else {
                         continue;
                     };
                     prop_assert_eq!(&key, &work);
-                    prop_assert_eq!(failures, expected.failures);
+                    prop_assert_eq!(last.failures, expected.failures);
                     prop_assert_eq!(expected.open, 0, "handed out while a write is unseen");
                     if let Some((at, is_outdated)) = expected.not_before.take() {
                         prop_assert!(is_outdated || now >= at, "handed out while backing off");

@@ -2,6 +2,7 @@
 
 use api::call::{self, Call};
 use api::intent::{Action, Intent, Refusal, WriteOutcome};
+use api::kind::Kind;
 use driver::{Request, RequestId};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -74,6 +75,13 @@ impl World {
             let refusal = self.refusal(intent);
             self.note(&format!("the driver is refused with {}", refusal.code));
             self.reply(id, Answer::Written(WriteOutcome::Refused(refusal)));
+            return;
+        }
+        let pods_from = self.settings.begins.plus_ms(faults.no_pods_until_ms);
+        let is_pod = intent.target.kind == Kind::Pod;
+        if self.now < pods_from && is_pod && matches!(intent.action, Action::Create { .. }) {
+            self.note("the driver may not create a pod");
+            self.reply(id, Answer::Written(WriteOutcome::Refused(quota())));
             return;
         }
         let outcome = self.perform("driver", intent);
@@ -174,6 +182,15 @@ impl World {
 fn lost() -> WriteOutcome {
     WriteOutcome::Unknown {
         message: "the answer was lost".into(),
+    }
+}
+
+fn quota() -> Refusal {
+    Refusal {
+        code: 403,
+        reason: "Forbidden".into(),
+        message: "exceeded quota: compute, requested: pods=1, used: pods=9, limited: pods=9".into(),
+        retry_after_seconds: None,
     }
 }
 

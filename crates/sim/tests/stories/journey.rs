@@ -221,6 +221,38 @@ fn a_storm_of_refusals_delays_a_gang_and_does_not_stop_it() {
     );
 }
 
+/// S0.10: what the API refuses is said at the job, once, and forgotten when it is over.
+#[test]
+fn a_job_whose_pods_may_not_be_created_says_so() {
+    let mut settings = Settings::new(3);
+    settings.faults.no_pods_until_ms = 5_000;
+    let mut world = world(settings);
+    world.create(10, Kind::VcJob, gang("training", 2, "1"));
+    world.run(4_000);
+    let story = world.transcript().text();
+    let jobs = world.objects(Kind::VcJob);
+    let state = &jobs[0]["status"]["state"];
+    assert_eq!(state["reason"], "FailedCreate", "{story}");
+    assert_eq!(
+        state["message"],
+        "Error creating: exceeded quota: compute, requested: pods=1, used: pods=9, limited: pods=9"
+    );
+    let events = world.objects(Kind::Event);
+    let told = events
+        .iter()
+        .filter(|event| event["reason"] == "FailedCreate");
+    assert_eq!(told.count(), 1, "{story}");
+    let tries = story.matches("may not create a pod").count();
+    assert!(tries <= 2 * 11, "{tries} tries in 4 seconds\n{story}");
+    run_to_rest(&mut world);
+    assert_eq!(
+        phase(&mut world, "training"),
+        "Completed",
+        "{}",
+        world.transcript().text()
+    );
+}
+
 /// A deletion that orphans takes the job and leaves what it owned, belonging to nobody.
 #[test]
 fn an_orphaning_deletion_ends_and_leaves_the_children() {
