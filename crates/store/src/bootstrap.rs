@@ -31,6 +31,7 @@ impl Store {
             stored.insert(text(&object["metadata"]["name"]), object);
         }
         self.end_history();
+        self.age_events(now);
         let mut draft = Draft::with(Effect::Real);
         for crd in wire.crds() {
             let object = crd.object(&wire);

@@ -68,6 +68,10 @@ impl Draft {
         self.shown = Some(entry);
     }
 
+    pub(crate) fn effect(&self) -> Effect {
+        self.effect
+    }
+
     pub(crate) fn shown(&self) -> Option<&Arc<Entry>> {
         self.shown.as_ref()
     }

@@ -31,6 +31,7 @@ mod documents;
 mod draft;
 pub mod entry;
 mod events;
+mod fading;
 pub mod field;
 mod forms;
 pub mod journal;

@@ -12,6 +12,7 @@ use crate::crd::Crd;
 use crate::documents::Documents;
 use crate::draft::Serving;
 use crate::entry::Entry;
+use crate::fading::Fading;
 use crate::journal::{Change, Record, Torn};
 use crate::registry::{Registry, ResourceId};
 use crate::request::{Begin, Response, Ticket};
@@ -57,6 +58,7 @@ pub struct Store {
     pub(crate) registry: Registry,
     pub(crate) definitions: BTreeMap<ResourceId, Crd>,
     pub(crate) documents: Documents,
+    pub(crate) fading: Fading,
     shelves: Vec<Shelf>,
     shelf_names: BTreeMap<Box<str>, usize>,
     /// Shelf of each registry row.
@@ -89,6 +91,7 @@ impl Store {
             registry: catalogue::built_in(&wire),
             definitions: BTreeMap::new(),
             documents: Documents::default(),
+            fading: Fading::default(),
             shelves: Vec::new(),
             shelf_names: BTreeMap::new(),
             shelf_of: Vec::new(),
@@ -168,6 +171,7 @@ impl Store {
                         }
                     };
                     self.touched.insert(self.shelf_of[id.0 as usize]);
+                    self.age_event(id, &staged, now);
                     self.shelf_mut(id).commit(staged, now);
                     self.revision = self.revision.max(revision);
                 }
@@ -186,8 +190,12 @@ impl Store {
         for shelf in &mut self.shelves {
             shelf.abandon();
         }
-        self.waiting
-            .drain(..)
+        let waiting = std::mem::take(&mut self.waiting);
+        for (id, staged) in waiting.iter().flat_map(|waiting| &waiting.changes) {
+            self.age_again(*id, staged);
+        }
+        waiting
+            .into_iter()
             .map(|waiting| (waiting.ticket, Refused::unavailable(why).response()))
             .collect()
     }

@@ -114,6 +114,7 @@ impl Store {
             meta.insert("generation".into(), json!(1));
         }
         self.finish_create(writing, &mut object, &mut draft)?;
+        self.sweep_events(&mut draft, writing.id, writing.now);
         draft.put(self, writing.id, &key, object);
         Ok(self.commit_object(writing, draft, 201))
     }

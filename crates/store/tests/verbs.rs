@@ -4,6 +4,8 @@
 mod bad_input;
 #[path = "verbs/definitions.rs"]
 mod definitions;
+#[path = "verbs/fading.rs"]
+mod fading;
 #[path = "verbs/kinds.rs"]
 mod kinds;
 #[path = "verbs/odd.rs"]
