@@ -196,7 +196,9 @@ pub(super) fn pod_message(pod: &Pod, reason: &Reason) -> String {
     let sentence = reason.sentence();
     match reason {
         Reason::NoFit(no_fit) if is_about(pod, no_fit) => {
-            format!("{} {PLAIN}{sentence}", fit_error(no_fit))
+            let text = fit_error(no_fit);
+            let end = if text.ends_with('.') { "" } else { "." };
+            format!("{text}{end} {PLAIN}{sentence}")
         }
         Reason::NoFit(no_fit) => {
             let meta = &pod.metadata;
