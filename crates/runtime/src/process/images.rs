@@ -61,7 +61,9 @@ impl ImageMap {
         } else {
             command
         };
-        if entry.is_empty() {
+        // Images such as busybox have no entry point: what is given as arguments is the command.
+        let stands_alone = args.first().is_some_and(|first| !first.starts_with('-'));
+        if entry.is_empty() && !stands_alone {
             return Err(ImageError {
                 image: image.to_owned(),
             });
@@ -132,9 +134,16 @@ mod tests {
             let error = map().command_line(image, &[], &[]).unwrap_err().to_string();
             assert!(error.contains("--image-map"), "{error}");
         }
+        let line = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert!(map().command_line("nginx2", &[], &line("-g x")).is_err());
         assert_eq!(
-            map().command_line("other", &["sh".to_owned()], &[]),
-            Ok(vec!["sh".to_owned()])
+            map().command_line("other", &line("sh"), &[]),
+            Ok(line("sh"))
+        );
+        assert_eq!(
+            map().command_line("busybox", &[], &line("sh -c true")),
+            Ok(line("sh -c true")),
+            "an image without an entry point runs its arguments"
         );
     }
 }

@@ -61,7 +61,8 @@ pub(crate) fn phase(init: &[View<'_>], main: &[View<'_>]) -> &'static str {
     if init.iter().any(failed) {
         return "Failed";
     }
-    if !initialized(init) || !main.iter().all(|view| view.has_run) {
+    // Whoever has run was initialized then: a sidecar that ends later takes nothing back.
+    if !main.iter().all(|view| view.has_run) {
         return "Pending";
     }
     if main.iter().all(View::is_over) {
@@ -276,6 +277,24 @@ mod tests {
                 "{policy:?} {init}/{main}"
             );
         }
+    }
+
+    #[test]
+    fn a_sidecar_that_ends_after_the_main_containers_changes_no_verdict() {
+        let (side, main) = (state("143"), state("0"));
+        let view = |state, sidecar| View {
+            name: "c",
+            state,
+            policy: Policy::Never,
+            has_run: true,
+            ready: false,
+            started: false,
+            sidecar,
+        };
+        assert_eq!(
+            phase(&[view(&side, true)], &[view(&main, false)]),
+            "Succeeded"
+        );
     }
 
     #[test]

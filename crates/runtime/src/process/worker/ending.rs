@@ -122,7 +122,9 @@ impl Worker {
 
     /// Decides what comes after an end, or after a start that failed.
     pub(super) fn after_end(&mut self, index: usize, ended: Ended) {
-        let stops = self.terminating || self.overdue;
+        // A sidecar serves the pod's own containers: it does not outlive them.
+        let served = self.units[index].sidecar && self.is_over();
+        let stops = self.terminating || self.overdue || served;
         let name = format!(
             "{}_{}({})",
             self.pod.metadata.name, self.pod.metadata.namespace, self.pod.metadata.uid
