@@ -61,10 +61,13 @@ impl Printer {
             #[cfg(test)]
             Way::Heard(lines) => lines.lock().unwrap().push(event.to_string()),
             Way::Json => console::say(&json_line(event, now)),
+            Way::Plain if is_routine(event) => {}
             Way::Plain => console::say(&event.to_string()),
             Way::Moving { picture, .. } => {
                 // What moves is in the picture; only what stays is printed above it.
-                if matches!(event, Event::Workload { .. } | Event::Waits { .. }) {
+                if is_routine(event)
+                    || matches!(event, Event::Workload { .. } | Event::Waits { .. })
+                {
                     return;
                 }
                 let text = paint(event, self.colour);
@@ -88,7 +91,17 @@ impl Printer {
             extra.finish_and_clear();
         }
         for (line, text) in lines.iter().zip(text) {
-            line.set_message(text.clone());
+            // Only a workload turns its wheel; what is said about it stands still below.
+            match text.strip_prefix("  ") {
+                Some(text) => {
+                    line.set_style(style("    {wide_msg}"));
+                    line.set_message(text.to_owned());
+                }
+                None => {
+                    line.set_style(style("{spinner} {wide_msg}"));
+                    line.set_message(text.clone());
+                }
+            }
         }
     }
 
@@ -109,11 +122,17 @@ impl Printer {
 
 fn line() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
-    let style = ProgressStyle::with_template("{spinner} {wide_msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_spinner());
-    bar.set_style(style);
     bar.enable_steady_tick(TICK);
     bar
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
+/// Every task begins as Pending; people want to read only why one stays so.
+fn is_routine(event: &Event) -> bool {
+    matches!(event, Event::Task { phase, .. } if phase == "Pending")
 }
 
 /// `{"at":…,"event":…,…}`.

@@ -195,7 +195,7 @@ impl Run {
                     Some(event) = said.recv() => { self.printer.event(&event, now()); None }
                     () = &mut patience => Some(Verdict::TimedOut.exit_code()),
                     _ = tokio::signal::ctrl_c() => Some(EXIT_INTERRUPTED),
-                    _ = picture.tick() => { self.printer.screen(&self.view.screen(now())); None }
+                    _ = picture.tick() => { self.pass(); None }
                 },
             };
         }
@@ -212,6 +212,15 @@ impl Run {
         }
         self.printer.finish(&summary, now());
         Ok(code)
+    }
+
+    /// Time has passed.
+    fn pass(&mut self) {
+        let now = now();
+        for event in self.view.pass(now) {
+            self.printer.event(&event, now);
+        }
+        self.printer.screen(&self.view.screen(now));
     }
 
     fn take(

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
+/// A log longer than this begins anew with the next plane.
+const LOG_BYTES_MAX: u64 = 16 << 20;
+
 /// A plane's state directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateDir {
@@ -100,6 +103,23 @@ impl StateDir {
                 Err(error).with_context(|| format!("cannot lock {}", self.lock_path().display()))
             }
         }
+    }
+
+    /// Opens the plane's log, behind what earlier planes wrote; a long one begins anew.
+    pub fn open_log(&self) -> anyhow::Result<File> {
+        let path = self.log();
+        let open = || -> io::Result<File> {
+            let file = OpenOptions::new()
+                .create(true)
+                .append(true)
+                .mode(0o600)
+                .open(&path)?;
+            if file.metadata()?.len() > LOG_BYTES_MAX {
+                file.set_len(0)?;
+            }
+            Ok(file)
+        };
+        open().with_context(|| format!("cannot open the log {}", path.display()))
     }
 
     /// Whether some process holds the lock.

@@ -81,6 +81,14 @@ impl View {
         }
     }
 
+    /// What has stood long enough to be said, though nothing happened.
+    pub fn pass(&mut self, now: Time) -> Vec<Event> {
+        self.workloads
+            .iter_mut()
+            .filter_map(|workload| workload.say_waits(now))
+            .collect()
+    }
+
     /// One line for each workload, and one more for each that waits.
     pub fn screen(&self, now: Time) -> Vec<String> {
         self.workloads

@@ -73,6 +73,9 @@ pub enum Event {
         /// How its first failed container ended.
         #[serde(skip_serializing_if = "Option::is_none")]
         exit_code: Option<i64>,
+        /// Why it failed, where the API says more than the exit code.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        message: String,
         /// How often its containers were started again.
         restarts: u64,
     },
@@ -105,6 +108,9 @@ pub struct WorkloadEnd {
     /// Why, where the API says or where it still waits.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// Whether it had ended before it was followed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ended_before: bool,
     /// From being seen to its first running task, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<i64>,
@@ -128,6 +134,9 @@ pub struct TaskEnd {
     /// How its first failed container ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
+    /// Why it failed, where the API says more than the exit code.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
     /// How often its containers were started again.
     pub restarts: u64,
     /// How long it ran, in milliseconds.
@@ -166,6 +175,7 @@ impl fmt::Display for Event {
                 phase,
                 node,
                 exit_code,
+                message,
                 ..
             } => {
                 write!(to, "{task}: {phase}")?;
@@ -174,6 +184,9 @@ impl fmt::Display for Event {
                 }
                 if phase == "Running" && !node.is_empty() {
                     write!(to, " on {node}")?;
+                }
+                if !message.is_empty() {
+                    write!(to, ": {message}")?;
                 }
                 Ok(())
             }
@@ -188,13 +201,12 @@ impl fmt::Display for Event {
 
 impl fmt::Display for WorkloadEnd {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            to,
-            "\n{}  {}  after {}",
-            self.workload,
-            self.phase,
-            duration_text(self.total_ms * 1000)
-        )?;
+        write!(to, "\n{}  {}  ", self.workload, self.phase)?;
+        if self.ended_before {
+            write!(to, "before this run")?;
+        } else {
+            write!(to, "after {}", duration_text(self.total_ms * 1000))?;
+        }
         if let Some(waited) = self.waited_ms {
             write!(to, " (waited {})", duration_text(waited * 1000))?;
         }
@@ -211,6 +223,9 @@ impl fmt::Display for WorkloadEnd {
             write!(to, "  {ran:>6}  {}", task.node)?;
             if let Some(code) = task.exit_code {
                 write!(to, "  exit code {code}")?;
+            }
+            if !task.message.is_empty() {
+                write!(to, "  {}", task.message)?;
             }
             if task.restarts > 0 {
                 write!(to, "  {} restarts", task.restarts)?;

@@ -40,6 +40,8 @@ pub(super) struct Task {
     pub node: String,
     pub restarts: u64,
     pub exit_code: Option<i64>,
+    /// Why it failed, where the API says.
+    pub why: String,
     /// Why it cannot run yet, in the API's words.
     pub waits: String,
     began: Option<Time>,
@@ -62,6 +64,7 @@ impl Task {
             node: String::new(),
             restarts: 0,
             exit_code: None,
+            why: String::new(),
             waits: String::new(),
             began: None,
             ended: None,
@@ -80,13 +83,23 @@ impl Task {
             .sum();
         self.node = text(pod, &["spec", "nodeName"]).to_owned();
         self.exit_code = exit_code(pod);
+        self.why = if phase == "Failed" {
+            why_failed(pod)
+        } else {
+            String::new()
+        };
         self.waits = waits(pod);
         let moved = self.phase != phase || self.restarts != restarts;
         if phase == "Running" {
             self.began.get_or_insert(now);
         }
         if matches!(phase, "Succeeded" | "Failed") {
-            self.began.get_or_insert(now);
+            // Whoever is seen only after its end ran when its containers say.
+            let (began, ended) = ran(pod).unwrap_or((now, now));
+            if self.began.is_none() {
+                self.ended = Some(ended);
+            }
+            self.began.get_or_insert(began);
             self.ended.get_or_insert(now);
         }
         self.phase = phase.to_owned();
@@ -144,6 +157,7 @@ impl Task {
             phase: self.phase.clone(),
             node: self.node.clone(),
             exit_code: self.exit_code.filter(|code| *code != 0),
+            message: self.why.clone(),
             restarts: self.restarts,
             ran_ms: self
                 .began
@@ -156,6 +170,13 @@ fn statuses<'a>(pod: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> 
     pod["status"][field].as_array().into_iter().flatten()
 }
 
+/// From the first container's start to the last one's end.
+fn ran(pod: &Value) -> Option<(Time, Time)> {
+    let ends = || statuses(pod, "containerStatuses").map(|status| &status["state"]["terminated"]);
+    let time = |field: &'static str| ends().filter_map(move |end| Time::parse(text(end, &[field])));
+    Some((time("startedAt").min()?, time("finishedAt").max()?))
+}
+
 fn exit_code(pod: &Value) -> Option<i64> {
     let codes: Vec<i64> = statuses(pod, "containerStatuses")
         .filter_map(|status| status["state"]["terminated"]["exitCode"].as_i64())
@@ -165,6 +186,22 @@ fn exit_code(pod: &Value) -> Option<i64> {
         .copied()
         .find(|code| *code != 0)
         .or(codes.first().copied())
+}
+
+/// `OOMKilled`, `failed to start the container: …`; nothing where the exit code says it all.
+fn why_failed(pod: &Value) -> String {
+    let of_pod = [["status", "message"], ["status", "reason"]];
+    let said = of_pod.iter().map(|path| text(pod, path));
+    let mut of_containers = statuses(pod, "initContainerStatuses")
+        .chain(statuses(pod, "containerStatuses"))
+        .map(|status| &status["state"]["terminated"])
+        .filter(|end| end["exitCode"].as_i64().is_some_and(|code| code != 0))
+        .flat_map(|end| [text(end, &["message"]), text(end, &["reason"])]);
+    said.chain(&mut of_containers)
+        .find(|said| !matches!(*said, "" | "Error"))
+        .and_then(|said| said.lines().next())
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn waits(pod: &Value) -> String {

@@ -54,6 +54,12 @@ fn said(effects: &[Effect]) -> String {
         .join("\n")
 }
 
+fn passed(view: &mut View, seconds: i64) -> String {
+    let events = view.pass(second(seconds));
+    let effects: Vec<Effect> = events.into_iter().map(Effect::Say).collect();
+    said(&effects)
+}
+
 #[test]
 fn a_gang_that_runs_to_its_end_is_told_from_pending_to_summary() {
     let mut view = following();
@@ -116,8 +122,12 @@ fn a_gang_without_room_says_the_missing_room_once_and_on_the_screen() {
     let reason = "4 of 5 tasks fit: worker-3 needs 100m cpu, node-1 has 50m left";
     let message = format!("5/5 tasks in gang unschedulable. In plain words: {reason}");
     let reason = message.as_str();
-    insta::assert_snapshot!(said(&view.see(&group("Inqueue", reason), second(1))), @"vcjob/training waits: 4 of 5 tasks fit: worker-3 needs 100m cpu, node-1 has 50m left");
+    assert_eq!(view.see(&group("Inqueue", "passing"), second(1)), []);
+    assert_eq!(view.see(&group("Inqueue", reason), second(1)), []);
+    assert_eq!(view.pass(second(1)), [], "a reason that just came may pass");
+    insta::assert_snapshot!(passed(&mut view, 2), @"vcjob/training waits: 4 of 5 tasks fit: worker-3 needs 100m cpu, node-1 has 50m left");
     assert_eq!(view.see(&group("Inqueue", reason), second(2)), []);
+    assert_eq!(view.pass(second(3)), []);
     insta::assert_snapshot!(view.screen(second(3)).join("\n"), @r"
     vcjob/training  Pending  3.0s
       waits: 4 of 5 tasks fit: worker-3 needs 100m cpu, node-1 has 50m left
@@ -127,8 +137,11 @@ fn a_gang_without_room_says_the_missing_room_once_and_on_the_screen() {
 #[test]
 fn a_job_blocked_by_a_missing_claim_says_which() {
     let mut view = following();
-    let effects = view.see(&training("Pending", "waits for claim \"data\""), second(1));
-    assert!(said(&effects).contains("vcjob/training waits: waits for claim \"data\""));
+    view.see(&training("Pending", "waits for claim \"data\""), second(1));
+    assert_eq!(
+        passed(&mut view, 2),
+        "vcjob/training waits: waits for claim \"data\""
+    );
 }
 
 #[test]
@@ -173,4 +186,40 @@ fn a_workload_deleted_before_its_end_has_failed() {
     view.see(&training("Running", ""), second(1));
     insta::assert_snapshot!(said(&view.gone(&training("Running", ""), second(2))), @"vcjob/training: Deleted: deleted before its end");
     assert_eq!(view.verdict(), Some(Verdict::Failed));
+}
+
+#[test]
+fn what_had_ended_before_is_told_with_its_own_times() {
+    let mut view = View::default();
+    view.follow(&training("Completed", ""), second(100));
+    view.see(&training("Completed", ""), second(100));
+    let ended = json!({ "terminated": { "exitCode": 0,
+        "startedAt": "1970-01-01T00:00:10Z", "finishedAt": "1970-01-01T00:00:13Z" } });
+    view.see(
+        &pod("training-master-0", "Succeeded", ended, 0),
+        second(100),
+    );
+    let summary = Event::Summary {
+        workloads: view.summary(second(101)),
+        exit_code: 0,
+    };
+    insta::assert_snapshot!(summary.to_string().trim(), @r"
+    vcjob/training  Completed  before this run
+      master-0  Succeeded    3.0s  node-1
+    ");
+}
+
+#[test]
+fn a_task_that_cannot_start_says_why() {
+    let mut view = following();
+    let why = json!({ "terminated": { "exitCode": 128, "reason": "StartError",
+        "message": "failed to start the container: cannot mount /results" } });
+    let effects = view.see(&pod("training-worker-0", "Failed", why, 0), second(1));
+    assert!(
+        said(&effects).starts_with(
+            "worker-0: Failed (exit code 128): failed to start the container: cannot mount /results"
+        ),
+        "{}",
+        said(&effects)
+    );
 }

@@ -10,6 +10,9 @@ use super::task::Task;
 use super::{Effect, Verdict, duration_text};
 use crate::rest::text;
 
+/// How long a reason stands before it is said.
+const WAITS_STAND_MICROS: i64 = 200_000;
+
 /// Kinds that have an end to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkloadKind {
@@ -55,12 +58,15 @@ pub(super) struct Workload {
     wanted: u64,
     tasks: BTreeMap<String, Task>,
     gang_waits: String,
+    /// Why it waits, and since when for that.
+    waited_for: (String, Time),
     said_waits: String,
     said: (String, u64, u64, u64),
     began: Time,
     placed: Option<Time>,
     ended: Option<Time>,
     deleted: bool,
+    ended_before: bool,
 }
 
 impl Workload {
@@ -70,11 +76,13 @@ impl Workload {
             kind,
             namespace: text(object, &["metadata", "namespace"]).to_owned(),
             name: text(object, &["metadata", "name"]).to_owned(),
+            ended_before: ending(&standing(kind, object).0).is_some(),
             phase: String::new(),
             message: String::new(),
             wanted: wanted(kind, object),
             tasks: BTreeMap::new(),
             gang_waits: String::new(),
+            waited_for: (String::new(), now),
             said_waits: String::new(),
             said: (String::new(), 0, 0, 0),
             began: now,
@@ -101,8 +109,23 @@ impl Workload {
         if self.verdict().is_some() {
             self.ended.get_or_insert(now);
         }
-        self.say(&mut effects);
+        self.say(now, &mut effects);
         effects
+    }
+
+    /// Says a reason that has stood for a while: many pass within milliseconds.
+    pub(super) fn say_waits(&mut self, now: Time) -> Option<Event> {
+        let (waits, since) = &self.waited_for;
+        let stood = now.micros() - since.micros() >= WAITS_STAND_MICROS;
+        if waits.is_empty() || *waits == self.said_waits || !stood {
+            return None;
+        }
+        self.said_waits.clone_from(waits);
+        Some(Event::Waits {
+            workload: self.title(),
+            namespace: self.namespace.clone(),
+            reason: waits.clone(),
+        })
     }
 
     pub(super) fn gone(&mut self, object: &Value, many: bool, now: Time) -> Vec<Effect> {
@@ -114,7 +137,7 @@ impl Workload {
                 self.message = "deleted before its end".to_owned();
                 self.ended.get_or_insert(now);
             }
-            self.say(&mut effects);
+            self.say(now, &mut effects);
         } else if text(object, &["kind"]) == "Pod" {
             let name = text(object, &["metadata", "name"]);
             let uid = text(object, &["metadata", "uid"]);
@@ -153,13 +176,14 @@ impl Workload {
                 phase: task.phase.clone(),
                 node: task.node.clone(),
                 exit_code: task.exit_code.filter(|code| *code != 0),
+                message: task.why.clone(),
                 restarts: task.restarts,
             }));
         }
         effects.extend(task.fresh_logs(pod, &label).into_iter().map(Effect::Log));
     }
 
-    fn say(&mut self, effects: &mut Vec<Effect>) {
+    fn say(&mut self, at: Time, effects: &mut Vec<Effect>) {
         let now = (
             self.phase.clone(),
             self.count("Running"),
@@ -167,14 +191,9 @@ impl Workload {
             self.count("Failed"),
         );
         let waits = self.waits();
-        if !waits.is_empty() && waits != self.said_waits {
-            effects.push(Effect::Say(Event::Waits {
-                workload: self.title(),
-                namespace: self.namespace.clone(),
-                reason: waits.clone(),
-            }));
+        if waits != self.waited_for.0 {
+            self.waited_for = (waits, at);
         }
-        self.said_waits = waits;
         if now != self.said && !now.0.is_empty() {
             effects.push(Effect::Say(Event::Workload {
                 workload: self.title(),
@@ -191,11 +210,7 @@ impl Workload {
     }
 
     pub(super) fn verdict(&self) -> Option<Verdict> {
-        match self.phase.as_str() {
-            "Completed" | "Complete" | "Succeeded" => Some(Verdict::Completed),
-            "Failed" | "Aborted" | "Terminated" => Some(Verdict::Failed),
-            _ => self.deleted.then_some(Verdict::Failed),
-        }
+        ending(&self.phase).or(self.deleted.then_some(Verdict::Failed))
     }
 
     pub(super) fn screen(&self, now: Time) -> Vec<String> {
@@ -238,8 +253,10 @@ impl Workload {
             } else {
                 format!("waits: {waits}")
             },
+            ended_before: self.ended_before,
             waited_ms: self
                 .placed
+                .filter(|_| !self.ended_before)
                 .map(|placed| (placed.micros() - self.began.micros()) / 1000),
             total_ms: (self.ended.unwrap_or(now).micros() - self.began.micros()) / 1000,
             tasks: self.tasks.values().map(|task| task.end(now)).collect(),
@@ -274,6 +291,15 @@ impl Workload {
             .map(|task| task.waits.clone())
             .find(|waits| !waits.is_empty())
             .unwrap_or_default()
+    }
+}
+
+/// The verdict that a phase means, if it is an end.
+fn ending(phase: &str) -> Option<Verdict> {
+    match phase {
+        "Completed" | "Complete" | "Succeeded" => Some(Verdict::Completed),
+        "Failed" | "Aborted" | "Terminated" => Some(Verdict::Failed),
+        _ => None,
     }
 }
 
