@@ -4,13 +4,21 @@
 
 mod plane;
 
+/// Watches and writes make many small objects that live for an instant; the system's allocator
+/// spends a quarter of the plane's time on them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+use std::fs::File;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
 use cli::cluster::Cluster;
 use cli::console::{self, Console};
 use cli::{Outcome, Start};
+use tracing::Level;
+use tracing_subscriber::fmt::writer::MakeWriterExt as _;
 
 fn main() -> ExitCode {
     // A container's first process is this program again; nothing else may run before it.
@@ -18,7 +26,6 @@ fn main() -> ExitCode {
     if runtime::process::is_child(&arguments) {
         runtime::process::child_main(&arguments);
     }
-    log();
     let code = match cli::parse(std::env::args_os().collect()) {
         Outcome::Exit(code) => code,
         Outcome::Start(start) => begin(*start).unwrap_or_else(|error| {
@@ -30,14 +37,26 @@ fn main() -> ExitCode {
 }
 
 /// Warnings go to standard error; `KATMAI_LOG` asks for more (`info`, `katmai_driver=debug` …).
-fn log() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("KATMAI_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
+/// A plane that serves writes to a file as well, which also tells its starts and ends.
+pub(crate) fn log(file: Option<File>) {
+    let wish = tracing_subscriber::EnvFilter::try_from_env("KATMAI_LOG");
+    let loudest = if wish.is_ok() {
+        Level::TRACE
+    } else {
+        Level::WARN
+    };
+    let filter = wish.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,katmai=info"));
+    let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
         .with_target(false)
-        .init();
+        .with_ansi(false);
+    let to_terminal = std::io::stderr.with_max_level(loudest);
+    match file {
+        Some(file) => builder
+            .with_writer(to_terminal.and(Mutex::new(file)))
+            .init(),
+        None => builder.with_writer(to_terminal).init(),
+    }
 }
 
 fn begin(start: Start) -> anyhow::Result<u8> {
@@ -52,6 +71,10 @@ fn begin(start: Start) -> anyhow::Result<u8> {
 }
 
 async fn perform(start: Start) -> anyhow::Result<u8> {
+    // A plane that serves has a log of its own, once the directory is its own.
+    if !matches!(start, Start::Serve(_)) {
+        log(None);
+    }
     match start {
         Start::Serve(shape) => plane::serve(shape).await,
         Start::Own(shape, question) => {

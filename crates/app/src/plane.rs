@@ -174,6 +174,7 @@ fn driver(directory: &Path, authority: String) -> anyhow::Result<Driver> {
         engine: Some(driver::EngineSettings {
             // There is no kube-scheduler beside us: plain pods are placed here, too.
             lone_scheduler_names: vec!["default-scheduler".into()],
+            stopwatch: runtime::engine_loop::stopwatch,
             ..driver::EngineSettings::new(engine)
         }),
         limits: driver::Limits::default(),
@@ -237,6 +238,7 @@ pub(crate) async fn serve(shape: Plane) -> anyhow::Result<u8> {
         .clone()
         .context("a plane that serves needs a state directory")?;
     let lock = state.lock()?;
+    crate::log(Some(state.open_log()?));
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let plane = start(shape).await?;
@@ -246,13 +248,15 @@ pub(crate) async fn serve(shape: Plane) -> anyhow::Result<u8> {
         plane.address,
         began.elapsed().as_millis()
     ));
-    console::say(&format!("pod network: {}", plane.network));
+    console::say(&plane.network);
     console::say(&export_line(&state.kubeconfig()));
+    tracing::info!("up at {}; {}", plane.address, plane.network);
     tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+        _ = interrupt.recv() => tracing::info!("interrupted"),
+        _ = terminate.recv() => tracing::info!("asked to end"),
     }
     plane.stop().await?;
+    tracing::info!("down");
     state.withdraw(&lock)?;
     Ok(cli::EXIT_COMPLETE)
 }
