@@ -16,6 +16,7 @@ use api::volcano::{Command, Job, PodGroup, Queue};
 use mirror::{Change, Index, Mirror};
 use serde_json::json;
 
+mod eviction;
 mod group;
 mod obstacle;
 mod phase;

@@ -9,6 +9,7 @@ use api::core::{ContainerTerminated, Pod, PodPhase};
 use api::time::Time;
 use api::volcano::{BusAction, BusEvent, Job, PodGroup, PodGroupPhase, Policy, Task};
 
+use super::eviction::Eviction;
 use super::restart::LastKill;
 use super::roster::{Member, Roster, Standing};
 
@@ -43,6 +44,8 @@ pub(super) struct Advice {
     pub(super) due: Option<Wanted>,
     /// When the next delayed one is due.
     pub(super) next: Option<Time>,
+    /// An eviction that a delayed policy will have to know of later.
+    pub(super) eviction: Option<Eviction>,
 }
 
 /// Asks the policies about everything that has happened.
@@ -58,6 +61,15 @@ pub(super) fn advise(job: &Job, roster: &Roster, group: Option<&PodGroup>, now: 
         let delay = policy.timeout.map_or(0, |timeout| timeout.milliseconds());
         let due = match happening.since {
             Some(since) if delay > 0 => since.plus_ms(delay),
+            None if delay > 0 && happening.event == BusEvent::PodEvicted => {
+                let since = Time::from_seconds(now.micros().div_euclid(1_000_000));
+                advice.eviction.get_or_insert(Eviction {
+                    task: happening.task.map_or("", |task| &*task.name).into(),
+                    pod: happening.pod.unwrap_or_default(),
+                    since,
+                });
+                since.plus_ms(delay)
+            }
             _ => now,
         };
         if due <= now {
@@ -97,6 +109,16 @@ fn happenings<'a>(
         .map(|task| (&*task.name, task))
         .collect();
     let mut found = Vec::new();
+    if let Some(eviction) = Eviction::of(&job.status) {
+        found.push(Happening {
+            event: BusEvent::PodEvicted,
+            exit_code: None,
+            task: tasks.get(&*eviction.task).copied(),
+            pod: (!eviction.pod.is_empty()).then_some(eviction.pod),
+            partition: None,
+            since: Some(eviction.since),
+        });
+    }
     for member in roster.current() {
         let task = tasks.get(&*member.task).copied();
         found.extend(of_pod(member, task));

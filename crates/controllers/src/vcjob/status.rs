@@ -9,6 +9,7 @@ use api::volcano::{
     TaskCount,
 };
 
+use super::eviction::Eviction;
 use super::obstacle::{Obstacle, WORDS};
 use super::phase::{self, Move};
 use super::policy::Advice;
@@ -137,6 +138,9 @@ fn act(view: &View<'_>, next: &mut Next) {
     }
     let advice: Advice = policy::advise(job, &view.roster, view.group, view.inputs.now);
     next.wake_at = advice.next;
+    if let Some(eviction) = advice.eviction {
+        eviction.note(&mut next.status);
+    }
     let Some(wanted) = advice.due else {
         return;
     };
@@ -162,6 +166,7 @@ fn apply(next: &mut Next, change: Move) {
     status.state.phase = change.phase;
     status.version += i32::from(is_whole);
     status.retry_count += i32::from(change.is_retry);
+    Eviction::forget(status);
     match change.kill {
         LastKill::None => status.controlled_resources.remove(LAST_KILL),
         kill => status
