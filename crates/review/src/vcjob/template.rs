@@ -3,6 +3,8 @@
 //!
 //! The rest is judged when the pod is made.
 
+mod places;
+
 use std::collections::BTreeSet;
 
 use api::core::ResourceRequirements;
@@ -162,7 +164,9 @@ fn labels(path: &str, labels: &Value, complaints: &mut Vec<String>) {
 fn volumes<'a>(spec: &'a Value, complaints: &mut Vec<String>) -> BTreeSet<&'a str> {
     let mut names = BTreeSet::new();
     for (index, volume) in items(spec, "volumes").iter().enumerate() {
-        let path = format!("template.spec.volumes[{index}].name");
+        let path = format!("template.spec.volumes[{index}]");
+        places::volume(&path, volume, complaints);
+        let path = format!("{path}.name");
         let name = text(volume, "name");
         if name.is_empty() {
             complaints.push(required(&path));
@@ -211,7 +215,9 @@ fn check_container(
     );
     ports(path, container, complaints);
     for (index, variable) in items(container, "env").iter().enumerate() {
-        let path = format!("{path}.env[{index}].name");
+        let path = format!("{path}.env[{index}]");
+        places::variable(&path, variable, complaints);
+        let path = format!("{path}.name");
         let name = text(variable, "name");
         if name.is_empty() {
             complaints.push(required(&path));
@@ -277,6 +283,7 @@ fn mounts(path: &str, container: &Value, volumes: &BTreeSet<&str>, complaints: &
         } else if !volumes.contains(name) {
             complaints.push(not_found(&format!("{path}.name"), name));
         }
+        places::mount(&path, mount, complaints);
         let place = text(mount, "mountPath");
         if place.is_empty() {
             complaints.push(required(&format!("{path}.mountPath")));

@@ -259,6 +259,22 @@ fn a_template_that_could_not_become_a_pod_is_refused() {
             "{containers: [{name: a, image: b, resources: {requests: {cpu: 2}, limits: {cpu: 1}}}]}",
             "template.spec.containers[0].resources.requests: Invalid value: \"2\": must be less than or equal to cpu limit of 1. ",
         ),
+        (
+            "{volumes: [{name: v}], containers: [{name: a, image: b, volumeMounts: [{name: v, mountPath: /v, subPath: ../../etc}]}]}",
+            "template.spec.containers[0].volumeMounts[0].subPath: Invalid value: \"../../etc\": must not contain '..'. ",
+        ),
+        (
+            "{volumes: [{name: v, secret: {secretName: s, items: [{key: k, path: /etc/passwd}, {key: k}]}}], containers: [{name: a, image: b}]}",
+            "template.spec.volumes[0].secret.items[0].path: Invalid value: \"/etc/passwd\": must be a relative path. template.spec.volumes[0].secret.items[1].path: Required value. ",
+        ),
+        (
+            "{volumes: [{name: v, persistentVolumeClaim: {}}], containers: [{name: a, image: b}]}",
+            "template.spec.volumes[0].persistentVolumeClaim.claimName: Required value. ",
+        ),
+        (
+            "{containers: [{name: a, image: b, env: [{name: A, valueFrom: {}}, {name: B, valueFrom: {secretKeyRef: {name: s}}}]}]}",
+            "template.spec.containers[0].env[0].valueFrom: Invalid value: \"\": must specify one of: `configMapKeyRef`, `fieldRef`, `fileKeyRef`, `resourceFieldRef` or `secretKeyRef`. template.spec.containers[0].env[1].valueFrom.secretKeyRef.key: Required value. ",
+        ),
     ] {
         let answer = create(&format!(
             "{{queue: default, tasks: [{{name: t, replicas: 1, template: {{spec: {spec}}}}}]}}"
