@@ -278,9 +278,9 @@ impl<'a> View<'a> {
 
     /// Commands that have been carried out, or mean nothing.
     fn spent_commands(&self) -> Vec<Intent> {
-        self.commands
-            .iter()
-            .filter(|command| status::is_spent(self.job, command))
+        let turn = status::turn(self.job, &self.commands);
+        let spent = turn.spent.into_iter();
+        spent
             .map(|command| write::delete(Kind::Command, &command.metadata))
             .collect()
     }

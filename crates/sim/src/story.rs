@@ -111,7 +111,11 @@ impl Story {
                 let target = Kind::VcJob.path("default", &name);
                 world.insist(at + after_ms, delete(target, *propagation));
             }
-            Fate::LosesPod { after_ms } => {
+            Fate::Suspended { after_ms, for_ms } => {
+                world.command(at + after_ms, &name, "AbortJob");
+                world.command(at + after_ms + for_ms, &name, "ResumeJob");
+            }
+            Fate::LosesPod { after_ms } | Fate::RestartsForPod { after_ms } => {
                 let target = Kind::Pod.path("default", &format!("{name}-work-0"));
                 world.call(at + after_ms, delete(target, Propagation::Background));
             }

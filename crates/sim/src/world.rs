@@ -68,6 +68,8 @@ pub enum End {
 enum Event {
     /// A call of the user reaches the server; refused, it is tried that often again.
     User(Call, u32),
+    /// The user tells a vcjob to do something.
+    Command(Box<str>, &'static str),
     /// A request of the driver reaches the server.
     Asked(u32, RequestId, Request),
     /// An answer reaches the driver.
@@ -170,6 +172,12 @@ impl World {
     /// or there already.
     pub fn insist(&mut self, ms: i64, call: Call) {
         self.push(self.now.plus_ms(ms), Event::User(call, 3_600));
+    }
+
+    /// The user tells a vcjob of the namespace `default` to abort or to resume, after `ms`
+    /// milliseconds from now.
+    pub fn command(&mut self, ms: i64, job: &str, action: &'static str) {
+        self.push(self.now.plus_ms(ms), Event::Command(job.into(), action));
     }
 
     /// A line of the story that nobody wrote.
@@ -410,6 +418,7 @@ impl World {
                     self.push(self.now.plus_ms(1_000), Event::User(call, tries - 1));
                 }
             }
+            Event::Command(job, action) => self.send_command(&job, action),
             Event::Node(intent) => {
                 let outcome = self.perform("node", &intent);
                 self.fleet.handle_written(&intent, &outcome, self.now);

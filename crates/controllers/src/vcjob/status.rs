@@ -1,5 +1,7 @@
 //! The next status of a vcjob: counts, phase, reason, conditions and what has been handled.
 
+use std::sync::Arc;
+
 use api::duration::Duration;
 use api::intent::Intent;
 use api::kind::Kind;
@@ -41,11 +43,34 @@ pub(super) struct Next {
     pub(super) counters: Vec<(&'static str, u64)>,
 }
 
-/// Whether a command has been carried out, or means nothing in the job's phase.
-pub(super) fn is_spent(job: &Job, command: &Command) -> bool {
+/// What is to become of a job's commands, which are taken one after the other in their order.
+#[derive(Debug, Default)]
+pub(super) struct Turn<'a> {
+    /// The one that is to be carried out now.
+    pub(super) due: Option<&'a Command>,
+    /// Those that have been carried out, or mean nothing in the phase in which they are reached.
+    pub(super) spent: Vec<&'a Command>,
+}
+
+/// Sorts commands, the oldest first. What follows one that is being carried out has to wait: only
+/// then is known in which phase it is reached. A resumption sent right after a suspension would be
+/// lost otherwise.
+pub(super) fn turn<'a>(job: &Job, commands: &'a [Arc<Command>]) -> Turn<'a> {
+    let mut turn = Turn::default();
     let handled = job.status.controlled_resources.get(LAST_COMMAND);
-    let is_handled = handled.is_some_and(|uid| *uid == command.metadata.uid);
-    is_handled || is_stray(job, command) || effect(job, command).is_none()
+    for command in commands {
+        if handled.is_some_and(|uid| *uid == command.metadata.uid) {
+            // Until it has gone, it could not be told from one that is new.
+            turn.spent.push(command);
+            break;
+        }
+        if !is_stray(job, command) && effect(job, command).is_some() {
+            turn.due = Some(command);
+            break;
+        }
+        turn.spent.push(command);
+    }
+    turn
 }
 
 fn is_stray(job: &Job, command: &Command) -> bool {
@@ -107,7 +132,7 @@ pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
 /// Lets the first command or, failing that, the first policy that is due change the phase.
 fn act(view: &View<'_>, next: &mut Next) {
     let job = view.job;
-    if let Some(command) = view.commands.iter().find(|command| !is_spent(job, command)) {
+    if let Some(command) = turn(job, &view.commands).due {
         let Some((action, change)) = effect(job, command) else {
             return;
         };

@@ -32,6 +32,15 @@ pub(super) fn job(part: &Part) -> Value {
         Fate::Fails { action } if !action.is_empty() => {
             spec["policies"] = json!([{ "event": "PodFailed", "action": action }]);
         }
+        Fate::RestartsForPod { .. } => {
+            spec["policies"] = json!([{ "event": "PodEvicted", "action": "RestartJob" }]);
+        }
+        Fate::Elastic => {
+            spec["minAvailable"] = json!(1);
+            for task in spec["tasks"].as_array_mut().into_iter().flatten() {
+                task["minAvailable"] = json!(0);
+            }
+        }
         Fate::Expires => spec["ttlSecondsAfterFinished"] = json!(3),
         Fate::LateQueue { .. } => spec["queue"] = json!(LATE_QUEUE),
         _ => {}

@@ -48,6 +48,12 @@ pub(super) enum Fate {
         after_ms: i64,
         propagation: Propagation,
     },
+    /// Starts with one pod, and has more than there is room for at once.
+    Elastic,
+    /// Is suspended, and resumed later.
+    Suspended { after_ms: i64, for_ms: i64 },
+    /// Somebody deletes its first pod, for which its policy restarts the job.
+    RestartsForPod { after_ms: i64 },
     /// Somebody deletes its first pod, which is made good.
     LosesPod { after_ms: i64 },
     /// Pods without a job.
@@ -76,6 +82,7 @@ impl Part {
         let workers = random.between(1, most.min(8));
         let helpers = random.between(0, (most - workers).min(3));
         let workers = match fate {
+            Fate::Elastic => workers + most,
             // Well above what the queue lets in by promise (overcommit).
             Fate::TooLarge => 2 * per_node * (room / cores) + 1,
             _ => workers,
@@ -117,7 +124,7 @@ impl Part {
 impl Fate {
     fn draw(random: &mut Random) -> Fate {
         let after_ms = random.between(0, 6_000);
-        match pick(random, 16) {
+        match pick(random, 21) {
             0 => Fate::Expires,
             1 | 2 => Fate::LateClaim { after_ms },
             3 => Fate::NoClaim,
@@ -141,6 +148,12 @@ impl Fate {
             11 => Fate::LosesPod { after_ms },
             12 => Fate::Bare,
             13 => Fate::Batch,
+            14 | 15 => Fate::Suspended {
+                after_ms,
+                for_ms: random.between(0, 6_000),
+            },
+            16 => Fate::RestartsForPod { after_ms },
+            17 => Fate::Elastic,
             _ => Fate::Completes,
         }
     }

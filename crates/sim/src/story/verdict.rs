@@ -38,11 +38,17 @@ fn job(part: &Part, world: &mut World) -> Vec<Finding> {
     }
     if let Fate::Fails { action } = part.fate {
         findings.extend(retries(part, action, &job, uid, world));
-    } else if job["status"]["retryCount"].as_i64().unwrap_or(0) != 0 {
-        let text = format!("job {name} was restarted, though nothing of it failed");
+    } else if job["status"]["retryCount"].as_i64().unwrap_or(0) > restarts(&part.fate) {
+        let text = format!("job {name} was restarted too often: {}", job["status"]);
         findings.push(finding("S0.10", text));
     }
     findings
+}
+
+/// How often a part that does not fail may be restarted.
+fn restarts(fate: &Fate) -> i64 {
+    let is_restarted = matches!(fate, Fate::RestartsForPod { .. } | Fate::Suspended { .. });
+    i64::from(is_restarted)
 }
 
 fn phase(fate: &Fate) -> &'static str {

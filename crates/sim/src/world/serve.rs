@@ -1,11 +1,11 @@
 //! Requests of the driver, the nodes and the user, and their answers, right or wrong.
 
 use api::call::{self, Call};
-use api::intent::{Action, Intent, Refusal, WriteOutcome};
+use api::intent::{Action, Intent, ObjectKey, Refusal, WriteOutcome};
 use api::kind::Kind;
 use driver::{Request, RequestId};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use store::Response;
 
 use super::{Answer, Event, Owner, World};
@@ -124,6 +124,37 @@ impl World {
     pub(super) fn strikes(&mut self, once_in: u64) -> bool {
         let until = self.settings.begins.plus_ms(self.settings.faults.until_ms);
         self.now < until && self.random.once_in(once_in)
+    }
+
+    /// What `vcctl job suspend` and `resume` send.
+    pub(super) fn send_command(&mut self, job: &str, action: &str) {
+        let jobs = self.objects(Kind::VcJob);
+        let Some(job) = jobs.iter().find(|it| it["metadata"]["name"] == job) else {
+            return;
+        };
+        let reference = json!({
+            "apiVersion": Kind::VcJob.api_version(),
+            "kind": "Job",
+            "name": job["metadata"]["name"],
+            "uid": job["metadata"]["uid"],
+            "controller": true,
+        });
+        let name = job["metadata"]["name"].as_str().unwrap_or("");
+        let name = format!("{name}-{}", action.to_lowercase());
+        let body = json!({
+            "apiVersion": Kind::Command.api_version(),
+            "kind": "Command",
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "ownerReferences": [reference],
+            },
+            "action": action,
+            "target": reference,
+        });
+        let target = ObjectKey::new(Kind::Command, "default", &name);
+        let action = Action::Create { body };
+        self.written("user", &call::write(&Intent { target, action }));
     }
 
     fn reply(&mut self, id: RequestId, answer: Answer) {
