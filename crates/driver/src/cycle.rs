@@ -49,6 +49,7 @@ pub(crate) struct End<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) cycles: u64,
+    pub(crate) cycle_micros: u64,
     pub(crate) places: u64,
     pub(crate) places_refused: u64,
     pub(crate) violations: u64,
@@ -60,6 +61,7 @@ pub(crate) struct Cycles {
     tables: Tables,
     rows: Rows,
     component: Box<str>,
+    stopwatch: fn() -> u64,
     limits: Limits,
     last: Option<Time>,
     last_tick: Option<model::Tick>,
@@ -93,6 +95,7 @@ impl Cycles {
             tables: Tables::new(),
             rows: Rows::new(settings.scheduler_names).with_lone(settings.lone_scheduler_names),
             component: settings.component,
+            stopwatch: settings.stopwatch,
             limits,
             last: None,
             last_tick: None,
@@ -209,11 +212,13 @@ impl Cycles {
             return;
         }
         self.spend_token(now);
+        let began = (self.stopwatch)();
         let plan = self
             .engine
             .cycle(&mut self.tables, model::Time::from_micros(now.micros()));
         self.last_tick = Some(self.tables.tick());
         self.wake_at = plan.wake_at.map(|at| Time(at.micros));
+        self.counts.cycle_micros += (self.stopwatch)().saturating_sub(began);
         self.counts.cycles += 1;
         self.counts.places += plan.places.len() as u64;
         for violation in checker::check_plan(&self.tables, &plan) {

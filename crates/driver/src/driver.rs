@@ -235,6 +235,7 @@ impl Driver {
         let cycles = self.cycles.as_ref().map(Cycles::counts).unwrap_or_default();
         Metrics {
             cycles: cycles.cycles,
+            cycle_micros: cycles.cycle_micros,
             places: cycles.places,
             places_refused: cycles.places_refused,
             violations: cycles.violations,

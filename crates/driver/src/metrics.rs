@@ -32,6 +32,8 @@ pub struct Metrics {
     pub unreadable: u64,
     /// Cycles of the engine.
     pub cycles: u64,
+    /// Time that they took, in microseconds of the shell's stopwatch.
+    pub cycle_micros: u64,
     /// Tasks placed by them.
     pub places: u64,
     /// Placed tasks that came back because their write was refused.

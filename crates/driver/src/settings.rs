@@ -29,6 +29,9 @@ pub struct EngineSettings {
     pub lone_scheduler_names: Vec<Box<str>>,
     /// The name under which its events are written.
     pub component: Box<str>,
+    /// Microseconds of any steady clock, read around each cycle for [`crate::Metrics`] only: no
+    /// decision sees it. Stands still unless a shell gives one.
+    pub stopwatch: fn() -> u64,
 }
 
 impl std::fmt::Debug for EngineSettings {
@@ -49,6 +52,7 @@ impl EngineSettings {
             scheduler_names: vec![api::volcano::SCHEDULER_NAME.into()],
             lone_scheduler_names: Vec::new(),
             component: api::volcano::SCHEDULER_NAME.into(),
+            stopwatch: || 0,
         }
     }
 }

@@ -32,6 +32,13 @@ pub fn now() -> Time {
     Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
+/// Microseconds of a clock that never goes back: the driver's stopwatch.
+pub fn stopwatch() -> u64 {
+    static BEGAN: std::sync::LazyLock<std::time::Instant> =
+        std::sync::LazyLock::new(std::time::Instant::now);
+    u64::try_from(BEGAN.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
+
 /// A running driver. Dropping it stops the loop.
 #[derive(Debug)]
 pub struct EngineLoop {

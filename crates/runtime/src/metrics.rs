@@ -134,6 +134,20 @@ fn page(metrics: &Metrics) -> String {
         head(&mut text, row.name, row.help, row.kind);
         line(&mut text, row.name, "", (row.read)(metrics));
     }
+    let name = "katmai_engine_seconds_sum";
+    head(
+        &mut text,
+        name,
+        "Time that cycles of the engine took, in seconds.",
+        Type::Counter,
+    );
+    // Six decimals are all that microseconds have.
+    let _ = writeln!(
+        text,
+        "{name} {}.{:06}",
+        metrics.cycle_micros / 1_000_000,
+        metrics.cycle_micros % 1_000_000
+    );
     let name = "katmai_controller_steps_total";
     head(
         &mut text,
