@@ -1,5 +1,7 @@
 //! Complaints about fields, in the form of Kubernetes' `field.Error`, and reading of loose JSON.
 
+use std::collections::BTreeSet;
+
 use api::core::ResourceList;
 use api::names::go_quote;
 use serde_json::{Map, Value};
@@ -43,14 +45,8 @@ pub(crate) fn unsupported(path: &str, text: &str, supported: &[&str]) -> String 
 
 /// One complaint as it is, several in brackets, doubles left out.
 pub(crate) fn aggregate(mut complaints: Vec<String>) -> Result<(), String> {
-    let mut index = 0;
-    while index < complaints.len() {
-        if complaints[..index].contains(&complaints[index]) {
-            complaints.remove(index);
-        } else {
-            index += 1;
-        }
-    }
+    let mut seen = BTreeSet::new();
+    complaints.retain(|complaint| seen.insert(complaint.clone()));
     match complaints.len() {
         0 => Ok(()),
         1 => Err(complaints.remove(0)),

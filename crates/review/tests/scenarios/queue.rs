@@ -216,3 +216,16 @@ fn some_queues_stay() {
     );
     delete("busy", "allowed");
 }
+
+#[test]
+fn very_many_wrong_amounts_are_told_in_bounded_words() {
+    let amounts: serde_json::Map<String, Value> = (0..50_000)
+        .map(|index| (format!("a.dev/r{index}"), (-1).into()))
+        .collect();
+    let mut queue = yaml("{metadata: {name: q}, spec: {}}");
+    queue["spec"]["capability"] = amounts.into();
+    let world = world(WORLD);
+    let answer = ask(&world, Operation::Create, Kind::Queue, &Value::Null, &queue);
+    assert!(answer.contains("[requestBody.spec.capability.a.dev/r0: Invalid value: \"-1\": must be greater than or equal to 0, "));
+    assert!(answer.len() < review::MESSAGE_BYTES_MAX + 200);
+}
