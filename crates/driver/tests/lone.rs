@@ -1,0 +1,80 @@
+//! Pods that name no group, in a plane that has no other scheduler: each is a gang of one.
+
+mod world;
+
+use api::kind::Kind;
+use driver::EngineSettings;
+use engine::Engine;
+use serde_json::{Value, json};
+use world::{World, settings};
+
+fn plane(cpu: &str) -> World {
+    let mut settings = settings(&[]);
+    settings.engine = Some(EngineSettings {
+        lone_scheduler_names: vec!["default-scheduler".into()],
+        ..EngineSettings::new(Engine::with_defaults())
+    });
+    let mut world = World::new(settings);
+    let node =
+        json!({ "status": { "allocatable": { "cpu": cpu, "memory": "8Gi", "pods": "110" } } });
+    world.put_object(Kind::Node, "node-1", &node);
+    for (name, parent) in [("root", ""), ("default", "root")] {
+        let queue = json!({
+            "spec": { "weight": 1, "parent": parent },
+            "status": { "state": "Open" },
+        });
+        world.put_object(Kind::Queue, name, &queue);
+    }
+    world
+}
+
+fn pod(world: &mut World, name: &str, scheduler: &str, cpu: &str) {
+    let pod = json!({
+        "spec": {
+            "schedulerName": scheduler,
+            "containers": [{ "name": "c", "resources": { "requests": { "cpu": cpu } } }],
+        },
+        "status": { "phase": "Pending" },
+    });
+    world.put_object(Kind::Pod, name, &pod);
+}
+
+fn node_of(world: &World, name: &str) -> Value {
+    world.object(Kind::Pod, name)["spec"]["nodeName"].clone()
+}
+
+#[test]
+fn a_plain_pod_is_bound_without_a_group_and_told_in_kube_schedulers_words() {
+    let mut world = plane("1");
+    pod(&mut world, "one", "default-scheduler", "100m");
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "one"), "node-1");
+    assert_eq!(
+        world.events(),
+        ["Pod Normal Scheduled: Successfully assigned ns/one to node-1"]
+    );
+}
+
+#[test]
+fn a_plain_pod_that_does_not_fit_waits_for_room_and_then_starts() {
+    let mut world = plane("1");
+    pod(&mut world, "large", "default-scheduler", "800m");
+    world.pass_ms(100);
+    pod(&mut world, "late", "default-scheduler", "300m");
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "late"), Value::Null);
+    let condition = &world.object(Kind::Pod, "late")["status"]["conditions"][0];
+    assert_eq!(condition["reason"], "Unschedulable");
+    world.delete_object(Kind::Pod, "large");
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "late"), "node-1");
+}
+
+#[test]
+fn a_pod_of_another_scheduler_is_left_alone() {
+    let mut world = plane("1");
+    pod(&mut world, "foreign", "somebody-else", "100m");
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "foreign"), Value::Null);
+    assert_eq!(world.events(), Vec::<String>::new());
+}
