@@ -1,6 +1,8 @@
 //! What differs between kinds when they are written: which part a request may change, what counts
 //! as a new generation, when a deleted object is free to go.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::field::FieldError;
@@ -252,13 +254,10 @@ pub(crate) fn check_finalizers(object: &Value, old: &Value) -> Result<(), FieldE
     if old["metadata"]["deletionTimestamp"].is_null() {
         return Ok(());
     }
-    let had = old["metadata"]["finalizers"].as_array();
-    let new: Vec<String> = object["metadata"]["finalizers"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|one| !had.is_some_and(|had| had.contains(one)))
-        .map(|one| one.to_string())
+    let had: BTreeSet<String> = finalizers(old).map(Value::to_string).collect();
+    let new: Vec<String> = finalizers(object)
+        .map(Value::to_string)
+        .filter(|one| !had.contains(one))
         .collect();
     if new.is_empty() {
         return Ok(());
@@ -270,4 +269,9 @@ pub(crate) fn check_finalizers(object: &Value, old: &Value) -> Result<(), FieldE
             new.join(", ")
         ),
     ))
+}
+
+fn finalizers(object: &Value) -> impl Iterator<Item = &Value> {
+    let list = object["metadata"]["finalizers"].as_array();
+    list.into_iter().flatten()
 }

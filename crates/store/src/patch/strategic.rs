@@ -4,6 +4,8 @@
 //! `$deleteFromPrimitiveList/<list>`. Follows the rules of Kubernetes' strategic merge document;
 //! fields that the schema does not know merge as in a JSON merge patch.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::PatchError;
@@ -216,7 +218,8 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), PatchErr
     };
     let wrong = || malformed("invalid patch format of retainKeys");
     let keys = keys.as_array().ok_or_else(wrong)?;
-    let is_kept = |name: &str| keys.iter().any(|key| key == name);
+    let keys: BTreeSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let is_kept = |name: &str| keys.contains(name);
     let is_covered = patch.iter().all(|(name, change)| {
         change.is_null()
             || name.starts_with(SET_ORDER)

@@ -178,8 +178,14 @@ pub(super) fn update(pod: &Value, old: &Value) -> Vec<FieldError> {
         }
     }
     let kept = list(&was["tolerations"]);
-    let tolerations = list(&new["tolerations"]);
-    if !kept.iter().all(|one| tolerations.contains(one)) {
+    let tolerations: BTreeSet<String> = list(&new["tolerations"])
+        .iter()
+        .map(Value::to_string)
+        .collect();
+    if !kept
+        .iter()
+        .all(|one| tolerations.contains(&one.to_string()))
+    {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(FieldError::forbidden("spec.tolerations", detail));
     }

@@ -366,3 +366,43 @@ fn a_refusal_by_review_comes_after_what_the_schema_says() {
         "422 Job.batch.volcano.sh \"x\" is invalid: spec.tasks[0].replicas: Invalid value: 3000000000: Checked value must be of type integer with format int32"
     );
 }
+
+/// Work that grows with the square of a list would hold up every other write for minutes.
+#[test]
+fn long_lists_are_compared_in_order_of_their_length() {
+    let mut plane = Plane::new();
+    let finalizers: Vec<String> = (0..80_000).map(|index| format!("a.dev/f{index}")).collect();
+    let held = json!({ "metadata": { "name": "x", "finalizers": finalizers } });
+    assert_eq!(plane.ask("POST", MAPS, &held).0, 201);
+    let one = format!("{MAPS}/x");
+    assert_eq!(plane.ask("DELETE", &one, &Value::Null).0, 200);
+    let change = json!({ "data": { "a": "b" } });
+    assert_eq!(plane.ask("PATCH", &one, &change).0, 200);
+
+    let keys: Value = (0..80_000)
+        .map(|index| json!(format!("k{index}")))
+        .collect();
+    let data: Value = (0..80_000)
+        .map(|index| (format!("k{index}"), json!("v")))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    let wide = json!({ "metadata": { "name": "wide" }, "data": data });
+    assert_eq!(plane.ask("POST", MAPS, &wide).0, 201);
+    let retain = json!({ "data": { "$retainKeys": keys } }).to_string();
+    let strategic = "application/strategic-merge-patch+json";
+    let answer = plane.send(
+        "PATCH",
+        &format!("{MAPS}/wide"),
+        strategic,
+        retain.into_bytes(),
+    );
+    assert_eq!(answer.code, 200);
+
+    let tolerations: Value = (0..20_000)
+        .map(|index| json!({ "key": format!("k{index}"), "operator": "Exists" }))
+        .collect();
+    let pod = json!({ "metadata": { "name": "x" }, "spec": { "tolerations": tolerations, "containers": [{ "name": "c", "image": "i" }] } });
+    assert_eq!(plane.ask("POST", PODS, &pod).0, 201);
+    let change = json!({ "metadata": { "labels": { "a": "b" } } });
+    assert_eq!(plane.ask("PATCH", &format!("{PODS}/x"), &change).0, 200);
+}
