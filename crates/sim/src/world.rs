@@ -80,6 +80,10 @@ enum Event {
     Pod(WatchLine),
     /// The driver dies and is started again with nothing in its memory.
     Crash,
+    /// The driver stands still and another takes over; its writes arrive so much later.
+    Supplant(i64),
+    /// A write of a driver that was supplanted arrives.
+    Late(Intent),
 }
 
 impl Event {
@@ -188,6 +192,12 @@ impl World {
     /// The driver dies after `ms` milliseconds from now and starts again with an empty memory.
     pub fn crash(&mut self, ms: i64) {
         self.push(self.now.plus_ms(ms), Event::Crash);
+    }
+
+    /// The driver stands still after `ms` milliseconds from now and another takes over; what it had
+    /// on its way arrives `late_ms` after that.
+    pub fn supplant(&mut self, ms: i64, late_ms: i64) {
+        self.push(self.now.plus_ms(ms), Event::Supplant(late_ms));
     }
 
     /// Lets time pass until nothing is left to do, or for `ms` milliseconds at most.
@@ -428,6 +438,10 @@ impl World {
             Event::Answer(life, id, answer) if life == self.life => self.answer(id, answer),
             Event::Asked(..) | Event::Answer(..) => {}
             Event::Crash => self.restart(),
+            Event::Supplant(late_ms) => self.take_over(late_ms),
+            Event::Late(intent) => {
+                self.perform("former driver", &intent);
+            }
         }
     }
 
@@ -435,23 +449,40 @@ impl World {
     /// successor starts only once its predecessor's requests are over (they end with the process, or
     /// with the lease), else the two would fill one node twice.
     fn restart(&mut self) {
-        let life = self.life;
-        let is_write =
-            |event: &Event| matches!(event, Event::Asked(of, _, Request::Write(_)) if *of == life);
-        let last = self.queue.extract_if(.., |_, event| is_write(event));
-        let last: Vec<Event> = last.map(|(_, event)| event).collect();
-        for event in last {
-            if let (Event::Asked(_, _, Request::Write(intent)), true) =
-                (event, self.random.once_in(2))
-            {
+        for intent in self.writes_on_their_way() {
+            if self.random.once_in(2) {
                 self.perform("driver", &intent);
             }
         }
+        self.start_again("driver starts again");
+    }
+
+    fn take_over(&mut self, late_ms: i64) {
+        for intent in self.writes_on_their_way() {
+            self.push(self.now.plus_ms(late_ms), Event::Late(intent));
+        }
+        self.start_again("another driver takes over");
+    }
+
+    fn writes_on_their_way(&mut self) -> Vec<Intent> {
+        let life = self.life;
+        let is_write =
+            |event: &Event| matches!(event, Event::Asked(of, _, Request::Write(_)) if *of == life);
+        let taken = self.queue.extract_if(.., |_, event| is_write(event));
+        taken
+            .filter_map(|(_, event)| match event {
+                Event::Asked(_, _, Request::Write(intent)) => Some(intent),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn start_again(&mut self, told: &str) {
         self.life += 1;
         self.driver = Driver::new(self.drivers.clone());
         self.checked = 0;
         self.streams.retain(|stream| stream.owner == Owner::Fleet);
-        self.note("driver starts again");
+        self.note(told);
     }
 
     /// The witness looks at what was written.

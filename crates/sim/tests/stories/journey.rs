@@ -103,6 +103,19 @@ fn gang(name: &str, workers: u32, cpu: &str) -> Value {
     })
 }
 
+/// How many claims, PodGroups, Services and pods the only job ever had.
+fn children(world: &mut World) -> [usize; 4] {
+    let jobs = world.objects(Kind::VcJob);
+    let uid = jobs[0]["metadata"]["uid"].as_str().expect("it has a uid");
+    [
+        Kind::PersistentVolumeClaim,
+        Kind::PodGroup,
+        Kind::Service,
+        Kind::Pod,
+    ]
+    .map(|kind| world.children_of(uid, kind).len())
+}
+
 /// I1, I4, I6, I20, S2.1
 #[test]
 fn the_example_is_told_as_written_down() {
@@ -143,18 +156,8 @@ fn the_driver_may_die_at_each_of_its_writes() {
             "Completed",
             "died at write {crash_at_write}\n{story}"
         );
-        let jobs = world.objects(Kind::VcJob);
-        let uid = jobs[0]["metadata"]["uid"].as_str().unwrap();
-        let made = |kind| world.children_of(uid, kind).len();
-        let counts = [
-            Kind::PersistentVolumeClaim,
-            Kind::PodGroup,
-            Kind::Service,
-            Kind::Pod,
-        ]
-        .map(made);
         assert_eq!(
-            counts,
+            children(&mut world),
             [1, 1, 1, 3],
             "died at write {crash_at_write}\n{story}"
         );
@@ -202,6 +205,68 @@ fn a_gang_that_was_bound_in_part_is_bound_whole_after_a_restart() {
     );
     assert!(after.contains("/binding node="), "{story}");
     assert_eq!(binds(&world), 4, "{story}");
+    assert_eq!(phase(&mut world, "training"), "Completed", "{story}");
+}
+
+/// S1.7: a driver that stood still for a minute while another took over binds nothing twice and
+/// makes no second child, whenever that was.
+#[test]
+fn late_writes_of_a_former_driver_change_nothing() {
+    let (mut late_pods, mut late_binds) = (0, 0);
+    for at in (1_300..5_300).step_by(200) {
+        let mut settings = Settings::new(4);
+        settings.latency_ms_min = 200;
+        settings.latency_ms_max = 250;
+        let mut world = world(settings);
+        let mut job = gang("training", 20, "1");
+        let template = &mut job["spec"]["tasks"][0]["template"];
+        template["metadata"]["annotations"]["katmai.dev/sim-duration"] = json!("80s");
+        world.create(10, Kind::VcJob, job);
+        world.supplant(at, 60_000);
+        run_to_rest(&mut world);
+        let story = world.transcript().text();
+        assert_eq!(phase(&mut world, "training"), "Completed", "{story}");
+        assert_eq!(children(&mut world), [1, 1, 1, 20], "{story}");
+        let lines = world.transcript().lines().iter();
+        let former: Vec<&String> = lines
+            .filter(|line| line.contains("former driver"))
+            .collect();
+        let count = |what: &str| former.iter().filter(|line| line.contains(what)).count();
+        late_pods += count("post default/pods refused");
+        late_binds += count("/binding");
+        for line in former.iter().filter(|line| !line.contains("/events")) {
+            assert!(line.contains("refused"), "{line}\n{story}");
+        }
+    }
+    assert!(
+        late_pods >= 20 && late_binds >= 20,
+        "{late_pods} late pods, {late_binds} late binds"
+    );
+}
+
+/// A node that goes takes its pods with it; the gang is whole again elsewhere.
+#[test]
+fn a_gang_survives_the_loss_of_a_node() {
+    let mut job = gang("training", 4, "1");
+    job["spec"]["volumes"] = json!([]);
+    let mut settings = Settings::new(9);
+    settings.nodes.nodes = 2;
+    let mut world = world(settings);
+    world.create(10, Kind::VcJob, job);
+    world.run(500);
+    let pods = world.objects(Kind::Pod);
+    let node = pods[0]["spec"]["nodeName"].as_str().expect("it is bound");
+    world.call(
+        0,
+        api::call::Call {
+            method: "DELETE",
+            target: Kind::Node.path("", node),
+            content_type: "",
+            body: Vec::new(),
+        },
+    );
+    run_to_rest(&mut world);
+    let story = world.transcript().text();
     assert_eq!(phase(&mut world, "training"), "Completed", "{story}");
 }
 
