@@ -19,6 +19,9 @@ pub struct Settings {
     pub terminated_pods_max: usize,
     /// How many creates or deletes one step returns at most.
     pub writes_per_step_max: usize,
+    /// How many pods of a vcjob may wait for a node before more are made; its `minAvailable` are
+    /// always made. A job of a million tasks is then as large as what runs of it.
+    pub pods_ahead_max: usize,
     /// Every namespace gets a `default` ServiceAccount and the trusted certificates.
     pub service_accounts: bool,
 }
@@ -43,6 +46,7 @@ impl Default for Settings {
             service_gate_deadline_ms: 30_000,
             terminated_pods_max: 12_500,
             writes_per_step_max: 500,
+            pods_ahead_max: 5_000,
             service_accounts: true,
         }
     }

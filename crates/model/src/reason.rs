@@ -117,6 +117,9 @@ impl Reason {
                     count(*min, "task", "tasks")
                 )
             }
+            Reason::Overcommitted { short } if short.iter().all(|name| &**name == "pods") => {
+                "the cluster has fewer pod slots than the gang has tasks".to_owned()
+            }
             Reason::Overcommitted { short } => {
                 format!("the cluster has promised too much {} already", list(short))
             }

@@ -73,10 +73,21 @@ pub(super) fn intents(view: &View<'_>) -> (Vec<Intent>, Option<Time>) {
         // Pods grow with the number of tasks, whose names each of them is told.
         let share = 1 + view.job.spec.tasks.len() / 100;
         let limit = (view.inputs.settings.writes_per_step_max / share).max(1);
+        let limit = limit.min(room_ahead(view));
         let (mirror, job) = (view.inputs.mirror, view.job);
         intents.extend(pods::missing(mirror, job, &view.roster, &chosen, limit));
     }
     (intents, None)
+}
+
+/// How many pods may be made now without running far ahead of the room there is.
+fn room_ahead(view: &View<'_>) -> usize {
+    let counts = view.roster.counts();
+    let count = |number: i32| usize::try_from(number).unwrap_or(0);
+    let ahead = view.inputs.settings.pods_ahead_max;
+    let least =
+        count(view.job.spec.min_available.unwrap_or(0)).saturating_sub(view.roster.members.len());
+    ahead.saturating_sub(count(counts.pending)).max(least)
 }
 
 /// Removes the plugins' objects of a job that has ended.

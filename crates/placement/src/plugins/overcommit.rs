@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{GangId, Reason, Vector};
+use model::{GangId, Kind, Reason, Vector};
 
 use crate::plugin::{Plugin, View, Vote};
 use crate::rules::Config;
@@ -25,6 +25,9 @@ impl Default for Factor {
         Factor(1_200_000)
     }
 }
+
+/// Gangs of so many tasks are let in without counting pod slots.
+const MEMBERS_UNASKED_MAX: i64 = 5_000;
 
 fn configure(arguments: &Arguments, config: &mut Config) {
     let factor = arguments.millionths("overcommit-factor", 1_200_000);
@@ -53,11 +56,18 @@ fn enqueueable(view: View<'_>, gang: GangId) -> Vote {
     );
     let idle = total.minus(view.tables.used_total());
     let wanted = view.tables.inqueue_whole().plus(min);
-    let short: Vec<Arc<str>> = min
+    let mut short: Vec<Arc<str>> = min
         .entries()
         .filter(|(kind, need)| *need > 0 && wanted.get(*kind) > idle.get(*kind))
         .map(|(kind, _)| view.tables.kinds().name(kind).clone())
         .collect();
+    // Beyond upstream: the pods of a gang that all pod slots together could not hold would be made
+    // in vain, a million of them if somebody says so. Few enough are made, so that the reason tells
+    // which of them finds no room.
+    let members = i64::from(view.tables.gang(gang).spec.min_member);
+    if members > MEMBERS_UNASKED_MAX && members > total.get(Kind::PODS) {
+        short.push(view.tables.kinds().name(Kind::PODS).clone());
+    }
     // The plugin never permits by itself: a permit would keep later tiers from being asked.
     if short.is_empty() {
         Vote::Abstain
