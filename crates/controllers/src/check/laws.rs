@@ -282,3 +282,25 @@ fn a_huge_job_is_taken_in_bounded_steps() {
     let state = &world.get(Kind::VcJob, "ml", "train").unwrap()["status"]["state"];
     assert_eq!(state["reason"], "PluginError", "{state}");
 }
+
+#[test]
+fn a_huge_job_makes_pods_only_so_far_ahead_of_the_room_there_is() {
+    let mut huge = job(json!([]), json!([]));
+    huge["spec"]["plugins"] = json!({});
+    huge["spec"]["minAvailable"] = json!(7);
+    huge["spec"]["tasks"][1]["replicas"] = json!(1_000_000);
+    let mut world = world(huge);
+    world.settings.pods_ahead_max = 5;
+    world.run(&["vcjob"]);
+    let phase = json!({ "status": { "phase": "Inqueue" } });
+    world.change(Kind::PodGroup, "ml", "train-job", &phase);
+    world.run(&["vcjob"]);
+    // The gang is made whole although nothing runs yet.
+    assert_eq!(world.count(Kind::Pod), 7);
+    let running = json!({ "status": { "phase": "Running" } });
+    for name in ["train-worker-0", "train-worker-1", "train-worker-2"] {
+        world.change(Kind::Pod, "ml", name, &running);
+    }
+    world.run(&["vcjob"]);
+    assert_eq!(world.count(Kind::Pod), 8);
+}
