@@ -8,7 +8,7 @@ use api::admission::{Facts, Review, Verdict};
 use api::time::Time;
 use client::kubelet::Kubelet;
 use ring::rand::SecureRandom;
-use store::{Begin, Entropy, Refused, Request, Response, Settings, Store};
+use store::{Begin, Entropy, Records, Refused, Request, Response, Settings, Store};
 use tokio::sync::{oneshot, watch};
 
 use crate::journal::{Journal, JournalError};
@@ -87,8 +87,16 @@ impl Plane {
     /// Loads what the journal kept and makes the plane ready.
     pub(crate) fn start(start: Start, token_secret: &[u8]) -> Result<Arc<Plane>, JournalError> {
         let entropy = SystemEntropy(ring::rand::SystemRandom::new());
-        let mut store = Store::new(start.settings, Box::new(entropy));
         let mut journal = start.journal;
+        let records = match &journal {
+            Some(_) => Records::Kept,
+            None => Records::Unwanted,
+        };
+        let settings = Settings {
+            records,
+            ..start.settings
+        };
+        let mut store = Store::new(settings, Box::new(entropy));
         if let Some(journal) = &mut journal {
             journal.load(&mut |revision, change| {
                 if let Some(change) = change

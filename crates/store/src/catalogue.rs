@@ -24,23 +24,17 @@ const CUSTOM_SUB_VERBS: &[&str] = &["get", "patch", "update"];
 /// The registry of everything built in.
 pub(crate) fn built_in(wire: &Wire) -> Registry {
     let mut rows: Vec<Resource> = Vec::new();
-    for row in wire.resources().iter().filter(|row| is_on(row)) {
+    for row in wire.resources() {
         if row.subresource().is_none() {
             add_version(&mut rows, row);
         }
     }
-    for row in wire.resources().iter().filter(|row| is_on(row)) {
+    for row in wire.resources() {
         if let Some(name) = row.subresource() {
             add_subresource(&mut rows, row, name);
         }
     }
     Registry::new(rows)
-}
-
-/// Alpha versions are off, as they are by default in the real server: its alpha PodGroup would take
-/// the name `podgroups` from Volcano's.
-fn is_on(row: &ResourceRow) -> bool {
-    !row.version.contains("alpha")
 }
 
 fn add_version(rows: &mut Vec<Resource>, row: &ResourceRow) {

@@ -11,7 +11,7 @@ use crate::registry::{Resource, ResourceId};
 use crate::request::{Begin, Commit, Response, Ticket};
 use crate::shelf::{After, Staged};
 use crate::status::Refused;
-use crate::store::{Store, Waiting};
+use crate::store::{Records, Store, Waiting};
 use crate::write::Writing;
 
 /// The changes of one write.
@@ -135,13 +135,9 @@ impl Store {
             self.begun -= draft.changes.len() as u64;
             return Begin::Done(Refused::too_large(bytes_max).response());
         }
-        let record = Record {
-            revision: self.begun,
-            changes: draft
-                .changes
-                .iter()
-                .map(|(id, staged)| change_of(self.registry.row(*id), staged))
-                .collect(),
+        let record = match self.settings.records {
+            Records::Kept => self.record(&draft.changes).encode(),
+            Records::Unwanted => Vec::new(),
         };
         for (id, staged) in &draft.changes {
             self.shelf_mut(*id).stage(staged);
@@ -154,10 +150,17 @@ impl Store {
             servings: draft.servings,
             response,
         });
-        Begin::Commit(Commit {
-            ticket,
-            record: record.encode(),
-        })
+        Begin::Commit(Commit { ticket, record })
+    }
+
+    fn record(&self, changes: &[(ResourceId, Staged)]) -> Record {
+        Record {
+            revision: self.begun,
+            changes: changes
+                .iter()
+                .map(|(id, staged)| change_of(self.registry.row(*id), staged))
+                .collect(),
+        }
     }
 }
 

@@ -69,5 +69,5 @@ pub use request::{
     Response, Ticket, User,
 };
 pub use status::{About, Outcome, Refused, success};
-pub use store::{Admit, Entropy, LoadError, Settings, Store};
+pub use store::{Admit, Entropy, LoadError, Records, Settings, Store};
 pub use watch::{BOOKMARK_MS, Watch, WatchStep};

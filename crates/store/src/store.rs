@@ -30,6 +30,17 @@ pub struct Settings {
     pub body_bytes_max: usize,
     /// What `/version` says: the Kubernetes version whose behaviour this is.
     pub kubernetes_version: String,
+    /// Whether writes carry their journal record.
+    pub records: Records,
+}
+
+/// Whether somebody keeps the records of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Records {
+    /// Yes: each commit carries its encoded record.
+    Kept,
+    /// No: commits carry an empty one, which spares a copy of each object.
+    Unwanted,
 }
 
 impl Default for Settings {
@@ -37,6 +48,7 @@ impl Default for Settings {
         Settings {
             body_bytes_max: 3 << 20,
             kubernetes_version: "1.36.3".to_owned(),
+            records: Records::Kept,
         }
     }
 }

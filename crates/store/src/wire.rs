@@ -106,6 +106,12 @@ struct Document {
     crds: Vec<CrdRow>,
 }
 
+/// Alpha versions are off, as they are by default in the real server: its alpha PodGroup would take
+/// the name `podgroups` from Volcano's.
+fn is_on(row: &ResourceRow) -> bool {
+    !row.version.contains("alpha")
+}
+
 impl Wire {
     /// Parses the data that came with this build.
     ///
@@ -137,7 +143,7 @@ impl Wire {
             .collect();
         let (crds, schemas) = Crd::shipped(rows, compiler);
         Wire {
-            resources: document.resources,
+            resources: document.resources.into_iter().filter(is_on).collect(),
             columns: document.columns,
             messages: Messages::parse(PROTOBUF, ZEROES),
             crds,
