@@ -356,7 +356,11 @@ fn standing(kind: WorkloadKind, object: &Value) -> (String, String) {
                 None if object["spec"]["suspend"] == true => {
                     ("Suspended".to_owned(), String::new())
                 }
-                None if status["active"].as_u64().unwrap_or(0) > 0 => {
+                // Between the last pod's end and the condition nothing is active any more.
+                None if ["active", "succeeded", "failed"]
+                    .iter()
+                    .any(|count| status[count].as_u64().unwrap_or(0) > 0) =>
+                {
                     ("Running".to_owned(), String::new())
                 }
                 None => ("Pending".to_owned(), String::new()),
