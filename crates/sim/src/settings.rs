@@ -52,6 +52,8 @@ pub struct Faults {
     pub no_pods_until_ms: i64,
     /// The driver dies after a write and starts again with an empty memory.
     pub crash_once_in: u64,
+    /// How many milliseconds at most pass until a driver that died starts again.
+    pub down_ms_max: i64,
     /// The driver dies right after its write of this number, counted from 1, and before the
     /// answer; 0 for never.
     pub crash_at_write: u64,
@@ -68,6 +70,7 @@ impl Faults {
         refusal_once_in: 0,
         no_pods_until_ms: 0,
         crash_once_in: 0,
+        down_ms_max: 0,
         crash_at_write: 0,
     };
 }

@@ -40,6 +40,8 @@ pub struct World {
     driver: Driver,
     /// Counts lives of the driver: answers to an earlier life are dropped.
     life: u32,
+    /// A driver that was started again does nothing before this.
+    awake_from: Time,
     fleet: Fleet,
     queue: BTreeMap<(Time, u64), Event>,
     streams: Vec<Stream>,
@@ -138,6 +140,7 @@ impl World {
             order: 0,
             random,
             life: 0,
+            awake_from: now,
             queue: BTreeMap::new(),
             streams: Vec::new(),
             transcript: Transcript::default(),
@@ -340,7 +343,7 @@ impl World {
 
     /// Takes out what the driver and the nodes want, and what open watches have to say.
     fn pump(&mut self) {
-        loop {
+        while self.now >= self.awake_from {
             let request = self.driver.poll_request(self.now);
             self.check();
             let Some((id, request)) = request else { break };
@@ -357,7 +360,11 @@ impl World {
     fn next_time(&self) -> Option<Time> {
         let first = self.queue.keys().next().map(|(at, _)| *at);
         let streams = self.streams.iter().filter_map(|stream| stream.until);
-        [first, self.driver.poll_wake(), self.fleet.poll_wake()]
+        let driver = match self.awake_from > self.now {
+            true => Some(self.awake_from),
+            false => self.driver.poll_wake(),
+        };
+        [first, driver, self.fleet.poll_wake()]
             .into_iter()
             .flatten()
             .chain(streams)
@@ -409,7 +416,9 @@ impl World {
 
     /// Everything that is due now happens before anybody looks again.
     fn happen(&mut self) {
-        self.driver.handle_time(self.now);
+        if self.now >= self.awake_from {
+            self.driver.handle_time(self.now);
+        }
         self.fleet.handle_time(self.now);
         while let Some(entry) = self.queue.first_entry() {
             if entry.key().0 > self.now {
@@ -478,6 +487,8 @@ impl World {
     }
 
     fn start_again(&mut self, told: &str) {
+        let down_ms = self.random.between(0, self.settings.faults.down_ms_max);
+        self.awake_from = self.now.plus_ms(down_ms);
         self.life += 1;
         self.driver = Driver::new(self.drivers.clone());
         self.checked = 0;

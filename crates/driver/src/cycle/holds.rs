@@ -75,10 +75,16 @@ impl Holds {
         id
     }
 
-    /// Looks whether the volumes are ready. `None` where there is no such hold any more.
+    /// Looks whether the volumes are ready.
+    ///
+    /// Claims that a pod mounts together are told one after the other, in the order of their names,
+    /// each once the one before was seen to be told: two plans that were made at the same time, or
+    /// one that was given up in the middle, would else promise them to different nodes, and no node
+    /// could ever have the pod. `None` where there is no such hold any more.
     pub(super) fn look(&mut self, id: HoldId, mirror: &Mirror, now: Time) -> Option<Look> {
         let hold = self.holds.get_mut(&id)?;
-        let mut tell: BTreeMap<ObjectKey, Intent> = BTreeMap::new();
+        let mut tell: Vec<Intent> = Vec::new();
+        let mut spoken_for: BTreeSet<ObjectKey> = hold.telling.clone();
         let mut is_ready = true;
         let is_late = now >= hold.until;
         let mut conflict = is_late.then(|| "its volumes were not bound in time".to_owned());
@@ -88,7 +94,11 @@ impl Holds {
                 Some(Claims::Wait) => is_ready = false,
                 Some(Claims::Tell(intents)) => {
                     is_ready = false;
-                    tell.extend(intents.into_iter().map(|i| (i.target.clone(), i)));
+                    let mounted = claim_keys(mirror, bind);
+                    if mounted.iter().all(|claim| !spoken_for.contains(claim)) {
+                        spoken_for.extend(mounted);
+                        tell.extend(intents.into_iter().min_by(|a, b| a.target.cmp(&b.target)));
+                    }
                 }
                 Some(Claims::Conflict(why)) => conflict = Some(why),
             }
@@ -99,12 +109,8 @@ impl Holds {
         if is_ready {
             return Some(Look::Ready(self.take(id)?.binds));
         }
-        let telling = &mut hold.telling;
-        let tell = tell
-            .into_iter()
-            .filter(|(claim, _)| telling.insert(claim.clone()))
-            .map(|(_, intent)| intent)
-            .collect();
+        let targets = tell.iter().map(|intent| intent.target.clone());
+        hold.telling.extend(targets);
         let until = hold.until;
         self.set_timer(id, until);
         Some(Look::Waits(tell))
