@@ -72,7 +72,7 @@ expect "a strategic patch of a custom resource is refused" 1 "UnsupportedMediaTy
   k patch queue default --type strategic -p '{"spec":{"weight":1}}'
 
 # ── pods ──────────────────────────────────────────────────────────────────────────────────────
-says "run" "pod/one created" k run one --image=busybox --restart=Never --command -- sh -c 'echo begin; sleep 20; echo end'
+says "run" "pod/one created" k run one --image=busybox --restart=Never --command -- sh -c 'echo begin; sleep 8; echo end'
 says "wait for a pod" "condition met" k wait --for=condition=Ready pod/one --timeout=20s
 says "get has upstream's columns" "NAME +READY +STATUS +RESTARTS +AGE" k get pods
 says "get -o wide shows node and address" "one +1/1 +Running .*node-1" k get pods -o wide
@@ -165,7 +165,7 @@ says "two queues share imitation nodes" "vcjob/silver +Completed" \
   katmai run --simulated-nodes 2 --timeout 80s examples/fair-share.yaml
 says "events as JSON for machines" '"event":"summary","exitCode":0' \
   katmai run -o json --timeout 60s examples/training-gang.yaml
-rm -rf "$state"
+state=$home/fleet
 if up --ephemeral --simulated-nodes 1000 --port 0; then
   says "a thousand imitation nodes are ready" "^100[01]$" \
     bash -c 'for _ in $(seq 100); do n=$("$0" --kubeconfig "$1" get nodes --no-headers | grep -c " Ready "); [ "$n" -ge 1000 ] && break; sleep 0.1; done; echo "$n"' "$KUBECTL" "$state/kubeconfig"
