@@ -14,6 +14,9 @@ use rtnetlink::{
 use super::{GATEWAY, POD_PREFIX};
 
 const BRIDGE: &str = "katmai0";
+/// A bridge without an address of its own takes that of one of its links, another one whenever a
+/// pod comes or goes, and packets to the former one are lost.
+const BRIDGE_MAC: [u8; 6] = [0x02, 0, 10, 244, 0, 1];
 /// The kernel's table of local addresses.
 const LOCAL_TABLE: u32 = 255;
 /// ClusterIPs.
@@ -32,7 +35,7 @@ pub(crate) async fn make_bridge(handle: &Handle) -> Result<u32, String> {
     let loopback = raise(handle, "lo").await?;
     handle
         .link()
-        .add(LinkBridge::new(BRIDGE).build())
+        .add(LinkBridge::new(BRIDGE).address(BRIDGE_MAC.to_vec()).build())
         .execute()
         .await
         .map_err(|error| format!("cannot make a bridge: {error}"))?;
