@@ -189,7 +189,12 @@ mod properties {
                 let quantity = Quantity::from_nanos(nanos, format);
                 let read = Quantity::parse(&quantity.to_string()).unwrap();
                 prop_assert_eq!(&read, &quantity);
-                prop_assert_eq!(read.to_string(), quantity.to_string());
+                // A binary amount that no power of 1024 divides has no suffix, so that it reads
+                // back as a decimal one, whose thousands have.
+                let is_bare = quantity.to_string().ends_with(|one: char| one.is_ascii_digit());
+                if !(format == Format::BinarySi && is_bare) {
+                    prop_assert_eq!(read.to_string(), quantity.to_string());
+                }
             }
         }
 
