@@ -3,6 +3,7 @@
 //! The list is [`TASKS`]; `cargo xtask` alone prints it.
 
 mod bench;
+mod realkube;
 mod requirements;
 mod tidy;
 mod tree;
@@ -22,6 +23,11 @@ const TASKS: &[Task] = &[
         name: "bench",
         about: "[ROW…] [--json]  measure rows of docs/performance.md with the release binary",
         run: bench::run,
+    },
+    Task {
+        name: "realkube",
+        about: "build|up|down|env [--dir DIR] …  the real API server, built from tests/realkube",
+        run: realkube::run,
     },
     Task {
         name: "requirements",

@@ -14,7 +14,7 @@ pub struct Tree {
     pub files: BTreeMap<String, String>,
 }
 
-/// Folders that hold no text of ours.
+/// What holds no text of ours. `.git` is a file where the checkout is one of several.
 const SKIPPED: &[&str] = &[".git", "target", "node_modules"];
 
 impl Tree {
@@ -64,10 +64,11 @@ fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> 
         let path = entry.path();
         let name = entry.file_name();
         let kind = entry.file_type()?;
+        if SKIPPED.iter().any(|skipped| name == *skipped) {
+            continue;
+        }
         if kind.is_dir() {
-            if !SKIPPED.iter().any(|skipped| name == *skipped) {
-                collect(root, &path, files)?;
-            }
+            collect(root, &path, files)?;
         } else if kind.is_file()
             && let Ok(text) = std::fs::read_to_string(&path)
         {
