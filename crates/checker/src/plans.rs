@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{GangId, Phase, Plan, Tables};
+use model::{Gang, GangId, Phase, Plan, Tables, Task};
 
 use crate::Violation;
 
@@ -24,7 +24,7 @@ pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
             )
         });
         let (placed, min) = (placed.count(), gang.spec.min_member as usize);
-        if placed < min {
+        if placed < min && !is_the_rest(tables, gang, min) {
             let what = format!(
                 "gang {} is left with {placed} of {min} tasks placed",
                 gang.spec.key
@@ -61,6 +61,17 @@ pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// Whether a gang that is short of its minimum has all that is left of it placed: members that have
+/// failed make up the rest.
+fn is_the_rest(tables: &Tables, gang: &Gang, min: usize) -> bool {
+    let is_waiting = |phase| matches!(phase, Phase::Pending | Phase::Pipelined | Phase::Releasing);
+    let tasks = || gang.tasks.iter().map(|task| tables.task(*task));
+    let had_a_start = |task: &Task| task.phase == Phase::Failed && task.started.is_some();
+    tasks()
+        .all(|task| !is_waiting(task.phase) && (task.phase != Phase::Failed || had_a_start(task)))
+        && tasks().count() >= min
 }
 
 /// I20: whether the plan writes nothing.

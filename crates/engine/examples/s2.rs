@@ -166,6 +166,7 @@ fn gang(tables: &mut Tables, at: u32, tasks: u32) {
             gated: false,
             preemptable: true,
             created: Time::from_micros(0),
+            started: None,
         });
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    Gang, GangId, GangPhase, GangStatus, News, Phase, QueueId, Reason, Time, Trial, Verdict,
+    Gang, GangId, GangPhase, GangStatus, News, Phase, QueueId, Reason, Tables, Time, Trial, Verdict,
 };
 use placement::Outcome;
 
@@ -25,7 +25,7 @@ pub(crate) fn settle_gang(
     if outcome == Some(&Outcome::Entered) || gang.status_write.is_some() {
         return;
     }
-    let verdict = verdict(gang, outcome);
+    let verdict = verdict(trial.tables(), id, outcome);
     let extras = match outcome {
         Some(Outcome::Extras(reason, _)) => Some(reason.clone()),
         _ => None,
@@ -81,11 +81,12 @@ fn tell_tasks(trial: &mut Trial<'_>, id: GangId, reason: &Arc<Reason>) {
     }
 }
 
-fn verdict(gang: &Gang, outcome: Option<&Outcome>) -> Verdict {
+fn verdict(tables: &Tables, id: GangId, outcome: Option<&Outcome>) -> Verdict {
     match outcome {
         Some(Outcome::Entered) | None => {
             // The actions had nothing to do for it.
-            let whole = !gang.tasks.is_empty() && gang.ready() >= gang.spec.min_member;
+            let gang = tables.gang(id);
+            let whole = !gang.tasks.is_empty() && tables.ready(id) >= gang.spec.min_member;
             if whole {
                 Verdict::Scheduled
             } else {

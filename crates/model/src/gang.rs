@@ -173,7 +173,8 @@ impl Gang {
     }
 
     /// Tasks that have a node or are over well (A.4 `ready`, with the rows a plan has placed).
-    pub fn ready(&self) -> u32 {
+    /// [`crate::Tables::ready`] says how many count as started.
+    pub fn settled(&self) -> u32 {
         self.allocated_count() + self.count(Phase::Succeeded)
     }
 

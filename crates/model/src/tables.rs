@@ -1,6 +1,7 @@
 //! The cluster's tables: one owner, changed in place, never copied for a cycle.
 
 mod feed;
+mod ready;
 mod sums;
 mod writes;
 

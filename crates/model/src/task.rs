@@ -93,6 +93,8 @@ pub struct TaskSpec {
     pub preemptable: bool,
     /// When the pod was created.
     pub created: Time,
+    /// When its node took the pod on, if it ever did.
+    pub started: Option<Time>,
 }
 
 /// A task's row.
@@ -126,6 +128,8 @@ pub struct Task {
     pub preemptable: bool,
     /// When the pod was created.
     pub created: Time,
+    /// When its node took the pod on, if it ever did.
+    pub started: Option<Time>,
     /// The bind or eviction that is on its way.
     pub write: Option<WriteId>,
     /// Why it waits, as last said to the world.
@@ -147,6 +151,7 @@ impl Task {
             && self.gated == other.gated
             && self.preemptable == other.preemptable
             && self.created == other.created
+            && self.started == other.started
             && self.write == other.write
     }
 

@@ -31,6 +31,17 @@ pub struct World {
     refused: BTreeSet<String>,
 }
 
+/// How far `cycle` goes.
+#[derive(PartialEq, Eq)]
+enum Until {
+    /// One decision, not carried out.
+    Decided,
+    /// One decision, carried out.
+    CarriedOut,
+    /// Until nothing more is decided.
+    Quiet,
+}
+
 fn key(text: &str) -> Key {
     let (namespace, name) = text.split_once('/').expect("namespace/name");
     Key::new(namespace, name)
@@ -80,16 +91,20 @@ impl World {
                 self.make(&key(gang.trim()), &words);
             }
             "bound" => self.foreign(rest),
-            "cycle" => self.cycle(rest == "once"),
+            "cycle" => self.cycle(match rest {
+                "once" => Until::Decided,
+                "first" => Until::CarriedOut,
+                _ => Until::Quiet,
+            }),
             "wait" => {
                 let seconds: i64 = rest.trim_end_matches('s').parse().expect("seconds");
                 self.now = self.now.plus_millis(seconds * 1_000);
             }
-            "run" => self.change(rest, |pod| pod.phase = Phase::Running),
-            "end" => self.change(rest, |pod| pod.phase = Phase::Succeeded),
-            "fail" => self.change(rest, |pod| pod.phase = Phase::Failed),
-            "release" => self.change(rest, |pod| pod.phase = Phase::Releasing),
-            "gate-off" => self.change(rest, |pod| pod.gated = false),
+            "run" => self.change(rest, Phase::Running),
+            "end" => self.change(rest, Phase::Succeeded),
+            "fail" => self.change(rest, Phase::Failed),
+            "release" => self.change(rest, Phase::Releasing),
+            "gate-off" => self.edit(rest, |pod| pod.gated = false),
             "delete" => self.delete(rest),
             "drop" => self.drop(rest),
             "refuse" => {
@@ -282,6 +297,7 @@ impl World {
                     gated: task.gated,
                     preemptable: true,
                     created: self.now,
+                    started: None,
                 };
                 self.put(spec);
             }
@@ -312,11 +328,20 @@ impl World {
             gated: false,
             preemptable: false,
             created: self.now,
+            started: Some(self.now),
         });
     }
 
-    /// Pods whose key begins with the text.
-    fn change(&mut self, prefix: &str, change: impl Fn(&mut TaskSpec)) {
+    /// Pods whose key begins with the text come into a phase. One that leaves Pending was started.
+    fn change(&mut self, prefix: &str, phase: Phase) {
+        let now = self.now;
+        self.edit(prefix, |pod| {
+            pod.phase = phase;
+            pod.started = pod.started.or(Some(now));
+        });
+    }
+
+    fn edit(&mut self, prefix: &str, change: impl Fn(&mut TaskSpec)) {
         let keys: Vec<Key> = self
             .pods
             .keys()
@@ -357,19 +382,19 @@ impl World {
         }
     }
 
-    /// Cycles until nothing more is decided, or once without carrying the plan out.
-    fn cycle(&mut self, once: bool) {
+    /// Cycles until nothing more is decided, or once.
+    fn cycle(&mut self, until: Until) {
         let before = self.said.len();
         for round in 0.. {
             assert!(round < 100, "the engine does not come to rest (I20)");
             let plan = self.decide();
-            if once {
-                break;
-            }
-            if plan.is_empty() {
+            if until == Until::Decided || plan.is_empty() {
                 break;
             }
             self.carry_out(&plan);
+            if until == Until::CarriedOut {
+                break;
+            }
         }
         if self.said.len() == before {
             self.said.push_str("nothing\n");

@@ -7,7 +7,7 @@
 //! class high 1000
 //! gang a/t queue=q min=3 class=high minres=none role-min=worker:2 : 1 x role=master cpu=1 + 2 x role=worker cpu=1
 //! bound n1 a/x cpu=1                   a pod that is not ours
-//! cycle | cycle once | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
+//! cycle | cycle once | cycle first | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
 //! pods a/t : 2 x cpu=1                 more pods for a gang
 //! refuse a/t-0 (its next bind) | drop node n1 | drop gang a/t | explain a/t | show queue q
 //! ```

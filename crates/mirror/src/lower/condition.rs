@@ -74,7 +74,11 @@ fn not_ready(tables: &Tables, gang: &Gang, reason: &Reason) -> String {
     let total = gang.tasks.len();
     let missing = match reason {
         Reason::NoFit(no_fit) => no_fit.wanted.saturating_sub(no_fit.fits),
-        _ => gang.spec.min_member.saturating_sub(gang.ready()),
+        _ => gang.spec.min_member.saturating_sub(
+            tables
+                .gang_keyed(&gang.spec.key)
+                .map_or(0, |id| tables.ready(id)),
+        ),
     };
     let mut text =
         format!("{missing}/{total} tasks in gang unschedulable: pod group is not ready, ");

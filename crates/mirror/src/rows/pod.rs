@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::core::{Pod, PodPhase, requests_of};
 use api::meta::ObjectMeta;
 use api::volcano::{GROUP_NAME, PREEMPTABLE, TASK_SPEC};
-use model::{GangPhase, GangSpec, GangStatus, Key, Phase, ShapeSpec, Tables, TaskSpec};
+use model::{GangPhase, GangSpec, GangStatus, Key, Phase, ShapeSpec, Tables, TaskSpec, Time};
 
 use super::amounts::vector;
 use super::{Rows, constraints, created, volume};
@@ -64,6 +64,10 @@ impl Rows {
             // Upstream: a pod that says nothing may be evicted.
             preemptable: preemptable(meta).unwrap_or(true),
             created: created(meta),
+            started: pod
+                .status
+                .start_time
+                .map(|at| Time::from_micros(at.micros())),
         };
         tables.put_task(spec);
     }
@@ -99,6 +103,7 @@ fn lone_gang_spec(pod: &Pod) -> GangSpec {
 pub(super) fn is_same_task(before: &Pod, after: &Pod) -> bool {
     before.spec == after.spec
         && before.status.phase == after.status.phase
+        && before.status.start_time == after.status.start_time
         && before.metadata.labels == after.metadata.labels
         && before.metadata.annotations == after.metadata.annotations
         && before.is_terminating() == after.is_terminating()

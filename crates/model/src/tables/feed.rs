@@ -227,6 +227,7 @@ impl Tables {
             best_effort,
             preemptable: spec.preemptable,
             created: spec.created,
+            started: spec.started,
             write: None,
             said: None,
         };

@@ -171,7 +171,8 @@ fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
 fn finding(cycle: &Cycle<'_, '_>, gang: GangId, task: TaskId) -> NoFit {
     let row = cycle.trial.tables().gang(gang);
     let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
-    diagnosis::no_fit(cycle.rules, cycle.view(), task, row.ready(), all)
+    let fits = cycle.trial.tables().ready(gang);
+    diagnosis::no_fit(cycle.rules, cycle.view(), task, fits, all)
 }
 
 fn take_promises_back(cycle: &mut Cycle<'_, '_>, gang: GangId) {
@@ -291,7 +292,7 @@ impl Attempt {
 /// The reason of a gang that cannot start, found while its tasks that fit are still placed.
 fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome {
     let row = cycle.trial.tables().gang(gang);
-    let fits = row.ready();
+    let fits = cycle.trial.tables().ready(gang);
     let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
     // More tasks than the minimum may fit and the gang still not start, if a role is short.
     let wanted = if fits >= row.spec.min_member {
@@ -346,7 +347,8 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
         .get(&shape)
         .filter(|known| known.at_moves == cycle.moves)?;
     let row = view.tables.gang(gang);
-    let needed = row.spec.min_member.saturating_sub(row.ready());
+    let ready = view.tables.ready(gang);
+    let needed = row.spec.min_member.saturating_sub(ready);
     let task = *tasks.get(known.fits as usize)?;
     let alike = tasks.iter().all(|id| {
         view.tables.task(*id).shape == shape && cycle.rules.allocatable(view, queue, *id).is_none()
@@ -354,7 +356,7 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
     if needed <= known.fits || !alike || crate::coupling::concerns(view, task) {
         return None;
     }
-    let fits = row.ready() + known.fits;
+    let fits = ready + known.fits;
     let no_fit = diagnosis::retold(view, &known.no_fit, task, fits, row.spec.min_member);
     Some(Outcome::WaitsForRoom(
         Arc::new(Reason::NoFit(no_fit)),
@@ -386,7 +388,7 @@ fn promise(
     for task in &attempt.homeless {
         let view = cycle.view();
         let row = view.tables.gang(gang);
-        if row.ready() + row.count(Phase::Pipelined) >= row.spec.min_member {
+        if view.tables.ready(gang) + row.count(Phase::Pipelined) >= row.spec.min_member {
             break;
         }
         let shape = view.tables.shape_of(*task);
@@ -402,8 +404,9 @@ fn promise(
             places.push((*task, node));
         }
     }
-    let row = cycle.trial.tables().gang(gang);
-    if row.ready() + row.count(Phase::Pipelined) < row.spec.min_member {
+    let tables = cycle.trial.tables();
+    let row = tables.gang(gang);
+    if tables.ready(gang) + row.count(Phase::Pipelined) < row.spec.min_member {
         cycle.trial.rewind(here);
         return None;
     }

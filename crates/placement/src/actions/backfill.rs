@@ -53,7 +53,7 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
             cycle.rules,
             cycle.view(),
             task,
-            row.ready(),
+            cycle.trial.tables().ready(gang),
             wanted,
         )))
     });

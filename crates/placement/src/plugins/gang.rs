@@ -24,11 +24,10 @@ fn job_order(view: View<'_>, a: GangId, b: GangId) -> Ordering {
 
 fn job_valid(view: View<'_>, id: GangId) -> Option<Reason> {
     let gang = view.tables.gang(id);
-    let alive = gang.ready() + gang.count(Phase::Pipelined) + gang.count(Phase::Pending);
+    let alive = view.tables.ready(id) + gang.count(Phase::Pipelined) + gang.count(Phase::Pending);
     for (role, min) in role_minima(view.tables, id) {
-        let have = count_role(view.tables, id, role, |phase| {
-            phase.is_allocated() || phase.is_waiting() || phase == Phase::Succeeded
-        });
+        let have = ready_of(view.tables, id, role, min)
+            + count_role(view.tables, id, role, Phase::is_waiting);
         if have < min {
             return Some(Reason::NotEnoughPodsOfTask {
                 role: role.clone(),
@@ -43,11 +42,9 @@ fn job_valid(view: View<'_>, id: GangId) -> Option<Reason> {
 
 fn job_ready(view: View<'_>, id: GangId) -> bool {
     let gang = view.tables.gang(id);
-    gang.ready() + gang.pending_best_effort >= gang.spec.min_member
+    view.tables.ready(id) + gang.pending_best_effort >= gang.spec.min_member
         && role_minima(view.tables, id).all(|(role, min)| {
-            let have = count_role(view.tables, id, role, |phase| {
-                phase.is_allocated() || phase == Phase::Succeeded
-            });
+            let have = ready_of(view.tables, id, role, min);
             have + pending_best_effort_of(view.tables, id, role) >= min
         })
 }
@@ -57,13 +54,8 @@ fn job_ready(view: View<'_>, id: GangId) -> bool {
 /// Upstream lets pending tasks that request nothing count as ready, and binds the others before
 /// those have a node. We place them in the same trial, so that a gang is never bound in part.
 pub(crate) fn ready_without_promises(tables: &Tables, id: GangId) -> bool {
-    let gang = tables.gang(id);
-    gang.ready() >= gang.spec.min_member
-        && role_minima(tables, id).all(|(role, min)| {
-            count_role(tables, id, role, |phase| {
-                phase.is_allocated() || phase == Phase::Succeeded
-            }) >= min
-        })
+    tables.ready(id) >= tables.gang(id).spec.min_member
+        && role_minima(tables, id).all(|(role, min)| ready_of(tables, id, role, min) >= min)
 }
 
 /// Role minima count only when the gang's minimum is at least their sum.
@@ -76,6 +68,12 @@ fn role_minima(tables: &Tables, id: GangId) -> impl Iterator<Item = (&Arc<str>, 
         .iter()
         .filter(move |_| count)
         .map(|(role, min)| (role, *min))
+}
+
+/// Tasks of a role that count as started.
+fn ready_of(tables: &Tables, id: GangId, role: &str, min: u32) -> u32 {
+    let settled = |phase: Phase| phase.is_allocated() || phase == Phase::Succeeded;
+    count_role(tables, id, role, settled) + tables.spent(id, min, Some(role))
 }
 
 fn count_role(tables: &Tables, id: GangId, role: &str, counts: impl Fn(Phase) -> bool) -> u32 {

@@ -1,0 +1,51 @@
+//! How much of a gang counts as started.
+
+use super::{GangId, Tables};
+use crate::task::{Phase, Task};
+use crate::time::Time;
+
+impl Tables {
+    /// Tasks that have a node, are over well, or are over badly and still count: see
+    /// [`Tables::spent`].
+    pub fn ready(&self, id: GangId) -> u32 {
+        let gang = self.gang(id);
+        gang.settled() + self.spent(id, gang.spec.min_member, None)
+    }
+
+    /// Tasks, of one role if it is given, that are over badly and yet had their part in the start that the others
+    /// still wait for, as far as nobody else is there to take that part.
+    ///
+    /// Whoever binds a gang may die between two binds. If a member that was bound fails before its
+    /// peers are, those would wait for a start together that can never be: too few are left alive.
+    /// A task that was there when the failed one started belongs to the same start; one that was
+    /// made later replaces it, and is waited for as ever.
+    pub fn spent(&self, id: GangId, min: u32, role: Option<&str>) -> u32 {
+        let gang = self.gang(id);
+        let failed = gang.count(Phase::Failed);
+        if failed == 0 || role.is_none() && gang.tasks.len() >= (min + failed) as usize {
+            return 0;
+        }
+        let tasks = || gang.tasks.iter().map(|task| self.task(*task));
+        let count = |is: &dyn Fn(&Task) -> bool| {
+            let is_of = |task: &&Task| role.is_none_or(|role| *task.role == *role);
+            let counted = tasks().filter(is_of).filter(|task| is(task)).count();
+            u32::try_from(counted).unwrap_or(u32::MAX)
+        };
+        let missing = min.saturating_sub(count(&|task| task.phase != Phase::Failed));
+        if missing == 0 {
+            return 0;
+        }
+        let is_unstarted = |task: &&Task| {
+            let phase = task.phase;
+            phase.is_waiting() || phase.is_allocated() && phase != Phase::Running
+        };
+        let oldest: Option<Time> = tasks().filter(is_unstarted).map(|task| task.created).min();
+        let Some(oldest) = oldest else {
+            return 0;
+        };
+        let had_its_part = |task: &Task| {
+            task.phase == Phase::Failed && task.started.is_some_and(|at| at >= oldest)
+        };
+        count(&had_its_part).min(missing)
+    }
+}
