@@ -43,6 +43,8 @@ pub struct World {
     /// A driver that was started again does nothing before this.
     awake_from: Time,
     fleet: Fleet,
+    /// The newest revision that the nodes have seen of the pods; 0 before they have listed them.
+    fleet_seen: u64,
     queue: BTreeMap<(Time, u64), Event>,
     streams: Vec<Stream>,
     transcript: Transcript,
@@ -80,6 +82,8 @@ enum Event {
     Node(Intent),
     /// A pod event reaches the nodes.
     Pod(WatchLine),
+    /// The nodes' wish to watch pods reaches the server.
+    WatchPods,
     /// The driver dies and is started again with nothing in its memory.
     Crash,
     /// The driver stands still and another takes over; its writes arrive so much later.
@@ -93,7 +97,8 @@ impl Event {
     fn is_upkeep(&self) -> bool {
         let is_upkeep = |line: &WatchLine| matches!(line, WatchLine::Bookmark(_));
         match self {
-            Event::Asked(_, _, Request::Watch { .. })
+            Event::WatchPods
+            | Event::Asked(_, _, Request::Watch { .. })
             | Event::Answer(_, _, Answer::Closed(None)) => true,
             Event::Answer(_, _, Answer::Line(line)) | Event::Pod(line) => is_upkeep(line),
             _ => false,
@@ -135,6 +140,7 @@ impl World {
             server: Server::start(random.fork(), now),
             driver: Driver::new(drivers.clone()),
             fleet: Fleet::new(settings.nodes.clone(), random.draw()),
+            fleet_seen: 0,
             drivers,
             now,
             order: 0,
@@ -443,6 +449,7 @@ impl World {
                 self.fleet.handle_written(&intent, &outcome, self.now);
             }
             Event::Pod(line) => self.fleet_line(line),
+            Event::WatchPods => self.watch_pods(),
             Event::Asked(life, id, request) if life == self.life => self.serve(id, request),
             Event::Answer(life, id, answer) if life == self.life => self.answer(id, answer),
             Event::Asked(..) | Event::Answer(..) => {}

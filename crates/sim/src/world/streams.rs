@@ -1,6 +1,7 @@
 //! Watches of the driver and the nodes: lines in order, each after its time on the wire.
 
 use api::call::{self, Call, WatchLine};
+use api::core::Pod;
 use api::intent::Refusal;
 use api::kind::Kind;
 use api::time::Time;
@@ -69,28 +70,51 @@ impl World {
         match (owner, answer) {
             (Owner::Driver(life, id), answer) => self.push(at, Event::Answer(life, id, answer)),
             (Owner::Fleet, Answer::Line(line)) => self.push(at, Event::Pod(line)),
-            (Owner::Fleet, _) => self.watch_pods(),
+            // They learn of the end after the last line, and ask for more then.
+            (Owner::Fleet, _) => {
+                let wait = self.later().micros() - self.now.micros();
+                self.push(Time(at.micros() + wait), Event::WatchPods);
+            }
         }
     }
 
-    /// The nodes watch from the first revision on, again and again: their stages are level-triggered.
+    /// The nodes list pods and then watch them, from where they were when a watch has ended: what
+    /// is said twice changes nothing, since their stages are level-triggered.
     pub(super) fn watch_pods(&mut self) {
+        if self.fleet_seen == 0 {
+            self.fleet_seen = self.server.revision();
+            let at = self.later();
+            for pod in self.objects(Kind::Pod) {
+                let line = serde_json::value::to_raw_value(&pod).expect("JSON can be written");
+                self.push(at, Event::Pod(WatchLine::Applied(line)));
+            }
+        }
+        let revision = self.fleet_seen;
         let call = Call {
             method: "GET",
-            target: format!("{}?watch=true", Kind::Pod.path("", "")),
+            target: format!(
+                "{}?watch=true&resourceVersion={revision}",
+                Kind::Pod.path("", "")
+            ),
             content_type: "",
             body: Vec::new(),
         };
         if let Err(refusal) = self.open(Owner::Fleet, &call) {
             let text = format!("the nodes cannot watch pods: {}", refusal.message);
             self.transcript.note(self.settings.begins, self.now, &text);
+            self.fleet_seen = 0;
+            let at = self.later();
+            self.push(at, Event::WatchPods);
         }
     }
 
     pub(super) fn fleet_line(&mut self, line: WatchLine) {
         match line {
-            WatchLine::Applied(object) => match serde_json::from_str(object.get()) {
-                Ok(pod) => self.fleet.handle_pod(&pod, self.now),
+            WatchLine::Applied(object) => match serde_json::from_str::<Pod>(object.get()) {
+                Ok(pod) => {
+                    self.fleet_seen = self.fleet_seen.max(pod.metadata.revision());
+                    self.fleet.handle_pod(&pod, self.now);
+                }
                 Err(error) => self.transcript.note(
                     self.settings.begins,
                     self.now,
@@ -98,12 +122,14 @@ impl World {
                 ),
             },
             WatchLine::Deleted(object) => {
-                if let Ok(pod) = serde_json::from_str(object.get()) {
+                if let Ok(pod) = serde_json::from_str::<Pod>(object.get()) {
+                    self.fleet_seen = self.fleet_seen.max(pod.metadata.revision());
                     self.fleet.handle_deleted(&pod, self.now);
                 }
             }
             WatchLine::Bookmark(_) => {}
-            WatchLine::Failed(_) => self.watch_pods(),
+            // What they saw is forgotten there; the stream's end is still to come.
+            WatchLine::Failed(_) => self.fleet_seen = 0,
         }
     }
 }
