@@ -30,6 +30,7 @@ func main() {
 	steps := flag.Int("steps", 600, "how many changes the user makes in that time")
 	seed := flag.Uint64("seed", 1, "decides the changes")
 	faults := flag.Bool("faults", true, "cut connections now and then")
+	command := flag.String("controller", "", "a command that keeps the widgets instead of our own two replicas; it is killed and started again now and then")
 	chatty := flag.Bool("v", false, "print what the Go client logs")
 	flag.Parse()
 	log.SetFlags(0)
@@ -38,12 +39,12 @@ func main() {
 		klog.LogToStderr(false)
 		klog.SetOutput(io.Discard)
 	}
-	if err := run(*kubeconfig, *duration, *steps, *seed, *faults); err != nil {
+	if err := run(*kubeconfig, *command, *duration, *steps, *seed, *faults); err != nil {
 		log.Fatalf("goclients: %v", err)
 	}
 }
 
-func run(kubeconfig string, duration time.Duration, steps int, seed uint64, faults bool) error {
+func run(kubeconfig, command string, duration time.Duration, steps int, seed uint64, faults bool) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
@@ -78,9 +79,22 @@ func run(kubeconfig string, duration time.Duration, steps int, seed uint64, faul
 	if err := prepare(ctx, typed, client, namespace); err != nil {
 		return fmt.Errorf("prepare: %w", err)
 	}
-	replicas := []*controller{
-		newController("replica-a", namespace, typed, client),
-		newController("replica-b", namespace, typed, client),
+	noise, calm := context.WithCancel(ctx)
+	defer calm()
+	var replicas []*controller
+	ended := make(chan error, 1)
+	if command == "" {
+		replicas = []*controller{
+			newController("replica-a", namespace, typed, client),
+			newController("replica-b", namespace, typed, client),
+		}
+	} else {
+		other, err := newForeign(command, kubeconfig, config.Host, namespace)
+		if err != nil {
+			return err
+		}
+		go func() { ended <- other.keep(ctx, noise, rand.New(rand.NewPCG(seed, 5))) }()
+		defer func() { cancel(); <-ended }()
 	}
 	for index, replica := range replicas {
 		if err := replica.start(ctx); err != nil {
@@ -89,7 +103,6 @@ func run(kubeconfig string, duration time.Duration, steps int, seed uint64, faul
 		go campaign(ctx, replica, rand.New(rand.NewPCG(seed, uint64(index))))
 	}
 
-	noise, calm := context.WithCancel(ctx)
 	if faults {
 		go cutter.cutUntil(noise, rand.New(rand.NewPCG(seed, 99)))
 	}
