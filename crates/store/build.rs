@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     let wire = Path::new(env!("CARGO_MANIFEST_DIR")).join("wire");
     let mut document = Map::new();
-    for name in ["columns", "resources"] {
+    for name in ["access", "columns", "resources"] {
         let path = wire.join("kubernetes").join(format!("{name}.yaml"));
         document.insert(name.into(), yaml(&path)?);
     }

@@ -11,7 +11,7 @@ use client::kubelet::Kubelet;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited};
-use store::{Begin, Method, Refused, Request, Response, User};
+use store::{Begin, Method, Refused, Request, Response, TokenUser, User};
 
 use crate::journal::JournalError;
 use crate::plane::{Plane, Start, now};
@@ -64,7 +64,16 @@ impl Api {
 
     /// The user that a bearer token speaks for, if it is a service account's.
     pub(crate) fn token_user(&self, text: &str) -> Option<User> {
-        token::verify(&self.plane.token_key, text, now().micros() / 1_000_000)
+        let api = [store::API_AUDIENCE.to_owned()];
+        self.check_token(text, &api).ok().map(|found| found.user)
+    }
+
+    fn check_token(&self, text: &str, audiences: &[String]) -> Result<TokenUser, String> {
+        let claims = token::claims(&self.plane.token_key, text)
+            .ok_or_else(|| "invalid bearer token".to_owned())?;
+        self.plane
+            .read_store()
+            .token_user(&claims, audiences, now())
     }
 
     /// Answers one request of an authenticated user.
@@ -115,6 +124,10 @@ impl Api {
                 let signed = token::sign(&self.plane.token_key, *mint);
                 reply(Response::json(201, &signed))
             }
+            Begin::Check(check) => {
+                let found = self.check_token(&check.token, &check.audiences);
+                reply(check.answered(found))
+            }
             Begin::Commit(_) => {
                 reply(Refused::internal("a begun write was not finished").response())
             }
@@ -155,7 +168,7 @@ fn impersonated(headers: &http::HeaderMap, user: User) -> Result<User, Refused> 
     Ok(User {
         name,
         groups,
-        uid: String::new(),
+        ..User::default()
     })
 }
 

@@ -217,6 +217,6 @@ fn certificate_user(certificate: &CertificateDer<'_>) -> Option<User> {
     Some(User {
         name,
         groups,
-        uid: String::new(),
+        ..User::default()
     })
 }

@@ -37,10 +37,9 @@ impl Server {
             Begin::Done(response) => Answered::Whole(response),
             Begin::Commit(commit) => Answered::Whole(self.store.finish(commit.ticket, now)),
             Begin::Watch(watch) => Answered::Stream(watch),
-            Begin::Connect(_) | Begin::Mint(_) => Answered::Whole(Response::text(
-                501,
-                "no kubelet and no keys in a simulated world",
-            )),
+            Begin::Check(_) | Begin::Connect(_) | Begin::Mint(_) => Answered::Whole(
+                Response::text(501, "no kubelet and no keys in a simulated world"),
+            ),
         }
     }
 

@@ -1,192 +1,134 @@
-//! Who may do what: `system:masters` everything, others what stored RBAC rules say.
+//! Who may do what: `system:masters` everything, others what stored roles and bindings say.
+//!
+//! [`Asked`] is what the authoriser sees of a request, before anybody looks whether it is served.
+//! `index` holds roles and bindings by who is bound; `rule` says what one rule permits and covers;
+//! `escalate` keeps people from granting what they do not have; `gather` fills aggregated roles in
+//! the same write that changes what they gather; `first` are the roles that every plane has;
+//! `reviews` answers questions about access; `tokens` says whom a service account's token speaks
+//! for, once its signature was checked.
 
-use serde_json::{Value, json};
+mod asked;
+mod escalate;
+mod first;
+mod gather;
+mod index;
+mod reviews;
+mod rule;
+mod tokens;
+
+pub use asked::Asked;
+pub(crate) use first::FirstAccess;
+pub(crate) use index::Index;
+pub use tokens::{API_AUDIENCE, TokenUser};
+
+use index::{Grant, Holding, reason_of};
+use serde_json::Value;
 
 use crate::path::Target;
-use crate::request::{Begin, Response, User};
+use crate::registry::Resource;
+use crate::request::User;
+use crate::shelf::{After, Staged};
 use crate::status::Outcome;
 use crate::store::Store;
-use crate::write::{Writing, text};
 
-/// Resources that every authenticated user may create: questions about themselves.
-const SELF_REVIEWS: &[&str] = &[
-    "selfsubjectaccessreviews",
-    "selfsubjectreviews",
-    "selfsubjectrulesreviews",
-];
+/// The group of roles and bindings.
+pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Whether a user is allowed something, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether it is allowed.
+    pub allowed: bool,
+    /// `RBAC: allowed by …`, or what could not be read; may be empty.
+    pub reason: String,
+}
 
 impl Store {
     /// Whether `user` may do `verb` there.
     pub fn allows(&self, user: &User, verb: &str, target: &Target) -> bool {
-        if user.groups.iter().any(|group| group == "system:masters") {
-            return true;
-        }
-        if verb == "create" && SELF_REVIEWS.contains(&&*target.plural) {
-            return true;
-        }
-        self.rules_for(user, &target.namespace)
-            .iter()
-            .any(|rule| permits(rule, verb, target))
-    }
-
-    /// All rules that bind `user` in a namespace, and in the whole plane.
-    fn rules_for(&self, user: &User, namespace: &str) -> Vec<Value> {
-        let mut rules = Vec::new();
-        for binding in self.rbac("clusterrolebindings", "") {
-            if binds(&binding, user) {
-                rules.extend(self.role_rules(&binding["roleRef"], ""));
-            }
-        }
-        if namespace.is_empty() {
-            return rules;
-        }
-        for binding in self.rbac("rolebindings", namespace) {
-            if binds(&binding, user) {
-                rules.extend(self.role_rules(&binding["roleRef"], namespace));
-            }
-        }
-        rules
-    }
-
-    fn rbac(&self, plural: &str, namespace: &str) -> Vec<Value> {
-        let Some(id) = self.registry.find("rbac.authorization.k8s.io", plural) else {
-            return Vec::new();
+        let asked = Asked {
+            verb: verb.to_owned(),
+            path: String::new(),
+            target: Some(target.clone()),
         };
-        let prefix = if namespace.is_empty() {
-            String::new()
-        } else {
-            format!("{namespace}/")
-        };
-        self.shelf(id)
-            .range(&prefix)
-            .map(|(_, entry)| entry.value())
-            .collect()
+        user.is_master() || self.access.find(user, &asked).is_ok()
     }
 
-    fn role_rules(&self, role: &Value, namespace: &str) -> Vec<Value> {
-        let (plural, namespace) = match role["kind"].as_str() {
-            Some("Role") => ("roles", namespace),
-            _ => ("clusterroles", ""),
-        };
-        let name = text(&role["name"]);
-        let key = crate::read::key_of(namespace, &name);
-        self.registry
-            .find("rbac.authorization.k8s.io", plural)
-            .and_then(|id| self.shelf(id).get(&key))
-            .map(|entry| entry.value()["rules"].take())
-            .and_then(|rules| rules.as_array().cloned())
-            .unwrap_or_default()
-    }
-
-    /// Requests that are answered without being stored: questions about access.
-    pub(crate) fn virtual_create(&self, writing: &Writing<'_>) -> Outcome<Option<Begin>> {
-        let group = &*writing.row.group;
-        if !matches!(group, "authorization.k8s.io" | "authentication.k8s.io") {
-            return Ok(None);
+    /// Whether `user` may do what is asked, and why.
+    pub fn decide(&self, user: &User, asked: &Asked) -> Decision {
+        if user.is_master() {
+            return Decision {
+                allowed: true,
+                reason: String::new(),
+            };
         }
-        let mut object = self.decode(writing)?.value;
-        self.name_type(writing, &mut object)?;
-        let user = &writing.request.user;
-        object["metadata"] = json!({ "creationTimestamp": null });
-        object["status"] = match &*writing.row.plural {
-            "selfsubjectreviews" => json!({ "userInfo": user_info(user) }),
-            "selfsubjectaccessreviews" => self.access_status(user, &object["spec"]),
-            "selfsubjectrulesreviews" => {
-                self.rules_status(user, &text(&object["spec"]["namespace"]))
-            }
-            "tokenreviews" => json!({
-                "authenticated": false,
-                "error": "tokens are checked by the server before a request reaches its store",
-            }),
-            _ => self.access_status(&named_user(&object["spec"]), &object["spec"]),
-        };
-        Ok(Some(Begin::Done(Response::json(201, &object))))
-    }
-
-    fn access_status(&self, user: &User, spec: &Value) -> Value {
-        let asked = &spec["resourceAttributes"];
-        let (verb, target) = (
-            text(&asked["verb"]),
-            Target {
-                group: text(&asked["group"]),
-                version: text(&asked["version"]),
-                namespace: text(&asked["namespace"]),
-                plural: text(&asked["resource"]),
-                name: text(&asked["name"]),
-                subresource: text(&asked["subresource"]),
+        let found = self.access.find(user, asked);
+        Decision {
+            allowed: found.is_ok(),
+            reason: match found {
+                Ok(grant) => Grant::reason(&grant),
+                Err(problems) => reason_of(&problems),
             },
-        );
-        let is_master = user.groups.iter().any(|group| group == "system:masters");
-        let allowed = is_master || (asked.is_object() && self.allows(user, &verb, &target));
-        json!({ "allowed": allowed })
-    }
-
-    fn rules_status(&self, user: &User, namespace: &str) -> Value {
-        let rules = if user.groups.iter().any(|group| group == "system:masters") {
-            vec![json!({ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] })]
-        } else {
-            self.rules_for(user, namespace)
-        };
-        json!({
-            "resourceRules": rules,
-            "nonResourceRules": [{ "verbs": ["get"], "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version"] }],
-            "incomplete": false,
-        })
-    }
-}
-
-fn user_info(user: &User) -> Value {
-    let mut info = json!({ "username": user.name, "groups": user.groups });
-    if !user.uid.is_empty() {
-        info["uid"] = json!(user.uid);
-    }
-    info
-}
-
-/// The user that a SubjectAccessReview asks about.
-fn named_user(spec: &Value) -> User {
-    User {
-        name: text(&spec["user"]),
-        groups: spec["groups"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(text)
-            .collect(),
-        uid: text(&spec["uid"]),
-    }
-}
-
-fn binds(binding: &Value, user: &User) -> bool {
-    let subjects = binding["subjects"].as_array();
-    subjects.into_iter().flatten().any(|subject| {
-        let name = subject["name"].as_str().unwrap_or_default();
-        match subject["kind"].as_str() {
-            Some("User") => user.name == name,
-            Some("Group") => user.groups.iter().any(|group| group == name),
-            Some("ServiceAccount") => {
-                let namespace = subject["namespace"].as_str().unwrap_or_default();
-                user.name == format!("system:serviceaccount:{namespace}:{name}")
-            }
-            _ => false,
         }
-    })
+    }
+
+    /// Refuses what no rule permits.
+    pub fn authorise(&self, user: &User, asked: &Asked) -> Outcome<()> {
+        if user.is_master() {
+            return Ok(());
+        }
+        self.access
+            .find(user, asked)
+            .map(drop)
+            .map_err(|problems| asked.forbidden(&user.name, &reason_of(&problems)))
+    }
+
+    /// Lets the index know of a write that has become visible.
+    pub(crate) fn index_access(&mut self, row: &Resource, staged: &Staged) {
+        let Some(holding) = holding_of(row) else {
+            return;
+        };
+        let object = match &staged.after {
+            After::Here(entry) => Some(entry.value()),
+            After::Gone(_) => None,
+        };
+        self.access.take(holding, &staged.key, object.as_ref());
+    }
+
+    /// Builds the index anew, after loading.
+    pub(crate) fn index_loaded_access(&mut self) {
+        self.access = Index::default();
+        for plural in [
+            "clusterrolebindings",
+            "clusterroles",
+            "rolebindings",
+            "roles",
+        ] {
+            let Some(id) = self.registry.find(GROUP, plural) else {
+                continue;
+            };
+            let Some(holding) = holding_of(self.registry.row(id)) else {
+                continue;
+            };
+            let loaded: Vec<(Box<str>, Value)> = self
+                .shelf(id)
+                .range("")
+                .map(|(key, entry)| (Box::from(&**key), entry.value()))
+                .collect();
+            for (key, object) in loaded {
+                self.access.take(holding, &key, Some(&object));
+            }
+        }
+    }
 }
 
-fn permits(rule: &Value, verb: &str, target: &Target) -> bool {
-    let has = |key: &str, wanted: &str| {
-        rule[key]
-            .as_array()
-            .is_some_and(|list| list.iter().any(|one| one == "*" || one == wanted))
-    };
-    let resource = if target.subresource.is_empty() {
-        target.plural.clone()
-    } else {
-        format!("{}/{}", target.plural, target.subresource)
-    };
-    let named = rule["resourceNames"]
-        .as_array()
-        .filter(|names| !names.is_empty())
-        .is_none_or(|names| names.iter().any(|name| name == target.name.as_str()));
-    has("verbs", verb) && has("apiGroups", &target.group) && has("resources", &resource) && named
+fn holding_of(row: &Resource) -> Option<Holding> {
+    if &*row.group != GROUP {
+        return None;
+    }
+    match &*row.plural {
+        "clusterroles" | "roles" => Some(Holding::Role),
+        "clusterrolebindings" | "rolebindings" => Some(Holding::Binding),
+        _ => None,
+    }
 }

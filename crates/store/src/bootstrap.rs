@@ -55,6 +55,8 @@ impl Store {
         for object in first_objects() {
             self.provide(&mut draft, object, now);
         }
+        self.index_loaded_access();
+        self.provide_access(&mut draft, now);
         match self.commit(draft, Response::text(200, "")) {
             Begin::Commit(commit) => Some(commit),
             _ => None,

@@ -196,6 +196,7 @@ impl Store {
             || (row.shelf.as_ref() == "/namespaces" && holds_content(&object));
         if grace == 0 && !held {
             self.end_definition(writing, &object, draft);
+            self.gather_roles(writing.id, key, None, draft);
             draft.remove(self, writing.id, key, object);
             return Ok(Fate::Gone);
         }

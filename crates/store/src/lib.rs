@@ -62,10 +62,11 @@ mod watch;
 pub mod wire;
 mod write;
 
+pub use access::{API_AUDIENCE, Asked, Decision, TokenUser};
 pub use bootstrap::DIRECTORY_PROVISIONER;
 pub use registry::ResourceId;
 pub use request::{
-    Ask, Begin, Commit, Connect, ExecOptions, LogOptions, Method, Mint, PodAddress, Request,
+    Ask, Begin, Check, Commit, Connect, ExecOptions, LogOptions, Method, Mint, PodAddress, Request,
     Response, Ticket, User,
 };
 pub use status::{About, Outcome, Refused, success};

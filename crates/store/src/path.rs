@@ -65,12 +65,12 @@ impl Route {
 
 /// Whether `+` means a space.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Plus {
+pub(crate) enum Plus {
     Literal,
     Space,
 }
 
-fn percent_decode(text: &str, plus: Plus) -> Option<String> {
+pub(crate) fn percent_decode(text: &str, plus: Plus) -> Option<String> {
     if !text.contains(['%', '+']) {
         return Some(text.to_owned());
     }

@@ -1,5 +1,7 @@
 //! One request to the store and what may become of it, as values.
 
+use std::collections::BTreeMap;
+
 use api::call::Call;
 use serde_json::Value;
 
@@ -32,6 +34,17 @@ impl Method {
             _ => None,
         }
     }
+
+    /// Its name: `GET`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Delete => "DELETE",
+            Method::Get => "GET",
+            Method::Patch => "PATCH",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+        }
+    }
 }
 
 /// Who asks. The shell has authenticated them.
@@ -43,9 +56,16 @@ pub struct User {
     pub groups: Vec<String>,
     /// Empty where there is none.
     pub uid: String,
+    /// What else the credential says, such as the pod that a token is bound to.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
+    /// Whether this user may do everything, whatever the rules say.
+    pub fn is_master(&self) -> bool {
+        self.groups.iter().any(|group| group == "system:masters")
+    }
+
     /// The plane's own identity, allowed everything.
     pub fn admin() -> User {
         User {
@@ -54,7 +74,7 @@ impl User {
                 "system:masters".to_owned(),
                 "system:authenticated".to_owned(),
             ],
-            uid: String::new(),
+            ..User::default()
         }
     }
 }
@@ -148,6 +168,9 @@ pub enum Begin {
     Connect(Box<Connect>),
     /// A token must be signed: the shell writes it to `status.token` of `answer`.
     Mint(Box<Mint>),
+    /// A token must be looked at: the shell checks its signature, asks
+    /// [`crate::Store::token_user`] and answers with [`Check::answered`].
+    Check(Box<Check>),
 }
 
 /// A write that waits for its journal record.
@@ -170,6 +193,17 @@ pub struct Mint {
     pub claims: Value,
     /// The `TokenRequest` to be answered, without `status.token`.
     pub answer: Value,
+}
+
+/// A token that somebody asks about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// The token.
+    pub token: String,
+    /// The audiences that are asked about.
+    pub audiences: Vec<String>,
+    /// The `TokenReview` to be answered, without its status.
+    pub(crate) answer: Value,
 }
 
 /// A pod whose node must answer.

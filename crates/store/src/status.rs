@@ -40,7 +40,10 @@ impl About<'_> {
     }
 
     fn details(&self) -> Value {
-        let mut details = json!({ "kind": self.plural });
+        let mut details = json!({});
+        if !self.plural.is_empty() {
+            details["kind"] = json!(self.plural);
+        }
         if !self.name.is_empty() {
             details["name"] = json!(self.name);
         }
@@ -105,14 +108,13 @@ impl Refused {
         Refused::new(401, "Unauthorized", "Unauthorized".to_owned())
     }
 
-    /// 403 about one object.
+    /// 403 about one object, a collection, or (where no resource is named) a path.
     pub fn forbidden(about: About<'_>, why: &str) -> Refused {
-        let subject = if about.name.is_empty() {
-            about.qualified()
-        } else {
-            format!("{} {:?}", about.qualified(), about.name)
+        let message = match (about.plural, about.name) {
+            ("", _) => format!("forbidden: {why}"),
+            (_, "") => format!("{} is forbidden: {why}", about.qualified()),
+            (_, name) => format!("{} {name:?} is forbidden: {why}", about.qualified()),
         };
-        let message = format!("{subject} is forbidden: {why}");
         Refused::new(403, "Forbidden", message).about(about)
     }
 

@@ -7,6 +7,7 @@ use api::admission::{Facts, Review, Verdict};
 use api::time::Time;
 use serde_json::Value;
 
+use crate::access::Index;
 use crate::catalogue;
 use crate::crd::Crd;
 use crate::documents::Documents;
@@ -71,6 +72,7 @@ pub struct Store {
     pub(crate) definitions: BTreeMap<ResourceId, Crd>,
     pub(crate) documents: Documents,
     pub(crate) fading: Fading,
+    pub(crate) access: Index,
     shelves: Vec<Shelf>,
     shelf_names: BTreeMap<Box<str>, usize>,
     /// Shelf of each registry row.
@@ -104,6 +106,7 @@ impl Store {
             definitions: BTreeMap::new(),
             documents: Documents::default(),
             fading: Fading::default(),
+            access: Index::default(),
             shelves: Vec::new(),
             shelf_names: BTreeMap::new(),
             shelf_of: Vec::new(),
@@ -184,6 +187,8 @@ impl Store {
                     };
                     self.touched.insert(self.shelf_of[id.0 as usize]);
                     self.age_event(id, &staged, now);
+                    let row = self.registry.row(id).clone();
+                    self.index_access(&row, &staged);
                     self.shelf_mut(id).commit(staged, now);
                     self.revision = self.revision.max(revision);
                 }

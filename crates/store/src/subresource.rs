@@ -10,19 +10,12 @@ use crate::forms::Form;
 use crate::path::Query;
 use crate::read::{Reading, key_of};
 use crate::request::{
-    Ask, Begin, Connect, ExecOptions, LogOptions, Method, Mint, PodAddress, Request, Response,
+    Ask, Begin, Connect, ExecOptions, LogOptions, Method, PodAddress, Request, Response,
 };
 use crate::status::{About, Outcome, Refused};
 use crate::store::{Admit, Store};
 use crate::strategy::Part;
 use crate::write::{Writing, text};
-
-/// How long a token lives if nobody says, in seconds.
-const TOKEN_SECONDS_DEFAULT: i64 = 3_600;
-/// The shortest life of a token, in seconds.
-const TOKEN_SECONDS_MIN: i64 = 600;
-/// The longest, in seconds (as for tokens without a bound object upstream).
-const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 
 impl Store {
     pub(crate) fn write_subresource(
@@ -173,60 +166,6 @@ impl Store {
             }
         }
         Ok(())
-    }
-
-    fn mint(&mut self, writing: &Writing<'_>) -> Outcome<Begin> {
-        let mut request = self.decode(writing)?.value;
-        let account = self.current(writing)?;
-        let asked = request["spec"]["expirationSeconds"].as_i64();
-        let seconds = asked.unwrap_or(TOKEN_SECONDS_DEFAULT);
-        if !(TOKEN_SECONDS_MIN..=TOKEN_SECONDS_MAX).contains(&seconds) {
-            let detail = if seconds < TOKEN_SECONDS_MIN {
-                "may not specify a duration less than 10 minutes"
-            } else {
-                "may not specify a duration larger than 2^32 seconds"
-            };
-            let errors = [FieldError::invalid(
-                "spec.expirationSeconds",
-                seconds,
-                detail,
-            )];
-            return Err(Refused::invalid(
-                "authentication.k8s.io",
-                "TokenRequest",
-                "",
-                &errors,
-            ));
-        }
-        let (namespace, name) = (&writing.target.namespace, &writing.target.name);
-        let issued = writing.now.micros() / 1_000_000;
-        let claims = json!({
-            "aud": request["spec"]["audiences"],
-            "exp": issued.saturating_add(seconds),
-            "iat": issued,
-            "nbf": issued,
-            "iss": "https://kubernetes.default.svc.cluster.local",
-            "jti": self.draw_uid(),
-            "kubernetes.io": {
-                "namespace": namespace,
-                "serviceaccount": { "name": name, "uid": account.uid },
-            },
-            "sub": format!("system:serviceaccount:{namespace}:{name}"),
-        });
-        request["apiVersion"] = json!("authentication.k8s.io/v1");
-        request["kind"] = json!("TokenRequest");
-        request["metadata"] = json!({
-            "name": name,
-            "namespace": namespace,
-            "creationTimestamp": writing.now.seconds_text(),
-        });
-        request["spec"]["expirationSeconds"] = json!(seconds);
-        let expires = Time::from_seconds(issued.saturating_add(seconds));
-        request["status"] = json!({ "expirationTimestamp": expires.seconds_text() });
-        Ok(Begin::Mint(Box::new(Mint {
-            claims,
-            answer: request,
-        })))
     }
 
     pub(crate) fn read_scale(&self, reading: &Reading<'_>) -> Outcome<Response> {
@@ -421,7 +360,7 @@ fn set_path(object: &mut Value, path: &str, value: Value) {
 }
 
 /// Whether a `metav1.LabelSelector` chooses these labels.
-fn matches_labels(selector: &Value, labels: &Value) -> bool {
+pub(crate) fn matches_labels(selector: &Value, labels: &Value) -> bool {
     let value = |key: &str| labels[key].as_str();
     let equal = selector["matchLabels"]
         .as_object()

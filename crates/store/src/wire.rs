@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::access::FirstAccess;
 use crate::crd::{Crd, CrdRow};
 use crate::protobuf::Messages;
 use crate::schema::{Compiler, Schema};
@@ -88,6 +89,7 @@ pub struct GroupVersion {
 /// Everything that the wire folder says, parsed.
 #[derive(Debug)]
 pub struct Wire {
+    access: FirstAccess,
     resources: Vec<ResourceRow>,
     columns: BTreeMap<String, Vec<Column>>,
     messages: Messages,
@@ -101,6 +103,7 @@ pub struct Wire {
 
 #[derive(Deserialize)]
 struct Document {
+    access: FirstAccess,
     columns: BTreeMap<String, Vec<Column>>,
     resources: Vec<ResourceRow>,
     crds: Vec<CrdRow>,
@@ -143,6 +146,7 @@ impl Wire {
             .collect();
         let (crds, schemas) = Crd::shipped(rows, compiler);
         Wire {
+            access: document.access,
             resources: document.resources.into_iter().filter(is_on).collect(),
             columns: document.columns,
             messages: Messages::parse(PROTOBUF, ZEROES),
@@ -156,6 +160,11 @@ impl Wire {
     /// Every built-in resource and subresource, in discovery order.
     pub fn resources(&self) -> &[ResourceRow] {
         &self.resources
+    }
+
+    /// The roles and bindings that every plane has.
+    pub(crate) fn first_access(&self) -> &FirstAccess {
+        &self.access
     }
 
     /// The CRDs served from the start.

@@ -97,6 +97,7 @@ impl Store {
             admit,
         )?;
         self.allocate(writing, &mut object, None)?;
+        self.check_escalation(writing, &object, None)?;
         self.check(writing, &object, None, &mut draft)?;
         let name = text(&object["metadata"]["name"]);
         let key = key_of(&target.namespace, &name);
@@ -115,6 +116,7 @@ impl Store {
         }
         self.finish_create(writing, &mut object, &mut draft)?;
         self.sweep_events(&mut draft, writing.id, writing.now);
+        self.gather_roles(writing.id, &key, Some(&mut object), &mut draft);
         draft.put(self, writing.id, &key, object);
         Ok(self.commit_object(writing, draft, 201))
     }
@@ -181,6 +183,7 @@ impl Store {
             )?;
             self.allocate(writing, &mut object, Some(&old_object))?;
         }
+        self.check_escalation(writing, &object, Some(&old_object))?;
         self.check(writing, &object, Some(&old_object), &mut draft)?;
         strategy::check_finalizers(&object, &old_object)
             .map_err(|error| writing.invalid(name, &[error]))?;
@@ -191,8 +194,10 @@ impl Store {
         } else {
             strategy::count_generation(&writing.row, &mut object, &old_object);
             if strategy::is_released(&writing.row, &object, &old_object) {
+                self.gather_roles(writing.id, &key, None, &mut draft);
                 draft.remove(self, writing.id, &key, object);
             } else {
+                self.gather_roles(writing.id, &key, Some(&mut object), &mut draft);
                 draft.put(self, writing.id, &key, object);
             }
         }

@@ -1,0 +1,185 @@
+//! The roles and bindings that every plane has, as a real server makes them for itself.
+
+use std::collections::BTreeMap;
+
+use api::time::Time;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{GROUP, gather};
+use crate::draft::Draft;
+use crate::read::key_of;
+use crate::store::Store;
+
+/// `"true"`: what is missing is put back at every start.
+const UPDATES: &str = "rbac.authorization.kubernetes.io/autoupdate";
+const GATHERED: &str = "rbac.authorization.k8s.io/aggregate-to-";
+
+/// `wire/kubernetes/access.yaml`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FirstAccess {
+    cluster_roles: Vec<FirstRole>,
+    cluster_role_bindings: Vec<FirstBinding>,
+    roles: Vec<FirstRole>,
+    role_bindings: Vec<FirstBinding>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FirstRole {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    feeds: Option<String>,
+    gathers: Option<String>,
+    #[serde(default)]
+    rules: Vec<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FirstBinding {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    role: String,
+    subjects: Vec<String>,
+}
+
+impl Store {
+    /// Makes the roles and bindings that this plane lacks, and gives those that it has what they
+    /// lack, unless somebody turned that off.
+    pub(crate) fn provide_access(&mut self, draft: &mut Draft, now: Time) {
+        let wire = self.wire.clone();
+        let first = wire.first_access();
+        let roles: Vec<Value> = first.cluster_roles.iter().map(FirstRole::object).collect();
+        self.provide_kind(draft, "clusterroles", roles, now);
+        let roles: Vec<Value> = first.roles.iter().map(FirstRole::object).collect();
+        self.provide_kind(draft, "roles", roles, now);
+        for (plural, bindings) in [
+            ("clusterrolebindings", &first.cluster_role_bindings),
+            ("rolebindings", &first.role_bindings),
+        ] {
+            let bindings = bindings.iter().map(FirstBinding::object).collect();
+            self.provide_kind(draft, plural, bindings, now);
+        }
+    }
+
+    fn provide_kind(&mut self, draft: &mut Draft, plural: &str, first: Vec<Value>, now: Time) {
+        let Some(id) = self.registry.find(GROUP, plural) else {
+            return;
+        };
+        let stored: BTreeMap<String, Value> = self
+            .shelf(id)
+            .latest_range("")
+            .into_iter()
+            .map(|(key, entry)| (key.to_string(), entry.value()))
+            .collect();
+        let mut wanted = stored.clone();
+        for mut object in first {
+            let meta = &object["metadata"];
+            let part = |key: &str| meta[key].as_str().unwrap_or_default();
+            let key = key_of(part("namespace"), part("name"));
+            match wanted.get_mut(&key) {
+                Some(kept) => complete(kept, &object),
+                None => {
+                    object["metadata"]["uid"] = json!(self.draw_uid());
+                    object["metadata"]["creationTimestamp"] = json!(now.seconds_text());
+                    wanted.insert(key, object);
+                }
+            }
+        }
+        if plural == "clusterroles" {
+            gather::fill(&mut wanted);
+        }
+        for (key, object) in wanted {
+            if stored.get(&key) != Some(&object) {
+                draft.put(self, id, &key, object);
+            }
+        }
+    }
+}
+
+/// Adds the rules and subjects that a kept object lacks.
+fn complete(kept: &mut Value, first: &Value) {
+    if kept["metadata"]["annotations"][UPDATES] != "true" {
+        return;
+    }
+    for part in ["rules", "subjects"] {
+        let Some(wanted) = first[part].as_array() else {
+            continue;
+        };
+        let mut list = kept[part].as_array().cloned().unwrap_or_default();
+        for one in wanted {
+            if !list.contains(one) {
+                list.push(one.clone());
+            }
+        }
+        if !list.is_empty() {
+            kept[part] = json!(list);
+        }
+    }
+}
+
+impl FirstRole {
+    fn object(&self) -> Value {
+        let kind = if self.namespace.is_empty() {
+            "ClusterRole"
+        } else {
+            "Role"
+        };
+        let mut role = object(kind, &self.namespace, &self.name);
+        if let Some(feeds) = &self.feeds {
+            role["metadata"]["labels"][format!("{GATHERED}{feeds}")] = json!("true");
+        }
+        if let Some(gathers) = &self.gathers {
+            let label = format!("{GATHERED}{gathers}");
+            role["aggregationRule"] =
+                json!({ "clusterRoleSelectors": [{ "matchLabels": { label: "true" } }] });
+        }
+        role["rules"] = json!(self.rules);
+        role
+    }
+}
+
+impl FirstBinding {
+    fn object(&self) -> Value {
+        let (kind, role_kind) = if self.namespace.is_empty() {
+            ("ClusterRoleBinding", "ClusterRole")
+        } else {
+            ("RoleBinding", "Role")
+        };
+        let mut binding = object(kind, &self.namespace, &self.name);
+        binding["roleRef"] = json!({ "apiGroup": GROUP, "kind": role_kind, "name": self.role });
+        let subjects: Vec<Value> = self
+            .subjects
+            .iter()
+            .filter_map(|subject| subject.split_once(':'))
+            .map(|(kind, name)| match name.split_once('/') {
+                Some((namespace, name)) if kind == "ServiceAccount" => {
+                    json!({ "kind": kind, "name": name, "namespace": namespace })
+                }
+                _ => json!({ "apiGroup": GROUP, "kind": kind, "name": name }),
+            })
+            .collect();
+        if !subjects.is_empty() {
+            binding["subjects"] = json!(subjects);
+        }
+        binding
+    }
+}
+
+fn object(kind: &str, namespace: &str, name: &str) -> Value {
+    let mut object = json!({
+        "apiVersion": format!("{GROUP}/v1"),
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "annotations": { UPDATES: "true" },
+            "labels": { "kubernetes.io/bootstrapping": "rbac-defaults" },
+        },
+    });
+    if !namespace.is_empty() {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    object
+}
