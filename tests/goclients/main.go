@@ -30,6 +30,7 @@ func main() {
 	steps := flag.Int("steps", 600, "how many changes the user makes in that time")
 	seed := flag.Uint64("seed", 1, "decides the changes")
 	faults := flag.Bool("faults", true, "cut connections now and then")
+	namespace := flag.String("namespace", "goclients", "made where it is missing; must hold no widgets")
 	command := flag.String("controller", "", "a command that keeps the widgets instead of our own two replicas; it is killed and started again now and then")
 	chatty := flag.Bool("v", false, "print what the Go client logs")
 	flag.Parse()
@@ -39,12 +40,12 @@ func main() {
 		klog.LogToStderr(false)
 		klog.SetOutput(io.Discard)
 	}
-	if err := run(*kubeconfig, *command, *duration, *steps, *seed, *faults); err != nil {
+	if err := run(*kubeconfig, *namespace, *command, *duration, *steps, *seed, *faults); err != nil {
 		log.Fatalf("goclients: %v", err)
 	}
 }
 
-func run(kubeconfig, command string, duration time.Duration, steps int, seed uint64, faults bool) error {
+func run(kubeconfig, namespace, command string, duration time.Duration, steps int, seed uint64, faults bool) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
@@ -75,7 +76,6 @@ func run(kubeconfig, command string, duration time.Duration, steps int, seed uin
 	ctx, cancel := context.WithTimeout(context.Background(), duration+2*time.Minute)
 	defer cancel()
 
-	namespace := fmt.Sprintf("goclients-%d", seed)
 	if err := prepare(ctx, typed, client, namespace); err != nil {
 		return fmt.Errorf("prepare: %w", err)
 	}

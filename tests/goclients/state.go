@@ -109,7 +109,7 @@ func final(ctx context.Context, client dynamic.Interface, namespace string) ([]s
 func normal(object *unstructured.Unstructured) map[string]any {
 	copied := runtime.DeepCopyJSON(object.Object)
 	metadata := copied["metadata"].(map[string]any)
-	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp"} {
+	for _, field := range []string{"namespace", "uid", "resourceVersion", "creationTimestamp"} {
 		delete(metadata, field)
 	}
 	if owners, ok := metadata["ownerReferences"].([]any); ok {

@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{
     Api, Client, CustomResource, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
@@ -74,6 +74,9 @@ async fn reconcile(widget: Arc<Widget>, client: Arc<Client>) -> Result<Action, T
         let body = about(&widget, json!({"metadata": {"finalizers": [FINALIZER]}}));
         widgets.patch(&name, &parts, &Patch::Apply(body)).await?;
     }
+    let owner = widget
+        .controller_owner_ref(&())
+        .map(|owner| OwnerReference { block_owner_deletion: Some(true), ..owner });
     for index in 0..count {
         let child = format!("{name}-{index}");
         let body = json!({
@@ -81,7 +84,7 @@ async fn reconcile(widget: Arc<Widget>, client: Arc<Client>) -> Result<Action, T
             "metadata": {
                 "name": child,
                 "labels": {"widget": name, "index": index.to_string()},
-                "ownerReferences": [widget.controller_owner_ref(&())],
+                "ownerReferences": [owner],
             },
             "data": {"text": widget.spec.text},
         });
