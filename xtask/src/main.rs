@@ -3,6 +3,7 @@
 //! The list is [`TASKS`]; `cargo xtask` alone prints it.
 
 mod bench;
+mod differential;
 mod realkube;
 mod requirements;
 mod tidy;
@@ -23,6 +24,11 @@ const TASKS: &[Task] = &[
         name: "bench",
         about: "[ROW…] [--json]  measure rows of docs/performance.md with the release binary",
         run: bench::run,
+    },
+    Task {
+        name: "differential",
+        about: "[SCRIPT…] [--theirs DIR|--ours-only] [--show] [--planted]  our answers beside the real ones",
+        run: differential::run,
     },
     Task {
         name: "realkube",

@@ -1,0 +1,58 @@
+//! Our server: store and sockets of the plane, without controllers, scheduler and nodes.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use serde_json::Value;
+use server::{Api, Identity, Listening, Start};
+
+use crate::wire::{Client, Server};
+
+/// A server of ours; ends when dropped.
+pub struct Ours {
+    /// How to reach it.
+    pub server: Server,
+    api: Api,
+    _listening: Listening,
+}
+
+impl Ours {
+    /// Starts one that keeps nothing.
+    pub async fn start() -> anyhow::Result<Ours> {
+        let identity = Identity::make()?;
+        let start = Start {
+            reviewer: Arc::new(review::review),
+            ..Start::default()
+        };
+        let api = Api::start(start, identity.token_secret())?;
+        let listening = server::listen(api.clone(), &identity, 0, Box::new(String::new)).await?;
+        let kubeconfig: Value = serde_saphyr::from_str(&identity.kubeconfig(&listening.url()))?;
+        let user = &kubeconfig["users"][0]["user"];
+        let client = Client {
+            certificate: decoded(&user["client-certificate-data"])?,
+            key: decoded(&user["client-key-data"])?,
+        };
+        let address = listening.address.to_string();
+        Ok(Ours {
+            server: Server::new(&address, &identity.authority, Some(&client))?,
+            api,
+            _listening: listening,
+        })
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        self.api.stop();
+    }
+}
+
+fn decoded(value: &Value) -> anyhow::Result<String> {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+
+    let text = value
+        .as_str()
+        .context("the kubeconfig has no client certificate")?;
+    Ok(String::from_utf8(STANDARD.decode(text)?)?)
+}

@@ -1,0 +1,60 @@
+//! `cargo xtask differential [SCRIPT…]`: our answers beside those of the real API server.
+//!
+//! Starts an instance of the real one, unless one is named, and runs `tests/differential` on it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+/// Starts what is needed, runs the suite and ends what was started.
+pub fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let stranger = ["--theirs", "--ours-only"];
+    if arguments
+        .iter()
+        .any(|argument| stranger.contains(&argument.as_str()))
+    {
+        return suite(arguments);
+    }
+    let directory = std::env::temp_dir().join(format!("katmai-realkube-{}", std::process::id()));
+    realkube("up", &directory)?;
+    let mut with = vec!["--theirs".to_owned(), directory.display().to_string()];
+    with.extend_from_slice(arguments);
+    let outcome = suite(&with);
+    realkube("down", &directory)?;
+    outcome
+}
+
+fn realkube(deed: &str, directory: &PathBuf) -> anyhow::Result<()> {
+    let words = [
+        "run",
+        "--quiet",
+        "--package",
+        "xtask",
+        "--",
+        "realkube",
+        deed,
+        "--dir",
+    ];
+    finish(cargo().args(words).arg(directory), "the real API server")
+}
+
+fn suite(arguments: &[String]) -> anyhow::Result<()> {
+    let words = ["run", "--quiet", "--package", "katmai-differential", "--"];
+    finish(
+        cargo().args(words).args(arguments),
+        "the differential suite",
+    )
+}
+
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+fn finish(command: &mut Command, what: &str) -> anyhow::Result<()> {
+    let status = command.status().context("cannot run cargo")?;
+    if !status.success() {
+        bail!("{what} failed");
+    }
+    Ok(())
+}
