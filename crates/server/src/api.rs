@@ -128,7 +128,7 @@ impl Api {
                 let found = self.check_token(&check.token, &check.audiences);
                 reply(check.answered(found))
             }
-            Begin::Commit(_) => {
+            Begin::Call(_) | Begin::Commit(_) => {
                 reply(Refused::internal("a begun write was not finished").response())
             }
         }

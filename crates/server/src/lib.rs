@@ -2,7 +2,7 @@
 //!
 //! What it does: HTTP/1.1 and HTTP/2 over TLS on loopback ([`listen`]), the same API as a service
 //! in this process ([`Api::service`]), one writer with group commit, watch streams, logs, exec and
-//! port-forward through a [`client::kubelet::Kubelet`], the journal on disk ([`DiskJournal`]).
+//! port-forward through a [`client::kubelet::Kubelet`], the calls to webhooks, the journal on disk ([`DiskJournal`]).
 //!
 //! What it refuses to know: what a request means (`store` has that), what a job is (`review`,
 //! called through a closure), where containers run.
@@ -23,6 +23,7 @@ mod listen;
 mod plane;
 mod stream;
 mod token;
+mod webhook;
 
 pub use api::{Api, Body, Service};
 pub use disk::{DataLock, DiskJournal};

@@ -8,15 +8,18 @@ use api::admission::{Facts, Review, Verdict};
 use api::time::Time;
 use client::kubelet::Kubelet;
 use ring::rand::SecureRandom;
-use store::{Begin, Entropy, Records, Refused, Request, Response, Settings, Store};
+use store::{Begin, Entropy, Method, Records, Refused, Request, Response, Settings, Store, Talk};
 use tokio::sync::{oneshot, watch};
 
 use crate::journal::{Journal, JournalError};
+use crate::webhook;
 
 /// Most writes that share one journal append.
 const GROUP_MAX: usize = 256;
 /// Most writes that wait for the writer.
 const QUEUE_MAX: usize = 4_096;
+/// Longest that a request may take together with its webhooks.
+const REQUEST_MAX: Duration = Duration::from_secs(60);
 /// How often a failed journal is tried again, at most.
 const RECOVER_EVERY: Duration = Duration::from_secs(1);
 
@@ -61,7 +64,8 @@ pub(crate) struct Plane {
 }
 
 struct Job {
-    request: Request,
+    request: Arc<Request>,
+    talk: Talk,
     answer: oneshot::Sender<Begin>,
 }
 
@@ -168,15 +172,46 @@ impl Plane {
     }
 
     /// Carries a request through to its answer, or to the stream that it opens.
+    ///
+    /// Where webhooks must be asked, they are asked from here, with nothing held: other requests
+    /// go on, and this one is begun again with the answers.
     pub(crate) async fn ask(&self, request: Request) -> Begin {
-        if let Some(answer) = self.read_store().read(&request, now()) {
-            return answer;
+        let request = Arc::new(request);
+        let mut talk = Talk::new(now());
+        let ends = tokio::time::Instant::now() + REQUEST_MAX;
+        loop {
+            let calls = match self.begin(&request, talk).await {
+                Begin::Call(calls) => calls,
+                other => return other,
+            };
+            let answered = tokio::time::timeout_at(ends, webhook::perform(&calls.calls)).await;
+            let Ok(answers) = answered else {
+                let why = "request did not complete within requested timeout";
+                return Begin::Done(Refused::timeout(why).response());
+            };
+            match calls.answer(answers) {
+                Ok(told) => talk = told,
+                Err(why) => return Begin::Done(Refused::plain(why).response()),
+            }
+        }
+    }
+
+    async fn begin(&self, request: &Arc<Request>, talk: Talk) -> Begin {
+        if request.method == Method::Get {
+            let read = self.read_store().read_on(request, talk);
+            return read.unwrap_or_else(stopped);
         }
         let Some(writer) = &self.writer else {
-            return self.write_at_once(&request);
+            return self.write_at_once(request, talk);
         };
         let (answer, waits) = oneshot::channel();
-        match writer.try_send(Job { request, answer }) {
+        let request = request.clone();
+        let job = Job {
+            request,
+            talk,
+            answer,
+        };
+        match writer.try_send(job) {
             Ok(()) => waits.await.unwrap_or_else(|_| stopped()),
             Err(mpsc::TrySendError::Full(_)) => Begin::Done(
                 Refused::too_many("the server has too many writes waiting", 1).response(),
@@ -185,9 +220,9 @@ impl Plane {
         }
     }
 
-    fn write_at_once(&self, request: &Request) -> Begin {
+    fn write_at_once(&self, request: &Request, talk: Talk) -> Begin {
         let mut store = self.write_store();
-        let begin = begin(&mut store, request, &*self.reviewer);
+        let begin = begin(&mut store, request, talk, &*self.reviewer);
         let Begin::Commit(commit) = begin else {
             return begin;
         };
@@ -219,9 +254,9 @@ impl Plane {
 
 /// Begins a request. A panic is a bug of ours, answered 500: it must not end the writer, and the
 /// store changes nothing before a request is decided.
-fn begin(store: &mut Store, request: &Request, reviewer: &Reviewer) -> Begin {
+fn begin(store: &mut Store, request: &Request, talk: Talk, reviewer: &Reviewer) -> Begin {
     let decided = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        store.begin(request, now(), &mut |review, facts| reviewer(review, facts))
+        store.resume(request, talk, &mut |review, facts| reviewer(review, facts))
     }));
     decided.unwrap_or_else(|_| {
         tracing::error!(path = %request.path, "a request broke the server's own rules");
@@ -265,7 +300,7 @@ impl Writer {
         {
             let mut store = plane.write_store();
             for job in jobs {
-                match begin(&mut store, &job.request, &*plane.reviewer) {
+                match begin(&mut store, &job.request, job.talk, &*plane.reviewer) {
                     Begin::Commit(commit) => {
                         records.push(commit.record);
                         waiting.push((commit.ticket, job.answer));

@@ -13,6 +13,7 @@ use store::{Watch, WatchStep};
 
 use crate::api::Body;
 use crate::plane::{Plane, now};
+use crate::webhook;
 
 /// How far a stream has come.
 enum Next {
@@ -26,6 +27,8 @@ struct Streaming {
     changed: tokio::sync::watch::Receiver<u64>,
     stopping: tokio::sync::watch::Receiver<bool>,
     next: Next,
+    /// What was said before webhooks had to be asked.
+    held: Vec<u8>,
 }
 
 /// The answer that streams a watch.
@@ -37,6 +40,7 @@ pub(crate) fn open(plane: Arc<Plane>, watch: Watch) -> http::Response<Body> {
         plane,
         watch,
         next: Next::Poll,
+        held: Vec::new(),
     };
     let frames = futures::stream::unfold(streaming, |mut streaming| async move {
         let bytes = streaming.next_bytes().await?;
@@ -58,7 +62,7 @@ impl Streaming {
             }
             // Seen before polling: a change in between wakes the wait below at once.
             self.changed.borrow_and_update();
-            let mut out = Vec::new();
+            let mut out = std::mem::take(&mut self.held);
             let step = self
                 .plane
                 .read_store()
@@ -66,11 +70,18 @@ impl Streaming {
             if step == WatchStep::End {
                 self.next = Next::Over;
             }
-            if !out.is_empty() {
+            if !out.is_empty() && step != WatchStep::Call {
                 return Some(out.into());
             }
             let until = match step {
                 WatchStep::More | WatchStep::End => continue,
+                WatchStep::Call => {
+                    let calls = self.watch.take_calls();
+                    let answers = webhook::perform(&calls).await;
+                    self.watch.hear(calls, answers);
+                    self.held = out;
+                    continue;
+                }
                 WatchStep::Wait { until } => until,
             };
             let micros = until.map_or(i64::MAX / 2, |until| {

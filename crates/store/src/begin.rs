@@ -11,6 +11,7 @@ use crate::request::{Begin, Method, Request, Response};
 use crate::status::{About, Outcome, Refused};
 use crate::store::{Admit, Store};
 use crate::strategy::Part;
+use crate::talk::{Calls, ROUNDS_MAX, Talk};
 use crate::view::View;
 use crate::write::Writing;
 
@@ -31,17 +32,45 @@ impl Store {
     /// Answers a read (GET) without changing anything, so that reads may run side by side.
     /// Any other method gives `None`.
     pub fn read(&self, request: &Request, now: Time) -> Option<Begin> {
-        (request.method == Method::Get)
-            .then(|| self.try_read(request, now).unwrap_or_else(Begin::from))
+        self.read_on(request, Talk::new(now))
+    }
+
+    /// As [`Store::read`], with what webhooks have answered so far.
+    pub fn read_on(&self, request: &Request, talk: Talk) -> Option<Begin> {
+        (request.method == Method::Get).then(|| {
+            let read = self.try_read(request, &talk);
+            read.unwrap_or_else(|refused| stopped(refused, talk))
+        })
     }
 
     /// Begins any request. A write's effect becomes visible in [`Store::finish`].
     pub fn begin(&mut self, request: &Request, now: Time, admit: &mut Admit<'_>) -> Begin {
-        if let Some(answer) = self.read(request, now) {
-            return answer;
+        self.resume(request, Talk::new(now), admit)
+    }
+
+    /// As [`Store::begin`], with what webhooks have answered so far. Everything is decided anew, on
+    /// what is stored by now; an answer counts where its question is still the same.
+    pub fn resume(&mut self, request: &Request, mut talk: Talk, admit: &mut Admit<'_>) -> Begin {
+        if request.method == Method::Get {
+            let read = self.try_read(request, &talk);
+            return read.unwrap_or_else(|refused| stopped(refused, talk));
         }
-        self.try_write(request, now, admit)
-            .unwrap_or_else(Begin::from)
+        self.redraw = std::mem::take(&mut talk.drawn).into();
+        self.drawn.clear();
+        if talk.salt.is_empty() && !self.hooks.is_empty() {
+            talk.salt = vec![0; 16];
+            self.entropy.fill(&mut talk.salt);
+        }
+        let begun = self.begun;
+        match self.try_write(request, &talk, admit) {
+            Ok(begin) => begin,
+            Err(refused) => {
+                // Nothing was staged: the revisions that were drawn are still nobody's.
+                self.begun = begun;
+                talk.drawn = std::mem::take(&mut self.drawn);
+                stopped(refused, talk)
+            }
+        }
     }
 
     fn way(&self, request: &Request) -> Outcome<Way> {
@@ -94,7 +123,7 @@ impl Store {
         Ok(Way::Objects(Found { target, query, id }))
     }
 
-    fn try_read(&self, request: &Request, now: Time) -> Outcome<Begin> {
+    fn try_read(&self, request: &Request, talk: &Talk) -> Outcome<Begin> {
         let found = match self.way(request)? {
             Way::Document(response) => return Ok(Begin::Done(response)),
             Way::Objects(found) => found,
@@ -105,7 +134,8 @@ impl Store {
             target: &found.target,
             query: &found.query,
             view: View::parse(&request.accept)?,
-            now,
+            talk,
+            now: talk.at,
         };
         match &*found.target.subresource {
             "" | "status" | "ephemeralcontainers" | "resize" | "approval" => {
@@ -117,7 +147,12 @@ impl Store {
         }
     }
 
-    fn try_write(&mut self, request: &Request, now: Time, admit: &mut Admit<'_>) -> Outcome<Begin> {
+    fn try_write(
+        &mut self,
+        request: &Request,
+        talk: &Talk,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<Begin> {
         if request.body.len() > self.settings.body_bytes_max {
             return Err(Refused::too_large(self.settings.body_bytes_max));
         }
@@ -140,7 +175,8 @@ impl Store {
             row: self.registry.row(found.id).clone(),
             view: View::parse(&request.accept)?,
             part,
-            now,
+            talk,
+            now: talk.at,
         };
         match (request.method, &*found.target.subresource) {
             (Method::Post, "") => match self.virtual_create(&writing)? {
@@ -156,6 +192,19 @@ impl Store {
             _ => self.write_subresource(&writing, admit),
         }
     }
+}
+
+/// What a request comes to that was refused, or that must ask somebody first.
+fn stopped(mut refused: Refused, talk: Talk) -> Begin {
+    let calls = refused.take_calls();
+    if calls.is_empty() {
+        return Begin::from(refused);
+    }
+    if talk.rounds >= ROUNDS_MAX {
+        let why = "the objects of the request changed whenever its webhooks had answered";
+        return Begin::from(Refused::internal(why));
+    }
+    Begin::Call(Box::new(Calls { calls, talk }))
 }
 
 /// Namespaced resources are written in a namespace, others outside.

@@ -52,6 +52,7 @@ impl Store {
                 self.serve(crd);
             }
         }
+        self.read_hooks();
         for object in first_objects() {
             self.provide(&mut draft, object, now);
         }

@@ -6,7 +6,8 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use kube_cel::{CompiledSchema, ErrorKind, ValidationError, Validator};
+use kube_cel::cel::{Context, Program};
+use kube_cel::{CompiledSchema, ErrorKind, KubeCelExt, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 
 use crate::field::{self, FieldError};
@@ -147,13 +148,79 @@ impl Rules {
     }
 }
 
+/// An expression over named values that answers yes or no.
+pub(crate) struct Expression {
+    text: Box<str>,
+    program: Program,
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Expression {
+    /// Compiles it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn compile(text: &str) -> Result<Expression, String> {
+        if text.len() > RULE_BYTES_MAX {
+            return Err(format!(
+                "the expression is longer than {RULE_BYTES_MAX} bytes"
+            ));
+        }
+        match catch_unwind(|| Program::compile(text)) {
+            Ok(Ok(program)) => Ok(Expression {
+                text: text.into(),
+                program,
+            }),
+            Ok(Err(cause)) => Err(cause.to_string()),
+            Err(_) => Err("the expression cannot be parsed".to_owned()),
+        }
+    }
+
+    /// Its answer for these values.
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub(crate) fn truth(&self, values: &[(&str, &Value)]) -> Result<bool, String> {
+        let failed = |why: String| {
+            let text = &self.text;
+            Err(format!("expression '{text}' resulted in error: {why}"))
+        };
+        let widest = values.iter().map(|(_, value)| widest(value, 0)).max();
+        let steps = u128::from(widest.unwrap_or(0).max(1)).saturating_pow(loops_nested(&self.text));
+        if steps > STEPS_MAX {
+            return failed("operation cancelled: actual cost limit exceeded".to_owned());
+        }
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            let mut context = Context::default().with_all();
+            for (name, value) in values {
+                let value = kube_cel::cel::to_value(value).map_err(|cause| cause.to_string())?;
+                context.add_variable_from_value(*name, value);
+            }
+            self.program
+                .execute(&context)
+                .map_err(|cause| cause.to_string())
+        }));
+        match ran {
+            Ok(Ok(kube_cel::cel::Value::Bool(truth))) => Ok(truth),
+            Ok(Ok(_)) => failed("must evaluate to bool".to_owned()),
+            Ok(Err(why)) => failed(why),
+            Err(_) => failed("the expression failed to run".to_owned()),
+        }
+    }
+}
+
 fn is_default_message(error: &ValidationError) -> bool {
     let message = error.message.trim();
     message.is_empty() || message.contains(error.rule.trim())
 }
 
 fn compiles(rule: &str) -> Result<(), String> {
-    match catch_unwind(|| kube_cel::cel::Program::compile(rule).map(|_| ())) {
+    match catch_unwind(|| Program::compile(rule).map(|_| ())) {
         Ok(Ok(())) => Ok(()),
         Ok(Err(cause)) => Err(cause.to_string()),
         Err(_) => Err("the expression cannot be parsed".to_owned()),

@@ -22,6 +22,8 @@ pub struct Crd {
     pub versions: Vec<CrdVersion>,
     /// `None` or `Webhook`.
     pub conversion: Value,
+    /// The revision up to which objects may have been stored under an earlier schema.
+    pub since: u64,
 }
 
 /// What a custom resource is called.
@@ -179,6 +181,7 @@ impl Crd {
             namespaced: row.scope == "Namespaced",
             versions,
             conversion,
+            since: 0,
         }
     }
 

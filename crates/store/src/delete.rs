@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::draft::{Draft, Serving};
 use crate::entry::Entry;
+use crate::hook::{Passing, Round};
 use crate::path::{Effect, dry_run};
 use crate::read::{Reading, key_of};
 use crate::registry::Resource;
@@ -118,6 +119,7 @@ impl Store {
             &mut draft,
             admit,
         )?;
+        self.ask_deletion(writing, &name, &old, &mut draft)?;
         let key = key_of(&writing.target.namespace, &name);
         let fate = self.let_go(writing, &key, &old, &options, &mut draft)?;
         if fate == Fate::Gone && !RETURNS_OBJECT.contains(&&*writing.row.shelf) {
@@ -139,6 +141,7 @@ impl Store {
             target: writing.target,
             query: writing.query,
             view: writing.view.clone(),
+            talk: writing.talk,
             now: writing.now,
         };
         let selection = self.selection(&reading)?;
@@ -158,6 +161,8 @@ impl Store {
                 &mut draft,
                 admit,
             )?;
+            let name = text(&old["metadata"]["name"]);
+            self.ask_deletion(writing, &name, &entry, &mut draft)?;
             self.let_go(writing, &key, &entry, &options, &mut draft)?;
             items.push(old);
         }
@@ -168,6 +173,37 @@ impl Store {
             "items": items,
         });
         Ok(self.commit(draft, Response::json(200, &list)))
+    }
+
+    /// Asks the webhooks about a deletion.
+    fn ask_deletion(
+        &self,
+        writing: &Writing<'_>,
+        name: &str,
+        old: &Arc<Entry>,
+        draft: &mut Draft,
+    ) -> Outcome<()> {
+        if self.hooks.is_empty() {
+            return Ok(());
+        }
+        let old = self.old_object(writing, old)?;
+        let mut unused = old.clone();
+        let mut round = Round::default();
+        self.mutate(
+            writing,
+            "DELETE",
+            &mut unused,
+            Some(&old),
+            draft,
+            &mut round,
+        )?;
+        let passing = Passing {
+            operation: "DELETE",
+            name,
+            object: None,
+            old: Some(&old),
+        };
+        self.judge(writing, &passing, draft)
     }
 
     /// Deletes one object, or notes that it is to be deleted.

@@ -1,5 +1,6 @@
 //! What a write is going to change, before any of it counts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -7,11 +8,12 @@ use serde_json::{Value, json};
 use crate::entry::Entry;
 use crate::journal::{Change, Record, State};
 use crate::path::Effect;
-use crate::registry::{Resource, ResourceId};
+use crate::registry::{Resource, ResourceId, Source};
 use crate::request::{Begin, Commit, Response, Ticket};
 use crate::shelf::{After, Staged};
 use crate::status::Refused;
 use crate::store::{Records, Store, Waiting};
+use crate::view::Shape;
 use crate::write::Writing;
 
 /// The changes of one write.
@@ -21,8 +23,12 @@ pub(crate) struct Draft {
     changes: Vec<(ResourceId, Staged)>,
     /// What the answer shows: the object as it will be.
     shown: Option<Arc<Entry>>,
+    /// Where the stored form is not what the answer shows.
+    form: Option<Value>,
     /// Texts for `Warning` headers.
     pub(crate) warnings: Vec<String>,
+    /// For the audit log.
+    pub(crate) notes: BTreeMap<String, String>,
     /// What becomes served or ceases to be once the write is visible.
     pub(crate) servings: Vec<Serving>,
 }
@@ -46,7 +52,9 @@ impl Draft {
             effect,
             changes: Vec::new(),
             shown: None,
+            form: None,
             warnings: Vec::new(),
+            notes: BTreeMap::new(),
             servings: Vec::new(),
         }
     }
@@ -66,6 +74,21 @@ impl Draft {
     /// Nothing will change; the answer shows what is there.
     pub(crate) fn unchanged(&mut self, entry: Arc<Entry>) {
         self.shown = Some(entry);
+    }
+
+    /// The answer shows this form of what was put last: not the stored one, but the request's.
+    pub(crate) fn show(&mut self, writing: &Writing<'_>, mut object: Value) {
+        if writing.row.source == Source::BuiltIn
+            || *writing.row.storage_version == *writing.target.version
+        {
+            return;
+        }
+        if let Some(entry) = &self.shown
+            && self.effect == Effect::Real
+        {
+            object["metadata"]["resourceVersion"] = json!(entry.revision.to_string());
+        }
+        self.form = Some(object);
     }
 
     pub(crate) fn effect(&self) -> Effect {
@@ -109,6 +132,9 @@ impl Store {
         code: u16,
     ) -> Begin {
         let response = match draft.shown() {
+            Some(_) if draft.form.is_some() && writing.view.shape == Shape::Whole => {
+                Response::json(code, &json!(draft.form))
+            }
             Some(entry) => Response {
                 content_type: writing.view.content_type(),
                 ..Response::bytes(code, self.shown_as(writing, entry))
@@ -121,6 +147,7 @@ impl Store {
     /// Begins the write of a draft; where nothing changes it is answered at once.
     pub(crate) fn commit(&mut self, draft: Draft, mut response: Response) -> Begin {
         response.warnings.extend(draft.warnings);
+        response.notes.extend(draft.notes);
         if draft.changes.is_empty() {
             return Begin::Done(response);
         }

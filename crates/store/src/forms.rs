@@ -8,11 +8,12 @@ use crate::entry::Entry;
 use crate::field;
 use crate::json;
 use crate::path::FieldValidation;
-use crate::registry::{Resource, ResourceId};
+use crate::registry::{Resource, ResourceId, Source};
 use crate::schema::Schema;
 use crate::status::{Outcome, Refused};
 use crate::store::Store;
 use crate::strategy::Part;
+use crate::talk::Talk;
 use crate::validation;
 use crate::write::{Writing, text};
 
@@ -224,14 +225,37 @@ impl Store {
         Err(writing.invalid(&text(&object["metadata"]["name"]), &errors))
     }
 
-    /// An object's bytes in the version that was asked for.
-    pub(crate) fn shown(&self, row: &Resource, version: &str, entry: &Entry) -> Vec<u8> {
-        if version == &*row.storage_version && row.shelf_group() == &*row.group {
+    /// An object's bytes in the version that was asked for. Where a webhook converts, `talk` knows
+    /// its answer (see [`Store::ready_to_show`]).
+    pub(crate) fn shown(
+        &self,
+        id: ResourceId,
+        version: &str,
+        entry: &Entry,
+        talk: &Talk,
+    ) -> Vec<u8> {
+        if self.is_as_stored(id, version, entry) {
             return entry.bytes.to_vec();
+        }
+        let object = self.shown_value(id, version, entry, talk);
+        object.to_string().into_bytes()
+    }
+
+    /// As [`Store::shown`], as a value.
+    pub(crate) fn shown_value(
+        &self,
+        id: ResourceId,
+        version: &str,
+        entry: &Entry,
+        talk: &Talk,
+    ) -> Value {
+        let row = self.registry.row(id);
+        if row.source == Source::Custom {
+            return self.converted(id, version, entry, talk);
         }
         let mut object = entry.value();
         from_storage(row, version, &mut object);
-        object.to_string().into_bytes()
+        object
     }
 }
 
@@ -266,10 +290,10 @@ fn version_of(api_version: &str) -> &str {
 
 /// The object as its shelf keeps it.
 fn to_storage(row: &Resource, object: &mut Value) {
-    if row.shelf_group() == &*row.group {
-        object["apiVersion"] = json!(row.api_version(&row.storage_version));
-    } else {
+    if row.shelf_group() != &*row.group {
         crate::events::to_core(object);
+    } else if row.source == Source::BuiltIn {
+        object["apiVersion"] = json!(row.api_version(&row.storage_version));
     }
 }
 

@@ -30,9 +30,9 @@ impl Store {
         // Before the object is looked for: server-side apply would create it.
         self.patch_media(writing)?;
         let old = self.current(writing)?;
-        let shown = self.shown(&writing.row, &writing.target.version, &old);
-        let before: Value = serde_json::from_slice(&shown)
-            .map_err(|cause| Refused::internal(&cause.to_string()))?;
+        let version = &writing.target.version;
+        self.ready_to_show(writing.id, version, std::iter::once(&old), writing.talk)?;
+        let before = self.shown_value(writing.id, version, &old, writing.talk);
         let mut object = self.patched(writing, &before)?;
         let name = &writing.target.name;
         if object["metadata"]["name"].as_str() != Some(name) {

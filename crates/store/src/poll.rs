@@ -23,6 +23,16 @@ impl Store {
     pub fn poll_watch(&self, watch: &mut Watch, now: Time, out: &mut Vec<u8>) -> WatchStep {
         let row = self.registry.row(watch.resource).clone();
         let shelf = self.shelf(watch.resource);
+        if let Some(refused) = watch.failure.take() {
+            line(out, "ERROR", refused.status().to_string().as_bytes());
+            return WatchStep::End;
+        }
+        let initial = std::mem::take(&mut watch.initial);
+        let asked = self.must_ask(watch, initial.iter(), out);
+        watch.initial = initial;
+        if let Some(step) = asked {
+            return step;
+        }
         while let Some(entry) = watch.initial.pop_front() {
             self.tell(&row, watch, "ADDED", &entry, now, out);
             if out.len() > POLL_BYTES_MAX {
@@ -45,16 +55,21 @@ impl Store {
             return WatchStep::End;
         }
         for event in shelf.events_after(watch.cursor) {
-            watch.cursor = event.revision;
             if let Some((kind, entry)) = seen(watch, event) {
+                if let Some(step) = self.must_ask(watch, std::iter::once(&*entry), out) {
+                    return step;
+                }
                 self.tell(&row, watch, kind, &entry, now, out);
             }
+            watch.cursor = event.revision;
             if out.len() > POLL_BYTES_MAX {
                 return WatchStep::More;
             }
         }
         watch.cursor = watch.cursor.max(self.revision);
-        if watch.deadline.is_some_and(|deadline| deadline <= now) || !row.served {
+        watch.talk.converted.clear();
+        let is_served = row.served && row.version(&watch.version).is_some();
+        if watch.deadline.is_some_and(|deadline| deadline <= now) || !is_served {
             if watch.bookmark_at.is_some() {
                 bookmark(&row, watch, watch.cursor, out, &Value::Null);
             }
@@ -72,6 +87,26 @@ impl Store {
         }
     }
 
+    /// What comes first where objects cannot be told before webhooks have converted them.
+    fn must_ask<'a>(
+        &self,
+        watch: &mut Watch,
+        entries: impl Iterator<Item = &'a Arc<Entry>>,
+        out: &mut Vec<u8>,
+    ) -> Option<WatchStep> {
+        if watch.view.shape == Shape::Partial {
+            return None;
+        }
+        let ready = self.ready_to_show(watch.resource, &watch.version, entries, &watch.talk);
+        let mut refused = ready.err()?;
+        watch.calls = refused.take_calls();
+        if watch.calls.is_empty() {
+            line(out, "ERROR", refused.status().to_string().as_bytes());
+            return Some(WatchStep::End);
+        }
+        Some(WatchStep::Call)
+    }
+
     fn tell(
         &self,
         row: &Resource,
@@ -82,14 +117,20 @@ impl Store {
         out: &mut Vec<u8>,
     ) {
         match watch.view.shape {
-            Shape::Whole => line(out, kind, &self.shown(row, &watch.version, entry)),
+            Shape::Whole => {
+                let shown = self.shown(watch.resource, &watch.version, entry, &watch.talk);
+                line(out, kind, &shown);
+            }
             Shape::Partial => line(out, kind, partial(entry).to_string().as_bytes()),
             Shape::Table => {
+                let headers = std::mem::replace(&mut watch.headers, Headers::Hidden);
                 let sheet = Sheet {
+                    id: watch.resource,
                     row,
                     version: &watch.version,
                     include: watch.include,
-                    headers: std::mem::replace(&mut watch.headers, Headers::Hidden),
+                    headers,
+                    talk: &watch.talk,
                     now,
                 };
                 let meta = json!({ "resourceVersion": entry.revision.to_string() });

@@ -17,6 +17,7 @@ use crate::shelf::Shelf;
 use crate::status::{About, Outcome, Refused};
 use crate::store::Store;
 use crate::table::{Headers, Include};
+use crate::talk::Talk;
 use crate::view::{Shape, View};
 use crate::watch::{BOOKMARK_MS, InitialEnd, Watch};
 
@@ -41,16 +42,19 @@ pub(crate) struct Reading<'a> {
     pub(crate) target: &'a Target,
     pub(crate) query: &'a Query,
     pub(crate) view: View,
+    pub(crate) talk: &'a Talk,
     pub(crate) now: Time,
 }
 
 impl Reading<'_> {
     fn sheet(&self) -> Outcome<Sheet<'_>> {
         Ok(Sheet {
+            id: self.id,
             row: self.row,
             version: &self.target.version,
             include: include_of(self.query)?,
             headers: Headers::Shown,
+            talk: self.talk,
             now: self.now,
         })
     }
@@ -80,8 +84,9 @@ impl Store {
                 name: &reading.target.name,
             })
         })?;
+        self.ready(reading, std::iter::once(entry))?;
         let body = match reading.view.shape {
-            Shape::Whole => self.shown(reading.row, &reading.target.version, entry),
+            Shape::Whole => self.shown(reading.id, &reading.target.version, entry, reading.talk),
             Shape::Partial => partial(entry).to_string().into_bytes(),
             Shape::Table => {
                 let revision = entry.revision.to_string();
@@ -149,6 +154,7 @@ impl Store {
                 meta["remainingItemCount"] = json!(remaining);
             }
         }
+        self.ready(reading, page.iter())?;
         let body = match reading.view.shape {
             Shape::Table => self
                 .table(&reading.sheet()?, &page, meta)
@@ -170,6 +176,20 @@ impl Store {
         Ok(self.answer(&reading.view, body))
     }
 
+    /// Everything that is to be shown can be shown, or webhooks must be asked first. Metadata is
+    /// the same in every version.
+    fn ready<'a>(
+        &self,
+        reading: &Reading<'_>,
+        entries: impl Iterator<Item = &'a Arc<Entry>>,
+    ) -> Outcome<()> {
+        if reading.view.shape == Shape::Partial {
+            return Ok(());
+        }
+        let version = &reading.target.version;
+        self.ready_to_show(reading.id, version, entries, reading.talk)
+    }
+
     fn list_body(&self, reading: &Reading<'_>, page: &[Arc<Entry>], meta: &Value) -> Vec<u8> {
         let size: usize = page.iter().map(|entry| entry.bytes.len() + 1).sum();
         let mut body = Vec::with_capacity(size + 256);
@@ -183,7 +203,8 @@ impl Store {
             if index > 0 {
                 body.push(b',');
             }
-            body.extend_from_slice(&self.shown(reading.row, &reading.target.version, entry));
+            let version = &reading.target.version;
+            body.extend_from_slice(&self.shown(reading.id, version, entry, reading.talk));
         }
         body.extend_from_slice(b"]}\n");
         body
@@ -306,6 +327,9 @@ impl Store {
             bookmark_at: bookmarks.then(|| reading.now.plus_ms(BOOKMARK_MS)),
             deadline: Some(deadline(query, reading.now)?),
             headers: Headers::Shown,
+            talk: Talk::new(reading.now),
+            calls: Vec::new(),
+            failure: None,
         };
         if tells_state {
             if wanted > self.revision {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api::call::Call;
 use serde_json::Value;
 
+use crate::talk::Calls;
 use crate::watch::Watch;
 
 /// The HTTP methods that an API server answers.
@@ -125,6 +126,8 @@ pub struct Response {
     pub warnings: Vec<String>,
     /// `Retry-After` in seconds.
     pub retry_after_seconds: Option<u32>,
+    /// What webhooks told for the audit log: `webhook/key` and text.
+    pub notes: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
 }
@@ -142,6 +145,7 @@ impl Response {
             content_type: "application/json".to_owned(),
             warnings: Vec::new(),
             retry_after_seconds: None,
+            notes: Vec::new(),
             body,
         }
     }
@@ -162,6 +166,9 @@ pub enum Begin {
     Done(Response),
     /// Its journal record must be durable first; then [`crate::Store::finish`] gives the answer.
     Commit(Commit),
+    /// Webhooks must answer first: the shell calls them, holding nothing, and gives
+    /// [`Calls::answer`] to [`crate::Store::resume`] or [`crate::Store::read_on`].
+    Call(Box<Calls>),
     /// A stream: the shell calls [`crate::Store::poll_watch`] until it ends.
     Watch(Box<Watch>),
     /// A node must answer: the shell hands this to its kubelet.

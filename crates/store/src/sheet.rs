@@ -9,19 +9,22 @@ use crate::entry::Entry;
 use crate::forms::Form;
 use crate::path::Query;
 use crate::read::include_of;
-use crate::registry::Resource;
+use crate::registry::{Resource, ResourceId};
 use crate::status::Outcome;
 use crate::store::Store;
 use crate::table::{self, Headers, Include, MetaVersion, Printer};
+use crate::talk::Talk;
 use crate::view::Shape;
 use crate::write::Writing;
 
 /// Which table is wanted.
 pub(crate) struct Sheet<'a> {
+    pub(crate) id: ResourceId,
     pub(crate) row: &'a Resource,
     pub(crate) version: &'a str,
     pub(crate) include: Include,
     pub(crate) headers: Headers,
+    pub(crate) talk: &'a Talk,
     pub(crate) now: Time,
 }
 
@@ -29,10 +32,7 @@ impl Store {
     pub(crate) fn table(&self, sheet: &Sheet<'_>, entries: &[Arc<Entry>], meta: Value) -> Value {
         let objects: Vec<Value> = entries
             .iter()
-            .map(|entry| {
-                let bytes = self.shown(sheet.row, sheet.version, entry);
-                serde_json::from_slice(&bytes).unwrap_or_default()
-            })
+            .map(|entry| self.shown_value(sheet.id, sheet.version, entry, sheet.talk))
             .collect();
         let objects: Vec<&Value> = objects.iter().collect();
         let form = table::Form {
@@ -45,10 +45,9 @@ impl Store {
 
     fn printer(&self, sheet: &Sheet<'_>) -> Printer {
         let row = sheet.row;
-        let id = self.registry.find(&row.group, &row.plural);
-        match id.map(|id| self.form(id, sheet.version)) {
-            Some(Form::Custom(version)) => Printer::custom(&version.columns),
-            _ => {
+        match self.form(sheet.id, sheet.version) {
+            Form::Custom(version) => Printer::custom(&version.columns),
+            Form::BuiltIn(_) => {
                 let columns = self
                     .wire
                     .columns(&row.group, sheet.version, &row.plural)
@@ -61,14 +60,16 @@ impl Store {
     /// One object as the client of a write wants to see it.
     pub(crate) fn shown_as(&self, writing: &Writing<'_>, entry: &Arc<Entry>) -> Vec<u8> {
         match writing.view.shape {
-            Shape::Whole => self.shown(&writing.row, &writing.target.version, entry),
+            Shape::Whole => self.shown(writing.id, &writing.target.version, entry, writing.talk),
             Shape::Partial => crate::read::partial(entry).to_string().into_bytes(),
             Shape::Table => {
                 let sheet = Sheet {
+                    id: writing.id,
                     row: &writing.row,
                     version: &writing.target.version,
                     include: include_or_default(writing.query),
                     headers: Headers::Shown,
+                    talk: writing.talk,
                     now: writing.now,
                 };
                 let meta = serde_json::json!({ "resourceVersion": entry.revision.to_string() });

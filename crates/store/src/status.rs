@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::field::{self, FieldError};
 use crate::request::Response;
+use crate::talk::Call;
 
 /// A refused request. Its text and reason are what kube-apiserver answers.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +18,10 @@ struct Parts {
     details: Option<Value>,
     retry_after_seconds: Option<u32>,
     continue_token: String,
+    /// A Status that somebody else wrote, and the warnings that came with it.
+    verbatim: Option<(Value, Vec<String>)>,
+    /// What must be asked before anything can be said: then this is no refusal.
+    calls: Vec<Call>,
 }
 
 /// The result of handling a request.
@@ -72,6 +77,8 @@ impl Refused {
             details: None,
             retry_after_seconds: None,
             continue_token: String::new(),
+            verbatim: None,
+            calls: Vec::new(),
         }))
     }
 
@@ -96,6 +103,34 @@ impl Refused {
         let details = self.0.details.get_or_insert_with(|| json!({}));
         details["retryAfterSeconds"] = json!(seconds);
         self
+    }
+
+    /// A webhook's refusal: its own Status, with the warnings that it gave.
+    pub(crate) fn verbatim(status: Value, warnings: Vec<String>) -> Refused {
+        let code = status["code"]
+            .as_u64()
+            .and_then(|code| u16::try_from(code).ok());
+        let message = status["message"].as_str().unwrap_or_default().to_owned();
+        let mut refused = Refused::new(code.unwrap_or(400), "", message);
+        refused.0.verbatim = Some((status, warnings));
+        refused
+    }
+
+    /// The request cannot go on before these are answered.
+    pub(crate) fn question(calls: Vec<Call>) -> Refused {
+        let mut refused = Refused::internal("a webhook was not asked");
+        refused.0.calls = calls;
+        refused
+    }
+
+    /// What must be asked first; empty for a refusal.
+    pub(crate) fn take_calls(&mut self) -> Vec<Call> {
+        std::mem::take(&mut self.0.calls)
+    }
+
+    /// 500 in the words of the failure alone.
+    pub fn plain(message: String) -> Refused {
+        Refused::new(500, "", message)
     }
 
     /// 400.
@@ -308,6 +343,11 @@ impl Refused {
         Refused::new(503, "ServiceUnavailable", message.to_owned()).retry_after(1)
     }
 
+    /// 504: it took too long.
+    pub fn timeout(message: &str) -> Refused {
+        Refused::new(504, "Timeout", format!("Timeout: {message}")).with_details(json!({}))
+    }
+
     /// 504: the wanted revision is in the future.
     pub fn too_new(revision: u64, current: u64) -> Refused {
         Refused::new(
@@ -335,6 +375,9 @@ impl Refused {
     /// The `metav1.Status`.
     pub fn status(&self) -> Value {
         let parts = &self.0;
+        if let Some((status, _)) = &parts.verbatim {
+            return status.clone();
+        }
         let mut meta = json!({});
         if !parts.continue_token.is_empty() {
             meta["continue"] = json!(parts.continue_token);
@@ -345,9 +388,11 @@ impl Refused {
             "metadata": meta,
             "status": "Failure",
             "message": parts.message,
-            "reason": parts.reason,
             "code": parts.code,
         });
+        if !parts.reason.is_empty() {
+            status["reason"] = json!(parts.reason);
+        }
         if let Some(details) = &parts.details {
             status["details"] = details.clone();
         }
@@ -356,8 +401,13 @@ impl Refused {
 
     /// The answer.
     pub fn response(&self) -> Response {
+        let warnings = match &self.0.verbatim {
+            Some((_, warnings)) => warnings.clone(),
+            None => Vec::new(),
+        };
         Response {
             retry_after_seconds: self.0.retry_after_seconds,
+            warnings,
             ..Response::json(self.0.code, &self.status())
         }
     }

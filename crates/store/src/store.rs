@@ -14,6 +14,7 @@ use crate::documents::Documents;
 use crate::draft::Serving;
 use crate::entry::Entry;
 use crate::fading::Fading;
+use crate::hook::Hooks;
 use crate::journal::{Change, Record, Torn};
 use crate::registry::{Registry, ResourceId};
 use crate::request::{Begin, Response, Ticket};
@@ -73,6 +74,11 @@ pub struct Store {
     pub(crate) documents: Documents,
     pub(crate) fading: Fading,
     pub(crate) access: Index,
+    pub(crate) hooks: Hooks,
+    /// Random bytes that this request drew when it was begun before, to be drawn again.
+    pub(crate) redraw: VecDeque<u8>,
+    /// Random bytes that this request has drawn.
+    pub(crate) drawn: Vec<u8>,
     shelves: Vec<Shelf>,
     shelf_names: BTreeMap<Box<str>, usize>,
     /// Shelf of each registry row.
@@ -107,6 +113,9 @@ impl Store {
             documents: Documents::default(),
             fading: Fading::default(),
             access: Index::default(),
+            hooks: Hooks::default(),
+            redraw: VecDeque::new(),
+            drawn: Vec::new(),
             shelves: Vec::new(),
             shelf_names: BTreeMap::new(),
             shelf_of: Vec::new(),
@@ -168,9 +177,11 @@ impl Store {
     pub fn finish(&mut self, ticket: Ticket, now: Time) -> Response {
         match self.waiting.pop_front() {
             Some(waiting) if waiting.ticket == ticket => {
+                let since = self.revision;
                 for serving in waiting.servings {
                     match serving {
-                        Serving::Begin(crd) => {
+                        Serving::Begin(mut crd) => {
+                            crd.since = since;
                             self.serve(*crd);
                         }
                         Serving::End { group, plural } => {
@@ -179,7 +190,9 @@ impl Store {
                         }
                     }
                 }
+                let mut has_new_hooks = false;
                 for (id, staged) in waiting.changes {
+                    has_new_hooks |= crate::hook::is_configuration(self.registry.row(id));
                     let revision = match &staged.after {
                         crate::shelf::After::Here(entry) | crate::shelf::After::Gone(entry) => {
                             entry.revision
@@ -191,6 +204,9 @@ impl Store {
                     self.index_access(&row, &staged);
                     self.shelf_mut(id).commit(staged, now);
                     self.revision = self.revision.max(revision);
+                }
+                if has_new_hooks {
+                    self.read_hooks();
                 }
                 waiting.response
             }
@@ -225,6 +241,21 @@ impl Store {
     /// The topics (see [`crate::Watch::topic`]) that changed since the last call.
     pub fn take_touched(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.touched).into_iter().collect()
+    }
+
+    /// Fills the buffer with unpredictable bytes: with the same ones where the request was begun
+    /// before, so that names and uids stay what webhooks were told.
+    pub(crate) fn draw(&mut self, bytes: &mut [u8]) {
+        if self.redraw.len() >= bytes.len() {
+            let count = bytes.len();
+            for (slot, byte) in bytes.iter_mut().zip(self.redraw.drain(..count)) {
+                *slot = byte;
+            }
+        } else {
+            self.redraw.clear();
+            self.entropy.fill(bytes);
+        }
+        self.drawn.extend_from_slice(bytes);
     }
 
     pub(crate) fn topic(&self, id: ResourceId) -> usize {

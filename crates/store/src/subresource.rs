@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::draft::Draft;
 use crate::field::FieldError;
 use crate::forms::Form;
+use crate::hook::{Passing, Round};
 use crate::path::Query;
 use crate::read::{Reading, key_of};
 use crate::request::{
@@ -38,6 +39,7 @@ impl Store {
                     target: writing.target,
                     query: writing.query,
                     view: writing.view.clone(),
+                    talk: writing.talk,
                     now: writing.now,
                 };
                 self.connect(&reading)
@@ -48,9 +50,37 @@ impl Store {
         }
     }
 
+    /// Asks the webhooks about the body of a subresource.
+    pub(crate) fn ask_about(
+        &self,
+        writing: &Writing<'_>,
+        operation: &'static str,
+        body: &mut Value,
+        old: Option<&Value>,
+        draft: &mut Draft,
+    ) -> Outcome<()> {
+        if self.hooks.is_empty() {
+            return Ok(());
+        }
+        let mut round = Round::default();
+        if self.mutate(writing, operation, body, old, draft, &mut round)? {
+            let mut round = round.second(body);
+            self.mutate(writing, operation, body, old, draft, &mut round)?;
+        }
+        let passing = Passing {
+            operation,
+            name: &writing.target.name,
+            object: Some(body),
+            old,
+        };
+        self.judge(writing, &passing, draft)
+    }
+
     /// Puts a pod on a node, once.
     fn bind(&mut self, writing: &Writing<'_>) -> Outcome<Begin> {
-        let binding = self.decode(writing)?.value;
+        let mut draft = Draft::new(writing);
+        let mut binding = self.decode(writing)?.value;
+        self.ask_about(writing, "CREATE", &mut binding, None, &mut draft)?;
         let name = &writing.target.name;
         let node = text(&binding["target"]["name"]);
         if node.is_empty() {
@@ -84,7 +114,6 @@ impl Store {
             }
         }
         set_scheduled(&mut pod, writing.now);
-        let mut draft = Draft::new(writing);
         let key = key_of(&writing.target.namespace, name);
         draft.put(self, writing.id, &key, pod);
         let revision = self.begun.to_string();
@@ -102,7 +131,9 @@ impl Store {
 
     /// Deletes a pod on somebody's polite request.
     fn evict(&mut self, writing: &Writing<'_>, admit: &mut Admit<'_>) -> Outcome<Begin> {
-        let eviction = self.decode(writing)?.value;
+        let mut eviction = self.decode(writing)?.value;
+        let mut asked = Draft::new(writing);
+        self.ask_about(writing, "CREATE", &mut eviction, None, &mut asked)?;
         let pod = self.current(writing)?.value();
         self.check_budgets(writing, &pod)?;
         let mut options = eviction["deleteOptions"].clone();
@@ -124,6 +155,7 @@ impl Store {
             row: writing.row.clone(),
             view: writing.view.clone(),
             part: Part::Whole,
+            talk: writing.talk,
             now: writing.now,
         };
         let begin = self.delete(&deletion, admit)?;
@@ -179,17 +211,23 @@ impl Store {
             })
         })?;
         let paths = self.scale_paths(reading.id, &target.version);
-        Ok(Response::json(200, &scale_of(&entry.value(), &paths)))
+        let version = &target.version;
+        self.ready_to_show(reading.id, version, std::iter::once(entry), reading.talk)?;
+        let object = self.shown_value(reading.id, version, entry, reading.talk);
+        Ok(Response::json(200, &scale_of(&object, &paths)))
     }
 
     fn write_scale(&mut self, writing: &Writing<'_>, admit: &mut Admit<'_>) -> Outcome<Begin> {
         let old = self.current(writing)?;
         let paths = self.scale_paths(writing.id, &writing.target.version);
-        let mut object = old.value();
-        let scale = match writing.request.method {
+        let mut object = self.old_object(writing, &old)?;
+        let mut draft = Draft::new(writing);
+        let before = scale_of(&object, &paths);
+        let mut scale = match writing.request.method {
             Method::Patch => self.patched(writing, &scale_of(&object, &paths))?,
             _ => self.decode(writing)?.value,
         };
+        self.ask_about(writing, "UPDATE", &mut scale, Some(&before), &mut draft)?;
         let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
         if replicas < 0 {
             let errors = [FieldError::invalid(
@@ -209,7 +247,7 @@ impl Store {
             return Err(Refused::modified(writing.about(&writing.target.name)));
         }
         set_path(&mut object, &paths.replicas, json!(replicas));
-        let begin = self.replace(writing, object, &old, Draft::new(writing), admit)?;
+        let begin = self.replace(writing, object, &old, draft, admit)?;
         if let (Begin::Commit(_), Some(waiting)) = (&begin, self.waiting.back_mut()) {
             let written: Value = serde_json::from_slice(&waiting.response.body).unwrap_or_default();
             waiting.response = Response::json(200, &scale_of(&written, &paths));

@@ -31,6 +31,10 @@ pub fn validate(group: &str, kind: &str, object: &Value) -> Vec<FieldError> {
         ("", "Pod") => pod::spec(&object["spec"], "spec"),
         ("", "Secret") => core::secret(object),
         ("", "Service") => core::service(object),
+        (
+            "admissionregistration.k8s.io",
+            "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
+        ) => crate::hook::validate(kind, object),
         ("apps", "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet") => {
             let mut errors = workload::replicated(object);
             if kind == "Deployment" {

@@ -11,7 +11,9 @@ use api::time::Time;
 use crate::entry::Entry;
 use crate::registry::ResourceId;
 use crate::select::Selection;
+use crate::status::Refused;
 use crate::table::{Headers, Include};
+use crate::talk::{Answer, Call, Talk};
 use crate::view::View;
 
 /// How often an idle watch that asked for bookmarks gets one, in milliseconds.
@@ -37,6 +39,12 @@ pub struct Watch {
     pub(crate) bookmark_at: Option<Time>,
     pub(crate) deadline: Option<Time>,
     pub(crate) headers: Headers,
+    /// What conversion webhooks have answered, for objects that are still to be told.
+    pub(crate) talk: Talk,
+    /// What must be asked before the next object can be told.
+    pub(crate) calls: Vec<Call>,
+    /// Why it can tell nothing more.
+    pub(crate) failure: Option<Refused>,
 }
 
 /// Whether the end of the initial events is still to be told.
@@ -54,6 +62,18 @@ impl Watch {
         self.topic
     }
 
+    /// The calls that [`WatchStep::Call`] speaks of.
+    pub fn take_calls(&mut self) -> Vec<Call> {
+        std::mem::take(&mut self.calls)
+    }
+
+    /// Takes note of the answers to `calls`, in their order.
+    pub fn hear(&mut self, calls: Vec<Call>, answers: Vec<Answer>) {
+        if let Err(why) = self.talk.hear(calls, answers) {
+            self.failure = Some(Refused::plain(why));
+        }
+    }
+
     /// `Content-Type` of the stream.
     pub fn content_type(&self) -> String {
         self.view.content_type()
@@ -63,6 +83,9 @@ impl Watch {
 /// What the shell does next with a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchStep {
+    /// Webhooks must answer first: send what there is, make the calls of [`Watch::take_calls`], give
+    /// their answers to [`Watch::hear`] and poll again.
+    Call,
     /// There is more: send what there is and poll again.
     More,
     /// Nothing until the resource changes or `until` is reached.

@@ -10,13 +10,15 @@ use serde_json::{Value, json};
 use crate::draft::Draft;
 use crate::entry::Entry;
 use crate::field::FieldError;
+use crate::hook::{Passing, Round};
 use crate::path::{Effect, Query, Target, WriteOptions};
 use crate::read::key_of;
-use crate::registry::{Resource, ResourceId};
+use crate::registry::{Resource, ResourceId, Source};
 use crate::request::{Begin, Request};
 use crate::status::{About, Outcome, Refused};
 use crate::store::{Admit, Store};
 use crate::strategy::{self, Part};
+use crate::talk::Talk;
 use crate::view::View;
 
 /// How often a generated name is drawn before giving up.
@@ -36,6 +38,7 @@ pub(crate) struct Writing<'a> {
     pub(crate) row: Arc<Resource>,
     pub(crate) view: View,
     pub(crate) part: Part,
+    pub(crate) talk: &'a Talk,
     pub(crate) now: Time,
 }
 
@@ -46,6 +49,21 @@ impl Writing<'_> {
             plural: &self.row.plural,
             name,
         }
+    }
+
+    /// Whether the body is the resource's own kind, not one of a subresource.
+    pub(crate) fn is_about_object(&self) -> bool {
+        !matches!(
+            &*self.target.subresource,
+            "attach"
+                | "binding"
+                | "eviction"
+                | "exec"
+                | "portforward"
+                | "proxy"
+                | "scale"
+                | "token"
+        )
     }
 
     pub(crate) fn invalid(&self, name: &str, errors: &[FieldError]) -> Refused {
@@ -87,8 +105,7 @@ impl Store {
         }
         strategy::prepare_create(&writing.row, &mut object);
         self.enter_namespace(writing, &object)?;
-        self.admit_create(writing, &mut object)?;
-        self.review(
+        self.admit_object(
             writing,
             Operation::Create,
             &mut object,
@@ -101,10 +118,6 @@ impl Store {
         self.check(writing, &object, None, &mut draft)?;
         let name = text(&object["metadata"]["name"]);
         let key = key_of(&target.namespace, &name);
-        if self.shelf(writing.id).latest(&key).is_some() {
-            let about = writing.about(&name);
-            return Err(Refused::already_exists(about));
-        }
         let meta = metadata(&mut object);
         meta.insert("uid".into(), json!(self.draw_uid()));
         meta.insert(
@@ -115,9 +128,21 @@ impl Store {
             meta.insert("generation".into(), json!(1));
         }
         self.finish_create(writing, &mut object, &mut draft)?;
+        let passing = Passing {
+            operation: "CREATE",
+            name: if generates { "" } else { &name },
+            object: Some(&object),
+            old: None,
+        };
+        self.judge(writing, &passing, &mut draft)?;
+        if self.shelf(writing.id).latest(&key).is_some() {
+            return Err(Refused::already_exists(writing.about(&name)));
+        }
         self.sweep_events(&mut draft, writing.id, writing.now);
         self.gather_roles(writing.id, &key, Some(&mut object), &mut draft);
-        draft.put(self, writing.id, &key, object);
+        let stored = self.stored_form(writing.id, &writing.row, &object, writing.talk)?;
+        draft.put(self, writing.id, &key, stored);
+        draft.show(writing, object);
         Ok(self.commit_object(writing, draft, 201))
     }
 
@@ -168,19 +193,18 @@ impl Store {
         admit: &mut Admit<'_>,
     ) -> Outcome<Begin> {
         let name = &writing.target.name;
-        let old_object = old.value();
+        let old_object = self.old_object(writing, old)?;
         self.same_object(writing, &object, &old_object)?;
         strategy::prepare_update(&writing.row, writing.part, &mut object, &old_object);
+        self.admit_object(
+            writing,
+            Operation::Update,
+            &mut object,
+            Some(&old_object),
+            &mut draft,
+            admit,
+        )?;
         if writing.part == Part::Whole {
-            self.admit_update(writing, &mut object, &old_object)?;
-            self.review(
-                writing,
-                Operation::Update,
-                &mut object,
-                Some(&old_object),
-                &mut draft,
-                admit,
-            )?;
             self.allocate(writing, &mut object, Some(&old_object))?;
         }
         self.check_escalation(writing, &object, Some(&old_object))?;
@@ -188,20 +212,112 @@ impl Store {
         strategy::check_finalizers(&object, &old_object)
             .map_err(|error| writing.invalid(name, &[error]))?;
         self.finish_update(writing, &mut object, &old_object, &mut draft)?;
+        if writing.target.subresource != "scale" {
+            let passing = Passing {
+                operation: "UPDATE",
+                name,
+                object: Some(&object),
+                old: Some(&old_object),
+            };
+            self.judge(writing, &passing, &mut draft)?;
+        }
         let key = key_of(&writing.target.namespace, name);
-        if object == old_object {
-            draft.unchanged(old.clone());
-        } else {
+        let is_unchanged = object == old_object;
+        if !is_unchanged {
             strategy::count_generation(&writing.row, &mut object, &old_object);
-            if strategy::is_released(&writing.row, &object, &old_object) {
-                self.gather_roles(writing.id, &key, None, &mut draft);
-                draft.remove(self, writing.id, &key, object);
-            } else {
-                self.gather_roles(writing.id, &key, Some(&mut object), &mut draft);
-                draft.put(self, writing.id, &key, object);
-            }
+        }
+        let stored = self.stored_form(writing.id, &writing.row, &object, writing.talk)?;
+        if is_unchanged && (writing.row.source == Source::BuiltIn || stored == old.value()) {
+            draft.unchanged(old.clone());
+        } else if strategy::is_released(&writing.row, &object, &old_object) {
+            self.gather_roles(writing.id, &key, None, &mut draft);
+            draft.remove(self, writing.id, &key, stored);
+            draft.show(writing, object);
+        } else {
+            let mut stored = stored;
+            self.gather_roles(writing.id, &key, Some(&mut stored), &mut draft);
+            draft.put(self, writing.id, &key, stored);
+            draft.show(writing, object);
         }
         Ok(self.commit_object(writing, draft, 200))
+    }
+
+    /// A stored object as the request that changes it sees it.
+    pub(crate) fn old_object(&self, writing: &Writing<'_>, old: &Arc<Entry>) -> Outcome<Value> {
+        if writing.row.source == Source::BuiltIn {
+            return Ok(old.value());
+        }
+        let version = &writing.target.version;
+        self.ready_to_show(writing.id, version, std::iter::once(old), writing.talk)?;
+        Ok(self.shown_value(writing.id, version, old, writing.talk))
+    }
+
+    /// The half of admission that may change an object: the plane's own rules, then webhooks;
+    /// both once more where a webhook changed something.
+    fn admit_object(
+        &mut self,
+        writing: &Writing<'_>,
+        operation: Operation,
+        object: &mut Value,
+        old: Option<&Value>,
+        draft: &mut Draft,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<()> {
+        self.admit_by_rules(writing, operation, object, old, draft, admit)?;
+        if self.hooks.is_empty() || writing.target.subresource == "scale" {
+            return Ok(());
+        }
+        let mut round = Round::default();
+        if self.mutate_named(writing, object, old, draft, &mut round)? {
+            self.admit_by_rules(writing, operation, object, old, draft, admit)?;
+            let mut round = round.second(object);
+            self.mutate_named(writing, object, old, draft, &mut round)?;
+        }
+        match old {
+            None => strategy::prepare_create(&writing.row, object),
+            Some(old) => strategy::prepare_update(&writing.row, writing.part, object, old),
+        }
+        Ok(())
+    }
+
+    fn admit_by_rules(
+        &mut self,
+        writing: &Writing<'_>,
+        operation: Operation,
+        object: &mut Value,
+        old: Option<&Value>,
+        draft: &mut Draft,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<()> {
+        match old {
+            None => self.admit_create(writing, object)?,
+            Some(old) if writing.part == Part::Whole => self.admit_update(writing, object, old)?,
+            Some(_) => return Ok(()),
+        }
+        self.review(writing, operation, object, old, draft, admit)
+    }
+
+    /// Asks the mutating webhooks; they do not see a name that was generated.
+    fn mutate_named(
+        &self,
+        writing: &Writing<'_>,
+        object: &mut Value,
+        old: Option<&Value>,
+        draft: &mut Draft,
+        round: &mut Round,
+    ) -> Outcome<bool> {
+        let Some(old) = old else {
+            let is_generated = !text(&object["metadata"]["generateName"]).is_empty();
+            let name = is_generated
+                .then(|| metadata(object).remove("name"))
+                .flatten();
+            let has_changed = self.mutate(writing, "CREATE", object, None, draft, round)?;
+            if let Some(name) = name {
+                metadata(object).entry("name").or_insert(name);
+            }
+            return Ok(has_changed);
+        };
+        self.mutate(writing, "UPDATE", object, Some(old), draft, round)
     }
 
     /// The preconditions that an object itself carries.
@@ -303,7 +419,7 @@ impl Store {
         let mut name = String::new();
         for _ in 0..NAME_DRAWS_MAX {
             let mut bytes = [0; 5];
-            self.entropy.fill(&mut bytes);
+            self.draw(&mut bytes);
             let suffix: String = bytes
                 .iter()
                 .map(|byte| NAME_LETTERS[*byte as usize % NAME_LETTERS.len()] as char)
@@ -319,7 +435,7 @@ impl Store {
 
     pub(crate) fn draw_uid(&mut self) -> String {
         let mut bytes = [0u8; 16];
-        self.entropy.fill(&mut bytes);
+        self.draw(&mut bytes);
         bytes[6] = (bytes[6] & 0x0f) | 0x40;
         bytes[8] = (bytes[8] & 0x3f) | 0x80;
         let number = u128::from_be_bytes(bytes);

@@ -10,6 +10,8 @@ mod fading;
 mod kinds;
 #[path = "verbs/odd.rs"]
 mod odd;
+#[path = "verbs/webhooks.rs"]
+mod webhooks;
 
 use api::admission::Verdict;
 use api::time::Time;

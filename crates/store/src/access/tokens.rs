@@ -182,6 +182,8 @@ impl Store {
     /// Answers a TokenRequest: the claims to be signed.
     pub(crate) fn mint(&mut self, writing: &Writing<'_>) -> Outcome<Begin> {
         let mut request = self.decode(writing)?.value;
+        let mut asked = crate::draft::Draft::new(writing);
+        self.ask_about(writing, "CREATE", &mut request, None, &mut asked)?;
         let (namespace, name) = (&writing.target.namespace, &writing.target.name);
         for (key, wanted, what) in [
             ("name", name, "name"),

@@ -24,6 +24,10 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
         ("", "ReplicationController") => replication_controller(object),
         ("", "Secret") => secret(object),
         ("", "Service") => service(&mut object["spec"]),
+        (
+            "admissionregistration.k8s.io",
+            "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
+        ) => crate::hook::default(kind, object),
         ("apps", _) => apps(kind, object),
         ("batch", "CronJob") => cron_job(&mut object["spec"]),
         ("batch", "Job") => job(object),
