@@ -40,7 +40,7 @@ fn realkube(deed: &str, directory: &PathBuf) -> anyhow::Result<()> {
 }
 
 fn suite(arguments: &[String]) -> anyhow::Result<()> {
-    let words = ["run", "--quiet", "--package", "katmai-differential", "--"];
+    let words = ["run", "--quiet", "--package", "differential", "--"];
     finish(
         cargo().args(words).args(arguments),
         "the differential suite",
