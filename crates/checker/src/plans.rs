@@ -1,6 +1,6 @@
 //! I4, I5, I20: what a committed plan may not be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Gang, GangId, Phase, Plan, Tables, Task};
 
@@ -48,6 +48,7 @@ pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
             });
         }
     }
+    claims(tables, plan, &mut found);
     for eviction in &plan.evictions {
         if tables.find_gang(eviction.beneficiary).is_none() {
             let what = format!(
@@ -61,6 +62,44 @@ pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// I4: tasks that share a claim which is nowhere yet are not sent to different nodes; else the ones
+/// that come second can never be bound.
+fn claims(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
+    let named = |task: &Task| {
+        let space = task.key.namespace.clone();
+        let names = task.claims.clone().into_iter();
+        names.map(move |name| (space.clone(), name))
+    };
+    let planned: BTreeSet<_> = plan
+        .places
+        .iter()
+        .flat_map(|place| named(tables.task(place.task)))
+        .collect();
+    if planned.is_empty() {
+        return;
+    }
+    let mut homes = BTreeMap::new();
+    for (_, task) in tables.tasks() {
+        let is_there = matches!(task.phase, Phase::Binding | Phase::Bound | Phase::Running);
+        let Some(node) = task.node.filter(|_| is_there) else {
+            continue;
+        };
+        for claim in named(task).filter(|claim| planned.contains(claim)) {
+            let (home, first) = homes.entry(claim.clone()).or_insert((node, task));
+            if *home != node {
+                let what = format!(
+                    "tasks {} and {} share claim {} and are on two nodes",
+                    first.key, task.key, claim.1
+                );
+                found.push(Violation {
+                    invariant: "I4",
+                    what,
+                });
+            }
+        }
+    }
 }
 
 /// Whether a gang that is short of its minimum has all that is left of it placed: members that have

@@ -224,36 +224,52 @@ fn a_refused_bind_comes_back_with_doubling_delay() {
     assert_eq!(binds(&mut world).len(), 5);
 }
 
-#[test]
-fn a_gang_whose_claim_waits_for_its_consumer_is_bound_whole_once_the_claim_is() {
-    let mut world = plane("1");
+/// A gang all of whose pods mount the claim `shared`, of a class that waits for its first consumer.
+fn sharing_gang(world: &mut World) {
     let class = json!({ "provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer" });
     world.put_object(Kind::StorageClass, "standard", &class);
-    gang(&mut world, "Inqueue");
+    gang(world, "Inqueue");
     pods(
-        &mut world,
+        world,
         &json!({ "volumes": [{
             "name": "data", "persistentVolumeClaim": { "claimName": "shared" },
         }]}),
     );
-    world.pass_ms(2_000);
-    assert_eq!(binds(&mut world), Vec::<String>::new());
-    let message = &status(&world)["conditions"][0]["message"];
-    let plain = mirror::plain_words(message.as_str().unwrap());
-    assert_eq!(
-        plain,
-        "0 of 5 tasks fit: master-0 needs claim shared, which does not exist"
-    );
+}
 
+fn put_shared_claim(world: &mut World) {
     let claim = json!({
         "spec": { "storageClassName": "standard" },
         "status": { "phase": "Pending" },
     });
     world.put_object(Kind::PersistentVolumeClaim, "shared", &claim);
+}
+
+fn told_node(world: &World) -> &Value {
+    let claim = world.object(Kind::PersistentVolumeClaim, "shared");
+    &claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"]
+}
+
+fn plain_reason(world: &World) -> &str {
+    let message = status(world)["conditions"][0]["message"].as_str();
+    mirror::plain_words(message.unwrap_or_default())
+}
+
+#[test]
+fn a_gang_whose_claim_waits_for_its_consumer_is_bound_whole_once_the_claim_is() {
+    let mut world = plane("1");
+    sharing_gang(&mut world);
+    world.pass_ms(2_000);
+    assert_eq!(binds(&mut world), Vec::<String>::new());
+    assert_eq!(
+        plain_reason(&world),
+        "0 of 5 tasks fit: master-0 needs claim shared, which does not exist"
+    );
+
+    put_shared_claim(&mut world);
     world.pass_ms(100);
     assert_eq!(binds(&mut world), Vec::<String>::new());
-    let told = &world.object(Kind::PersistentVolumeClaim, "shared")["metadata"]["annotations"];
-    assert_eq!(told["volume.kubernetes.io/selected-node"], "node-1");
+    assert_eq!(told_node(&world), "node-1");
 
     let volume = json!({ "spec": { "claimRef": { "namespace": "ns", "name": "shared" } } });
     world.put_object(Kind::PersistentVolume, "pv-1", &volume);
@@ -263,6 +279,31 @@ fn a_gang_whose_claim_waits_for_its_consumer_is_bound_whole_once_the_claim_is() 
     assert_eq!(binds(&mut world).len(), 5);
     world.pass_ms(1_000);
     assert!(world.driver.is_quiet());
+}
+
+#[test]
+fn pods_that_share_a_claim_go_to_the_one_node_with_room_for_all_of_them() {
+    let mut world = plane("400m");
+    world.put_object(Kind::Node, "node-2", &node("300m"));
+    sharing_gang(&mut world);
+    put_shared_claim(&mut world);
+    world.pass_ms(2_000);
+    // Together the nodes have room for seven, but the claim must not be promised to either.
+    assert!(told_node(&world).is_null());
+    assert_eq!(
+        plain_reason(&world),
+        "4 of 5 tasks fit: worker-3 must go where its claim shared goes, \
+         but needs 100m cpu and node-1 has 0 left"
+    );
+    world.put_object(Kind::Node, "node-3", &node("500m"));
+    world.pass_ms(2_000);
+    assert_eq!(told_node(&world), "node-3");
+    let plan = world.driver.tables().expect("the engine runs here");
+    let placed = plan.tasks().filter(|(_, task)| task.node.is_some());
+    let nodes: Vec<_> = placed
+        .map(|(_, task)| &*plan.node(task.node.expect("it is placed")).spec.name)
+        .collect();
+    assert_eq!(nodes, ["node-3"; 5]);
 }
 
 #[test]

@@ -159,6 +159,7 @@ fn gang(tables: &mut Tables, at: u32, tasks: u32) {
                 requests: requests.clone(),
                 ..ShapeSpec::default()
             },
+            claims: Vec::new(),
             labels: Arc::new(Labels::default()),
             priority: 1,
             phase: Phase::Pending,

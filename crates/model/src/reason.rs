@@ -180,6 +180,16 @@ pub enum Missing {
         /// What it has left.
         left: Amount,
     },
+    /// The task shares a claim that waits for its first consumer, and the node where the claim
+    /// goes does not take it.
+    Together {
+        /// The claim.
+        claim: Arc<str>,
+        /// Where it goes.
+        node: Arc<str>,
+        /// What the task needs and what that node has left of it, if it is room that lacks.
+        room: Option<(Amount, Amount)>,
+    },
     /// The task's claim does not exist or is not bound.
     Volume {
         /// The claim.
@@ -198,7 +208,28 @@ impl NoFit {
         match &self.missing {
             Missing::Nodes => format!("{head} finds no node, there is none"),
             Missing::Room { need, node, left } => {
-                format!("{head} needs {need}, {node} has {} left", left.number())
+                let away = self
+                    .refusals
+                    .iter()
+                    .find(|(why, _)| *why == Refusal::VolumeTopology);
+                let away = away.map_or_else(String::new, |(why, nodes)| {
+                    let nodes = count(*nodes, "node is", "nodes are");
+                    format!(", and {nodes} {}", why.words())
+                });
+                format!(
+                    "{head} needs {need}, {node} has {} left{away}",
+                    left.number()
+                )
+            }
+            Missing::Together { claim, node, room } => {
+                let must = format!("{head} must go where its claim {claim} goes");
+                match room {
+                    Some((need, left)) => format!(
+                        "{must}, but needs {need} and {node} has {} left",
+                        left.number()
+                    ),
+                    None => format!("{must}, but {node} refuses it"),
+                }
             }
             Missing::Volume {
                 claim,
@@ -253,6 +284,8 @@ pub enum Refusal {
     VolumeLimit,
     /// A bound volume, or the class's topology, is elsewhere.
     VolumeTopology,
+    /// A claim that the task shares with others goes to another node.
+    VolumeElsewhere,
     /// A claim does not exist or is not bound.
     VolumeWaits,
     /// A topology spread constraint.
@@ -279,6 +312,7 @@ impl Refusal {
             Refusal::ExistingAntiAffinity => "near pods that avoid it".to_owned(),
             Refusal::VolumeLimit => "without an attach slot".to_owned(),
             Refusal::VolumeTopology => "away from its volume".to_owned(),
+            Refusal::VolumeElsewhere => "away from its claim".to_owned(),
             Refusal::VolumeWaits => "waiting for its claim".to_owned(),
             Refusal::Spread => "beyond the allowed skew".to_owned(),
             Refusal::TooManyPods => "without a pod slot".to_owned(),

@@ -89,6 +89,7 @@ pub struct Tables {
     inqueue_whole: Vector,
     unsettled: Vec<GangId>,
     coupled: BTreeSet<TaskId>,
+    claim_homes: BTreeMap<Key, BTreeMap<NodeId, u32>>,
     log: Vec<NodeId>,
     log_base: u64,
     news: News,
@@ -254,6 +255,12 @@ impl Tables {
     /// Tasks that hold a node and whose shape speaks of other pods.
     pub fn coupled_tasks(&self) -> &BTreeSet<TaskId> {
         &self.coupled
+    }
+
+    /// Where a claim that waits for its first consumer will be served: the node to which a task
+    /// that mounts it goes.
+    pub fn claim_home(&self, claim: &Key) -> Option<NodeId> {
+        self.claim_homes.get(claim)?.keys().next().copied()
     }
 
     /// The end of the log of nodes whose room or spec changed.

@@ -79,6 +79,9 @@ pub struct TaskSpec {
     pub index: u32,
     /// Requests and constraints.
     pub shape: ShapeSpec,
+    /// Claims of its namespace that wait for their first consumer: all tasks that mount one of
+    /// them must go to one node.
+    pub claims: Vec<Arc<str>>,
     /// Labels, which other tasks' affinities look at.
     pub labels: Arc<Labels>,
     /// Priority, or 1 when the pod has none.
@@ -112,6 +115,9 @@ pub struct Task {
     pub index: u32,
     /// Requests and constraints.
     pub shape: ShapeId,
+    /// Claims of its namespace that wait for their first consumer: all tasks that mount one of
+    /// them must go to one node.
+    pub claims: Vec<Arc<str>>,
     /// Labels.
     pub labels: Arc<Labels>,
     /// Priority.
@@ -144,6 +150,7 @@ impl Task {
             && self.role == other.role
             && self.index == other.index
             && self.shape == other.shape
+            && self.claims == other.claims
             && self.labels == other.labels
             && self.priority == other.priority
             && self.phase == other.phase

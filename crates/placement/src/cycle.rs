@@ -6,10 +6,11 @@ use std::sync::Arc;
 use model::{GangId, NoFit, NodeId, QueueId, Reason, ShapeId, TaskId, Trial};
 
 use crate::coupling::{self, Surroundings};
-use crate::feasibility::Indexes;
+use crate::feasibility::{Index, Indexes};
 use crate::order::Heap;
 use crate::plugin::View;
 use crate::rules::{Rules, State};
+use crate::together::{self, Home};
 
 /// What a look at a gang found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,10 +122,34 @@ impl<'a, 't> Cycle<'a, 't> {
         let index = self
             .indexes
             .synced(self.rules, view, view.tables.task(task).shape);
-        if !index.has_wishes() && !coupling::concerns(view, task) {
-            return index.best();
+        match together::home(view.tables, task) {
+            Home::Anywhere if !index.has_wishes() && !coupling::concerns(view, task) => {
+                index.best()
+            }
+            Home::Anywhere => Surroundings::of(view, task).best(view, index),
+            Home::At { node, .. } => takes(view, index, task, node).then_some(node),
+            Home::Nowhere { .. } => None,
         }
-        Surroundings::of(view, task).best(view, index)
+    }
+
+    /// Whether the node takes the task now, wherever its claims are.
+    pub(crate) fn takes(&mut self, task: TaskId, node: NodeId) -> bool {
+        let view = self.rules.view(self.trial.tables(), &self.state);
+        let index = self
+            .indexes
+            .synced(self.rules, view, view.tables.task(task).shape);
+        takes(view, index, task, node)
+    }
+
+    /// Nodes that would take the task, the best by its own worth first.
+    pub(crate) fn candidates(&mut self, task: TaskId) -> Vec<NodeId> {
+        let view = self.rules.view(self.trial.tables(), &self.state);
+        let index = self
+            .indexes
+            .synced(self.rules, view, view.tables.task(task).shape);
+        let mut candidates: Vec<_> = index.candidates().collect();
+        candidates.sort_by_key(|(node, score)| (std::cmp::Reverse(*score), *node));
+        candidates.into_iter().map(|(node, _)| node).collect()
     }
 
     /// Lets queues take turns in their order, and in each queue its gangs in theirs. `turn` says
@@ -176,6 +201,16 @@ impl<'a, 't> Cycle<'a, 't> {
             }
         }
     }
+}
+
+fn takes(view: View<'_>, index: &Index, task: TaskId, node: NodeId) -> bool {
+    let is_refused = || {
+        coupling::concerns(view, task)
+            && Surroundings::of(view, task)
+                .refuses(view.tables, node)
+                .is_some()
+    };
+    index.takes(node) && !is_refused()
 }
 
 /// What a gang wants after its turn.

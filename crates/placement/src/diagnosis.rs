@@ -8,11 +8,13 @@ use crate::coupling::{self, Surroundings};
 use crate::plugin::View;
 use crate::plugins::predicates::{Room, lacks};
 use crate::rules::Rules;
+use crate::together::{self, Home};
 
 /// Looks at every node for one task that found none, as the trial has them now.
 pub(crate) fn no_fit(rules: &Rules, view: View<'_>, task: TaskId, fits: u32, wanted: u32) -> NoFit {
     let shape = view.tables.shape_of(task);
     let around = coupling::concerns(view, task).then(|| Surroundings::of(view, task));
+    let home = together::home(view.tables, task);
     let mut refusals: BTreeMap<Refusal, u32> = BTreeMap::new();
     let mut nearest: Option<(Kind, i64, NodeId)> = None;
     for (id, _) in view.tables.nodes() {
@@ -23,7 +25,8 @@ pub(crate) fn no_fit(rules: &Rules, view: View<'_>, task: TaskId, fits: u32, wan
                 around
                     .as_ref()
                     .and_then(|around| around.refuses(view.tables, id))
-            });
+            })
+            .or_else(|| home.refuses(id));
         let refusal = match rule {
             Some(refusal) => refusal,
             None => {
@@ -48,7 +51,7 @@ pub(crate) fn no_fit(rules: &Rules, view: View<'_>, task: TaskId, fits: u32, wan
         wanted,
         task: row.nickname(),
         pod: row.key.to_string(),
-        missing: missing(view, shape, nearest),
+        missing: missing(view, shape, nearest, &home),
         nodes: view.tables.node_count(),
         refusals,
     }
@@ -90,7 +93,12 @@ fn refusal_of(view: View<'_>, kind: Kind) -> Refusal {
     }
 }
 
-fn missing(view: View<'_>, shape: &Shape, nearest: Option<(Kind, i64, NodeId)>) -> Missing {
+fn missing(
+    view: View<'_>,
+    shape: &Shape,
+    nearest: Option<(Kind, i64, NodeId)>,
+    home: &Home,
+) -> Missing {
     if view.tables.node_count() == 0 {
         return Missing::Nodes;
     }
@@ -102,13 +110,23 @@ fn missing(view: View<'_>, shape: &Shape, nearest: Option<(Kind, i64, NodeId)>) 
             };
         }
     }
-    let Some((kind, left, node)) = nearest else {
-        return Missing::Rules;
-    };
     let kinds = view.tables.kinds();
-    Missing::Room {
-        need: kinds.amount(kind, shape.held.get(kind)),
-        node: view.tables.node(node).spec.name.clone(),
-        left: kinds.amount(kind, left.max(0)),
+    let room = nearest.map(|(kind, left, node)| {
+        let need = kinds.amount(kind, shape.held.get(kind));
+        (need, kinds.amount(kind, left.max(0)), node)
+    });
+    let name = |node: NodeId| view.tables.node(node).spec.name.clone();
+    match (home, room) {
+        (Home::At { node, claim } | Home::Nowhere { node, claim }, room) => Missing::Together {
+            claim: claim.clone(),
+            node: name(*node),
+            room: room.map(|(need, left, _)| (need, left)),
+        },
+        (Home::Anywhere, None) => Missing::Rules,
+        (Home::Anywhere, Some((need, left, node))) => Missing::Room {
+            need,
+            node: name(node),
+            left,
+        },
     }
 }

@@ -171,6 +171,13 @@ impl Index {
         (self.leaves[winner as usize] != NEVER).then_some(NodeId(winner))
     }
 
+    /// Whether the node would take the shape.
+    pub(crate) fn takes(&self, node: NodeId) -> bool {
+        self.leaves
+            .get(node.index())
+            .is_some_and(|score| *score != NEVER)
+    }
+
     /// Every node that would take the shape, with its local score, in order of id.
     pub(crate) fn candidates(&self) -> impl Iterator<Item = (NodeId, Score)> {
         let leaves = self.leaves.iter().enumerate();

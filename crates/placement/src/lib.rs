@@ -28,6 +28,7 @@ mod plugin;
 mod plugins;
 mod rules;
 mod settings;
+mod together;
 
 pub use actions::ACTIONS;
 pub use cycle::{Cycle, Outcome, Work};

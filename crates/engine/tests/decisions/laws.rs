@@ -78,6 +78,9 @@ fn gang(dice: &mut Dice, at: u64) -> String {
         "port=80",
         "label=x:y apart=x:y",
         "gated",
+        "shares=s",
+        "shares=s shares=t",
+        "shares=t port=80",
     ]);
     let minres = dice.pick(&["", "minres=none"]);
     let cpu = 1 + dice.roll(3);

@@ -82,6 +82,7 @@ pub struct TaskWords {
     pub count: u32,
     pub role: String,
     pub shape: ShapeSpec,
+    pub claims: Vec<Arc<str>>,
     pub labels: BTreeMap<String, String>,
     pub gated: bool,
     pub priority: i32,
@@ -116,6 +117,12 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
             "role" => task.role = value.to_owned(),
             "label" => {
                 task.labels.insert(pair().0.to_owned(), pair().1.to_owned());
+            }
+            "shares" => {
+                task.claims.push(value.into());
+                task.shape
+                    .volumes
+                    .push(VolumeNeed::FirstConsumer { topology: None });
             }
             "gated" => task.gated = true,
             "priority" => task.priority = value.parse().expect("a priority"),

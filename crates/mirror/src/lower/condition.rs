@@ -178,7 +178,7 @@ fn refusal_text(refusal: &Refusal) -> String {
         }
         Refusal::VolumeLimit => "node(s) exceed max volume count".to_owned(),
         Refusal::VolumeTopology => "node(s) had volume node affinity conflict".to_owned(),
-        Refusal::VolumeWaits => {
+        Refusal::VolumeWaits | Refusal::VolumeElsewhere => {
             "node(s) didn't find available persistent volumes to bind".to_owned()
         }
         Refusal::Spread => "node(s) didn't match pod topology spread constraints".to_owned(),

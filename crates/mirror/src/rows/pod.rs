@@ -54,6 +54,7 @@ impl Rows {
                 .into(),
             index: trailing_number(&meta.name),
             shape: shape(mirror, pod, tables),
+            claims: volume::unplaced(mirror, pod),
             labels: Arc::new(constraints::labels(&meta.labels)),
             priority: priority(pod),
             phase: phase(pod),

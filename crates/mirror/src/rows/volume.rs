@@ -1,6 +1,8 @@
 //! Claims, volumes and classes → what a pod's volumes ask of its node; and what must happen to
 //! them before the pod may be bound there.
 
+use std::sync::Arc;
+
 use api::core::{
     ClaimPhase, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, TopologyTerm,
     claims_named,
@@ -86,6 +88,21 @@ fn reaches(mirror: &Mirror, volume: &PersistentVolume, node: &str) -> bool {
             constraints::labels(&node.metadata.labels)
         });
     terms.iter().any(|term| term.accepts(node, &labels))
+}
+
+/// Claims of a pod that wait for their first consumer: they go where it goes.
+pub(super) fn unplaced(mirror: &Mirror, pod: &Pod) -> Vec<Arc<str>> {
+    let namespace = &pod.metadata.namespace;
+    let mut claims: Vec<Arc<str>> = claims_named(&pod.metadata.name, &pod.spec.volumes)
+        .filter(|name| {
+            let need = need(mirror, namespace, name);
+            matches!(need, Some(VolumeNeed::FirstConsumer { .. }))
+        })
+        .map(|name| (&*name).into())
+        .collect();
+    claims.sort();
+    claims.dedup();
+    claims
 }
 
 pub(super) fn needs(mirror: &Mirror, pod: &Pod) -> Vec<VolumeNeed> {

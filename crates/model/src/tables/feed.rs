@@ -219,6 +219,7 @@ impl Tables {
             role: spec.role,
             index: spec.index,
             shape,
+            claims: spec.claims,
             labels: spec.labels,
             priority: spec.priority,
             phase: wall_phase(spec.phase, node.is_some()),

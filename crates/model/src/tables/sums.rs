@@ -1,6 +1,6 @@
 //! The one place where a row's contribution to sums is added and taken away.
 
-use super::{GangId, Kind, NodeId, QueueId, Tables, TaskId, Vector};
+use super::{GangId, Key, Kind, NodeId, QueueId, Tables, TaskId, Vector};
 use crate::gang::GangPhase;
 use crate::shape::VolumeNeed;
 use crate::task::Phase;
@@ -61,9 +61,32 @@ impl Tables {
             } else if phase == Phase::Pipelined {
                 self.promise(id, node, sign);
             }
+            if phase.is_allocated() || phase == Phase::Pipelined {
+                self.settle_claims(id, node, sign);
+            }
         }
         if let Some(gang) = gang {
             self.contribute_to_gang(id, gang, phase, sign);
+        }
+    }
+
+    /// A task takes its claims along to its node.
+    fn settle_claims(&mut self, id: TaskId, at: NodeId, sign: Sign) {
+        let task = self.tasks.get(id.index()).expect("the task id is live");
+        for claim in &task.claims {
+            let claim = Key {
+                namespace: task.key.namespace.clone(),
+                name: claim.clone(),
+            };
+            let homes = self.claim_homes.entry(claim.clone()).or_default();
+            let users = homes.entry(at).or_default();
+            tally(users, sign);
+            if *users == 0 {
+                homes.remove(&at);
+                if homes.is_empty() {
+                    self.claim_homes.remove(&claim);
+                }
+            }
         }
     }
 

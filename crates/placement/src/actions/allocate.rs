@@ -11,6 +11,7 @@ use crate::diagnosis;
 use crate::plugin::Action;
 use crate::plugins::predicates::{Room, lacks};
 use crate::plugins::ready_without_promises;
+use crate::together;
 
 /// The row.
 pub const ACTION: Action = Action {
@@ -199,6 +200,7 @@ fn whole(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     }
     let mark = cycle.trial.mark();
     let mut attempt = Attempt::default();
+    attempt.gather(cycle, queue, gang);
     for asking in [Asking::Something, Asking::Nothing] {
         if is_enough(cycle, gang) {
             break;
@@ -272,6 +274,37 @@ impl Attempt {
         self.places.is_empty() && self.homeless.is_empty() && self.shares.is_none()
     }
 
+    /// Sends the first task of each group that shares a claim to the node where most of the group
+    /// finds room; the others have to follow.
+    fn gather(&mut self, cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) {
+        let tables = cycle.trial.tables();
+        let has_claims = |task: &TaskId| !tables.task(*task).claims.is_empty();
+        if !tables.gang(gang).tasks.iter().any(has_claims) {
+            return;
+        }
+        let mut waiting = waiting_tasks(cycle, gang, Asking::Something);
+        if waiting.is_empty() {
+            // A gang of which nothing requests anything is backfill's.
+            return;
+        }
+        waiting.extend(waiting_tasks(cycle, gang, Asking::Nothing));
+        for group in together::groups(cycle.trial.tables(), &waiting) {
+            if is_enough(cycle, gang) {
+                return;
+            }
+            let (Some(task), Some(node)) = (group.first(), together::meet(cycle, &group)) else {
+                continue;
+            };
+            match cycle.rules.allocatable(cycle.view(), queue, *task) {
+                Some(reason) => self.shares = self.shares.take().or(Some(reason)),
+                None => {
+                    cycle.trial.place(*task, node);
+                    self.places.push((*task, node));
+                }
+            }
+        }
+    }
+
     fn place(&mut self, cycle: &mut Cycle<'_, '_>, queue: QueueId, task: TaskId) {
         let shape = cycle.trial.tables().task(task).shape;
         if self.shapes.contains(&shape) {
@@ -315,6 +348,7 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome
     let no_fit = diagnosis::no_fit(cycle.rules, cycle.view(), task, fits, wanted);
     let tables = cycle.trial.tables();
     let shape = tables.task(task).shape;
+    let is_tied = |task: &TaskId| !tables.task(*task).claims.is_empty();
     let one_shape = attempt
         .places
         .iter()
@@ -323,7 +357,11 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome
             .homeless
             .iter()
             .all(|t| tables.task(*t).shape == shape);
-    if one_shape && attempt.shares.is_none() && !tables.shape(shape).spec.is_coupled() {
+    if one_shape
+        && !is_tied(&task)
+        && attempt.shares.is_none()
+        && !tables.shape(shape).spec.is_coupled()
+    {
         let known = Refused {
             fits: placed,
             no_fit: no_fit.clone(),
@@ -351,7 +389,10 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
     let needed = row.spec.min_member.saturating_sub(ready);
     let task = *tasks.get(known.fits as usize)?;
     let alike = tasks.iter().all(|id| {
-        view.tables.task(*id).shape == shape && cycle.rules.allocatable(view, queue, *id).is_none()
+        let row = view.tables.task(*id);
+        row.shape == shape
+            && row.claims.is_empty()
+            && cycle.rules.allocatable(view, queue, *id).is_none()
     });
     if needed <= known.fits || !alike || crate::coupling::concerns(view, task) {
         return None;
@@ -395,8 +436,10 @@ fn promise(
         if shape.spec.is_coupled() {
             continue;
         }
+        let home = together::home(view.tables, *task);
         let node = leaving.iter().copied().find(|node| {
-            lacks(view, shape, *node, Room::Later).is_none()
+            home.refuses(*node).is_none()
+                && lacks(view, shape, *node, Room::Later).is_none()
                 && cycle.rules.suits(view, shape, *node).is_none()
         });
         if let Some(node) = node {

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{GangId, QueueId, Reason, ShapeId};
+use model::{GangId, Phase, QueueId, Reason, ShapeId};
 
 use crate::actions::allocate::{Asking, eligible, waiting_tasks};
 use crate::cycle::{Cycle, Outcome, Turn};
 use crate::diagnosis;
 use crate::plugin::Action;
 use crate::plugins::ready_without_promises;
+use crate::together;
 
 /// The row.
 pub const ACTION: Action = Action {
@@ -30,7 +31,16 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
     let mark = cycle.trial.mark();
     let mut homeless: BTreeSet<ShapeId> = BTreeSet::new();
     let mut first = None;
-    for task in waiting_tasks(cycle, gang, Asking::Nothing) {
+    let waiting = waiting_tasks(cycle, gang, Asking::Nothing);
+    for group in together::groups(cycle.trial.tables(), &waiting) {
+        if let Some(node) = together::meet(cycle, &group) {
+            cycle.trial.place(group[0], node);
+        }
+    }
+    for task in waiting {
+        if cycle.trial.tables().task(task).phase != Phase::Pending {
+            continue;
+        }
         let shape = cycle.trial.tables().task(task).shape;
         if homeless.contains(&shape) {
             continue;
