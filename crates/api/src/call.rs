@@ -157,6 +157,29 @@ pub fn outcome(code: u16, retry_after_seconds: Option<u32>, body: &[u8]) -> Writ
     WriteOutcome::Refused(refusal(code, retry_after_seconds, body))
 }
 
+/// The read that tells what a refused create came upon, if its refusal leaves that open: an object of
+/// its name. Names are deterministic, so that this may be its own child, made before.
+pub fn read_of_existing(intent: &Intent, outcome: &WriteOutcome) -> Option<Call> {
+    let (WriteOutcome::Refused(refusal), Action::Create { body }) = (outcome, &intent.action)
+    else {
+        return None;
+    };
+    let is_open = &*refusal.reason == "AlreadyExists" && controller_uid(body).is_some();
+    let key = &intent.target;
+    is_open.then(|| get(key.kind, &key.namespace, &key.name))
+}
+
+/// What the answer to [`read_of_existing`] makes of the create: it is done if the object has the
+/// controller that the create names. `None` where the refusal stands.
+pub fn outcome_of_existing(intent: &Intent, code: u16, body: &[u8]) -> Option<WriteOutcome> {
+    let Action::Create { body: wanted } = &intent.action else {
+        return None;
+    };
+    let found: Value = serde_json::from_slice(body).ok()?;
+    let is_own = code == 200 && controller_uid(&found)? == controller_uid(wanted)?;
+    is_own.then(|| outcome(code, None, body))
+}
+
 /// Reads a `metav1.Status`; where the body is none, the code speaks.
 pub fn refusal(code: u16, retry_after_seconds: Option<u32>, body: &[u8]) -> Refusal {
     let status: Status = serde_json::from_slice(body).unwrap_or_default();
@@ -283,4 +306,62 @@ pub fn query_escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn create(owner: Option<&str>) -> Intent {
+        let owners = owner.map(|uid| json!([{ "uid": uid, "controller": true }]));
+        Intent {
+            target: crate::intent::ObjectKey::new(Kind::Pod, "a", "p"),
+            action: Action::Create {
+                body: json!({ "metadata": { "name": "p", "ownerReferences": owners } }),
+            },
+        }
+    }
+
+    fn refused(reason: &str) -> WriteOutcome {
+        let status = json!({ "reason": reason, "message": "no" }).to_string();
+        outcome(409, None, status.as_bytes())
+    }
+
+    #[test]
+    fn a_create_that_meets_its_own_child_is_done_and_another_owners_refuses() {
+        let intent = create(Some("u1"));
+        let read = read_of_existing(&intent, &refused("AlreadyExists")).expect("a read");
+        assert_eq!(read.target, "/api/v1/namespaces/a/pods/p");
+        let found = |uid: &str| {
+            json!({ "metadata": {
+                "uid": "p1", "resourceVersion": "7",
+                "ownerReferences": [{ "uid": uid, "controller": true }],
+            }})
+            .to_string()
+        };
+        assert_eq!(
+            outcome_of_existing(&intent, 200, found("u1").as_bytes()),
+            Some(WriteOutcome::Done {
+                revision: 7,
+                uid: "p1".into()
+            })
+        );
+        assert_eq!(
+            outcome_of_existing(&intent, 200, found("u2").as_bytes()),
+            None
+        );
+        assert_eq!(outcome_of_existing(&intent, 404, b"{}"), None);
+    }
+
+    #[test]
+    fn nothing_is_read_where_the_refusal_is_an_answer() {
+        assert_eq!(
+            read_of_existing(&create(None), &refused("AlreadyExists")),
+            None
+        );
+        assert_eq!(
+            read_of_existing(&create(Some("u1")), &refused("Conflict")),
+            None
+        );
+    }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use api::call::{self, Call, Page, WatchLine};
-use api::intent::{Action, Intent, Refusal, WriteOutcome};
+use api::intent::{Intent, Refusal, WriteOutcome};
 use api::kind::Kind;
 use bytes::Bytes;
 use futures::stream::{BoxStream, Stream, StreamExt};
@@ -223,28 +223,16 @@ impl Cluster {
                 };
             }
         };
-        let (WriteOutcome::Refused(refusal), Action::Create { body }) = (&outcome, &intent.action)
-        else {
+        let Some(read) = call::read_of_existing(intent, &outcome) else {
             return outcome;
         };
-        if &*refusal.reason != "AlreadyExists" {
-            return outcome;
+        match self.send(&read).await {
+            Ok(found) => {
+                call::outcome_of_existing(intent, found.code, &found.body).unwrap_or(outcome)
+            }
+            // The refusal was an answer; it stands.
+            Err(_) => outcome,
         }
-        self.existing(intent, body).await.unwrap_or(outcome)
-    }
-
-    /// The existing object as the outcome of its create, if it has the wanted controller.
-    async fn existing(&self, intent: &Intent, body: &serde_json::Value) -> Option<WriteOutcome> {
-        let wanted = call::controller_uid(body)?;
-        let key = &intent.target;
-        let answer = self
-            .send(&call::get(key.kind, &key.namespace, &key.name))
-            .await
-            .ok()?
-            .accepted()
-            .ok()?;
-        let found: serde_json::Value = serde_json::from_slice(&answer.body).ok()?;
-        (call::controller_uid(&found)? == wanted).then(|| call::outcome(200, None, &answer.body))
     }
 
     async fn open(&self, call: &Call, accept: &str) -> Result<http::Response<Body>, ClientError> {

@@ -5,7 +5,7 @@ use api::intent::{Action, Intent, ObjectKey, Refusal, WriteOutcome};
 use api::kind::Kind;
 use driver::{Request, RequestId};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::Response;
 
 use super::{Answer, Event, Owner, World};
@@ -176,22 +176,11 @@ impl World {
     pub(super) fn perform(&mut self, who: &str, intent: &Intent) -> WriteOutcome {
         let response = self.written(who, &call::write(intent));
         let outcome = call::outcome(response.code, response.retry_after_seconds, &response.body);
-        let (WriteOutcome::Refused(refusal), Action::Create { body }) = (&outcome, &intent.action)
-        else {
+        let Some(read) = call::read_of_existing(intent, &outcome) else {
             return outcome;
         };
-        if &*refusal.reason != "AlreadyExists" {
-            return outcome;
-        }
-        let key = &intent.target;
-        let found = self.whole(&call::get(key.kind, &key.namespace, &key.name));
-        let object: Value = serde_json::from_slice(&found.body).unwrap_or_default();
-        if call::controller_uid(&object).is_some()
-            && call::controller_uid(&object) == call::controller_uid(body)
-        {
-            return call::outcome(found.code, None, &found.body);
-        }
-        outcome
+        let found = self.whole(&read);
+        call::outcome_of_existing(intent, found.code, &found.body).unwrap_or(outcome)
     }
 
     pub(super) fn written(&mut self, who: &str, call: &Call) -> Response {
