@@ -56,6 +56,18 @@ impl<T> Slots<T> {
         self.rows.get_mut(at)?.as_mut()
     }
 
+    /// The row of a live id.
+    pub(crate) fn row(&self, at: usize) -> &T {
+        self.get(at)
+            .expect("the id is live: it came from these tables and died with its row")
+    }
+
+    /// The row of a live id, to change it.
+    pub(crate) fn row_mut(&mut self, at: usize) -> &mut T {
+        self.get_mut(at)
+            .expect("the id is live: it came from these tables and died with its row")
+    }
+
     /// All rows with their positions, in order.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
         self.rows

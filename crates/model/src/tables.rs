@@ -119,7 +119,7 @@ impl Tables {
 
     /// A node's row. The id must be live: ids come from these tables and die with their rows.
     pub fn node(&self, id: NodeId) -> &Node {
-        self.nodes.get(id.index()).expect("the node id is live")
+        self.nodes.row(id.index())
     }
 
     /// A node's row, if the id is live.
@@ -157,7 +157,7 @@ impl Tables {
 
     /// A task's row. The id must be live.
     pub fn task(&self, id: TaskId) -> &Task {
-        self.tasks.get(id.index()).expect("the task id is live")
+        self.tasks.row(id.index())
     }
 
     /// A task's row, if the id is live.
@@ -182,7 +182,7 @@ impl Tables {
 
     /// A gang's row. The id must be live.
     pub fn gang(&self, id: GangId) -> &Gang {
-        self.gangs.get(id.index()).expect("the gang id is live")
+        self.gangs.row(id.index())
     }
 
     /// A gang's row, if the id is live.
@@ -202,7 +202,7 @@ impl Tables {
 
     /// A queue's row. The id must be live.
     pub fn queue(&self, id: QueueId) -> &Queue {
-        self.queues.get(id.index()).expect("the queue id is live")
+        self.queues.row(id.index())
     }
 
     /// A queue's row, if the id is live.
@@ -224,7 +224,7 @@ impl Tables {
 
     /// A shape's row. The id must be live.
     pub fn shape(&self, id: ShapeId) -> &Shape {
-        self.shapes.get(id.index()).expect("the shape id is live")
+        self.shapes.row(id.index())
     }
 
     /// A shape's row, if the id is live.
@@ -300,16 +300,14 @@ impl Tables {
     }
 
     pub(crate) fn task_row(&mut self, id: TaskId) -> &mut Task {
-        self.tasks.get_mut(id.index()).expect("the task id is live")
+        self.tasks.row_mut(id.index())
     }
 
     pub(crate) fn gang_mut(&mut self, id: GangId) -> &mut Gang {
-        self.gangs.get_mut(id.index()).expect("the gang id is live")
+        self.gangs.row_mut(id.index())
     }
 
     pub(crate) fn queue_mut(&mut self, id: QueueId) -> &mut Queue {
-        self.queues
-            .get_mut(id.index())
-            .expect("the queue id is live")
+        self.queues.row_mut(id.index())
     }
 }

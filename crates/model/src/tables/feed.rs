@@ -16,10 +16,7 @@ impl Tables {
     pub fn put_node(&mut self, spec: NodeSpec) -> NodeId {
         self.tick += 1;
         let id = self.node_row(&spec.name);
-        let node = self
-            .nodes
-            .get_mut(id.index())
-            .expect("the row was just found");
+        let node = self.nodes.row_mut(id.index());
         if node.known && node.spec == spec {
             return id;
         }
@@ -44,10 +41,7 @@ impl Tables {
             return;
         };
         let tick = self.tick;
-        let node = self
-            .nodes
-            .get_mut(id.index())
-            .expect("the name map holds live ids");
+        let node = self.nodes.row_mut(id.index());
         if !node.known {
             return;
         }
@@ -82,10 +76,7 @@ impl Tables {
             } == spec;
         let parent = spec.parent.clone();
         let moved = !row.known || row.spec.parent != parent;
-        let row = self
-            .queues
-            .get_mut(id.index())
-            .expect("the row was just found");
+        let row = self.queues.row_mut(id.index());
         row.known = true;
         row.spec = spec;
         row.spec.weight = row.spec.weight.max(1);
@@ -111,10 +102,7 @@ impl Tables {
         self.writes
             .retain(|_, written| *written != super::Written::Queue(id));
         self.move_queue(id, None);
-        let row = self
-            .queues
-            .get_mut(id.index())
-            .expect("the name map holds live ids");
+        let row = self.queues.row_mut(id.index());
         row.known = false;
         row.publishing = None;
         row.published_at = None;
@@ -145,10 +133,7 @@ impl Tables {
         if self.gang(id).queue != Some(queue) {
             self.move_gang(id, Some(queue));
         }
-        let row = self
-            .gangs
-            .get_mut(id.index())
-            .expect("the row was just found");
+        let row = self.gangs.row_mut(id.index());
         row.known = true;
         row.priority = priority;
         row.spec = spec;
@@ -178,7 +163,7 @@ impl Tables {
             }
         }
         self.move_gang(id, None);
-        let row = self.gangs.get_mut(id.index()).expect("the gang id is live");
+        let row = self.gangs.row_mut(id.index());
         row.known = false;
         row.wanted = None;
         row.status_write = None;
@@ -298,18 +283,10 @@ impl Tables {
             return;
         }
         if let Some(to) = to {
-            self.gangs
-                .get_mut(to.index())
-                .expect("the row was just found")
-                .tasks
-                .insert(id);
+            self.gangs.row_mut(to.index()).tasks.insert(id);
         }
         if let Some(from) = from {
-            self.gangs
-                .get_mut(from.index())
-                .expect("a task's gang is live")
-                .tasks
-                .remove(&id);
+            self.gangs.row_mut(from.index()).tasks.remove(&id);
             self.news.gangs.insert(from);
             self.drop_gang_if_unused(from);
         }
@@ -331,11 +308,7 @@ impl Tables {
             self.writes.remove(&write);
         }
         if let Some(gang) = task.gang {
-            self.gangs
-                .get_mut(gang.index())
-                .expect("a task's gang is live")
-                .tasks
-                .remove(&id);
+            self.gangs.row_mut(gang.index()).tasks.remove(&id);
             self.drop_gang_if_unused(gang);
         }
         if let Some(node) = task.node {
@@ -363,10 +336,7 @@ impl Tables {
         let ids: Vec<GangId> = self.gangs().map(|(id, _)| id).collect();
         for id in ids {
             let priority = self.priority_of(self.gang(id).spec.priority_class.as_deref());
-            let row = self
-                .gangs
-                .get_mut(id.index())
-                .expect("the id was just listed");
+            let row = self.gangs.row_mut(id.index());
             if row.priority != priority {
                 row.priority = priority;
                 self.news.gangs.insert(id);
@@ -425,10 +395,7 @@ impl Tables {
 
     fn shape_row(&mut self, spec: ShapeSpec) -> ShapeId {
         if let Some(id) = self.shape_specs.get(&spec) {
-            self.shapes
-                .get_mut(id.index())
-                .expect("the spec map holds live ids")
-                .refs += 1;
+            self.shapes.row_mut(id.index()).refs += 1;
             return *id;
         }
         let spec = Arc::new(spec);
@@ -447,10 +414,7 @@ impl Tables {
     }
 
     fn drop_shape(&mut self, id: ShapeId) {
-        let row = self
-            .shapes
-            .get_mut(id.index())
-            .expect("a task's shape is live");
+        let row = self.shapes.row_mut(id.index());
         row.refs -= 1;
         if row.refs == 0 {
             let row = self
@@ -507,11 +471,7 @@ impl Tables {
         self.queue_names.remove(&queue.spec.name);
         self.news.queues.remove(&id);
         if let Some(parent) = parent {
-            self.queues
-                .get_mut(parent.index())
-                .expect("a parent is live")
-                .children
-                .remove(&id);
+            self.queues.row_mut(parent.index()).children.remove(&id);
             self.drop_queue_if_unused(parent);
         }
     }

@@ -36,7 +36,7 @@ impl Tables {
     /// Moves a task to another phase and node, with all sums.
     pub(crate) fn shift(&mut self, id: TaskId, phase: Phase, node: Option<NodeId>) {
         self.uncount(id);
-        let task = self.tasks.get_mut(id.index()).expect("the task id is live");
+        let task = self.tasks.row_mut(id.index());
         task.phase = phase;
         task.node = node;
         self.count(id);
@@ -53,7 +53,7 @@ impl Tables {
     }
 
     fn contribute(&mut self, id: TaskId, sign: Sign) {
-        let task = self.tasks.get(id.index()).expect("the task id is live");
+        let task = self.tasks.row(id.index());
         let (phase, node, gang) = (task.phase, task.node, task.gang);
         if let Some(node) = node {
             if phase.holds_node() {
@@ -72,7 +72,7 @@ impl Tables {
 
     /// A task takes its claims along to its node.
     fn settle_claims(&mut self, id: TaskId, at: NodeId, sign: Sign) {
-        let task = self.tasks.get(id.index()).expect("the task id is live");
+        let task = self.tasks.row(id.index());
         for claim in &task.claims {
             let claim = Key {
                 namespace: task.key.namespace.clone(),
@@ -91,15 +91,9 @@ impl Tables {
     }
 
     fn hold(&mut self, id: TaskId, at: NodeId, phase: Phase, sign: Sign) {
-        let task = self.tasks.get(id.index()).expect("the task id is live");
-        let shape = self
-            .shapes
-            .get(task.shape.index())
-            .expect("a task's shape is live");
-        let node = self
-            .nodes
-            .get_mut(at.index())
-            .expect("a task's node is live");
+        let task = self.tasks.row(id.index());
+        let shape = self.shapes.row(task.shape.index());
+        let node = self.nodes.row_mut(at.index());
         apply(&mut node.used, &shape.held, sign);
         if phase == Phase::Releasing {
             apply(&mut node.releasing, &shape.held, sign);
@@ -153,15 +147,9 @@ impl Tables {
     }
 
     fn promise(&mut self, id: TaskId, at: NodeId, sign: Sign) {
-        let task = self.tasks.get(id.index()).expect("the task id is live");
-        let shape = self
-            .shapes
-            .get(task.shape.index())
-            .expect("a task's shape is live");
-        let node = self
-            .nodes
-            .get_mut(at.index())
-            .expect("a task's node is live");
+        let task = self.tasks.row(id.index());
+        let shape = self.shapes.row(task.shape.index());
+        let node = self.nodes.row_mut(at.index());
         apply(&mut node.pipelined, &shape.held, sign);
         if sign == Sign::Add {
             node.promised.insert(id);
@@ -173,16 +161,10 @@ impl Tables {
     }
 
     fn contribute_to_gang(&mut self, id: TaskId, at: GangId, phase: Phase, sign: Sign) {
-        let task = self.tasks.get(id.index()).expect("the task id is live");
-        let shape = self
-            .shapes
-            .get(task.shape.index())
-            .expect("a task's shape is live");
+        let task = self.tasks.row(id.index());
+        let shape = self.shapes.row(task.shape.index());
         let requests = &shape.spec.requests;
-        let gang = self
-            .gangs
-            .get_mut(at.index())
-            .expect("a task's gang is live");
+        let gang = self.gangs.row_mut(at.index());
         tally(&mut gang.counts[phase as usize], sign);
         if phase.is_allocated() {
             apply(&mut gang.allocated, requests, sign);
@@ -199,17 +181,11 @@ impl Tables {
         }
         let Some(queue) = gang.queue else { return };
         if phase.is_allocated() {
-            let row = self
-                .queues
-                .get_mut(queue.index())
-                .expect("a gang's queue is live");
+            let row = self.queues.row_mut(queue.index());
             apply(&mut row.used_own, requests, sign);
             let mut next = Some(queue);
             while let Some(up) = next {
-                let row = self
-                    .queues
-                    .get_mut(up.index())
-                    .expect("a queue's parent is live");
+                let row = self.queues.row_mut(up.index());
                 apply(&mut row.used, requests, sign);
                 next = row.parent;
                 if !self.in_trial {
@@ -220,10 +196,7 @@ impl Tables {
                 self.mark_shares();
             }
         } else if phase.is_waiting() {
-            let row = self
-                .queues
-                .get_mut(queue.index())
-                .expect("a gang's queue is live");
+            let row = self.queues.row_mut(queue.index());
             apply(&mut row.pending, requests, sign);
             if sign == Sign::Take {
                 // What one queue no longer asks for, others may have.
@@ -239,21 +212,13 @@ impl Tables {
             self.uncount(*task);
         }
         self.unsettle_now(id);
-        let gang = self.gangs.get_mut(id.index()).expect("the gang id is live");
+        let gang = self.gangs.row_mut(id.index());
         let from = std::mem::replace(&mut gang.queue, to);
         if let Some(from) = from {
-            self.queues
-                .get_mut(from.index())
-                .expect("a gang's queue is live")
-                .gangs
-                .remove(&id);
+            self.queues.row_mut(from.index()).gangs.remove(&id);
         }
         if let Some(to) = to {
-            self.queues
-                .get_mut(to.index())
-                .expect("a gang's queue is live")
-                .gangs
-                .insert(id);
+            self.queues.row_mut(to.index()).gangs.insert(id);
         }
         for task in tasks {
             self.count(task);
@@ -270,23 +235,12 @@ impl Tables {
         let from = self.queue(id).parent;
         self.add_up(from, &used, Sign::Take);
         if let Some(from) = from {
-            self.queues
-                .get_mut(from.index())
-                .expect("a parent is live")
-                .children
-                .remove(&id);
+            self.queues.row_mut(from.index()).children.remove(&id);
         }
         let to = to.filter(|to| self.may_hang(id, *to));
-        self.queues
-            .get_mut(id.index())
-            .expect("the queue id is live")
-            .parent = to;
+        self.queues.row_mut(id.index()).parent = to;
         if let Some(to) = to {
-            self.queues
-                .get_mut(to.index())
-                .expect("a parent is live")
-                .children
-                .insert(id);
+            self.queues.row_mut(to.index()).children.insert(id);
         }
         self.add_up(to, &used, Sign::Add);
         if let Some(from) = from {
@@ -297,10 +251,7 @@ impl Tables {
     fn add_up(&mut self, from: Option<QueueId>, amount: &Vector, sign: Sign) {
         let mut next = from;
         while let Some(up) = next {
-            let row = self
-                .queues
-                .get_mut(up.index())
-                .expect("a queue's parent is live");
+            let row = self.queues.row_mut(up.index());
             apply(&mut row.used, amount, sign);
             next = row.parent;
             self.news.queues.insert(up);
@@ -334,7 +285,7 @@ impl Tables {
     }
 
     fn settle_gang(&mut self, id: GangId) {
-        let gang = self.gangs.get_mut(id.index()).expect("the gang id is live");
+        let gang = self.gangs.row_mut(id.index());
         gang.unsettled = false;
         let mut inqueue = Vector::ZERO;
         let mut whole = Vector::ZERO;
@@ -367,10 +318,7 @@ impl Tables {
         self.inqueue_whole.sub(&before[1]);
         self.inqueue_whole.add(&whole);
         if let Some(queue) = queue {
-            let row = self
-                .queues
-                .get_mut(queue.index())
-                .expect("a gang's queue is live");
+            let row = self.queues.row_mut(queue.index());
             row.inqueue.sub(&before[0]);
             row.inqueue.add(&inqueue);
             row.elastic.sub(&before[2]);
@@ -384,19 +332,14 @@ impl Tables {
 
     /// Takes the gang's enqueued sums away at once, before it moves or goes.
     pub(super) fn unsettle_now(&mut self, id: GangId) {
-        let gang = self.gangs.get_mut(id.index()).expect("the gang id is live");
+        let gang = self.gangs.row_mut(id.index());
         let inqueue = std::mem::take(&mut gang.inqueue);
         let whole = std::mem::take(&mut gang.inqueue_whole);
         let elastic = std::mem::take(&mut gang.elastic);
-        if !gang.unsettled {
-            gang.unsettled = true;
-            self.unsettled.push(id);
-        }
-        if let Some(queue) = gang.queue {
-            let row = self
-                .queues
-                .get_mut(queue.index())
-                .expect("a gang's queue is live");
+        let queue = gang.queue;
+        self.unsettle(id);
+        if let Some(queue) = queue {
+            let row = self.queues.row_mut(queue.index());
             row.inqueue.sub(&inqueue);
             row.elastic.sub(&elastic);
         }
@@ -405,7 +348,7 @@ impl Tables {
 
     /// Notes that the gang's enqueued sums may have moved.
     pub(crate) fn unsettle(&mut self, id: GangId) {
-        let gang = self.gangs.get_mut(id.index()).expect("the gang id is live");
+        let gang = self.gangs.row_mut(id.index());
         if !gang.unsettled {
             gang.unsettled = true;
             self.unsettled.push(id);

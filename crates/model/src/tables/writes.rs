@@ -31,7 +31,7 @@ impl Tables {
         self.tick += 1;
         match about {
             Written::Bind(task) => {
-                let row = self.task_mut(task);
+                let row = self.task_row(task);
                 row.write = None;
                 if row.phase == Phase::Binding {
                     let node = row.node;
@@ -39,12 +39,9 @@ impl Tables {
                 }
                 self.mark_task(task);
             }
-            Written::Evict(task) => self.task_mut(task).write = None,
+            Written::Evict(task) => self.task_row(task).write = None,
             Written::Status(gang) => {
-                let row = self
-                    .gangs
-                    .get_mut(gang.index())
-                    .expect("a pending write's gang is live");
+                let row = self.gang_mut(gang);
                 row.status_write = None;
                 let wanted = row.wanted.take();
                 if let (Some(wanted), false) = (wanted, row.fed) {
@@ -55,10 +52,7 @@ impl Tables {
                 self.news.gangs.insert(gang);
             }
             Written::Queue(queue) => {
-                let row = self
-                    .queues
-                    .get_mut(queue.index())
-                    .expect("a pending write's queue is live");
+                let row = self.queue_mut(queue);
                 if let Some((_, wanted)) = row.publishing.take() {
                     row.spec.published = wanted;
                 }
@@ -75,7 +69,7 @@ impl Tables {
         self.tick += 1;
         match about {
             Written::Bind(task) => {
-                let row = self.task_mut(task);
+                let row = self.task_row(task);
                 row.write = None;
                 if row.phase == Phase::Binding {
                     self.shift(task, Phase::Pending, None);
@@ -83,7 +77,7 @@ impl Tables {
                 self.mark_task(task);
             }
             Written::Evict(task) => {
-                let row = self.task_mut(task);
+                let row = self.task_row(task);
                 row.write = None;
                 if row.phase == Phase::Releasing {
                     let node = row.node;
@@ -92,10 +86,7 @@ impl Tables {
                 self.mark_task(task);
             }
             Written::Status(gang) => {
-                let row = self
-                    .gangs
-                    .get_mut(gang.index())
-                    .expect("a pending write's gang is live");
+                let row = self.gang_mut(gang);
                 row.status_write = None;
                 row.wanted = None;
                 row.said = Verdict::Undecided;
@@ -103,10 +94,7 @@ impl Tables {
                 self.news.gangs.insert(gang);
             }
             Written::Queue(queue) => {
-                let row = self
-                    .queues
-                    .get_mut(queue.index())
-                    .expect("a pending write's queue is live");
+                let row = self.queue_mut(queue);
                 row.publishing = None;
                 self.news.queues.insert(queue);
             }
@@ -121,12 +109,6 @@ impl Tables {
             write.0 <= self.next_write,
             "the write was planned by these tables"
         );
-    }
-
-    fn task_mut(&mut self, id: TaskId) -> &mut crate::task::Task {
-        self.tasks
-            .get_mut(id.index())
-            .expect("a pending write's task is live")
     }
 
     fn mark_task(&mut self, id: TaskId) {
