@@ -4,6 +4,8 @@
     reason = "a scenario that cannot be read has failed"
 )]
 
+#[path = "../../api/tests/sweep/odd.rs"]
+mod odd;
 #[path = "scenarios/pod.rs"]
 mod pod;
 #[path = "scenarios/pod_group.rs"]
@@ -159,24 +161,9 @@ fn a_field_that_holds_something_odd_is_judged_without_a_panic() {
         ),
     ] {
         let manifest = yaml(text);
-        let mut paths = Vec::new();
-        pointers(&manifest, String::new(), &mut paths);
-        for path in paths {
-            for odd in [
-                "null",
-                "true",
-                "-1",
-                "9223372036854775807",
-                "1.5",
-                "x",
-                "[]",
-                "[5]",
-                "{}",
-                "{a: {}}",
-            ] {
-                let mut changed = manifest.clone();
-                *changed.pointer_mut(&path).unwrap() = yaml(odd);
-                judge_all(&world, kind, &changed);
+        for path in odd::paths(&manifest) {
+            for value in odd::values() {
+                judge_all(&world, kind, &odd::with(&manifest, &path, value));
             }
         }
     }
@@ -198,22 +185,4 @@ fn judge_all(world: &World, kind: Kind, object: &Value) {
         ask(world, operation, kind, object, &Value::Null);
         ask(world, operation, kind, &Value::Null, object);
     }
-}
-
-fn pointers(value: &Value, path: String, paths: &mut Vec<String>) {
-    let escape = |key: &str| key.replace('~', "~0").replace('/', "~1");
-    match value {
-        Value::Object(map) => {
-            for (key, inner) in map {
-                pointers(inner, format!("{path}/{}", escape(key)), paths);
-            }
-        }
-        Value::Array(items) => {
-            for (index, inner) in items.iter().enumerate() {
-                pointers(inner, format!("{path}/{index}"), paths);
-            }
-        }
-        _ => {}
-    }
-    paths.push(path);
 }

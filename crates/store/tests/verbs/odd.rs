@@ -2,36 +2,25 @@
 
 use super::*;
 
-/// What a field may hold that its author did not think of.
-fn odd_values() -> [Value; 6] {
-    [
-        Value::Null,
-        json!(-1),
-        json!(i64::MAX),
-        json!("ä\u{0}"),
-        json!([5]),
-        json!({ "a": {} }),
-    ]
-}
+#[path = "../../../api/tests/sweep/odd.rs"]
+mod sweep;
 
 const ROW: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 fn check(collection: &str, text: &str) {
     let whole: Value = serde_saphyr::from_str(text).expect("a manifest");
-    let mut paths = Vec::new();
-    pointers(&whole, String::new(), &mut paths);
+    let paths = sweep::paths(&whole);
     let mut plane = Plane::new();
     let mut count = 0;
     for path in paths.iter().filter(|path| !path.is_empty()) {
-        for odd in odd_values() {
+        for odd in sweep::values() {
             let mut whole = whole.clone();
             // Some stay until their finalizers are done, which nobody here does.
             if whole["metadata"]["name"] == "x" {
                 count += 1;
                 whole["metadata"]["name"] = json!(format!("x{count}"));
             }
-            let mut object = whole.clone();
-            *object.pointer_mut(path).expect("a place") = odd.clone();
+            let object = sweep::with(&whole, path, odd);
             perform(&mut plane, collection, &whole, &object, path);
         }
     }
@@ -80,24 +69,6 @@ fn perform(plane: &mut Plane, collection: &str, whole: &Value, object: &Value, p
 
 fn gone() -> Value {
     json!({ "gracePeriodSeconds": 0, "propagationPolicy": "Background" })
-}
-
-fn pointers(value: &Value, path: String, paths: &mut Vec<String>) {
-    let escape = |key: &str| key.replace('~', "~0").replace('/', "~1");
-    match value {
-        Value::Object(map) => {
-            for (key, inner) in map {
-                pointers(inner, format!("{path}/{}", escape(key)), paths);
-            }
-        }
-        Value::Array(items) => {
-            for (index, inner) in items.iter().enumerate() {
-                pointers(inner, format!("{path}/{index}"), paths);
-            }
-        }
-        _ => {}
-    }
-    paths.push(path);
 }
 
 #[test]
