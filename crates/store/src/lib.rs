@@ -22,7 +22,7 @@ mod admission;
 mod begin;
 mod bootstrap;
 mod catalogue;
-mod cel;
+pub mod cel;
 mod convert;
 pub mod crd;
 mod definitions;
