@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use client::kubelet::Kubelet;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT, WARNING};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited};
 use store::{Begin, Method, Refused, Request, Response, TokenUser, User};
@@ -113,6 +113,7 @@ impl Api {
             query: parts.uri.query().unwrap_or_default().to_owned(),
             accept: header(ACCEPT),
             content_type: header(CONTENT_TYPE),
+            user_agent: header(USER_AGENT),
             body,
             user,
         };

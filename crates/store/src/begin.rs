@@ -4,7 +4,8 @@ use api::time::Time;
 use serde_json::json;
 
 use crate::access::Asked;
-use crate::path::{Query, Route, Target, WriteOptions, verb};
+use crate::applying;
+use crate::path::{OptionsKind, Query, Route, Target, WriteOptions, verb};
 use crate::read::Reading;
 use crate::registry::{Resource, ResourceId};
 use crate::request::{Begin, Method, Request, Response};
@@ -170,7 +171,7 @@ impl Store {
             request,
             target: &found.target,
             query: &found.query,
-            options: WriteOptions::parse(&found.query)?,
+            options: WriteOptions::parse(&found.query, kind_of(request))?,
             id: found.id,
             row: self.registry.row(found.id).clone(),
             view: View::parse(&request.accept)?,
@@ -205,6 +206,17 @@ fn stopped(mut refused: Refused, talk: Talk) -> Begin {
         return Begin::from(Refused::internal(why));
     }
     Begin::Call(Box::new(Calls { calls, talk }))
+}
+
+/// Whose options the query of a write holds.
+fn kind_of(request: &Request) -> OptionsKind {
+    match request.method {
+        Method::Patch if applying::is_apply(&request.content_type) => OptionsKind::Apply,
+        Method::Patch => OptionsKind::Patch,
+        Method::Put => OptionsKind::Update,
+        Method::Delete => OptionsKind::Delete,
+        Method::Get | Method::Post => OptionsKind::Create,
+    }
 }
 
 /// Namespaced resources are written in a namespace, others outside.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::entry::Entry;
 use crate::journal::{Change, Record, State};
+use crate::owners::Owners;
 use crate::path::Effect;
 use crate::registry::{Resource, ResourceId, Source};
 use crate::request::{Begin, Commit, Response, Ticket};
@@ -59,15 +60,29 @@ impl Draft {
         }
     }
 
-    /// The object will be so.
+    /// The object will be so; whoever owned its fields owns them on.
     pub(crate) fn put(&mut self, store: &mut Store, id: ResourceId, key: &str, object: Value) {
-        let entry = self.entry(store, id, object);
+        let owners = owners_now(store, id, key);
+        self.put_owned(store, id, key, object, owners);
+    }
+
+    /// The object will be so, with these owners of its fields.
+    pub(crate) fn put_owned(
+        &mut self,
+        store: &mut Store,
+        id: ResourceId,
+        key: &str,
+        object: Value,
+        owners: Owners,
+    ) {
+        let entry = self.entry(store, id, object, owners);
         self.change(id, key, After::Here(entry));
     }
 
     /// The object will be gone; `object` is its last state.
     pub(crate) fn remove(&mut self, store: &mut Store, id: ResourceId, key: &str, object: Value) {
-        let entry = self.entry(store, id, object);
+        let owners = owners_now(store, id, key);
+        let entry = self.entry(store, id, object, owners);
         self.change(id, key, After::Gone(entry));
     }
 
@@ -99,7 +114,13 @@ impl Draft {
         self.shown.as_ref()
     }
 
-    fn entry(&self, store: &mut Store, id: ResourceId, mut object: Value) -> Arc<Entry> {
+    fn entry(
+        &self,
+        store: &mut Store,
+        id: ResourceId,
+        mut object: Value,
+        owners: Owners,
+    ) -> Arc<Entry> {
         let mut revision = store.begun;
         if self.effect == Effect::Real {
             store.begun += 1;
@@ -110,6 +131,7 @@ impl Draft {
             revision,
             &object,
             &store.registry.row(id).selectable,
+            owners,
         ))
     }
 
@@ -123,6 +145,11 @@ impl Draft {
     }
 }
 
+fn owners_now(store: &Store, id: ResourceId, key: &str) -> Owners {
+    let latest = store.shelf(id).latest(key);
+    latest.map(|entry| entry.owners.clone()).unwrap_or_default()
+}
+
 impl Store {
     /// Commits a draft and answers with the one object that it shows.
     pub(crate) fn commit_object(
@@ -132,8 +159,10 @@ impl Store {
         code: u16,
     ) -> Begin {
         let response = match draft.shown() {
-            Some(_) if draft.form.is_some() && writing.view.shape == Shape::Whole => {
-                Response::json(code, &json!(draft.form))
+            Some(entry) if draft.form.is_some() && writing.view.shape == Shape::Whole => {
+                let mut form = json!(draft.form);
+                entry.name_owners(&mut form);
+                Response::json(code, &form)
             }
             Some(entry) => Response {
                 content_type: writing.view.content_type(),
@@ -198,7 +227,7 @@ fn change_of(row: &Resource, staged: &Staged) -> Change {
         state: match &staged.after {
             After::Here(entry) => Some(State {
                 revision: entry.revision,
-                bytes: entry.bytes.to_vec(),
+                bytes: entry.shown(),
             }),
             After::Gone(_) => None,
         },

@@ -2,14 +2,21 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::owners::{Memo, Owners};
 
 /// A stored object at one revision. Never changed, only replaced.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// Its resourceVersion.
     pub revision: u64,
-    /// Its JSON, in the storage version, resourceVersion included.
+    /// Its JSON, in the storage version, resourceVersion included, `managedFields` not.
     pub bytes: Box<[u8]>,
+    /// Who owns its fields.
+    pub owners: Owners,
+    /// Where in the bytes `managedFields` is put when the object is shown.
+    gap: u32,
     /// Its uid.
     pub uid: Box<str>,
     /// Its labels, sorted by key.
@@ -20,11 +27,13 @@ pub struct Entry {
 
 impl Entry {
     /// Reads what the store needs to know of an object's bytes.
-    pub fn parse(
+    pub(crate) fn parse(
         revision: u64,
-        bytes: Vec<u8>,
+        mut bytes: Vec<u8>,
         selectable: &[Box<str>],
+        memo: &mut Memo,
     ) -> Result<Entry, serde_json::Error> {
+        let (owners, gap) = take_owners(&mut bytes, memo)?;
         let peek: Peek = serde_json::from_slice(&bytes)?;
         let fields = if selectable.is_empty() {
             Box::default()
@@ -39,11 +48,19 @@ impl Entry {
             labels: labels.into(),
             fields,
             bytes: bytes.into(),
+            owners,
+            gap,
         })
     }
 
-    /// The entry of an object at hand.
-    pub fn of(revision: u64, object: &Value, selectable: &[Box<str>]) -> Entry {
+    /// The entry of an object at hand, which carries no `managedFields` itself.
+    pub(crate) fn of(
+        revision: u64,
+        object: &Value,
+        selectable: &[Box<str>],
+        owners: Owners,
+    ) -> Entry {
+        let (bytes, gap) = written(object);
         let meta = &object["metadata"];
         let mut labels: Vec<(Box<str>, Box<str>)> = meta["labels"]
             .as_object()
@@ -54,14 +71,62 @@ impl Entry {
         labels.sort();
         Entry {
             revision,
-            bytes: object.to_string().into_bytes().into(),
+            bytes: bytes.into(),
+            owners,
+            gap,
             uid: meta["uid"].as_str().unwrap_or_default().into(),
             labels: labels.into(),
             fields: selected(object, selectable),
         }
     }
 
-    /// The object.
+    /// The same object as a later revision tells of it.
+    pub(crate) fn at_revision(&self, revision: u64) -> Entry {
+        let mut object = self.value();
+        object["metadata"]["resourceVersion"] = revision.to_string().into();
+        let (bytes, gap) = written(&object);
+        Entry {
+            revision,
+            bytes: bytes.into(),
+            gap,
+            ..self.clone()
+        }
+    }
+
+    /// The whole JSON, `managedFields` included.
+    pub fn shown(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.shown_size());
+        self.show(&mut out);
+        out
+    }
+
+    /// Appends the whole JSON, `managedFields` included.
+    pub fn show(&self, out: &mut Vec<u8>) {
+        if self.owners.is_empty() || self.gap == 0 {
+            out.extend_from_slice(&self.bytes);
+            return;
+        }
+        let (before, after) = self.bytes.split_at(self.gap as usize);
+        out.extend_from_slice(before);
+        out.extend_from_slice(b"\"managedFields\":");
+        self.owners.write(out);
+        out.push(b',');
+        out.extend_from_slice(after);
+    }
+
+    /// Puts `managedFields` into a form of this object.
+    pub(crate) fn name_owners(&self, object: &mut Value) {
+        if !self.owners.is_empty() {
+            object["metadata"]["managedFields"] = self.owners.to_value();
+        }
+    }
+
+    /// Bytes of the whole JSON, roughly.
+    pub fn shown_size(&self) -> usize {
+        self.bytes.len() + self.owners.size() + 24
+    }
+
+    /// The object without its `managedFields`.
     pub fn value(&self) -> Value {
         // The bytes were written by this store from a value, or read whole by `parse`.
         serde_json::from_slice(&self.bytes).unwrap_or(Value::Null)
@@ -74,6 +139,95 @@ impl Entry {
             .ok()
             .map(|index| &*self.labels[index].1)
     }
+}
+
+/// An object's JSON, and the place in it where `managedFields` belongs: before the first name in
+/// its metadata that comes later in the alphabet. Every object has one: its own name.
+fn written(object: &Value) -> (Vec<u8>, u32) {
+    let mut out = Vec::with_capacity(1_024);
+    let mut gap = 0;
+    let Value::Object(map) = object else {
+        return (object.to_string().into_bytes(), 0);
+    };
+    let put = |out: &mut Vec<u8>, name: &str, value: &dyn Fn(&mut Vec<u8>)| {
+        if out.last().is_some_and(|last| *last != b'{') {
+            out.push(b',');
+        }
+        write_json(out, &name);
+        out.push(b':');
+        value(out);
+    };
+    out.push(b'{');
+    for (name, value) in map {
+        match (name.as_str(), value) {
+            ("metadata", Value::Object(meta)) => {
+                put(&mut out, name, &|out| out.push(b'{'));
+                for (name, value) in meta {
+                    if gap == 0 && name.as_str() > "managedFields" {
+                        if out.last() != Some(&b'{') {
+                            out.push(b',');
+                        }
+                        gap = out.len();
+                        write_json(&mut out, &name);
+                        out.push(b':');
+                        write_json(&mut out, value);
+                        continue;
+                    }
+                    put(&mut out, name, &|out| write_json(out, value));
+                }
+                out.push(b'}');
+            }
+            _ => put(&mut out, name, &|out| write_json(out, value)),
+        }
+    }
+    out.push(b'}');
+    (out, u32::try_from(gap).unwrap_or(0))
+}
+
+fn write_json(out: &mut Vec<u8>, value: &impl serde::Serialize) {
+    // A vector takes every byte, and names of a value's maps are texts.
+    let _ = serde_json::to_writer(out, value);
+}
+
+/// What stands before the owners in JSON that this program wrote.
+const OWNERS_NAME: &[u8] = b"\"managedFields\":";
+
+/// Cuts `managedFields` out of an object's JSON.
+fn take_owners(bytes: &mut Vec<u8>, memo: &mut Memo) -> Result<(Owners, u32), serde_json::Error> {
+    let peek: OwnersPeek<'_> = serde_json::from_slice(bytes)?;
+    let Some(raw) = peek.metadata.managed_fields else {
+        return Ok((Owners::default(), 0));
+    };
+    let owners = Owners::load(raw.get(), memo)?;
+    let start = (raw.get().as_ptr() as usize).saturating_sub(bytes.as_ptr() as usize);
+    let end = start + raw.get().len();
+    if bytes[..start].ends_with(OWNERS_NAME) && bytes.get(end) == Some(&b',') {
+        let gap = start - OWNERS_NAME.len();
+        bytes.drain(gap..=end);
+        return Ok((owners, u32::try_from(gap).unwrap_or(0)));
+    }
+    // Somebody else's spelling of the same object.
+    let mut object: Value = serde_json::from_slice(bytes)?;
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.remove("managedFields");
+    }
+    let (left, gap) = written(&object);
+    *bytes = left;
+    Ok((owners, gap))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OwnersPeek<'a> {
+    #[serde(borrow)]
+    metadata: OwnersPeekMeta<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct OwnersPeekMeta<'a> {
+    #[serde(borrow)]
+    managed_fields: Option<&'a RawValue>,
 }
 
 fn selected(object: &Value, selectable: &[Box<str>]) -> Box<[Box<str>]> {

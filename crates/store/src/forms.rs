@@ -234,14 +234,30 @@ impl Store {
         entry: &Entry,
         talk: &Talk,
     ) -> Vec<u8> {
-        if self.is_as_stored(id, version, entry) {
-            return entry.bytes.to_vec();
-        }
-        let object = self.shown_value(id, version, entry, talk);
-        object.to_string().into_bytes()
+        let mut out = Vec::with_capacity(entry.shown_size());
+        self.show(id, version, entry, talk, &mut out);
+        out
     }
 
-    /// As [`Store::shown`], as a value.
+    /// As [`Store::shown`], appended to `out`.
+    pub(crate) fn show(
+        &self,
+        id: ResourceId,
+        version: &str,
+        entry: &Entry,
+        talk: &Talk,
+        out: &mut Vec<u8>,
+    ) {
+        if self.is_as_stored(id, version, entry) {
+            entry.show(out);
+            return;
+        }
+        let mut object = self.shown_value(id, version, entry, talk);
+        entry.name_owners(&mut object);
+        out.extend_from_slice(object.to_string().as_bytes());
+    }
+
+    /// As [`Store::shown`], as a value without its owners.
     pub(crate) fn shown_value(
         &self,
         id: ResourceId,
@@ -298,7 +314,7 @@ fn to_storage(row: &Resource, object: &mut Value) {
 }
 
 /// The object as a version shows it.
-fn from_storage(row: &Resource, version: &str, object: &mut Value) {
+pub(crate) fn from_storage(row: &Resource, version: &str, object: &mut Value) {
     if row.shelf_group() == &*row.group {
         object["apiVersion"] = json!(row.api_version(version));
     } else {

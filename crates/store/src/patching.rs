@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::applying::APPLY_TYPE;
 use crate::draft::Draft;
 use crate::forms::Form;
 use crate::json;
@@ -16,19 +17,24 @@ use crate::write::Writing;
 pub(crate) const CUSTOM_TYPES: &[&str] = &[
     "application/json-patch+json",
     "application/merge-patch+json",
+    APPLY_TYPE,
 ];
 /// Patches of built-in resources.
 pub(crate) const BUILT_IN_TYPES: &[&str] = &[
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
+    APPLY_TYPE,
 ];
 
 impl Store {
     pub(crate) fn patch(&mut self, writing: &Writing<'_>, admit: &mut Admit<'_>) -> Outcome<Begin> {
         let mut draft = Draft::new(writing);
-        // Before the object is looked for: server-side apply would create it.
+        // Before the object is looked for: server-side apply creates it.
         self.patch_media(writing)?;
+        if writing.is_apply() {
+            return self.apply(writing, admit);
+        }
         let old = self.current(writing)?;
         let version = &writing.target.version;
         self.ready_to_show(writing.id, version, std::iter::once(&old), writing.talk)?;

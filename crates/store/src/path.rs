@@ -1,5 +1,7 @@
 //! What a URL asks for: group, version, namespace, resource, name, subresource; and its query.
 
+use crate::field::FieldError;
+use crate::owning::MANAGER_BYTES_MAX;
 use crate::request::Method;
 use crate::status::{Outcome, Refused};
 
@@ -176,10 +178,26 @@ pub struct WriteOptions {
 
 impl WriteOptions {
     /// Reads them.
-    pub fn parse(query: &Query) -> Outcome<WriteOptions> {
+    pub fn parse(query: &Query, kind: OptionsKind) -> Outcome<WriteOptions> {
+        let mut errors = Vec::new();
+        let manager = query.text("fieldManager");
+        let forces = !query.text("force").is_empty();
+        if kind == OptionsKind::Apply && manager.is_empty() {
+            let detail = "is required for apply patch";
+            errors.push(FieldError::required("fieldManager", detail));
+        }
+        if kind == OptionsKind::Patch && forces {
+            let detail = "may not be specified for non-apply patch";
+            errors.push(FieldError::forbidden("force", detail));
+        }
+        errors.extend(manager_errors(manager));
         let mut effect = Effect::Real;
         for value in query.all("dryRun") {
-            effect = dry_run(value)?;
+            match value {
+                "" => {}
+                "All" => effect = Effect::DryRun,
+                other => errors.push(FieldError::not_supported("dryRun", other, &["All"])),
+            }
         }
         let validation = match query.text("fieldValidation") {
             // Upstream's default.
@@ -187,13 +205,61 @@ impl WriteOptions {
             "Strict" => FieldValidation::Strict,
             "Ignore" => FieldValidation::Ignore,
             other => {
-                return Err(Refused::unprocessable(format!(
-                    "CreateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: {other:?}: supported values: \"Ignore\", \"Strict\", \"Warn\""
-                )));
+                let known = ["", "Ignore", "Strict", "Warn"];
+                errors.push(FieldError::not_supported("fieldValidation", other, &known));
+                FieldValidation::Warn
             }
         };
+        if !errors.is_empty() {
+            return Err(Refused::invalid("meta.k8s.io", kind.name(), "", &errors));
+        }
         Ok(WriteOptions { effect, validation })
     }
+}
+
+/// Whose options a query holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionsKind {
+    /// Server-side apply.
+    Apply,
+    /// POST.
+    Create,
+    /// DELETE.
+    Delete,
+    /// Any other patch.
+    Patch,
+    /// PUT.
+    Update,
+}
+
+impl OptionsKind {
+    fn name(self) -> &'static str {
+        match self {
+            OptionsKind::Create => "CreateOptions",
+            OptionsKind::Delete => "DeleteOptions",
+            OptionsKind::Apply | OptionsKind::Patch => "PatchOptions",
+            OptionsKind::Update => "UpdateOptions",
+        }
+    }
+}
+
+/// What is wrong with the name of an owner.
+fn manager_errors(manager: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if manager.len() > MANAGER_BYTES_MAX {
+        errors.push(FieldError::too_long(
+            "fieldManager",
+            MANAGER_BYTES_MAX as i64,
+        ));
+    }
+    for (at, letter) in manager.char_indices().filter(|(_, one)| one.is_control()) {
+        let detail = format!(
+            "invalid character U+{:04X} (at position {at})",
+            u32::from(letter)
+        );
+        errors.push(FieldError::invalid("fieldManager", manager, detail));
+    }
+    errors
 }
 
 /// Reads one `dryRun` value.

@@ -151,13 +151,7 @@ fn seen<'a>(watch: &Watch, event: &'a Event) -> Option<(&'static str, Cow<'a, Ar
             (None, true) => Some(("ADDED", Cow::Borrowed(entry))),
             (Some(_), true) => Some(("MODIFIED", Cow::Borrowed(entry))),
             (Some(before), false) => {
-                let mut object = before.value();
-                object["metadata"]["resourceVersion"] = json!(event.revision.to_string());
-                let gone = Entry {
-                    revision: event.revision,
-                    bytes: object.to_string().into_bytes().into(),
-                    ..(**before).clone()
-                };
+                let gone = before.at_revision(event.revision);
                 Some(("DELETED", Cow::Owned(Arc::new(gone))))
             }
             (None, false) => None,

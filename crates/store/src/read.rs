@@ -191,7 +191,7 @@ impl Store {
     }
 
     fn list_body(&self, reading: &Reading<'_>, page: &[Arc<Entry>], meta: &Value) -> Vec<u8> {
-        let size: usize = page.iter().map(|entry| entry.bytes.len() + 1).sum();
+        let size: usize = page.iter().map(|entry| entry.shown_size() + 1).sum();
         let mut body = Vec::with_capacity(size + 256);
         let head = format!(
             "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{meta},\"items\":[",
@@ -204,7 +204,7 @@ impl Store {
                 body.push(b',');
             }
             let version = &reading.target.version;
-            body.extend_from_slice(&self.shown(reading.id, version, entry, reading.talk));
+            self.show(reading.id, version, entry, reading.talk, &mut body);
         }
         body.extend_from_slice(b"]}\n");
         body
@@ -360,10 +360,14 @@ pub(crate) fn key_of(namespace: &str, name: &str) -> String {
 
 /// The metadata of an object as `PartialObjectMetadata`.
 pub(crate) fn partial(entry: &Entry) -> Value {
+    let mut meta = entry.value()["metadata"].take();
+    if !entry.owners.is_empty() {
+        meta["managedFields"] = entry.owners.to_value();
+    }
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": "meta.k8s.io/v1",
-        "metadata": entry.value()["metadata"].take(),
+        "metadata": meta,
     })
 }
 

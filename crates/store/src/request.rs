@@ -93,6 +93,8 @@ pub struct Request {
     pub accept: String,
     /// `Content-Type`; may be empty.
     pub content_type: String,
+    /// `User-Agent`; may be empty. Names the owner of written fields where the query does not.
+    pub user_agent: String,
     /// The body, at most [`crate::Settings::body_bytes_max`] long (longer ones are refused).
     pub body: Vec<u8>,
     /// Who asks.
@@ -109,6 +111,7 @@ impl Request {
             query: query.to_owned(),
             accept: String::new(),
             content_type: call.content_type.to_owned(),
+            user_agent: api::call::FIELD_MANAGER.to_owned(),
             body: call.body.clone(),
             user,
         }

@@ -10,6 +10,7 @@ mod compile;
 mod default;
 mod format;
 mod prune;
+mod spot;
 mod structural;
 mod validate;
 
@@ -20,6 +21,7 @@ use regex::Regex;
 use serde_json::Value;
 
 pub use compile::Compiler;
+pub(crate) use spot::{ListShape, Scalar, Spot, Way};
 pub(crate) use structural::expand;
 
 /// Deepest object that a schema follows; below it everything is opaque.
@@ -56,6 +58,18 @@ pub(crate) struct Edge {
     to: NodeId,
     default: Option<Box<Value>>,
     merge: Option<Box<MergeRule>>,
+    /// How owners share the object here, where it differs from what its type says.
+    share: Option<Share>,
+}
+
+/// How owners share a map or object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// It has one owner as a whole.
+    Atomic,
+    /// Each field has its own.
+    #[default]
+    Granular,
 }
 
 /// How a strategic merge patch treats the field.
@@ -118,6 +132,7 @@ pub(crate) struct Node {
     items: Option<Box<Edge>>,
     required: Vec<Box<str>>,
     list: ListType,
+    share: Share,
     limits: Option<Box<Limits>>,
 }
 

@@ -431,6 +431,7 @@ mod tests {
                 "spec": { "nodeName": "n1" },
             }),
             &selectable,
+            Default::default(),
         );
         Selection::parse("/pods", &selectable, labels, fields)
             .map(|selection| selection.matches("a/b", &entry))

@@ -32,7 +32,13 @@ impl Store {
     pub(crate) fn table(&self, sheet: &Sheet<'_>, entries: &[Arc<Entry>], meta: Value) -> Value {
         let objects: Vec<Value> = entries
             .iter()
-            .map(|entry| self.shown_value(sheet.id, sheet.version, entry, sheet.talk))
+            .map(|entry| {
+                let mut object = self.shown_value(sheet.id, sheet.version, entry, sheet.talk);
+                if sheet.include != Include::Nothing {
+                    entry.name_owners(&mut object);
+                }
+                object
+            })
             .collect();
         let objects: Vec<&Value> = objects.iter().collect();
         let form = table::Form {

@@ -244,6 +244,11 @@ impl Refused {
         Refused::new(409, "Conflict", message).about(about)
     }
 
+    /// 409: others own what a configuration sets otherwise.
+    pub fn apply_conflict(message: String, causes: Value) -> Refused {
+        Refused::new(409, "Conflict", message).with_causes(causes)
+    }
+
     /// 409 for a stale resourceVersion.
     pub fn modified(about: About<'_>) -> Refused {
         Refused::conflict(
@@ -326,6 +331,11 @@ impl Refused {
     /// 429: an eviction that must wait.
     pub fn too_many(message: impl Into<String>, seconds: u32) -> Refused {
         Refused::new(429, "TooManyRequests", message.into()).retry_after(seconds)
+    }
+
+    /// 500 without a reason: an error of the server that has no better name.
+    pub fn unknown(message: String) -> Refused {
+        Refused::new(500, "", message)
     }
 
     /// 500.

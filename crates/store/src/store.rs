@@ -16,6 +16,7 @@ use crate::entry::Entry;
 use crate::fading::Fading;
 use crate::hook::Hooks;
 use crate::journal::{Change, Record, Torn};
+use crate::owners::Memo;
 use crate::registry::{Registry, ResourceId};
 use crate::request::{Begin, Response, Ticket};
 use crate::shelf::{Shelf, Staged};
@@ -79,6 +80,8 @@ pub struct Store {
     pub(crate) redraw: VecDeque<u8>,
     /// Random bytes that this request has drawn.
     pub(crate) drawn: Vec<u8>,
+    /// Texts that owners of many objects share.
+    pub(crate) memo: Memo,
     shelves: Vec<Shelf>,
     shelf_names: BTreeMap<Box<str>, usize>,
     /// Shelf of each registry row.
@@ -116,6 +119,7 @@ impl Store {
             hooks: Hooks::default(),
             redraw: VecDeque::new(),
             drawn: Vec::new(),
+            memo: Memo::default(),
             shelves: Vec::new(),
             shelf_names: BTreeMap::new(),
             shelf_of: Vec::new(),
@@ -156,7 +160,7 @@ impl Store {
             .unwrap_or_default();
         let entry = change
             .state
-            .map(|state| Entry::parse(state.revision, state.bytes, &selectable))
+            .map(|state| Entry::parse(state.revision, state.bytes, &selectable, &mut self.memo))
             .transpose()
             .map_err(|cause| LoadError {
                 key: format!("{} {}", change.resource, change.key),
@@ -276,7 +280,7 @@ impl Store {
                     .and_then(|at| self.shelves[*at].get(&change.key))
                     .map(|entry| crate::journal::State {
                         revision: entry.revision,
-                        bytes: entry.bytes.to_vec(),
+                        bytes: entry.shown(),
                     });
                 Change { state, ..change }
             })
@@ -311,7 +315,7 @@ impl Store {
                     key,
                     crate::journal::State {
                         revision: entry.revision,
-                        bytes: entry.bytes.to_vec(),
+                        bytes: entry.shown(),
                     },
                 )
             })

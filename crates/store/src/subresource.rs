@@ -223,9 +223,16 @@ impl Store {
         let mut object = self.old_object(writing, &old)?;
         let mut draft = Draft::new(writing);
         let before = scale_of(&object, &paths);
-        let mut scale = match writing.request.method {
-            Method::Patch => self.patched(writing, &scale_of(&object, &paths))?,
-            _ => self.decode(writing)?.value,
+        let (mut scale, owners) = match writing.request.method {
+            Method::Patch if writing.is_apply() => self.applied_scale(writing, &old, &before)?,
+            method => {
+                let scale = match method {
+                    Method::Patch => self.patched(writing, &before)?,
+                    _ => self.decode(writing)?.value,
+                };
+                let owners = self.own_scaled(writing, &old, &before, &scale);
+                (scale, owners)
+            }
         };
         self.ask_about(writing, "UPDATE", &mut scale, Some(&before), &mut draft)?;
         let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
@@ -247,7 +254,7 @@ impl Store {
             return Err(Refused::modified(writing.about(&writing.target.name)));
         }
         set_path(&mut object, &paths.replicas, json!(replicas));
-        let begin = self.replace(writing, object, &old, draft, admit)?;
+        let begin = self.replace_owned(writing, (object, owners), &old, draft, admit)?;
         if let (Begin::Commit(_), Some(waiting)) = (&begin, self.waiting.back_mut()) {
             let written: Value = serde_json::from_slice(&waiting.response.body).unwrap_or_default();
             waiting.response = Response::json(200, &scale_of(&written, &paths));
@@ -257,6 +264,11 @@ impl Store {
             200,
             &scale_of(&old.value(), &paths),
         )))
+    }
+
+    /// Where a version of a resource keeps its replicas: `spec.replicas`.
+    pub(crate) fn replicas_path(&self, id: crate::registry::ResourceId, version: &str) -> String {
+        self.scale_paths(id, version).replicas
     }
 
     fn scale_paths(&self, id: crate::registry::ResourceId, version: &str) -> ScalePaths {

@@ -11,6 +11,8 @@ use crate::draft::Draft;
 use crate::entry::Entry;
 use crate::field::FieldError;
 use crate::hook::{Passing, Round};
+use crate::owners::Owners;
+use crate::owning;
 use crate::path::{Effect, Query, Target, WriteOptions};
 use crate::read::key_of;
 use crate::registry::{Resource, ResourceId, Source};
@@ -79,7 +81,6 @@ impl Store {
     ) -> Outcome<Begin> {
         let mut draft = Draft::new(writing);
         let mut object = self.body(writing, &mut draft)?;
-        let target = writing.target;
         let meta = metadata(&mut object);
         let version = meta.get("resourceVersion").and_then(Value::as_str);
         if !matches!(version, None | Some("")) {
@@ -88,10 +89,25 @@ impl Store {
             ));
         }
         place(writing, meta)?;
+        let given = owning::take_given(&mut object);
+        let owners = self.own_created(writing, given, &object);
+        self.store_new(writing, object, owners, draft, admit)
+    }
+
+    /// Stores an object that was not there.
+    pub(crate) fn store_new(
+        &mut self,
+        writing: &Writing<'_>,
+        mut object: Value,
+        owners: Owners,
+        mut draft: Draft,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<Begin> {
+        let target = writing.target;
+        let meta = metadata(&mut object);
         for key in [
             "deletionTimestamp",
             "deletionGracePeriodSeconds",
-            "managedFields",
             "resourceVersion",
             "selfLink",
         ] {
@@ -141,7 +157,7 @@ impl Store {
         self.sweep_events(&mut draft, writing.id, writing.now);
         self.gather_roles(writing.id, &key, Some(&mut object), &mut draft);
         let stored = self.stored_form(writing.id, &writing.row, &object, writing.talk)?;
-        draft.put(self, writing.id, &key, stored);
+        draft.put_owned(self, writing.id, &key, stored, owners);
         draft.show(writing, object);
         Ok(self.commit_object(writing, draft, 201))
     }
@@ -189,6 +205,21 @@ impl Store {
         writing: &Writing<'_>,
         mut object: Value,
         old: &Arc<Entry>,
+        draft: Draft,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<Begin> {
+        let given = owning::take_given(&mut object);
+        let old_object = self.old_object(writing, old)?;
+        let owners = self.own_updated(writing, given, old, &old_object, &object);
+        self.replace_owned(writing, (object, owners), old, draft, admit)
+    }
+
+    /// Writes an object whose owners are known over `old`.
+    pub(crate) fn replace_owned(
+        &mut self,
+        writing: &Writing<'_>,
+        (mut object, owners): (Value, Owners),
+        old: &Arc<Entry>,
         mut draft: Draft,
         admit: &mut Admit<'_>,
     ) -> Outcome<Begin> {
@@ -227,7 +258,9 @@ impl Store {
             strategy::count_generation(&writing.row, &mut object, &old_object);
         }
         let stored = self.stored_form(writing.id, &writing.row, &object, writing.talk)?;
-        if is_unchanged && (writing.row.source == Source::BuiltIn || stored == old.value()) {
+        // A time alone is no change.
+        let is_same = is_unchanged && owners.is_same_but_times(&old.owners);
+        if is_same && (writing.row.source == Source::BuiltIn || stored == old.value()) {
             draft.unchanged(old.clone());
         } else if strategy::is_released(&writing.row, &object, &old_object) {
             self.gather_roles(writing.id, &key, None, &mut draft);
@@ -236,7 +269,7 @@ impl Store {
         } else {
             let mut stored = stored;
             self.gather_roles(writing.id, &key, Some(&mut stored), &mut draft);
-            draft.put(self, writing.id, &key, stored);
+            draft.put_owned(self, writing.id, &key, stored, owners);
             draft.show(writing, object);
         }
         Ok(self.commit_object(writing, draft, 200))

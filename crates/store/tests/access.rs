@@ -45,6 +45,7 @@ impl Plane {
             path: path.to_owned(),
             query: query.to_owned(),
             accept: String::new(),
+            user_agent: String::new(),
             content_type: match method {
                 "PATCH" => "application/merge-patch+json".to_owned(),
                 _ => "application/json".to_owned(),

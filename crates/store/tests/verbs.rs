@@ -1,5 +1,7 @@
 //! What clients rely on, one sentence a test, through the store's door.
 
+#[path = "verbs/apply.rs"]
+mod apply;
 #[path = "verbs/bad_input.rs"]
 mod bad_input;
 #[path = "verbs/definitions.rs"]
@@ -59,6 +61,7 @@ impl Plane {
             query: query.to_owned(),
             accept: String::new(),
             content_type: content.to_owned(),
+            user_agent: "tests/1.0".to_owned(),
             body,
             user: User::admin(),
         };
@@ -103,6 +106,7 @@ impl Plane {
             query: String::new(),
             accept: accept.to_owned(),
             content_type: String::new(),
+            user_agent: String::new(),
             body: Vec::new(),
             user: User::admin(),
         };
@@ -488,7 +492,7 @@ fn patch_types_are_those_that_upstream_takes() {
         "application/apply-patch+yaml",
         &body,
     );
-    assert_eq!(apply.code, 415);
+    assert_eq!(apply.code, 422, "who applies must be named");
 }
 
 #[test]

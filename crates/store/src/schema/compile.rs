@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::structural::{self, Leaf};
-use super::{Additional, Edge, Limits, ListType, MergeRule, Node, NodeId, Schema, Type};
+use super::{Additional, Edge, Limits, ListType, MergeRule, Node, NodeId, Schema, Share, Type};
 use crate::cel::Rules;
 use crate::field::{self, FieldError};
 
@@ -120,6 +120,9 @@ impl Compiler {
             Some(leaf) => self.leaf(leaf, &schema, flavor, depth),
             None => self.node(&schema, flavor, name, depth),
         };
+        if name.ends_with(".runtime.RawExtension") {
+            node.share = Share::Atomic;
+        }
         node.go_name = Some(go_name.into());
         self.nodes[id as usize] = node;
         self.definitions.insert(name.to_owned(), schema);
@@ -220,6 +223,7 @@ impl Compiler {
             Some("set") => ListType::Set,
             _ => ListType::Atomic,
         };
+        node.share = share(schema).unwrap_or_default();
         node.limits = self.limits(schema, flavor, path, depth);
         if node.embedded {
             let edges = self.object_edges();
@@ -269,6 +273,7 @@ impl Compiler {
             to: self.compile(schema, flavor, path, depth),
             default: default.cloned().map(Box::new),
             merge,
+            share: share(schema),
         }
     }
 
@@ -399,6 +404,14 @@ impl Limits {
             && self.any_of.is_empty()
             && self.one_of.is_empty()
             && self.not.is_none()
+    }
+}
+
+fn share(schema: &Value) -> Option<Share> {
+    match schema["x-kubernetes-map-type"].as_str() {
+        Some("atomic") => Some(Share::Atomic),
+        Some("granular") => Some(Share::Granular),
+        _ => None,
     }
 }
 

@@ -130,7 +130,7 @@ fn unknown_and_duplicate_fields_are_refused_told_or_ignored() {
         POST pods?fieldValidation=Ignore `{"metadata":{"name":"x","name":"z"},"spec":{"containers":[{"name":"c","image":"i","imagee":"k"}]}}`
         => 201
         POST pods?fieldValidation=Often {metadata: {name: x}}
-        => 422 CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Often": supported values: "Ignore", "Strict", "Warn"
+        => 422 CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Often": supported values: "", "Ignore", "Strict", "Warn"
         POST vcjobs?fieldValidation=Strict `{"metadata":{"name":"x"},"spec":{"tasks":[{"name":"a","name":"b","nam":1,"template":{"spec":{"conainers":[]}}}]}}`
         => 400 Job in version "v1alpha1" cannot be handled as a Job: strict decoding error: duplicate field "spec.tasks[0].name", unknown field "spec.tasks[0].nam", unknown field "spec.tasks[0].template.spec.conainers"
         PATCH queues/default?fieldValidation=Strict {spec: {wait: 1}}
@@ -350,6 +350,7 @@ fn a_refusal_by_review_comes_after_what_the_schema_says() {
             query: String::new(),
             accept: String::new(),
             content_type: String::new(),
+            user_agent: String::new(),
             body: job.to_string().into_bytes(),
             user: User::admin(),
         };

@@ -70,6 +70,7 @@ fn discovery_is_told_in_the_form_that_each_client_asks_for() {
             query: String::new(),
             accept: accept.to_owned(),
             content_type: String::new(),
+            user_agent: String::new(),
             body: Vec::new(),
             user: User::admin(),
         };

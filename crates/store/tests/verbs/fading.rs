@@ -16,6 +16,7 @@ fn begin(store: &mut Store, method: Method, path: &str, body: &Value, now: Time)
         path: path.to_owned(),
         query: String::new(),
         accept: String::new(),
+        user_agent: String::new(),
         content_type: match method {
             Method::Patch => "application/merge-patch+json".to_owned(),
             _ => "application/json".to_owned(),

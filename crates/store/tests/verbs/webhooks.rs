@@ -61,6 +61,7 @@ impl Plane {
             path: path.to_owned(),
             query: query.to_owned(),
             accept: String::new(),
+            user_agent: String::new(),
             content_type: match method {
                 "PATCH" => "application/merge-patch+json".to_owned(),
                 _ => "application/json".to_owned(),
@@ -340,6 +341,7 @@ fn others_write_while_a_webhook_is_asked_and_the_answer_is_asked_for_anew() {
         path: format!("{MAPS}/m"),
         query: String::new(),
         accept: String::new(),
+        user_agent: String::new(),
         content_type: "application/merge-patch+json".to_owned(),
         body: change.to_string().into_bytes(),
         user: User::admin(),

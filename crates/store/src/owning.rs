@@ -1,0 +1,215 @@
+//! Who owns what after a write: where requests meet `managedFields`.
+
+mod scale;
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use crate::entry::Entry;
+use crate::forms::Form;
+use crate::owners::{Change, Held, Operation, Owners, Resets, Versions, Who, resets, update};
+use crate::registry::{Resource, ResourceId};
+use crate::schema::Spot;
+use crate::store::Store;
+use crate::write::Writing;
+
+/// Longest name of an owner, in bytes.
+pub(crate) const MANAGER_BYTES_MAX: usize = 128;
+
+/// What a body says about owners.
+pub(crate) enum Given {
+    /// Nothing that counts: those known so far stay.
+    Nothing,
+    /// These are the owners.
+    Owners(Vec<Held<'static>>),
+}
+
+/// The versions of the kind that a request is about.
+pub(crate) struct Typing<'s> {
+    store: &'s Store,
+    row: &'s Resource,
+    id: ResourceId,
+    resets: Resets,
+}
+
+impl<'s> Typing<'s> {
+    pub(crate) fn new(store: &'s Store, writing: &'s Writing<'_>) -> Typing<'s> {
+        Typing {
+            store,
+            row: &writing.row,
+            id: writing.id,
+            resets: resets(&writing.row, &writing.target.subresource),
+        }
+    }
+}
+
+impl Versions for Typing<'_> {
+    fn spot(&self, api_version: &str) -> Option<Spot<'_>> {
+        let version = self
+            .row
+            .versions
+            .iter()
+            .find(|version| self.row.api_version(&version.name) == api_version)?;
+        match self.store.form(self.id, &version.name) {
+            Form::BuiltIn(schema) => schema.map(|schema| schema.spot()),
+            Form::Custom(version) => Some(version.schema.spot()),
+        }
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Option<Value> {
+        self.spot(api_version)?;
+        let mut object = object.clone();
+        object["apiVersion"] = json!(api_version);
+        Some(object)
+    }
+
+    fn resets(&self) -> Resets {
+        self.resets
+    }
+}
+
+impl Writing<'_> {
+    /// The owner as whom this request writes.
+    pub(crate) fn who(&self, operation: Operation) -> Who {
+        let named = self.query.text("fieldManager");
+        let mut manager = if named.is_empty() {
+            prefix(&self.request.user_agent)
+        } else {
+            named.to_owned()
+        };
+        if manager.is_empty() {
+            "unknown".clone_into(&mut manager);
+        }
+        Who {
+            operation,
+            manager,
+            api_version: self.row.api_version(&self.target.version),
+            subresource: self.target.subresource.clone(),
+        }
+    }
+
+    fn seconds(&self) -> i64 {
+        self.now.micros().div_euclid(1_000_000)
+    }
+
+    pub(crate) fn change<'v>(
+        &self,
+        operation: Operation,
+        versions: &'v dyn Versions,
+    ) -> Change<'v> {
+        Change {
+            who: self.who(operation),
+            seconds: self.seconds(),
+            versions,
+        }
+    }
+}
+
+/// What a client calls itself before the first slash.
+fn prefix(user_agent: &str) -> String {
+    let name = user_agent.split('/').next().unwrap_or_default();
+    let mut out = String::new();
+    for letter in name.chars().filter(|letter| !letter.is_control()) {
+        if out.len() + letter.len_utf8() > MANAGER_BYTES_MAX {
+            break;
+        }
+        out.push(letter);
+    }
+    out
+}
+
+/// Takes `managedFields` out of a body and says what it means.
+///
+/// An empty list, or a list of one empty entry, forgets all owners.
+pub(crate) fn take_given(object: &mut Value) -> Given {
+    let taken = object
+        .get_mut("metadata")
+        .and_then(Value::as_object_mut)
+        .and_then(|meta| meta.remove("managedFields"));
+    let Some(list) = taken else {
+        return Given::Nothing;
+    };
+    match list.as_array().map(Vec::as_slice) {
+        Some([]) => return Given::Owners(Vec::new()),
+        Some([Value::Object(only)]) if only.is_empty() => return Given::Owners(Vec::new()),
+        _ => {}
+    }
+    match Owners::parse(&list) {
+        Some(held) if !held.is_empty() => Given::Owners(held),
+        _ => Given::Nothing,
+    }
+}
+
+impl Store {
+    /// The owners of an object about to be created.
+    pub(crate) fn own_created(
+        &mut self,
+        writing: &Writing<'_>,
+        given: Given,
+        object: &Value,
+    ) -> Owners {
+        let held = match given {
+            Given::Owners(held) => held,
+            Given::Nothing => Vec::new(),
+        };
+        let object = as_asked(writing, object);
+        let empty = self.empty_object(writing);
+        let held = {
+            let typing = Typing::new(self, writing);
+            let change = writing.change(Operation::Update, &typing);
+            update(held, &empty, &object, &change)
+        };
+        Owners::of(held, &mut self.memo)
+    }
+
+    /// The owners of an object about to be changed.
+    pub(crate) fn own_updated(
+        &mut self,
+        writing: &Writing<'_>,
+        given: Given,
+        old: &Entry,
+        old_object: &Value,
+        object: &Value,
+    ) -> Owners {
+        let held = match given {
+            // Only the object itself says who owns it.
+            Given::Owners(held) if writing.target.subresource.is_empty() => held,
+            _ if old_object == object => return old.owners.clone(),
+            _ => old.owners.held(),
+        };
+        // Once forgotten, owners are counted again from the next apply on.
+        if held.is_empty() {
+            return Owners::default();
+        }
+        let (old_object, object) = (as_asked(writing, old_object), as_asked(writing, object));
+        let held = {
+            let typing = Typing::new(self, writing);
+            let change = writing.change(Operation::Update, &typing);
+            update(held, &old_object, &object, &change)
+        };
+        Owners::of(held, &mut self.memo)
+    }
+
+    /// An object of the request's kind of which nothing is set.
+    pub(crate) fn empty_object(&self, writing: &Writing<'_>) -> Value {
+        let version = &writing.target.version;
+        let mut object = match self.form(writing.id, version) {
+            Form::BuiltIn(Some(schema)) => schema.zero_object(),
+            Form::BuiltIn(None) | Form::Custom(_) => json!({}),
+        };
+        object["apiVersion"] = json!(writing.row.api_version(version));
+        object["kind"] = json!(writing.row.kind);
+        object
+    }
+}
+
+/// A stored object in the shape of the request, where its shelf keeps another.
+pub(crate) fn as_asked<'o>(writing: &Writing<'_>, object: &'o Value) -> Cow<'o, Value> {
+    if writing.row.shelf_group() == &*writing.row.group {
+        return Cow::Borrowed(object);
+    }
+    let mut object = object.clone();
+    crate::forms::from_storage(&writing.row, &writing.target.version, &mut object);
+    Cow::Owned(object)
+}
