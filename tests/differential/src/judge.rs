@@ -66,6 +66,12 @@ const RULES: &[Rule] = &[
         relation: Relation::Free,
     },
     Rule {
+        name: "dump of a Go struct",
+        place: r"message$",
+        looks: r"\n(@@ .*\n([ +-].*\n)*)+",
+        relation: Relation::Free,
+    },
+    Rule {
         name: "node port",
         place: r"[nN]odePort$",
         looks: r"^3[0-2]\d\d\d$",

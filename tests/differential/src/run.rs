@@ -3,15 +3,16 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use crate::hooks::Hooks;
 use crate::judge::{Finding, Judge, Names};
 use crate::known::Known;
 use crate::ours::Ours;
+use crate::path;
 use crate::say;
-use crate::script::{Ask, Body, Deed, Script, Step};
+use crate::script::{Ask, Body, Condition, Deed, Script, Step};
 use crate::side::{Seen, Side};
 use crate::wire::Server;
 
@@ -19,6 +20,12 @@ use crate::wire::Server;
 const SHOWN_MAX: usize = 600;
 /// Shorter values are no names that could be told apart from other text.
 const NAME_MIN: usize = 4;
+
+/// Kinds whose objects ours has from the start.
+const FURNITURE: &[&str] = &[
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "/apis/storage.k8s.io/v1/storageclasses",
+];
 
 /// A step on both sides.
 #[derive(Clone)]
@@ -56,10 +63,15 @@ impl Run {
     pub async fn start(theirs: Option<&Path>) -> anyhow::Result<Run> {
         let hooks = Hooks::start().await?;
         let server = Ours::start().await?;
-        let ours = Side::new(server.server.clone(), "", &hooks.url("ours"));
-        let theirs = theirs
+        let mut ours = Side::new(server.server.clone(), "", &hooks.url("ours"));
+        let mut theirs = theirs
             .map(|directory| real(directory, &hooks))
             .transpose()?;
+        if let Some(theirs) = &mut theirs {
+            furnish(&mut ours, theirs)
+                .await
+                .context("cannot furnish the real server")?;
+        }
         Ok(Run {
             ours,
             theirs,
@@ -123,6 +135,44 @@ impl Run {
     }
 }
 
+/// Gives the real server what ours has from the start: Volcano's definitions and the storage class.
+async fn furnish(ours: &mut Side, theirs: &mut Side) -> anyhow::Result<()> {
+    let mut definitions = Vec::new();
+    for collection in FURNITURE {
+        let list = ours.ask(&get(collection)).await?;
+        for item in list.body()["items"].as_array().into_iter().flatten() {
+            let mut item = item.clone();
+            let meta = &item["metadata"];
+            let kept = json!({
+                "name": meta["name"],
+                "labels": meta["labels"],
+                "annotations": meta["annotations"],
+            });
+            if collection.ends_with("customresourcedefinitions") {
+                definitions.push(format!("{collection}/{}", path::text(&meta["name"])));
+            }
+            item["metadata"] = kept;
+            if let Some(item) = item.as_object_mut() {
+                item.remove("status");
+            }
+            let answer = theirs.ask(&post(collection, &item)).await?;
+            let code = answer.code();
+            // It may be there from an earlier run.
+            if code != 201 && code != 409 {
+                bail!("{collection}: {code} {}", answer.body());
+            }
+        }
+    }
+    for definition in definitions {
+        let mut ask = get(&definition);
+        let at = ".status.conditions[type=Established].status";
+        ask.until
+            .push(Condition::Is(at.to_owned(), "True".to_owned()));
+        theirs.ask(&ask).await?;
+    }
+    Ok(())
+}
+
 /// The real server of a directory.
 fn real(directory: &Path, hooks: &Hooks) -> anyhow::Result<Side> {
     let read = |name: &str| {
@@ -153,19 +203,33 @@ fn given(script: &Script, hooks: &Hooks) -> Vec<(&'static str, String)> {
 
 /// A namespace for the script, with the account that the first pod will ask for.
 fn preparation() -> [Ask; 2] {
-    let post = |target: &str, body: Value| Ask {
+    [
+        post(
+            "/api/v1/namespaces",
+            &json!({"metadata": {"name": "${ns}"}}),
+        ),
+        post(
+            "/api/v1/namespaces/${ns}/serviceaccounts",
+            &json!({"metadata": {"name": "default"}}),
+        ),
+    ]
+}
+
+fn get(target: &str) -> Ask {
+    Ask {
+        method: "GET".to_owned(),
+        target: target.to_owned(),
+        ..Ask::default()
+    }
+}
+
+fn post(target: &str, body: &Value) -> Ask {
+    Ask {
         method: "POST".to_owned(),
         target: target.to_owned(),
         body: Body::Raw(body.to_string()),
         ..Ask::default()
-    };
-    [
-        post("/api/v1/namespaces", json!({"metadata": {"name": "${ns}"}})),
-        post(
-            "/api/v1/namespaces/${ns}/serviceaccounts",
-            json!({"metadata": {"name": "default"}}),
-        ),
-    ]
+    }
 }
 
 async fn perform(side: &mut Side, step: &Step, hooks: &Hooks, name: &str) -> anyhow::Result<Seen> {
@@ -174,6 +238,10 @@ async fn perform(side: &mut Side, step: &Step, hooks: &Hooks, name: &str) -> any
         Deed::Watch { name, ask } => side.watch(name, ask).await,
         Deed::Events { name, until } => side.events(name, until).await,
         Deed::Reviews => Ok(Seen::Values(hooks.take(name))),
+        Deed::Forget => {
+            hooks.take(name);
+            Ok(Seen::Values(Vec::new()))
+        }
     }
 }
 

@@ -45,6 +45,8 @@ pub enum Deed {
     },
     /// Compares what the webhooks were asked since the last such step.
     Reviews,
+    /// Forgets what the webhooks were asked.
+    Forget,
 }
 
 /// When enough events were read.
@@ -131,6 +133,7 @@ impl Step {
             Deed::Watch { ask, .. } => format!("{} / WATCH {}", self.heading, ask.target),
             Deed::Events { name, .. } => format!("{} / EVENTS {name}", self.heading),
             Deed::Reviews => format!("{} / REVIEWS", self.heading),
+            Deed::Forget => format!("{} / FORGET", self.heading),
         }
     }
 }
@@ -167,12 +170,13 @@ pub fn parse(text: &str) -> anyhow::Result<Vec<Step>> {
 
 fn begins_step(line: &str) -> bool {
     let word = line.split(' ').next().unwrap_or_default();
-    METHODS.contains(&word) || ["WATCH", "EVENTS", "REVIEWS"].contains(&word)
+    METHODS.contains(&word) || ["WATCH", "EVENTS", "FORGET", "REVIEWS"].contains(&word)
 }
 
 fn deed(line: &str, below: &[&str]) -> anyhow::Result<Deed> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words.as_slice() {
+        ["FORGET"] => Ok(Deed::Forget),
         ["REVIEWS"] => Ok(Deed::Reviews),
         ["EVENTS", name, until @ ..] => Ok(Deed::Events {
             name: (*name).to_owned(),

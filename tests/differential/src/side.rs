@@ -32,6 +32,24 @@ pub enum Seen {
     Values(Vec<Value>),
 }
 
+impl Seen {
+    /// The body of an answer as JSON.
+    pub fn body(&self) -> Value {
+        match self {
+            Seen::Answer(answer) => serde_json::from_slice(&answer.body).unwrap_or_default(),
+            Seen::Values(_) => Value::Null,
+        }
+    }
+
+    /// The code of an answer.
+    pub fn code(&self) -> u16 {
+        match self {
+            Seen::Answer(answer) => answer.code,
+            Seen::Values(_) => 0,
+        }
+    }
+}
+
 /// One server.
 pub struct Side {
     /// How to reach it.

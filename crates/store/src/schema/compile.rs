@@ -201,7 +201,14 @@ impl Compiler {
                 if flavor == Flavor::TemplateMeta && !structural::is_template_meta(name) {
                     continue;
                 }
-                let edge = self.edge(inner, flavor, &field::key(&at, name), depth + 1);
+                let mut edge = self.edge(inner, flavor, &field::key(&at, name), depth + 1);
+                if flavor == Flavor::Structural
+                    && let Some(definition) = schema.as_object()
+                {
+                    edge.default = structural::written_default(definition, name, inner)
+                        .cloned()
+                        .map(Box::new);
+                }
                 node.properties.insert(name.as_str().into(), edge);
             }
         }

@@ -69,6 +69,20 @@ pub(crate) fn is_zero(value: &Value) -> bool {
     }
 }
 
+/// The default of a field of a built-in type, if its author wrote it down. Go's own zero values are
+/// defaults of required fields and of parts; an empty text that may be left out is meant.
+pub(crate) fn written_default<'a>(
+    definition: &Map<String, Value>,
+    name: &str,
+    field: &'a Value,
+) -> Option<&'a Value> {
+    let default = field.get("default")?;
+    let required = definition.get("required").and_then(Value::as_array);
+    let mut required = required.into_iter().flatten();
+    let meant = !default.is_object() && !required.any(|one| one == name);
+    (meant || !is_zero(default)).then_some(default)
+}
+
 /// The whole structural schema as JSON, with every built-in type written out.
 pub(crate) fn expand(schema: &Value, wire: &Wire) -> Value {
     expand_at(schema, wire, Inside::Custom, 0)
@@ -114,7 +128,16 @@ fn object(map: &Map<String, Value>, wire: &Wire, inside: Inside, depth: usize) -
                 let fields = value.as_object().into_iter().flatten();
                 fields
                     .filter(|(name, _)| inside != Inside::TemplateMeta || is_template_meta(name))
-                    .map(|(name, inner)| (name.clone(), expand_at(inner, wire, inside, depth + 1)))
+                    .map(|(name, inner)| {
+                        let mut field = expand_at(inner, wire, inside, depth + 1);
+                        if inside == Inside::Builtin
+                            && let Some(default) = written_default(map, name, inner)
+                            && let Some(field) = field.as_object_mut()
+                        {
+                            field.insert("default".into(), default.clone());
+                        }
+                        (name.clone(), field)
+                    })
                     .collect::<Map<_, _>>()
                     .into()
             }
