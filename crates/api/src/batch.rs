@@ -1,9 +1,8 @@
-//! `batch/v1` Job, as much of it as our rooms read.
+//! `batch/v1` Job and CronJob, as much of them as our rooms read.
 
-use serde_json::Value;
-
-use crate::core::{Condition, PodTemplate};
+use crate::core::{DatedCondition, ObjectReference, PodTemplate};
 use crate::meta::ObjectMeta;
+use crate::raw::RawJson;
 use crate::selector::LabelSelector;
 use crate::time::Time;
 
@@ -41,7 +40,7 @@ read_only! {
         /// The selector is the user's own.
         pub manual_selector: Option<bool>,
         /// What a pod is made from.
-        pub template: Value,
+        pub template: RawJson,
         /// Deleted so long after its end.
         pub ttl_seconds_after_finished: Option<i32>,
         /// `NonIndexed` (default) or `Indexed`.
@@ -106,7 +105,7 @@ read_only! {
     /// What a batch job is.
     pub struct JobStatus {
         /// `Complete`, `Failed`, `Suspended`, `FailureTarget`, `SuccessCriteriaMet`.
-        pub conditions: Vec<Condition>,
+        pub conditions: Vec<DatedCondition>,
         /// When it (re)started.
         pub start_time: Option<Time>,
         /// When it completed.
@@ -136,12 +135,52 @@ read_only! {
         /// Failures.
         pub failed: Vec<Box<str>>,
     }
+
+    /// `batch/v1` CronJob.
+    pub struct CronJob {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: CronJobSpec,
+        /// What is.
+        pub status: CronJobStatus,
+    }
+
+    /// What a CronJob wants.
+    pub struct CronJobSpec {
+        /// When.
+        pub schedule: Box<str>,
+        /// Whose clock; the plane's (UTC) if `None`.
+        pub time_zone: Option<Box<str>>,
+        /// A start so late is not made up for.
+        pub starting_deadline_seconds: Option<i64>,
+        /// `Allow` (also when empty), `Forbid` or `Replace`.
+        pub concurrency_policy: Box<str>,
+        /// No starts while true.
+        pub suspend: Option<bool>,
+        /// What a job is made from.
+        pub job_template: RawJson,
+        /// Successful jobs that are kept; 3 by default.
+        pub successful_jobs_history_limit: Option<i32>,
+        /// Failed jobs that are kept; 1 by default.
+        pub failed_jobs_history_limit: Option<i32>,
+    }
+
+    /// What a CronJob is.
+    pub struct CronJobStatus {
+        /// Jobs that have not ended.
+        pub active: Vec<ObjectReference>,
+        /// The last time for which a job was made.
+        pub last_schedule_time: Option<Time>,
+        /// When a job last completed.
+        pub last_successful_time: Option<Time>,
+    }
 }
 
 impl JobSpec {
     /// The typed view of the template.
     pub fn template(&self) -> Result<PodTemplate, serde_json::Error> {
-        serde::Deserialize::deserialize(&self.template)
+        self.template.read()
     }
 }
 

@@ -3,10 +3,12 @@
 //! They are only read: what a room writes is a patch, and whole objects stay JSON.
 
 mod affinity;
+mod apps;
 mod network;
 mod node;
 mod objects;
 mod pod;
+mod policy;
 mod requests;
 mod storage;
 
@@ -15,11 +17,13 @@ use std::collections::BTreeMap;
 use crate::quantity::Quantity;
 
 pub use affinity::*;
+pub use apps::*;
 pub use network::*;
 pub use node::*;
 pub use objects::*;
 pub use pod::*;
-pub use requests::{claims_named, requests_of};
+pub use policy::*;
+pub use requests::{claims_named, limits_of, requests_of};
 pub use storage::*;
 
 /// Amounts per resource name, sorted by name.
@@ -42,6 +46,29 @@ read_only! {
         pub message: Box<str>,
         /// When the status last changed.
         pub last_transition_time: Option<crate::time::Time>,
+    }
+
+    /// A condition with all its times, for statuses that are written back.
+    pub struct DatedCondition {
+        /// What it is about.
+        #[serde(rename = "type")]
+        pub kind: Box<str>,
+        /// `True`, `False` or `Unknown`.
+        pub status: Box<str>,
+        /// One word for machines.
+        pub reason: Box<str>,
+        /// A sentence for people.
+        pub message: Box<str>,
+        /// When the status last changed.
+        pub last_transition_time: Option<crate::time::Time>,
+        /// When it was last looked at (batch jobs).
+        pub last_probe_time: Option<crate::time::Time>,
+        /// When it was last reported (nodes).
+        pub last_heartbeat_time: Option<crate::time::Time>,
+        /// When anything about it last changed (Deployments).
+        pub last_update_time: Option<crate::time::Time>,
+        /// The generation that it is about.
+        pub observed_generation: i64,
     }
 
     /// A pointer to another object.

@@ -6,16 +6,24 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
+    /// `batch/v1` CronJob.
+    BatchCronJob,
     /// `batch/v1` Job.
     BatchJob,
     /// Volcano's one-shot instruction to a job or queue.
     Command,
     /// Configuration data.
     ConfigMap,
+    /// What a StatefulSet wanted once.
+    ControllerRevision,
+    /// Pods that are replaced in steps.
+    Deployment,
     /// Addresses behind a Service.
     EndpointSlice,
     /// A note for people about an object (`v1`).
     Event,
+    /// A sign of life.
+    Lease,
     /// A namespace.
     Namespace,
     /// Who may talk to whom.
@@ -28,18 +36,26 @@ pub enum Kind {
     PersistentVolumeClaim,
     /// A pod.
     Pod,
+    /// How many pods must stay.
+    PodDisruptionBudget,
     /// Volcano's gang.
     PodGroup,
     /// A named priority.
     PriorityClass,
     /// Volcano's queue.
     Queue,
+    /// A number of equal pods.
+    ReplicaSet,
+    /// Limits of a namespace.
+    ResourceQuota,
     /// Secret data.
     Secret,
     /// A stable name for pods.
     Service,
     /// An identity for pods.
     ServiceAccount,
+    /// Pods with numbers and claims of their own.
+    StatefulSet,
     /// A way to make volumes.
     StorageClass,
     /// Volcano's Job.
@@ -87,6 +103,15 @@ const fn row(
 
 /// All of them, in the order of [`Kind`].
 pub const KINDS: &[KindRow] = &[
+    row(
+        Kind::BatchCronJob,
+        "batch",
+        "v1",
+        "CronJob",
+        "cronjobs",
+        true,
+        true,
+    ),
     row(Kind::BatchJob, "batch", "v1", "Job", "jobs", true, true),
     row(
         Kind::Command,
@@ -107,6 +132,24 @@ pub const KINDS: &[KindRow] = &[
         false,
     ),
     row(
+        Kind::ControllerRevision,
+        "apps",
+        "v1",
+        "ControllerRevision",
+        "controllerrevisions",
+        true,
+        false,
+    ),
+    row(
+        Kind::Deployment,
+        "apps",
+        "v1",
+        "Deployment",
+        "deployments",
+        true,
+        true,
+    ),
+    row(
         Kind::EndpointSlice,
         "discovery.k8s.io",
         "v1",
@@ -116,6 +159,15 @@ pub const KINDS: &[KindRow] = &[
         false,
     ),
     row(Kind::Event, "", "v1", "Event", "events", true, false),
+    row(
+        Kind::Lease,
+        "coordination.k8s.io",
+        "v1",
+        "Lease",
+        "leases",
+        true,
+        false,
+    ),
     row(
         Kind::Namespace,
         "",
@@ -155,6 +207,15 @@ pub const KINDS: &[KindRow] = &[
     ),
     row(Kind::Pod, "", "v1", "Pod", "pods", true, true),
     row(
+        Kind::PodDisruptionBudget,
+        "policy",
+        "v1",
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        true,
+        true,
+    ),
+    row(
         Kind::PodGroup,
         "scheduling.volcano.sh",
         "v1beta1",
@@ -181,6 +242,24 @@ pub const KINDS: &[KindRow] = &[
         false,
         true,
     ),
+    row(
+        Kind::ReplicaSet,
+        "apps",
+        "v1",
+        "ReplicaSet",
+        "replicasets",
+        true,
+        true,
+    ),
+    row(
+        Kind::ResourceQuota,
+        "",
+        "v1",
+        "ResourceQuota",
+        "resourcequotas",
+        true,
+        true,
+    ),
     row(Kind::Secret, "", "v1", "Secret", "secrets", true, false),
     row(Kind::Service, "", "v1", "Service", "services", true, true),
     row(
@@ -191,6 +270,15 @@ pub const KINDS: &[KindRow] = &[
         "serviceaccounts",
         true,
         false,
+    ),
+    row(
+        Kind::StatefulSet,
+        "apps",
+        "v1",
+        "StatefulSet",
+        "statefulsets",
+        true,
+        true,
     ),
     row(
         Kind::StorageClass,

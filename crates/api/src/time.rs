@@ -37,6 +37,12 @@ impl Time {
         stamp.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
     }
 
+    /// `Sat, 21 Nov 2026 18:00:00 UTC`, as messages have it.
+    pub fn rfc1123(self) -> String {
+        let stamp = jiff::Timestamp::from_second(self.0.div_euclid(1_000_000)).unwrap_or_default();
+        stamp.strftime("%a, %d %b %Y %H:%M:%S UTC").to_string()
+    }
+
     /// Reads either form; `None` where the text is no RFC 3339 instant.
     pub fn parse(text: &str) -> Option<Time> {
         text.parse::<jiff::Timestamp>()

@@ -169,6 +169,8 @@ fn driver(directory: &Path, authority: String) -> anyhow::Result<Driver> {
         controller_settings: controllers::Settings {
             volumes_directory: volumes.display().to_string().into(),
             cluster_ca: authority.into(),
+            // Nodes could not be heard before now.
+            heard_since: runtime::engine_loop::now(),
             ..controllers::Settings::default()
         },
         engine: Some(driver::EngineSettings {

@@ -9,6 +9,7 @@
 //! run                                   all rows until nothing moves; writes are printed
 //! run vcjob                             only these rows
 //! show VcJob ml/train status.state      prints part of an object
+//! ~ Pod ml/train-* {…}                  the oldest of that name that lives; -*2 the second oldest
 //! ```
 //!
 //! Printed lines start with `> `. `UPDATE=1` rewrites the files.
@@ -130,6 +131,7 @@ fn perform(world: &mut World, command: &str) {
                 .next()
                 .unwrap_or_else(|| panic!("no name in {command:?}"));
             let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+            let name = &world.resolve(kind, namespace, name);
             let body = parts.next().unwrap_or("").trim();
             match verb {
                 "+" => world.appear(kind, namespace, name, yaml(body)),

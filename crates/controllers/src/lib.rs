@@ -12,19 +12,33 @@
 //! side effect precedes a precondition; nothing is deleted without its uid; a step that has
 //! nothing to change returns nothing.
 
+mod adoption;
 mod batch_job;
+mod child;
 mod claim;
+mod conditions;
+mod cron_job;
+mod deployment;
+mod disruption_budget;
 mod endpoint_slice;
 mod keys;
 mod namespace;
+mod node_health;
 mod note;
 mod ownership_gc;
+mod pod_conditions;
 mod pod_gc;
 mod podgroup;
 mod queue;
+mod ranking;
+mod replica_set;
+mod resource_quota;
 mod row;
 mod service_account;
 mod settings;
+mod stateful_set;
+mod taint_eviction;
+mod template_hash;
 mod vcjob;
 mod write;
 
@@ -35,13 +49,21 @@ pub use settings::{ServiceGate, Settings};
 pub const CONTROLLERS: &[Controller] = &[
     batch_job::CONTROLLER,
     claim::CONTROLLER,
+    cron_job::CONTROLLER,
+    deployment::CONTROLLER,
+    disruption_budget::CONTROLLER,
     endpoint_slice::CONTROLLER,
     namespace::CONTROLLER,
+    node_health::CONTROLLER,
     ownership_gc::CONTROLLER,
     pod_gc::CONTROLLER,
     podgroup::CONTROLLER,
     queue::CONTROLLER,
+    replica_set::CONTROLLER,
+    resource_quota::CONTROLLER,
     service_account::CONTROLLER,
+    stateful_set::CONTROLLER,
+    taint_eviction::CONTROLLER,
     vcjob::CONTROLLER,
 ];
 

@@ -1,5 +1,7 @@
 //! What the operator may choose about controllers, with the defaults in one place.
 
+use api::time::Time;
+
 /// Settings of all rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -22,6 +24,8 @@ pub struct Settings {
     /// How many pods of a vcjob may wait for a node before more are made; its `minAvailable` are
     /// always made. A job of a million tasks is then as large as what runs of it.
     pub pods_ahead_max: usize,
+    /// Since when this process has been able to hear nodes: silence before it does not count.
+    pub heard_since: Time,
     /// Every namespace gets a `default` ServiceAccount and the trusted certificates.
     pub service_accounts: bool,
 }
@@ -47,6 +51,7 @@ impl Default for Settings {
             terminated_pods_max: 12_500,
             writes_per_step_max: 500,
             pods_ahead_max: 5_000,
+            heard_since: Time(i64::MIN),
             service_accounts: true,
         }
     }

@@ -103,16 +103,21 @@ pub(crate) fn merge_difference(old: &Value, new: &Value) -> Option<Value> {
     (!difference.is_empty()).then_some(Value::Object(difference))
 }
 
-/// Twelve letters and digits that depend on nothing but the parts, for names of children.
-pub(crate) fn stable_suffix(parts: &[&str]) -> String {
-    // Two FNV-1a sums with different bases give 128 bits, of which 62 are used.
+/// A number that depends on nothing but the parts.
+pub(crate) fn stable_sum(parts: &[&str]) -> u64 {
+    // Two FNV-1a sums with different bases, of which 62 bits are used at most.
     let mut low: u64 = 0xcbf2_9ce4_8422_2325;
     let mut high: u64 = 0x8422_2325_cbf2_9ce4;
     for byte in parts.iter().flat_map(|part| part.bytes().chain([0xff])) {
         low = (low ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         high = (high ^ u64::from(byte.rotate_left(3))).wrapping_mul(0x0000_0100_0000_01b3);
     }
-    let mut sum = low ^ high.rotate_left(17);
+    low ^ high.rotate_left(17)
+}
+
+/// Twelve letters and digits that depend on nothing but the parts, for names of children.
+pub(crate) fn stable_suffix(parts: &[&str]) -> String {
+    let mut sum = stable_sum(parts);
     let digits = b"0123456789abcdefghijklmnopqrstuvwxyz";
     (0..12)
         .map(|_| {
@@ -121,6 +126,17 @@ pub(crate) fn stable_suffix(parts: &[&str]) -> String {
             digit
         })
         .collect()
+}
+
+/// The status patch that turns `old` into `new`; `None` if nothing changes.
+pub(crate) fn status_difference(
+    kind: Kind,
+    meta: &ObjectMeta,
+    old: &Value,
+    new: &Value,
+) -> Option<Intent> {
+    let patch = merge_difference(old, new)?;
+    Some(patch_status(kind, meta, patch))
 }
 
 /// Takes one finalizer off an object.

@@ -21,6 +21,8 @@ pub enum Index {
     CommandTarget,
     /// EndpointSlices by the Service that they belong to.
     EndpointSliceService,
+    /// Pods, ReplicaSets and ControllerRevisions that nobody manages, by their kind's name.
+    Orphan,
     /// Objects of any kind by the uid of each owner (no namespace).
     Owner,
     /// Pods by each claim that they mount.
@@ -56,6 +58,7 @@ pub const INDEXES: &[IndexRow] = &[
     row(Index::ClaimVolume, claim_volume),
     row(Index::CommandTarget, command_target),
     row(Index::EndpointSliceService, endpoint_slice_service),
+    row(Index::Orphan, orphan),
     row(Index::Owner, owner),
     row(Index::PodClaim, pod_claim),
     row(Index::PodGroup, pod_group),
@@ -177,6 +180,16 @@ fn endpoint_slice_service(object: &Object, terms: &mut Terms) {
         && let Some(service) = slice.metadata.labels.get("kubernetes.io/service-name")
     {
         terms.add(&slice.metadata.namespace, service);
+    }
+}
+
+fn orphan(object: &Object, terms: &mut Terms) {
+    let is_adoptable = matches!(
+        object,
+        Object::Pod(_) | Object::ReplicaSet(_) | Object::ControllerRevision(_)
+    );
+    if is_adoptable && object.meta().controller().is_none() {
+        terms.add(object.namespace(), object.kind().row().name);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Nodes.
 
-use super::{Condition, ResourceList, Taint};
+use super::{DatedCondition, ResourceList, Taint};
 use crate::meta::ObjectMeta;
 
 read_only! {
@@ -35,7 +35,7 @@ read_only! {
         /// What pods may use of it.
         pub allocatable: ResourceList,
         /// Conditions; `Ready` among them.
-        pub conditions: Vec<Condition>,
+        pub conditions: Vec<DatedCondition>,
         /// Addresses.
         pub addresses: Vec<NodeAddress>,
     }
@@ -53,7 +53,7 @@ read_only! {
 impl Node {
     /// Whether its condition `Ready` is `True`.
     pub fn is_ready(&self) -> bool {
-        super::condition(&self.status.conditions, "Ready")
-            .is_some_and(|condition| &*condition.status == "True")
+        let mut conditions = self.status.conditions.iter();
+        conditions.any(|condition| &*condition.kind == "Ready" && &*condition.status == "True")
     }
 }

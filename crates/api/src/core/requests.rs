@@ -1,6 +1,6 @@
 //! What a pod asks of its node in all.
 
-use super::{PodSpec, ResourceList, Volume};
+use super::{PodSpec, ResourceList, ResourceRequirements, Volume};
 
 /// What a scheduler sets aside for a pod, as Kubernetes computes it.
 ///
@@ -8,33 +8,50 @@ use super::{PodSpec, ResourceList, Volume};
 /// with the sidecars that were started before it, whichever is more; replaced per resource by the
 /// pod's own requests where it states any; plus overhead.
 pub fn requests_of(spec: &PodSpec) -> ResourceList {
+    let mut total = all_of(spec, |resources| &resources.requests);
+    add(&mut total, &spec.overhead);
+    total
+}
+
+/// What a pod may reach of its node in all, by the same rules; overhead counts where there is a
+/// limit.
+pub fn limits_of(spec: &PodSpec) -> ResourceList {
+    let mut total = all_of(spec, |resources| &resources.limits);
+    for (name, amount) in &spec.overhead {
+        if let Some(sum) = total.get_mut(name) {
+            sum.add(amount);
+        }
+    }
+    total
+}
+
+fn all_of(spec: &PodSpec, of: fn(&ResourceRequirements) -> &ResourceList) -> ResourceList {
     let mut total = ResourceList::new();
     for container in &spec.containers {
-        add(&mut total, &container.resources.requests);
+        add(&mut total, of(&container.resources));
     }
     let mut sidecars = ResourceList::new();
     let mut greatest = ResourceList::new();
     for container in &spec.init_containers {
-        let requests = &container.resources.requests;
+        let amounts = of(&container.resources);
         if container.restart_policy.as_deref() == Some("Always") {
-            add(&mut total, requests);
-            add(&mut sidecars, requests);
+            add(&mut total, amounts);
+            add(&mut sidecars, amounts);
             raise(&mut greatest, &sidecars);
         } else {
-            let mut together = requests.clone();
+            let mut together = amounts.clone();
             add(&mut together, &sidecars);
             raise(&mut greatest, &together);
         }
     }
     raise(&mut total, &greatest);
     if let Some(resources) = &spec.resources {
-        for (name, amount) in &resources.requests {
+        for (name, amount) in of(resources) {
             if is_pod_level(name) {
                 total.insert(name.clone(), amount.clone());
             }
         }
     }
-    add(&mut total, &spec.overhead);
     total
 }
 

@@ -1,0 +1,94 @@
+//! Which time of a schedule was missed last, and which comes next.
+
+use api::batch::CronJob;
+use api::cron::{Schedule, Zone};
+use api::time::Time;
+
+/// More missed times than these are told.
+const MANY: i64 = 100;
+
+/// A schedule as seen at one instant.
+pub(super) struct Missed<'a> {
+    pub(super) it: &'a CronJob,
+    pub(super) schedule: &'a Schedule,
+    pub(super) zone: &'a Zone,
+    pub(super) now: Time,
+}
+
+/// What was missed.
+struct Found {
+    /// Where the search began.
+    since: Time,
+    latest: Option<Time>,
+    count: i64,
+}
+
+impl Missed<'_> {
+    /// The last time that has come and was not served, and whether there are very many of them.
+    pub(super) fn latest(&self) -> Result<Option<(Time, bool)>, &'static str> {
+        let deadline = self.it.spec.starting_deadline_seconds;
+        let earliest = deadline.map(|it| self.now.plus_ms(it.saturating_mul(-1_000)));
+        let found = self.find(earliest)?;
+        Ok(found.latest.map(|time| (time, found.count > MANY)))
+    }
+
+    /// The next time to look again.
+    pub(super) fn next(&self) -> Option<Time> {
+        let from = match self.find(None) {
+            Ok(found) => match found.latest {
+                Some(latest) => latest,
+                None if found.count == 0 => found.since,
+                None => self.now,
+            },
+            Err(_) => self.now,
+        };
+        self.after(from)
+    }
+
+    fn after(&self, time: Time) -> Option<Time> {
+        self.schedule.next(time, self.zone)
+    }
+
+    fn find(&self, earliest: Option<Time>) -> Result<Found, &'static str> {
+        let created = self.it.metadata.creation_timestamp.unwrap_or(self.now);
+        let known = self.it.status.last_schedule_time.unwrap_or(created);
+        let since = earliest.map_or(known, |earliest| earliest.max(known));
+        let none = Found {
+            since,
+            latest: None,
+            count: 0,
+        };
+        let Some(first) = self.after(since) else {
+            // Fields that no date has, such as the 31st of February.
+            return Err("time difference between two schedules is less than 1 second");
+        };
+        if self.now < first {
+            return Ok(none);
+        }
+        let second = match self.after(first) {
+            Some(second) if second <= self.now => second,
+            _ => {
+                return Ok(Found {
+                    latest: Some(first),
+                    ..none
+                });
+            }
+        };
+        let seconds = |from: Time, to: Time| (to.micros() - from.micros()) / 1_000_000;
+        let gap = seconds(first, second).max(1);
+        let count = seconds(first, self.now) / gap + 1;
+        // Regular schedules are not walked through from the beginning; the last stretch of an
+        // irregular one is.
+        let mut latest = None;
+        let mut at = first.plus_ms((count - 2).max(0) * gap * 1_000);
+        while let Some(next) = self.after(at).filter(|next| *next <= self.now) {
+            latest = Some(next);
+            at = next;
+        }
+        Ok(Found {
+            since,
+            latest,
+            count,
+        })
+    }
+}
