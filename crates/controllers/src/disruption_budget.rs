@@ -144,7 +144,10 @@ impl View<'_> {
                 self.tell(&mut status, "False", "SyncFailed", &error);
             }
         }
-        let (old, new) = (wire(&self.budget.status), wire(&status));
+        let (old, new) = (
+            write::stored(&self.budget.status, &self.budget.metadata, wire),
+            wire(&status),
+        );
         let kind = Kind::PodDisruptionBudget;
         intents.extend(write::status_difference(
             kind,

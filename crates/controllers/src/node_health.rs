@@ -239,7 +239,10 @@ impl View<'_> {
             let message = format!("Node {name} status is now: NodeNotReady");
             let id = now.seconds_text();
             intents.push(self.occasion(&id).normal("NodeNotReady", &message, now));
-            intents.extend(self.mark_pods());
+            // One that is still heard may set them right again: they are told once.
+            if self.ready() != Some("Unknown") {
+                intents.extend(self.mark_pods());
+            }
         }
         intents
     }

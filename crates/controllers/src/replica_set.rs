@@ -213,7 +213,10 @@ impl View<'_> {
         new.terminating_replicas = Some(i32::try_from(ending.count()).unwrap_or(i32::MAX));
         new.observed_generation = self.set.metadata.generation;
         new.conditions = self.conditions();
-        let (old, new) = (wire(&self.set.status), wire(&new));
+        let (old, new) = (
+            write::stored(&self.set.status, &self.set.metadata, wire),
+            wire(&new),
+        );
         write::status_difference(Kind::ReplicaSet, &self.set.metadata, &old, &new)
     }
 

@@ -35,13 +35,8 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     let Some(pod) = change.after::<Pod>() else {
         return;
     };
-    let before = change.before::<Pod>();
-    let is_news = before.is_none_or(|before| {
-        before.spec.node_name != pod.spec.node_name
-            || before.spec.tolerations != pod.spec.tolerations
-    });
     let node = mirror.get::<Node>("", &pod.spec.node_name);
-    if is_news && node.is_some_and(|node| drives_away(node).next().is_some()) {
+    if node.is_some_and(|node| drives_away(node).next().is_some()) {
         keys.push((*change.key).clone());
     }
 }

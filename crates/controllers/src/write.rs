@@ -128,6 +128,19 @@ pub(crate) fn stable_suffix(parts: &[&str]) -> String {
         .collect()
 }
 
+/// The stored status as JSON; an empty one where it was never written, because the fields that
+/// upstream always writes are not there yet.
+pub(crate) fn stored<T: Default + PartialEq>(
+    status: &T,
+    meta: &ObjectMeta,
+    wire: fn(&T) -> Value,
+) -> Value {
+    match *status == T::default() && meta.generation != 0 {
+        true => json!({}),
+        false => wire(status),
+    }
+}
+
 /// The status patch that turns `old` into `new`; `None` if nothing changes.
 pub(crate) fn status_difference(
     kind: Kind,

@@ -107,9 +107,9 @@ impl View<'_> {
 
     /// Turns names of pods that were let go into numbers, and names those that have ended.
     fn tally(&self, draft: &mut Draft, ending: Option<&Ending>) {
-        let held = |uid: &Box<str>| {
+        let held = |uid: &str| {
             let mut pods = self.pods.iter();
-            pods.any(|pod| pod.metadata.uid == *uid && is_tracked(pod))
+            pods.any(|pod| *pod.metadata.uid == *uid && is_tracked(pod))
         };
         for (side, stored) in self.count.uncounted.iter().enumerate() {
             let kept: Vec<Box<str>> = stored.iter().filter(|uid| held(uid)).cloned().collect();

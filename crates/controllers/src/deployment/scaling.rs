@@ -43,9 +43,10 @@ impl View<'_> {
     fn resize_or_mark(&self, set: &ReplicaSet, size: i32) -> Vec<Intent> {
         let annotations = self.size_annotations();
         let before = replicas(set);
-        let has =
-            |(key, value): (&Box<str>, &Box<str>)| set.metadata.annotations.get(key) == Some(value);
-        let is_marked = annotations.iter().all(has);
+        let known = &set.metadata.annotations;
+        let is_marked = annotations
+            .iter()
+            .all(|(key, value)| known.get(key) == Some(value));
         if before == size && is_marked {
             return Vec::new();
         }

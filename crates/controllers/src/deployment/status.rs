@@ -40,13 +40,12 @@ fn condition(kind: &str, status: &str, reason: &str, text: &str, now: Time) -> D
 }
 
 fn put(list: &mut Vec<DatedCondition>, mut condition: DatedCondition) {
-    if let Some(known) = conditions::find(list, &condition.kind) {
-        if known.status == condition.status {
-            if known.reason == condition.reason {
-                return;
-            }
-            condition.last_transition_time = known.last_transition_time;
+    let known = conditions::find(list, &condition.kind);
+    if let Some(known) = known.filter(|known| known.status == condition.status) {
+        if known.reason == condition.reason {
+            return;
         }
+        condition.last_transition_time = known.last_transition_time;
     }
     list.retain(|it| it.kind != condition.kind);
     list.push(condition);

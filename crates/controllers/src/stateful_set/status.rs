@@ -37,7 +37,10 @@ impl View<'_> {
             status.current_replicas = status.updated_replicas;
             status.current_revision = status.update_revision.clone();
         }
-        let (old, new) = (wire(&self.set.status), wire(&status));
+        let (old, new) = (
+            write::stored(&self.set.status, &self.set.metadata, wire),
+            wire(&status),
+        );
         write::status_difference(Kind::StatefulSet, &self.set.metadata, &old, &new)
     }
 }
