@@ -138,13 +138,31 @@ impl Store {
             talk,
             now: talk.at,
         };
-        match &*found.target.subresource {
+        let begin = match &*found.target.subresource {
             "" | "status" | "ephemeralcontainers" | "resize" | "approval" => {
-                self.read_objects(&reading)
+                self.read_objects(&reading)?
             }
-            "scale" => self.read_scale(&reading).map(Begin::Done),
-            "log" | "exec" | "attach" | "portforward" => self.connect(&reading),
-            _ => Err(Refused::no_resource()),
+            "scale" => Begin::Done(self.read_scale(&reading)?),
+            "log" | "exec" | "attach" | "portforward" => self.connect(&reading)?,
+            _ => return Err(Refused::no_resource()),
+        };
+        Ok(self.warn_of_version(begin, found.id, &found.target.version))
+    }
+
+    /// The warning that a deprecated version deserves.
+    fn deprecation(&self, id: ResourceId, version: &str) -> Option<String> {
+        let versions = &self.definition(id)?.versions;
+        let version = versions.iter().find(|known| known.name == version)?;
+        version.deprecation.clone()
+    }
+
+    fn warn_of_version(&self, begin: Begin, id: ResourceId, version: &str) -> Begin {
+        match (begin, self.deprecation(id, version)) {
+            (Begin::Done(mut response), Some(warning)) => {
+                response.warnings.push(warning);
+                Begin::Done(response)
+            }
+            (begin, _) => begin,
         }
     }
 
@@ -179,7 +197,7 @@ impl Store {
             talk,
             now: talk.at,
         };
-        match (request.method, &*found.target.subresource) {
+        let begin = match (request.method, &*found.target.subresource) {
             (Method::Post, "") => match self.virtual_create(&writing)? {
                 Some(answer) => Ok(answer),
                 None => self.create(&writing, admit),
@@ -191,7 +209,16 @@ impl Store {
             }
             (Method::Delete, "") => self.delete(&writing, admit),
             _ => self.write_subresource(&writing, admit),
+        }?;
+        if let (Begin::Commit(_), Some(warning)) =
+            (&begin, self.deprecation(found.id, &found.target.version))
+        {
+            if let Some(waiting) = self.waiting.back_mut() {
+                waiting.response.warnings.push(warning);
+            }
+            return Ok(begin);
         }
+        Ok(self.warn_of_version(begin, found.id, &found.target.version))
     }
 }
 

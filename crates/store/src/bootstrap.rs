@@ -48,7 +48,10 @@ impl Store {
         for object in stored.values() {
             // One that was stored compiled then; if a newer program refuses it, its objects stay
             // in the journal and the others are served.
-            if let Ok(crd) = Crd::from_object(object, &wire) {
+            if crate::crd::is_true(object, "Established")
+                && let Ok(mut crd) = Crd::compile(object, &wire)
+            {
+                crd.take_status(object);
                 self.serve(crd);
             }
         }

@@ -1,13 +1,21 @@
 //! Custom resource definitions: the ones we bring and the ones that users register.
 
+mod check;
+mod structure;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::cel::Rules;
+use crate::discovery;
 use crate::field::{self, FieldError};
 use crate::schema::{self, Compiler, Schema};
+use crate::strategy::Part;
 use crate::table::PrinterColumn;
 use crate::wire::Wire;
+
+pub(crate) use check::{approval, is_true};
+pub use check::{validate, validate_update};
 
 /// A custom resource definition, ready to serve.
 #[derive(Clone, Debug)]
@@ -24,6 +32,8 @@ pub struct Crd {
     pub conversion: Value,
     /// The revision up to which objects may have been stored under an earlier schema.
     pub since: u64,
+    /// It is being deleted: nothing is created any more.
+    pub is_ending: bool,
 }
 
 /// What a custom resource is called.
@@ -78,6 +88,53 @@ impl CrdVersion {
     pub fn schema_json(&self, wire: &Wire) -> Value {
         schema::expand(&self.source, wire)
     }
+}
+
+impl CrdVersion {
+    /// What is wrong with the fields that the scale subresource reads.
+    pub(crate) fn check_scale(&self, object: &Value, part: Part) -> Vec<FieldError> {
+        let Some(scale) = &self.scale else {
+            return Vec::new();
+        };
+        let mut errors = Vec::new();
+        if part != Part::Status {
+            check_replicas(object, scale["specReplicasPath"].as_str(), &mut errors);
+        }
+        check_replicas(object, scale["statusReplicasPath"].as_str(), &mut errors);
+        errors
+    }
+}
+
+/// A count of replicas is a whole number that is not negative.
+fn check_replicas(object: &Value, path: Option<&str>, errors: &mut Vec<FieldError>) {
+    let Some(path) = path else { return };
+    let mut at = object;
+    for name in path.trim_start_matches('.').split('.') {
+        match at.get(name) {
+            Some(inner) => at = inner,
+            None => return,
+        }
+    }
+    if let Some(number) = at.as_i64() {
+        if number < 0 {
+            let detail = "should be a non-negative integer";
+            errors.push(FieldError::invalid(path, number, detail));
+        } else if number > i64::from(i32::MAX) {
+            let detail = format!("should be less than or equal to {}", i32::MAX);
+            errors.push(FieldError::invalid(path, number, detail));
+        }
+        return;
+    }
+    let (shown, kind) = match at {
+        Value::String(text) => (text.clone(), "string"),
+        Value::Number(number) => (number.to_string(), "float64"),
+        Value::Bool(truth) => (truth.to_string(), "bool"),
+        Value::Null => ("<nil>".to_owned(), "<nil>"),
+        Value::Array(_) => (at.to_string(), "[]interface {}"),
+        Value::Object(_) => (at.to_string(), "map[string]interface {}"),
+    };
+    let detail = format!("{path} accessor error: {shown} is of the type {kind}, expected int64");
+    errors.push(FieldError::invalid(path, 0, detail));
 }
 
 /// A definition as the wire folder spells it.
@@ -142,14 +199,25 @@ impl Crd {
         if names.list_kind.is_empty() {
             names.list_kind = format!("{}List", names.kind);
         }
+        let others: Vec<String> = row
+            .versions
+            .iter()
+            .filter(|version| version.served && !version.deprecated)
+            .map(|version| version.name.clone())
+            .collect();
         let versions = row
             .versions
             .into_iter()
             .zip(schemas)
             .map(|(version, schema)| CrdVersion {
                 deprecation: version.deprecated.then(|| {
-                    version.deprecation_warning.unwrap_or_else(|| {
-                        format!("{group}/{} {} is deprecated", version.name, names.kind)
+                    version.deprecation_warning.clone().unwrap_or_else(|| {
+                        let instead = newest(&others, &version.name);
+                        let instead = instead
+                            .map(|other| format!("; use {group}/{other} {}", names.kind))
+                            .unwrap_or_default();
+                        let name = &version.name;
+                        format!("{group}/{name} {} is deprecated{instead}", names.kind)
                     })
                 }),
                 has_status: version.subresources["status"].is_object(),
@@ -182,18 +250,55 @@ impl Crd {
             versions,
             conversion,
             since: 0,
+            is_ending: false,
         }
     }
 
-    /// Reads a user's CustomResourceDefinition object, already defaulted by [`default`].
+    /// Checks and compiles a new CustomResourceDefinition object, already defaulted by [`default`].
     ///
     /// # Errors
     /// What is wrong with it, by field.
-    pub fn from_object(object: &Value, wire: &Wire) -> Result<Crd, Vec<FieldError>> {
-        let mut errors = validate(object);
+    pub fn check_new(object: &Value, wire: &Wire) -> Result<Crd, Vec<FieldError>> {
+        Crd::checked(object, wire, |schemas| validate(object, schemas))
+    }
+
+    /// Checks and compiles a changed one.
+    ///
+    /// # Errors
+    /// What is wrong with it, by field.
+    pub fn check_change(object: &Value, old: &Value, wire: &Wire) -> Result<Crd, Vec<FieldError>> {
+        Crd::checked(object, wire, |schemas| {
+            validate_update(object, old, schemas)
+        })
+    }
+
+    fn checked(
+        object: &Value,
+        wire: &Wire,
+        check: impl Fn(&[Vec<FieldError>]) -> Vec<FieldError>,
+    ) -> Result<Crd, Vec<FieldError>> {
+        let versions = object["spec"]["versions"].as_array();
+        let schemas: Vec<Vec<FieldError>> = versions
+            .into_iter()
+            .flatten()
+            .enumerate()
+            .map(|(position, version)| {
+                schema_errors(&schema_at(&object["spec"], position), version)
+            })
+            .collect();
+        let errors = check(&schemas);
         if !errors.is_empty() {
             return Err(errors);
         }
+        Crd::compile(object, wire)
+    }
+
+    /// Compiles a CustomResourceDefinition object that was checked before.
+    ///
+    /// # Errors
+    /// What is wrong with its schemas and rules, by field.
+    pub fn compile(object: &Value, wire: &Wire) -> Result<Crd, Vec<FieldError>> {
+        let mut errors = Vec::new();
         let mut spec = object["spec"].clone();
         let mut compiler = Compiler::default();
         for name in META_DEFINITIONS {
@@ -205,7 +310,7 @@ impl Crd {
         let versions = spec["versions"].as_array_mut().into_iter().flatten();
         for (position, version) in versions.enumerate() {
             let source = version["schema"]["openAPIV3Schema"].take();
-            let at = format!("spec.versions[{position}].schema.openAPIV3Schema");
+            let at = schema_at(&object["spec"], position);
             let root = compiler.custom_root(&source);
             errors.extend(compiler.take_errors().into_iter().map(|mut error| {
                 error.field = field::child(&at, &error.field);
@@ -221,9 +326,30 @@ impl Crd {
             return Err(errors);
         }
         let (_, schemas) = compiler.finish_with(roots);
+        for (position, schema) in schemas.iter().enumerate() {
+            errors.extend(schema.check_defaults(&schema_at(&object["spec"], position)));
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
         let row: CrdRow = serde_json::from_value(spec)
             .map_err(|cause| vec![FieldError::invalid("spec", "", cause.to_string())])?;
         Ok(Crd::from_row(row, &mut schemas.into_iter()))
+    }
+
+    /// Takes over what the status of a definition says: the accepted names, and whether it ends.
+    pub(crate) fn take_status(&mut self, object: &Value) {
+        let names = &object["status"]["acceptedNames"];
+        if let Ok(names) = serde_json::from_value::<CrdNames>(names.clone())
+            && !names.plural.is_empty()
+        {
+            self.names = names;
+        }
+        self.is_ending = is_true(object, "Terminating");
+        let version = object["metadata"]["resourceVersion"].as_str();
+        self.since = version
+            .and_then(|version| version.parse().ok())
+            .unwrap_or(self.since);
     }
 
     /// The CustomResourceDefinition object that stands for this definition (without uid and times).
@@ -326,71 +452,85 @@ pub fn default(object: &mut Value) {
     }
 }
 
-/// Checks a CustomResourceDefinition's own fields (its schemas are checked when compiled).
-pub fn validate(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let spec = &object["spec"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
-    let wanted = format!("{plural}.{group}");
-    let name = text(&object["metadata"]["name"]);
-    if name != wanted {
-        let detail = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(FieldError::invalid("metadata.name", name, detail));
+/// Whether a field of the versions is the same in all of them: the real server then keeps it once,
+/// beside them, and speaks of it there.
+pub(super) fn is_shared(spec: &Value, field: &str) -> bool {
+    let versions = spec["versions"].as_array().map(Vec::as_slice);
+    let mut fields = versions.unwrap_or_default().iter().map(|one| &one[field]);
+    let Some(first) = fields.next() else {
+        return false;
+    };
+    !first.is_null() && fields.all(|other| other == first)
+}
+
+/// Where errors say that the schema of a version is.
+fn schema_at(spec: &Value, position: usize) -> String {
+    match is_shared(spec, "schema") {
+        true => "spec.validation.openAPIV3Schema".to_owned(),
+        false => format!("spec.versions[{position}].schema.openAPIV3Schema"),
     }
-    if group.is_empty() {
-        errors.push(FieldError::required("spec.group", ""));
-    } else if !group.contains('.') {
-        let detail = "should be a domain with at least one dot";
-        errors.push(FieldError::invalid("spec.group", group, detail));
+}
+
+/// The newest of these versions that is newer than `than`.
+fn newest<'a>(versions: &'a [String], than: &str) -> Option<&'a str> {
+    let newer = versions.iter().map(String::as_str);
+    newer
+        .filter(|version| discovery::priority(version) > discovery::priority(than))
+        .max_by_key(|version| discovery::priority(version))
+}
+
+/// What is wrong with the schema of a version.
+fn schema_errors(at: &str, version: &Value) -> Vec<FieldError> {
+    let schema = &version["schema"]["openAPIV3Schema"];
+    if !schema.is_object() {
+        return Vec::new();
     }
-    for part in ["plural", "kind"] {
-        if text(&spec["names"][part]).is_empty() {
-            errors.push(FieldError::required(&format!("spec.names.{part}"), ""));
+    let status = match version["subresources"]["status"].is_object() {
+        true => structure::Status::Apart,
+        false => structure::Status::Within,
+    };
+    structure::check(schema, at, status)
+}
+
+/// Warnings about formats that nobody checks, as far as they are new.
+pub(crate) fn odd_formats(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let formats = |object: &Value| {
+        let mut found = Vec::new();
+        for version in object["spec"]["versions"].as_array().into_iter().flatten() {
+            collect_formats(&version["schema"]["openAPIV3Schema"], 0, &mut found);
+        }
+        found
+    };
+    let known = old.map(formats).unwrap_or_default();
+    formats(object)
+        .into_iter()
+        .filter(|format| !schema::is_known_format(format) && !known.contains(format))
+        .map(|format| format!("unrecognized format {format:?}"))
+        .collect()
+}
+
+fn collect_formats(schema: &Value, depth: usize, found: &mut Vec<String>) {
+    if depth > 60 {
+        return;
+    }
+    if let Some(format) = schema["format"].as_str().filter(|one| !one.is_empty()) {
+        found.push(format.to_owned());
+    }
+    for inner in schema["properties"]
+        .as_object()
+        .into_iter()
+        .flat_map(Map::values)
+    {
+        collect_formats(inner, depth + 1, found);
+    }
+    for name in ["items", "additionalProperties", "not"] {
+        if schema[name].is_object() {
+            collect_formats(&schema[name], depth + 1, found);
         }
     }
-    match spec["scope"].as_str() {
-        None | Some("") => errors.push(FieldError::required("spec.scope", "")),
-        Some("Cluster" | "Namespaced") => {}
-        Some(other) => {
-            let known = ["Cluster", "Namespaced"];
-            errors.push(FieldError::not_supported("spec.scope", other, &known));
+    for name in ["allOf", "anyOf", "oneOf"] {
+        for inner in schema[name].as_array().into_iter().flatten() {
+            collect_formats(inner, depth + 1, found);
         }
     }
-    let versions = spec["versions"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    let stored = versions
-        .iter()
-        .filter(|version| version["storage"] == true)
-        .count();
-    if stored != 1 {
-        errors.push(FieldError::invalid(
-            "spec.versions",
-            Value::Array(
-                versions
-                    .iter()
-                    .map(|version| version["name"].clone())
-                    .collect(),
-            ),
-            "must have exactly one version marked as storage version",
-        ));
-    }
-    for (position, version) in versions.iter().enumerate() {
-        let at = format!("spec.versions[{position}]");
-        if text(&version["name"]).is_empty() {
-            errors.push(FieldError::required(&field::child(&at, "name"), ""));
-        }
-        let schema = &version["schema"]["openAPIV3Schema"];
-        let schema_at = field::child(&at, "schema.openAPIV3Schema");
-        if !schema.is_object() {
-            errors.push(FieldError::required(&schema_at, "schemas are required"));
-        } else if schema["type"] != "object" {
-            let type_at = field::child(&schema_at, "type");
-            let detail = "must be object at the root";
-            errors.push(FieldError::required(&type_at, detail));
-        }
-    }
-    errors
 }

@@ -6,7 +6,7 @@ use api::admission::Operation;
 use api::time::Time;
 use serde_json::{Value, json};
 
-use crate::draft::{Draft, Serving};
+use crate::draft::Draft;
 use crate::entry::Entry;
 use crate::hook::{Passing, Round};
 use crate::path::{Effect, dry_run};
@@ -14,7 +14,7 @@ use crate::read::{Reading, key_of};
 use crate::registry::Resource;
 use crate::request::{Begin, Response};
 use crate::status::{About, Outcome, Refused, success};
-use crate::store::{Admit, Store};
+use crate::store::{Admit, DEFINITIONS, Store};
 use crate::strategy;
 use crate::write::{Writing, text};
 
@@ -109,6 +109,7 @@ impl Store {
             ));
         }
         let mut draft = Draft::with(options.effect);
+        draft.at = Some(writing.now);
         let old_object = old.value();
         let mut unused = old_object.clone();
         self.review(
@@ -146,6 +147,7 @@ impl Store {
         };
         let selection = self.selection(&reading)?;
         let mut draft = Draft::with(options.effect);
+        draft.at = Some(writing.now);
         let mut items = Vec::new();
         for (key, entry) in self.shelf(writing.id).latest_range(&selection.prefix()) {
             if !selection.matches(&key, &entry) {
@@ -218,6 +220,10 @@ impl Store {
         let row = &writing.row;
         let mut object = old.value();
         let was_deleted = !object["metadata"]["deletionTimestamp"].is_null();
+        if row.shelf.as_ref() == DEFINITIONS && !was_deleted {
+            self.end_definition(writing, key, object, draft);
+            return Ok(Fate::Waits);
+        }
         let grace = grace_of(row, &object, options);
         if row.shelf.as_ref() == "/namespaces" && was_deleted && holds_content(&object) {
             return Err(Refused::conflict(
@@ -231,7 +237,6 @@ impl Store {
             .is_some_and(|list| !list.is_empty())
             || (row.shelf.as_ref() == "/namespaces" && holds_content(&object));
         if grace == 0 && !held {
-            self.end_definition(writing, &object, draft);
             self.gather_roles(writing.id, key, None, draft);
             draft.remove(self, writing.id, key, object);
             return Ok(Fate::Gone);
@@ -246,21 +251,6 @@ impl Store {
             draft.put(self, writing.id, key, object);
         }
         Ok(Fate::Waits)
-    }
-
-    /// A definition takes its objects with it.
-    fn end_definition(&mut self, writing: &Writing<'_>, object: &Value, draft: &mut Draft) {
-        if writing.row.shelf.as_ref() != "apiextensions.k8s.io/customresourcedefinitions" {
-            return;
-        }
-        let group = text(&object["spec"]["group"]);
-        let plural = text(&object["spec"]["names"]["plural"]);
-        if let Some(id) = self.registry.find(&group, &plural) {
-            for (key, entry) in self.shelf(id).latest_range("") {
-                draft.remove(self, id, &key, entry.value());
-            }
-        }
-        draft.servings.push(Serving::End { group, plural });
     }
 }
 
@@ -297,7 +287,7 @@ fn grace_of(row: &Resource, object: &Value, options: &DeleteOptions) -> i64 {
     if grace < 0 { 1 } else { grace }
 }
 
-fn mark_deleted(object: &mut Value, grace: i64, now: Time) {
+pub(crate) fn mark_deleted(object: &mut Value, grace: i64, now: Time) {
     let meta = &mut object["metadata"];
     let ends = now.plus_ms(grace.saturating_mul(1_000));
     if !meta["deletionTimestamp"].is_null() {

@@ -241,7 +241,7 @@ fn versions_of<'a>(rows: &[&'a ResourceRow], group: &str) -> Vec<&'a str> {
 }
 
 /// Stable before beta before alpha, higher numbers first, other names last.
-fn priority(version: &str) -> (u8, u64, u64, &str) {
+pub(crate) fn priority(version: &str) -> (u8, u64, u64, &str) {
     let parse = || {
         let rest = version.strip_prefix('v')?;
         let digits = rest

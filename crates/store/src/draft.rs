@@ -1,10 +1,12 @@
 //! What a write is going to change, before any of it counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api::time::Time;
 use serde_json::{Value, json};
 
+use crate::crd::Crd;
 use crate::entry::Entry;
 use crate::journal::{Change, Record, State};
 use crate::owners::Owners;
@@ -21,6 +23,8 @@ use crate::write::Writing;
 #[derive(Debug)]
 pub(crate) struct Draft {
     effect: Effect,
+    /// When the write was asked for.
+    pub(crate) at: Option<Time>,
     changes: Vec<(ResourceId, Staged)>,
     /// What the answer shows: the object as it will be.
     shown: Option<Arc<Entry>>,
@@ -30,6 +34,8 @@ pub(crate) struct Draft {
     pub(crate) warnings: Vec<String>,
     /// For the audit log.
     pub(crate) notes: BTreeMap<String, String>,
+    /// A definition that was compiled on the way.
+    pub(crate) definition: Option<Box<Crd>>,
     /// What becomes served or ceases to be once the write is visible.
     pub(crate) servings: Vec<Serving>,
 }
@@ -38,31 +44,36 @@ pub(crate) struct Draft {
 #[derive(Debug)]
 pub(crate) enum Serving {
     /// A definition begins to be served.
-    Begin(Box<crate::crd::Crd>),
+    Begin(Box<Crd>),
     /// It ends.
     End { group: String, plural: String },
 }
 
 impl Draft {
     pub(crate) fn new(writing: &Writing<'_>) -> Draft {
-        Draft::with(writing.options.effect)
+        Draft {
+            at: Some(writing.now),
+            ..Draft::with(writing.options.effect)
+        }
     }
 
     pub(crate) fn with(effect: Effect) -> Draft {
         Draft {
             effect,
+            at: None,
             changes: Vec::new(),
             shown: None,
             form: None,
             warnings: Vec::new(),
             notes: BTreeMap::new(),
+            definition: None,
             servings: Vec::new(),
         }
     }
 
     /// The object will be so; whoever owned its fields owns them on.
     pub(crate) fn put(&mut self, store: &mut Store, id: ResourceId, key: &str, object: Value) {
-        let owners = owners_now(store, id, key);
+        let owners = self.owners_now(store, id, key);
         self.put_owned(store, id, key, object, owners);
     }
 
@@ -79,9 +90,22 @@ impl Draft {
         self.change(id, key, After::Here(entry));
     }
 
+    /// Who owns the fields of an object by now.
+    fn owners_now(&self, store: &Store, id: ResourceId, key: &str) -> Owners {
+        let mut changes = self.changes.iter().rev();
+        let changed = changes.find(|(changed, staged)| *changed == id && &*staged.key == key);
+        match changed.map(|(_, staged)| &staged.after) {
+            Some(After::Here(entry) | After::Gone(entry)) => entry.owners.clone(),
+            None => {
+                let latest = store.shelf(id).latest(key);
+                latest.map(|entry| entry.owners.clone()).unwrap_or_default()
+            }
+        }
+    }
+
     /// The object will be gone; `object` is its last state.
     pub(crate) fn remove(&mut self, store: &mut Store, id: ResourceId, key: &str, object: Value) {
-        let owners = owners_now(store, id, key);
+        let owners = self.owners_now(store, id, key);
         let entry = self.entry(store, id, object, owners);
         self.change(id, key, After::Gone(entry));
     }
@@ -104,6 +128,28 @@ impl Draft {
             object["metadata"]["resourceVersion"] = json!(entry.revision.to_string());
         }
         self.form = Some(object);
+    }
+
+    /// The answer shows this entry, whatever was put since.
+    pub(crate) fn show_entry(&mut self, entry: Option<Arc<Entry>>) {
+        self.shown = entry;
+    }
+
+    /// Which objects will be gone, by resource.
+    pub(crate) fn removed(&self) -> BTreeMap<ResourceId, BTreeSet<Arc<str>>> {
+        let mut removed: BTreeMap<_, BTreeSet<Arc<str>>> = BTreeMap::new();
+        for (id, staged) in &self.changes {
+            if matches!(staged.after, After::Gone(_)) {
+                removed.entry(*id).or_default().insert(staged.key.clone());
+            }
+        }
+        removed
+    }
+
+    /// Whether an object is among the changes.
+    pub(crate) fn touches(&self, id: ResourceId, key: &str) -> bool {
+        let mut changes = self.changes.iter();
+        changes.any(|(changed, staged)| *changed == id && &*staged.key == key)
     }
 
     pub(crate) fn effect(&self) -> Effect {
@@ -145,11 +191,6 @@ impl Draft {
     }
 }
 
-fn owners_now(store: &Store, id: ResourceId, key: &str) -> Owners {
-    let latest = store.shelf(id).latest(key);
-    latest.map(|entry| entry.owners.clone()).unwrap_or_default()
-}
-
 impl Store {
     /// Commits a draft and answers with the one object that it shows.
     pub(crate) fn commit_object(
@@ -174,7 +215,10 @@ impl Store {
     }
 
     /// Begins the write of a draft; where nothing changes it is answered at once.
-    pub(crate) fn commit(&mut self, draft: Draft, mut response: Response) -> Begin {
+    pub(crate) fn commit(&mut self, mut draft: Draft, mut response: Response) -> Begin {
+        if let Some(now) = draft.at {
+            self.release_definitions(&mut draft, now);
+        }
         response.warnings.extend(draft.warnings);
         response.notes.extend(draft.notes);
         if draft.changes.is_empty() {
@@ -212,12 +256,23 @@ impl Store {
     fn record(&self, changes: &[(ResourceId, Staged)]) -> Record {
         Record {
             revision: self.begun,
-            changes: changes
-                .iter()
+            changes: last_of_each(changes)
                 .map(|(id, staged)| change_of(self.registry.row(*id), staged))
                 .collect(),
         }
     }
+}
+
+/// Of several changes of one object, a journal keeps the last.
+fn last_of_each(changes: &[(ResourceId, Staged)]) -> impl Iterator<Item = &(ResourceId, Staged)> {
+    let mut last: BTreeMap<(ResourceId, &str), usize> = BTreeMap::new();
+    for (position, (id, staged)) in changes.iter().enumerate() {
+        last.insert((*id, &*staged.key), position);
+    }
+    let kept: BTreeSet<usize> = last.into_values().collect();
+    let all = changes.iter().enumerate();
+    all.filter(move |(position, _)| kept.contains(position))
+        .map(|(_, change)| change)
 }
 
 fn change_of(row: &Resource, staged: &Staged) -> Change {

@@ -80,6 +80,8 @@ pub struct FieldError {
     pub field: String,
     /// The offending value, where the text shows it.
     pub value: Option<Value>,
+    /// The value as the text shows it, where that is not its JSON.
+    pub shown: Option<String>,
     /// What would have been right; may be empty.
     pub detail: String,
 }
@@ -90,7 +92,21 @@ impl FieldError {
             problem,
             field: field.to_owned(),
             value,
+            shown: None,
             detail: detail.into(),
+        }
+    }
+
+    /// Malformed or out of bounds, without the value.
+    pub fn bare(field: &str, detail: impl Into<String>) -> Self {
+        Self::new(Problem::Invalid, field, None, detail)
+    }
+
+    /// Malformed or out of bounds; `shown` is the value as the text has it.
+    pub fn raw(field: &str, shown: &str, detail: impl Into<String>) -> Self {
+        FieldError {
+            shown: Some(shown.to_owned()),
+            ..Self::new(Problem::Invalid, field, Some(Value::Null), detail)
         }
     }
 
@@ -175,6 +191,7 @@ impl FieldError {
         {
             text.push_str(": ");
             match value {
+                _ if self.shown.is_some() => text.push_str(self.shown.as_deref().unwrap_or("")),
                 Value::String(inner) => text.push_str(&go_quoted(inner)),
                 other => text.push_str(&go_json(other)),
             }

@@ -207,11 +207,18 @@ impl Store {
         if writing.part == Part::Finalize {
             return Ok(());
         }
-        let _ = &draft;
         let (group, kind) = (&writing.row.group, &writing.row.kind);
         let mut errors = validation::metadata(group, kind, object);
         errors.extend(match self.form(writing.id, &writing.target.version) {
-            Form::Custom(version) => version.schema.validate(object, old),
+            Form::Custom(version) => {
+                let scale = version.check_scale(object, writing.part);
+                let checked = match (writing.part, old) {
+                    (Part::Status, Some(old)) => version.schema.validate_status(object, old, scale),
+                    _ => version.schema.validate(object, old, scale),
+                };
+                draft.warnings.extend(checked.warnings);
+                checked.errors
+            }
             // Status, binding and scale change what a user may not.
             Form::BuiltIn(_) if writing.part != Part::Whole => Vec::new(),
             Form::BuiltIn(_) => match old {

@@ -13,7 +13,7 @@ mod matching;
 mod read;
 
 pub(crate) use ask::{Passing, Round};
-pub(crate) use check::{default, validate};
+pub(crate) use check::{check_client, check_versions, default, validate};
 pub(crate) use conditions::Condition;
 pub(crate) use read::Client;
 

@@ -20,9 +20,13 @@ use std::sync::Arc;
 use regex::Regex;
 use serde_json::Value;
 
+use crate::field::FieldError;
+
 pub use compile::Compiler;
+pub(crate) use format::is_known as is_known_format;
 pub(crate) use spot::{ListShape, Scalar, Spot, Way};
 pub(crate) use structural::expand;
+pub use validate::Checked;
 
 /// Deepest object that a schema follows; below it everything is opaque.
 const DEPTH_MAX: usize = 120;
@@ -43,6 +47,13 @@ impl Schema {
             id: self.root,
             site: None,
         }
+    }
+
+    /// Checks every default against the schema that it stands in; `at` is the schema's own place.
+    pub(crate) fn check_defaults(&self, at: &str) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        self.defaults_at(self.root, at, 0, &mut errors);
+        errors
     }
 
     fn node(&self, id: NodeId) -> &Node {

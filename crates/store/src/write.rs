@@ -120,6 +120,7 @@ impl Store {
             object["metadata"]["name"] = json!(name);
         }
         strategy::prepare_create(&writing.row, &mut object);
+        self.may_create(writing, &text(&object["metadata"]["name"]))?;
         self.enter_namespace(writing, &object)?;
         self.admit_object(
             writing,
@@ -158,6 +159,7 @@ impl Store {
         self.gather_roles(writing.id, &key, Some(&mut object), &mut draft);
         let stored = self.stored_form(writing.id, &writing.row, &object, writing.talk)?;
         draft.put_owned(self, writing.id, &key, stored, owners);
+        self.follow_definition(writing, &mut draft, &object);
         draft.show(writing, object);
         Ok(self.commit_object(writing, draft, 201))
     }
@@ -270,6 +272,7 @@ impl Store {
             let mut stored = stored;
             self.gather_roles(writing.id, &key, Some(&mut stored), &mut draft);
             draft.put_owned(self, writing.id, &key, stored, owners);
+            self.follow_definition(writing, &mut draft, &object);
             draft.show(writing, object);
         }
         Ok(self.commit_object(writing, draft, 200))

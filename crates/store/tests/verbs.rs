@@ -517,6 +517,7 @@ fn a_users_definition_is_served_until_it_goes() {
     });
     let (code, made) = plane.ask("POST", crds, &crd);
     assert_eq!(code, 201, "{made}");
+    let (_, made) = plane.ask("GET", &format!("{crds}/dogs.pets.dev"), &Value::Null);
     assert_eq!(made["status"]["conditions"][1]["type"], "Established");
     let dogs = "/apis/pets.dev/v1/namespaces/default/dogs";
     let (_, dog) = plane.ask(

@@ -232,7 +232,7 @@ fn check_selector(selector: &Value, at: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks a `clientConfig`: of an admission webhook, or of a conversion webhook.
-fn check_client(config: &Value, at: &str, errors: &mut Vec<FieldError>) {
+pub(crate) fn check_client(config: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let (url, service) = (&config["url"], &config["service"]);
     if url.is_null() == service.is_null() {
         let detail = "exactly one of url or service is required";
@@ -341,7 +341,7 @@ fn check_conditions(hook: &Value, at: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks the versions of reviews that a webhook takes.
-fn check_versions(hook: &Value, at: &str, errors: &mut Vec<FieldError>) {
+pub(crate) fn check_versions(hook: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let key = at.rsplit('.').next().unwrap_or(at);
     let versions = list(&hook[key]);
     if versions.is_empty() {

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
+use super::validate::{At, place_below};
 use super::{Additional, DEPTH_MAX, Edge, NodeId, Schema};
+use crate::field::{self, FieldError};
 
 impl Schema {
     /// Drops nulls that the schema does not allow, then fills in what is missing.
@@ -58,6 +60,63 @@ impl Schema {
             }
             _ => {}
         }
+    }
+
+    /// What is wrong with the defaults below a node; metadata is checked elsewhere.
+    pub(super) fn defaults_at(
+        &self,
+        id: NodeId,
+        at: &str,
+        depth: usize,
+        errors: &mut Vec<FieldError>,
+    ) {
+        if depth > DEPTH_MAX {
+            return;
+        }
+        let node = self.node(id);
+        let mut each = |edge: &Edge, at: String| {
+            // Built-in types inside a custom schema are right as they are.
+            if self.node(edge.to).go_name.is_some() {
+                return;
+            }
+            if let Some(default) = &edge.default {
+                self.check_default(edge.to, default, &field::child(&at, "default"), errors);
+            }
+            self.defaults_at(edge.to, &at, depth + 1, errors);
+        };
+        for (name, edge) in &node.properties {
+            if depth == 0 && matches!(&**name, "apiVersion" | "kind" | "metadata") {
+                continue;
+            }
+            each(edge, field::key(&field::child(at, "properties"), name));
+        }
+        if let Additional::Each(edge) = &node.additional {
+            each(edge, field::child(at, "additionalProperties"));
+        }
+        if let Some(edge) = &node.items {
+            each(edge, field::child(at, "items"));
+        }
+    }
+
+    fn check_default(&self, id: NodeId, default: &Value, at: &str, errors: &mut Vec<FieldError>) {
+        let mut pruned = default.clone();
+        self.prune_at(id, &mut pruned, 0);
+        if pruned != *default {
+            let detail = "must not have unknown fields";
+            errors.push(FieldError::invalid(at, default.clone(), detail));
+        }
+        let mut filled = default.clone();
+        self.default_at(id, &mut filled, 0);
+        let mut found = Vec::new();
+        let whole = At {
+            value: &filled,
+            old: None,
+            path: "",
+            depth: 1,
+        };
+        self.validate_at(id, whole, &mut found);
+        place_below(at, &mut found);
+        errors.extend(found);
     }
 
     fn keeps_null(&self, edge: &Edge) -> bool {

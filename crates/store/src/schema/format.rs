@@ -4,6 +4,46 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use api::time::Time;
 
+/// Formats that a real server knows, sorted.
+const KNOWN: &[&str] = &[
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "date-time",
+    "datetime",
+    "double",
+    "duration",
+    "email",
+    "float",
+    "hexcolor",
+    "hostname",
+    "int32",
+    "int64",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8s-long-name",
+    "k8s-short-name",
+    "mac",
+    "password",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+];
+
+/// Whether a format means anything to a real server.
+pub(crate) fn is_known(format: &str) -> bool {
+    KNOWN.binary_search(&format).is_ok()
+}
+
 /// Whether the text has the format; formats that nobody checks are always right.
 pub(super) fn fits(format: &str, text: &str) -> bool {
     match format {

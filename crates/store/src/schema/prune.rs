@@ -70,7 +70,7 @@ impl Schema {
         !matches!(self.node(id).kind, Type::Any | Type::Object)
     }
 
-    fn prune_at(&self, id: NodeId, value: &mut Value, depth: usize) {
+    pub(super) fn prune_at(&self, id: NodeId, value: &mut Value, depth: usize) {
         if depth > DEPTH_MAX {
             return;
         }

@@ -153,7 +153,31 @@ fn object(map: &Map<String, Value>, wire: &Wire, inside: Inside, depth: usize) -
         };
         out.insert(key.clone(), value);
     }
+    keep_key_defaults(&mut out);
     Value::Object(out)
+}
+
+/// A key of a list's items has a value: required, or Go's empty text.
+fn keep_key_defaults(schema: &mut Map<String, Value>) {
+    let names: Vec<String> = schema
+        .get("x-kubernetes-list-map-keys")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|name| name.as_str().map(str::to_owned))
+        .collect();
+    let Some(items) = schema.get_mut("items").filter(|_| !names.is_empty()) else {
+        return;
+    };
+    for name in names {
+        let is_required = items["required"]
+            .as_array()
+            .is_some_and(|list| list.iter().any(|one| *one == *name));
+        let found = &mut items["properties"][&name];
+        if !is_required && found["type"] == "string" && found["default"].is_null() {
+            found["default"] = json!("");
+        }
+    }
 }
 
 fn named(name: &str, wire: &Wire, inside: Inside, depth: usize) -> Value {

@@ -5,35 +5,106 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{Additional, DEPTH_MAX, Limits, ListType, Node, NodeId, Schema, Type, format};
-use crate::field::{self, ERRORS_MAX, FieldError};
+use crate::field::{self, ERRORS_MAX, FieldError, Problem};
+
+/// What a check of an object came to.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// What is wrong.
+    pub errors: Vec<FieldError>,
+    /// What is wrong but was wrong before, and has not changed.
+    pub warnings: Vec<String>,
+}
+
+/// Where a check is: the value, and what it was before where that is known.
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    pub(super) value: &'a Value,
+    pub(super) old: Option<&'a Value>,
+    pub(super) path: &'a str,
+    pub(super) depth: usize,
+}
 
 impl Schema {
     /// Checks a custom resource against its schema and its CEL rules.
     ///
-    /// `old` is the stored object on an update: transition rules compare with it.
-    /// CEL rules run only on objects whose shape is right.
-    pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    /// `old` is the stored object on an update: what was wrong before and has not changed is
+    /// tolerated, and transition rules compare with it.
+    pub fn validate(&self, value: &Value, old: Option<&Value>, more: Vec<FieldError>) -> Checked {
         let mut errors = Vec::new();
-        self.validate_at(self.root, value, "", 0, &mut errors);
-        self.lists_at(self.root, value, "", 0, &mut errors);
-        if errors.is_empty()
-            && let Some(rules) = &self.rules
-        {
-            errors.extend(rules.validate(value, old));
-        }
-        errors.truncate(ERRORS_MAX);
-        errors
+        let at = At {
+            value,
+            old,
+            path: "",
+            depth: 0,
+        };
+        self.validate_at(self.root, at, &mut errors);
+        self.finish(value, old, errors, more)
     }
 
-    fn validate_at(
+    /// Checks the status of a custom resource, whose other parts did not change.
+    pub fn validate_status(&self, value: &Value, old: &Value, more: Vec<FieldError>) -> Checked {
+        let mut errors = Vec::new();
+        if let (Some(edge), Some(status)) = (
+            self.node(self.root).properties.get("status"),
+            value.get("status"),
+        ) {
+            let at = At {
+                value: status,
+                old: old.get("status"),
+                path: "",
+                depth: 0,
+            };
+            self.validate_at(edge.to, at, &mut errors);
+            place_below("status", &mut errors);
+        }
+        self.finish(value, Some(old), errors, more)
+    }
+
+    fn finish(
         &self,
-        id: NodeId,
         value: &Value,
-        path: &str,
-        depth: usize,
-        errors: &mut Vec<FieldError>,
-    ) {
-        if depth > DEPTH_MAX || errors.len() >= ERRORS_MAX {
+        old: Option<&Value>,
+        mut errors: Vec<FieldError>,
+        more: Vec<FieldError>,
+    ) -> Checked {
+        errors.extend(more);
+        let mut repeats = Vec::new();
+        self.lists_at(self.root, value, "", 0, &mut repeats);
+        if let Some(old) = old.filter(|_| !repeats.is_empty()) {
+            let mut before = Vec::new();
+            self.lists_at(self.root, old, "", 0, &mut before);
+            if !before.is_empty() {
+                repeats.clear();
+            }
+        }
+        errors.extend(repeats);
+        let mut warnings = Vec::new();
+        if let Some(rules) = &self.rules {
+            if errors.iter().any(is_blocking) {
+                let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+                errors.push(FieldError::raw("<nil>", "null", detail));
+            } else {
+                let verdict = rules.validate(value, old);
+                errors.extend(verdict.errors);
+                warnings = verdict.warnings;
+            }
+        }
+        errors.truncate(ERRORS_MAX);
+        Checked { errors, warnings }
+    }
+
+    pub(super) fn validate_at(&self, id: NodeId, at: At<'_>, errors: &mut Vec<FieldError>) {
+        let before = errors.len();
+        self.validate_anew(id, at, errors);
+        if errors.len() > before && at.old == Some(at.value) {
+            errors.truncate(before);
+        }
+    }
+
+    fn validate_anew(&self, id: NodeId, at: At<'_>, errors: &mut Vec<FieldError>) {
+        let At { value, path, .. } = at;
+        if at.depth > DEPTH_MAX || errors.len() >= ERRORS_MAX {
             return;
         }
         let node = self.node(id);
@@ -42,10 +113,18 @@ impl Schema {
         }
         if let Some(wanted) = wrong_type(node, value) {
             errors.push(type_error(path, wanted, value));
+            if node.kind == Type::Integer && value.is_number() {
+                errors.push(format_error(node, path));
+            }
             return;
         }
         if let Some(limits) = &node.limits {
-            self.check_limits(limits, node, value, path, depth, errors);
+            self.check_limits(limits, at, errors);
+        }
+        if let Value::Number(number) = value
+            && !is_in_range(node, number)
+        {
+            errors.push(format_error(node, path));
         }
         if let (Some(format), Value::String(text)) = (&node.format, value)
             && !format::fits(format, text)
@@ -58,27 +137,50 @@ impl Schema {
             errors.push(FieldError::type_invalid(path, text.as_str(), detail));
         }
         match value {
-            Value::Object(map) => self.validate_fields(node, map, path, depth, errors),
+            Value::Object(map) => self.validate_fields(node, map, at, errors),
             Value::Array(list) => {
-                if let Some(edge) = &node.items {
-                    for (position, inner) in list.iter().enumerate() {
-                        let at = field::index(path, position);
-                        self.validate_at(edge.to, inner, &at, depth + 1, errors);
-                    }
+                let Some(edge) = &node.items else { return };
+                for (position, inner) in list.iter().enumerate() {
+                    let inner_at = At {
+                        value: inner,
+                        old: at.old.and_then(|old| self.same_item(node, inner, old)),
+                        path: &field::index(path, position),
+                        depth: at.depth + 1,
+                    };
+                    self.validate_at(edge.to, inner_at, errors);
                 }
             }
             _ => {}
         }
     }
 
+    /// The item of `old` that has the same keys; only lists that are maps have any.
+    fn same_item<'a>(&self, node: &Node, item: &Value, old: &'a Value) -> Option<&'a Value> {
+        let ListType::Map(keys) = &node.list else {
+            return None;
+        };
+        let same = |other: &&Value| {
+            let mut keys = keys.iter();
+            keys.all(|key| item.get(&**key) == other.get(&**key))
+        };
+        old.as_array()?.iter().find(same)
+    }
+
     fn validate_fields(
         &self,
         node: &Node,
         map: &Map<String, Value>,
-        path: &str,
-        depth: usize,
+        at: At<'_>,
         errors: &mut Vec<FieldError>,
     ) {
+        let path = at.path;
+        if node.embedded {
+            for name in ["apiVersion", "kind"] {
+                if !map.contains_key(name) {
+                    errors.push(FieldError::required(&field::child(path, name), ""));
+                }
+            }
+        }
         for name in &node.required {
             if !map.contains_key(name.as_ref()) {
                 errors.push(FieldError::required(&field::child(path, name), ""));
@@ -88,31 +190,27 @@ impl Schema {
             match (node.properties.get(name.as_str()), &node.additional) {
                 (Some(edge), _) | (None, Additional::Each(edge)) => {
                     // The metadata is checked as every object's, elsewhere.
-                    if path.is_empty() && name == "metadata" {
+                    if at.depth == 0 && path.is_empty() && name == "metadata" {
                         continue;
                     }
-                    let at = field::child(path, name);
-                    self.validate_at(edge.to, inner, &at, depth + 1, errors);
+                    let inner_at = At {
+                        value: inner,
+                        old: at.old.and_then(|old| old.get(name)),
+                        path: &field::child(path, name),
+                        depth: at.depth + 1,
+                    };
+                    self.validate_at(edge.to, inner_at, errors);
                 }
                 _ => {}
             }
         }
     }
 
-    fn check_limits(
-        &self,
-        limits: &Limits,
-        node: &Node,
-        value: &Value,
-        path: &str,
-        depth: usize,
-        errors: &mut Vec<FieldError>,
-    ) {
+    fn check_limits(&self, limits: &Limits, at: At<'_>, errors: &mut Vec<FieldError>) {
+        let At { value, path, .. } = at;
         match value {
             Value::String(text) => check_string(limits, text, path, errors),
-            Value::Number(number) => {
-                check_number(limits, node, number, path, errors);
-            }
+            Value::Number(number) => check_number(limits, number, path, errors),
             Value::Array(list) => check_array(limits, list, path, errors),
             Value::Object(map) => check_object(limits, map, path, errors),
             _ => {}
@@ -121,56 +219,54 @@ impl Schema {
             let shown: Vec<String> = limits.one_value_of.iter().map(shown).collect();
             errors.push(FieldError::not_supported(path, value.clone(), &shown));
         }
-        self.check_logic(limits, value, path, depth, errors);
+        self.check_logic(limits, at, errors);
     }
 
-    fn check_logic(
-        &self,
-        limits: &Limits,
-        value: &Value,
-        path: &str,
-        depth: usize,
-        errors: &mut Vec<FieldError>,
-    ) {
-        let holds = |id: &NodeId| {
+    fn check_logic(&self, limits: &Limits, at: At<'_>, errors: &mut Vec<FieldError>) {
+        let At { value, path, .. } = at;
+        let trouble = |id: NodeId| {
             let mut inner = Vec::new();
-            self.validate_at(*id, value, path, depth + 1, &mut inner);
-            inner.is_empty()
+            let at = At {
+                value,
+                old: None,
+                path,
+                depth: at.depth + 1,
+            };
+            self.validate_at(id, at, &mut inner);
+            inner
         };
-        let quoted = || field::go_quoted(path);
+        let quoted = field::go_quoted(path);
         // The real server loses the path of these four; its text names the field instead.
         let lost = |detail: String| FieldError::invalid("<nil>", "", detail);
-        for id in &limits.all_of {
-            self.validate_at(*id, value, path, depth + 1, errors);
-        }
-        if !limits.all_of.is_empty() && !limits.all_of.iter().all(holds) {
+        let all: Vec<_> = limits.all_of.iter().map(|id| trouble(*id)).collect();
+        if all.iter().any(|found| !found.is_empty()) {
+            errors.extend(all.into_iter().flatten());
             errors.push(lost(format!(
-                "{} must validate all the schemas (allOf)",
-                quoted()
+                "{quoted} must validate all the schemas (allOf)"
             )));
         }
-        if !limits.any_of.is_empty() && !limits.any_of.iter().any(holds) {
-            errors.push(lost(format!(
-                "{} must validate at least one schema (anyOf)",
-                quoted()
-            )));
+        let any: Vec<_> = limits.any_of.iter().map(|id| trouble(*id)).collect();
+        if !any.is_empty() && any.iter().all(|found| !found.is_empty()) {
+            let detail = format!("{quoted} must validate at least one schema (anyOf)");
+            errors.push(lost(detail));
+            errors.extend(any.into_iter().next().unwrap_or_default());
         }
-        let ones = limits.one_of.iter().filter(|id| holds(id)).count();
-        if !limits.one_of.is_empty() && ones != 1 {
+        let one: Vec<_> = limits.one_of.iter().map(|id| trouble(*id)).collect();
+        let ones = one.iter().filter(|found| found.is_empty()).count();
+        if !one.is_empty() && ones != 1 {
             let found = match ones {
                 0 => "Found none valid".to_owned(),
                 _ => format!("Found {ones} valid alternatives"),
             };
             errors.push(lost(format!(
-                "{} must validate one and only one schema (oneOf). {found}",
-                quoted()
+                "{quoted} must validate one and only one schema (oneOf). {found}"
             )));
+            if ones == 0 {
+                errors.extend(one.into_iter().next().unwrap_or_default());
+            }
         }
-        if limits.not.as_ref().is_some_and(holds) {
-            errors.push(lost(format!(
-                "{} must not validate the schema (not)",
-                quoted()
-            )));
+        if limits.not.is_some_and(|id| trouble(id).is_empty()) {
+            errors.push(lost(format!("{quoted} must not validate the schema (not)")));
         }
     }
 
@@ -284,7 +380,6 @@ fn check_string(limits: &Limits, text: &str, path: &str, errors: &mut Vec<FieldE
 
 fn check_number(
     limits: &Limits,
-    node: &Node,
     number: &serde_json::Number,
     path: &str,
     errors: &mut Vec<FieldError>,
@@ -311,19 +406,48 @@ fn check_number(
     if let Some(step) = limits.multiple_of.filter(|step| (n / step).fract() != 0.0) {
         wrong("a multiple of", step);
     }
-    let is_in_range = match node.format.as_deref() {
+}
+
+fn is_in_range(node: &Node, number: &serde_json::Number) -> bool {
+    let Some(n) = number.as_f64() else {
+        return true;
+    };
+    match node.format.as_deref() {
         Some("int32") => n >= f64::from(i32::MIN) && n <= f64::from(i32::MAX),
         Some("int64") => number.is_i64() || n.abs() < 9.3e18,
         _ => true,
+    }
+}
+
+/// A number that does not fit its format; the real server loses its path.
+fn format_error(node: &Node, path: &str) -> FieldError {
+    let format = match node.format.as_deref() {
+        Some(format) => format!("with format {format}"),
+        None => "(default format)".to_owned(),
     };
-    if !is_in_range {
-        let format = node.format.as_deref().unwrap_or_default();
-        let detail = format!("Checked value must be of type integer with format {format}");
-        errors.push(FieldError::invalid(
-            path,
-            Value::Number(number.clone()),
-            detail,
-        ));
+    let detail = format!("Checked value must be of type integer {format} in {path}");
+    FieldError::invalid("<nil>", "", detail)
+}
+
+/// Whether rules are not run because of this error.
+fn is_blocking(error: &FieldError) -> bool {
+    matches!(
+        error.problem,
+        Problem::NotSupported
+            | Problem::Required
+            | Problem::TooLong
+            | Problem::TooMany
+            | Problem::TypeInvalid
+    )
+}
+
+/// Errors of a part of an object, whose texts know only the part.
+pub(super) fn place_below(path: &str, errors: &mut [FieldError]) {
+    for error in errors {
+        error.field = match &*error.field {
+            "" | "<nil>" => path.to_owned(),
+            inner => field::child(path, inner),
+        };
     }
 }
 

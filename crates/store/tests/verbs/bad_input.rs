@@ -158,7 +158,7 @@ fn values_of_wrong_types_are_named_with_their_path() {
         POST vcjobs {metadata: {name: x}, spec: {minAvailable: two, tasks: 5}}
         => 422 Job.batch.volcano.sh "x" is invalid: [spec.minAvailable: Invalid value: "string": spec.minAvailable in body must be of type integer: "string", spec.tasks: Invalid value: "integer": spec.tasks in body must be of type array: "integer"]
         POST vcjobs {metadata: {name: x}, spec: {tasks: [{name: a, replicas: 3000000000, template: {spec: {containers: [{name: c, image: i}]}}}]}}
-        => 422 Job.batch.volcano.sh "x" is invalid: spec.tasks[0].replicas: Invalid value: 3000000000: Checked value must be of type integer with format int32
+        => 422 Job.batch.volcano.sh "x" is invalid: <nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.tasks[0].replicas
         POST vcjobs {metadata: {name: x, labels: 7}}
         => 400 Job in version "v1alpha1" cannot be handled as a Job: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type map[string]string
         POST queues {metadata: {name: q}, spec: {weight: 1.5}}
@@ -364,7 +364,7 @@ fn a_refusal_by_review_comes_after_what_the_schema_says() {
     assert_eq!(ask(1), "400 no");
     assert_eq!(
         ask(3_000_000_000),
-        "422 Job.batch.volcano.sh \"x\" is invalid: spec.tasks[0].replicas: Invalid value: 3000000000: Checked value must be of type integer with format int32"
+        "422 Job.batch.volcano.sh \"x\" is invalid: <nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in spec.tasks[0].replicas"
     );
 }
 

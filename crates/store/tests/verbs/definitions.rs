@@ -140,3 +140,336 @@ fn a_newer_program_renews_the_definitions_that_it_brings_and_no_others() {
     }
     assert!(third.start(NOW).is_none(), "nothing is to be renewed twice");
 }
+
+const CATS: &str = "/apis/pets.dev/v1/namespaces/default/cats";
+
+/// What a definition's conditions say, each as `Type=Status Reason`.
+fn conditions(object: &Value) -> String {
+    let all = object["status"]["conditions"].as_array();
+    let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
+    let texts: Vec<String> = all
+        .into_iter()
+        .flatten()
+        .map(|one| {
+            let [kind, status, reason] = ["type", "status", "reason"].map(|key| text(&one[key]));
+            format!("{kind}={status} {reason}")
+        })
+        .collect();
+    texts.join(", ")
+}
+
+fn events(plane: &Plane, watch: &mut Watch) -> Vec<(String, Value)> {
+    let mut out = Vec::new();
+    plane.0.poll_watch(watch, NOW, &mut out);
+    let text = String::from_utf8(out).expect("text");
+    text.lines()
+        .map(|line| {
+            let event: Value = serde_json::from_str(line).expect("JSON");
+            let kind = event["type"].as_str().expect("a type").to_owned();
+            (kind, event["object"].clone())
+        })
+        .collect()
+}
+
+#[test]
+fn a_definition_is_accepted_and_established_step_by_step() {
+    let mut plane = Plane::new();
+    let mut watch = plane.watch(&format!(
+        "{CRDS}?watch=1&resourceVersion=1&fieldSelector=metadata.name%3Dcats.pets.dev"
+    ));
+    events(&plane, &mut watch);
+    let mut watch = plane.watch(&format!(
+        "{CRDS}?watch=1&fieldSelector=metadata.name%3Dcats.pets.dev"
+    ));
+    let (code, made) = plane.ask("POST", CRDS, &cats("fur"));
+    assert_eq!(code, 201, "{made}");
+    assert_eq!(made["status"]["conditions"], Value::Null);
+    assert_eq!(made["status"]["storedVersions"], json!(["v1"]));
+    plane.ask("DELETE", &format!("{CRDS}/cats.pets.dev"), &Value::Null);
+    let told: Vec<String> = events(&plane, &mut watch)
+        .iter()
+        .map(|(kind, object)| format!("{kind}: {}", conditions(object)))
+        .collect();
+    let names = "NamesAccepted=True NoConflicts";
+    let ready = "NamesAccepted=True NoConflicts, Established=True InitialNamesAccepted";
+    assert_eq!(
+        told,
+        [
+            "ADDED: ".to_owned(),
+            format!("MODIFIED: {names}, Established=False Installing"),
+            format!("MODIFIED: {ready}"),
+            format!("MODIFIED: {ready}, Terminating=True InstanceDeletionPending"),
+            format!("MODIFIED: {ready}, Terminating=True InstanceDeletionInProgress"),
+            format!("DELETED: {ready}, Terminating=True InstanceDeletionInProgress"),
+        ]
+    );
+}
+
+#[test]
+fn a_definition_waits_for_its_instances_and_takes_no_new_ones() {
+    let mut plane = Plane::new();
+    plane.ask("POST", CRDS, &cats("fur"));
+    let held = json!({ "metadata": { "name": "a", "finalizers": ["pets.dev/x"] } });
+    assert_eq!(plane.ask("POST", CATS, &held).0, 201);
+    plane.ask("POST", CATS, &json!({ "metadata": { "name": "b" } }));
+    let (code, _) = plane.ask("DELETE", &format!("{CRDS}/cats.pets.dev"), &Value::Null);
+    assert_eq!(code, 200);
+    let (_, list) = plane.ask("GET", CATS, &Value::Null);
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(1));
+    let (code, refused) = plane.ask("POST", CATS, &json!({ "metadata": { "name": "c" } }));
+    assert_eq!(code, 403);
+    assert_eq!(
+        refused["message"],
+        "cats.pets.dev \"c\" is forbidden: create not allowed while custom resource definition is terminating"
+    );
+    let (_, waiting) = plane.ask("GET", &format!("{CRDS}/cats.pets.dev"), &Value::Null);
+    assert!(conditions(&waiting).ends_with("Terminating=True InstanceDeletionInProgress"));
+    let free = json!({ "metadata": { "finalizers": null } });
+    assert_eq!(plane.ask("PATCH", &format!("{CATS}/a"), &free).0, 200);
+    assert_eq!(
+        plane
+            .ask("GET", &format!("{CRDS}/cats.pets.dev"), &Value::Null)
+            .0,
+        404
+    );
+    assert_eq!(plane.ask("GET", CATS, &Value::Null).0, 404);
+}
+
+#[test]
+fn names_that_are_taken_are_waited_for() {
+    let mut plane = Plane::new();
+    plane.ask("POST", CRDS, &cats("fur"));
+    let mut rival = cats("fur");
+    rival["metadata"]["name"] = json!("kittens.pets.dev");
+    rival["spec"]["names"] = json!({ "kind": "Cat", "plural": "kittens", "singular": "kitten" });
+    let (code, body) = plane.ask("POST", CRDS, &rival);
+    assert_eq!(code, 201, "{body}");
+    let target = format!("{CRDS}/kittens.pets.dev");
+    let (_, waits) = plane.ask("GET", &target, &Value::Null);
+    assert_eq!(
+        conditions(&waits),
+        "NamesAccepted=False ListKindConflict, Established=False NotAccepted"
+    );
+    assert_eq!(
+        waits["status"]["conditions"][0]["message"],
+        "\"CatList\" is already in use"
+    );
+    let kittens = "/apis/pets.dev/v1/kittens";
+    assert_eq!(plane.ask("GET", kittens, &Value::Null).0, 404);
+    plane.ask("DELETE", &format!("{CRDS}/cats.pets.dev"), &Value::Null);
+    let (_, free) = plane.ask("GET", &target, &Value::Null);
+    assert_eq!(
+        conditions(&free),
+        "NamesAccepted=True NoConflicts, Established=True InitialNamesAccepted"
+    );
+    assert_eq!(plane.ask("GET", kittens, &Value::Null).0, 200);
+}
+
+/// Two versions, of which `stored` is stored.
+fn two_versions(stored: &str, conversion: Value) -> Value {
+    let mut definition = cats("fur");
+    let version = |name: &str| {
+        json!({
+            "name": name, "served": true, "storage": name == stored,
+            "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+                "fur": { "type": "string" }, "coat": { "type": "string" },
+            } } },
+        })
+    };
+    definition["spec"]["versions"] = json!([version("v1"), version("v2")]);
+    definition["spec"]["conversion"] = conversion;
+    definition
+}
+
+#[test]
+fn objects_are_shown_in_the_version_that_is_asked_for() {
+    let mut plane = Plane::new();
+    let none = json!({ "strategy": "None" });
+    plane.ask("POST", CRDS, &two_versions("v1", none.clone()));
+    let cat = json!({ "metadata": { "name": "a" }, "fur": "red" });
+    assert_eq!(plane.ask("POST", CATS, &cat).0, 201);
+    let second = CATS.replace("v1", "v2");
+    let (_, shown) = plane.ask("GET", &format!("{second}/a"), &Value::Null);
+    assert_eq!(
+        (&shown["apiVersion"], &shown["fur"]),
+        (&json!("pets.dev/v2"), &json!("red"))
+    );
+    let versions = two_versions("v2", none)["spec"]["versions"].clone();
+    let change = json!({ "spec": { "versions": versions } });
+    let (_, changed) = plane.ask("PATCH", &format!("{CRDS}/cats.pets.dev"), &change);
+    assert_eq!(changed["status"]["storedVersions"], json!(["v1", "v2"]));
+    let (_, list) = plane.ask("GET", CATS, &Value::Null);
+    assert_eq!(list["items"][0]["apiVersion"], "pets.dev/v1");
+    let (_, list) = plane.ask("GET", &second, &Value::Null);
+    assert_eq!(list["items"][0]["apiVersion"], "pets.dev/v2");
+}
+
+#[test]
+fn a_conversion_webhook_is_asked_for_reads_writes_and_watches() {
+    use store::Talk;
+    let mut plane = Plane::new();
+    let conversion = json!({ "strategy": "Webhook", "webhook": {
+        "clientConfig": { "url": "https://hooks.example/convert" },
+        "conversionReviewVersions": ["v1"],
+    } });
+    let (code, body) = plane.ask("POST", CRDS, &two_versions("v1", conversion));
+    assert_eq!(code, 201, "{body}");
+    // What is `fur` in v1 is `coat` in v2.
+    let convert = |body: &[u8]| {
+        let review: Value = serde_json::from_slice(body).expect("JSON");
+        let wanted = review["request"]["desiredAPIVersion"].clone();
+        let (from, to) = match wanted.as_str() {
+            Some("pets.dev/v2") => ("fur", "coat"),
+            _ => ("coat", "fur"),
+        };
+        let objects: Vec<Value> = review["request"]["objects"]
+            .as_array()
+            .expect("objects")
+            .iter()
+            .map(|object| {
+                let mut object = object.clone();
+                object["apiVersion"] = wanted.clone();
+                let map = object.as_object_mut().expect("an object");
+                if let Some(value) = map.remove(from) {
+                    map.insert(to.to_owned(), value);
+                }
+                object
+            })
+            .collect();
+        let answer = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "ConversionReview",
+            "response": {
+                "uid": review["request"]["uid"],
+                "result": { "status": "Success" },
+                "convertedObjects": objects,
+            },
+        });
+        answer.to_string().into_bytes()
+    };
+    let through = |plane: &mut Plane, method: &str, target: &str, body: &Value| -> Value {
+        let request = Request {
+            method: Method::parse(method).expect("a method"),
+            path: target.to_owned(),
+            query: String::new(),
+            accept: String::new(),
+            content_type: "application/json".to_owned(),
+            body: if body.is_null() {
+                Vec::new()
+            } else {
+                body.to_string().into_bytes()
+            },
+            user: User::admin(),
+            user_agent: String::new(),
+        };
+        let mut talk = Talk::new(NOW);
+        loop {
+            let begin = plane
+                .0
+                .resume(&request, talk, &mut |_, _| Verdict::Allowed {
+                    object: None,
+                    warnings: Vec::new(),
+                });
+            let Begin::Call(calls) = begin else {
+                let response = plane.end(begin);
+                return serde_json::from_slice(&response.body).expect("JSON");
+            };
+            let answers = calls
+                .calls
+                .iter()
+                .map(|call| Ok(convert(&call.body)))
+                .collect();
+            talk = calls.answer(answers).expect("converted");
+        }
+    };
+    let second = CATS.replace("v1", "v2");
+    let cat = json!({ "metadata": { "name": "a" }, "coat": "red" });
+    let made = through(&mut plane, "POST", &second, &cat);
+    assert_eq!(
+        (&made["apiVersion"], &made["coat"]),
+        (&json!("pets.dev/v2"), &json!("red"))
+    );
+    let (_, stored) = plane.ask("GET", &format!("{CATS}/a"), &Value::Null);
+    assert_eq!(stored["fur"], "red");
+    let list = through(&mut plane, "GET", &second, &Value::Null);
+    assert_eq!(list["items"][0]["coat"], "red");
+
+    let mut watch = plane.watch(&format!("{second}?watch=1"));
+    let mut out = Vec::new();
+    assert_eq!(
+        plane.0.poll_watch(&mut watch, NOW, &mut out),
+        WatchStep::Call
+    );
+    let calls = watch.take_calls();
+    let answers = calls.iter().map(|call| Ok(convert(&call.body))).collect();
+    watch.hear(calls, answers);
+    let (kind, object) = events(&plane, &mut watch).remove(0);
+    assert_eq!((&*kind, &object["coat"]), ("ADDED", &json!("red")));
+}
+
+#[test]
+fn a_deprecated_version_is_warned_of() {
+    let mut plane = Plane::new();
+    let mut definition = two_versions("v2", json!({ "strategy": "None" }));
+    definition["spec"]["versions"][0]["deprecated"] = json!(true);
+    plane.ask("POST", CRDS, &definition);
+    let cat = json!({ "metadata": { "name": "a" } });
+    for (method, target, body) in [("POST", CATS, &cat), ("GET", CATS, &Value::Null)] {
+        let response = plane.response(method, target, "application/json", body);
+        assert_eq!(
+            response.warnings,
+            ["pets.dev/v1 Cat is deprecated; use pets.dev/v2 Cat"]
+        );
+    }
+}
+
+#[test]
+fn what_was_wrong_before_and_has_not_changed_is_tolerated() {
+    let mut plane = Plane::new();
+    let spec = |fields: Value, rules: Value| {
+        let mut definition = cats("fur");
+        definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] =
+            json!({ "type": "object", "properties": fields, "x-kubernetes-validations": rules });
+        definition
+    };
+    let loose = spec(
+        json!({ "a": { "type": "integer" }, "b": { "type": "string" } }),
+        json!([]),
+    );
+    plane.ask("POST", CRDS, &loose);
+    let cat = json!({ "metadata": { "name": "a" }, "spec": { "a": 1, "b": "x" } });
+    assert_eq!(plane.ask("POST", CATS, &cat).0, 201);
+    let tight = spec(
+        json!({ "a": { "type": "integer", "minimum": 100 }, "b": { "type": "string" } }),
+        json!([{ "rule": "self.a > 50", "message": "a is small" }]),
+    );
+    let change = json!({ "spec": { "versions": tight["spec"]["versions"] } });
+    assert_eq!(
+        plane
+            .ask("PATCH", &format!("{CRDS}/cats.pets.dev"), &change)
+            .0,
+        200
+    );
+    let target = format!("{CATS}/a");
+    let labelled = json!({ "metadata": { "labels": { "x": "y" } } });
+    let merge = "application/merge-patch+json";
+    let response = plane.response("PATCH", &target, merge, &labelled);
+    assert_eq!(response.code, 200);
+    assert_eq!(response.warnings, ["spec: Invalid value: a is small"]);
+    let rows = [
+        (
+            json!({ "spec": { "b": "y" } }),
+            "spec: Invalid value: a is small",
+        ),
+        (
+            json!({ "spec": { "a": 2 } }),
+            "[spec.a: Invalid value: 2: spec.a in body should be greater than or equal to 100, spec: Invalid value: a is small]",
+        ),
+    ];
+    for (change, text) in rows {
+        let (code, body) = plane.ask("PATCH", &target, &change);
+        assert_eq!(code, 422);
+        let wanted = format!("Cat.pets.dev \"a\" is invalid: {text}");
+        assert_eq!(body["message"], wanted.as_str());
+    }
+}

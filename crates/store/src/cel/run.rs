@@ -1,0 +1,615 @@
+//! Runs expressions and counts what they cost, as the real server's interpreter does.
+//!
+//! Control flow, loops and names are here; what a function or an operator does to its arguments is
+//! the library's. One unit is about one step; functions that walk a text or a list cost a tenth of
+//! a unit an element, where the real server says so.
+
+use std::sync::Arc;
+
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, MapExpr, SelectExpr, operators,
+};
+use kube_cel::cel::objects::{Key, OptionalValue};
+use kube_cel::cel::parser::Expression;
+use kube_cel::cel::{Context, ExecutionError, Value};
+
+/// Deepest expression that is run.
+const DEPTH_MAX: usize = 200;
+/// What making a list or a map costs beside its parts.
+const LIST_COST: u64 = 10;
+const MAP_COST: u64 = 30;
+
+/// Why an expression has no value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Halt {
+    /// In the words of the real server.
+    Error(String),
+    /// It cost more than one expression may.
+    Limit,
+}
+
+/// What a loop goes over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Range {
+    List,
+    Map,
+}
+
+impl Range {
+    fn of(value: &Value) -> Range {
+        match value {
+            Value::Map(_) => Range::Map,
+            _ => Range::List,
+        }
+    }
+}
+
+type Answer = Result<Value, Halt>;
+
+/// One run.
+pub(super) struct Run<'a> {
+    functions: &'a Context<'static>,
+    names: Vec<(String, Value)>,
+    spent: u64,
+    limit: u64,
+    depth: usize,
+}
+
+impl<'a> Run<'a> {
+    /// A run that may cost at most `limit`.
+    pub(super) fn new(functions: &'a Context<'static>, limit: u64) -> Run<'a> {
+        Run {
+            functions,
+            names: Vec::new(),
+            spent: 0,
+            limit,
+            depth: 0,
+        }
+    }
+
+    /// Gives a value a name.
+    pub(super) fn name(&mut self, name: &str, value: Value) {
+        self.names.push((name.to_owned(), value));
+    }
+
+    /// What was spent so far.
+    pub(super) fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    /// The value of an expression.
+    pub(super) fn value(&mut self, expression: &Expression) -> Answer {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(failed("the expression is nested too deep"));
+        }
+        let value = self.value_of(expression);
+        self.depth -= 1;
+        value
+    }
+
+    fn value_of(&mut self, expression: &Expression) -> Answer {
+        match &expression.expr {
+            Expr::Ident(name) => {
+                self.spend(1)?;
+                self.look_up(name)
+                    .ok_or_else(|| failed(format!("undeclared reference to '{name}'")))
+            }
+            Expr::Select(select) => self.select(select),
+            Expr::Call(call) => self.call(call),
+            Expr::Comprehension(fold) => self.fold(fold),
+            Expr::List(list) => self.list(list),
+            Expr::Map(map) => self.map(map),
+            Expr::Literal(_) => Value::resolve(expression, self.functions).map_err(told),
+            Expr::Struct(_) | Expr::Unspecified => Err(failed("unsupported expression")),
+        }
+    }
+
+    fn spend(&mut self, cost: u64) -> Result<(), Halt> {
+        self.spent = self.spent.saturating_add(cost);
+        if self.spent > self.limit {
+            return Err(Halt::Limit);
+        }
+        Ok(())
+    }
+
+    fn look_up(&self, name: &str) -> Option<Value> {
+        let mut names = self.names.iter().rev();
+        names
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
+    }
+
+    fn select(&mut self, select: &SelectExpr) -> Answer {
+        let operand = self.value(&select.operand)?;
+        self.spend(1)?;
+        let (operand, is_optional) = match optional(&operand) {
+            Some(Some(inner)) => (inner, true),
+            Some(None) if select.test => return Ok(Value::Bool(false)),
+            Some(None) => return Ok(wrapped(None)),
+            None => (operand, false),
+        };
+        let found = field(&operand, &select.field)?;
+        if select.test {
+            return Ok(Value::Bool(found.is_some()));
+        }
+        match (found, is_optional) {
+            (found, true) => Ok(wrapped(found)),
+            (Some(found), false) => Ok(found),
+            (None, false) => Err(failed(format!("no such key: {}", select.field))),
+        }
+    }
+
+    fn list(&mut self, list: &ListExpr) -> Answer {
+        self.spend(LIST_COST)?;
+        let mut out = Vec::with_capacity(list.elements.len());
+        for (position, element) in list.elements.iter().enumerate() {
+            let value = self.value(element)?;
+            match optional(&value) {
+                Some(inner) if list.optional_indices.contains(&position) => out.extend(inner),
+                _ => out.push(value),
+            }
+        }
+        Ok(Value::List(Arc::new(out)))
+    }
+
+    fn map(&mut self, map: &MapExpr) -> Answer {
+        self.spend(MAP_COST)?;
+        let mut out = Vec::with_capacity(map.entries.len());
+        for entry in &map.entries {
+            let EntryExpr::MapEntry(entry) = &entry.expr else {
+                return Err(failed("unsupported expression"));
+            };
+            let key = key(self.value(&entry.key)?)?;
+            let value = self.value(&entry.value)?;
+            match optional(&value) {
+                Some(inner) if entry.optional => {
+                    out.extend(inner.map(|inner| (key, inner)));
+                }
+                _ => out.push((key, value)),
+            }
+        }
+        Ok(super::value::map_of(out.into_iter()))
+    }
+
+    /// What a macro of the language became: a loop with an accumulator.
+    fn fold(&mut self, fold: &ComprehensionExpr) -> Answer {
+        let range = self.value(&fold.iter_range)?;
+        let range_of = Range::of(&range);
+        let items = items(&range)?;
+        let start = self.value(&fold.accu_init)?;
+        let depth = self.names.len();
+        self.name(&fold.accu_var, start);
+        let result = self.turns(fold, items, range_of, depth);
+        let result = result.and_then(|()| self.value(&fold.result));
+        self.names.truncate(depth);
+        result
+    }
+
+    fn turns(
+        &mut self,
+        fold: &ComprehensionExpr,
+        items: Vec<(Value, Value)>,
+        range: Range,
+        accumulator: usize,
+    ) -> Result<(), Halt> {
+        for (key, value) in items {
+            match &fold.iter_var2 {
+                Some(second) => {
+                    self.name(&fold.iter_var, key);
+                    self.name(second, value);
+                }
+                // One name stands for a list's items, or for a map's keys.
+                None if range == Range::Map => self.name(&fold.iter_var, key),
+                None => self.name(&fold.iter_var, value),
+            }
+            self.spend(1)?;
+            let goes_on = self.value(&fold.loop_cond)?;
+            if goes_on == Value::Bool(false) {
+                self.names.truncate(accumulator + 1);
+                return Ok(());
+            }
+            let next = self.value(&fold.loop_step);
+            self.names.truncate(accumulator + 1);
+            self.names[accumulator].1 = next?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: &CallExpr) -> Answer {
+        match (&*call.func_name, &call.args[..]) {
+            (operators::LOGICAL_AND, [left, right]) => self.both(left, right, false),
+            (operators::LOGICAL_OR, [left, right]) => self.both(left, right, true),
+            (operators::CONDITIONAL, [question, yes, no]) => {
+                self.spend(1)?;
+                match self.value(question)? {
+                    Value::Bool(true) => self.value(yes),
+                    Value::Bool(false) => self.value(no),
+                    _ => Err(failed("no such overload")),
+                }
+            }
+            (operators::NOT_STRICTLY_FALSE, [inner]) => {
+                let inner = self.value(inner);
+                match inner {
+                    Err(Halt::Limit) => Err(Halt::Limit),
+                    Ok(Value::Bool(false)) => Ok(Value::Bool(false)),
+                    _ => Ok(Value::Bool(true)),
+                }
+            }
+            (operators::OPT_SELECT, [operand, name]) => self.maybe(operand, name),
+            _ => match self.special(call) {
+                Some(answer) => answer,
+                None => self.function(call),
+            },
+        }
+    }
+
+    /// `&&` (where `decides` is false) and `||`: one side may decide whatever the other is.
+    fn both(&mut self, left: &Expression, right: &Expression, decides: bool) -> Answer {
+        let left = self.value(left);
+        if matches!(left, Err(Halt::Limit)) || left == Ok(Value::Bool(decides)) {
+            return left;
+        }
+        let right = self.value(right);
+        if matches!(right, Err(Halt::Limit)) || right == Ok(Value::Bool(decides)) {
+            return right;
+        }
+        match (left, right) {
+            (Ok(Value::Bool(_)), Ok(Value::Bool(_))) => Ok(Value::Bool(!decides)),
+            (Err(why), _) | (_, Err(why)) => Err(why),
+            _ => Err(failed("no such overload")),
+        }
+    }
+
+    /// `a.?b`.
+    fn maybe(&mut self, operand: &Expression, name: &Expression) -> Answer {
+        let operand = self.value(operand)?;
+        self.spend(1)?;
+        let operand = match optional(&operand) {
+            Some(None) => return Ok(wrapped(None)),
+            Some(Some(inner)) => inner,
+            None => operand,
+        };
+        match Value::resolve(name, self.functions).map_err(told)? {
+            Value::String(name) => Ok(wrapped(field(&operand, &name)?)),
+            _ => Err(failed("no such overload")),
+        }
+    }
+
+    /// Macros that the library's parser leaves as calls.
+    fn special(&mut self, call: &CallExpr) -> Option<Answer> {
+        let target = call.target.as_deref();
+        let ident = |at: usize| match call.args.get(at).map(|argument| &argument.expr) {
+            Some(Expr::Ident(name)) => Some(name.clone()),
+            _ => None,
+        };
+        let names = [ident(0), ident(1)];
+        match (&*call.func_name, call.args.len(), names) {
+            ("bind", 3, [Some(name), _]) if is_ident(target, "cel") => {
+                Some(self.value(&call.args[1]).and_then(|value| {
+                    let depth = self.names.len();
+                    self.name(&name, value);
+                    let answer = self.value(&call.args[2]);
+                    self.names.truncate(depth);
+                    answer
+                }))
+            }
+            (
+                "all" | "exists" | "exists_one" | "existsOne" | "transformList" | "transformMap",
+                3 | 4,
+                [Some(first), Some(second)],
+            ) => Some(self.pairs(call, target?, &first, &second)),
+            ("sortBy", 2, [Some(name), _]) => Some(self.sorted(call, target?, &name)),
+            ("optMap" | "optFlatMap", 2, [Some(name), _]) => {
+                Some(self.mapped(call, target?, &name))
+            }
+            _ => None,
+        }
+    }
+
+    /// Loops over pairs of key (or index) and value.
+    fn pairs(&mut self, call: &CallExpr, target: &Expression, first: &str, second: &str) -> Answer {
+        let range = self.value(target)?;
+        let is_map = matches!(range, Value::Map(_));
+        let step = call.args.last().ok_or_else(|| failed("no such overload"))?;
+        let filter = (call.args.len() == 4).then(|| &call.args[2]);
+        let mut found = 0usize;
+        let (mut list, mut map) = (Vec::new(), Vec::new());
+        let mut trouble = None;
+        for (position, value) in items(&range)? {
+            self.spend(1)?;
+            let depth = self.names.len();
+            self.name(first, position.clone());
+            self.name(second, value);
+            let kept = match filter {
+                Some(filter) => self.value(filter),
+                None => Ok(Value::Bool(true)),
+            };
+            let answer = match kept {
+                Ok(Value::Bool(false)) => None,
+                Ok(_) => Some(self.value(step)),
+                Err(why) => Some(Err(why)),
+            };
+            self.names.truncate(depth);
+            match (&*call.func_name, answer) {
+                (_, None) => {}
+                (_, Some(Err(Halt::Limit))) => return Err(Halt::Limit),
+                ("all", Some(Ok(Value::Bool(false)))) => return Ok(Value::Bool(false)),
+                ("exists", Some(Ok(Value::Bool(true)))) => return Ok(Value::Bool(true)),
+                ("all" | "exists", Some(Err(why))) => trouble = Some(why),
+                (_, Some(Err(why))) => return Err(why),
+                ("transformList", Some(Ok(value))) => list.push(value),
+                ("transformMap", Some(Ok(value))) => map.push((key(position)?, value)),
+                (_, Some(Ok(value))) => found += usize::from(value == Value::Bool(true)),
+            }
+        }
+        if let Some(why) = trouble {
+            return Err(why);
+        }
+        Ok(match &*call.func_name {
+            "all" => Value::Bool(true),
+            "exists" => Value::Bool(false),
+            "transformList" => Value::List(Arc::new(list)),
+            "transformMap" if is_map || !map.is_empty() => super::value::map_of(map.into_iter()),
+            "transformMap" => super::value::map_of(std::iter::empty()),
+            _ => Value::Bool(found == 1),
+        })
+    }
+
+    fn sorted(&mut self, call: &CallExpr, target: &Expression, name: &str) -> Answer {
+        let range = self.value(target)?;
+        let mut keyed = Vec::new();
+        for (_, value) in items(&range)? {
+            let depth = self.names.len();
+            self.name(name, value.clone());
+            let key = self.value(&call.args[1]);
+            self.names.truncate(depth);
+            keyed.push((key?, value));
+        }
+        self.spend(keyed.len() as u64)?;
+        let mut is_ordered = true;
+        keyed.sort_by(|(left, _), (right, _)| {
+            left.partial_cmp(right).unwrap_or_else(|| {
+                is_ordered = false;
+                std::cmp::Ordering::Equal
+            })
+        });
+        if !is_ordered {
+            return Err(failed("no such overload"));
+        }
+        let sorted = keyed.into_iter().map(|(_, value)| value);
+        Ok(Value::List(Arc::new(sorted.collect())))
+    }
+
+    fn mapped(&mut self, call: &CallExpr, target: &Expression, name: &str) -> Answer {
+        let value = self.value(target)?;
+        let inner = match optional(&value) {
+            Some(Some(inner)) => inner,
+            Some(None) => return Ok(wrapped(None)),
+            None => return Err(failed("no such overload")),
+        };
+        let depth = self.names.len();
+        self.name(name, inner);
+        let answer = self.value(&call.args[1]);
+        self.names.truncate(depth);
+        match &*call.func_name {
+            "optMap" => Ok(wrapped(Some(answer?))),
+            _ => answer,
+        }
+    }
+
+    /// A function or operator of the library, on values.
+    fn function(&mut self, call: &CallExpr) -> Answer {
+        let mut values = Vec::with_capacity(call.args.len() + 1);
+        let target = match call.target.as_deref() {
+            // `math.greatest`: the target is a part of the name.
+            Some(target) if self.is_namespace(target) => Some(target.clone()),
+            Some(target) => {
+                let value = self.value(target)?;
+                let name = format!("@{}", values.len());
+                values.push((name.clone(), value));
+                Some(ident(name))
+            }
+            None => None,
+        };
+        let mut arguments = Vec::with_capacity(call.args.len());
+        for argument in &call.args {
+            let value = self.value(argument)?;
+            let name = format!("@{}", values.len());
+            values.push((name.clone(), value));
+            arguments.push(ident(name));
+        }
+        self.spend(cost(&call.func_name, &values))?;
+        if let Some(answer) = quick(&call.func_name, &values) {
+            return answer;
+        }
+        let mut scope = self.functions.new_inner_scope();
+        for (name, value) in values {
+            scope.add_variable_from_value(name, value);
+        }
+        let call = CallExpr {
+            func_name: call.func_name.clone(),
+            target: target.map(Box::new),
+            args: arguments,
+        };
+        let expression = Expression {
+            id: 0,
+            expr: Expr::Call(call),
+        };
+        Value::resolve(&expression, &scope).map_err(told)
+    }
+
+    fn is_namespace(&self, target: &Expression) -> bool {
+        match &target.expr {
+            Expr::Ident(name) => self.look_up(name).is_none(),
+            Expr::Select(select) => self.is_namespace(&select.operand),
+            _ => false,
+        }
+    }
+}
+
+fn ident(name: String) -> Expression {
+    Expression {
+        id: 0,
+        expr: Expr::Ident(name),
+    }
+}
+
+fn is_ident(target: Option<&Expression>, wanted: &str) -> bool {
+    matches!(target.map(|target| &target.expr), Some(Expr::Ident(name)) if name == wanted)
+}
+
+/// Operators on plain values, which most steps of most loops are.
+fn quick(name: &str, values: &[(String, Value)]) -> Option<Answer> {
+    let [(_, left), (_, right)] = values else {
+        return match (name, values) {
+            (operators::LOGICAL_NOT, [(_, Value::Bool(truth))]) => Some(Ok(Value::Bool(!truth))),
+            ("size", [(_, Value::String(text))]) => {
+                Some(Ok(Value::Int(text.chars().count() as i64)))
+            }
+            ("size", [(_, Value::List(list))]) => Some(Ok(Value::Int(list.len() as i64))),
+            _ => None,
+        };
+    };
+    let order = match (left, right) {
+        (Value::Int(left), Value::Int(right)) => left.cmp(right),
+        (Value::String(left), Value::String(right)) => left.cmp(right),
+        (Value::List(list), Value::Int(at)) if name == operators::INDEX => {
+            let found = usize::try_from(*at).ok().and_then(|at| list.get(at));
+            return Some(match found {
+                Some(found) => Ok(found.clone()),
+                None => Err(failed(format!("index out of bounds: {at}"))),
+            });
+        }
+        (Value::Map(_), Value::String(key)) if name == operators::INDEX => {
+            return Some(match field(left, key) {
+                Ok(Some(found)) => Ok(found),
+                Ok(None) => Err(failed(format!("no such key: {key}"))),
+                Err(why) => Err(why),
+            });
+        }
+        _ => return None,
+    };
+    let truth = match name {
+        operators::EQUALS => order.is_eq(),
+        operators::NOT_EQUALS => order.is_ne(),
+        operators::LESS => order.is_lt(),
+        operators::LESS_EQUALS => order.is_le(),
+        operators::GREATER => order.is_gt(),
+        operators::GREATER_EQUALS => order.is_ge(),
+        _ => return None,
+    };
+    Some(Ok(Value::Bool(truth)))
+}
+
+/// What calling a function on these values costs.
+fn cost(name: &str, values: &[(String, Value)]) -> u64 {
+    let size = |at: usize| values.get(at).map_or(0, |(_, value)| size_of(value));
+    let tenth = |size: u64| size.div_ceil(10);
+    match name {
+        operators::EQUALS
+        | operators::NOT_EQUALS
+        | operators::LESS
+        | operators::LESS_EQUALS
+        | operators::GREATER
+        | operators::GREATER_EQUALS => tenth(size(0).min(size(1))).max(1),
+        operators::ADD => tenth(size(0) + size(1)).max(1),
+        operators::IN => match values.get(1) {
+            Some((_, Value::List(list))) => (list.len() as u64).max(1),
+            _ => 1,
+        },
+        "matches" | "find" | "findAll" => tenth(size(0) + 1) * tenth(size(1).max(4)).max(1),
+        "contains" => tenth(size(0)) * tenth(size(1)).max(1),
+        "startsWith" | "endsWith" => tenth(size(1)).max(1),
+        "indexOf" | "lastIndexOf" | "isSorted" | "sum" | "max" | "min" => size(0).max(1),
+        "lowerAscii" | "upperAscii" | "replace" | "split" | "substring" | "trim" | "join"
+        | "url" | "isURL" | "quantity" | "isQuantity" | "ip" | "isIP" | "cidr" | "isCIDR"
+        | "format" | "quote" | "reverse" | "bytes" | "string" => tenth(size(0)).max(1),
+        "intersects" | "equivalent" => (size(1) * size(2)).max(1),
+        _ => 1,
+    }
+}
+
+fn size_of(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => text.len() as u64,
+        Value::Bytes(bytes) => bytes.len() as u64,
+        Value::List(list) => list.len() as u64,
+        Value::Map(map) => map.map.len() as u64,
+        _ => 1,
+    }
+}
+
+/// What a loop goes over: key or index, and value.
+fn items(range: &Value) -> Result<Vec<(Value, Value)>, Halt> {
+    match range {
+        Value::List(list) => Ok(list
+            .iter()
+            .enumerate()
+            .map(|(at, value)| (Value::Int(at as i64), value.clone()))
+            .collect()),
+        Value::Map(map) => {
+            let mut entries: Vec<(&Key, &Value)> = map.map.iter().collect();
+            // The same object must always be told the same.
+            entries.sort_by_key(|(key, _)| *key);
+            Ok(entries
+                .into_iter()
+                .map(|(key, value)| (Value::from(key), value.clone()))
+                .collect())
+        }
+        _ => Err(failed("no such overload")),
+    }
+}
+
+fn field(value: &Value, name: &str) -> Result<Option<Value>, Halt> {
+    match value {
+        Value::Map(map) => {
+            let key = Key::String(Arc::new(name.to_owned()));
+            Ok(map.map.get(&key).cloned())
+        }
+        _ => Err(failed("no such overload")),
+    }
+}
+
+fn key(value: Value) -> Result<Key, Halt> {
+    match value {
+        Value::String(text) => Ok(Key::String(text)),
+        Value::Int(number) => Ok(Key::Int(number)),
+        Value::UInt(number) => Ok(Key::Uint(number)),
+        Value::Bool(truth) => Ok(Key::Bool(truth)),
+        _ => Err(failed("unsupported key type")),
+    }
+}
+
+/// The value inside an optional; `None` if it is no optional.
+fn optional(value: &Value) -> Option<Option<Value>> {
+    match value {
+        Value::Opaque(opaque) => {
+            let inner = opaque.downcast_ref::<OptionalValue>()?;
+            Some(inner.value().cloned())
+        }
+        _ => None,
+    }
+}
+
+fn wrapped(value: Option<Value>) -> Value {
+    super::value::optional(value)
+}
+
+fn failed(why: impl Into<String>) -> Halt {
+    Halt::Error(why.into())
+}
+
+/// A failure of the library in the words of the real server.
+fn told(error: ExecutionError) -> Halt {
+    failed(match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::IndexOutOfBounds(at) => format!("index out of bounds: {at:?}"),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::FunctionError { message, .. } => message,
+        ExecutionError::UndeclaredReference(name) => format!("undeclared reference to '{name}'"),
+        _ => "no such overload".to_owned(),
+    })
+}
