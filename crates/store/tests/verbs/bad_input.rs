@@ -162,7 +162,7 @@ fn values_of_wrong_types_are_named_with_their_path() {
         POST vcjobs {metadata: {name: x, labels: 7}}
         => 400 Job in version "v1alpha1" cannot be handled as a Job: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type map[string]string
         POST queues {metadata: {name: q}, spec: {weight: 1.5}}
-        => 422 Queue.scheduling.volcano.sh "q" is invalid: spec.weight: Invalid value: "number": spec.weight in body must be of type integer: "number"
+        => 422 Queue.scheduling.volcano.sh "q" is invalid: [spec.weight: Invalid value: "number": spec.weight in body must be of type integer: "number", <nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.weight]
         "#,
     );
 }
