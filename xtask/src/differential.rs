@@ -1,6 +1,8 @@
 //! `cargo xtask differential [SCRIPT…]`: our answers beside those of the real API server.
 //!
 //! Starts an instance of the real one, unless one is named, and runs `tests/differential` on it.
+//! `cargo xtask differential controllers [STORY…]` plays the stories of `tests/controllers`, with the
+//! real controller manager beside our controllers.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,6 +11,13 @@ use anyhow::{Context, bail};
 
 /// Starts what is needed, runs the suite and ends what was started.
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
+    if let Some(("controllers", stories)) = arguments
+        .split_first()
+        .map(|(it, more)| (it.as_str(), more))
+    {
+        let mut command = Command::new("tests/controllers/run");
+        return finish(command.args(stories), "the stories of controllers");
+    }
     let stranger = ["--theirs", "--ours-only"];
     if arguments
         .iter()

@@ -15,6 +15,7 @@
 //! Printed lines start with `> `. `UPDATE=1` rewrites the files.
 
 mod laws;
+mod workloads;
 mod world;
 
 use std::fs;

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::note::Occasion;
 use crate::{Controller, Inputs, Step, write};
 
+mod expansion;
 mod volume;
 
 /// The row.
@@ -35,6 +36,7 @@ pub const PROVISIONER: &str = "katmai.dev/directory";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
+const BOUND_BY: &str = "pv.kubernetes.io/bound-by-controller";
 
 fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     match change.kind() {
@@ -302,7 +304,10 @@ fn take(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Vec<Intent>
         .as_ref()
         .is_some_and(|reference| reference.uid == claim.metadata.uid);
     if !is_kept {
-        let patch = json!({ "spec": { "claimRef": claim_ref(claim) } });
+        let mut patch = json!({ "spec": { "claimRef": claim_ref(claim) } });
+        if volume.spec.claim_ref.is_none() {
+            patch["metadata"] = json!({ "annotations": { BOUND_BY: "yes" } });
+        }
         let meta = &volume.metadata;
         return vec![write::patch(
             Kind::PersistentVolume,
@@ -315,7 +320,7 @@ fn take(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Vec<Intent>
         claim,
         json!({
             "metadata": { "annotations": { "pv.kubernetes.io/bind-completed": "yes",
-                "pv.kubernetes.io/bound-by-controller": "yes" } },
+                BOUND_BY: "yes" } },
             "spec": { "volumeName": volume.metadata.name },
         }),
     )]
@@ -365,7 +370,7 @@ fn bind(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim) -> Vec<Intent> {
         return take(claim, volume);
     }
     if claim.status.phase == ClaimPhase::Bound {
-        return Vec::new();
+        return expansion::grow(inputs, claim, volume);
     }
     let status = json!({
         "phase": ClaimPhase::Bound,

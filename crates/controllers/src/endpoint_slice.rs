@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::core::{EndpointSlice, Pod, Service, TextMap};
+use api::core::{EndpointSlice, Node, Pod, Service, TextMap};
 use api::int_or_string::IntOrString;
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
@@ -12,13 +12,14 @@ use mirror::{Change, Index, Mirror};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::write::stable_suffix;
-use crate::{Controller, Inputs, Step, write};
+mod sharing;
+
+use crate::{Controller, Inputs, Step, child, write};
 
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "endpoint_slice",
-    watches: &[Kind::EndpointSlice, Kind::Pod, Kind::Service],
+    watches: &[Kind::EndpointSlice, Kind::Node, Kind::Pod, Kind::Service],
     keys,
     step,
 };
@@ -27,8 +28,7 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGER: &str = "endpointslice-controller.k8s.io";
 const HEADLESS: &str = "service.kubernetes.io/headless";
-/// What the API allows in one slice.
-const ENDPOINTS_MAX: usize = 1_000;
+const ZONE: &str = "topology.kubernetes.io/zone";
 
 fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     let namespace = &change.key.namespace;
@@ -39,6 +39,8 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
                 keys.push(ObjectKey::new(Kind::Service, namespace, service));
             }
         }
+        // A node's zone is told where its pods are; it does not move.
+        Kind::Node => {}
         _ => {
             let sides = [change.before::<Pod>(), change.after::<Pod>()];
             let [before, after] = sides.map(|side| side.map(|pod| facts(pod)));
@@ -93,29 +95,46 @@ fn step(inputs: &Inputs<'_>) -> Step {
     if service.spec.selector.is_empty() || &*service.spec.kind == "ExternalName" || is_leaving {
         return Step::idle();
     }
-    let mut intents: Vec<Intent> = Vec::new();
-    let wanted = slices(service, &selected(inputs.mirror, service));
-    for (name, body) in &wanted {
-        match inputs.mirror.get::<EndpointSlice>(namespace, name) {
-            None => intents.push(create(service, name, body.clone())),
-            Some(slice) => intents.extend(mend(slice, body)),
-        }
-    }
     let index = Index::EndpointSliceService;
-    for slice in inputs
+    let known = inputs
         .mirror
-        .indexed::<EndpointSlice>(index, namespace, name)
-    {
-        let meta = &slice.metadata;
-        let is_ours = meta
-            .labels
-            .get(MANAGED_BY)
-            .is_some_and(|manager| &**manager == MANAGER);
-        if is_ours && !wanted.contains_key(&*meta.name) && meta.deletion_timestamp.is_none() {
-            intents.push(write::delete(Kind::EndpointSlice, meta));
-        }
+        .indexed::<EndpointSlice>(index, namespace, name);
+    let known: Vec<&Arc<EndpointSlice>> = known.filter(|slice| is_ours(slice)).collect();
+    let pods = selected(inputs.mirror, service);
+    let wanted = sharing::shared_out(known, groups(inputs.mirror, service, &pods));
+    let mut intents: Vec<Intent> = Vec::new();
+    for slice in wanted.idle {
+        intents.push(write::delete(Kind::EndpointSlice, &slice.metadata));
+    }
+    for (slice, body) in wanted.kept {
+        intents.extend(mend(service, slice, &body));
+    }
+    let mut number = 0u32;
+    for body in wanted.new {
+        let free = |name: &String| {
+            let slice = inputs.mirror.get::<EndpointSlice>(namespace, name);
+            slice.is_none()
+        };
+        let name = std::iter::from_fn(|| {
+            number += 1;
+            Some(slice_name(service, number - 1))
+        })
+        .find(free);
+        intents.extend(name.map(|name| create(service, &name, body)));
     }
     Step::write(intents)
+}
+
+fn slice_name(service: &Service, number: u32) -> String {
+    let meta = &service.metadata;
+    let stem = format!("{}-", meta.name);
+    child::name(&stem, &[&meta.uid, &number.to_string()])
+}
+
+fn is_ours(slice: &EndpointSlice) -> bool {
+    let manager = slice.metadata.labels.get(MANAGED_BY);
+    manager.is_some_and(|manager| &**manager == MANAGER)
+        && slice.metadata.deletion_timestamp.is_none()
 }
 
 fn selected<'a>(mirror: &'a Mirror, service: &Service) -> Vec<&'a Arc<Pod>> {
@@ -143,33 +162,17 @@ fn selected<'a>(mirror: &'a Mirror, service: &Service) -> Vec<&'a Arc<Pod>> {
     }
 }
 
-/// The wanted slices by name. Pods with different numbers for a named port go into different ones.
-fn slices(service: &Service, pods: &[&Arc<Pod>]) -> BTreeMap<String, Value> {
+/// Endpoints by their ports: pods with different numbers for a named port go into different slices.
+fn groups(mirror: &Mirror, service: &Service, pods: &[&Arc<Pod>]) -> Vec<(Value, Vec<Value>)> {
     let mut groups: BTreeMap<String, (Value, Vec<Value>)> = BTreeMap::new();
     for pod in pods {
         let ports = ports(service, pod);
         let group = groups
             .entry(ports.to_string())
             .or_insert_with(|| (ports, Vec::new()));
-        group.1.push(endpoint(service, pod));
+        group.1.push(endpoint(mirror, service, pod));
     }
-    if groups.is_empty() {
-        groups.insert(String::new(), (json!([]), Vec::new()));
-    }
-    let mut slices = BTreeMap::new();
-    for (ports, endpoints) in groups.into_values() {
-        let chunks: Vec<&[Value]> = match endpoints.is_empty() {
-            true => vec![&[]],
-            false => endpoints.chunks(ENDPOINTS_MAX).collect(),
-        };
-        for chunk in chunks {
-            let number = slices.len().to_string();
-            let suffix = stable_suffix(&[&service.metadata.uid, &number]);
-            let name = format!("{}-{}", service.metadata.name, &suffix[..5]);
-            slices.insert(name, json!({ "endpoints": chunk, "ports": ports }));
-        }
-    }
-    slices
+    groups.into_values().collect()
 }
 
 fn ports(service: &Service, pod: &Pod) -> Value {
@@ -200,7 +203,7 @@ fn named_port(pod: &Pod, name: &str) -> Option<i32> {
     Some(port.container_port)
 }
 
-fn endpoint(service: &Service, pod: &Pod) -> Value {
+fn endpoint(mirror: &Mirror, service: &Service, pod: &Pod) -> Value {
     let serving = pod.is_ready();
     let terminating = pod.is_terminating();
     let ready = service.spec.publish_not_ready_addresses || (serving && !terminating);
@@ -216,6 +219,10 @@ fn endpoint(service: &Service, pod: &Pod) -> Value {
     });
     if !pod.spec.node_name.is_empty() {
         endpoint["nodeName"] = json!(pod.spec.node_name);
+        let node = mirror.get::<Node>("", &pod.spec.node_name);
+        if let Some(zone) = node.and_then(|node| node.metadata.labels.get(ZONE)) {
+            endpoint["zone"] = json!(zone);
+        }
     }
     if !pod.spec.hostname.is_empty() && pod.spec.subdomain == service.metadata.name {
         endpoint["hostname"] = json!(pod.spec.hostname);
@@ -223,33 +230,42 @@ fn endpoint(service: &Service, pod: &Pod) -> Value {
     endpoint
 }
 
+fn labels(service: &Service) -> TextMap {
+    let mut labels = service.metadata.labels.clone();
+    labels.remove(HEADLESS);
+    labels.insert(SERVICE_NAME.into(), service.metadata.name.clone());
+    labels.insert(MANAGED_BY.into(), MANAGER.into());
+    if service.is_headless() {
+        labels.insert(HEADLESS.into(), "".into());
+    }
+    labels
+}
+
 fn create(service: &Service, name: &str, mut body: Value) -> Intent {
     let meta = &service.metadata;
-    let mut labels = json!(meta.labels);
-    labels[SERVICE_NAME] = json!(meta.name);
-    labels[MANAGED_BY] = json!(MANAGER);
-    if service.is_headless() {
-        labels[HEADLESS] = json!("");
-    }
     body["addressType"] = json!("IPv4");
     body["metadata"] = json!({
         "name": name,
+        "generateName": format!("{}-", meta.name),
         "namespace": meta.namespace,
-        "labels": labels,
+        "labels": labels(service),
         "ownerReferences": [write::controller_ref(Kind::Service, meta)],
     });
     write::create(Kind::EndpointSlice, body)
 }
 
-fn mend(slice: &EndpointSlice, body: &Value) -> Option<Intent> {
+fn mend(service: &Service, slice: &EndpointSlice, body: &Value) -> Option<Intent> {
     let wanted = EndpointSlice::deserialize(body).unwrap_or_default();
-    if wanted.endpoints == slice.endpoints && wanted.ports == slice.ports {
+    let labels = labels(service);
+    let has_labels = slice.metadata.labels == labels;
+    if wanted.endpoints == slice.endpoints && wanted.ports == slice.ports && has_labels {
         return None;
     }
-    Some(write::patch(
-        Kind::EndpointSlice,
-        &slice.metadata,
-        Part::Whole,
-        body.clone(),
-    ))
+    let mut patch = body.clone();
+    let (old, new) = (json!(slice.metadata.labels), json!(labels));
+    if let Some(labels) = write::merge_difference(&old, &new) {
+        patch["metadata"] = json!({ "labels": labels });
+    }
+    let meta = &slice.metadata;
+    Some(write::patch(Kind::EndpointSlice, meta, Part::Whole, patch))
 }

@@ -3,12 +3,15 @@
 //! Only watched kinds are seen here. Objects of other kinds, Secrets and Events among them, are
 //! removed by the API server of the embedded plane when the namespace is finalized.
 
-use api::core::Namespace;
+use std::collections::BTreeMap;
+
+use api::core::{Namespace, condition};
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::{KINDS, Kind};
-use mirror::{Change, Mirror};
+use mirror::{Change, Mirror, Object};
 use serde_json::json;
 
+use crate::conditions::whole_seconds;
 use crate::ownership_gc::WATCHED;
 use crate::{Controller, Inputs, Step, write};
 
@@ -21,6 +24,34 @@ pub const CONTROLLER: Controller = Controller {
 };
 
 const FINALIZER: &str = "kubernetes";
+/// The conditions of a deletion that nothing holds up.
+const FINE: &[(&str, &str, &str)] = &[
+    (
+        "NamespaceDeletionDiscoveryFailure",
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ),
+    (
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    (
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    (
+        "NamespaceContentRemaining",
+        "ContentRemoved",
+        "All content successfully removed",
+    ),
+    (
+        "NamespaceFinalizersRemaining",
+        "ContentHasNoFinalizers",
+        "All content-preserving finalizers finished",
+    ),
+];
 
 fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     let name = match change.kind() {
@@ -45,20 +76,22 @@ fn step(inputs: &Inputs<'_>) -> Step {
     if meta.deletion_timestamp.is_none() || !is_ours {
         return Step::idle();
     }
-    let mut is_empty = true;
+    let content = Content::of(inputs.mirror, &meta.name);
     let mut intents: Vec<Intent> = Vec::new();
-    for row in KINDS.iter().filter(|row| row.namespaced) {
-        let objects = inputs.mirror.objects(row.kind);
-        for object in objects.filter(|object| object.namespace() == &*meta.name) {
-            is_empty = false;
-            if object.meta().deletion_timestamp.is_none()
-                && intents.len() < inputs.settings.writes_per_step_max
-            {
-                intents.push(write::delete(row.kind, object.meta()));
-            }
+    for object in &content.next {
+        if object.meta().deletion_timestamp.is_none()
+            && intents.len() < inputs.settings.writes_per_step_max
+        {
+            intents.push(write::delete(object.kind(), object.meta()));
         }
     }
-    if is_empty {
+    if !intents.is_empty() {
+        return Step::write(intents);
+    }
+    if let Some(patch) = conditions(inputs, namespace, &content) {
+        return Step::write(vec![patch]);
+    }
+    if content.counts.is_empty() {
         let kept: Vec<&str> = finalizers
             .iter()
             .map(|finalizer| &**finalizer)
@@ -68,4 +101,86 @@ fn step(inputs: &Inputs<'_>) -> Step {
         intents.push(write::patch(Kind::Namespace, meta, Part::Finalize, patch));
     }
     Step::write(intents)
+}
+
+/// What is left in a namespace.
+struct Content<'a> {
+    /// What goes next: pods before anything that they may still need.
+    next: Vec<&'a Object>,
+    /// How many objects, by `plural.group`.
+    counts: BTreeMap<String, usize>,
+    /// How many objects each finalizer holds.
+    held: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> Content<'a> {
+    fn of(mirror: &'a Mirror, namespace: &str) -> Content<'a> {
+        let mut content = Content {
+            next: Vec::new(),
+            counts: BTreeMap::new(),
+            held: BTreeMap::new(),
+        };
+        let rows = KINDS.iter().filter(|row| row.namespaced);
+        let all = rows.flat_map(|row| mirror.objects(row.kind));
+        for object in all.filter(|object| object.namespace() == namespace) {
+            let row = object.kind().row();
+            let name = format!("{}.{}", row.plural, row.group);
+            *content.counts.entry(name).or_default() += 1;
+            for finalizer in &object.meta().finalizers {
+                *content.held.entry(finalizer).or_default() += 1;
+            }
+            content.next.push(object);
+        }
+        let is_pod = |object: &&Object| object.kind() == Kind::Pod;
+        if content.next.iter().any(is_pod) {
+            content.next.retain(is_pod);
+        }
+        content
+    }
+}
+
+/// The write that tells how the deletion stands. Mere numbers of what is left are not renewed.
+fn conditions(inputs: &Inputs<'_>, namespace: &Namespace, content: &Content<'_>) -> Option<Intent> {
+    let counts = content.counts.iter();
+    let remain: Vec<String> = counts
+        .map(|(name, count)| format!("{name} has {count} resource instances"))
+        .collect();
+    let held = content.held.iter();
+    let held: Vec<String> = held
+        .map(|(name, count)| format!("{name} in {count} resource instances"))
+        .collect();
+    let now = whole_seconds(inputs.now);
+    let mut list = Vec::new();
+    let mut is_news = false;
+    for (kind, reason, message) in FINE {
+        let (status, reason, message) = match *kind {
+            "NamespaceContentRemaining" if !remain.is_empty() => (
+                "True",
+                "SomeResourcesRemain",
+                format!("Some resources are remaining: {}", remain.join(", ")),
+            ),
+            "NamespaceFinalizersRemaining" if !held.is_empty() => (
+                "True",
+                "SomeFinalizersRemain",
+                format!(
+                    "Some content in the namespace has finalizers remaining: {}",
+                    held.join(", ")
+                ),
+            ),
+            _ => ("False", *reason, (*message).to_owned()),
+        };
+        let known = condition(&namespace.status.conditions, kind);
+        let same = known.filter(|known| &*known.status == status);
+        let words = |text: &str| text.replace(|letter: char| letter.is_ascii_digit(), "");
+        is_news |= same.is_none_or(|known| words(&known.message) != words(&message));
+        list.push(json!({
+            "type": kind,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": same.map_or(Some(now), |known| known.last_transition_time),
+        }));
+    }
+    let status = json!({ "conditions": list });
+    is_news.then(|| write::patch_status(Kind::Namespace, &namespace.metadata, status))
 }

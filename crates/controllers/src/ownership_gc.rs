@@ -107,8 +107,8 @@ fn release(inputs: &Inputs<'_>, owner: &Object) -> Step {
 
 /// Deletes the dependants, and lets the owner go once none is left that it must wait for.
 ///
-/// Dependants are deleted in the background, so two objects that own each other never wait for
-/// each other.
+/// Dependants that have dependants of their own are deleted in the foreground, too. Of objects that
+/// own each other in a circle, one is always seen to wait already, and nobody waits for that one.
 fn foreground(inputs: &Inputs<'_>, owner: &Object) -> Step {
     let mut intents = Vec::new();
     let mut waits_for = Vec::new();
@@ -124,7 +124,16 @@ fn foreground(inputs: &Inputs<'_>, owner: &Object) -> Step {
             waits_for.push(dependant.key());
         }
         if !is_leaving && intents.len() < inputs.settings.writes_per_step_max {
-            intents.push(write::delete(dependant.kind(), meta));
+            let propagation = match has_dependants(inputs.mirror, dependant) {
+                true => Propagation::Foreground,
+                false => Propagation::Background,
+            };
+            intents.push(write::delete_with(
+                dependant.kind(),
+                meta,
+                None,
+                propagation,
+            ));
         }
     }
     if waits_for.is_empty() && intents.is_empty() {
@@ -137,6 +146,10 @@ fn foreground(inputs: &Inputs<'_>, owner: &Object) -> Step {
         },
         ..Step::write(intents)
     }
+}
+
+fn has_dependants(mirror: &Mirror, object: &Object) -> bool {
+    mirror.dependants_of(object.uid()).next().is_some()
 }
 
 /// Deletes an object whose owners have all gone; forgets those of several that have.

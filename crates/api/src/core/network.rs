@@ -77,6 +77,8 @@ read_only! {
         pub hostname: Option<Box<str>>,
         /// Its node.
         pub node_name: Option<Box<str>>,
+        /// The node's zone.
+        pub zone: Option<Box<str>>,
         /// Its pod.
         pub target_ref: Option<super::ObjectReference>,
     }

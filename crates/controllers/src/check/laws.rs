@@ -67,10 +67,10 @@ fn orders(items: &[Value]) -> Vec<Vec<Value>> {
 }
 
 /// A small generator, so that a failure can be repeated from its seed.
-struct Seed(u64);
+pub(super) struct Seed(pub(super) u64);
 
 impl Seed {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)

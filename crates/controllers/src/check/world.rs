@@ -159,6 +159,11 @@ impl World {
         }
     }
 
+    pub(crate) fn keys(&self, kind: Kind) -> Vec<ObjectKey> {
+        let keys = self.objects.keys();
+        keys.filter(|key| key.kind == kind).cloned().collect()
+    }
+
     pub(crate) fn count(&self, kind: Kind) -> usize {
         self.objects.keys().filter(|key| key.kind == kind).count()
     }
@@ -186,11 +191,6 @@ impl World {
     pub(crate) fn run(&mut self, names: &[&str]) {
         let mut stepped = BTreeSet::new();
         for steps in 0.. {
-            assert!(
-                steps < STEPS_MAX,
-                "does not come to rest: {:#?}",
-                self.printed
-            );
             let is_wanted =
                 |index: usize| names.is_empty() || names.contains(&CONTROLLERS[index].name);
             let Some(next) = self
@@ -201,6 +201,12 @@ impl World {
             else {
                 break;
             };
+            assert!(
+                steps < STEPS_MAX,
+                "does not come to rest: {:#?} {:#?}",
+                self.printed,
+                self.decide(next.0, &next.1)
+            );
             self.queue.remove(&next);
             stepped.insert(next.clone());
             self.step(next);

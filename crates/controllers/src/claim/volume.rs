@@ -3,7 +3,7 @@
 use api::core::{
     Node, NodeRequirement, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumePhase,
 };
-use api::intent::Intent;
+use api::intent::{Intent, Part};
 use api::kind::Kind;
 use mirror::Mirror;
 use serde_json::json;
@@ -12,16 +12,34 @@ use super::{PROVISIONER, claim_ref, is_used};
 use crate::{Inputs, Step, write};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
+/// Keeps a volume while a claim has it.
+const PROTECTION: &str = "kubernetes.io/pv-protection";
 /// How long to wait for news of claims.
 const NEWS_MS: i64 = 5_000;
 
 pub(super) fn step(inputs: &Inputs<'_>, volume: &PersistentVolume) -> Step {
     let meta = &volume.metadata;
-    if meta.deletion_timestamp.is_some() {
-        return Step::idle();
-    }
     let mirror = inputs.mirror;
     let phase = phase(mirror, volume);
+    let is_protected = meta.finalizers.iter().any(|it| &**it == PROTECTION);
+    if meta.deletion_timestamp.is_some() {
+        if is_protected && phase != VolumePhase::Bound {
+            let kind = Kind::PersistentVolume;
+            return Step::write(vec![write::without_finalizer(kind, meta, PROTECTION)]);
+        }
+        return Step::idle();
+    }
+    if !is_protected {
+        let mut finalizers: Vec<&str> = meta.finalizers.iter().map(|it| &**it).collect();
+        finalizers.push(PROTECTION);
+        let patch = json!({ "metadata": { "finalizers": finalizers } });
+        return Step::write(vec![write::patch(
+            Kind::PersistentVolume,
+            meta,
+            Part::Whole,
+            patch,
+        )]);
+    }
     if phase == VolumePhase::Released {
         let claims = Kind::PersistentVolumeClaim;
         // Kinds are watched apart: the claim may be newer than what has been seen of claims.
@@ -62,7 +80,7 @@ fn phase(mirror: &Mirror, volume: &PersistentVolume) -> VolumePhase {
     }
 }
 
-fn is_directory(volume: &PersistentVolume) -> bool {
+pub(super) fn is_directory(volume: &PersistentVolume) -> bool {
     let made_by = volume
         .metadata
         .annotations
@@ -104,6 +122,7 @@ pub(super) fn create(
             "metadata": {
                 "name": name,
                 "annotations": { "pv.kubernetes.io/provisioned-by": PROVISIONER },
+                "finalizers": [PROTECTION],
             },
             "spec": spec,
         }),

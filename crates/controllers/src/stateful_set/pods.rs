@@ -43,7 +43,16 @@ impl View<'_> {
         ) {
             (_, Some(rolling)) => ordinal < start + rolling.partition.unwrap_or(0),
             ("OnDelete", None) => false,
-            (_, None) => ordinal < start + self.set.status.current_replicas,
+            (_, None) => {
+                // As many pods as are left of the current revision, counted as they are: a stored
+                // number would bring back the pod that was deleted for the update.
+                let name = &self.revisions.current.metadata.name;
+                let left = self
+                    .pods
+                    .iter()
+                    .filter(|(_, pod)| !pod.is_terminating() && revision(pod) == &**name);
+                ordinal < start + i32::try_from(left.count()).unwrap_or(i32::MAX)
+            }
         }
     }
 
