@@ -59,7 +59,7 @@ says "set serviceaccount" "serviceaccount updated" namespaced set serviceaccount
 says "set selector" "selector updated" namespaced set selector service/front app=web
 says "expose" "service/web exposed" namespaced expose deployment web --port=80 --target-port=8080
 says "endpoints appear" "condition met" namespaced wait --for=jsonpath='{.endpoints[0].conditions.ready}'=true endpointslice -l kubernetes.io/service-name=web --timeout=30s
-says "autoscale is accepted" "autoscaled" namespaced autoscale deployment web --min=1 --max=3 --cpu=50%
+says "autoscale is accepted" "autoscaled" namespaced autoscale deployment web --min=1 --max=3 --cpu-percent=50
 says "cronjobs have upstream's columns" "NAME +SCHEDULE +TIMEZONE +SUSPEND +ACTIVE +LAST SCHEDULE +AGE" namespaced get cronjobs
 says "a stateful set starts in order" "statefulset.apps/db created" with_ '
 apiVersion: apps/v1
@@ -133,12 +133,14 @@ says "label away" "unlabeled" namespaced label configmap shared a-
 says "annotate away" "annotate" namespaced annotate configmap shared why-
 
 # Nodes.
-says "taint" "tainted" k taint node simulated-node-1 special=yes:NoSchedule
-says "a taint is shown" "special=yes:NoSchedule" k describe node simulated-node-1
-says "taint away" "untainted" k taint node simulated-node-1 special-
-says "drain --dry-run" "drained" k drain simulated-node-1 --ignore-daemonsets --dry-run=server
-says "drain" "drained" k drain simulated-node-1 --ignore-daemonsets --force --delete-emptydir-data --timeout=30s
-says "uncordon" "uncordoned" k uncordon simulated-node-1
+says "taint" "tainted" k taint node sim-node-1 special=yes:NoSchedule
+says "a taint is shown" "special=yes:NoSchedule" k describe node sim-node-1
+says "taint away" "untainted" k taint node sim-node-1 special-
+says "drain --dry-run" "drained" k drain sim-node-1 --ignore-daemonsets --dry-run=server
+says "a pod on that node" "created" namespaced run evictee --image=nginx:1 --overrides='{"spec":{"nodeName":"sim-node-1"}}'
+says "drain evicts it" "evicting pod everyday/evictee" k drain sim-node-1 --ignore-daemonsets --force --delete-emptydir-data --timeout=30s
+expect "it is gone" 1 'pods "evictee" not found' namespaced get pod evictee
+says "uncordon" "uncordoned" k uncordon sim-node-1
 
 # Who may what.
 says "can-i --list" "Resources" k auth can-i --list
