@@ -51,8 +51,6 @@ says "uncordon" "uncordoned" k uncordon node-1
 says "cluster-info" "is running at" k cluster-info
 
 # ── what is not there ─────────────────────────────────────────────────────────────────────────
-expect "server-side apply is refused with the media types that work" 1 "application/merge-patch\+json" \
-  k apply --server-side -f examples/late-claim-dataset.yaml
 expect "what is missing is told as the real server tells it" 1 \
   'Error from server \(NotFound\): jobs.batch.volcano.sh "nothing" not found' k get vcjob nothing
 expect "a kind that does not exist" 1 "the server doesn't have a resource type" k get frobs

@@ -14,7 +14,7 @@ use crate::together::{self, Home};
 pub(crate) fn no_fit(rules: &Rules, view: View<'_>, task: TaskId, fits: u32, wanted: u32) -> NoFit {
     let shape = view.tables.shape_of(task);
     let around = coupling::concerns(view, task).then(|| Surroundings::of(view, task));
-    let home = together::home(view.tables, task);
+    let mut home = together::home(view.tables, task);
     let mut refusals: BTreeMap<Refusal, u32> = BTreeMap::new();
     let mut nearest: Option<(Kind, i64, NodeId)> = None;
     for (id, _) in view.tables.nodes() {
@@ -42,6 +42,10 @@ pub(crate) fn no_fit(rules: &Rules, view: View<'_>, task: TaskId, fits: u32, wan
             }
         };
         *refusals.entry(refusal).or_default() += 1;
+    }
+    // Where the claim goes is worth telling only if a node lies elsewhere.
+    if !refusals.contains_key(&Refusal::VolumeElsewhere) {
+        home = Home::Anywhere;
     }
     let mut refusals: Vec<(Refusal, u32)> = refusals.into_iter().collect();
     refusals.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
