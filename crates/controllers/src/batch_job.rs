@@ -33,6 +33,7 @@ use count::Count;
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "batch_job",
+    component: "job-controller",
     watches: &[Kind::BatchJob, Kind::Pod],
     keys,
     step,
@@ -254,7 +255,7 @@ impl View<'_> {
         Occasion {
             kind: Kind::BatchJob,
             meta: &self.job.metadata,
-            component: "job-controller",
+            component: CONTROLLER.component,
             id,
         }
     }

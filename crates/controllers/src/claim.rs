@@ -21,6 +21,7 @@ mod volume;
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "claim",
+    component: "persistentvolume-controller",
     watches: &[
         Kind::PersistentVolume,
         Kind::PersistentVolumeClaim,

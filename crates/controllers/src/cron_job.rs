@@ -23,6 +23,7 @@ use missed::Missed;
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "cron_job",
+    component: "cronjob-controller",
     watches: &[Kind::BatchCronJob, Kind::BatchJob],
     keys,
     step,
@@ -98,7 +99,7 @@ impl View<'_> {
         Occasion {
             kind: Kind::BatchCronJob,
             meta: &self.it.metadata,
-            component: "cronjob-controller",
+            component: CONTROLLER.component,
             id,
         }
     }

@@ -23,6 +23,7 @@ mod status;
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "deployment",
+    component: "deployment-controller",
     watches: &[Kind::Deployment, Kind::Pod, Kind::ReplicaSet],
     keys,
     step,
@@ -195,7 +196,7 @@ impl View<'_> {
         Occasion {
             kind: Kind::Deployment,
             meta: &self.it.metadata,
-            component: "deployment-controller",
+            component: CONTROLLER.component,
             id,
         }
     }

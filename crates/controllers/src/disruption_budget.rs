@@ -20,6 +20,7 @@ use crate::{Controller, Inputs, Step, conditions, write};
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "disruption_budget",
+    component: "controllermanager",
     watches: &[
         Kind::Deployment,
         Kind::Pod,
@@ -39,6 +40,12 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     let namespace = &change.key.namespace;
     match change.kind() {
         Kind::PodDisruptionBudget => keys.push((*change.key).clone()),
+        // Most namespaces have no budget, and pods change often.
+        Kind::Pod
+            if mirror
+                .list_in::<PodDisruptionBudget>(namespace)
+                .next()
+                .is_none() => {}
         Kind::Pod => {
             let facts = |pod: &Arc<Pod>| {
                 let labels = pod.metadata.labels.clone();
@@ -162,7 +169,7 @@ impl View<'_> {
         Occasion {
             kind: Kind::PodDisruptionBudget,
             meta: &self.budget.metadata,
-            component: "controllermanager",
+            component: CONTROLLER.component,
             id: "",
         }
     }

@@ -19,6 +19,7 @@ use crate::{Controller, Inputs, Step, child, write};
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "endpoint_slice",
+    component: "endpoint-slice-controller",
     watches: &[Kind::EndpointSlice, Kind::Node, Kind::Pod, Kind::Service],
     keys,
     step,

@@ -18,6 +18,7 @@ use crate::{Controller, Inputs, Step, write};
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "namespace",
+    component: "namespace-controller",
     watches: &WATCHED,
     keys,
     step,

@@ -20,6 +20,7 @@ use crate::{Controller, Inputs, Step, write};
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "node_health",
+    component: "node-controller",
     watches: &[Kind::Lease, Kind::Node, Kind::Pod],
     keys,
     step,
@@ -123,7 +124,7 @@ impl View<'_> {
         Occasion {
             kind: Kind::Node,
             meta: &self.node.metadata,
-            component: "node-controller",
+            component: CONTROLLER.component,
             id,
         }
     }

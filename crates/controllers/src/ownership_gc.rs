@@ -14,6 +14,7 @@ use crate::{Controller, Inputs, Outcome, Step, write};
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "ownership_gc",
+    component: "garbage-collector-controller",
     watches: &WATCHED,
     keys,
     step,

@@ -5,12 +5,15 @@ use api::core::{Node, Pod};
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use mirror::{Change, Mirror};
+use serde_json::json;
 
-use crate::{Controller, Inputs, Step, write};
+use crate::conditions::whole_seconds;
+use crate::{Controller, Inputs, Step, pod_conditions, write};
 
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "pod_gc",
+    component: "pod-garbage-collector",
     watches: &[Kind::Node, Kind::Pod],
     keys,
     step,
@@ -60,9 +63,22 @@ fn step(inputs: &Inputs<'_>) -> Step {
         if !mirror.is_listed(Kind::Node) || mirror.seen(Kind::Node) < pod.metadata.revision() {
             return Step::wake_at(inputs.now.plus_ms(NEWS_MS));
         }
-        return Step::write(vec![write::delete_now(Kind::Pod, &pod.metadata)]);
+        return orphan(inputs, pod);
     }
     surplus(inputs)
+}
+
+/// A pod whose node has gone: it is told to have failed, so that whoever counts it knows, then
+/// deleted.
+fn orphan(inputs: &Inputs<'_>, pod: &Pod) -> Step {
+    if pod.is_finished() {
+        return Step::write(vec![write::delete_now(Kind::Pod, &pod.metadata)]);
+    }
+    let now = whole_seconds(inputs.now);
+    let message = "PodGC: node no longer exists";
+    let list = pod_conditions::with(pod, "DisruptionTarget", "DeletionByPodGC", message, now);
+    let status = json!({ "phase": "Failed", "conditions": list });
+    Step::write(vec![write::patch_status(Kind::Pod, &pod.metadata, status)])
 }
 
 /// Removes the oldest finished pods beyond the limit.

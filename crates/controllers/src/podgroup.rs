@@ -22,6 +22,7 @@ use crate::{Controller, Inputs, Step, write};
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "podgroup",
+    component: "vc-controller-manager",
     watches: &[Kind::Pod],
     keys,
     step,

@@ -13,6 +13,7 @@ use crate::{Controller, Inputs, Step, write};
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "queue",
+    component: "vc-controller-manager",
     watches: &[Kind::Command, Kind::PodGroup, Kind::Queue],
     keys,
     step,

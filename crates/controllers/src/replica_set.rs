@@ -19,6 +19,7 @@ use crate::{Controller, Inputs, Step, child, write};
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "replica_set",
+    component: "replicaset-controller",
     watches: &[Kind::Pod, Kind::ReplicaSet],
     keys,
     step,
@@ -100,7 +101,7 @@ impl View<'_> {
         Occasion {
             kind: Kind::ReplicaSet,
             meta: &self.set.metadata,
-            component: "replicaset-controller",
+            component: CONTROLLER.component,
             id,
         }
     }

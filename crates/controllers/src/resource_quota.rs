@@ -19,6 +19,7 @@ use crate::{Controller, Inputs, Step, write};
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "resource_quota",
+    component: "resourcequota-controller",
     watches: &WATCHED,
     keys,
     step,

@@ -12,6 +12,8 @@ use crate::settings::Settings;
 pub struct Controller {
     /// Its name in flags, metrics and logs.
     pub name: &'static str,
+    /// Who speaks in its events.
+    pub component: &'static str,
     /// The kinds whose events may wake it.
     pub watches: &'static [Kind],
     /// The keys that an event wakes; may repeat a key.

@@ -12,6 +12,7 @@ use crate::{Controller, Inputs, Step, write};
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "service_account",
+    component: "serviceaccount-controller",
     watches: &[Kind::ConfigMap, Kind::Namespace, Kind::ServiceAccount],
     keys,
     step,

@@ -27,6 +27,7 @@ use revisions::Revisions;
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "stateful_set",
+    component: "statefulset-controller",
     watches: &[
         Kind::ControllerRevision,
         Kind::PersistentVolumeClaim,
@@ -178,7 +179,7 @@ impl View<'_> {
         Occasion {
             kind: Kind::StatefulSet,
             meta: &self.set.metadata,
-            component: "statefulset-controller",
+            component: CONTROLLER.component,
             id,
         }
     }

@@ -14,6 +14,7 @@ use crate::{Controller, Inputs, Step, pod_conditions, write};
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "taint_eviction",
+    component: "taint-eviction-controller",
     watches: &[Kind::Node, Kind::Pod],
     keys,
     step,

@@ -40,6 +40,7 @@ use roster::Roster;
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "vcjob",
+    component: "vc-controller-manager",
     watches: &[
         Kind::Command,
         Kind::ConfigMap,

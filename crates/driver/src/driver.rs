@@ -22,9 +22,6 @@ use crate::settings::Settings;
 use crate::work::{Ended, Round, Standing, WorkKey, WorkQueue};
 use crate::writes::{self, Budget, Lane, Origin, Over, Writes};
 
-/// Who tells of a row's refused writes.
-const COMPONENT: &str = "vc-controller-manager";
-
 /// The event loop as a value. See the crate's page for the order of calls.
 #[derive(Debug)]
 pub struct Driver {
@@ -484,7 +481,7 @@ impl Driver {
                 tone: Tone::Warning,
                 reason,
                 message: &format!("Error {doing}: {}", refusal.message),
-                component: COMPONENT,
+                component: self.settings.controllers[usize::from(work.row)].component,
             };
             let intent = api::events::intent(&involved, &note, now);
             self.writes.submit(intent, Origin::Note, Lane::Low);

@@ -14,6 +14,7 @@ use world::{World, raw, refusal, settings};
 /// Looks at every ConfigMap and wants nothing; counts how often it was asked.
 const LOOKER: Controller = Controller {
     name: "looker",
+    component: "vc-controller-manager",
     watches: &[Kind::ConfigMap],
     keys: own_key,
     step: look,

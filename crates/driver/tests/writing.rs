@@ -14,6 +14,7 @@ use world::{Lost, World, refusal, settings};
 /// deletes what `gone` names, waits for what `waits` names, and marks itself with `mark`.
 const MAKER: Controller = Controller {
     name: "maker",
+    component: "vc-controller-manager",
     watches: &[Kind::ConfigMap],
     keys,
     step,
