@@ -45,6 +45,11 @@ pub(super) fn shared_out(
         }
     }
     shared.idle.extend(left);
+    // A slice that would go takes what would be put into a new one.
+    let reused = shared.idle.len().min(shared.new.len());
+    shared
+        .kept
+        .extend(shared.idle.drain(..reused).zip(shared.new.drain(..reused)));
     shared
 }
 
