@@ -180,6 +180,8 @@ fn driver(directory: &Path, authority: String) -> anyhow::Result<Driver> {
             ..driver::EngineSettings::new(engine)
         }),
         limits: driver::Limits::default(),
+        // The plane's state directory is locked: there is no other process to elect.
+        election: None,
         seed: seed(),
     }))
 }

@@ -1,12 +1,14 @@
 //! The loop itself: what happened comes in through `handle_*`, what is to be done goes out through
 //! `poll_request`, and when to come back is `poll_wake`.
 
+mod leading;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use api::call::{Page, WatchLine};
 use api::events::{Involved, Note, Tone};
-use api::intent::{ObjectKey, Refusal, WriteOutcome};
+use api::intent::{Intent, ObjectKey, Refusal, WriteOutcome};
 use api::kind::{KINDS, Kind};
 use api::time::Time;
 use controllers::{Inputs, Last, Outcome, Refused};
@@ -15,6 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::backoff::Backoff;
 use crate::cycle::{Cycles, End, Told};
+use crate::election::Election;
 use crate::metrics::{Level, Metrics, Notice};
 use crate::reflector::{self, Reflected, Reflector};
 use crate::request::{Request, RequestId};
@@ -35,6 +38,9 @@ pub struct Driver {
     work: WorkQueue,
     writes: Writes,
     cycles: Option<Cycles>,
+    election: Option<Election>,
+    /// Writes that tell others that they need not wait.
+    farewells: VecDeque<Intent>,
     metrics: Metrics,
     notices: VecDeque<Notice>,
     last_request: u64,
@@ -66,6 +72,9 @@ impl Driver {
                 .engine
                 .clone()
                 .map(|engine| Cycles::new(engine, limits)),
+            election: (settings.election.as_ref())
+                .map(|election| Election::new(election, settings.seed)),
+            farewells: VecDeque::new(),
             metrics: Metrics::default(),
             notices: VecDeque::new(),
             last_request: 0,
@@ -89,6 +98,13 @@ impl Driver {
     /// When to call [`Driver::handle_time`] although nothing has happened. In the past or now: at
     /// once, after events that are there have been handed in.
     pub fn poll_wake(&self) -> Option<Time> {
+        if !self.farewells.is_empty() {
+            return Some(Time(i64::MIN));
+        }
+        let election = self.election.as_ref().and_then(Election::wake);
+        if self.is_standby() {
+            return election;
+        }
         if self.has_more {
             return Some(Time(i64::MIN));
         }
@@ -100,6 +116,7 @@ impl Driver {
             .chain(self.work.next_timer())
             .chain(self.writes.next_timer())
             .chain(cycles.and_then(Cycles::wake))
+            .chain(election)
             .min()
     }
 
@@ -158,6 +175,9 @@ impl Driver {
 
     /// Answers [`Request::Write`].
     pub fn handle_written(&mut self, id: RequestId, outcome: WriteOutcome, now: Time) {
+        if self.election_written(id, &outcome, now) {
+            return;
+        }
         if let Some(over) = self.writes.written(id, outcome, &self.mirror, now) {
             self.over(over, now);
         }
@@ -170,6 +190,9 @@ impl Driver {
         answer: Result<Option<Box<RawValue>>, Refusal>,
         now: Time,
     ) {
+        let Some(answer) = self.election_got(id, answer, now) else {
+            return;
+        };
         let Some(kind) = self.writes.kind_of(id) else {
             return;
         };
@@ -204,9 +227,8 @@ impl Driver {
 
     /// How many cycles have run.
     pub fn cycles(&self) -> u64 {
-        self.cycles
-            .as_ref()
-            .map_or(0, |cycles| cycles.counts().cycles)
+        let now = self.cycles.as_ref().map(|cycles| cycles.counts().cycles);
+        self.metrics.cycles + now.unwrap_or(0)
     }
 
     /// Whether every watched kind has been listed once; before that nothing is decided.
@@ -219,6 +241,10 @@ impl Driver {
     /// Whether nothing is left to do until an event or a timer: everything is listed, no key is
     /// ready, no write is open and the engine has looked at everything.
     pub fn is_quiet(&self) -> bool {
+        self.is_standby() || self.is_at_rest()
+    }
+
+    fn is_at_rest(&self) -> bool {
         self.is_synced()
             && !self.has_more
             && !self.work.is_ready()
@@ -231,14 +257,15 @@ impl Driver {
         let counts = self.writes.counts();
         let cycles = self.cycles.as_ref().map(Cycles::counts).unwrap_or_default();
         Metrics {
-            cycles: cycles.cycles,
-            cycle_micros: cycles.cycle_micros,
-            places: cycles.places,
-            places_refused: cycles.places_refused,
-            violations: cycles.violations,
-            writes_unknown: counts.unknown,
-            read_backs: counts.read_back,
-            notes_dropped: counts.notes_dropped,
+            cycles: self.metrics.cycles + cycles.cycles,
+            cycle_micros: self.metrics.cycle_micros + cycles.cycle_micros,
+            places: self.metrics.places + cycles.places,
+            places_refused: self.metrics.places_refused + cycles.places_refused,
+            violations: self.metrics.violations + cycles.violations,
+            writes_unknown: self.metrics.writes_unknown + counts.unknown,
+            read_backs: self.metrics.read_backs + counts.read_back,
+            notes_dropped: self.metrics.notes_dropped + counts.notes_dropped,
+            is_leading: !self.is_standby(),
             keys_ready: self.work.ready_count(),
             keys_known: self.work.known_count(),
             writes_queued: self.writes.queued(),
@@ -249,6 +276,10 @@ impl Driver {
     }
 
     fn advance(&mut self, now: Time) {
+        self.elect(now);
+        if self.is_standby() {
+            return;
+        }
         self.work.advance(now);
         self.writes.advance(now);
         if let Some(cycles) = &mut self.cycles {
@@ -270,6 +301,15 @@ impl Driver {
 
     fn next_request(&mut self, id: RequestId, now: Time) -> Option<Request> {
         self.has_more = false;
+        if let Some(farewell) = self.farewells.pop_front() {
+            return Some(Request::Write(farewell));
+        }
+        if let Some(request) = self.election.as_mut().and_then(|it| it.poll(id, now)) {
+            return Some(request);
+        }
+        if self.is_standby() {
+            return None;
+        }
         if let Some(request) = self.next_stream(id, now) {
             return Some(request);
         }

@@ -8,14 +8,18 @@
 //! - *In*: `handle_page`, `handle_watch`, `handle_closed` (lists and watches), `handle_written`,
 //!   `handle_got` (writes and read-backs), `handle_time`.
 //! - *Out*: [`Request`]s, each under a [`RequestId`]; lines for the log (`poll_notice`).
-//! - *To look at*: `mirror`, `metrics`, `is_synced`, `is_quiet`.
+//! - *To look at*: `mirror`, `metrics`, `is_synced`, `is_quiet`, `may_write`.
+//! - *Before a clean end*: `release`, where there is an election.
 //!
 //! It owns the reflector of each kind, the work queue, the writes on their way, the engine and its
 //! tables. What it refuses to know: what a controller or the engine decides, and how a request is
-//! carried out. Questions to the outside, leader election and fencing beyond the writes' own
-//! preconditions have their door here and are not built yet.
+//! carried out. Questions to the outside have their door here and are not built yet.
 //!
-//! Invariants, absences first: nothing is decided before every watched kind was listed; a key is
+//! Where several processes may run it, [`ElectionSettings`] say which Leases it must hold; `now` must
+//! then come from a clock that is steady.
+//!
+//! Invariants, absences first: nothing is decided, and nothing written, without all Leases that must
+//! be held; nothing is decided before every watched kind was listed, after the Leases were won; a key is
 //! not stepped while a write of its last step is unseen; a blocked key is woken by events only; a
 //! failure counter is cleared by success only; a lost answer is read back before anything else is
 //! tried; no queue is without a named limit ([`Limits`]) and a counter ([`Metrics`]).
@@ -23,6 +27,7 @@
 mod backoff;
 mod cycle;
 mod driver;
+mod election;
 mod metrics;
 mod reflector;
 mod request;
@@ -32,6 +37,7 @@ mod writes;
 
 pub use backoff::Backoff;
 pub use driver::Driver;
+pub use election::ElectionSettings;
 pub use metrics::{ControllerCounts, Level, Metrics, Notice};
 pub use request::{Request, RequestId};
 pub use settings::{EngineSettings, Limits, Settings};

@@ -40,6 +40,12 @@ pub struct Metrics {
     pub places_refused: u64,
     /// Violations found by the checker's cheap subset.
     pub violations: u64,
+    /// How often everything that must be held before deciding was won.
+    pub terms: u64,
+    /// How often it was lost again.
+    pub terms_lost: u64,
+    /// Gauge: whether this driver may write; always so where there is no election.
+    pub is_leading: bool,
     /// Gauge: keys ready to be stepped.
     pub keys_ready: usize,
     /// Gauge: keys known at all.

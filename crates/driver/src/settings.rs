@@ -3,6 +3,8 @@
 use controllers::Controller;
 use engine::Engine;
 
+use crate::election::ElectionSettings;
+
 /// Everything that a driver is made of. Decided in `app`.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -14,6 +16,8 @@ pub struct Settings {
     pub engine: Option<EngineSettings>,
     /// Bounds of queues, rates and waits.
     pub limits: Limits,
+    /// What must be held before anything is decided; `None` where nobody else decides.
+    pub election: Option<ElectionSettings>,
     /// Where jitter comes from: the same seed gives the same run.
     pub seed: u64,
 }

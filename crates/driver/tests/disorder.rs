@@ -26,6 +26,7 @@ fn undecided() -> (Driver, BTreeMap<Kind, RequestId>) {
         controller_settings: controllers::Settings::default(),
         engine: Some(EngineSettings::new(Engine::with_defaults())),
         limits: Limits::default(),
+        election: None,
         seed: 1,
     });
     let mut watches = BTreeMap::new();

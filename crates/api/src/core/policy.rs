@@ -101,11 +101,15 @@ read_only! {
 
     /// Who holds a lease.
     pub struct LeaseSpec {
-        /// The holder.
+        /// The holder; empty once it has let go.
         pub holder_identity: Box<str>,
         /// For how long after the last renewal.
         pub lease_duration_seconds: Option<i32>,
+        /// Since when this holder has it.
+        pub acquire_time: Option<Time>,
         /// The last renewal.
         pub renew_time: Option<Time>,
+        /// How often it went from one holder to another.
+        pub lease_transitions: Option<i32>,
     }
 }

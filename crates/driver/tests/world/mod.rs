@@ -50,6 +50,7 @@ pub fn settings(controllers: &'static [controllers::Controller]) -> Settings {
         controller_settings: controllers::Settings::default(),
         engine: None,
         limits: Limits::default(),
+        election: None,
         seed: 7,
     }
 }

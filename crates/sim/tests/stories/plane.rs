@@ -14,6 +14,7 @@ pub fn drivers(seed: u64) -> driver::Settings {
         controller_settings: controllers::Settings::default(),
         engine: Some(driver::EngineSettings::new(engine)),
         limits: driver::Limits::default(),
+        election: None,
         seed,
     }
 }

@@ -1,0 +1,226 @@
+//! Leader election: of several candidates one holds the Lease, and only that one may write.
+//!
+//! The rules are those of client-go's elector, so that candidates of either kind may share a Lease:
+//! a candidate reads the Lease every now and then, takes it once it has not changed for as long as
+//! its holder said, and renews it while it can. No clock of others is trusted: what counts is for
+//! how long *we* have seen a record unchanged, never the times written in it.
+//!
+//! What is proved: two candidates with steady clocks never may write at one time. A holder stops
+//! [`ElectionSettings::renew_ms`] after it *asked* for the last renewal that was granted; another
+//! takes the Lease at the earliest `lease_ms` after it *saw* that renewal, which was later.
+//! Time that leaps is no proof. A holder for which it goes back stops at once; whoever waits counts
+//! a leap forward only as far as that leaves the proof intact.
+//!
+//! What is not proved: a write that was handed out before the end may arrive after it. That is why
+//! every write carries a precondition; the Lease is economy.
+
+mod elector;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::core::Lease;
+use api::intent::{Intent, ObjectKey, Refusal, WriteOutcome};
+use api::kind::Kind;
+use api::time::Time;
+
+use crate::backoff::Draws;
+use crate::request::{Request, RequestId};
+use elector::{Ask, Elector};
+
+/// Which Leases must be held before anything is decided, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ElectionSettings {
+    /// The namespace of the Leases.
+    pub namespace: Box<str>,
+    /// Their names: one for each identity that is served. All are held, or none counts.
+    pub names: Vec<Box<str>>,
+    /// Who we are; no other process, also not an earlier one of ours, has this name.
+    pub identity: Box<str>,
+    /// How long others wait for a sign of life before they take over.
+    pub lease_ms: i64,
+    /// How long we go on after the last sign of life that was taken.
+    pub renew_ms: i64,
+    /// How long to wait between two tries.
+    pub retry_ms: i64,
+}
+
+impl ElectionSettings {
+    /// The usual times: 15 s, 10 s and 2 s.
+    pub fn new(namespace: &str, name: &str, identity: &str) -> ElectionSettings {
+        ElectionSettings {
+            namespace: namespace.into(),
+            names: vec![name.into()],
+            identity: identity.into(),
+            lease_ms: 15_000,
+            renew_ms: 10_000,
+            retry_ms: 2_000,
+        }
+    }
+
+    /// Why these times cannot work, if they cannot.
+    pub fn problem(&self) -> Option<&'static str> {
+        if self.names.is_empty() {
+            return Some("an election needs the name of a lease");
+        }
+        if self.identity.is_empty() {
+            return Some("an election needs an identity");
+        }
+        if self.retry_ms < 1 || self.lease_ms < 1_000 {
+            return Some("retryPeriod and leaseDuration must be greater than zero");
+        }
+        if self.lease_ms <= self.renew_ms {
+            return Some("leaseDuration must be greater than renewDeadline");
+        }
+        if self.renew_ms.saturating_mul(10) <= self.retry_ms.saturating_mul(12) {
+            return Some("renewDeadline must be greater than retryPeriod*JitterFactor");
+        }
+        None
+    }
+}
+
+/// What a look at the election found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// As before.
+    Same,
+    /// Everything is held now.
+    Won,
+    /// Something that was held is not any more.
+    Lost,
+}
+
+/// The candidate: holds all its Leases, or waits for them in their order.
+#[derive(Debug)]
+pub(crate) struct Election {
+    electors: Vec<Elector>,
+    asked: BTreeMap<RequestId, usize>,
+    draws: Draws,
+    leads: bool,
+    is_over: bool,
+}
+
+impl Election {
+    pub(crate) fn new(settings: &ElectionSettings, seed: u64) -> Election {
+        let mut names = settings.names.clone();
+        // Two candidates that want several Leases want them in one order, else each could hold
+        // what the other waits for.
+        names.sort();
+        names.dedup();
+        let settings = Arc::new(settings.clone());
+        let elector = |name: &str| {
+            let key = ObjectKey::new(Kind::Lease, &settings.namespace, name);
+            Elector::new(key, Arc::clone(&settings))
+        };
+        Election {
+            electors: names.iter().map(|name| elector(name)).collect(),
+            asked: BTreeMap::new(),
+            draws: Draws::new(seed ^ 0x1ead_e12e_1ec7_1042),
+            leads: false,
+            is_over: false,
+        }
+    }
+
+    /// Whether writes may be handed out now.
+    pub(crate) fn may_write(&self, now: Time) -> bool {
+        !self.is_over && self.electors.iter().all(|elector| elector.holds(now))
+    }
+
+    /// Whether writes might be handed out at the last turn.
+    pub(crate) fn leads(&self) -> bool {
+        self.leads
+    }
+
+    /// Time has passed, or something was answered.
+    pub(crate) fn turn(&mut self, now: Time) -> Turn {
+        self.tick(now);
+        let leads = self.may_write(now);
+        let before = std::mem::replace(&mut self.leads, leads);
+        match (before, leads) {
+            (false, true) => Turn::Won,
+            (true, false) => Turn::Lost,
+            _ => Turn::Same,
+        }
+    }
+
+    /// What is to be asked now, under that id.
+    pub(crate) fn poll(&mut self, id: RequestId, now: Time) -> Option<Request> {
+        for (at, elector) in self.electors.iter_mut().enumerate() {
+            if let Some(ask) = elector.poll(id, now) {
+                self.asked.insert(id, at);
+                return Some(match ask {
+                    Ask::Read(key) => Request::Get { key },
+                    Ask::Write(intent) => Request::Write(intent),
+                });
+            }
+            if !elector.holds(now) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// When [`Election::poll`] will have something to ask, or what is held ends.
+    pub(crate) fn wake(&self) -> Option<Time> {
+        if self.is_over {
+            return None;
+        }
+        // Those behind one that is not held are not asked for.
+        let held = self.electors.iter().take_while(|elector| elector.is_held());
+        let next = self.electors.iter().find(|elector| !elector.is_held());
+        held.chain(next).filter_map(Elector::wake).min()
+    }
+
+    /// Whether the request is the election's.
+    pub(crate) fn asked(&self, id: RequestId) -> bool {
+        self.asked.contains_key(&id)
+    }
+
+    /// The answer to a read.
+    pub(crate) fn got(
+        &mut self,
+        id: RequestId,
+        answer: Result<Option<&Lease>, &Refusal>,
+        now: Time,
+    ) {
+        self.tick(now);
+        let draw = self.draws.next();
+        if let Some(at) = self.asked.remove(&id) {
+            self.electors[at].got(id, answer, draw, now);
+        }
+    }
+
+    /// The answer to a write.
+    pub(crate) fn written(&mut self, id: RequestId, outcome: &WriteOutcome, now: Time) {
+        self.tick(now);
+        let draw = self.draws.next();
+        if let Some(at) = self.asked.remove(&id) {
+            self.electors[at].written(id, outcome, draw, now);
+        }
+    }
+
+    /// Lets go: nothing is written from now on but that others need not wait.
+    pub(crate) fn release(&mut self, now: Time) -> Vec<Intent> {
+        self.is_over = true;
+        self.leads = false;
+        self.electors
+            .iter_mut()
+            .filter_map(|elector| elector.release(now))
+            .collect()
+    }
+
+    /// Who holds what we wait for, as far as it is known: the Lease and its holder.
+    pub(crate) fn held_elsewhere(&self, now: Time) -> Option<(&ObjectKey, &str)> {
+        let waited_for = self.electors.iter().find(|elector| !elector.holds(now))?;
+        Some((waited_for.key(), waited_for.holder()?))
+    }
+
+    fn tick(&mut self, now: Time) {
+        for elector in &mut self.electors {
+            elector.tick(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,372 @@
+//! One Lease: what is known of it, and what to do about it next.
+
+use std::sync::Arc;
+
+use api::core::Lease;
+use api::intent::{Action, Intent, ObjectKey, Part, Refusal, WriteOutcome};
+use api::time::Time;
+use serde_json::{Value, json};
+
+use super::ElectionSettings;
+use crate::request::RequestId;
+
+/// A candidate waits up to so many per cent of the retry period longer, so that several do not ask
+/// at once.
+const JITTER_PERCENT: i64 = 120;
+
+/// What is to be asked.
+#[derive(Debug)]
+pub(super) enum Ask {
+    Read(ObjectKey),
+    Write(Intent),
+}
+
+/// What a Lease says. Its times are compared for change only.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Record {
+    holder: Box<str>,
+    duration_seconds: i64,
+    acquired: Option<Time>,
+    renewed: Option<Time>,
+    transitions: i32,
+}
+
+/// A record, and for how long it has been seen unchanged.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Seen {
+    record: Record,
+    age_micros: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Version {
+    uid: Box<str>,
+    resource_version: Box<str>,
+}
+
+/// Whether a write rests on what is remembered, or on what was just read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Basis {
+    Remembered,
+    Read,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum State {
+    /// The next try is due then. What was asked before is not waited for any more.
+    Due(Time),
+    /// The Lease is being read.
+    Reading { id: RequestId, since: Time },
+    /// The Lease was read and is free, or ours: it is to be written at once.
+    Free,
+    /// This record is being written.
+    Writing {
+        id: RequestId,
+        since: Time,
+        record: Record,
+        basis: Basis,
+    },
+    /// We want it no more.
+    Over,
+}
+
+/// See the module's page.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Elector {
+    key: ObjectKey,
+    settings: Arc<ElectionSettings>,
+    state: State,
+    seen: Option<Seen>,
+    /// What an update is based on; none before it was read, after a doubtful write and where there
+    /// is no Lease.
+    version: Option<Version>,
+    /// When the last renewal that was granted was asked for.
+    proved: Option<Time>,
+    last: Option<Time>,
+}
+
+impl Elector {
+    pub(super) fn new(key: ObjectKey, settings: Arc<ElectionSettings>) -> Elector {
+        Elector {
+            key,
+            settings,
+            state: State::Due(Time(i64::MIN)),
+            seen: None,
+            version: None,
+            proved: None,
+            last: None,
+        }
+    }
+
+    pub(super) fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+
+    /// Who is said to hold it, if that is not us.
+    pub(super) fn holder(&self) -> Option<&str> {
+        let holder = &*self.seen.as_ref()?.record.holder;
+        (!holder.is_empty() && *holder != *self.settings.identity).then_some(holder)
+    }
+
+    /// Whether it is proved that nobody else may hold it now.
+    pub(super) fn holds(&self, now: Time) -> bool {
+        let is_back = self.last.is_some_and(|last| now < last);
+        !is_back && self.held_until().is_some_and(|until| now < until)
+    }
+
+    /// Whether it was held when time was last told.
+    pub(super) fn is_held(&self) -> bool {
+        self.proved.is_some()
+    }
+
+    /// When there will be something to do.
+    pub(super) fn wake(&self) -> Option<Time> {
+        let next = match &self.state {
+            State::Due(at) => *at,
+            State::Free => Time(i64::MIN),
+            State::Reading { since, .. } | State::Writing { since, .. } => self.patience(*since),
+            State::Over => return None,
+        };
+        Some(self.held_until().map_or(next, |until| until.min(next)))
+    }
+
+    /// Time has passed; where it went back, nothing is known of what has really passed.
+    pub(super) fn tick(&mut self, now: Time) {
+        let last = self.last.replace(now).unwrap_or(now);
+        if now < last {
+            self.proved = None;
+            if self.state != State::Over {
+                self.state = State::Due(now);
+            }
+        }
+        let passed = now.micros().saturating_sub(last.micros());
+        let counted = passed.clamp(0, leap_ms(&self.settings).saturating_mul(1_000));
+        if let Some(seen) = &mut self.seen {
+            seen.age_micros = seen.age_micros.saturating_add(counted);
+        }
+        if self.held_until().is_some_and(|until| until <= now) {
+            self.proved = None;
+        }
+        // An answer that does not come must not cost the Lease: it is asked again.
+        if let State::Reading { since, .. } | State::Writing { since, .. } = self.state
+            && self.patience(since) <= now
+        {
+            self.version = None;
+            self.state = State::Due(now);
+        }
+    }
+
+    pub(super) fn poll(&mut self, id: RequestId, now: Time) -> Option<Ask> {
+        let basis = match self.state {
+            State::Free => Basis::Read,
+            State::Due(at) if at <= now => Basis::Remembered,
+            _ => return None,
+        };
+        if basis == Basis::Remembered && !(self.holds(now) && self.version.is_some()) {
+            self.state = State::Reading { id, since: now };
+            return Some(Ask::Read(self.key.clone()));
+        }
+        let record = self.wanted(now);
+        let intent = self.intent(&record);
+        self.state = State::Writing {
+            id,
+            since: now,
+            record,
+            basis,
+        };
+        Some(Ask::Write(intent))
+    }
+
+    pub(super) fn got(
+        &mut self,
+        id: RequestId,
+        answer: Result<Option<&Lease>, &Refusal>,
+        draw: u64,
+        now: Time,
+    ) {
+        if !matches!(self.state, State::Reading { id: open, .. } if open == id) {
+            return;
+        }
+        let Ok(lease) = answer else {
+            self.try_again(draw, now);
+            return;
+        };
+        self.version = lease.map(|lease| Version {
+            uid: lease.metadata.uid.clone(),
+            resource_version: lease.metadata.resource_version.clone(),
+        });
+        if let Some(lease) = lease {
+            self.see(record_of(lease));
+        }
+        // A Lease that somebody deleted under its holder is waited out like one that is there:
+        // the holder may not know yet.
+        if self.is_held_elsewhere() {
+            self.proved = None;
+            self.try_again(draw, now);
+        } else {
+            self.state = State::Free;
+        }
+    }
+
+    pub(super) fn written(&mut self, id: RequestId, outcome: &WriteOutcome, draw: u64, now: Time) {
+        let State::Writing {
+            id: open,
+            since,
+            record,
+            basis,
+        } = &self.state
+        else {
+            return;
+        };
+        if *open != id {
+            return;
+        }
+        let (since, record, basis) = (*since, record.clone(), *basis);
+        match outcome {
+            WriteOutcome::Done { revision, uid } => {
+                self.see(record);
+                self.proved = Some(since);
+                let before = self.version.take().map(|version| version.uid);
+                let uid = Some(uid.clone()).filter(|uid| !uid.is_empty()).or(before);
+                self.version = uid.filter(|_| *revision > 0).map(|uid| Version {
+                    uid,
+                    resource_version: revision.to_string().into(),
+                });
+                self.state = State::Due(now.plus_ms(self.settings.retry_ms));
+            }
+            WriteOutcome::Refused(_) | WriteOutcome::Unknown { .. } => {
+                self.version = None;
+                match basis {
+                    // The Lease is not what we took it for: it is read at once.
+                    Basis::Remembered => self.state = State::Due(now),
+                    Basis::Read => self.try_again(draw, now),
+                }
+            }
+        }
+    }
+
+    /// Lets go. The write that tells others so, where it can be made.
+    pub(super) fn release(&mut self, now: Time) -> Option<Intent> {
+        let is_ours = self.holds(now) && self.version.is_some();
+        let transitions = self.seen.as_ref().map_or(0, |seen| seen.record.transitions);
+        self.proved = None;
+        self.state = State::Over;
+        is_ours.then(|| {
+            self.intent(&Record {
+                holder: "".into(),
+                duration_seconds: 1,
+                acquired: Some(now),
+                renewed: Some(now),
+                transitions,
+            })
+        })
+    }
+
+    fn held_until(&self) -> Option<Time> {
+        Some(self.proved?.plus_ms(self.settings.renew_ms))
+    }
+
+    fn patience(&self, since: Time) -> Time {
+        since.plus_ms(self.settings.renew_ms / 2)
+    }
+
+    fn see(&mut self, record: Record) {
+        if self.seen.as_ref().is_none_or(|seen| seen.record != record) {
+            let age_micros = 0;
+            self.seen = Some(Seen { record, age_micros });
+        }
+    }
+
+    fn is_held_elsewhere(&self) -> bool {
+        self.seen
+            .as_ref()
+            .is_some_and(|Seen { record, age_micros }| {
+                !record.holder.is_empty()
+                    && record.holder != self.settings.identity
+                    && *age_micros < record.duration_seconds.saturating_mul(1_000_000)
+            })
+    }
+
+    fn try_again(&mut self, draw: u64, now: Time) {
+        let retry_ms = self.settings.retry_ms;
+        let spread = u64::try_from(retry_ms.saturating_mul(JITTER_PERCENT) / 100).unwrap_or(0);
+        let jitter = match self.holds(now) {
+            true => 0,
+            false => i64::try_from(draw % (spread + 1)).unwrap_or(0),
+        };
+        self.state = State::Due(now.plus_ms(retry_ms.saturating_add(jitter)));
+    }
+
+    /// The record that we want to be there.
+    fn wanted(&self, now: Time) -> Record {
+        let before = self.seen.as_ref().map(|seen| &seen.record);
+        let ours = before.filter(|record| record.holder == self.settings.identity);
+        let taken = |record: &Record| record.transitions.saturating_add(1);
+        Record {
+            holder: self.settings.identity.clone(),
+            duration_seconds: self.settings.lease_ms / 1_000,
+            acquired: ours.map_or(Some(now), |record| record.acquired),
+            renewed: Some(now),
+            transitions: match (ours, before, &self.version) {
+                (Some(record), ..) => record.transitions,
+                (None, Some(record), Some(_)) => taken(record),
+                (None, _, _) => 0,
+            },
+        }
+    }
+
+    fn intent(&self, record: &Record) -> Intent {
+        let time = |at: Option<Time>| at.map_or(Value::Null, |at| json!(at.micro()));
+        let spec = json!({
+            "holderIdentity": record.holder,
+            "leaseDurationSeconds": record.duration_seconds,
+            "acquireTime": time(record.acquired),
+            "renewTime": time(record.renewed),
+            "leaseTransitions": record.transitions,
+        });
+        let action = match &self.version {
+            Some(Version {
+                uid,
+                resource_version,
+            }) => Action::Patch {
+                uid: uid.clone(),
+                resource_version: resource_version.clone(),
+                part: Part::Whole,
+                patch: json!({ "spec": spec }),
+            },
+            None => Action::Create {
+                body: json!({
+                    "apiVersion": self.key.kind.api_version(),
+                    "kind": self.key.kind.row().name,
+                    "metadata": { "namespace": self.key.namespace, "name": self.key.name },
+                    "spec": spec,
+                }),
+            },
+        };
+        Intent {
+            target: self.key.clone(),
+            action,
+        }
+    }
+}
+
+/// How far a leap of time counts for those who wait: a holder whose clock did not leap has stopped
+/// before the rest has passed. Never so little that ordinary waiting would not count.
+fn leap_ms(settings: &ElectionSettings) -> i64 {
+    let wait = settings.retry_ms.saturating_mul(100 + JITTER_PERCENT) / 100;
+    (settings.lease_ms - settings.renew_ms).max(wait)
+}
+
+fn record_of(lease: &Lease) -> Record {
+    let spec = &lease.spec;
+    Record {
+        holder: spec.holder_identity.clone(),
+        duration_seconds: i64::from(spec.lease_duration_seconds.unwrap_or(0)),
+        acquired: spec.acquire_time,
+        renewed: spec.renew_time,
+        transitions: spec.lease_transitions.unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod model;
