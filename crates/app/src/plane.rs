@@ -11,14 +11,14 @@ use anyhow::Context;
 use cli::Plane;
 use cli::cluster::Cluster;
 use cli::console;
-use cli::start::{Data, Network};
+use cli::start::{Data, Durability, Network};
 use runtime::engine_loop::EngineLoop;
 use runtime::fleet_loop;
 use runtime::metrics::MetricsPage;
 use runtime::network::LevelKind;
 use runtime::node_api::ClusterNodeApi;
 use runtime::process::{self, ImageMap, NetworkWish, ProcessNode};
-use server::{Api, DiskJournal, Identity, Journal, Listening};
+use server::{Api, AuditLog, DiskJournal, Identity, Journal, Listening, Socket, StaticTokens};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
@@ -51,6 +51,9 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         simulated_nodes,
         image_map,
         network,
+        durability,
+        token_file,
+        audit_log,
     } = shape;
     let images = read_image_map(image_map.as_deref())?;
     let cpu_milli = quantity("--node-cpu", node_cpu.as_deref())?.map(|cpu| cpu.milli_value());
@@ -76,13 +79,24 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         Data::Ephemeral => Identity::make(),
     }?;
     let authority = identity.authority.clone();
-    let api = open(data, &identity).await?;
+    let durability = match durability {
+        Durability::Power => server::Durability::Power,
+        Durability::Process => server::Durability::Process,
+    };
+    let api = open(data, durability, &identity).await?;
 
     let metrics: Arc<OnceLock<MetricsPage>> = Arc::new(OnceLock::new());
     let page = Arc::clone(&metrics);
     let text = move || page.get().map(MetricsPage::text).unwrap_or_default();
-    let listening =
-        server::listen(api.clone(), &identity, port.unwrap_or(0), Box::new(text)).await?;
+    let tokens = token_file.as_deref().map(StaticTokens::read).transpose()?;
+    let socket = Socket {
+        port: port.unwrap_or(0),
+        metrics: Box::new(text),
+        tokens: tokens.unwrap_or_default(),
+        audit: audit_log.as_deref().map(AuditLog::open).transpose()?,
+        limits: server::Limits::default(),
+    };
+    let listening = server::listen(api.clone(), &identity, socket).await?;
     let cluster = client::Cluster::in_process(api.service());
 
     let executable = std::env::current_exe().context("cannot find the path of this program")?;
@@ -133,11 +147,15 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
 }
 
 /// Loads what was kept; reading a large journal must not hold up the threads of the shells.
-async fn open(data: Data, identity: &Identity) -> anyhow::Result<Api> {
-    let secret = identity.token_secret().to_vec();
+async fn open(
+    data: Data,
+    durability: server::Durability,
+    identity: &Identity,
+) -> anyhow::Result<Api> {
+    let keys = identity.token_keys()?;
     let load = move || -> anyhow::Result<Api> {
         let journal: Option<Box<dyn Journal>> = match &data {
-            Data::Directory(directory) => Some(Box::new(DiskJournal::open(directory)?)),
+            Data::Directory(directory) => Some(Box::new(DiskJournal::open(directory, durability)?)),
             Data::Ephemeral => None,
         };
         let start = server::Start {
@@ -145,7 +163,7 @@ async fn open(data: Data, identity: &Identity) -> anyhow::Result<Api> {
             reviewer: Arc::new(review::review),
             ..server::Start::default()
         };
-        Ok(Api::start(start, &secret)?)
+        Ok(Api::start(start, keys)?)
     };
     tokio::task::spawn_blocking(load)
         .await
@@ -289,7 +307,7 @@ impl Running {
         }
         self.engine.stop();
         self.api.stop();
-        drop(self.listening);
+        self.listening.end().await;
         drop(self.node);
         drop(self.api);
         drop(self.scratch);

@@ -52,6 +52,12 @@ pub struct Plane {
     pub image_map: Option<PathBuf>,
     /// Which pod network is wanted.
     pub network: Network,
+    /// What acknowledged writes outlive.
+    pub durability: Durability,
+    /// File of tokens and the users that they speak for.
+    pub token_file: Option<PathBuf>,
+    /// File to which requests are logged.
+    pub audit_log: Option<PathBuf>,
 }
 
 /// Where a plane keeps its objects.
@@ -61,6 +67,16 @@ pub enum Data {
     Ephemeral,
     /// In a journal under this directory.
     Directory(PathBuf),
+}
+
+/// What acknowledged writes outlive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Durability {
+    /// The process and its end.
+    #[default]
+    Process,
+    /// Also a loss of power; each write waits for the disk.
+    Power,
 }
 
 /// Level of the pod network.

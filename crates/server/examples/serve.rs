@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
-use server::{Api, DataLock, DiskJournal, Identity, Journal, Start};
+use server::{Api, DataLock, DiskJournal, Durability, Identity, Journal, Socket, Start};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -21,7 +21,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
             lock = Some(DataLock::take(directory)?);
             (
                 Identity::keep(directory)?,
-                Some(Box::new(DiskJournal::open(directory)?)),
+                Some(Box::new(DiskJournal::open(
+                    directory,
+                    Durability::default(),
+                )?)),
             )
         }
     };
@@ -30,8 +33,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         reviewer: Arc::new(review::review),
         ..Start::default()
     };
-    let api = Api::start(start, identity.token_secret())?;
-    let listening = server::listen(api.clone(), &identity, 0, Box::new(String::new)).await?;
+    let api = Api::start(start, identity.token_keys()?)?;
+    let listening = server::listen(api.clone(), &identity, Socket::default()).await?;
     std::fs::write(&kubeconfig, identity.kubeconfig(&listening.url()))?;
     eprintln!(
         "{} with {} objects after {:?}",

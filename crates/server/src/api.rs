@@ -11,11 +11,12 @@ use client::kubelet::Kubelet;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT, WARNING};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited};
-use store::{Begin, Method, Refused, Request, Response, TokenUser, User};
+use store::{Asked, Begin, Method, Refused, Request, Response, TokenUser, User};
 
 use crate::journal::JournalError;
+use crate::keys::TokenKeys;
 use crate::plane::{Plane, Start, now};
-use crate::{connect, stream, token};
+use crate::{connect, stream};
 
 /// Longest that a request body may be, in bytes; the store refuses a little earlier, with words.
 const BODY_BYTES_MAX: usize = (3 << 20) + 1;
@@ -30,10 +31,10 @@ pub struct Api {
 }
 
 impl Api {
-    /// Loads a plane. `token_secret` signs service account tokens.
-    pub fn start(start: Start, token_secret: &[u8]) -> Result<Api, JournalError> {
+    /// Loads a plane. `token_keys` sign service account tokens.
+    pub fn start(start: Start, token_keys: TokenKeys) -> Result<Api, JournalError> {
         Ok(Api {
-            plane: Plane::start(start, token_secret)?,
+            plane: Plane::start(start, token_keys)?,
         })
     }
 
@@ -62,18 +63,21 @@ impl Api {
         self.plane.stopping.send_replace(true);
     }
 
-    /// The user that a bearer token speaks for, if it is a service account's.
-    pub(crate) fn token_user(&self, text: &str) -> Option<User> {
-        let api = [store::API_AUDIENCE.to_owned()];
-        self.check_token(text, &api).ok().map(|found| found.user)
+    /// Whom a service account's token speaks for, to one of these audiences.
+    pub(crate) fn check_token(
+        &self,
+        text: &str,
+        audiences: &[String],
+    ) -> Result<TokenUser, String> {
+        let claims = self.plane.token_keys.claims(text);
+        let claims = claims.ok_or_else(|| "invalid bearer token".to_owned())?;
+        let store = self.plane.read_store();
+        store.token_user(&claims, audiences, now())
     }
 
-    fn check_token(&self, text: &str, audiences: &[String]) -> Result<TokenUser, String> {
-        let claims = token::claims(&self.plane.token_key, text)
-            .ok_or_else(|| "invalid bearer token".to_owned())?;
-        self.plane
-            .read_store()
-            .token_user(&claims, audiences, now())
+    /// Refuses what this user may not do.
+    pub(crate) fn authorise(&self, user: &User, asked: &Asked) -> Result<(), Refused> {
+        self.plane.read_store().authorise(user, asked)
     }
 
     /// Answers one request of an authenticated user.
@@ -103,10 +107,6 @@ impl Api {
                 .unwrap_or_default()
                 .to_owned()
         };
-        let user = match impersonated(&parts.headers, user) {
-            Ok(user) => user,
-            Err(refused) => return reply(refused.response()),
-        };
         let asked = Request {
             method,
             path: parts.uri.path().to_owned(),
@@ -121,10 +121,12 @@ impl Api {
             Begin::Done(response) => reply(response),
             Begin::Watch(watch) => stream::open(self.plane.clone(), *watch),
             Begin::Connect(ask) => connect::answer(self.plane.kubelet(), *ask, upgrade).await,
-            Begin::Mint(mint) => {
-                let signed = token::sign(&self.plane.token_key, *mint);
-                reply(Response::json(201, &signed))
-            }
+            Begin::Mint(mint) => match self.plane.token_keys.sign(*mint) {
+                Ok(signed) => reply(Response::json(201, &signed)),
+                Err(why) => {
+                    reply(Refused::internal(&format!("failed to generate token: {why}")).response())
+                }
+            },
             Begin::Check(check) => {
                 let found = self.check_token(&check.token, &check.audiences);
                 reply(check.answered(found))
@@ -134,43 +136,6 @@ impl Api {
             }
         }
     }
-}
-
-/// The user that `Impersonate-*` headers name, where the caller may speak for others.
-fn impersonated(headers: &http::HeaderMap, user: User) -> Result<User, Refused> {
-    let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
-    let Some(name) = headers.get("impersonate-user").map(text) else {
-        return Ok(user);
-    };
-    if !user.groups.iter().any(|group| group == "system:masters") {
-        let about = store::About {
-            group: "",
-            plural: "users",
-            name: &name,
-        };
-        let why = format!(
-            "User {:?} cannot impersonate resource \"users\" in API group \"\" at the cluster scope",
-            user.name
-        );
-        return Err(Refused::forbidden(about, &why));
-    }
-    let mut groups: Vec<String> = headers
-        .get_all("impersonate-group")
-        .iter()
-        .map(text)
-        .collect();
-    if let Some(account) = name.strip_prefix("system:serviceaccount:")
-        && let Some((namespace, _)) = account.split_once(':')
-    {
-        groups.push("system:serviceaccounts".to_owned());
-        groups.push(format!("system:serviceaccounts:{namespace}"));
-    }
-    groups.push("system:authenticated".to_owned());
-    Ok(User {
-        name,
-        groups,
-        ..User::default()
-    })
 }
 
 /// The in-process service.

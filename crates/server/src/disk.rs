@@ -1,4 +1,5 @@
-//! The journal on disk: fjall holds one row an object; every append is one atomic, synced batch.
+//! The journal on disk: fjall holds one row an object; every append is one atomic batch, written
+//! through to the operating system or to the disk before it is done.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -40,9 +41,20 @@ impl DataLock {
     }
 }
 
+/// What acknowledged writes outlive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The process: records are with the operating system.
+    #[default]
+    Process,
+    /// A loss of power: records are on the disk.
+    Power,
+}
+
 /// The journal in a directory.
 pub struct DiskJournal {
     path: PathBuf,
+    durability: Durability,
     open: Option<Open>,
 }
 
@@ -54,10 +66,14 @@ struct Open {
 
 impl DiskJournal {
     /// Opens the journal in `directory/journal`, or begins it.
-    pub fn open(directory: &Path) -> Result<DiskJournal, JournalError> {
+    pub fn open(directory: &Path, durability: Durability) -> Result<DiskJournal, JournalError> {
         let path = directory.join("journal");
         let open = Some(open(&path)?);
-        let journal = DiskJournal { path, open };
+        let journal = DiskJournal {
+            path,
+            durability,
+            open,
+        };
         journal.check_format()?;
         Ok(journal)
     }
@@ -137,10 +153,11 @@ impl Journal for DiskJournal {
 
     fn append(&mut self, records: &[Vec<u8>]) -> Result<(), JournalError> {
         let open = self.opened()?;
-        let mut batch = open
-            .database
-            .batch()
-            .durability(Some(PersistMode::SyncData));
+        let mode = match self.durability {
+            Durability::Process => PersistMode::Buffer,
+            Durability::Power => PersistMode::SyncData,
+        };
+        let mut batch = open.database.batch().durability(Some(mode));
         let mut newest = 0;
         for record in records {
             let record = Record::decode(record)

@@ -10,6 +10,9 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose,
 };
 use ring::rand::SecureRandom;
+use serde_json::Value;
+
+use crate::keys::TokenKeys;
 
 /// Names under which the server may be called.
 const SERVING_NAMES: &[&str] = &[
@@ -35,7 +38,8 @@ pub struct Identity {
     pub(crate) client_key: String,
     /// The administrator's bearer token.
     pub(crate) token: String,
-    pub(crate) token_secret: String,
+    /// What signs service account tokens.
+    token_keys: Value,
 }
 
 /// Why credentials could not be made or kept.
@@ -93,18 +97,26 @@ impl Identity {
             client,
             client_key,
             token: secret()?,
-            token_secret: secret()?,
+            token_keys: TokenKeys::make(now_seconds())?.kept(),
         })
     }
 
     /// The credentials kept in `directory`, made there if there are none. Readable by nobody else.
+    /// A token key that has grown old is followed by a new one.
     pub fn keep(directory: &Path) -> Result<Identity, IdentityError> {
         let path = directory.join(FILE);
         match std::fs::read_to_string(&path) {
-            Ok(text) => Identity::parse(&text).ok_or_else(|| IdentityError {
-                action: format!("read the credentials {}", path.display()),
-                cause: "the file is damaged; delete it to make new ones".into(),
-            }),
+            Ok(text) => {
+                let mut identity = Identity::parse(&text).ok_or_else(|| IdentityError {
+                    action: format!("read the credentials {}", path.display()),
+                    cause: "the file is damaged; delete it to make new ones".into(),
+                })?;
+                if identity.renew_token_keys(now_seconds())? {
+                    write_private(&path, &identity.text())
+                        .map_err(failed("keep the plane's credentials"))?;
+                }
+                Ok(identity)
+            }
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
                 let identity = Identity::make()?;
                 write_private(&path, &identity.text())
@@ -116,8 +128,28 @@ impl Identity {
     }
 
     /// What signs service account tokens: see [`crate::Api::start`].
-    pub fn token_secret(&self) -> &[u8] {
-        self.token_secret.as_bytes()
+    pub fn token_keys(&self) -> Result<TokenKeys, IdentityError> {
+        TokenKeys::read(&self.token_keys).ok_or_else(|| IdentityError {
+            action: "read the plane's token keys".to_owned(),
+            cause: "they are damaged".into(),
+        })
+    }
+
+    /// Makes sure that there is a token key that is not too old; tells whether one was made.
+    fn renew_token_keys(&mut self, now_seconds: i64) -> Result<bool, IdentityError> {
+        let changed;
+        let keys = match TokenKeys::read(&self.token_keys) {
+            Some(mut keys) => {
+                changed = keys.rotate(now_seconds)?;
+                keys
+            }
+            None => {
+                changed = true;
+                TokenKeys::make(now_seconds)?
+            }
+        };
+        self.token_keys = keys.kept();
+        Ok(changed)
     }
 
     /// A kubeconfig for the administrator, for a server at this address.
@@ -138,13 +170,13 @@ impl Identity {
             "client": self.client,
             "clientKey": self.client_key,
             "token": self.token,
-            "tokenSecret": self.token_secret,
+            "tokenKeys": self.token_keys,
         })
         .to_string()
     }
 
     fn parse(text: &str) -> Option<Identity> {
-        let kept: serde_json::Value = serde_json::from_str(text).ok()?;
+        let kept: Value = serde_json::from_str(text).ok()?;
         let part = |key: &str| kept[key].as_str().map(str::to_owned);
         Some(Identity {
             authority: part("authority")?,
@@ -153,9 +185,14 @@ impl Identity {
             client: part("client")?,
             client_key: part("clientKey")?,
             token: part("token")?,
-            token_secret: part("tokenSecret")?,
+            // A plane of before had another kind of key; it gets a new one.
+            token_keys: kept["tokenKeys"].clone(),
         })
     }
+}
+
+fn now_seconds() -> i64 {
+    crate::plane::now().micros() / 1_000_000
 }
 
 fn named(name: &str, organisation: Option<&str>) -> DistinguishedName {

@@ -14,21 +14,31 @@
 //! failing disk makes the plane read-only with a reason, and never loses what was acknowledged.
 
 mod api;
+mod audit;
 mod connect;
 mod disk;
 mod door;
+mod held;
 mod identity;
+mod impersonate;
 mod journal;
+mod keys;
+mod limits;
 mod listen;
 mod plane;
+mod squeeze;
+mod static_tokens;
 mod stream;
-mod token;
 mod webhook;
 
 pub use api::{Api, Body, Service};
-pub use disk::{DataLock, DiskJournal};
+pub use audit::AuditLog;
+pub use disk::{DataLock, DiskJournal, Durability};
 pub use identity::{Identity, IdentityError};
 pub use journal::{Journal, JournalError};
-pub use listen::{ListenError, Listening, listen};
+pub use keys::TokenKeys;
+pub use limits::Limits;
+pub use listen::{ListenError, Listening, Socket, listen};
 pub use plane::{Reviewer, Start};
+pub use static_tokens::StaticTokens;
 pub use store::{Settings, User};

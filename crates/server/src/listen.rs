@@ -1,30 +1,37 @@
-//! The socket: TLS on loopback, who is calling, HTTP/1.1 and HTTP/2.
+//! The socket: TLS on loopback, HTTP/1.1 and HTTP/2, connections that end.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::header::AUTHORIZATION;
-use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use store::{Refused, User};
+use store::User;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use crate::api::{Api, Body, reply};
-use crate::door;
+use crate::api::Api;
+use crate::audit::AuditLog;
+use crate::door::{Caller, Door};
 use crate::identity::Identity;
+use crate::limits::{Connections, InFlight, Limits, Place};
+use crate::static_tokens::StaticTokens;
 
 /// Streams that one HTTP/2 connection may hold: each is a watch.
 const STREAMS_MAX: u32 = 10_000;
-/// How long a caller may take for its TLS handshake.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// How often an HTTP/2 client that is silent is asked whether it is there, and how long it may
+/// think about it: a half-closed connection ends so.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// How long connections are given to end when the server does.
+const FAREWELL_MAX: Duration = Duration::from_secs(5);
 /// How long to rest after the system refused a connection (too many open files).
 const ACCEPT_REST: Duration = Duration::from_millis(50);
 
@@ -49,18 +56,58 @@ fn failed<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     }
 }
 
+/// What a socket is opened with.
+pub struct Socket {
+    /// 0 takes a free one.
+    pub port: u16,
+    /// The text at `/metrics`.
+    pub metrics: Box<dyn Fn() -> String + Send + Sync>,
+    /// Tokens of a file, beside the administrator's and service accounts'.
+    pub tokens: StaticTokens,
+    /// Where requests are told.
+    pub audit: Option<AuditLog>,
+    /// What is borne.
+    pub limits: Limits,
+}
+
+impl Default for Socket {
+    fn default() -> Socket {
+        Socket {
+            port: 0,
+            metrics: Box::new(String::new),
+            tokens: StaticTokens::default(),
+            audit: None,
+            limits: Limits::default(),
+        }
+    }
+}
+
 /// A listening server.
 #[derive(Debug)]
 pub struct Listening {
     /// Where it listens.
     pub address: SocketAddr,
     task: tokio::task::JoinHandle<()>,
+    ending: watch::Sender<bool>,
 }
 
 impl Listening {
     /// `https://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
+    }
+
+    /// Takes no more connections, and waits (not for ever) until those that are open have had
+    /// their answers.
+    pub async fn end(mut self) {
+        self.ending.send_replace(true);
+        self.task.abort();
+        // An aborted task ends as cancelled: that is what was asked for.
+        drop((&mut self.task).await);
+        let closed = self.ending.closed();
+        if tokio::time::timeout(FAREWELL_MAX, closed).await.is_err() {
+            tracing::warn!("connections were cut: they did not end in time");
+        }
     }
 }
 
@@ -70,21 +117,19 @@ impl Drop for Listening {
     }
 }
 
-/// What the socket adds to the API.
-struct Guard {
-    api: Api,
-    token: String,
-    metrics: Box<dyn Fn() -> String + Send + Sync>,
-}
-
-/// Serves the API on loopback, at `port` or at a free one for 0. `metrics` is the text at
-/// `/metrics`.
+/// Serves the API on loopback.
 pub async fn listen(
     api: Api,
     identity: &Identity,
-    port: u16,
-    metrics: Box<dyn Fn() -> String + Send + Sync>,
+    socket: Socket,
 ) -> Result<Listening, ListenError> {
+    let Socket {
+        port,
+        metrics,
+        tokens,
+        audit,
+        limits,
+    } = socket;
     let acceptor = TlsAcceptor::from(Arc::new(tls(identity)?));
     let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let listener = TcpListener::bind(wanted)
@@ -93,30 +138,52 @@ pub async fn listen(
     let address = listener
         .local_addr()
         .map_err(failed("read the listening address"))?;
-    let guard = Arc::new(Guard {
+    let door = Arc::new(Door {
         api,
-        token: identity.token.clone(),
+        tokens: tokens.with(&identity.token, User::admin()),
         metrics,
+        audit,
+        limits,
+        in_flight: InFlight::new(&limits),
+        url: format!("https://{address}"),
     });
-    let task = tokio::spawn(async move {
-        loop {
-            match listener.accept().await {
-                Ok((socket, _)) => {
-                    let (acceptor, guard) = (acceptor.clone(), guard.clone());
-                    tokio::spawn(async move {
-                        if let Err(error) = serve(socket, acceptor, guard).await {
-                            tracing::debug!("a connection ended: {error}");
-                        }
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!("cannot accept a connection: {error}");
-                    tokio::time::sleep(ACCEPT_REST).await;
-                }
+    let (ending, ends) = watch::channel(false);
+    let task = tokio::spawn(accept(listener, acceptor, door, ends));
+    Ok(Listening {
+        address,
+        task,
+        ending,
+    })
+}
+
+async fn accept(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    door: Arc<Door>,
+    ends: watch::Receiver<bool>,
+) {
+    let connections = Connections::new(door.limits.connections);
+    loop {
+        match listener.accept().await {
+            Ok((socket, address)) => {
+                let Some(place) = connections.enter() else {
+                    tracing::warn!("a connection was refused: all that there may be are busy");
+                    continue;
+                };
+                let (acceptor, door, ends) = (acceptor.clone(), door.clone(), ends.clone());
+                tokio::spawn(async move {
+                    let served = serve((socket, address), acceptor, door, place, ends);
+                    if let Err(error) = served.await {
+                        tracing::debug!("a connection ended: {error}");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!("cannot accept a connection: {error}");
+                tokio::time::sleep(ACCEPT_REST).await;
             }
         }
-    });
-    Ok(Listening { address, task })
+    }
 }
 
 fn tls(identity: &Identity) -> Result<rustls::ServerConfig, ListenError> {
@@ -145,62 +212,71 @@ fn tls(identity: &Identity) -> Result<rustls::ServerConfig, ListenError> {
 }
 
 async fn serve(
-    socket: TcpStream,
+    (socket, address): (TcpStream, SocketAddr),
     acceptor: TlsAcceptor,
-    guard: Arc<Guard>,
+    door: Arc<Door>,
+    place: Place,
+    mut ends: watch::Receiver<bool>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let limits = door.limits;
     socket.set_nodelay(true)?;
-    let socket = tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(socket)).await??;
-    let caller = socket
-        .get_ref()
-        .1
+    let socket = tokio::select! {
+        socket = tokio::time::timeout(limits.handshake, acceptor.accept(socket)) => socket??,
+        () = place.connection.end.notified() => return Ok(()),
+    };
+    let session = socket.get_ref().1;
+    let is_http2 = session.alpn_protocol() == Some(b"h2");
+    let user = session
         .peer_certificates()
         .and_then(|chain| chain.first())
         .and_then(|certificate| certificate_user(certificate));
+    let caller = Arc::new(Caller { user, address });
+    let place = Arc::new(place);
+    let held = place.clone();
     let service = service_fn(move |request| {
-        let (guard, caller) = (guard.clone(), caller.clone());
-        async move { Ok::<_, std::convert::Infallible>(guard.answer(request, caller).await) }
+        let (door, caller, busy) = (door.clone(), caller.clone(), held.busy());
+        async move { Ok::<_, std::convert::Infallible>(door.answer(request, &caller, busy).await) }
     });
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http2().max_concurrent_streams(STREAMS_MAX);
-    builder
-        .serve_connection_with_upgrades(TokioIo::new(socket), service)
-        .await
+    let builder = http_of(&limits, is_http2);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(socket), service);
+    tokio::pin!(connection);
+    let silence = tokio::time::sleep(limits.head);
+    tokio::pin!(silence);
+    let mut is_waiting = true;
+    loop {
+        tokio::select! {
+            done = connection.as_mut() => return done,
+            () = silence.as_mut(), if is_waiting => {
+                // hyper has no limit for the first bytes of HTTP/2.
+                if !place.connection.spoke.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                is_waiting = false;
+            }
+            _ = ends.wait_for(|ends| *ends) => break,
+            () = place.connection.end.notified() => break,
+        }
+    }
+    connection.as_mut().graceful_shutdown();
+    connection.await
 }
 
-impl Guard {
-    async fn answer(
-        &self,
-        request: http::Request<Incoming>,
-        caller: Option<User>,
-    ) -> http::Response<Body> {
-        let path = request.uri().path();
-        if let Some(answer) = door::health(path) {
-            return answer;
-        }
-        let Some(user) = caller.or_else(|| self.token_user(&request)) else {
-            return reply(Refused::unauthorized().response());
-        };
-        if path == "/metrics" {
-            return door::metrics((self.metrics)());
-        }
-        self.api.answer(request, user).await
-    }
-
-    fn token_user(&self, request: &http::Request<Incoming>) -> Option<User> {
-        let token = request
-            .headers()
-            .get(AUTHORIZATION)?
-            .to_str()
-            .ok()?
-            .strip_prefix("Bearer ")?
-            .trim();
-        // Compared as digests, so that the time taken says nothing about the token.
-        let digest = |text: &str| ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-        if digest(token).as_ref() == digest(&self.token).as_ref() {
-            return Some(User::admin());
-        }
-        self.api.token_user(token)
+fn http_of(limits: &Limits, is_http2: bool) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE)
+        .max_concurrent_streams(STREAMS_MAX);
+    if is_http2 {
+        builder.http2_only()
+    } else {
+        builder.http1_only()
     }
 }
 
@@ -214,9 +290,20 @@ fn certificate_user(certificate: &CertificateDer<'_>) -> Option<User> {
         .filter_map(|organisation| organisation.as_str().ok().map(str::to_owned))
         .collect();
     groups.push("system:authenticated".to_owned());
+    let digest = ring::digest::digest(&ring::digest::SHA256, certificate);
+    let digest: String = digest
+        .as_ref()
+        .iter()
+        .map(|it| format!("{it:02x}"))
+        .collect();
+    let extra = BTreeMap::from([(
+        "authentication.kubernetes.io/credential-id".to_owned(),
+        vec![format!("X509SHA256={digest}")],
+    )]);
     Some(User {
         name,
         groups,
+        extra,
         ..User::default()
     })
 }

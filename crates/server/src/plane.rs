@@ -12,6 +12,7 @@ use store::{Begin, Entropy, Method, Records, Refused, Request, Response, Setting
 use tokio::sync::{oneshot, watch};
 
 use crate::journal::{Journal, JournalError};
+use crate::keys::TokenKeys;
 use crate::webhook;
 
 /// Most writes that share one journal append.
@@ -60,7 +61,7 @@ pub(crate) struct Plane {
     writer: Option<mpsc::SyncSender<Job>>,
     kubelet: RwLock<Option<Arc<dyn Kubelet>>>,
     pub(crate) stopping: watch::Sender<bool>,
-    pub(crate) token_key: ring::hmac::Key,
+    pub(crate) token_keys: TokenKeys,
 }
 
 struct Job {
@@ -89,7 +90,7 @@ impl Entropy for SystemEntropy {
 
 impl Plane {
     /// Loads what the journal kept and makes the plane ready.
-    pub(crate) fn start(start: Start, token_secret: &[u8]) -> Result<Arc<Plane>, JournalError> {
+    pub(crate) fn start(start: Start, token_keys: TokenKeys) -> Result<Arc<Plane>, JournalError> {
         let entropy = SystemEntropy(ring::rand::SystemRandom::new());
         let mut journal = start.journal;
         let records = match &journal {
@@ -127,7 +128,7 @@ impl Plane {
             writer: journal.is_some().then_some(sender),
             kubelet: RwLock::new(start.kubelet),
             stopping: watch::Sender::new(false),
-            token_key: ring::hmac::Key::new(ring::hmac::HMAC_SHA256, token_secret),
+            token_keys,
         });
         if let Some(journal) = journal {
             let weak = Arc::downgrade(&plane);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use server::{Api, Start};
+use server::{Api, Start, TokenKeys};
 use tower::ServiceExt;
 
 const PIECE_BYTES: usize = 64 << 10;
@@ -16,7 +16,7 @@ const PIECES: usize = 1_600;
 
 #[tokio::test]
 async fn of_a_hundred_megabytes_three_are_read() {
-    let api = Api::start(Start::default(), b"secret").expect("a plane");
+    let api = Api::start(Start::default(), TokenKeys::make(0).expect("keys")).expect("a plane");
     let given = Arc::new(AtomicUsize::new(0));
     let counted = given.clone();
     let pieces = (0..PIECES).map(move |_| {

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use http_body_util::BodyExt;
-use server::{Api, DataLock, DiskJournal, Start};
+use server::{Api, DataLock, DiskJournal, Durability, Start, TokenKeys};
 use tower::ServiceExt;
 
 /// How often the writer is killed; `KATMAI_KILL_ROUNDS` asks for more.
@@ -17,11 +17,13 @@ const DIRECTORY: &str = "KATMAI_KILL_DIRECTORY";
 
 fn open(directory: &Path) -> Api {
     let start = Start {
-        journal: Some(Box::new(DiskJournal::open(directory).expect("a journal"))),
+        journal: Some(Box::new(
+            DiskJournal::open(directory, Durability::Process).expect("a journal"),
+        )),
         reviewer: Arc::new(review::review),
         ..Start::default()
     };
-    Api::start(start, b"secret").expect("a plane")
+    Api::start(start, TokenKeys::make(0).expect("keys")).expect("a plane")
 }
 
 async fn send(api: &Api, method: &str, path: &str, body: String) -> (u16, serde_json::Value) {

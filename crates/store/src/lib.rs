@@ -72,6 +72,7 @@ mod write;
 
 pub use access::{API_AUDIENCE, Asked, Decision, TokenUser};
 pub use bootstrap::DIRECTORY_PROVISIONER;
+pub use path::Target;
 pub use registry::ResourceId;
 pub use request::{
     Ask, Begin, Check, Commit, Connect, ExecOptions, LogOptions, Method, Mint, PodAddress, Request,

@@ -2,9 +2,16 @@
 
 use anyhow::Context;
 use serde_json::Value;
-use server::{Api, Identity, Listening, Start};
+use server::{Api, Identity, Listening, Socket, Start, StaticTokens};
 
 use crate::wire::{Client, Server};
+
+/// The users whom the real server has, too.
+const USERS: &str = "\
+alice-token,alice,alice,\"developers\"
+bob-token,bob,bob,\"developers,testers\"
+carol-token,carol,carol
+";
 
 /// A server of ours; ends when dropped.
 pub struct Ours {
@@ -19,8 +26,12 @@ impl Ours {
     pub async fn start() -> anyhow::Result<Ours> {
         let identity = Identity::make()?;
         // Volcano's kinds are compared as their definitions make them, so nothing reviews them here.
-        let api = Api::start(Start::default(), identity.token_secret())?;
-        let listening = server::listen(api.clone(), &identity, 0, Box::new(String::new)).await?;
+        let api = Api::start(Start::default(), identity.token_keys()?)?;
+        let socket = Socket {
+            tokens: StaticTokens::parse(USERS).map_err(anyhow::Error::msg)?,
+            ..Socket::default()
+        };
+        let listening = server::listen(api.clone(), &identity, socket).await?;
         let kubeconfig: Value = serde_saphyr::from_str(&identity.kubeconfig(&listening.url()))?;
         let user = &kubeconfig["users"][0]["user"];
         let client = Client {

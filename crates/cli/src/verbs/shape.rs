@@ -6,7 +6,7 @@ use anyhow::bail;
 use api::quantity::Quantity;
 use clap::Args;
 
-use crate::start::{Connection, Data, Network, Plane};
+use crate::start::{Connection, Data, Durability, Network, Plane};
 use crate::state::StateDir;
 
 // Not a doc comment: clap would take it for the help of the verb.
@@ -63,6 +63,15 @@ pub(super) struct Shape {
     /// Level of the pod network
     #[arg(long, value_enum)]
     network: Option<Network>,
+    /// What acknowledged writes outlive
+    #[arg(long, value_enum)]
+    durability: Option<Durability>,
+    /// File of tokens, one a line: token,user,uid,"group,group"
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// File to which requests are logged as audit.k8s.io/v1 events, level Metadata
+    #[arg(long, value_name = "FILE")]
+    audit_log: Option<PathBuf>,
 }
 
 impl Shape {
@@ -75,6 +84,9 @@ impl Shape {
             simulated_nodes,
             image_map,
             network,
+            durability,
+            token_file,
+            audit_log,
         } = self;
         port.is_some()
             || node_cpu.is_some()
@@ -82,6 +94,9 @@ impl Shape {
             || simulated_nodes.is_some()
             || image_map.is_some()
             || network.is_some()
+            || durability.is_some()
+            || token_file.is_some()
+            || audit_log.is_some()
     }
 
     pub(super) fn plane(self, data: Data, state: Option<StateDir>) -> Plane {
@@ -92,6 +107,9 @@ impl Shape {
             simulated_nodes,
             image_map,
             network,
+            durability,
+            token_file,
+            audit_log,
         } = self;
         Plane {
             port,
@@ -102,6 +120,9 @@ impl Shape {
             simulated_nodes: simulated_nodes.unwrap_or(0),
             image_map,
             network: network.unwrap_or_default(),
+            durability: durability.unwrap_or_default(),
+            token_file,
+            audit_log,
         }
     }
 }
