@@ -70,7 +70,7 @@ impl Api {
         audiences: &[String],
     ) -> Result<TokenUser, String> {
         let claims = self.plane.token_keys.claims(text);
-        let claims = claims.ok_or_else(|| "invalid bearer token".to_owned())?;
+        let claims = claims.ok_or_else(|| store::UNKNOWN_TOKEN.to_owned())?;
         let store = self.plane.read_store();
         store.token_user(&claims, audiences, now())
     }

@@ -19,6 +19,7 @@ mod tokens;
 pub use asked::Asked;
 pub(crate) use first::FirstAccess;
 pub(crate) use index::Index;
+pub use reviews::UNKNOWN_TOKEN;
 pub use tokens::{API_AUDIENCE, TokenUser};
 
 use index::{Grant, Holding, reason_of};

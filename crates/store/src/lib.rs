@@ -70,7 +70,7 @@ mod watch;
 pub mod wire;
 mod write;
 
-pub use access::{API_AUDIENCE, Asked, Decision, TokenUser};
+pub use access::{API_AUDIENCE, Asked, Decision, TokenUser, UNKNOWN_TOKEN};
 pub use bootstrap::DIRECTORY_PROVISIONER;
 pub use path::Target;
 pub use registry::ResourceId;

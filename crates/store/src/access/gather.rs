@@ -51,6 +51,10 @@ impl Store {
             && let Some(filled) = roles.remove(key)
         {
             *role = filled;
+            // As it comes back from upstream's storage.
+            if role["rules"].as_array().is_some_and(Vec::is_empty) {
+                role["rules"] = Value::Null;
+            }
         }
     }
 }
@@ -72,6 +76,7 @@ pub(super) fn fill(roles: &mut BTreeMap<String, Value>) -> Vec<String> {
             let Some(role) = roles.get_mut(name) else {
                 continue;
             };
+            // Absent rules are no rules: they stay as they are written.
             if role["rules"].as_array().map_or(&[][..], Vec::as_slice) == rules {
                 continue;
             }

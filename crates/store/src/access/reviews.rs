@@ -12,6 +12,9 @@ use crate::status::{Outcome, Refused};
 use crate::store::Store;
 use crate::write::{Writing, text};
 
+/// Said of a token that nobody knows.
+pub const UNKNOWN_TOKEN: &str = "invalid bearer token";
+
 impl Store {
     /// Answers a creation that asks about access; `None` for every other.
     pub(crate) fn virtual_create(&self, writing: &Writing<'_>) -> Outcome<Option<Begin>> {
@@ -23,8 +26,15 @@ impl Store {
         let mut object = self.body(writing, &mut draft)?;
         let user = &writing.request.user;
         let status = match &*writing.row.plural {
-            "selfsubjectreviews" => json!({ "userInfo": user_info(user) }),
-            "selfsubjectrulesreviews" => self.rules_status(user, &object["spec"])?,
+            "selfsubjectreviews" => {
+                object["metadata"]["creationTimestamp"] = json!(writing.now.seconds_text());
+                json!({ "userInfo": user_info(user) })
+            }
+            "selfsubjectrulesreviews" => {
+                // Upstream's answer does not repeat the question.
+                let asked = std::mem::replace(&mut object["spec"], json!({}));
+                self.rules_status(user, &asked)?
+            }
             "tokenreviews" => return token_check(object).map(Some),
             plural => {
                 check_review(writing, plural, &mut object)?;
@@ -112,7 +122,7 @@ fn check_review(writing: &Writing<'_>, plural: &str, object: &mut Value) -> Outc
     if resource.is_object() && path.is_object() {
         errors.push(FieldError::invalid(
             "spec.nonResourceAttributes",
-            path.clone(),
+            shown_path(path),
             "cannot be specified in combination with resourceAttributes",
         ));
     }
@@ -146,7 +156,7 @@ fn check_review(writing: &Writing<'_>, plural: &str, object: &mut Value) -> Outc
         if path.is_object() {
             errors.push(FieldError::invalid(
                 "spec.nonResourceAttributes",
-                path.clone(),
+                shown_path(path),
                 "disallowed on this kind of request",
             ));
         }
@@ -154,7 +164,14 @@ fn check_review(writing: &Writing<'_>, plural: &str, object: &mut Value) -> Outc
     if errors.is_empty() {
         return Ok(());
     }
-    Err(writing.invalid(&text(&object["metadata"]["name"]), &errors))
+    // Upstream names no kind here.
+    let group = &writing.row.group;
+    Err(Refused::invalid(group, "", "", &errors))
+}
+
+/// Non-resource attributes as upstream's text shows them: by the names of its own fields.
+fn shown_path(path: &Value) -> Value {
+    json!({ "Path": text(&path["path"]), "Verb": text(&path["verb"]) })
 }
 
 fn token_check(object: Value) -> Outcome<Begin> {
@@ -180,6 +197,14 @@ fn token_check(object: Value) -> Outcome<Begin> {
     })))
 }
 
+/// Upstream asks each authenticator in turn and tells what all of them said.
+fn told(why: &str) -> String {
+    match why {
+        UNKNOWN_TOKEN => why.to_owned(),
+        _ => format!("[{UNKNOWN_TOKEN}, {why}]"),
+    }
+}
+
 impl Check {
     /// The answer, once it is known whom the token speaks for.
     pub fn answered(self, found: Result<TokenUser, String>) -> Response {
@@ -190,7 +215,7 @@ impl Check {
                 "user": user_info(&found.user),
                 "audiences": found.audiences,
             }),
-            Err(why) => json!({ "user": {}, "error": why }),
+            Err(why) => json!({ "user": {}, "error": told(&why) }),
         };
         Response::json(201, &object)
     }
