@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use store::journal::{Change, FORMAT, Record, State};
+use store::journal::{Change, ChangeRef, FORMAT, Record, State};
 
 use crate::journal::{Journal, JournalError};
 
@@ -160,20 +160,21 @@ impl Journal for DiskJournal {
         let mut batch = open.database.batch().durability(Some(mode));
         let mut newest = 0;
         for record in records {
-            let record = Record::decode(record)
-                .map_err(|cause| JournalError::new("write the journal", cause))?;
-            newest = record.revision.max(newest);
-            for change in record.changes {
-                let key = join(&change.resource, &change.key);
+            let mut each = |change: ChangeRef<'_>| {
+                let key = join(change.resource, change.key);
                 match change.state {
                     None => batch.remove(&open.objects, key),
-                    Some(state) => {
-                        let mut value = state.revision.to_le_bytes().to_vec();
-                        value.extend_from_slice(&state.bytes);
+                    Some((revision, bytes)) => {
+                        let mut value = Vec::with_capacity(bytes.len() + 8);
+                        value.extend_from_slice(&revision.to_le_bytes());
+                        value.extend_from_slice(bytes);
                         batch.insert(&open.objects, key, value);
                     }
                 }
-            }
+            };
+            let revision = Record::each(record, &mut each)
+                .map_err(|cause| JournalError::new("write the journal", cause))?;
+            newest = revision.max(newest);
         }
         batch.insert(&open.meta, REVISION, newest.to_le_bytes());
         batch

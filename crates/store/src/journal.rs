@@ -117,7 +117,7 @@ impl Record {
                 }
             }
         }
-        let sum = crc32(&out);
+        let sum = crc32fast::hash(&out);
         out.extend_from_slice(&sum.to_le_bytes());
         out
     }
@@ -130,31 +130,57 @@ impl Record {
         }
         let split = bytes.len().checked_sub(4).ok_or(Torn::Tail)?;
         let (body, sum) = bytes.split_at(split);
-        if crc32(body).to_le_bytes() != sum {
+        if crc32fast::hash(body).to_le_bytes() != sum {
             return Err(Torn::Tail);
         }
-        let mut reader = Reader { rest: &body[1..] };
+        let mut changes = Vec::new();
+        let revision = Record::each(bytes, &mut |change| {
+            changes.push(Change {
+                resource: change.resource.into(),
+                key: change.key.into(),
+                state: change.state.map(|(revision, bytes)| State {
+                    revision,
+                    bytes: bytes.to_vec(),
+                }),
+            });
+        })?;
+        Ok(Record { revision, changes })
+    }
+
+    /// Hands over the changes in a record's bytes without copying them, and gives the revision.
+    /// The sum is not looked at: this is for bytes that were just encoded.
+    pub fn each<'a>(bytes: &'a [u8], each: &mut dyn FnMut(ChangeRef<'a>)) -> Result<u64, Torn> {
+        let split = bytes.len().checked_sub(4).ok_or(Torn::Tail)?;
+        let rest = bytes.get(1..split).ok_or(Torn::Tail)?;
+        let mut reader = Reader { rest };
         let revision = reader.fixed()?;
         let count = reader.varint()?;
-        let mut changes = Vec::new();
         for _ in 0..count {
             let resource = reader.text()?;
             let key = reader.text()?;
             let state = match reader.byte()? {
                 0 => None,
-                _ => Some(State {
-                    revision: reader.fixed()?,
-                    bytes: reader.chunk()?.to_vec(),
-                }),
+                _ => Some((reader.fixed()?, reader.chunk()?)),
             };
-            changes.push(Change {
+            each(ChangeRef {
                 resource,
                 key,
                 state,
             });
         }
-        Ok(Record { revision, changes })
+        Ok(revision)
     }
+}
+
+/// One changed object, within the bytes of its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangeRef<'a> {
+    /// `group/plural`.
+    pub resource: &'a str,
+    /// `namespace/name` or `name`.
+    pub key: &'a str,
+    /// Its revision and its JSON; `None` where it is gone.
+    pub state: Option<(u64, &'a [u8])>,
 }
 
 struct Reader<'a> {
@@ -195,10 +221,8 @@ impl<'a> Reader<'a> {
         self.take(count)
     }
 
-    fn text(&mut self) -> Result<Box<str>, Torn> {
-        std::str::from_utf8(self.chunk()?)
-            .map(Into::into)
-            .map_err(|_| Torn::Tail)
+    fn text(&mut self) -> Result<&'a str, Torn> {
+        std::str::from_utf8(self.chunk()?).map_err(|_| Torn::Tail)
     }
 }
 
@@ -214,35 +238,6 @@ fn chunk(out: &mut Vec<u8>, bytes: &[u8]) {
     varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
-
-/// CRC-32 as in IEEE 802.3, reflected.
-fn crc32(bytes: &[u8]) -> u32 {
-    let mut sum = !0u32;
-    for byte in bytes {
-        sum = (sum >> 8) ^ CRC_TABLE[((sum ^ u32::from(*byte)) & 0xff) as usize];
-    }
-    !sum
-}
-
-const CRC_TABLE: [u32; 256] = {
-    let mut table = [0; 256];
-    let mut index = 0;
-    while index < 256 {
-        let mut value = index as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            value = if value & 1 == 1 {
-                (value >> 1) ^ 0xedb8_8320
-            } else {
-                value >> 1
-            };
-            bit += 1;
-        }
-        table[index] = value;
-        index += 1;
-    }
-    table
-};
 
 #[cfg(test)]
 mod tests {
@@ -272,7 +267,7 @@ mod tests {
     #[test]
     fn a_record_survives_its_bytes() {
         assert_eq!(Record::decode(&record().encode()), Ok(record()));
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32fast::hash(b"123456789"), 0xcbf4_3926);
     }
 
     #[test]
