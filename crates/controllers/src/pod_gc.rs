@@ -68,10 +68,10 @@ fn step(inputs: &Inputs<'_>) -> Step {
     surplus(inputs)
 }
 
-/// A pod whose node has gone: it is told to have failed, so that whoever counts it knows, then
-/// deleted.
+/// A pod whose node has gone is deleted. One that somebody still holds, to count it, is told to
+/// have failed first; for a gang's policies the deletion of a pod that ran is an eviction.
 fn orphan(inputs: &Inputs<'_>, pod: &Pod) -> Step {
-    if pod.is_finished() {
+    if pod.is_finished() || pod.metadata.finalizers.is_empty() {
         return Step::write(vec![write::delete_now(Kind::Pod, &pod.metadata)]);
     }
     let now = whole_seconds(inputs.now);
