@@ -71,7 +71,12 @@ fn step(inputs: &Inputs<'_>) -> Step {
 /// A pod whose node has gone is deleted. One that somebody still holds, to count it, is told to
 /// have failed first; for a gang's policies the deletion of a pod that ran is an eviction.
 fn orphan(inputs: &Inputs<'_>, pod: &Pod) -> Step {
-    if pod.is_finished() || pod.metadata.finalizers.is_empty() {
+    let is_held = !pod.metadata.finalizers.is_empty();
+    if pod.is_finished() && pod.is_terminating() && is_held {
+        // Whoever holds it lets it go.
+        return Step::idle();
+    }
+    if pod.is_finished() || !is_held {
         return Step::write(vec![write::delete_now(Kind::Pod, &pod.metadata)]);
     }
     let now = whole_seconds(inputs.now);
