@@ -76,9 +76,6 @@ fn container() -> i32 {
         Ok(init) => init,
         Err(error) => return fail(&format!("cannot start the container's init: {error}")),
     };
-    if frame::write_blocking(&control, &FromChild::Init(init.id())).is_err() {
-        return 1;
-    }
     init.wait().map_or(1, exit_code)
 }
 

@@ -99,10 +99,11 @@ pub(crate) enum ToInit {
 /// What a container's child tells the plane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FromChild {
-    /// The container's init runs under this host process id.
-    Init(u32),
     /// The command runs.
-    Started,
+    Started {
+        /// The container's init, by its process id on the host.
+        init: u32,
+    },
     /// The command could not be started.
     Failed {
         /// What kubelet would say.

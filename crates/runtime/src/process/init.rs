@@ -40,6 +40,7 @@ fn serve(control: &io::Stdin) -> Result<i32, String> {
         Ok(None) => return Ok(1),
         Err(error) => return Err(error.to_string()),
     };
+    let init = host_process()?;
     rootfs::build(&plan)?;
 
     let mut watched = SigSet::empty();
@@ -51,10 +52,20 @@ fn serve(control: &io::Stdin) -> Result<i32, String> {
         .map_err(|error| text("watch for signals", error))?;
 
     let command = start(&plan)?;
-    frame::write_blocking(control, &FromChild::Started).map_err(|error| error.to_string())?;
+    frame::write_blocking(control, &FromChild::Started { init })
+        .map_err(|error| error.to_string())?;
     let code = follow(control, &signals, command);
     end_everything();
     Ok(code)
+}
+
+/// This process as the host counts it. Until the root changes, `/proc` is still the host's.
+/// The one that started it knows the number too, but could only tell it after the command runs.
+fn host_process() -> Result<u32, String> {
+    std::fs::read_link("/proc/self")
+        .ok()
+        .and_then(|link| link.to_str()?.parse().ok())
+        .ok_or_else(|| "cannot read /proc/self".to_owned())
 }
 
 fn start(plan: &ContainerPlan) -> Result<Pid, String> {

@@ -80,18 +80,14 @@ pub(crate) async fn start(order: Order<'_>) -> Result<(Running, oneshot::Receive
     messages.extend(frame::encode(&order.plan).map_err(failed)?);
     control.write_all(&messages).await.map_err(failed)?;
 
-    let mut init = 0;
-    loop {
-        match frame::read(&mut control).await.map_err(failed)? {
-            Some(FromChild::Init(process)) => init = process,
-            Some(FromChild::Started) => break,
-            Some(FromChild::Failed { message }) => return Err(message),
-            Some(FromChild::Exited { .. }) | None => {
-                let said = log.tail(5, 1_000);
-                return Err(format!("the container's process ended early {said}"));
-            }
+    let init = match frame::read(&mut control).await.map_err(failed)? {
+        Some(FromChild::Started { init }) => init,
+        Some(FromChild::Failed { message }) => return Err(message),
+        Some(FromChild::Exited { .. }) | None => {
+            let said = log.tail(5, 1_000);
+            return Err(format!("the container's process ended early {said}"));
         }
-    }
+    };
     let (signals, wanted) = mpsc::unbounded_channel();
     let (exited, exit) = oneshot::channel();
     tokio::spawn(follow(Following {
