@@ -263,8 +263,27 @@ impl Network {
         to: SocketAddr,
     ) -> io::Result<Box<dyn client::kubelet::Duplex>> {
         match &self.held {
-            Some(held) if !to.ip().is_loopback() => relay::dial(&held.relay, to).await,
+            Some(held) if !to.ip().is_loopback() => {
+                relay::dial(&held.relay, relay::Way::Address(to)).await
+            }
             _ => Ok(Box::new(tokio::net::TcpStream::connect(to).await?)),
+        }
+    }
+
+    /// Opens a connection to a port of a pod's own loopback, as port-forward does: what listens
+    /// for the pod only is reached, too. `place` is the pod's.
+    pub(crate) async fn dial_inside(
+        &self,
+        uid: &str,
+        place: &Place,
+        port: u16,
+    ) -> io::Result<Box<dyn client::kubelet::Duplex>> {
+        match (&self.held, &place.namespace) {
+            (Some(held), Some(_)) => {
+                let uid = uid.to_owned();
+                relay::dial(&held.relay, relay::Way::Inside { uid, port }).await
+            }
+            _ => self.dial((Ipv4Addr::LOCALHOST, port).into()).await,
         }
     }
 }

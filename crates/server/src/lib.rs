@@ -26,6 +26,7 @@ mod keys;
 mod limits;
 mod listen;
 mod plane;
+mod spdy;
 mod squeeze;
 mod static_tokens;
 mod stream;

@@ -1,7 +1,6 @@
 //! The process that holds the pod network: it lives in the plane's namespace, makes one for each
 //! pod, and runs DNS, proxy and relay there. It ends when its standard input does.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
@@ -83,7 +82,8 @@ async fn serve(plane: File, relay_path: &Path, outward: &Path) -> Result<(), Str
         .map_err(|error| format!("cannot listen at {}: {error}", relay_path.display()))?;
     tokio::task::spawn_local(dns::serve_datagrams(datagrams, seen.clone()));
     tokio::task::spawn_local(dns::serve_streams(streams, seen.clone()));
-    tokio::task::spawn_local(relay::inward(inward));
+    let pods = relay::Namespaces::default();
+    tokio::task::spawn_local(relay::inward(inward, pods.clone()));
     tokio::task::spawn_local(proxy::serve(seen, outward.to_owned()));
 
     let mut control = control()?;
@@ -91,7 +91,7 @@ async fn serve(plane: File, relay_path: &Path, outward: &Path) -> Result<(), Str
         plane: Rc::new(plane),
         handle,
         bridge,
-        pods: BTreeMap::new(),
+        pods,
         next_link: 0,
     };
     say(&mut control, &FromHolder::Ready).await?;
@@ -107,7 +107,7 @@ async fn serve(plane: File, relay_path: &Path, outward: &Path) -> Result<(), Str
             }
             ToHolder::RemovePod { uid } => {
                 // The last descriptor closes the namespace, and the link goes with it.
-                holder.pods.remove(&uid);
+                holder.pods.borrow_mut().remove(&uid);
             }
             ToHolder::Rows(rows) => {
                 table.send_modify(|table| Rc::make_mut(table).apply(rows));
@@ -141,13 +141,13 @@ struct Holder {
     plane: Rc<File>,
     handle: Handle,
     bridge: u32,
-    pods: BTreeMap<String, File>,
+    pods: relay::Namespaces,
     next_link: u32,
 }
 
 impl Holder {
     async fn add(&mut self, uid: &str, address: Ipv4Addr) -> Result<i32, String> {
-        if let Some(standing) = self.pods.get(uid) {
+        if let Some(standing) = self.pods.borrow().get(uid) {
             return Ok(standing.as_raw_fd());
         }
         self.next_link += 1;
@@ -168,7 +168,7 @@ impl Holder {
             .map_err(|_| "the pod's namespace was not made".to_owned())??;
         link::attach(&self.handle, &name, self.bridge).await?;
         let descriptor = namespace.as_raw_fd();
-        self.pods.insert(uid.to_owned(), namespace);
+        self.pods.borrow_mut().insert(uid.to_owned(), namespace);
         Ok(descriptor)
     }
 }

@@ -1,6 +1,5 @@
 //! What the node answers about its containers: logs, exec, connections.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use client::kubelet::{
@@ -61,18 +60,17 @@ impl Kubelet for ProcessNode {
         pod: PodRef,
         port: u16,
     ) -> BoxFuture<'static, Result<Box<dyn Duplex>, KubeletError>> {
-        let address = self.door(&pod).and_then(|door| {
+        let place = self.door(&pod).and_then(|door| {
             let door = door.lock().unwrap_or_else(PoisonError::into_inner);
-            door.address.ok_or_else(|| {
+            door.place.clone().ok_or_else(|| {
                 KubeletError::BadRequest(format!("pod {:?} has no address yet", pod.name))
             })
         });
         let shared = self.shared.clone();
         Box::pin(async move {
-            let to = SocketAddr::from((address?, port));
-            let dialled = shared.network.dial(to).await;
+            let dialled = shared.network.dial_inside(&pod.uid, &place?, port).await;
             dialled.map_err(|cause| KubeletError::Io {
-                action: format!("connect to {to}"),
+                action: format!("dial tcp 127.0.0.1:{port}"),
                 cause,
             })
         })

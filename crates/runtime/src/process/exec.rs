@@ -154,21 +154,32 @@ async fn finish(
         .map_err(io_error("wait for the command"))
 }
 
-/// Runs a command to its end; its exit code and output.
+/// Runs a command to its end; its exit code and the beginning of what it says on both streams.
 pub(crate) async fn run(executable: &Path, plan: &ExecPlan) -> io::Result<(i32, String)> {
     let mut child = spawn(executable)?;
     let mut input = child.stdin.take().ok_or_else(lost)?;
     input.write_all(&frame::encode(plan)?).await?;
     drop(input);
-    let mut text = Vec::new();
     let stdout = child.stdout.take().ok_or_else(lost)?;
-    let mut kept = stdout.take(PROBE_OUTPUT_BYTES);
-    kept.read_to_end(&mut text).await?;
+    let stderr = child.stderr.take().ok_or_else(lost)?;
+    let (mut text, errors) = tokio::try_join!(beginning(stdout), beginning(stderr))?;
+    text.extend_from_slice(&errors);
     let status = child.wait().await?;
     Ok((
         exit_code(status),
         String::from_utf8_lossy(&text).into_owned(),
     ))
+}
+
+/// The first bytes of a stream that is read to its end, so that its writer never waits for us.
+async fn beginning(mut output: impl AsyncRead + Unpin) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    (&mut output)
+        .take(PROBE_OUTPUT_BYTES)
+        .read_to_end(&mut text)
+        .await?;
+    tokio::io::copy(&mut output, &mut tokio::io::sink()).await?;
+    Ok(text)
 }
 
 fn spawn(executable: &Path) -> io::Result<Child> {

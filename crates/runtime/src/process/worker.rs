@@ -8,7 +8,6 @@ mod start;
 mod status;
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -56,7 +55,8 @@ pub(crate) struct PodHandle {
 /// What the node answers about a pod without asking its worker.
 #[derive(Debug, Default)]
 pub(crate) struct PodDoor {
-    pub address: Option<Ipv4Addr>,
+    /// Where it is in the network, from when it is ready for connections.
+    pub place: Option<Place>,
     /// By container: how a command is run beside it, while it runs.
     pub exec: BTreeMap<String, ExecPlan>,
     /// By container: the present or last log, and the one before.
@@ -250,7 +250,6 @@ impl Worker {
         let Some(address) = self.shared.network.reserve(&self.pod.metadata.uid) else {
             return;
         };
-        self.door().address = Some(address);
         let ports = self
             .pod
             .spec

@@ -271,6 +271,7 @@ impl Worker {
 
     /// Gives the pod's place in the network back.
     pub(super) fn release(&mut self) {
+        self.door().place = None;
         let uid = &self.pod.metadata.uid;
         let mut feed = self
             .shared

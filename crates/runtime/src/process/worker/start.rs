@@ -107,7 +107,7 @@ impl Worker {
             } else {
                 self.shared.network.add(&self.pod.metadata.uid).await?
             };
-            self.door().address = Some(place.address);
+            self.door().place = Some(place.clone());
             self.place = Some(place);
             self.announce();
         }
