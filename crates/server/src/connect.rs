@@ -14,9 +14,10 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use serde_json::{Value, json};
-use store::{Ask, Connect, ExecOptions, LogOptions, PodAddress, Refused};
+use store::{Ask, Connect, ExecOptions, LogOptions, PodAddress, Refused, Since};
 
 use crate::api::{Body, reply};
+use crate::plane::now;
 
 pub(crate) use upgrade::Upgrade;
 use upgrade::Way;
@@ -86,7 +87,10 @@ async fn logs(kubelet: &dyn Kubelet, pod: PodRef, options: LogOptions) -> http::
         previous: options.previous,
         timestamps: options.timestamps,
         tail_lines: options.tail_lines,
-        since_micros: options.since_micros,
+        since_micros: options.since.map(|since| match since {
+            Since::Ago(seconds) => now().plus_ms(-1_000 * i64::from(seconds)).micros(),
+            Since::Instant(instant) => instant.micros(),
+        }),
         limit_bytes: options.limit_bytes,
     };
     match kubelet.logs(request).await {
@@ -110,7 +114,7 @@ async fn exec(
 ) -> http::Response<Body> {
     let way = match upgrade.choose(&[Way::CHANNELS_5, Way::CHANNELS_4, Way::STREAMS_4]) {
         Ok(way) => way,
-        Err(refused) => return refused,
+        Err(refused) => return reply(refused.response()),
     };
     let request = ExecRequest {
         pod,
@@ -143,7 +147,7 @@ fn forward(
     }
     let way = match upgrade.choose(&ways) {
         Ok(way) => way,
-        Err(refused) => return refused,
+        Err(refused) => return reply(refused.response()),
     };
     upgrade.leave(way, move |io| async move {
         match way {

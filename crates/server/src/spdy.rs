@@ -251,7 +251,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 
     async fn opened(&mut self, id: u32, flags: u8, headers: Headers) -> io::Result<()> {
-        if id % 2 == 0 || id <= self.newest {
+        if id.is_multiple_of(2) || id <= self.newest {
             return Err(Broken("a stream has a wrong number").into());
         }
         self.newest = id;

@@ -1,5 +1,7 @@
 //! The admission rules of Kubernetes itself that every plane has on: namespace lifecycle, default
-//! service account, pod priority, default tolerations, default storage class.
+//! service account and its token, pod priority, default tolerations, default storage class.
+
+mod account;
 
 use std::cmp::Reverse;
 
@@ -7,7 +9,6 @@ use api::kind::Kind;
 use api::quantity::Quantity;
 use serde_json::{Value, json};
 
-use crate::field;
 use crate::read::key_of;
 use crate::status::{About, Outcome, Refused};
 use crate::store::Store;
@@ -51,7 +52,11 @@ impl Store {
         Some(entry.value())
     }
 
-    pub(crate) fn admit_create(&self, writing: &Writing<'_>, object: &mut Value) -> Outcome<()> {
+    pub(crate) fn admit_create(
+        &mut self,
+        writing: &Writing<'_>,
+        object: &mut Value,
+    ) -> Outcome<()> {
         match writing.row.known {
             Some(Kind::Pod) => self.admit_pod(writing, object),
             Some(Kind::PersistentVolumeClaim) => {
@@ -108,43 +113,14 @@ impl Store {
         Err(Refused::forbidden(writing.about(&name), why))
     }
 
-    fn admit_pod(&self, writing: &Writing<'_>, pod: &mut Value) -> Outcome<()> {
+    fn admit_pod(&mut self, writing: &Writing<'_>, pod: &mut Value) -> Outcome<()> {
         let spec = &mut pod["spec"];
         if !spec.is_object() {
             return Ok(());
         }
-        if text(&spec["serviceAccountName"]).is_empty() {
-            let account = match text(&spec["serviceAccount"]) {
-                none if none.is_empty() => "default".to_owned(),
-                account => account,
-            };
-            spec["serviceAccountName"] = json!(account);
-        }
-        spec["serviceAccount"] = spec["serviceAccountName"].clone();
         bear_taints(spec);
-        self.find_account(writing, pod)?;
+        self.admit_account(writing, pod)?;
         self.set_priority(writing, pod)
-    }
-
-    /// The pod's service account must be there. Each namespace gets its default one a moment after
-    /// it was made; pods do not wait for that.
-    fn find_account(&self, writing: &Writing<'_>, pod: &Value) -> Outcome<()> {
-        let account = text(&pod["spec"]["serviceAccountName"]);
-        let namespace = &writing.target.namespace;
-        let is_there = || {
-            self.latest_of(Kind::ServiceAccount, namespace, &account)
-                .is_some()
-        };
-        if account == "default" || is_there() {
-            return Ok(());
-        }
-        Err(Refused::forbidden(
-            writing.about(&text(&pod["metadata"]["name"])),
-            &format!(
-                "error looking up service account {namespace}/{account}: serviceaccount {} not found",
-                field::go_quoted(&account)
-            ),
-        ))
     }
 
     fn set_priority(&self, writing: &Writing<'_>, pod: &mut Value) -> Outcome<()> {

@@ -41,6 +41,7 @@ mod hook;
 pub mod journal;
 pub mod json;
 pub mod jsonpath;
+mod log_options;
 pub mod openapi;
 mod owners;
 mod owning;
@@ -76,7 +77,7 @@ pub use path::Target;
 pub use registry::ResourceId;
 pub use request::{
     Ask, Begin, Check, Commit, Connect, ExecOptions, LogOptions, Method, Mint, PodAddress, Request,
-    Response, Ticket, User,
+    Response, Since, Ticket, User,
 };
 pub use status::{About, Outcome, Refused, success};
 pub use store::{Admit, Entropy, LoadError, Records, Settings, Store};

@@ -265,10 +265,19 @@ pub struct LogOptions {
     pub timestamps: bool,
     /// Only the last lines.
     pub tail_lines: Option<u64>,
-    /// Only lines since this instant, in microseconds since the epoch.
-    pub since_micros: Option<i64>,
+    /// Only lines since then.
+    pub since: Option<Since>,
     /// Stop after so many bytes.
     pub limit_bytes: Option<u64>,
+}
+
+/// From when on lines of a log are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// So many seconds ago.
+    Ago(u32),
+    /// That instant.
+    Instant(api::time::Time),
 }
 
 /// `PodExecOptions` or `PodAttachOptions`, checked.

@@ -8,11 +8,10 @@ use crate::draft::Draft;
 use crate::field::FieldError;
 use crate::forms::Form;
 use crate::hook::{Passing, Round};
+use crate::log_options;
 use crate::path::Query;
 use crate::read::{Reading, key_of};
-use crate::request::{
-    Ask, Begin, Connect, ExecOptions, LogOptions, Method, PodAddress, Request, Response,
-};
+use crate::request::{Ask, Begin, Connect, ExecOptions, Method, PodAddress, Request, Response};
 use crate::status::{About, Outcome, Refused};
 use crate::store::{Admit, Store};
 use crate::strategy::Part;
@@ -313,7 +312,7 @@ impl Store {
                     // Nobody runs it yet: there is nothing to say, and that is no error.
                     return Ok(Begin::Done(Response::text(200, "")));
                 }
-                Ask::Log(log_options(container, query)?)
+                Ask::Log(log_options::read(container, &target.name, query)?)
             }
             _ if address.node.is_empty() => {
                 return Err(Refused::bad_request(format!(
@@ -499,56 +498,22 @@ fn container_of(pod: &Value, query: &Query, name: &str) -> Outcome<String> {
             .collect()
     };
     let (containers, inits) = (names("containers"), names("initContainers"));
+    let others = names("ephemeralContainers");
     let wanted = query.text("container").to_owned();
     if wanted.is_empty() {
         return match &containers[..] {
             [only] => Ok(only.clone()),
-            several => Err(Refused::bad_request(format!(
-                "a container name must be specified for pod {name}, choose one of: [{}]{}",
-                several.join(" "),
-                if inits.is_empty() {
-                    String::new()
-                } else {
-                    format!(" or one of the init containers: [{}]", inits.join(" "))
-                }
+            _ => Err(Refused::bad_request(format!(
+                "a container name must be specified for pod {name}, choose one of: [{}]",
+                [inits, containers, others].concat().join(" ")
             ))),
         };
     }
-    let known = [containers, inits, names("ephemeralContainers")].concat();
+    let known = [containers, inits, others].concat();
     if known.contains(&wanted) {
         return Ok(wanted);
     }
     Err(Refused::bad_request(format!(
         "container {wanted} is not valid for pod {name}"
     )))
-}
-
-fn log_options(container: String, query: &Query) -> Outcome<LogOptions> {
-    let count = |key: &str| -> Outcome<Option<u64>> {
-        match query.number(key)? {
-            Some(number) if number < 0 => Err(Refused::bad_request(format!(
-                "PodLogOptions \"\" is invalid: {key}: Invalid value: {number}: must be greater than or equal to 0"
-            ))),
-            other => Ok(other.map(|number| number as u64)),
-        }
-    };
-    let since = match query.text("sinceTime") {
-        "" => None,
-        given => Some(
-            Time::parse(given)
-                .ok_or_else(|| {
-                    Refused::bad_request(format!("sinceTime {given:?} is no RFC 3339 time"))
-                })?
-                .micros(),
-        ),
-    };
-    Ok(LogOptions {
-        container,
-        follow: query.is_on("follow"),
-        previous: query.is_on("previous"),
-        timestamps: query.is_on("timestamps"),
-        tail_lines: count("tailLines")?,
-        since_micros: since,
-        limit_bytes: count("limitBytes")?,
-    })
 }

@@ -454,19 +454,23 @@ impl Store {
         }
         let mut name = String::new();
         for _ in 0..NAME_DRAWS_MAX {
-            let mut bytes = [0; 5];
-            self.draw(&mut bytes);
-            let suffix: String = bytes
-                .iter()
-                .map(|byte| NAME_LETTERS[*byte as usize % NAME_LETTERS.len()] as char)
-                .collect();
-            name = format!("{kept}{suffix}");
+            name = format!("{kept}{}", self.draw_suffix());
             let key = key_of(&writing.target.namespace, &name);
             if self.shelf(writing.id).latest(&key).is_none() {
                 return Ok(name);
             }
         }
         Err(Refused::generate_name_conflict(writing.about(&name)))
+    }
+
+    /// Five letters that end a name.
+    pub(crate) fn draw_suffix(&mut self) -> String {
+        let mut bytes = [0; 5];
+        self.draw(&mut bytes);
+        bytes
+            .iter()
+            .map(|byte| NAME_LETTERS[*byte as usize % NAME_LETTERS.len()] as char)
+            .collect()
     }
 
     pub(crate) fn draw_uid(&mut self) -> String {

@@ -17,14 +17,13 @@ pub(super) async fn open(io: Io) -> DuplexStream {
     let (mut reading, mut writing) = tokio::io::split(outer);
     let inward = async move {
         while let Some(Ok(message)) = source.next().await {
-            match message {
-                Message::Binary(bytes) => {
-                    if writing.write_all(&bytes).await.is_err() {
-                        break;
-                    }
-                }
+            let written = match message {
+                Message::Binary(bytes) => writing.write_all(&bytes).await,
                 Message::Close(_) => break,
-                _ => {}
+                _ => Ok(()),
+            };
+            if written.is_err() {
+                break;
             }
         }
         // Who does not read any more needs no end.

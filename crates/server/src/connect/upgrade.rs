@@ -9,7 +9,7 @@ use hyper_util::rt::TokioIo;
 use store::Refused;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::api::{Body, full, reply};
+use crate::api::{Body, full};
 use crate::spdy;
 
 /// The bytes after HTTP.
@@ -79,8 +79,8 @@ impl Upgrade {
         })
     }
 
-    /// The first of some ways that the client knows, or the refusal.
-    pub(super) fn choose(&self, ways: &[Way]) -> Result<Way, http::Response<Body>> {
+    /// The first of some ways that the client knows.
+    pub(super) fn choose(&self, ways: &[Way]) -> Result<Way, Refused> {
         let mut open = ways.iter().filter(|way| way.upgrade == self.upgrade);
         let found = open
             .clone()
@@ -92,7 +92,7 @@ impl Upgrade {
                 self.protocols.join(" "),
                 names.join(" ")
             );
-            reply(Refused::bad_request(message).response())
+            Refused::bad_request(message)
         })
     }
 
