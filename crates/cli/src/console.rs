@@ -33,14 +33,13 @@ impl Console {
     /// Looks once at standard output and the environment.
     pub fn look() -> Console {
         let terminal = io::stdout().is_terminal();
-        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Console {
             live: if terminal {
                 Live::Terminal
             } else {
                 Live::Piped
             },
-            colour: if terminal && !refused {
+            colour: if terminal && !is_colour_refused() {
                 Colour::On
             } else {
                 Colour::Off
@@ -59,6 +58,20 @@ pub fn say(text: &str) {
 pub fn complain(text: &str) {
     // Nothing can be said about a standard error that cannot be written.
     drop(writeln!(io::stderr().lock(), "{text}"));
+}
+
+/// Passes on what a server warns of, as kubectl does: on standard error, in yellow on a terminal.
+pub fn warn(text: &str) {
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if io::stderr().is_terminal() && !dumb && !is_colour_refused() {
+        complain(&format!("\u{1b}[33;1mWarning:\u{1b}[0m {text}"));
+    } else {
+        complain(&format!("Warning: {text}"));
+    }
+}
+
+fn is_colour_refused() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
 fn write_or_leave(out: &mut impl Write, text: &str) {

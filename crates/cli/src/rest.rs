@@ -1,6 +1,6 @@
 //! Objects of any kind over [`Cluster`]: find a kind's path, create or change, list and watch, delete.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::cluster::{Answer, ByteStream, Cluster, ClusterError};
+use crate::console;
 
 /// Our name in `managedFields` of what users apply.
 const MANAGER: &str = "katmai-run";
@@ -26,6 +27,8 @@ const RETRIES_MAX: u32 = 40;
 pub(crate) struct Rest {
     cluster: Arc<dyn Cluster>,
     kinds: Arc<Mutex<BTreeMap<String, Vec<Served>>>>,
+    /// Warnings that were passed on: each is said once.
+    warned: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// A kind as discovery describes it.
@@ -96,7 +99,22 @@ impl Rest {
         Rest {
             cluster,
             kinds: Arc::default(),
+            warned: Arc::default(),
         }
+    }
+
+    /// One request, whose warnings are passed on to the user.
+    async fn call(&self, call: Call) -> Result<Answer, ClusterError> {
+        let answer = self.cluster.call(call).await?;
+        if !answer.warnings.is_empty() {
+            let mut warned = self.warned.lock().await;
+            for warning in &answer.warnings {
+                if warned.insert(warning.clone()) {
+                    console::warn(warning);
+                }
+            }
+        }
+        Ok(answer)
     }
 
     /// Where an object of a manifest lives. `namespace` is used if it names none.
@@ -171,7 +189,7 @@ impl Rest {
             content_type: "application/merge-patch+json",
             body: serde_json::to_vec(object)?,
         };
-        let after = accept(self.cluster.call(patch).await?)?;
+        let after = accept(self.call(patch).await?)?;
         let version = &["metadata", "resourceVersion"];
         let applied = if text(&before, version) == text(&after, version) {
             Applied::Unchanged
@@ -194,7 +212,7 @@ impl Rest {
             content_type: "application/merge-patch+json",
             body: serde_json::to_vec(patch)?,
         };
-        accept(self.cluster.call(call).await?)
+        accept(self.call(call).await?)
     }
 
     pub(crate) async fn get(&self, place: &Place) -> anyhow::Result<Value> {
@@ -352,7 +370,7 @@ impl Rest {
                 .map(|body| body.to_string().into_bytes())
                 .unwrap_or_default(),
         };
-        self.cluster.call(call).await
+        self.call(call).await
     }
 }
 

@@ -31,6 +31,8 @@ pub enum Start {
 pub struct Connection {
     /// Kubeconfig file; `None` means `KUBECONFIG`, the user's default file, or in-cluster.
     pub kubeconfig: Option<PathBuf>,
+    /// URL of the API server, instead of the kubeconfig's.
+    pub master: Option<String>,
 }
 
 /// The embedded plane, as the user shaped it.

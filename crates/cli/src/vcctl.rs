@@ -33,6 +33,9 @@ struct Typed {
     /// (optional) absolute path to the kubeconfig file
     #[arg(short, long, global = true, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// the address of apiserver
+    #[arg(short = 's', long, global = true, value_name = "URL")]
+    master: Option<String>,
     #[command(subcommand)]
     request: Group,
 }
@@ -83,22 +86,26 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Outcome {
         }
     };
     Outcome::Start(Box::new(Start::Ask(
-        connection(typed.kubeconfig),
+        connection(typed.kubeconfig, typed.master),
         Question::Vcctl(request),
     )))
 }
 
 /// Upstream's order (flag, `KUBECONFIG`, usual file, in-cluster), with the plane that is up before
 /// the usual file.
-fn connection(flag: Option<PathBuf>) -> Connection {
-    if flag.is_some() || std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty()) {
-        return Connection { kubeconfig: flag };
+fn connection(kubeconfig: Option<PathBuf>, master: Option<String>) -> Connection {
+    let given = std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty());
+    if kubeconfig.is_some() || master.is_some() || given {
+        return Connection { kubeconfig, master };
     }
     let up = StateDir::of_user()
         .ok()
         .filter(|state| matches!(state.running(), Ok(Some(_))))
         .map(|state| state.kubeconfig());
-    Connection { kubeconfig: up }
+    Connection {
+        kubeconfig: up,
+        master,
+    }
 }
 
 /// Performs a request.

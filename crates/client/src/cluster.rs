@@ -101,13 +101,21 @@ impl Cluster {
     }
 
     /// Speaks to the cluster that a kubeconfig names: the file at `path`, else `$KUBECONFIG`, else
-    /// the usual file, else the service account of the pod that we run in.
-    pub async fn from_kubeconfig(path: Option<&Path>) -> Result<Cluster, ClientError> {
+    /// the usual file, else the service account of the pod that we run in. `master` is the server's
+    /// URL instead of the one found there; with it alone, no file is needed.
+    pub async fn from_kubeconfig(
+        path: Option<&Path>,
+        master: Option<&str>,
+    ) -> Result<Cluster, ClientError> {
         let shown = path.map_or_else(|| "default".to_owned(), |path| path.display().to_string());
         let failed = |cause: Box<dyn std::error::Error + Send + Sync>| ClientError::Kubeconfig {
             path: shown.clone(),
             cause,
         };
+        let master: Option<http::Uri> = master
+            .map(str::parse)
+            .transpose()
+            .map_err(|error: http::uri::InvalidUri| failed(Box::new(error)))?;
         let mut config = match path {
             Some(path) => {
                 let file = kube::config::Kubeconfig::read_from(path)
@@ -116,10 +124,15 @@ impl Cluster {
                     .await
                     .map_err(|error| failed(Box::new(error)))?
             }
-            None => kube::Config::infer()
-                .await
-                .map_err(|error| failed(Box::new(error)))?,
+            None => match (kube::Config::infer().await, &master) {
+                (Ok(config), _) => config,
+                (Err(_), Some(master)) => kube::Config::new(master.clone()),
+                (Err(error), None) => return Err(failed(Box::new(error))),
+            },
         };
+        if let Some(master) = master {
+            config.cluster_url = master;
+        }
         // Whoever asks decides about retries; a hidden one would turn a refusal into a wait.
         config.default_retry = false;
         config.read_timeout = None;

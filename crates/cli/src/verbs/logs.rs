@@ -53,6 +53,7 @@ fn begin(typed: Arguments) -> anyhow::Result<Outcome> {
     let connection = match typed.kubeconfig {
         Some(path) => Connection {
             kubeconfig: Some(path),
+            master: None,
         },
         None => typed.place.connection()?,
     };

@@ -37,6 +37,7 @@ impl Place {
         }
         Ok(Connection {
             kubeconfig: Some(state.kubeconfig()),
+            master: None,
         })
     }
 }

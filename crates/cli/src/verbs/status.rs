@@ -46,6 +46,7 @@ fn begin(typed: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Start(Box::new(Start::Ask(
         Connection {
             kubeconfig: Some(state.kubeconfig()),
+            master: None,
         },
         Question::Status(StatusRequest {
             state,
