@@ -22,92 +22,94 @@ struct Row {
     read: fn(&Metrics) -> u64,
 }
 
+const fn counter(name: &'static str, help: &'static str, read: fn(&Metrics) -> u64) -> Row {
+    Row {
+        name,
+        help,
+        kind: Type::Counter,
+        read,
+    }
+}
+
+const fn gauge(name: &'static str, help: &'static str, read: fn(&Metrics) -> u64) -> Row {
+    Row {
+        name,
+        help,
+        kind: Type::Gauge,
+        read,
+    }
+}
+
 /// All metrics without labels, by name.
 const ROWS: &[Row] = &[
-    Row {
-        name: "katmai_checker_violations_total",
-        help: "Violations found by the invariants that are always on.",
-        kind: Type::Counter,
-        read: |metrics| metrics.violations,
-    },
-    Row {
-        name: "katmai_engine_cycles_total",
-        help: "Cycles of the engine.",
-        kind: Type::Counter,
-        read: |metrics| metrics.cycles,
-    },
-    Row {
-        name: "katmai_engine_places_refused_total",
-        help: "Placed tasks that came back because their write was refused.",
-        kind: Type::Counter,
-        read: |metrics| metrics.places_refused,
-    },
-    Row {
-        name: "katmai_engine_places_total",
-        help: "Tasks placed.",
-        kind: Type::Counter,
-        read: |metrics| metrics.places,
-    },
-    Row {
-        name: "katmai_keys_known",
-        help: "Controller keys that are ready, busy, waiting or backing off.",
-        kind: Type::Gauge,
-        read: |metrics| metrics.keys_known as u64,
-    },
-    Row {
-        name: "katmai_keys_ready",
-        help: "Controller keys ready to be stepped.",
-        kind: Type::Gauge,
-        read: |metrics| metrics.keys_ready as u64,
-    },
-    Row {
-        name: "katmai_notes_dropped_total",
-        help: "Events for people that were dropped at the limit.",
-        kind: Type::Counter,
-        read: |metrics| metrics.notes_dropped,
-    },
-    Row {
-        name: "katmai_read_backs_total",
-        help: "Objects read back because an answer was lost or an effect was not seen.",
-        kind: Type::Counter,
-        read: |metrics| metrics.read_backs,
-    },
-    Row {
-        name: "katmai_watch_events_total",
-        help: "Watch events taken.",
-        kind: Type::Counter,
-        read: |metrics| metrics.events,
-    },
-    Row {
-        name: "katmai_watch_relists_total",
-        help: "Lists repeated because the server had forgotten where we were.",
-        kind: Type::Counter,
-        read: |metrics| metrics.relists,
-    },
-    Row {
-        name: "katmai_watch_unreadable_total",
-        help: "Objects that could not be read.",
-        kind: Type::Counter,
-        read: |metrics| metrics.unreadable,
-    },
-    Row {
-        name: "katmai_writes_in_flight",
-        help: "Writes and read-backs handed out and not yet answered.",
-        kind: Type::Gauge,
-        read: |metrics| metrics.writes_in_flight as u64,
-    },
-    Row {
-        name: "katmai_writes_queued",
-        help: "Writes decided and not yet handed out.",
-        kind: Type::Gauge,
-        read: |metrics| metrics.writes_queued as u64,
-    },
-    Row {
-        name: "katmai_writes_unknown_total",
-        help: "Writes whose answer was lost.",
-        kind: Type::Counter,
-        read: |metrics| metrics.writes_unknown,
-    },
+    counter(
+        "katmai_checker_violations_total",
+        "Violations found by the invariants that are always on.",
+        |metrics| metrics.violations,
+    ),
+    counter(
+        "katmai_engine_cycles_total",
+        "Cycles of the engine.",
+        |metrics| metrics.cycles,
+    ),
+    counter(
+        "katmai_engine_places_refused_total",
+        "Placed tasks that came back because their write was refused.",
+        |metrics| metrics.places_refused,
+    ),
+    counter("katmai_engine_places_total", "Tasks placed.", |metrics| {
+        metrics.places
+    }),
+    gauge(
+        "katmai_keys_known",
+        "Controller keys that are ready, busy, waiting or backing off.",
+        |metrics| metrics.keys_known as u64,
+    ),
+    gauge(
+        "katmai_keys_ready",
+        "Controller keys ready to be stepped.",
+        |metrics| metrics.keys_ready as u64,
+    ),
+    counter(
+        "katmai_notes_dropped_total",
+        "Events for people that were dropped at the limit.",
+        |metrics| metrics.notes_dropped,
+    ),
+    counter(
+        "katmai_read_backs_total",
+        "Objects read back because an answer was lost or an effect was not seen.",
+        |metrics| metrics.read_backs,
+    ),
+    counter(
+        "katmai_watch_events_total",
+        "Watch events taken.",
+        |metrics| metrics.events,
+    ),
+    counter(
+        "katmai_watch_relists_total",
+        "Lists repeated because the server had forgotten where we were.",
+        |metrics| metrics.relists,
+    ),
+    counter(
+        "katmai_watch_unreadable_total",
+        "Objects that could not be read.",
+        |metrics| metrics.unreadable,
+    ),
+    gauge(
+        "katmai_writes_in_flight",
+        "Writes and read-backs handed out and not yet answered.",
+        |metrics| metrics.writes_in_flight as u64,
+    ),
+    gauge(
+        "katmai_writes_queued",
+        "Writes decided and not yet handed out.",
+        |metrics| metrics.writes_queued as u64,
+    ),
+    counter(
+        "katmai_writes_unknown_total",
+        "Writes whose answer was lost.",
+        |metrics| metrics.writes_unknown,
+    ),
 ];
 
 /// The text at `/metrics`, in Prometheus' exposition format 0.0.4.

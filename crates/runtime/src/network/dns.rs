@@ -31,6 +31,9 @@ const STREAM_IDLE: Duration = Duration::from_secs(10);
 /// Longest answer by datagram where the question says nothing else.
 const DATAGRAM_BYTES: u16 = 512;
 
+/// Longest answer by datagram, whatever the question says.
+const DATAGRAM_BYTES_MAX: u16 = 4_096;
+
 type Seen = watch::Receiver<Rc<Table>>;
 
 /// Answers datagrams for ever.
@@ -65,7 +68,7 @@ fn patience(held: usize) -> Duration {
     }
 }
 
-/// Answers connections for ever.
+/// Answers connections for ever. Each may ask several times; a silent one is left.
 pub(crate) async fn serve_streams(listener: TcpListener, seen: Seen) {
     let places = Rc::new(tokio::sync::Semaphore::new(STREAMS_MAX));
     while let Ok((stream, _)) = listener.accept().await {
@@ -75,7 +78,7 @@ pub(crate) async fn serve_streams(listener: TcpListener, seen: Seen) {
         let seen = seen.clone();
         tokio::task::spawn_local(async move {
             // A broken connection ends; the asker opens another.
-            let _ended = tokio::time::timeout(STREAM_IDLE, serve_stream(stream, seen)).await;
+            let _ended = serve_stream(stream, seen).await;
             drop(place);
         });
     }
@@ -103,17 +106,23 @@ impl Drop for LocalPlace {
 
 async fn serve_stream(mut stream: TcpStream, seen: Seen) -> io::Result<()> {
     loop {
-        let length = stream.read_u16().await?;
-        let mut question = vec![0; usize::from(length)];
-        stream.read_exact(&mut question).await?;
+        let question = tokio::time::timeout(STREAM_IDLE, read_question(&mut stream)).await??;
         let answer = answer_patiently(&question, seen.clone(), HOLD, Way::Stream).await;
         let Some(answer) = answer else {
             return Ok(());
         };
         let length = u16::try_from(answer.len()).map_err(io::Error::other)?;
-        stream.write_u16(length).await?;
-        stream.write_all(&answer).await?;
+        let mut whole = length.to_be_bytes().to_vec();
+        whole.extend_from_slice(&answer);
+        tokio::time::timeout(STREAM_IDLE, stream.write_all(&whole)).await??;
     }
+}
+
+async fn read_question(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let length = stream.read_u16().await?;
+    let mut question = vec![0; usize::from(length)];
+    stream.read_exact(&mut question).await?;
+    Ok(question)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,10 +189,15 @@ fn answer(question: &[u8], table: &Table, way: Way) -> Option<Answer> {
         _ => message.metadata.response_code = ResponseCode::NotImp,
     }
     let mut bytes = message.to_vec().ok()?;
-    let room = asked.edns.as_ref().map_or(DATAGRAM_BYTES, |edns| {
-        edns.max_payload().max(DATAGRAM_BYTES)
-    });
-    if way == Way::Datagram && bytes.len() > usize::from(room) {
+    let room = match (way, &asked.edns) {
+        (Way::Stream, _) => u16::MAX,
+        (Way::Datagram, None) => DATAGRAM_BYTES,
+        (Way::Datagram, Some(edns)) => {
+            let wanted = edns.max_payload();
+            wanted.clamp(DATAGRAM_BYTES, DATAGRAM_BYTES_MAX)
+        }
+    };
+    if bytes.len() > usize::from(room) {
         bytes = message.truncate().to_vec().ok()?;
     }
     Some(Answer { bytes, may_come })
