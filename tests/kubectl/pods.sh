@@ -85,7 +85,6 @@ says "cp there and back" "^same$" bash -c '
   head -c 300000 /dev/urandom > "$1/there"
   k cp "$1/there" web:/dev/shm/katmai-copy-$$ && k cp web:/dev/shm/katmai-copy-$$ "$1/back" > /dev/null
   rm -f /dev/shm/katmai-copy-$$; cmp "$1/there" "$1/back" && echo same' "$state/kubeconfig" "$home"
-expect "port-forward is refused with the reason" 1 "websockets" timeout 10 "$KUBECTL" --kubeconfig "$state/kubeconfig" port-forward pod/web :80
 
 # ── restarts of the plane, however it ends ────────────────────────────────────────────────────
 k delete pods --all --now > /dev/null 2>&1

@@ -188,7 +188,7 @@ fn driver(directory: &Path, authority: String) -> anyhow::Result<Driver> {
             volumes_directory: volumes.display().to_string().into(),
             cluster_ca: authority.into(),
             // Nodes could not be heard before now.
-            heard_since: runtime::engine_loop::now(),
+            heard_since: runtime::clock::now(),
             ..controllers::Settings::default()
         },
         engine: Some(driver::EngineSettings {

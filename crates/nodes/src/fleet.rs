@@ -61,6 +61,11 @@ impl Fleet {
         }
     }
 
+    /// How many nodes there are.
+    pub fn n_nodes(&self) -> u32 {
+        self.settings.nodes
+    }
+
     /// How many pods are on the nodes and have not ended.
     pub fn n_pods(&self) -> usize {
         self.pods.len()
@@ -100,6 +105,19 @@ impl Fleet {
         self.pods.insert(key.clone(), resident);
         if let Some((_, at)) = next {
             self.arm(&key, at);
+        }
+    }
+
+    /// These are all pods: those that are not among them have gone.
+    pub fn handle_listed(&mut self, pods: &[Pod], now: Time) {
+        let listed: BTreeSet<PodKey> = pods.iter().map(key_of).collect();
+        let gone = self.pods.keys().filter(|key| !listed.contains(*key));
+        let gone: Vec<PodKey> = gone.cloned().collect();
+        for key in gone {
+            self.forget(&key);
+        }
+        for pod in pods {
+            self.handle_pod(pod, now);
         }
     }
 

@@ -14,9 +14,9 @@
 //! before its outcome is seen; pods of other nodes are not remembered, nor are pods that ended;
 //! the same seed, pods and times make the same writes.
 //!
-//! Nodes send no heartbeats: their Ready condition is written once, with the node. A control
-//! plane that judges nodes by heartbeats would call them lost.
+//! Signs of life (leases, statuses that are told again) are the shell's: they say nothing new.
 
+mod conditions;
 mod fleet;
 mod node;
 mod resident;
@@ -24,7 +24,9 @@ mod settings;
 mod stage;
 mod status;
 
+pub use conditions::{are_believed, conditions};
 pub use fleet::Fleet;
+pub use node::name;
 pub use settings::Settings;
 pub use stage::{Life, Next, STAGES, Stage};
 

@@ -3,14 +3,14 @@
 use api::intent::{Action, Intent, ObjectKey};
 use api::kind::Kind;
 use api::time::Time;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{SIM_NODE, Settings};
 
 const PREFIX: &str = "sim-node-";
 
 /// `sim-node-N`
-pub(crate) fn name(index: u32) -> String {
+pub fn name(index: u32) -> String {
     format!("{PREFIX}{index}")
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn pod_address(index: u32, slot: u8) -> String {
     format!("10.{}.{b}.{slot}", 128 + a % 128)
 }
 
-/// The write that makes a node, with its status, which is never written again.
+/// The write that makes a node, with its status.
 pub(crate) fn create(settings: &Settings, index: u32, now: Time) -> Intent {
     let name = name(index);
     let mut labels = json!({
@@ -64,7 +64,7 @@ pub(crate) fn create(settings: &Settings, index: u32, now: Time) -> Intent {
         "status": {
             "capacity": has,
             "allocatable": has,
-            "conditions": conditions(now),
+            "conditions": crate::conditions(&[], now),
             "addresses": [
                 { "type": "InternalIP", "address": address(index) },
                 { "type": "Hostname", "address": name },
@@ -87,35 +87,4 @@ pub(crate) fn create(settings: &Settings, index: u32, now: Time) -> Intent {
         target: ObjectKey::new(Kind::Node, "", &name),
         action: Action::Create { body },
     }
-}
-
-fn conditions(now: Time) -> Value {
-    let stamp = now.seconds_text();
-    let condition = |kind: &str, status: &str, reason: &str, message: &str| {
-        json!({
-            "type": kind, "status": status, "reason": reason, "message": message,
-            "lastHeartbeatTime": stamp, "lastTransitionTime": stamp,
-        })
-    };
-    json!([
-        condition(
-            "MemoryPressure",
-            "False",
-            "KubeletHasSufficientMemory",
-            "kubelet has sufficient memory available"
-        ),
-        condition(
-            "DiskPressure",
-            "False",
-            "KubeletHasNoDiskPressure",
-            "kubelet has no disk pressure"
-        ),
-        condition(
-            "PIDPressure",
-            "False",
-            "KubeletHasSufficientPID",
-            "kubelet has sufficient PID available"
-        ),
-        condition("Ready", "True", "KubeletReady", "the imitation is ready"),
-    ])
 }

@@ -3,8 +3,6 @@
 //! The loop owns the driver and runs on a thread of its own, so that a long cycle never holds up
 //! a socket. Nothing is decided here.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use api::call::{self, Page, WatchLine};
 use api::intent::{Intent, ObjectKey, Refusal, WriteOutcome};
 use api::kind::Kind;
@@ -15,6 +13,8 @@ use futures::StreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 
+use crate::clock::{now, sleep_until};
+
 /// Answers taken from the channel before requests are handed out again.
 const ANSWERS_PER_ROUND_MAX: usize = 4_096;
 
@@ -23,14 +23,6 @@ const ANSWERS_WAITING_MAX: usize = 16_384;
 
 /// Metrics are copied out this often at most, while there is work.
 const METRICS_MS: i64 = 500;
-
-/// The wall clock, in the one unit that rooms below the line know.
-pub fn now() -> Time {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
-}
 
 /// Microseconds of a clock that never goes back: the driver's stopwatch.
 pub fn stopwatch() -> u64 {
@@ -148,17 +140,6 @@ async fn turn(
             }
             () = sleep_until(wake) => driver.handle_time(now()),
         }
-    }
-}
-
-/// Waits for an instant of the wall clock; for ever without one.
-pub(crate) async fn sleep_until(wake: Option<Time>) {
-    match wake {
-        Some(wake) => {
-            let left = wake.micros().saturating_sub(now().micros()).max(0);
-            tokio::time::sleep(Duration::from_micros(left.unsigned_abs())).await;
-        }
-        None => std::future::pending().await,
     }
 }
 

@@ -1,59 +1,62 @@
 //! Tokio around the imitation nodes: feeds them the pods of the cluster, performs what they want.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use api::call::WatchLine;
 use api::core::Pod;
-use api::intent::{Intent, WriteOutcome};
 use api::kind::Kind;
 use client::Cluster;
-use futures::StreamExt;
 use nodes::Fleet;
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::engine_loop::{now, sleep_until};
+use crate::clock::{now, sleep_until};
+use crate::follow::{Followed, Wish, follow};
+use crate::heartbeat::{self, Whose};
+use crate::node_api::ClusterNodeApi;
 
 /// Writes of the nodes under way at one time.
 const WRITES_MAX: usize = 32;
 
-/// How long to wait after the pods could not be listed or watched.
-const AGAIN_MS: u64 = 500;
-
-/// What the loop is told.
-enum Heard {
-    /// A pod as it is now.
-    Pod(Box<Pod>),
-    /// A pod has gone.
-    Gone(Box<Pod>),
-    /// What became of an intent.
-    Written(Intent, WriteOutcome),
-}
+/// Pods and outcomes that may wait for the loop.
+const WAITING_MAX: usize = 4_096;
 
 /// Lets imitation nodes live in `cluster` until the task that runs this is dropped.
 pub async fn run(mut fleet: Fleet, cluster: Cluster) {
-    let (hear, mut heard) = mpsc::channel(4_096);
+    let (tell, mut told) = mpsc::channel(WAITING_MAX);
+    let (answer, mut answers) = mpsc::channel(WAITING_MAX);
     let room = Arc::new(Semaphore::new(WRITES_MAX));
-    let watcher = tokio::spawn(watch(cluster.clone(), hear.clone()));
-    // The watcher must not outlive the nodes that it feeds.
-    let _ends_with_us = AbortOnDrop(watcher.abort_handle());
+    let pods = Wish {
+        kind: Kind::Pod,
+        field_selector: None,
+    };
+    let watcher = tokio::spawn(follow::<Pod>(cluster.clone(), pods, tell));
+    let names = (0..fleet.n_nodes()).map(nodes::name).collect();
+    let api = Arc::new(ClusterNodeApi::new(cluster.clone()));
+    let heart = tokio::spawn(heartbeat::beat(api, Whose::Fleet(names)));
+    // Neither may outlive the nodes.
+    let _end_with_us = [watcher, heart].map(|task| AbortOnDrop(task.abort_handle()));
     loop {
         while let Some(intent) = fleet.poll_intent(now()) {
             let permit = Arc::clone(&room).acquire_owned().await;
-            let (cluster, hear) = (cluster.clone(), hear.clone());
+            let (cluster, answer) = (cluster.clone(), answer.clone());
             tokio::spawn(async move {
                 let outcome = cluster.write(&intent).await;
                 drop(permit);
                 // A loop that has ended wants no more answers.
-                let _ = hear.send(Heard::Written(intent, outcome)).await;
+                let _ = answer.send((intent, outcome)).await;
             });
         }
         tokio::select! {
             biased;
-            said = heard.recv() => {
+            Some((intent, outcome)) = answers.recv() => {
+                fleet.handle_written(&intent, &outcome, now());
+                while let Ok((intent, outcome)) = answers.try_recv() {
+                    fleet.handle_written(&intent, &outcome, now());
+                }
+            }
+            said = told.recv() => {
                 let Some(said) = said else { return };
                 take(&mut fleet, said);
-                while let Ok(said) = heard.try_recv() {
+                while let Ok(said) = told.try_recv() {
                     take(&mut fleet, said);
                 }
             }
@@ -62,60 +65,11 @@ pub async fn run(mut fleet: Fleet, cluster: Cluster) {
     }
 }
 
-fn take(fleet: &mut Fleet, said: Heard) {
+fn take(fleet: &mut Fleet, said: Followed<Pod>) {
     match said {
-        Heard::Pod(pod) => fleet.handle_pod(&pod, now()),
-        Heard::Gone(pod) => fleet.handle_deleted(&pod, now()),
-        Heard::Written(intent, outcome) => fleet.handle_written(&intent, &outcome, now()),
-    }
-}
-
-/// Lists and watches pods for ever; the stages are level-triggered, so that telling a pod twice is
-/// harmless.
-async fn watch(cluster: Cluster, hear: mpsc::Sender<Heard>) {
-    loop {
-        if let Err(error) = watch_once(&cluster, &hear).await {
-            tracing::warn!("cannot watch pods for the imitation nodes: {error}");
-        }
-        if hear.is_closed() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
-    }
-}
-
-async fn watch_once(
-    cluster: &Cluster,
-    hear: &mpsc::Sender<Heard>,
-) -> Result<(), client::ClientError> {
-    let mut continue_token = String::new();
-    let revision = loop {
-        let page = cluster.list(Kind::Pod, 500, &continue_token).await?;
-        for item in page.items {
-            tell(hear, item.get(), Heard::Pod).await;
-        }
-        if page.continue_token.is_empty() {
-            break page.revision;
-        }
-        continue_token = page.continue_token;
-    };
-    let mut lines = cluster.watch(Kind::Pod, revision, 300).await?;
-    while let Some(line) = lines.next().await {
-        match line? {
-            WatchLine::Applied(object) => tell(hear, object.get(), Heard::Pod).await,
-            WatchLine::Deleted(object) => tell(hear, object.get(), Heard::Gone).await,
-            WatchLine::Bookmark(_) => {}
-            WatchLine::Failed(refusal) => return Err(client::ClientError::Refused(refusal)),
-        }
-    }
-    Ok(())
-}
-
-async fn tell(hear: &mpsc::Sender<Heard>, text: &str, as_what: fn(Box<Pod>) -> Heard) {
-    match serde_json::from_str(text) {
-        // A loop that has ended hears nothing more.
-        Ok(pod) => drop(hear.send(as_what(Box::new(pod))).await),
-        Err(error) => tracing::warn!("cannot read a pod: {error}"),
+        Followed::Listed(pods) => fleet.handle_listed(&pods, now()),
+        Followed::Applied(pod) => fleet.handle_pod(&pod, now()),
+        Followed::Deleted(pod) => fleet.handle_deleted(&pod, now()),
     }
 }
 

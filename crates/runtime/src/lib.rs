@@ -1,5 +1,6 @@
 //! Tokio around `driver`, and the node that runs pods as local processes.
 //!
+//! - [`clock`]: the wall clock.
 //! - [`engine_loop`]: performs the driver's requests and feeds back what came of them.
 //! - [`fleet_loop`]: the same around the imitation nodes.
 //! - [`process`], [`network`], [`volumes`]: the process node, its pod network, its volumes.
@@ -10,8 +11,11 @@
 //!
 //! Invariants: nothing outlives the plane; no decision waits for a socket; no answer is invented.
 
+pub mod clock;
 pub mod engine_loop;
 pub mod fleet_loop;
+mod follow;
+mod heartbeat;
 pub mod metrics;
 pub mod network;
 pub mod node_api;

@@ -21,7 +21,7 @@ mod holder;
 mod link;
 mod proxy;
 mod relay;
-mod table;
+pub(crate) mod table;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,21 +1,17 @@
 //! The process node's questions to an API server, asked through `client`.
 
-use std::time::Duration;
-
-use api::call::{self, Call, WatchLine};
+use api::call::{self, Call};
 use api::intent::{Intent, ObjectKey, WriteOutcome};
 use api::kind::Kind;
-use client::{ClientError, Cluster};
+use client::Cluster;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::follow::{Wish, follow};
 use crate::process::{Followed, NodeApi, ReadError, TokenRequest};
-
-/// How long to wait after a kind could not be listed or watched.
-const AGAIN_MS: u64 = 500;
 
 /// Changes that may wait for their reader.
 const WAITING_MAX: usize = 1_024;
@@ -36,7 +32,11 @@ impl ClusterNodeApi {
 impl NodeApi for ClusterNodeApi {
     fn follow(&self, kind: Kind, field_selector: Option<String>) -> BoxStream<'static, Followed> {
         let (tell, told) = mpsc::channel(WAITING_MAX);
-        tokio::spawn(follow(self.cluster.clone(), kind, field_selector, tell));
+        let wish = Wish {
+            kind,
+            field_selector,
+        };
+        tokio::spawn(follow(self.cluster.clone(), wish, tell));
         stream::unfold(
             told,
             |mut told| async move { Some((told.recv().await?, told)) },
@@ -73,7 +73,10 @@ impl NodeApi for ClusterNodeApi {
         Box::pin(async move { cluster.write(&intent).await })
     }
 
-    fn token(&self, request: TokenRequest) -> BoxFuture<'static, Option<String>> {
+    fn token(
+        &self,
+        request: TokenRequest,
+    ) -> BoxFuture<'static, Result<Option<String>, ReadError>> {
         let cluster = self.cluster.clone();
         Box::pin(async move {
             let account = Kind::ServiceAccount.path(&request.namespace, &request.account);
@@ -96,96 +99,17 @@ impl NodeApi for ClusterNodeApi {
                 content_type: "application/json",
                 body: body.to_string().into_bytes(),
             };
-            let answer = match cluster.send(&call).await.and_then(client::Answer::accepted) {
-                Ok(answer) => answer,
-                Err(error) => {
-                    tracing::warn!("cannot get a token of {}: {error}", request.account);
-                    return None;
-                }
+            let failed = |message: String| ReadError {
+                what: format!("a token of {}", request.account),
+                message,
             };
-            let answer: Value = serde_json::from_slice(&answer.body).ok()?;
-            answer["status"]["token"].as_str().map(str::to_owned)
+            let answer = cluster.send(&call).await;
+            let answer = answer
+                .and_then(client::Answer::accepted)
+                .map_err(|error| failed(error.to_string()))?;
+            let answer: Value =
+                serde_json::from_slice(&answer.body).map_err(|error| failed(error.to_string()))?;
+            Ok(answer["status"]["token"].as_str().map(str::to_owned))
         })
-    }
-}
-
-/// Lists and watches for ever, until nobody listens.
-async fn follow(
-    cluster: Cluster,
-    kind: Kind,
-    field_selector: Option<String>,
-    tell: mpsc::Sender<Followed>,
-) {
-    let selector = field_selector
-        .map(|selector| format!("&fieldSelector={}", call::query_escape(&selector)))
-        .unwrap_or_default();
-    while !tell.is_closed() {
-        let once = follow_once(&cluster, kind, &selector, &tell);
-        tokio::select! {
-            () = tell.closed() => return,
-            end = once => match end {
-                // The server ends long watches by and by; that is no trouble.
-                Ok(()) => continue,
-                Err(error) => tracing::debug!("following {kind:?} was interrupted: {error}"),
-            },
-        }
-        tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
-    }
-}
-
-async fn follow_once(
-    cluster: &Cluster,
-    kind: Kind,
-    selector: &str,
-    tell: &mpsc::Sender<Followed>,
-) -> Result<(), ClientError> {
-    let mut list = call::list(kind, 0, "");
-    list.target.push_str(selector);
-    let answer = cluster.send(&list).await?.accepted()?;
-    let page = call::page(&answer.body).map_err(|cause| ClientError::Malformed {
-        target: list.target.clone(),
-        cause,
-    })?;
-    let revision = page.revision;
-    let objects = page
-        .items
-        .iter()
-        .filter_map(|item| value(item.get()))
-        .collect();
-    send(tell, Followed::Listed(objects)).await;
-    let mut watch = call::watch(kind, revision, 300);
-    watch.target.push_str(selector);
-    let mut lines = cluster.watch_call(watch).await?;
-    while let Some(line) = lines.next().await {
-        match line? {
-            WatchLine::Applied(object) => {
-                if let Some(object) = value(object.get()) {
-                    send(tell, Followed::Applied(object)).await;
-                }
-            }
-            WatchLine::Deleted(object) => {
-                if let Some(object) = value(object.get()) {
-                    send(tell, Followed::Deleted(object)).await;
-                }
-            }
-            WatchLine::Bookmark(_) => {}
-            WatchLine::Failed(refusal) => return Err(ClientError::Refused(refusal)),
-        }
-    }
-    Ok(())
-}
-
-/// A reader that has gone wants nothing more.
-async fn send(tell: &mpsc::Sender<Followed>, what: Followed) {
-    let _ = tell.send(what).await;
-}
-
-fn value(text: &str) -> Option<Value> {
-    match serde_json::from_str(text) {
-        Ok(object) => Some(object),
-        Err(error) => {
-            tracing::warn!("cannot read an object: {error}");
-            None
-        }
     }
 }

@@ -42,10 +42,12 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use serde_json::Value;
 
+pub use crate::follow::Followed;
 pub use agent::ProcessNode;
 pub use child::{child_main, is_child};
 pub use images::{ImageError, ImageMap, ImageRow};
 
+pub(crate) use crate::clock::now;
 pub(crate) use child::NETWORK as NETWORK_VERB;
 
 /// What the node needs of an API server; `client` answers it, tests imitate it.
@@ -62,21 +64,13 @@ pub trait NodeApi: Send + Sync + 'static {
 
     /// A token of a service account for a pod (`serviceaccounts/token`), or `None` where the server
     /// makes none; the file is then left out.
-    fn token(&self, request: TokenRequest) -> BoxFuture<'static, Option<String>> {
+    fn token(
+        &self,
+        request: TokenRequest,
+    ) -> BoxFuture<'static, Result<Option<String>, ReadError>> {
         drop(request);
-        Box::pin(async { None })
+        Box::pin(async { Ok(None) })
     }
-}
-
-/// What a followed kind tells.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Followed {
-    /// All objects that exist now; whatever is not among them is gone.
-    Listed(Vec<Value>),
-    /// One object is new or has changed.
-    Applied(Value),
-    /// One object is gone; this was its last state.
-    Deleted(Value),
 }
 
 /// An object could not be read.
@@ -183,12 +177,4 @@ impl StartError {
             cause,
         }
     }
-}
-
-/// The wall clock.
-pub(crate) fn now() -> api::time::Time {
-    let since = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    api::time::Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }

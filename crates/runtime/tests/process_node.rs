@@ -10,6 +10,11 @@
     reason = "a test with a main of its own"
 )]
 
+#[path = "process_node/files.rs"]
+mod files;
+#[path = "process_node/life.rs"]
+mod life;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
@@ -27,7 +32,7 @@ use futures::{StreamExt, stream};
 use runtime::network::LevelKind;
 use runtime::process::{
     Followed, ImageMap, ImageRow, NetworkWish, NodeApi, ProcessNode, ReadError, Settings,
-    child_main, is_child,
+    TokenRequest, child_main, is_child,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -44,8 +49,17 @@ const TESTS: &[(&str, Test)] = &[
     ("a_container_without_a_command_says_what_to_do", |w| {
         Box::pin(unmapped(w))
     }),
+    ("a_long_list_of_addresses_comes_by_connection", |w| {
+        Box::pin(files::names(w))
+    }),
     ("a_missing_command_is_a_start_error", |w| {
         Box::pin(missing(w))
+    }),
+    ("a_node_gives_signs_of_life", |w| {
+        Box::pin(life::heartbeats(w))
+    }),
+    ("an_image_may_have_a_root_of_its_own", |w| {
+        Box::pin(files::roots(w))
     }),
     (
         "containers_restart_by_policy_and_keep_their_last_end",
@@ -61,6 +75,12 @@ const TESTS: &[(&str, Test)] = &[
         "exec_enters_the_container_with_and_without_a_terminal",
         |w| Box::pin(exec(w)),
     ),
+    ("files_of_volumes_follow_their_sources", |w| {
+        Box::pin(files::volumes(w))
+    }),
+    ("hooks_run_after_the_start_and_before_the_end", |w| {
+        Box::pin(life::hooks(w))
+    }),
     ("init_containers_run_in_order_and_limits_kill", |w| {
         Box::pin(init(w))
     }),
@@ -69,6 +89,9 @@ const TESTS: &[(&str, Test)] = &[
     }),
     ("probes_decide_readiness_and_restarts", |w| {
         Box::pin(probes(w))
+    }),
+    ("sidecars_begin_before_the_others_and_end_after_them", |w| {
+        Box::pin(life::sidecars(w))
     }),
     (
         "what_ran_before_a_restart_of_the_plane_ends_with_137",
@@ -218,6 +241,14 @@ impl NodeApi for Door {
         stream::once(async { listed }).chain(changes).boxed()
     }
 
+    fn token(
+        &self,
+        request: TokenRequest,
+    ) -> BoxFuture<'static, Result<Option<String>, ReadError>> {
+        let text = format!("token of {} for {}", request.account, request.pod.0);
+        Box::pin(async { Ok(Some(text)) })
+    }
+
     fn read(&self, key: ObjectKey) -> BoxFuture<'static, Result<Option<Value>, ReadError>> {
         let found = self.0.get(&key);
         Box::pin(async { Ok(found) })
@@ -281,11 +312,18 @@ struct World {
 fn settings(directory: PathBuf) -> Settings {
     let mut settings = Settings::new("node-1", directory, std::env::current_exe().unwrap());
     settings.images = ImageMap {
-        images: vec![ImageRow {
-            pattern: "sleeper".to_owned(),
-            command: vec!["sleep".to_owned(), "1000".to_owned()],
-            root: None,
-        }],
+        images: vec![
+            ImageRow {
+                pattern: "rooted".to_owned(),
+                command: vec!["/bin/sh".to_owned()],
+                root: Some(settings.state_dir.join("rootfs")),
+            },
+            ImageRow {
+                pattern: "sleeper".to_owned(),
+                command: vec!["sleep".to_owned(), "1000".to_owned()],
+                root: None,
+            },
+        ],
     };
     if std::env::var_os("KATMAI_TEST_HOST_LEVEL").is_some() {
         settings.network = NetworkWish::Host;
@@ -346,6 +384,38 @@ impl World {
                 self.log(name, "c").await
             ),
         }
+    }
+
+    /// What a look at the API finds, as soon as it finds it.
+    async fn until<T>(&self, look: impl Fn(&Memory) -> Option<T>) -> T {
+        let mut changed = self.memory.changed.subscribe();
+        let seen = async {
+            loop {
+                changed.borrow_and_update();
+                if let Some(found) = look(&self.memory) {
+                    return found;
+                }
+                changed.changed().await.unwrap();
+            }
+        };
+        let found = tokio::time::timeout(PATIENCE, seen).await;
+        found.expect("it is there in time")
+    }
+
+    /// Deletes a pod as a user does, and waits until it is gone.
+    async fn delete(&self, name: &str, grace: i64) {
+        let mut object = self.memory.get(&pod_key(name)).unwrap();
+        object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        object["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
+        self.memory.put(pod_key(name), object);
+        let gone = |memory: &Memory| memory.get(&pod_key(name)).is_none().then_some(());
+        self.until(gone).await;
+    }
+
+    /// Whether an event with this reason was written.
+    fn noted(&self, reason: &str) -> bool {
+        let objects = self.memory.objects.lock().unwrap();
+        objects.values().any(|object| object["reason"] == reason)
     }
 
     async fn phase(&self, name: &str, phase: &str) -> Value {
@@ -532,19 +602,7 @@ async fn deletion(world: World) {
             })
             .await;
         assert_eq!(up, "up\n");
-        let mut object = world.memory.get(&pod_key(name)).unwrap();
-        object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-        object["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
-        world.memory.put(pod_key(name), object);
-        let mut changed = world.memory.changed.subscribe();
-        let gone = async {
-            while world.memory.get(&pod_key(name)).is_some() {
-                changed.changed().await.unwrap();
-            }
-        };
-        tokio::time::timeout(PATIENCE, gone)
-            .await
-            .expect("the pod goes");
+        world.delete(name, grace).await;
         assert!(!world.directory.join(format!("pods/uid-{name}")).exists());
     }
 }

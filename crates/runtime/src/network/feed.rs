@@ -32,11 +32,28 @@ pub(crate) struct Feed {
     slices: BTreeMap<RowKey, Value>,
     pods: BTreeMap<String, LocalPod>,
     told: BTreeMap<RowKey, ServiceRow>,
+    services_listed: bool,
+    /// Where the plane's own Service leads, which no slice says.
+    api_server: Option<(Ipv4Addr, u16)>,
 }
 
 impl Feed {
+    /// An empty feed of a plane whose API server listens there.
+    pub(crate) fn new(api_server: Option<(Ipv4Addr, u16)>) -> Feed {
+        Feed {
+            api_server,
+            ..Feed::default()
+        }
+    }
+
+    /// Whether Services have been read at least once.
+    pub(crate) fn knows_services(&self) -> bool {
+        self.services_listed
+    }
+
     /// Services have changed.
     pub(crate) fn services(&mut self, news: Followed) -> Vec<RowChange> {
+        self.services_listed |= matches!(news, Followed::Listed(_));
         take(&mut self.services, news);
         self.changes()
     }
@@ -121,7 +138,7 @@ impl Feed {
             cluster_ip,
             external_name: None,
             records: self.records(key, &members, &slices),
-            ports: self.ports(spec, &members, &slices),
+            ports: self.ports(key, spec, &members, &slices),
         }
     }
 
@@ -146,7 +163,14 @@ impl Feed {
         records
     }
 
-    fn ports(&self, spec: &Value, members: &[&LocalPod], slices: &[&Value]) -> Vec<PortRow> {
+    fn ports(
+        &self,
+        key: &RowKey,
+        spec: &Value,
+        members: &[&LocalPod],
+        slices: &[&Value],
+    ) -> Vec<PortRow> {
+        let is_api = key.0 == "default" && key.1 == "kubernetes" && slices.is_empty();
         let mut rows = Vec::new();
         for port in spec["ports"].as_array().into_iter().flatten() {
             let protocol = match port["protocol"].as_str() {
@@ -182,6 +206,9 @@ impl Feed {
                     let foreign = self.foreign(std::slice::from_ref(slice));
                     backends.extend(foreign.into_iter().map(|(_, address)| (address, target)));
                 }
+            }
+            if is_api {
+                backends.extend(self.api_server);
             }
             backends.sort_unstable();
             backends.dedup();

@@ -2,7 +2,7 @@
 //! gives each pod a worker.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use tokio::task::JoinHandle;
 use super::cgroup::Groups;
 use super::worker::{self, Shared, Update};
 use super::{Followed, NodeApi, Settings, StartError, now};
+use crate::heartbeat::{self, Whose};
+use crate::network::feed::Feed;
 use crate::network::{Level, Network};
 
 /// The pause before a registration is tried again.
@@ -42,7 +44,7 @@ impl ProcessNode {
         let shared = Arc::new(Shared {
             network,
             api,
-            feed: Mutex::default(),
+            feed: Mutex::new(Feed::new(api_address(&settings))),
             groups: Groups::find(),
             host_address: host_address().to_string(),
             cpu_milli: settings.cpu_milli.unwrap_or_else(host_cpu_milli),
@@ -50,7 +52,9 @@ impl ProcessNode {
             pods: Mutex::new(BTreeMap::new()),
             settings,
         });
+        let own = Whose::One(shared.settings.node_name.clone());
         let tasks = vec![
+            tokio::spawn(heartbeat::beat(shared.api.clone(), own)),
             tokio::spawn(register(shared.clone())),
             tokio::spawn(follow_pods(shared.clone())),
             tokio::spawn(follow_names(shared.clone())),
@@ -67,8 +71,17 @@ impl ProcessNode {
     pub fn limits_absent(&self) -> Option<&str> {
         match &self.shared.groups {
             Groups::Absent(why) => Some(why),
-            Groups::Split(_) | Groups::Unified(_) => None,
+            Groups::Split { .. } | Groups::Unified(_) => None,
         }
+    }
+}
+
+/// Where the API server listens, as a backend of its Service: any address that is no pod's leads
+/// out of the pod network and to it.
+fn api_address(settings: &Settings) -> Option<(Ipv4Addr, u16)> {
+    match settings.api_server? {
+        SocketAddr::V4(address) => Some((*address.ip(), address.port())),
+        SocketAddr::V6(address) => Some((Ipv4Addr::LOCALHOST, address.port())),
     }
 }
 
@@ -188,13 +201,15 @@ async fn try_register(shared: &Shared) -> Result<(), String> {
     let found = read
         .map_err(|error| error.to_string())?
         .ok_or("it vanished at once")?;
+    let before = found["status"]["conditions"].as_array();
+    let before = before.map(Vec::as_slice).unwrap_or_default();
     let patch = Intent {
         target: key,
         action: Action::Patch {
             uid: text(&found, "uid").into(),
             resource_version: text(&found, "resourceVersion").into(),
             part: Part::Status,
-            patch: json!({"status": node_status(shared)}),
+            patch: json!({"status": node_status(shared, before)}),
         },
     };
     settled(shared.api.write(patch).await)
@@ -224,17 +239,12 @@ fn node(shared: &Shared) -> Value {
             },
         },
         "spec": {},
-        "status": node_status(shared),
+        "status": node_status(shared, &[]),
     })
 }
 
-fn node_status(shared: &Shared) -> Value {
+fn node_status(shared: &Shared, before: &[Value]) -> Value {
     let settings = &shared.settings;
-    let stamp = now().seconds_text();
-    let condition = |kind: &str, status: &str, reason: &str, message: &str| {
-        json!({"type": kind, "status": status, "reason": reason, "message": message,
-               "lastHeartbeatTime": stamp, "lastTransitionTime": stamp})
-    };
     let cpu = if shared.cpu_milli % 1_000 == 0 {
         (shared.cpu_milli / 1_000).to_string()
     } else {
@@ -250,12 +260,7 @@ fn node_status(shared: &Shared) -> Value {
     json!({
         "capacity": room,
         "allocatable": room,
-        "conditions": [
-            condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-            condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-            condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-            condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-        ],
+        "conditions": nodes::conditions(before, now()),
         "addresses": [
             {"type": "InternalIP", "address": shared.host_address},
             {"type": "Hostname", "address": settings.node_name},

@@ -111,7 +111,8 @@ pub(crate) fn conditions(facts: &Facts<'_>) -> Vec<Value> {
         let bad = views.iter().filter(|view| !good(view));
         bad.map(|view| view.name.to_owned()).collect()
     };
-    let unready = names(facts.main, |view| view.ready);
+    let mut unready = names(facts.init, |view| view.ready || !view.sidecar);
+    unready.extend(names(facts.main, |view| view.ready));
     let uninitialized = names(facts.init, |view| initialized(std::slice::from_ref(view)));
     let ready = if facts.phase == "Succeeded" {
         Truth::no("PodCompleted", String::new())

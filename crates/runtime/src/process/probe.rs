@@ -89,7 +89,8 @@ pub(crate) async fn hook(target: &Target<'_>, hook: &Handler) -> Result<(), Stri
     if let Some(action) = &hook.exec {
         command(target, action).await
     } else if let Some(request) = &hook.http_get {
-        get(target, request).await
+        // That it was heard is enough.
+        request_page(target, request).await.map(drop)
     } else if let Some(socket) = &hook.tcp_socket {
         connect(target, &socket.host, &socket.port).await
     } else if let Some(pause) = &hook.sleep {
@@ -137,10 +138,20 @@ async fn connect(target: &Target<'_>, host: &str, port: &Value) -> Result<(), St
         .map_err(|error| format!("dial tcp {to}: {error}"))
 }
 
-/// Requests a page; 200 to 399 is good. With `https` only the connection is tried.
-pub(crate) async fn get(target: &Target<'_>, request: &HttpGet) -> Result<(), String> {
+/// Requests a page; 200 to 399 is good.
+async fn get(target: &Target<'_>, request: &HttpGet) -> Result<(), String> {
+    match request_page(target, request).await? {
+        200..=399 => Ok(()),
+        code => Err(format!("HTTP probe failed with statuscode: {code}")),
+    }
+}
+
+/// Requests a page and gives the answer's code. With `https` only the connection is tried.
+async fn request_page(target: &Target<'_>, request: &HttpGet) -> Result<u16, String> {
     if request.scheme.eq_ignore_ascii_case("https") {
-        return connect(target, &request.host, &request.port).await;
+        return connect(target, &request.host, &request.port)
+            .await
+            .map(|()| 200);
     }
     let to = address(target, &request.host, &request.port)?;
     let mut stream = target
@@ -176,14 +187,10 @@ pub(crate) async fn get(target: &Target<'_>, request: &HttpGet) -> Result<(), St
     stream.write_all(text.as_bytes()).await.map_err(failed)?;
     let mut head = [0; 12];
     stream.read_exact(&mut head).await.map_err(failed)?;
-    let code = std::str::from_utf8(&head[9..])
+    std::str::from_utf8(&head[9..])
         .ok()
-        .and_then(|code| code.parse::<u16>().ok());
-    match code {
-        Some(200..=399) => Ok(()),
-        Some(code) => Err(format!("HTTP probe failed with statuscode: {code}")),
-        None => Err(format!("Get http://{to}{path}: malformed HTTP response")),
-    }
+        .and_then(|code| code.parse().ok())
+        .ok_or_else(|| format!("Get http://{to}{path}: malformed HTTP response"))
 }
 
 #[cfg(test)]

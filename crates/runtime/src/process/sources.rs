@@ -1,9 +1,11 @@
-//! Where a container's environment and volumes come from: the pod's own fields, ConfigMaps,
-//! Secrets, claims. It reads objects through the node's API and writes volumes' files.
+//! Where a container's environment and volumes ([`volumes`]) come from: the pod's own fields,
+//! ConfigMaps, Secrets, claims. It reads objects through the node's API.
+
+pub(crate) mod volumes;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use api::intent::ObjectKey;
 use api::kind::Kind;
@@ -11,10 +13,9 @@ use api::quantity::Quantity;
 use base64::Engine;
 use serde_json::Value;
 
+use super::NodeApi;
 use super::env::{Variables, expand, is_name};
-use super::pod::{Container, FieldRef, KeyPath, Pod, ResourceFieldRef, Volume};
-use super::{NodeApi, TokenRequest};
-use crate::volumes::{VolumeFile, write_files};
+use super::pod::{Container, FieldRef, Pod, ResourceFieldRef};
 
 /// What the sources are read from and for.
 pub(crate) struct Sources<'a> {
@@ -205,146 +206,6 @@ impl Sources<'_> {
     fn default_of(&self, list: &str, allocatable: i64) -> i64 {
         if list == "limits" { allocatable } else { 0 }
     }
-
-    /// A volume's directory, filled. The text of an error is kubelet's.
-    pub(crate) async fn volume(&self, volume: &Volume) -> Result<PathBuf, String> {
-        if let Some(host) = &volume.host_path {
-            return host_path(&host.path, &host.kind);
-        }
-        if let Some(claim) = &volume.persistent_volume_claim {
-            return self.claim(&claim.claim_name).await;
-        }
-        if volume.ephemeral.is_some() {
-            let claim = format!("{}-{}", self.pod.metadata.name, volume.name);
-            return self.claim(&claim).await;
-        }
-        let directory = self.directory.join("volumes").join(&volume.name);
-        let written =
-            |error: std::io::Error| format!("cannot write volume {}: {error}", volume.name);
-        let files = self.files(volume).await?;
-        let target = directory.clone();
-        tokio::task::spawn_blocking(move || match files {
-            Some(files) => write_files(&target, &files),
-            None => std::fs::create_dir_all(&target).and_then(|()| {
-                let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-                std::fs::set_permissions(&target, open)
-            }),
-        })
-        .await
-        .map_err(|error| error.to_string())?
-        .map_err(written)?;
-        Ok(directory)
-    }
-
-    /// The files of a volume that has any; `None` for an empty directory.
-    async fn files(&self, volume: &Volume) -> Result<Option<Vec<VolumeFile>>, String> {
-        let mut files = Vec::new();
-        if let Some(source) = &volume.config_map {
-            let data = self
-                .data(Kind::ConfigMap, &source.name, source.optional)
-                .await?;
-            pick(&data, &source.items, mode(source.default_mode), &mut files)?;
-        } else if let Some(source) = &volume.secret {
-            let data = self
-                .data(Kind::Secret, &source.secret_name, source.optional)
-                .await?;
-            pick(&data, &source.items, mode(source.default_mode), &mut files)?;
-        } else if let Some(source) = &volume.downward_api {
-            self.downward(&source.items, mode(source.default_mode), &mut files)?;
-        } else if let Some(projected) = &volume.projected {
-            let default = mode(projected.default_mode);
-            for source in &projected.sources {
-                if let Some(object) = &source.config_map {
-                    let data = self
-                        .data(Kind::ConfigMap, &object.name, object.optional)
-                        .await?;
-                    pick(&data, &object.items, default, &mut files)?;
-                }
-                if let Some(object) = &source.secret {
-                    let data = self
-                        .data(Kind::Secret, &object.name, object.optional)
-                        .await?;
-                    pick(&data, &object.items, default, &mut files)?;
-                }
-                if let Some(downward) = &source.downward_api {
-                    self.downward(&downward.items, default, &mut files)?;
-                }
-                if let Some(token) = &source.service_account_token {
-                    let request = self.token_request(token);
-                    if let Some(text) = self.api.token(request).await {
-                        files.push(file(&token.path, text.into_bytes(), default));
-                    }
-                }
-            }
-        } else {
-            return Ok(None);
-        }
-        Ok(Some(files))
-    }
-
-    fn token_request(&self, token: &super::pod::TokenSource) -> TokenRequest {
-        let account = &self.pod.spec.service_account_name;
-        TokenRequest {
-            namespace: self.pod.metadata.namespace.to_string(),
-            account: if account.is_empty() {
-                "default".to_owned()
-            } else {
-                account.clone()
-            },
-            audience: token.audience.clone(),
-            expiration_seconds: token.expiration_seconds.unwrap_or(3_600),
-            pod: (
-                self.pod.metadata.name.to_string(),
-                self.pod.metadata.uid.to_string(),
-            ),
-        }
-    }
-
-    fn downward(
-        &self,
-        items: &[super::pod::DownwardFile],
-        default: u32,
-        files: &mut Vec<VolumeFile>,
-    ) -> Result<(), String> {
-        for item in items {
-            let text = match (&item.field_ref, &item.resource_field_ref) {
-                (Some(field), _) => self.field(field)?,
-                (None, Some(resource)) => self.resource(resource, &Container::default())?,
-                (None, None) => continue,
-            };
-            files.push(file(
-                &item.path,
-                text.into_bytes(),
-                item.mode.unwrap_or(default),
-            ));
-        }
-        Ok(())
-    }
-
-    async fn claim(&self, name: &str) -> Result<PathBuf, String> {
-        let namespace = &self.pod.metadata.namespace;
-        let claim = self
-            .object(Kind::PersistentVolumeClaim, namespace, name)
-            .await?
-            .ok_or_else(|| format!("persistentvolumeclaim {name:?} not found"))?;
-        if claim["status"]["phase"] != "Bound" {
-            return Err(format!("persistentvolumeclaim {name:?} is not bound yet"));
-        }
-        let volume = claim["spec"]["volumeName"].as_str().unwrap_or_default();
-        let volume = self
-            .object(Kind::PersistentVolume, "", volume)
-            .await?
-            .ok_or_else(|| format!("persistentvolume {volume:?} not found"))?;
-        let spec = &volume["spec"];
-        let path = [
-            &spec["hostPath"]["path"],
-            &spec["local"]["path"],
-            &spec["csi"]["volumeAttributes"]["path"],
-        ];
-        let path = path.iter().find_map(|path| path.as_str());
-        let path = path.ok_or("the persistent volume is not a directory of this node")?;
-        host_path(path, "DirectoryOrCreate")
-    }
 }
 
 fn unit(divisor: i64, one: i64) -> i64 {
@@ -357,72 +218,4 @@ pub(crate) fn quantity(value: &Value) -> Option<Quantity> {
         Value::Number(number) => Quantity::parse(&number.to_string()).ok(),
         _ => None,
     }
-}
-
-fn mode(wanted: Option<u32>) -> u32 {
-    wanted.unwrap_or(0o644)
-}
-
-fn file(path: &str, content: Vec<u8>, mode: u32) -> VolumeFile {
-    VolumeFile {
-        path: path.to_owned(),
-        content,
-        mode,
-    }
-}
-
-fn pick(
-    data: &Data,
-    items: &[KeyPath],
-    default: u32,
-    files: &mut Vec<VolumeFile>,
-) -> Result<(), String> {
-    if items.is_empty() {
-        files.extend(
-            data.iter()
-                .map(|(key, value)| file(key, value.clone(), default)),
-        );
-        return Ok(());
-    }
-    for item in items {
-        let value = data
-            .get(&item.key)
-            .ok_or_else(|| format!("references non-existent config key: {}", item.key))?;
-        files.push(file(
-            &item.path,
-            value.clone(),
-            item.mode.unwrap_or(default),
-        ));
-    }
-    Ok(())
-}
-
-fn host_path(path: &str, kind: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(path);
-    if !path.is_absolute() {
-        return Err(format!("hostPath {} is not absolute", path.display()));
-    }
-    let failed = |what: &str| {
-        Err(format!(
-            "hostPath type check failed: {} is not a {what}",
-            path.display()
-        ))
-    };
-    match kind {
-        "DirectoryOrCreate" => {
-            if let Err(error) = std::fs::create_dir_all(&path) {
-                return Err(format!("cannot make {}: {error}", path.display()));
-            }
-        }
-        "FileOrCreate" if !path.exists() => {
-            if let Err(error) = std::fs::File::create(&path) {
-                return Err(format!("cannot make {}: {error}", path.display()));
-            }
-        }
-        "Directory" if !path.is_dir() => return failed("directory"),
-        "File" if !path.is_file() => return failed("file"),
-        _ if !path.exists() => return Err(format!("hostPath {} does not exist", path.display())),
-        _ => {}
-    }
-    Ok(path)
 }

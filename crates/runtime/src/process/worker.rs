@@ -4,6 +4,7 @@
 mod ending;
 mod names;
 mod probing;
+mod refresh;
 mod start;
 mod status;
 
@@ -27,6 +28,7 @@ use super::phase::{Ended, State};
 use super::pod::Pod;
 use super::probe::Purpose;
 use super::restart::Policy;
+use super::sources::volumes::Shown;
 use super::{NodeApi, Settings, now};
 use crate::network::feed::{Feed, LocalPod};
 use crate::network::{Network, Place};
@@ -74,6 +76,14 @@ pub(crate) enum Update {
 enum Event {
     Ended(usize, u32, Exit),
     Probed(usize, u32, Purpose, bool, String),
+    Hooked(usize, u32, Hook, Result<(), String>),
+}
+
+/// The two hooks of a container's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hook {
+    PostStart,
+    PreStop,
 }
 
 /// One container and what becomes of it.
@@ -98,6 +108,8 @@ struct Unit {
     group: Option<Group>,
     /// When it is ended by force.
     kill_at: Option<Time>,
+    /// Whether it was asked to end.
+    asked_to_end: bool,
     probes: Vec<JoinHandle<()>>,
 }
 
@@ -108,6 +120,9 @@ struct Worker {
     units: Vec<Unit>,
     place: Option<Place>,
     volumes: BTreeMap<String, PathBuf>,
+    shown: Shown,
+    /// When the files of volumes are compared with their sources again.
+    refresh_at: Option<Time>,
     /// A failed preparation is tried again then, after so many failures.
     retry: (Option<Time>, u32),
     directory: PathBuf,
@@ -169,6 +184,8 @@ impl Worker {
             seen,
             place: None,
             volumes: BTreeMap::new(),
+            shown: Shown::default(),
+            refresh_at: None,
             retry: (None, 0),
             door,
             events,
@@ -189,11 +206,12 @@ impl Worker {
         loop {
             self.notice();
             let wake = self.step().await;
+            let refresh = self.refresh().await;
             self.tell().await;
             if self.is_finished() && self.finish().await {
                 return;
             }
-            let wake = [wake, self.tell_again].into_iter().flatten().min();
+            let wake = [wake, refresh, self.tell_again].into_iter().flatten().min();
             let pause = wake.map_or(Duration::from_secs(3_600), |at| {
                 let micros = at.micros() - now().micros();
                 Duration::from_micros(u64::try_from(micros).unwrap_or(0))
@@ -212,6 +230,11 @@ impl Worker {
     fn see(&mut self, object: Value) {
         match Pod::read(&object) {
             Ok(pod) if pod.metadata.uid == self.pod.metadata.uid => {
+                let (old, new) = (&self.pod.metadata, &pod.metadata);
+                if old.labels != new.labels || old.annotations != new.annotations {
+                    // The downward API shows them.
+                    self.refresh_at = self.refresh_at.map(|_| now());
+                }
                 self.pod = pod;
                 self.seen = object;
             }

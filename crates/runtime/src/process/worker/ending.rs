@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use api::events::Tone;
 use api::time::Time;
 
-use super::{Event, Unit, Worker};
+use super::{Event, Hook, Unit, Worker};
 use crate::process::phase::{Ended, State};
 use crate::process::pod::Handler;
 use crate::process::probe::{self, Purpose};
@@ -32,6 +32,35 @@ impl Worker {
                     self.probed(index, purpose, good, &message);
                 }
             }
+            Event::Hooked(index, instance, hook, done) => {
+                if self.units[index].instance == instance && self.units[index].running.is_some() {
+                    self.hooked(index, hook, done);
+                }
+            }
+        }
+    }
+
+    fn hooked(&mut self, index: usize, hook: Hook, done: Result<(), String>) {
+        let (reason, message) = match hook {
+            Hook::PostStart => ("FailedPostStartHook", "PostStartHook failed"),
+            Hook::PreStop => ("FailedPreStopHook", "PreStopHook failed"),
+        };
+        if let Err(why) = &done {
+            tracing::info!(container = %self.units[index].name, %why, "a hook failed");
+            self.event(Tone::Warning, reason, message);
+        }
+        match (hook, done) {
+            (Hook::PostStart, Ok(())) => self.after_hook(index),
+            (Hook::PostStart, Err(_)) => {
+                let text = format!(
+                    "FailedPostStartHook: Container {} will be killed",
+                    self.units[index].name
+                );
+                self.event(Tone::Normal, "Killing", &text);
+                let grace = self.pod.spec.termination_grace_period_seconds.unwrap_or(30);
+                self.end(index, grace);
+            }
+            (Hook::PreStop, _) => {}
         }
     }
 
@@ -151,28 +180,63 @@ impl Worker {
         }
     }
 
-    /// Ends every running container; sidecars too.
+    /// Ends every running container. Sidecars are asked once the others have ended, or killed with
+    /// them when the grace is over.
     pub(super) fn end_all(&mut self, grace_seconds: i64) {
+        let serves = grace_seconds > 0 && self.main_runs();
         for index in 0..self.units.len() {
             self.units[index].due = None;
-            if self.units[index].running.is_some() {
+            if self.units[index].running.is_none() {
+                continue;
+            }
+            if serves && self.units[index].sidecar {
+                self.limit(index, grace_seconds);
+            } else {
                 self.end(index, grace_seconds);
             }
         }
     }
 
+    fn main_runs(&self) -> bool {
+        let mut main = self.units.iter().filter(|unit| !unit.sidecar);
+        main.any(|unit| unit.running.is_some())
+    }
+
+    /// Ends sidecars, the last one first, once nothing is left for them to serve.
+    pub(super) fn end_sidecars(&mut self) {
+        for unit in self.units.iter_mut().filter(|unit| unit.sidecar) {
+            unit.due = None;
+        }
+        if self.main_runs() {
+            return;
+        }
+        let last = self
+            .units
+            .iter()
+            .rposition(|unit| unit.sidecar && unit.running.is_some());
+        if let Some(index) = last.filter(|index| !self.units[*index].asked_to_end) {
+            let grace = self.pod.spec.termination_grace_period_seconds.unwrap_or(30);
+            self.end(index, grace);
+        }
+    }
+
+    fn limit(&mut self, index: usize, grace_seconds: i64) {
+        let limit = now().plus_ms(grace_seconds.max(0).saturating_mul(1_000));
+        let unit = &mut self.units[index];
+        unit.kill_at = Some(unit.kill_at.map_or(limit, |before: Time| before.min(limit)));
+    }
+
     /// Asks a container to end, and sees to it when the grace is over.
     pub(super) fn end(&mut self, index: usize, grace_seconds: i64) {
-        let limit = now().plus_ms(grace_seconds.max(0).saturating_mul(1_000));
-        let asked = self.units[index].kill_at;
+        self.limit(index, grace_seconds);
         let unit = &mut self.units[index];
-        unit.kill_at = Some(asked.map_or(limit, |before: Time| before.min(limit)));
         let Some(running) = &unit.running else {
             return;
         };
         if grace_seconds <= 0 {
             running.signal(KILL);
-        } else if asked.is_none() {
+        } else if !unit.asked_to_end {
+            unit.asked_to_end = true;
             let hook = self.pod.container(&self.units[index].name);
             match hook.and_then(|container| container.lifecycle.pre_stop.clone()) {
                 Some(hook) => self.hook_then_terminate(index, hook),
@@ -197,6 +261,7 @@ impl Worker {
             .get(&unit.name)
             .cloned();
         let (shared, address) = (self.shared.clone(), self.dial_address());
+        let (events, instance) = (self.events.clone(), unit.instance);
         tokio::spawn(async move {
             if let Some(exec) = exec {
                 let target = probe::Target {
@@ -205,9 +270,9 @@ impl Worker {
                     address,
                     exec,
                 };
-                if let Err(error) = probe::hook(&target, &hook).await {
-                    tracing::info!(container = %container.name, %error, "a preStop hook failed");
-                }
+                let done = probe::hook(&target, &hook).await;
+                // A worker that is gone asks no more.
+                let _gone = events.send(Event::Hooked(index, instance, Hook::PreStop, done));
             }
             // A container that has ended needs no signal.
             let _ended = signals.send(TERMINATE);

@@ -1,8 +1,10 @@
 //! Names that a container finds: variables of Services, and the files of name resolution.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use super::Worker;
+use crate::network::table::PortRow;
 use crate::network::{CLUSTER_DOMAIN, DNS_ADDRESS, LevelKind};
 use crate::process::Settings;
 use crate::process::env::Variables;
@@ -32,22 +34,18 @@ impl Worker {
                 .filter(|(name, ..)| name == "kubernetes"),
         );
         for (name, address, ports) in services {
-            let name = name.to_uppercase().replace('-', "_");
-            variables.set(&format!("{name}_SERVICE_HOST"), address.to_string());
-            for (index, port) in ports.iter().enumerate() {
-                if index == 0 {
-                    variables.set(&format!("{name}_SERVICE_PORT"), port.port.to_string());
-                }
-                if !port.name.is_empty() {
-                    let label = port.name.to_uppercase().replace('-', "_");
-                    variables.set(
-                        &format!("{name}_SERVICE_PORT_{label}"),
-                        port.port.to_string(),
-                    );
-                }
+            for (name, value) in service_variables(&name, address, &ports) {
+                variables.set(&name, value);
             }
         }
         variables
+    }
+
+    /// Whether Services have been read: without, some variables would be missing.
+    pub(super) fn knows_services(&self) -> bool {
+        let feed = self.shared.feed.lock();
+        feed.unwrap_or_else(std::sync::PoisonError::into_inner)
+            .knows_services()
     }
 
     /// Files of name resolution.
@@ -121,4 +119,33 @@ impl Worker {
         }
         text
     }
+}
+
+/// The variables of a Service, its ports in the words of container links among them.
+fn service_variables(name: &str, address: Ipv4Addr, ports: &[PortRow]) -> Vec<(String, String)> {
+    let upper = |text: &str| text.to_uppercase().replace('-', "_");
+    let name = upper(name);
+    let mut all = vec![(format!("{name}_SERVICE_HOST"), address.to_string())];
+    if let Some(first) = ports.first() {
+        all.push((format!("{name}_SERVICE_PORT"), first.port.to_string()));
+        let protocol = first.protocol.label().trim_start_matches('_');
+        let url = format!("{protocol}://{address}:{}", first.port);
+        all.push((format!("{name}_PORT"), url));
+    }
+    for port in ports {
+        if !port.name.is_empty() {
+            let key = format!("{name}_SERVICE_PORT_{}", upper(&port.name));
+            all.push((key, port.port.to_string()));
+        }
+        let protocol = port.protocol.label().trim_start_matches('_');
+        let link = format!("{name}_PORT_{}_{}", port.port, upper(protocol));
+        all.push((
+            link.clone(),
+            format!("{protocol}://{address}:{}", port.port),
+        ));
+        all.push((format!("{link}_PROTO"), protocol.to_owned()));
+        all.push((format!("{link}_PORT"), port.port.to_string()));
+        all.push((format!("{link}_ADDR"), address.to_string()));
+    }
+    all
 }

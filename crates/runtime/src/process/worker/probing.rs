@@ -2,29 +2,45 @@
 
 use std::net::Ipv4Addr;
 
-use super::{Event, Unit, Worker};
+use super::{Event, Hook, Unit, Worker};
 use crate::process::frame::ExecPlan;
 use crate::process::pod::{Container, Probe};
 use crate::process::probe::{self, Purpose, Tally};
 
 impl Worker {
-    pub(super) fn begin_probes(&mut self, index: usize, container: &Container) {
-        if let Some(hook) = container.lifecycle.post_start.clone() {
-            let target = self.target_parts(container);
-            tokio::spawn(async move {
-                let (shared, container, address, exec) = target;
-                let Some(exec) = exec else { return };
-                let target = probe::Target {
-                    shared: &shared,
-                    container: &container,
-                    address,
-                    exec,
-                };
-                if let Err(error) = probe::hook(&target, &hook).await {
-                    tracing::warn!(container = %container.name, %error, "a postStart hook failed");
-                }
-            });
-        }
+    /// Begins what a container that has just started asks for: its hook, and then its probes.
+    pub(super) fn begin(&mut self, index: usize, container: &Container) {
+        let Some(hook) = container.lifecycle.post_start.clone() else {
+            self.begin_probes(index, container);
+            return;
+        };
+        let (shared, container, address, exec) = self.target_parts(container);
+        let Some(exec) = exec else { return };
+        let (events, instance) = (self.events.clone(), self.units[index].instance);
+        let task = tokio::spawn(async move {
+            let target = probe::Target {
+                shared: &shared,
+                container: &container,
+                address,
+                exec,
+            };
+            let done = probe::hook(&target, &hook).await;
+            // A worker that is gone asks no more.
+            let _gone = events.send(Event::Hooked(index, instance, Hook::PostStart, done));
+        });
+        self.units[index].probes.push(task);
+    }
+
+    /// Goes on where a container's hook has done its work.
+    pub(super) fn after_hook(&mut self, index: usize) {
+        let Some(container) = self.pod.container(&self.units[index].name).cloned() else {
+            return;
+        };
+        self.units[index].started = container.startup_probe.is_none();
+        self.begin_probes(index, &container);
+    }
+
+    fn begin_probes(&mut self, index: usize, container: &Container) {
         match &container.startup_probe {
             Some(startup) => self.watch(index, container, startup, Purpose::Startup),
             None => self.start_probes(index),

@@ -15,13 +15,16 @@ use crate::process::launch::{self, Order};
 use crate::process::log::Log;
 use crate::process::now;
 use crate::process::phase::{Ended, State, initialized};
-use crate::process::pod::{Container, VolumeMount};
+use crate::process::pod::{Container, Volume, VolumeMount};
+use crate::process::sources::volumes::Shown;
 use crate::process::sources::{Sources, quantity};
 
 /// First pause before a preparation is tried again; each further one is twice as long.
-const RETRY_FIRST_MS: i64 = 250;
+const RETRY_FIRST_MS: i64 = 50;
 /// Doublings of that pause.
-const RETRY_DOUBLINGS_MAX: u32 = 5;
+const RETRY_DOUBLINGS_MAX: u32 = 7;
+/// Failures that nobody is told of: what a new namespace has comes a moment after it.
+const RETRY_QUIETLY: u32 = 2;
 
 /// Where the service account's files are mounted in every pod.
 const ACCOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -41,13 +44,18 @@ impl Worker {
                 // Sidecars end once the pod's own containers have.
                 self.end_sidecars();
             }
+            if self.terminating || self.overdue {
+                self.end_sidecars();
+            }
             return enforced;
         }
         if self.retry.0.is_some_and(|at| now() < at) {
             return [self.retry.0, enforced].into_iter().flatten().min();
         }
         if let Err(message) = self.prepare().await {
-            self.event(Tone::Warning, "FailedMount", &message);
+            if self.retry.1 >= RETRY_QUIETLY {
+                self.event(Tone::Warning, "FailedMount", &message);
+            }
             return [Some(self.try_later()), enforced]
                 .into_iter()
                 .flatten()
@@ -77,18 +85,6 @@ impl Worker {
         [next, deadline].into_iter().flatten().min()
     }
 
-    fn end_sidecars(&mut self) {
-        let grace = self.pod.spec.termination_grace_period_seconds.unwrap_or(30);
-        for index in 0..self.units.len() {
-            if self.units[index].sidecar {
-                self.units[index].due = None;
-                if self.units[index].running.is_some() && self.units[index].kill_at.is_none() {
-                    self.end(index, grace);
-                }
-            }
-        }
-    }
-
     fn try_later(&mut self) -> Time {
         let doublings = self.retry.1.min(RETRY_DOUBLINGS_MAX);
         let at = now().plus_ms(RETRY_FIRST_MS << doublings);
@@ -113,11 +109,20 @@ impl Worker {
         }
         let made = std::fs::create_dir_all(&self.directory);
         made.map_err(|error| format!("cannot make {}: {error}", self.directory.display()))?;
+        let mut shown = std::mem::take(&mut self.shown);
+        let made = self.make_volumes(&mut shown).await;
+        self.shown = shown;
+        made?;
+        self.retry.0 = None;
+        Ok(())
+    }
+
+    async fn make_volumes(&mut self, shown: &mut Shown) -> Result<(), String> {
         for volume in self.pod.spec.volumes.clone() {
             if self.volumes.contains_key(&volume.name) {
                 continue;
             }
-            let path = self.sources().volume(&volume).await.map_err(|why| {
+            let path = self.sources().volume(&volume, shown).await.map_err(|why| {
                 format!(
                     "MountVolume.SetUp failed for volume {:?} : {why}",
                     volume.name
@@ -125,11 +130,10 @@ impl Worker {
             })?;
             self.volumes.insert(volume.name, path);
         }
-        self.retry.0 = None;
         Ok(())
     }
 
-    fn sources(&self) -> Sources<'_> {
+    pub(super) fn sources(&self) -> Sources<'_> {
         Sources {
             api: self.shared.api.as_ref(),
             pod: &self.pod,
@@ -228,11 +232,12 @@ impl Worker {
                 unit.has_run = true;
                 unit.running = Some(running);
                 unit.group = Some(group);
-                unit.started = container.startup_probe.is_none();
+                unit.started =
+                    container.startup_probe.is_none() && container.lifecycle.post_start.is_none();
                 unit.ready = unit.started && container.readiness_probe.is_none();
                 let created = format!("Started container {}", container.name);
                 self.event(Tone::Normal, "Started", &created);
-                self.begin_probes(index, container);
+                self.begin(index, container);
                 None
             }
             Err(message) => {
@@ -267,6 +272,7 @@ impl Worker {
         unit.instance = unit.instance.wrapping_add(1);
         unit.due = None;
         unit.kill_at = None;
+        unit.asked_to_end = false;
         unit.container_id = format!("katmai://{uid}-{}-{}", unit.name, unit.restarts);
     }
 
@@ -297,6 +303,12 @@ impl Worker {
     async fn plan(&self, container: &Container) -> Result<ContainerPlan, NotYet> {
         let settings = &self.shared.settings;
         let configuration = |message| NotYet("CreateContainerConfigError", message);
+        if !self.knows_services() {
+            return Err(configuration(
+                "services have not yet been read at least once, cannot construct envvars"
+                    .to_owned(),
+            ));
+        }
         let mut variables = self.given_variables(settings);
         variables = self
             .sources()
@@ -367,34 +379,34 @@ impl Worker {
         } else {
             expand(&wanted.sub_path_expr, variables.known())
         };
-        let mut source = volume.clone();
-        if !below.is_empty() {
-            source = crate::volumes::inside(volume, &below).map_err(|error| error.to_string())?;
-            if !source.exists() {
-                std::fs::create_dir_all(&source)
-                    .map_err(|error| format!("cannot make {}: {error}", source.display()))?;
-            }
-        }
         let kind = self
             .pod
             .spec
             .volumes
             .iter()
             .find(|volume| volume.name == wanted.name);
-        let written_by_us = kind.is_some_and(|volume| {
-            volume.config_map.is_some()
-                || volume.secret.is_some()
-                || volume.projected.is_some()
-                || volume.downward_api.is_some()
-                || volume
-                    .persistent_volume_claim
-                    .as_ref()
-                    .is_some_and(|claim| claim.read_only)
+        let has_files = kind.is_some_and(Volume::has_files);
+        let mut source = volume.clone();
+        if !below.is_empty() {
+            let within = if has_files {
+                crate::volumes::shown(volume)
+            } else {
+                volume.clone()
+            };
+            source = crate::volumes::inside(&within, &below).map_err(|error| error.to_string())?;
+            if !source.exists() {
+                std::fs::create_dir_all(&source)
+                    .map_err(|error| format!("cannot make {}: {error}", source.display()))?;
+            }
+        }
+        let sealed = kind.is_some_and(|volume| {
+            let claim = volume.persistent_volume_claim.as_ref();
+            claim.is_some_and(|claim| claim.read_only)
         });
         Ok(Mount {
             source,
             target: PathBuf::from("/").join(&wanted.mount_path),
-            read_only: wanted.read_only || written_by_us,
+            read_only: wanted.read_only || has_files || sealed,
         })
     }
 }

@@ -79,6 +79,7 @@ fn unit(
         running: None,
         group: None,
         kill_at: None,
+        asked_to_end: false,
         probes: Vec::new(),
     };
     if let Some(State::Terminated(ended)) = found {
@@ -131,8 +132,8 @@ impl Worker {
     }
 
     pub(super) fn is_ready(&self) -> bool {
-        let mut main = self.units.iter().filter(|unit| !unit.init);
-        main.all(|unit| unit.ready)
+        let mut serving = self.units.iter().filter(|unit| !unit.init || unit.sidecar);
+        serving.all(|unit| unit.ready)
     }
 
     fn status(&self) -> Value {
