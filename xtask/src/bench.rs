@@ -6,11 +6,17 @@
 #[cfg(feature = "bench")]
 mod api_rows;
 #[cfg(feature = "bench")]
+mod load;
+#[cfg(feature = "bench")]
+mod load_rows;
+#[cfg(feature = "bench")]
 mod plane;
 #[cfg(feature = "bench")]
 mod plane_rows;
 #[cfg(feature = "bench")]
 mod rows;
+#[cfg(feature = "bench")]
+mod sides;
 #[cfg(feature = "bench")]
 mod tree_rows;
 
