@@ -40,6 +40,7 @@ fn main() {
             content_type: "application/json".to_owned(),
             body: pod(number).to_string().into_bytes(),
             user: User::admin(),
+            user_agent: "creates".to_owned(),
         };
         let begin = store.begin(&request, NOW, &mut |_, _| Verdict::Allowed {
             object: None,
