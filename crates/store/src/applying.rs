@@ -46,7 +46,10 @@ impl Store {
         let (object, owners) = self.applied(writing, old.as_deref(), &live, &config)?;
         complain(writing, &body.duplicates, &mut draft)?;
         let mut object = object.unwrap_or(live);
-        check_place(writing, &object)?;
+        check_place(writing, old.as_deref(), &object)?;
+        if writing.row.is_namespaced() {
+            object["metadata"]["namespace"] = writing.target.namespace.clone().into();
+        }
         self.normalise(writing, &mut object)?;
         match old {
             Some(old) => self.replace_owned(writing, (object, owners), &old, draft, admit),
@@ -176,25 +179,34 @@ fn check_form(config: &Value, typing: &Typing<'_>, writing: &Writing<'_>) -> Out
     };
     typed::check(config, spot).map_err(|why| {
         let meta = &config["metadata"];
-        Refused::unknown(format!(
-            "failed to create typed patch object ({}/{}; {api_version}, Kind={}): {why}",
+        Refused::plain(format!(
+            "failed to create typed patch object ({}/{}; {}, Kind={}): {why}",
             text(&meta["namespace"]),
             text(&meta["name"]),
+            group_version(&writing.row.group, &writing.target.version),
             writing.row.kind,
         ))
     })
 }
 
 /// The name and namespace of the result are those of the URL.
-fn check_place(writing: &Writing<'_>, object: &Value) -> Outcome<()> {
+fn check_place(writing: &Writing<'_>, old: Option<&Entry>, object: &Value) -> Outcome<()> {
     let meta = &object["metadata"];
+    let uid = text(&meta["uid"]);
+    if old.is_none() && !uid.is_empty() {
+        return Err(Refused::conflict(
+            writing.about(&writing.target.name),
+            &format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            ),
+        ));
+    }
     let (namespace, name) = (text(&meta["namespace"]), text(&meta["name"]));
     let target = writing.target;
     if !namespace.is_empty() && namespace != target.namespace {
-        return Err(Refused::bad_request(format!(
-            "the namespace of the provided object does not match the namespace sent on the request ({namespace} and {})",
-            target.namespace
-        )));
+        return Err(Refused::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     if name != target.name {
         return Err(Refused::bad_request(format!(
@@ -217,14 +229,15 @@ fn complain(writing: &Writing<'_>, duplicates: &[String], draft: &mut Draft) -> 
             format!("  line 1: key {} already set in map", go_quoted(key))
         })
         .collect();
+    if writing.options.validation == FieldValidation::Warn {
+        let lines = lines.iter().map(|line| line.trim_start().to_owned());
+        draft.warnings.extend(lines);
+        return Ok(());
+    }
     let why = format!(
         "error converting YAML to JSON: yaml: unmarshal errors:\n{}",
         lines.join("\n")
     );
-    if writing.options.validation == FieldValidation::Warn {
-        draft.warnings.push(why);
-        return Ok(());
-    }
     Err(Refused::bad_request(format!(
         "error strict decoding YAML: {why}"
     )))

@@ -18,7 +18,11 @@ use crate::validation;
 use crate::write::{Writing, text};
 
 /// Media types of bodies, as a refusal lists them.
-const BODY_TYPES: &[&str] = &["application/json", "application/vnd.kubernetes.protobuf"];
+const BODY_TYPES: &[&str] = &[
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+];
 
 /// Said of JSON that is something else.
 const NOT_AN_OBJECT: &str =
@@ -65,6 +69,7 @@ impl Store {
                     "couldn't get version/kind; json parse error: {why}"
                 ))
             }),
+            "application/yaml" => json::read_yaml(&request.body).map_err(Refused::bad_request),
             "application/vnd.kubernetes.protobuf" => {
                 let decoded = self.wire.messages().decode(&request.body);
                 let decoded = decoded.map_err(Refused::bad_request)?;
@@ -134,23 +139,7 @@ impl Store {
         duplicates: &[String],
         draft: &mut Draft,
     ) -> Outcome<()> {
-        if writing.options.validation == FieldValidation::Ignore {
-            return Ok(());
-        }
-        let unknown = match self.form(writing.id, &writing.target.version) {
-            Form::BuiltIn(Some(schema)) => schema.unknown_fields(object),
-            Form::BuiltIn(None) => Vec::new(),
-            Form::Custom(version) => version.schema.unknown_fields(object),
-        };
-        let mut complaints: Vec<String> = duplicates
-            .iter()
-            .map(|path| format!("duplicate field {}", field::go_quoted(path)))
-            .collect();
-        complaints.extend(
-            unknown
-                .iter()
-                .map(|path| format!("unknown field {}", field::go_quoted(path))),
-        );
+        let complaints = self.complaints(writing, object, duplicates);
         if complaints.is_empty() {
             return Ok(());
         }
@@ -166,6 +155,33 @@ impl Store {
         )))
     }
 
+    /// Unknown and duplicate fields, unless the client does not want to know.
+    pub(crate) fn complaints(
+        &self,
+        writing: &Writing<'_>,
+        object: &Value,
+        duplicates: &[String],
+    ) -> Vec<String> {
+        if writing.options.validation == FieldValidation::Ignore {
+            return Vec::new();
+        }
+        let unknown = match self.form(writing.id, &writing.target.version) {
+            Form::BuiltIn(Some(schema)) => schema.unknown_fields(object),
+            Form::BuiltIn(None) => Vec::new(),
+            Form::Custom(version) => version.schema.unknown_fields(object),
+        };
+        let mut complaints: Vec<String> = duplicates
+            .iter()
+            .map(|path| format!("duplicate field {}", field::go_quoted(path)))
+            .collect();
+        complaints.extend(
+            unknown
+                .iter()
+                .map(|path| format!("unknown field {}", field::go_quoted(path))),
+        );
+        complaints
+    }
+
     /// Brings an object into the form of its schema: types, pruning, defaults.
     pub(crate) fn normalise(&self, writing: &Writing<'_>, object: &mut Value) -> Outcome<()> {
         self.shape(writing.id, &writing.target.version, object)?;
@@ -174,21 +190,38 @@ impl Store {
     }
 
     pub(crate) fn shape(&self, id: ResourceId, version: &str, object: &mut Value) -> Outcome<()> {
-        let unreadable = |why: String| {
+        self.try_shape(id, version, object).map_err(|why| {
             let kind = &self.registry.row(id).kind;
             Refused::bad_request(format!(
                 "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
             ))
-        };
+        })
+    }
+
+    /// As [`Store::normalise`] for a patched object.
+    ///
+    /// # Errors
+    /// What is of a wrong type, in the words of Go's decoder.
+    pub(crate) fn try_normalise(
+        &self,
+        writing: &Writing<'_>,
+        object: &mut Value,
+    ) -> Result<(), String> {
+        self.try_shape(writing.id, &writing.target.version, object)?;
+        to_storage(&writing.row, object);
+        Ok(())
+    }
+
+    fn try_shape(&self, id: ResourceId, version: &str, object: &mut Value) -> Result<(), String> {
         match self.form(id, version) {
             Form::BuiltIn(None) => {}
             Form::BuiltIn(Some(schema)) => {
-                schema.coerce(object).map_err(unreadable)?;
+                schema.coerce(object)?;
                 let row = self.registry.row(id);
                 validation::default(&row.group, &row.kind, object);
             }
             Form::Custom(version) => {
-                version.schema.coerce_metadata(object).map_err(unreadable)?;
+                version.schema.coerce_metadata(object)?;
                 version.schema.prune(object);
                 version.schema.default(object);
             }

@@ -35,7 +35,13 @@ pub fn read(bytes: &[u8]) -> Result<Body, String> {
         place
             .deserialize(&mut reader)
             .and_then(|value| reader.end().map(|()| value))
-            .map_err(|cause| cause.to_string())
+            .map_err(|cause| {
+                if cause.is_eof() {
+                    "unexpected end of JSON input".to_owned()
+                } else {
+                    cause.to_string()
+                }
+            })
     })
 }
 

@@ -18,6 +18,8 @@ const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Why a patch was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatchError {
+    /// 500: upstream has no better name for what is wrong.
+    Failed(String),
     /// 400: the patch itself is malformed.
     Malformed(String),
     /// 413: it has too many operations, or grows the object too far.
@@ -28,7 +30,8 @@ pub enum PatchError {
 
 impl fmt::Display for PatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (PatchError::Malformed(text)
+        let (PatchError::Failed(text)
+        | PatchError::Malformed(text)
         | PatchError::TooLarge(text)
         | PatchError::Unprocessable(text)) = self;
         f.write_str(text)

@@ -4,28 +4,36 @@ use serde_json::Value;
 
 use crate::applying::APPLY_TYPE;
 use crate::draft::Draft;
+use crate::entry::Entry;
+use crate::field::{FieldError, go_quoted, go_type, go_value};
 use crate::forms::Form;
 use crate::json;
 use crate::patch::{self, PatchError};
+use crate::path::FieldValidation;
 use crate::request::Begin;
 use crate::schema::Schema;
 use crate::status::{Outcome, Refused};
 use crate::store::{Admit, Store};
 use crate::write::Writing;
 
+const JSON_PATCH: &str = "application/json-patch+json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
 /// Patches of custom resources.
-pub(crate) const CUSTOM_TYPES: &[&str] = &[
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    APPLY_TYPE,
-];
+pub(crate) const CUSTOM_TYPES: &[&str] = &[JSON_PATCH, MERGE_PATCH, APPLY_TYPE];
 /// Patches of built-in resources.
-pub(crate) const BUILT_IN_TYPES: &[&str] = &[
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    APPLY_TYPE,
-];
+pub(crate) const BUILT_IN_TYPES: &[&str] = &[JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY_TYPE];
+/// The fields of an operation of a JSON patch.
+const OPERATION_FIELDS: &[&str] = &["from", "op", "path", "value"];
+
+/// An object as a patch made it.
+pub(crate) struct Patched {
+    pub(crate) object: Value,
+    /// What is odd about the patch itself.
+    complaints: Vec<String>,
+    media: &'static str,
+}
 
 impl Store {
     pub(crate) fn patch(&mut self, writing: &Writing<'_>, admit: &mut Admit<'_>) -> Outcome<Begin> {
@@ -39,17 +47,46 @@ impl Store {
         let version = &writing.target.version;
         self.ready_to_show(writing.id, version, std::iter::once(&old), writing.talk)?;
         let before = self.shown_value(writing.id, version, &old, writing.talk);
-        let mut object = self.patched(writing, &before)?;
+        let Patched {
+            mut object,
+            mut complaints,
+            media,
+        } = self.patched(writing, &before, Some(&old))?;
         let name = &writing.target.name;
+        let unfit = |why: String| {
+            let shown = self.shown_patch(writing, &before, &old);
+            let error = FieldError::invalid("patch", shown, why);
+            Refused::invalid("", "", "", &[error])
+        };
+        if !object.is_object() {
+            return Err(Refused::bad_request("Invalid JSON Patch"));
+        }
+        complaints.extend(self.complaints(writing, &object, &[]));
+        let typed = self.name_type(writing, &mut object);
+        let formed = typed.and_then(|()| {
+            self.try_normalise(writing, &mut object).map_err(|why| {
+                unfit(if media == STRATEGIC {
+                    as_converter(&why)
+                } else {
+                    why
+                })
+            })
+        });
+        formed?;
+        match (complaints.is_empty(), writing.options.validation) {
+            (true, _) | (_, FieldValidation::Ignore) => {}
+            (_, FieldValidation::Warn) => draft.warnings.extend(complaints),
+            (_, FieldValidation::Strict) => {
+                let all = complaints.join(", ");
+                return Err(unfit(format!("strict decoding error: {all}")));
+            }
+        }
         if object["metadata"]["name"].as_str() != Some(name) {
             return Err(Refused::bad_request(format!(
                 "the name of the object ({}) does not match the name on the URL ({name})",
                 object["metadata"]["name"].as_str().unwrap_or_default()
             )));
         }
-        self.name_type(writing, &mut object)?;
-        self.complain(writing, &object, &[], &mut draft)?;
-        self.normalise(writing, &mut object)?;
         self.replace(writing, object, &old, draft, admit)
     }
 
@@ -57,7 +94,7 @@ impl Store {
     fn patch_media<'a>(
         &'a self,
         writing: &'a Writing<'_>,
-    ) -> Outcome<(&'a str, Option<&'a Schema>)> {
+    ) -> Outcome<(&'static str, Option<&'a Schema>)> {
         let media = writing
             .request
             .content_type
@@ -65,33 +102,56 @@ impl Store {
             .next()
             .unwrap_or_default()
             .trim();
-        let schema = match self.form(writing.id, &writing.target.version) {
-            Form::BuiltIn(schema) => schema,
-            Form::Custom(_) => None,
+        let (accepted, schema) = match self.form(writing.id, &writing.target.version) {
+            Form::BuiltIn(schema) => (BUILT_IN_TYPES, schema),
+            Form::Custom(_) => (CUSTOM_TYPES, None),
         };
-        let accepted = if schema.is_some() {
-            BUILT_IN_TYPES
-        } else {
-            CUSTOM_TYPES
-        };
-        if accepted.contains(&media) {
-            Ok((media, schema))
-        } else {
-            Err(Refused::media_type(accepted))
+        match accepted.iter().find(|known| **known == media) {
+            Some(media) => Ok((media, schema)),
+            None if accepted == BUILT_IN_TYPES => Err(Refused::patch_type()),
+            None => Err(Refused::media_type(accepted)),
         }
     }
 
-    /// `before` as the body of the request patches it.
-    pub(crate) fn patched(&self, writing: &Writing<'_>, before: &Value) -> Outcome<Value> {
+    /// `before` as the body of the request patches it. Its owners are part of it only where the
+    /// patch speaks of them.
+    pub(crate) fn patched(
+        &self,
+        writing: &Writing<'_>,
+        before: &Value,
+        entry: Option<&Entry>,
+    ) -> Outcome<Patched> {
         let request = writing.request;
         let (media, schema) = self.patch_media(writing)?;
-        let patch = json::read(&request.body)
-            .map_err(|why| Refused::bad_request(format!("error decoding patch: {why}")))?
-            .value;
+        let body = json::read(&request.body).map_err(|why| {
+            Refused::bad_request(match media {
+                STRATEGIC => why,
+                _ => format!("error decoding patch: {why}"),
+            })
+        })?;
+        let patch = body.value;
+        check_shape(media, &patch)?;
         let mut object = before.clone();
+        if let Some(entry) = entry
+            && names_owners(media, &patch)
+        {
+            entry.name_owners(&mut object);
+        }
+        let mut complaints: Vec<String> = body
+            .duplicates
+            .iter()
+            .map(|path| format!("duplicate field {}", go_quoted(path)))
+            .collect();
+        if media == JSON_PATCH {
+            complaints = complaints
+                .into_iter()
+                .chain(unknown_operands(&patch))
+                .map(|text| format!("json patch {text}"))
+                .collect();
+        }
         let done = match media {
-            "application/json-patch+json" => patch::json(&mut object, &patch),
-            "application/merge-patch+json" => {
+            JSON_PATCH => patch::json(&mut object, &patch),
+            MERGE_PATCH => {
                 patch::merge(&mut object, &patch);
                 Ok(())
             }
@@ -101,12 +161,118 @@ impl Store {
             },
         };
         done.map_err(|error| match error {
+            PatchError::Failed(text) => Refused::plain(text),
             PatchError::Malformed(text) => Refused::bad_request(text),
             PatchError::TooLarge(text) => Refused::too_large_because(text),
-            PatchError::Unprocessable(text) => Refused::unprocessable(format!(
-                "the server rejected our request due to an error in our request: {text}"
-            )),
+            PatchError::Unprocessable(_) => Refused::unfit_patch(),
         })?;
-        Ok(object)
+        Ok(Patched {
+            object,
+            complaints,
+            media,
+        })
     }
+
+    /// What a refusal shows of a patch: the patch itself where it was strategic, else the object
+    /// that it made.
+    fn shown_patch(&self, writing: &Writing<'_>, before: &Value, old: &Entry) -> String {
+        match self.patched(writing, before, Some(old)) {
+            Ok(patched) if patched.media == STRATEGIC => {
+                let patch = json::read(&writing.request.body);
+                patch.map(|body| go_value(&body.value)).unwrap_or_default()
+            }
+            Ok(mut patched) => {
+                old.name_owners(&mut patched.object);
+                patched.object.to_string()
+            }
+            Err(refused) => refused.message().to_owned(),
+        }
+    }
+}
+
+/// A patch has the form of its type: a list of operations, or an object.
+fn check_shape(media: &str, patch: &Value) -> Outcome<()> {
+    let (fits, wanted) = match media {
+        JSON_PATCH => (patch.is_array(), "[]handlers.jsonPatchOp"),
+        _ => (
+            patch.is_object() || patch.is_null(),
+            "map[string]interface {}",
+        ),
+    };
+    if fits {
+        if media == MERGE_PATCH && patch.is_null() {
+            return Err(Refused::bad_request("Invalid JSON Patch"));
+        }
+        return Ok(());
+    }
+    let found = match go_type(patch) {
+        "map[string]interface {}" => "object",
+        "[]interface {}" => "array",
+        "int64" | "float64" => "number",
+        other => other,
+    };
+    let why = format!("json: cannot unmarshal {found} into Go value of type {wanted}");
+    Err(Refused::bad_request(match media {
+        STRATEGIC => why,
+        _ => format!("error decoding patch: {why}"),
+    }))
+}
+
+/// Whether a patch may read or write `metadata.managedFields`.
+fn names_owners(media: &str, patch: &Value) -> bool {
+    if media != JSON_PATCH {
+        return patch["metadata"].get("managedFields").is_some();
+    }
+    let operations = patch.as_array().map(Vec::as_slice).unwrap_or_default();
+    operations.iter().any(|operation| {
+        ["from", "path"].iter().any(|key| {
+            operation[key].as_str().is_some_and(|path| {
+                matches!(path, "" | "/metadata") || path.starts_with("/metadata/managedFields")
+            })
+        })
+    })
+}
+
+/// Fields that operations of a JSON patch do not have.
+fn unknown_operands(patch: &Value) -> Vec<String> {
+    let operations = patch.as_array().map(Vec::as_slice).unwrap_or_default();
+    let unknown = operations
+        .iter()
+        .enumerate()
+        .flat_map(|(place, operation)| {
+            let names = operation.as_object().into_iter().flatten();
+            let names = names.filter(|(name, _)| !OPERATION_FIELDS.contains(&name.as_str()));
+            names.map(move |(name, _)| {
+                let path = go_quoted(&format!("[{place}].{name}"));
+                format!("unknown field {path}")
+            })
+        });
+    unknown.collect()
+}
+
+/// A decoding error as upstream's converter words it, which strategic patches go through.
+fn as_converter(why: &str) -> String {
+    let Some(rest) = why.strip_prefix("json: cannot unmarshal ") else {
+        return why.to_owned();
+    };
+    let Some((found, wanted)) = rest.split_once(" into Go ") else {
+        return why.to_owned();
+    };
+    let wanted = wanted.rsplit(" of type ").next().unwrap_or(wanted);
+    let found = match found.split(' ').next().unwrap_or(found) {
+        "number" => "int64",
+        "object" => "map",
+        "array" => "slice",
+        other => other,
+    };
+    if wanted.starts_with("[]") {
+        return format!("cannot restore slice from {found}");
+    }
+    if wanted.starts_with("map[") {
+        return format!("cannot restore map from {found}");
+    }
+    if wanted.contains('.') {
+        return format!("cannot restore struct from: {found}");
+    }
+    format!("unrecognized type: {wanted}")
 }

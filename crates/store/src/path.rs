@@ -196,7 +196,10 @@ impl WriteOptions {
             match value {
                 "" => {}
                 "All" => effect = Effect::DryRun,
-                other => errors.push(FieldError::not_supported("dryRun", other, &["All"])),
+                other => {
+                    let all = vec![other.to_owned()];
+                    errors.push(FieldError::not_supported("dryRun", all, &["All"]));
+                }
             }
         }
         let validation = match query.text("fieldValidation") {

@@ -71,6 +71,19 @@ pub(crate) struct Edge {
     merge: Option<Box<MergeRule>>,
     /// How owners share the object here, where it differs from what its type says.
     share: Option<Share>,
+    blank: Blank,
+}
+
+/// What becomes of a built-in field that is unset or zero when Go prints its object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Blank {
+    /// It stays as it came.
+    #[default]
+    Kept,
+    /// It is left out.
+    Dropped,
+    /// It is printed as null.
+    Null,
 }
 
 /// How owners share a map or object.
@@ -88,6 +101,8 @@ pub(crate) enum Share {
 pub struct MergeRule {
     /// Lists are merged, not replaced.
     pub merge: bool,
+    /// Objects are replaced, not merged.
+    pub replace: bool,
     /// Fields of the object that the patch does not name fall away (`retainKeys`).
     pub retain_keys: bool,
     /// The field that identifies an item; `None` for lists of scalars.

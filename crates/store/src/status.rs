@@ -323,7 +323,19 @@ impl Refused {
             .with_causes(Value::Array(field::causes(errors)))
     }
 
-    /// 422 without field causes, as a failed JSON patch answers.
+    /// 415 for a patch of a built-in resource, which upstream's router refuses.
+    pub fn patch_type() -> Refused {
+        let message = "415: Unsupported Media Type".to_owned();
+        Refused::new(415, "UnsupportedMediaType", message).with_details(json!({}))
+    }
+
+    /// 422 for a patch that does not fit its object. Upstream does not say how.
+    pub fn unfit_patch() -> Refused {
+        let message = "the server rejected our request due to an error in our request";
+        Refused::new(422, "Invalid", message.to_owned()).with_details(json!({}))
+    }
+
+    /// 422 without field causes.
     pub fn unprocessable(message: impl Into<String>) -> Refused {
         Refused::new(422, "Invalid", message.into())
     }
@@ -331,11 +343,6 @@ impl Refused {
     /// 429: an eviction that must wait.
     pub fn too_many(message: impl Into<String>, seconds: u32) -> Refused {
         Refused::new(429, "TooManyRequests", message.into()).retry_after(seconds)
-    }
-
-    /// 500 without a reason: an error of the server that has no better name.
-    pub fn unknown(message: String) -> Refused {
-        Refused::new(500, "", message)
     }
 
     /// 500.

@@ -161,6 +161,10 @@ pub(crate) fn prepare_update(row: &Resource, part: Part, object: &mut Value, old
                 }
             }
             keep_meta(object, old, "ownerReferences");
+            // Kubelets that do not know the class leave it out.
+            if &*row.shelf == "/pods" && object["status"]["qosClass"].is_null() {
+                keep_status(object, old, "qosClass");
+            }
         }
         Part::Finalize => {
             let finalizers = object["spec"]["finalizers"].take();
@@ -204,6 +208,13 @@ fn put(object: &mut Value, key: &str, value: Value) {
 
 fn keep(object: &mut Value, old: &Value, key: &str) {
     put(object, key, old[key].clone());
+}
+
+fn keep_status(object: &mut Value, old: &Value, key: &str) {
+    if !object["status"].is_object() {
+        object["status"] = json!({});
+    }
+    put(&mut object["status"], key, old["status"][key].clone());
 }
 
 fn keep_meta(object: &mut Value, old: &Value, key: &str) {

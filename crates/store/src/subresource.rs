@@ -226,7 +226,7 @@ impl Store {
             Method::Patch if writing.is_apply() => self.applied_scale(writing, &old, &before)?,
             method => {
                 let scale = match method {
-                    Method::Patch => self.patched(writing, &before)?,
+                    Method::Patch => self.patched(writing, &before, None)?.object,
                     _ => self.decode(writing)?.value,
                 };
                 let owners = self.own_scaled(writing, &old, &before, &scale);

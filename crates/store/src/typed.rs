@@ -152,3 +152,6 @@ fn is_same(a: &Value, b: &Value) -> bool {
         _ => a == b,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -125,6 +125,16 @@ impl Wire {
         let mut lines = BTreeMap::new();
         let mut kinds = BTreeMap::new();
         let mut compiler = Compiler::default();
+        for line in ZEROES.lines().filter(|line| !line.is_empty()) {
+            let (name, fields) = definition(line);
+            let fields = fields["zero"].as_array().into_iter().flatten();
+            let fields = fields
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect();
+            // Messages stand under `k8s.io`, definitions under `io.k8s`.
+            compiler.define_zeroes(&name.replacen("k8s.io.", "io.k8s.", 1), fields);
+        }
         for line in SCHEMAS.lines().filter(|line| !line.is_empty()) {
             let (name, schema) = definition(line);
             lines.insert(name, line);

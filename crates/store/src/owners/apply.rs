@@ -230,11 +230,11 @@ pub(crate) fn renew_last_applied(object: &mut Value, config: &Value) {
         return;
     }
     let mut config = config.clone();
-    if let Some(notes) = config["metadata"]["annotations"].as_object_mut() {
+    if let Some(meta) = config["metadata"].as_object_mut()
+        && let Some(Value::Object(notes)) = meta.get_mut("annotations")
+    {
         notes.remove(LAST_APPLIED);
-        if notes.is_empty()
-            && let Some(meta) = config["metadata"].as_object_mut()
-        {
+        if notes.is_empty() {
             meta.remove("annotations");
         }
     }

@@ -82,7 +82,7 @@ impl Store {
             let typing = ScaleTyping(self);
             if let Some(spot) = typing.spot(SCALE_VERSION) {
                 typed::check(&config, spot).map_err(|why| {
-                    Refused::unknown(format!("failed to create typed patch object: {why}"))
+                    Refused::plain(format!("failed to create typed patch object: {why}"))
                 })?;
             }
             let change = scale_change(writing, Operation::Apply, &typing);

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::PatchError;
 use super::order::{Places, arrange, identity, places};
+use crate::field::{go_type, go_value};
 use crate::schema::{MergeRule, Place};
 
 const PATCH: &str = "$patch";
@@ -38,6 +39,22 @@ fn malformed(text: impl Into<String>) -> PatchError {
     PatchError::Malformed(text.into())
 }
 
+fn failed(text: impl Into<String>) -> PatchError {
+    PatchError::Failed(text.into())
+}
+
+fn unknown_type(directive: &Value, of: &Value) -> PatchError {
+    let (directive, of) = (go_value(directive), go_value(of));
+    failed(format!("unknown patch type: {directive} in map: {of}"))
+}
+
+fn no_key(item: &Value, key: &str) -> PatchError {
+    let item = go_value(item);
+    failed(format!(
+        "map: {item} does not contain declared merge key: {key}"
+    ))
+}
+
 fn merge_map(
     mut original: Object,
     mut patch: Object,
@@ -47,15 +64,14 @@ fn merge_map(
     if depth > DEPTH_MAX {
         return Err(malformed("the patch is nested too deeply"));
     }
-    if let Some(directive) = patch.remove(PATCH) {
+    if let Some(directive) = patch.get(PATCH) {
         return match directive.as_str() {
-            Some("replace") => Ok(patch),
+            Some("replace") => {
+                patch.remove(PATCH);
+                Ok(patch)
+            }
             Some("delete") => Ok(Object::new()),
-            Some("merge") => merge_map(original, patch, place, depth),
-            _ => Err(malformed(format!(
-                "unknown patch type '{}' in map",
-                plain(&directive)
-            ))),
+            _ => Err(unknown_type(&directive.clone(), &Value::Object(patch))),
         };
     }
     retain_keys(&mut original, &mut patch)?;
@@ -71,7 +87,9 @@ fn merge_map(
         }
         let field = place.and_then(|place| place.field(&name));
         let merged = merge_value(original.remove(&name), change, field, depth)?;
-        original.insert(name, merged);
+        if let Some(merged) = merged {
+            original.insert(name, merged);
+        }
     }
     Ok(original)
 }
@@ -81,24 +99,39 @@ fn merge_value(
     change: Value,
     place: Option<Place<'_>>,
     depth: usize,
-) -> Result<Value, PatchError> {
+) -> Result<Option<Value>, PatchError> {
     let rule = place.and_then(|place| place.merge_rule());
     match (old, change) {
         (Some(Value::Object(old)), Value::Object(change)) => {
-            merge_map(old, change, place, depth + 1).map(Value::Object)
+            if rule.is_some_and(|rule| rule.replace) {
+                return Ok(Some(Value::Object(change)));
+            }
+            merge_map(old, change, place, depth + 1).map(|map| Some(Value::Object(map)))
         }
-        // Nothing to merge with: what remains of the patch without its directives.
-        (_, Value::Object(change)) => {
-            merge_map(Object::new(), change, place, depth + 1).map(Value::Object)
+        (Some(Value::Array(old)), Value::Array(change)) => {
+            merge_field_list(old, change, rule, place, depth).map(|list| Some(Value::Array(list)))
         }
-        (old, Value::Array(change)) => {
-            let old = match old {
-                Some(Value::Array(old)) => old,
-                _ => Vec::new(),
-            };
-            merge_field_list(old, change, rule, place, depth).map(Value::Array)
+        (_, change) => Ok(fresh(change)),
+    }
+}
+
+/// What a patch says where there is nothing to merge with: without nulls, and without what
+/// carries a directive.
+fn fresh(change: Value) -> Option<Value> {
+    match change {
+        Value::Object(map) if map.contains_key(PATCH) => None,
+        Value::Object(map) => {
+            let kept = map.into_iter().filter(|(name, value)| {
+                let steers = name == RETAIN_KEYS
+                    || name.starts_with(SET_ORDER)
+                    || name.starts_with(DELETE_FROM);
+                !steers && !value.is_null()
+            });
+            let kept = kept.filter_map(|(name, value)| Some((name, fresh(value)?)));
+            Some(Value::Object(kept.collect()))
         }
-        (_, change) => Ok(change),
+        Value::Array(list) => Some(Value::Array(list.into_iter().filter_map(fresh).collect())),
+        scalar => Some(scalar),
     }
 }
 
@@ -126,11 +159,16 @@ fn merge_list(
     depth: usize,
 ) -> Result<Vec<Value>, PatchError> {
     if old.iter().chain(&patch).any(Value::is_array) {
-        return Err(malformed("lists of lists are not supported"));
+        return Err(PatchError::Unprocessable(
+            "lists of lists are not supported".to_owned(),
+        ));
     }
     let of_maps = old.iter().chain(&patch).any(Value::is_object);
     if of_maps && !old.iter().chain(&patch).all(Value::is_object) {
-        return Err(malformed("list element types are not identical"));
+        let slices = go_value(&json!([old, patch]));
+        return Err(failed(format!(
+            "list element types are not identical: {slices}"
+        )));
     }
     if !of_maps {
         let mut merged = old.clone();
@@ -142,7 +180,7 @@ fn merge_list(
         }
         return Ok(arrange(merged, &patch, &places(&old, None), None));
     }
-    let key = key.ok_or_else(|| malformed("cannot merge lists without merge key"))?;
+    let key = key.ok_or_else(|| failed("cannot merge lists without merge key"))?;
     let server = places(&old, Some(key));
     let (old, patch) = apply_list_directives(old, patch, key)?;
     let mut merged = old;
@@ -151,20 +189,18 @@ fn merge_list(
         let Value::Object(change) = item else {
             continue;
         };
-        let name = identity(item, Some(key)).ok_or_else(|| {
-            malformed(format!(
-                "map: {item} does not contain declared merge key: {key}"
-            ))
-        })?;
+        let name = identity(item, Some(key)).ok_or_else(|| no_key(item, key))?;
         match where_is.get(&name) {
             Some(&at) => {
-                let old = merged[at].take();
-                merged[at] = merge_value(Some(old), item.clone(), items, depth + 1)?;
+                let Value::Object(old) = merged[at].take() else {
+                    continue;
+                };
+                let new = merge_map(old, change.clone(), items, depth + 1)?;
+                merged[at] = Value::Object(new);
             }
             None => {
                 where_is.insert(name, merged.len());
-                let new = merge_map(Object::new(), change.clone(), items, depth + 1)?;
-                merged.push(Value::Object(new));
+                merged.extend(fresh(item.clone()));
             }
         }
     }
@@ -187,20 +223,14 @@ fn apply_list_directives(
         };
         match directive.as_str() {
             Some("delete") => {
-                let name = identity(&item, Some(key))
-                    .ok_or_else(|| malformed("delete patch type with no merge key defined"))?;
+                let name = identity(&item, Some(key)).ok_or_else(|| no_key(&item, key))?;
                 gone.insert(name, 0);
             }
             Some("replace") => replaces = true,
             Some("merge") => {
-                return Err(malformed(
-                    "merging lists cannot yet be specified in the patch",
-                ));
+                return Err(failed("merging lists cannot yet be specified in the patch"));
             }
-            _ => {
-                let text = plain(directive);
-                return Err(malformed(format!("unknown patch type '{text}' in list")));
-            }
+            _ => return Err(unknown_type(directive, &item)),
         }
     }
     if replaces {
@@ -246,9 +276,9 @@ fn set_orders(
         .cloned()
         .collect();
     for directive in directives {
-        let wrong = || malformed("invalid patch format of setElementOrder list");
-        let Some(Value::Array(wanted)) = patch.remove(&directive) else {
-            return Err(wrong());
+        let wanted = match patch.remove(&directive) {
+            Some(Value::Array(wanted)) => wanted,
+            other => return Err(no_list(&other.unwrap_or_default())),
         };
         let name = directive.trim_start_matches(SET_ORDER);
         let field = place.and_then(|place| place.field(name));
@@ -256,12 +286,12 @@ fn set_orders(
         let key = rule.and_then(|rule| rule.key.as_deref());
         let old = match original.remove(name) {
             Some(Value::Array(old)) => Some(old),
-            Some(_) => return Err(wrong()),
+            Some(other) => return Err(no_list(&other)),
             None => None,
         };
         let change = match patch.remove(name) {
             Some(Value::Array(change)) => Some(change),
-            Some(_) => return Err(wrong()),
+            Some(other) => return Err(no_list(&other)),
             None => None,
         };
         check_order(change.as_deref().unwrap_or_default(), &wanted, key)?;
@@ -291,8 +321,8 @@ fn check_order(change: &[Value], wanted: &[Value], key: Option<&str>) -> Result<
         }
         let at = identity(item, key).and_then(|identity| wanted_places.get(&identity).copied());
         if at.is_none() || at < last {
-            let shown = |list: &[Value]| Value::Array(list.to_vec());
-            return Err(PatchError::Unprocessable(format!(
+            let shown = |list: &[Value]| go_value(&Value::Array(list.to_vec()));
+            return Err(failed(format!(
                 "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
                 shown(change),
                 shown(wanted)
@@ -304,9 +334,10 @@ fn check_order(change: &[Value], wanted: &[Value], key: Option<&str>) -> Result<
 }
 
 fn delete_from(original: &mut Object, list: &str, values: &Value) -> Result<(), PatchError> {
-    let values = values
-        .as_array()
-        .ok_or_else(|| malformed("invalid patch format of primitive list"))?;
+    // Something else than a list deletes nothing.
+    let Some(values) = values.as_array() else {
+        return Ok(());
+    };
     let gone = places(values, None);
     if let Some(Value::Array(old)) = original.get_mut(list) {
         old.retain(|item| !gone.contains_key(&item.to_string()));
@@ -314,8 +345,9 @@ fn delete_from(original: &mut Object, list: &str, values: &Value) -> Result<(), 
     Ok(())
 }
 
-fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), ToOwned::to_owned)
+fn no_list(found: &Value) -> PatchError {
+    let found = go_type(found);
+    failed(format!(
+        "expected a []interface {{}}, but received a {found}"
+    ))
 }

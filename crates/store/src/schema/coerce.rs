@@ -4,7 +4,8 @@ use api::quantity::Quantity;
 use api::time::Time;
 use serde_json::{Map, Value};
 
-use super::{Additional, DEPTH_MAX, Edge, Node, NodeId, Schema, Type, format};
+use super::structural::is_zero;
+use super::{Additional, Blank, DEPTH_MAX, Edge, Node, NodeId, Schema, Type, format};
 use crate::field;
 
 /// Where the decoder is: the innermost Go struct, and the path without indexes.
@@ -154,7 +155,15 @@ impl Schema {
         };
         for (name, edge) in &node.properties {
             match map.get_mut(name.as_ref()) {
-                Some(inner) => self.coerce_at(edge.to, inner, &place.inner(name), depth + 1)?,
+                Some(inner) => {
+                    self.coerce_at(edge.to, inner, &place.inner(name), depth + 1)?;
+                    if edge.blank == Blank::Dropped && is_zero(inner) {
+                        map.remove(name.as_ref());
+                    }
+                }
+                None if edge.blank == Blank::Null => {
+                    map.insert(name.to_string(), Value::Null);
+                }
                 None => {
                     if let Some(default) = &edge.default {
                         let mut filled = (**default).clone();

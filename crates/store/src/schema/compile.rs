@@ -1,13 +1,15 @@
 //! OpenAPI and structural schemas → nodes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use regex::Regex;
 use serde_json::Value;
 
 use super::structural::{self, Leaf};
-use super::{Additional, Edge, Limits, ListType, MergeRule, Node, NodeId, Schema, Share, Type};
+use super::{
+    Additional, Blank, Edge, Limits, ListType, MergeRule, Node, NodeId, Schema, Share, Type,
+};
 use crate::cel::Rules;
 use crate::field::{self, FieldError};
 
@@ -23,6 +25,8 @@ pub struct Compiler {
     definitions: BTreeMap<String, Value>,
     known: BTreeMap<(Flavor, String), NodeId>,
     patterns: BTreeMap<String, Arc<Regex>>,
+    /// Scalars that Go leaves out where they are zero, by definition.
+    zeroes: BTreeMap<String, BTreeSet<String>>,
     errors: Vec<FieldError>,
 }
 
@@ -43,6 +47,11 @@ impl Compiler {
     /// Makes a definition known; it is compiled when it is used, or in [`Compiler::finish`].
     pub fn define(&mut self, name: &str, schema: Value) {
         self.definitions.insert(name.to_owned(), schema);
+    }
+
+    /// Makes known which scalars of a definition Go leaves out where they are zero.
+    pub(crate) fn define_zeroes(&mut self, name: &str, fields: BTreeSet<String>) {
+        self.zeroes.insert(name.to_owned(), fields);
     }
 
     /// The root of a custom resource's schema. Problems are kept for [`Compiler::take_errors`].
@@ -120,6 +129,9 @@ impl Compiler {
             Some(leaf) => self.leaf(leaf, &schema, flavor, depth),
             None => self.node(&schema, flavor, name, depth),
         };
+        if flavor == Flavor::Builtin {
+            self.mark_blanks(name, &mut node);
+        }
         if name.ends_with(".runtime.RawExtension") {
             node.share = Share::Atomic;
         }
@@ -127,6 +139,38 @@ impl Compiler {
         self.nodes[id as usize] = node;
         self.definitions.insert(name.to_owned(), schema);
         id
+    }
+
+    /// Notes what Go does with the blank fields of a type.
+    fn mark_blanks(&self, name: &str, node: &mut Node) {
+        let zeroes = self.zeroes.get(name);
+        let short = name.rsplit('.').next().unwrap_or(name);
+        for (field, edge) in &mut node.properties {
+            let inner = &self.nodes[edge.to as usize];
+            let is_many = match inner.kind {
+                Type::Array => true,
+                Type::Object => !matches!(inner.additional, Additional::None),
+                _ => false,
+            };
+            let is_time = matches!(inner.kind, Type::Time | Type::MicroTime);
+            edge.blank = if is_many {
+                // Roles print their rules, also none; no owners mean something else than nothing
+                // said about owners.
+                let is_printed =
+                    node.required.contains(field) || matches!(&**field, "managedFields" | "rules");
+                if is_printed {
+                    Blank::Kept
+                } else {
+                    Blank::Dropped
+                }
+            } else if is_time && structural::prints_time(short, field) {
+                Blank::Null
+            } else if zeroes.is_some_and(|zeroes| zeroes.contains(&**field)) {
+                Blank::Dropped
+            } else {
+                Blank::Kept
+            };
+        }
     }
 
     fn leaf(&mut self, leaf: Leaf, schema: &Value, flavor: Flavor, depth: usize) -> Node {
@@ -270,6 +314,7 @@ impl Compiler {
         if let Some(strategy) = schema["x-kubernetes-patch-strategy"].as_str() {
             merge = Some(Box::new(MergeRule {
                 merge: strategy.split(',').any(|part| part == "merge"),
+                replace: strategy.split(',').any(|part| part == "replace"),
                 retain_keys: strategy.split(',').any(|part| part == "retainKeys"),
                 key: schema["x-kubernetes-patch-merge-key"]
                     .as_str()
@@ -281,6 +326,7 @@ impl Compiler {
             default: default.cloned().map(Box::new),
             merge,
             share: share(schema),
+            blank: Blank::Kept,
         }
     }
 

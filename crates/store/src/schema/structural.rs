@@ -57,6 +57,25 @@ pub(crate) fn is_template_meta(name: &str) -> bool {
     )
 }
 
+/// Whether Go prints a time of this type also where it is unset: those that are no pointers.
+pub(crate) fn prints_time(short: &str, field: &str) -> bool {
+    match short {
+        "ContainerStateRunning" | "ContainerStateTerminated" => true,
+        "Event" => matches!(
+            field,
+            "deprecatedFirstTimestamp"
+                | "deprecatedLastTimestamp"
+                | "eventTime"
+                | "firstTimestamp"
+                | "lastTimestamp"
+        ),
+        "EventSeries" => field == "lastObservedTime",
+        "TokenRequestStatus" => field == "expirationTimestamp",
+        "VolumeError" => field == "time",
+        other => other.ends_with("Condition"),
+    }
+}
+
 /// A value that Go prints for an unset field.
 pub(crate) fn is_zero(value: &Value) -> bool {
     match value {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{DEPTH_MAX, item};
-use crate::field;
+use crate::field::{self, go_type, go_value};
 use crate::fields::Element;
 use crate::schema::{ListShape, Scalar, Spot, Way};
 
@@ -130,38 +130,6 @@ impl Walk {
                 go_syntax(value)
             ),
         });
-    }
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-}
-
-/// A value as Go prints it plainly.
-pub(crate) fn go_value(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(list) => {
-            let items: Vec<String> = list.iter().map(go_value).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(map) => {
-            let items: Vec<String> = map
-                .iter()
-                .map(|(name, value)| format!("{name}:{}", go_value(value)))
-                .collect();
-            format!("map[{}]", items.join(" "))
-        }
-        other => other.to_string(),
     }
 }
 

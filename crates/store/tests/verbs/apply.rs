@@ -268,3 +268,58 @@ fn owners_survive_the_journal() {
     let (_, found) = again.ask("GET", &target("configmaps/c"), &Value::Null);
     assert_eq!(found, made);
 }
+
+#[test]
+fn a_patch_is_judged_by_what_it_makes() {
+    let mut plane = Plane::new();
+    plane.ask(
+        "POST",
+        &target("configmaps"),
+        &config_map(json!({"a": "1"})),
+    );
+    let path = target("configmaps/c?fieldValidation=Strict");
+    let (code, refused) = plane.ask("PATCH", &path, &json!({"spec": {"x": 1}}));
+    let message = refused["message"].as_str().unwrap_or_default();
+    assert_eq!(code, 422);
+    assert!(
+        message.starts_with(" \"\" is invalid: patch: Invalid value: \"{"),
+        "{message}"
+    );
+    assert!(
+        message.ends_with(": strict decoding error: unknown field \"spec\""),
+        "{message}"
+    );
+    let warned = plane.response(
+        "PATCH",
+        &target("configmaps/c"),
+        "application/json-patch+json",
+        &json!([{"op": "add", "path": "/data/b", "value": "2", "extra": 1}]),
+    );
+    assert_eq!(warned.warnings, [r#"json patch unknown field "[0].extra""#]);
+    let strategic = "application/strategic-merge-patch+json";
+    let wrong = json!({"metadata": {"labels": "none"}});
+    let refused = plane.response("PATCH", &target("configmaps/c"), strategic, &wrong);
+    let refused: Value = serde_json::from_slice(&refused.body).unwrap_or_default();
+    assert_eq!(
+        refused["message"],
+        " \"\" is invalid: patch: Invalid value: \"map[metadata:map[labels:none]]\": cannot restore map from string"
+    );
+}
+
+#[test]
+fn a_body_may_be_yaml() {
+    let mut plane = Plane::new();
+    let body = b"metadata:\n  name: y\ndata: {a: \"1\"}\n".to_vec();
+    let made = plane.send("POST", &target("configmaps"), "application/yaml", body);
+    assert_eq!(made.code, 201);
+    let bomb = b"a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n".to_vec();
+    let refused = plane.send("POST", &target("configmaps"), "application/yaml", bomb);
+    assert_eq!(refused.code, 422, "it has no name, but could be read");
+    let broken = plane.send(
+        "POST",
+        &target("configmaps"),
+        "application/yaml",
+        b"a: [".to_vec(),
+    );
+    assert_eq!(broken.code, 400);
+}
