@@ -20,7 +20,7 @@ use crate::status::{Outcome, Refused};
 use crate::store::{Admit, Store};
 use crate::strategy::Part;
 use crate::typed;
-use crate::write::{Writing, text};
+use crate::write::{Before, Writing, text};
 
 /// Owns what an object had before anybody applied to it.
 const BEFORE: &str = "before-first-apply";
@@ -52,7 +52,14 @@ impl Store {
         }
         self.normalise(writing, &mut object)?;
         match old {
-            Some(old) => self.replace_owned(writing, (object, owners), &old, draft, admit),
+            Some(old) => {
+                let before = self.old_object(writing, &old)?;
+                let before = Before {
+                    entry: &old,
+                    object: &before,
+                };
+                self.replace_owned(writing, (object, owners), before, draft, admit)
+            }
             None => {
                 let asked = Asked {
                     verb: "create".to_owned(),

@@ -116,8 +116,10 @@ impl Entry {
 
     /// Puts `managedFields` into a form of this object.
     pub(crate) fn name_owners(&self, object: &mut Value) {
-        if !self.owners.is_empty() {
-            object["metadata"]["managedFields"] = self.owners.to_value();
+        if let Some(Value::Object(meta)) = object.get_mut("metadata")
+            && !self.owners.is_empty()
+        {
+            meta.insert("managedFields".to_owned(), self.owners.to_value());
         }
     }
 

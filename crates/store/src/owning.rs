@@ -6,13 +6,12 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::entry::Entry;
 use crate::forms::Form;
 use crate::owners::{Change, Held, Operation, Owners, Resets, Versions, Who, resets, update};
 use crate::registry::{Resource, ResourceId};
 use crate::schema::Spot;
 use crate::store::Store;
-use crate::write::Writing;
+use crate::write::{Before, Writing};
 
 /// Longest name of an owner, in bytes.
 pub(crate) const MANAGER_BYTES_MAX: usize = 128;
@@ -168,10 +167,10 @@ impl Store {
         &mut self,
         writing: &Writing<'_>,
         given: Given,
-        old: &Entry,
-        old_object: &Value,
+        before: Before<'_>,
         object: &Value,
     ) -> Owners {
+        let (old, old_object) = (before.entry, before.object);
         let held = match given {
             // Only the object itself says who owns it.
             Given::Owners(held) if writing.target.subresource.is_empty() => held,

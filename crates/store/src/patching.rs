@@ -1,5 +1,7 @@
 //! The three patch types over one object.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::applying::APPLY_TYPE;
@@ -10,11 +12,12 @@ use crate::forms::Form;
 use crate::json;
 use crate::patch::{self, PatchError};
 use crate::path::FieldValidation;
+use crate::registry::Source;
 use crate::request::Begin;
 use crate::schema::Schema;
 use crate::status::{Outcome, Refused};
 use crate::store::{Admit, Store};
-use crate::write::Writing;
+use crate::write::{Before, Writing};
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -44,17 +47,17 @@ impl Store {
             return self.apply(writing, admit);
         }
         let old = self.current(writing)?;
-        let version = &writing.target.version;
-        self.ready_to_show(writing.id, version, std::iter::once(&old), writing.talk)?;
-        let before = self.shown_value(writing.id, version, &old, writing.talk);
+        let old_object = self.old_object(writing, &old)?;
+        let before = self.seen(writing, &old, &old_object);
+        let before = before.as_ref();
         let Patched {
             mut object,
             mut complaints,
             media,
-        } = self.patched(writing, &before, Some(&old))?;
+        } = self.patched(writing, before, Some(&old))?;
         let name = &writing.target.name;
         let unfit = |why: String| {
-            let shown = self.shown_patch(writing, &before, &old);
+            let shown = self.shown_patch(writing, before, &old);
             let error = FieldError::invalid("patch", shown, why);
             Refused::invalid("", "", "", &[error])
         };
@@ -87,7 +90,21 @@ impl Store {
                 object["metadata"]["name"].as_str().unwrap_or_default()
             )));
         }
-        self.replace(writing, object, &old, draft, admit)
+        let before = Before {
+            entry: &old,
+            object: &old_object,
+        };
+        self.replace(writing, object, before, draft, admit)
+    }
+
+    /// The object that a patch is laid over: in the version of the request.
+    fn seen<'o>(&self, writing: &Writing<'_>, old: &Entry, object: &'o Value) -> Cow<'o, Value> {
+        let (row, version) = (&writing.row, &writing.target.version);
+        let is_stored_form = **version == *row.storage_version && row.shelf_group() == &*row.group;
+        if row.source == Source::Custom || is_stored_form {
+            return Cow::Borrowed(object);
+        }
+        Cow::Owned(self.shown_value(writing.id, version, old, writing.talk))
     }
 
     /// The patch type of the request, if this resource takes it, and the schema that guides it.

@@ -15,7 +15,7 @@ use crate::request::{Ask, Begin, Connect, ExecOptions, Method, PodAddress, Reque
 use crate::status::{About, Outcome, Refused};
 use crate::store::{Admit, Store};
 use crate::strategy::Part;
-use crate::write::{Writing, text};
+use crate::write::{Before, Writing, text};
 
 impl Store {
     pub(crate) fn write_subresource(
@@ -219,7 +219,8 @@ impl Store {
     fn write_scale(&mut self, writing: &Writing<'_>, admit: &mut Admit<'_>) -> Outcome<Begin> {
         let old = self.current(writing)?;
         let paths = self.scale_paths(writing.id, &writing.target.version);
-        let mut object = self.old_object(writing, &old)?;
+        let old_object = self.old_object(writing, &old)?;
+        let mut object = old_object.clone();
         let mut draft = Draft::new(writing);
         let before = scale_of(&object, &paths);
         let (mut scale, owners) = match writing.request.method {
@@ -253,7 +254,11 @@ impl Store {
             return Err(Refused::modified(writing.about(&writing.target.name)));
         }
         set_path(&mut object, &paths.replicas, json!(replicas));
-        let begin = self.replace_owned(writing, (object, owners), &old, draft, admit)?;
+        let before = Before {
+            entry: &old,
+            object: &old_object,
+        };
+        let begin = self.replace_owned(writing, (object, owners), before, draft, admit)?;
         if let (Begin::Commit(_), Some(waiting)) = (&begin, self.waiting.back_mut()) {
             let written: Value = serde_json::from_slice(&waiting.response.body).unwrap_or_default();
             waiting.response = Response::json(200, &scale_of(&written, &paths));

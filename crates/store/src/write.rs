@@ -44,6 +44,13 @@ pub(crate) struct Writing<'a> {
     pub(crate) now: Time,
 }
 
+/// What a write changes: as it is stored, and as the request sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct Before<'a> {
+    pub(crate) entry: &'a Arc<Entry>,
+    pub(crate) object: &'a Value,
+}
+
 impl Writing<'_> {
     pub(crate) fn about<'b>(&'b self, name: &'b str) -> About<'b> {
         About {
@@ -189,7 +196,12 @@ impl Store {
         }
         place(writing, metadata(&mut object))?;
         let old = self.current(writing)?;
-        self.replace(writing, object, &old, draft, admit)
+        let before = self.old_object(writing, &old)?;
+        let before = Before {
+            entry: &old,
+            object: &before,
+        };
+        self.replace(writing, object, before, draft, admit)
     }
 
     /// The object that a write is about.
@@ -201,70 +213,69 @@ impl Store {
             .ok_or_else(|| Refused::not_found(writing.about(&target.name)))
     }
 
-    /// Writes `object` over `old`.
+    /// Writes `object` over what was there.
     pub(crate) fn replace(
         &mut self,
         writing: &Writing<'_>,
         mut object: Value,
-        old: &Arc<Entry>,
+        before: Before<'_>,
         draft: Draft,
         admit: &mut Admit<'_>,
     ) -> Outcome<Begin> {
         let given = owning::take_given(&mut object);
-        let old_object = self.old_object(writing, old)?;
-        let owners = self.own_updated(writing, given, old, &old_object, &object);
-        self.replace_owned(writing, (object, owners), old, draft, admit)
+        let owners = self.own_updated(writing, given, before, &object);
+        self.replace_owned(writing, (object, owners), before, draft, admit)
     }
 
-    /// Writes an object whose owners are known over `old`.
+    /// Writes an object whose owners are known over what was there.
     pub(crate) fn replace_owned(
         &mut self,
         writing: &Writing<'_>,
         (mut object, owners): (Value, Owners),
-        old: &Arc<Entry>,
+        before: Before<'_>,
         mut draft: Draft,
         admit: &mut Admit<'_>,
     ) -> Outcome<Begin> {
         let name = &writing.target.name;
-        let old_object = self.old_object(writing, old)?;
-        self.same_object(writing, &object, &old_object)?;
-        strategy::prepare_update(&writing.row, writing.part, &mut object, &old_object);
+        let (old, old_object) = (before.entry, before.object);
+        self.same_object(writing, &object, old_object)?;
+        strategy::prepare_update(&writing.row, writing.part, &mut object, old_object);
         self.admit_object(
             writing,
             Operation::Update,
             &mut object,
-            Some(&old_object),
+            Some(old_object),
             &mut draft,
             admit,
         )?;
         if writing.part == Part::Whole {
-            self.allocate(writing, &mut object, Some(&old_object))?;
+            self.allocate(writing, &mut object, Some(old_object))?;
         }
-        self.check_escalation(writing, &object, Some(&old_object))?;
-        self.check(writing, &object, Some(&old_object), &mut draft)?;
-        strategy::check_finalizers(&object, &old_object)
+        self.check_escalation(writing, &object, Some(old_object))?;
+        self.check(writing, &object, Some(old_object), &mut draft)?;
+        strategy::check_finalizers(&object, old_object)
             .map_err(|error| writing.invalid(name, &[error]))?;
-        self.finish_update(writing, &mut object, &old_object, &mut draft)?;
+        self.finish_update(writing, &mut object, old_object, &mut draft)?;
         if writing.target.subresource != "scale" {
             let passing = Passing {
                 operation: "UPDATE",
                 name,
                 object: Some(&object),
-                old: Some(&old_object),
+                old: Some(old_object),
             };
             self.judge(writing, &passing, &mut draft)?;
         }
         let key = key_of(&writing.target.namespace, name);
-        let is_unchanged = object == old_object;
+        let is_unchanged = object == *old_object;
         if !is_unchanged {
-            strategy::count_generation(&writing.row, &mut object, &old_object);
+            strategy::count_generation(&writing.row, &mut object, old_object);
         }
         let stored = self.stored_form(writing.id, &writing.row, &object, writing.talk)?;
         // A time alone is no change.
         let is_same = is_unchanged && owners.is_same_but_times(&old.owners);
         if is_same && (writing.row.source == Source::BuiltIn || stored == old.value()) {
             draft.unchanged(old.clone());
-        } else if strategy::is_released(&writing.row, &object, &old_object) {
+        } else if strategy::is_released(&writing.row, &object, old_object) {
             self.gather_roles(writing.id, &key, None, &mut draft);
             draft.remove(self, writing.id, &key, stored);
             draft.show(writing, object);

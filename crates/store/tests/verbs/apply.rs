@@ -309,7 +309,7 @@ fn a_patch_is_judged_by_what_it_makes() {
 #[test]
 fn a_body_may_be_yaml() {
     let mut plane = Plane::new();
-    let body = b"metadata:\n  name: y\ndata: {a: \"1\"}\n".to_vec();
+    let body = b"metadata:\n  name: one\ndata: {a: \"1\"}\n".to_vec();
     let made = plane.send("POST", &target("configmaps"), "application/yaml", body);
     assert_eq!(made.code, 201);
     let bomb = b"a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n".to_vec();
