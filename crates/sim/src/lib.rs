@@ -2,7 +2,8 @@
 //! imitation nodes, under virtual time, from one seed.
 //!
 //! - [`World`] is the system; [`World::run`] lets time pass until nothing is left to do.
-//! - [`Settings`] says how large it is, how slow its wires are and what goes wrong ([`Faults`]).
+//! - [`Settings`] says how large it is, how many drivers there are (of several, one holds the Lease),
+//!   how slow its wires are and what goes wrong ([`Faults`]).
 //! - The transcript is what a passive watcher would have seen: the same seed gives the same bytes.
 //! - [`Findings`](Finding) are broken laws: of the objects (a witness that watches the store
 //!   without delay), of the tables (the checker, after every cycle), of the mirror (its copies are

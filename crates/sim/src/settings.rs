@@ -13,6 +13,8 @@ pub struct Settings {
     pub latency_ms_min: i64,
     /// And at most so many.
     pub latency_ms_max: i64,
+    /// Drivers; of several one holds the Lease and decides.
+    pub replicas: u32,
     /// What goes wrong.
     pub faults: Faults,
     /// Imitation nodes.
@@ -27,6 +29,7 @@ impl Settings {
             begins: Time::from_seconds(1_700_000_000),
             latency_ms_min: 0,
             latency_ms_max: 3,
+            replicas: 1,
             faults: Faults::NONE,
             nodes: nodes::Settings::default(),
         }
@@ -52,6 +55,10 @@ pub struct Faults {
     pub no_pods_until_ms: i64,
     /// The driver dies after a write and starts again with an empty memory.
     pub crash_once_in: u64,
+    /// A driver stands still after a write.
+    pub pause_once_in: u64,
+    /// For so many milliseconds at most.
+    pub pause_ms_max: i64,
     /// How many milliseconds at most pass until a driver that died starts again.
     pub down_ms_max: i64,
     /// The driver dies right after its write of this number, counted from 1, and before the
@@ -70,6 +77,8 @@ impl Faults {
         refusal_once_in: 0,
         no_pods_until_ms: 0,
         crash_once_in: 0,
+        pause_once_in: 0,
+        pause_ms_max: 0,
         down_ms_max: 0,
         crash_at_write: 0,
     };

@@ -135,6 +135,8 @@ fn faults(random: &mut Random) -> Faults {
         refusal_once_in: often([0, 100, 10, 3]),
         no_pods_until_ms: 0,
         crash_once_in: often([0, 0, 100, 20]),
+        pause_once_in: 0,
+        pause_ms_max: 0,
         down_ms_max: [0, 100, 5_000][pick(random, 3)],
         crash_at_write: 0,
     }

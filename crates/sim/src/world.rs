@@ -1,5 +1,6 @@
 //! A cluster in a box: time passes only from event to event.
 
+mod replica;
 mod serve;
 mod streams;
 
@@ -9,7 +10,7 @@ use api::call::{self, Call, WatchLine};
 use api::intent::{Action, Intent, ObjectKey, Refusal, WriteOutcome};
 use api::kind::{KINDS, Kind};
 use api::time::Time;
-use driver::{Driver, Level, Request, RequestId};
+use driver::{Driver, Request, RequestId};
 use nodes::Fleet;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -22,6 +23,7 @@ use crate::settings::Settings;
 use crate::transcript::Transcript;
 use crate::wire::Server;
 use crate::witness::Witness;
+use replica::Replica;
 
 /// Rounds in one run; a world that needs more is taken to run for ever.
 const ROUNDS_MAX: u64 = 5_000_000;
@@ -37,11 +39,13 @@ pub struct World {
     order: u64,
     random: Random,
     server: Server,
-    driver: Driver,
-    /// Counts lives of the driver: answers to an earlier life are dropped.
-    life: u32,
-    /// A driver that was started again does nothing before this.
-    awake_from: Time,
+    replicas: Vec<Replica>,
+    /// Lives of drivers that have begun so far.
+    lives: u32,
+    /// Requests about Leases that are not answered yet.
+    signs_of_life: BTreeSet<(u32, RequestId)>,
+    /// Changes of Leases.
+    lease_writes: u64,
     fleet: Fleet,
     /// The newest revision that the nodes have seen of the pods; 0 before they have listed them.
     fleet_seen: u64,
@@ -53,8 +57,6 @@ pub struct World {
     driver_writes: u64,
     witness: Witness,
     findings: Vec<Finding>,
-    /// Cycles of this life that the checker has looked at.
-    checked: u64,
 }
 
 /// How a run ended.
@@ -84,26 +86,14 @@ enum Event {
     Pod(WatchLine),
     /// The nodes' wish to watch pods reaches the server.
     WatchPods,
-    /// The driver dies and is started again with nothing in its memory.
+    /// The driver that decides dies and is started again with nothing in its memory.
     Crash,
+    /// The driver that decides stands still for so long.
+    Pause(i64),
     /// The driver stands still and another takes over; its writes arrive so much later.
     Supplant(i64),
     /// A write of a driver that was supplanted arrives.
     Late(Intent),
-}
-
-impl Event {
-    /// Whether it only keeps a watch open, which goes on in a quiet world, too.
-    fn is_upkeep(&self) -> bool {
-        let is_upkeep = |line: &WatchLine| matches!(line, WatchLine::Bookmark(_));
-        match self {
-            Event::WatchPods
-            | Event::Asked(_, _, Request::Watch { .. })
-            | Event::Answer(_, _, Answer::Closed(None)) => true,
-            Event::Answer(_, _, Answer::Line(line)) | Event::Pod(line) => is_upkeep(line),
-            _ => false,
-        }
-    }
 }
 
 enum Answer {
@@ -138,15 +128,16 @@ impl World {
         let now = settings.begins;
         let mut world = World {
             server: Server::start(random.fork(), now),
-            driver: Driver::new(drivers.clone()),
+            replicas: Vec::new(),
+            lives: 0,
+            signs_of_life: BTreeSet::new(),
+            lease_writes: 0,
             fleet: Fleet::new(settings.nodes.clone(), random.draw()),
             fleet_seen: 0,
             drivers,
             now,
             order: 0,
             random,
-            life: 0,
-            awake_from: now,
             queue: BTreeMap::new(),
             streams: Vec::new(),
             transcript: Transcript::default(),
@@ -154,9 +145,12 @@ impl World {
             driver_writes: 0,
             witness: Witness::default(),
             findings: Vec::new(),
-            checked: 0,
             settings,
         };
+        for _ in 0..world.settings.replicas.max(1) {
+            let replica = world.begin_life(now);
+            world.replicas.push(replica);
+        }
         world.watch_pods();
         world
     }
@@ -209,6 +203,11 @@ impl World {
         self.push(self.now.plus_ms(ms), Event::Supplant(late_ms));
     }
 
+    /// The driver that decides stands still after `ms` milliseconds from now, for so long.
+    pub fn pause(&mut self, ms: i64, for_ms: i64) {
+        self.push(self.now.plus_ms(ms), Event::Pause(for_ms));
+    }
+
     /// Lets time pass until nothing is left to do, or for `ms` milliseconds at most.
     /// Timers further away than that are left alone.
     pub fn run(&mut self, ms: i64) -> End {
@@ -227,7 +226,8 @@ impl World {
                 return End::Spinning;
             }
             if next > end || rounds > ROUNDS_MAX {
-                let is_quiet = self.queue.values().all(Event::is_upkeep) && self.driver.is_quiet();
+                let is_quiet = self.queue.values().all(|event| self.is_upkeep(event))
+                    && self.replicas.iter().all(|it| it.driver.is_quiet());
                 self.now = end;
                 if is_quiet {
                     return End::Quiet;
@@ -255,14 +255,14 @@ impl World {
         self.server.objects(kind, self.now)
     }
 
-    /// The driver, to be looked at.
+    /// The driver that decides, or the first of those that wait, to be looked at.
     pub fn driver(&self) -> &Driver {
-        &self.driver
+        &self.replicas[self.deciding()].driver
     }
 
-    /// The newest revision: how many writes have changed anything.
+    /// How many writes have changed anything, signs of life apart.
     pub fn revision(&self) -> u64 {
-        self.server.revision()
+        self.server.revision() - self.lease_writes
     }
 
     /// What was written so far, by whom.
@@ -310,8 +310,9 @@ impl World {
 
     /// I10: the mirror's copies of a kind are the stored objects, each at its newest version.
     fn stale(&self, kind: Kind, stored: &[Value]) -> Option<Finding> {
-        let mirror = self.driver.mirror();
-        if !mirror.is_listed(kind) {
+        let mirror = self.driver().mirror();
+        // Leases are never at rest.
+        if !mirror.is_listed(kind) || kind == Kind::Lease {
             return None;
         }
         let seen: BTreeSet<(&str, &str)> = mirror
@@ -349,13 +350,10 @@ impl World {
 
     /// Takes out what the driver and the nodes want, and what open watches have to say.
     fn pump(&mut self) {
-        while self.now >= self.awake_from {
-            let request = self.driver.poll_request(self.now);
-            self.check();
-            let Some((id, request)) = request else { break };
-            let at = self.later();
-            self.push(at, Event::Asked(self.life, id, request));
+        for at in 0..self.replicas.len() {
+            self.pump_replica(at);
         }
+        self.check_writers();
         while let Some(intent) = self.fleet.poll_intent(self.now) {
             let at = self.later();
             self.push(at, Event::Node(intent));
@@ -366,13 +364,11 @@ impl World {
     fn next_time(&self) -> Option<Time> {
         let first = self.queue.keys().next().map(|(at, _)| *at);
         let streams = self.streams.iter().filter_map(|stream| stream.until);
-        let driver = match self.awake_from > self.now {
-            true => Some(self.awake_from),
-            false => self.driver.poll_wake(),
-        };
-        [first, driver, self.fleet.poll_wake()]
+        let drivers = self.replicas.iter().filter_map(|it| it.wake(self.now));
+        [first, self.fleet.poll_wake()]
             .into_iter()
             .flatten()
+            .chain(drivers)
             .chain(streams)
             .min()
             .map(|at| at.max(self.now))
@@ -380,13 +376,13 @@ impl World {
 
     /// Says who still had something to do when the time was up.
     fn tell_busy(&mut self) {
-        let metrics = self.driver.metrics();
+        let metrics = self.driver().metrics();
         let text = format!(
             "time is up: {} events on the wire, {} keys ready, {} writes open, the engine {}",
             self.queue.len(),
             metrics.keys_ready,
             metrics.writes_open,
-            if self.driver.is_quiet() {
+            if self.driver().is_quiet() {
                 "rests"
             } else {
                 "may be busy"
@@ -398,8 +394,9 @@ impl World {
     /// Says who does not let time pass.
     fn tell_spin(&mut self) {
         let mut text = "time stands still:".to_owned();
-        if self.driver.poll_wake().is_some_and(|at| at <= self.now) {
-            text.push_str(" the driver");
+        let mut wakes = self.replicas.iter().map(|it| it.wake(self.now));
+        if wakes.any(|at| at.is_some_and(|at| at <= self.now)) {
+            text.push_str(" a driver");
         }
         if self.fleet.poll_wake().is_some_and(|at| at <= self.now) {
             text.push_str(" the nodes");
@@ -422,8 +419,8 @@ impl World {
 
     /// Everything that is due now happens before anybody looks again.
     fn happen(&mut self) {
-        if self.now >= self.awake_from {
-            self.driver.handle_time(self.now);
+        for replica in self.replicas.iter_mut().filter(|it| it.is_awake(self.now)) {
+            replica.driver.handle_time(self.now);
         }
         self.fleet.handle_time(self.now);
         while let Some(entry) = self.queue.first_entry() {
@@ -450,87 +447,24 @@ impl World {
             }
             Event::Pod(line) => self.fleet_line(line),
             Event::WatchPods => self.watch_pods(),
-            Event::Asked(life, id, request) if life == self.life => self.serve(id, request),
-            Event::Answer(life, id, answer) if life == self.life => self.answer(id, answer),
-            Event::Asked(..) | Event::Answer(..) => {}
-            Event::Crash => self.restart(),
-            Event::Supplant(late_ms) => self.take_over(late_ms),
+            Event::Asked(life, id, request) => {
+                if self.living(life).is_some() {
+                    self.serve(life, id, request);
+                }
+            }
+            Event::Answer(life, id, answer) => self.hand_in(life, id, answer),
+            Event::Crash => self.restart(self.deciding()),
+            Event::Pause(ms) => self.stand_still(self.deciding(), ms),
+            Event::Supplant(late_ms) => self.take_over(self.deciding(), late_ms),
             Event::Late(intent) => {
                 self.perform("former driver", &intent);
             }
         }
     }
 
-    /// The driver dies and is started again. What it had on its way either arrives now or never: a
-    /// successor starts only once its predecessor's requests are over (they end with the process, or
-    /// with the lease), else the two would fill one node twice.
-    fn restart(&mut self) {
-        for intent in self.writes_on_their_way() {
-            if self.random.once_in(2) {
-                self.perform("driver", &intent);
-            }
-        }
-        self.start_again("driver starts again");
-    }
-
-    fn take_over(&mut self, late_ms: i64) {
-        for intent in self.writes_on_their_way() {
-            self.push(self.now.plus_ms(late_ms), Event::Late(intent));
-        }
-        self.start_again("another driver takes over");
-    }
-
-    fn writes_on_their_way(&mut self) -> Vec<Intent> {
-        let life = self.life;
-        let is_write =
-            |event: &Event| matches!(event, Event::Asked(of, _, Request::Write(_)) if *of == life);
-        let taken = self.queue.extract_if(.., |_, event| is_write(event));
-        taken
-            .filter_map(|(_, event)| match event {
-                Event::Asked(_, _, Request::Write(intent)) => Some(intent),
-                _ => None,
-            })
-            .collect()
-    }
-
-    fn start_again(&mut self, told: &str) {
-        let down_ms = self.random.between(0, self.settings.faults.down_ms_max);
-        self.awake_from = self.now.plus_ms(down_ms);
-        self.life += 1;
-        self.driver = Driver::new(self.drivers.clone());
-        self.checked = 0;
-        self.streams.retain(|stream| stream.owner == Owner::Fleet);
-        self.note(told);
-    }
-
     /// The witness looks at what was written.
     fn judge(&mut self) {
         let found = self.witness.look(&mut self.server, self.now);
-        self.tell(found);
-    }
-
-    /// The checker looks at the tables after a cycle, and the driver's own alarms are heard.
-    fn check(&mut self) {
-        let mut found = Vec::new();
-        while let Some(notice) = self.driver.poll_notice() {
-            if notice.level == Level::Error {
-                found.push(Finding {
-                    law: "driver",
-                    text: notice.text,
-                });
-            }
-        }
-        let cycles = self.driver.cycles();
-        if cycles != self.checked {
-            self.checked = cycles;
-            let tables = self.driver.tables();
-            for violation in tables.map(checker::check).into_iter().flatten() {
-                found.push(Finding {
-                    law: violation.invariant,
-                    text: violation.what,
-                });
-            }
-        }
         self.tell(found);
     }
 

@@ -4,15 +4,15 @@ use api::call::{self, Call};
 use api::intent::{Action, Intent, ObjectKey, Refusal, WriteOutcome};
 use api::kind::Kind;
 use driver::{Request, RequestId};
-use serde_json::value::RawValue;
 use serde_json::json;
+use serde_json::value::RawValue;
 use store::Response;
 
 use super::{Answer, Event, Owner, World};
 use crate::wire::Answered;
 
 impl World {
-    pub(super) fn serve(&mut self, id: RequestId, request: Request) {
+    pub(super) fn serve(&mut self, life: u32, id: RequestId, request: Request) {
         match request {
             Request::Get { key } => {
                 let response = self.whole(&call::get(key.kind, &key.namespace, &key.name));
@@ -25,7 +25,7 @@ impl World {
                         &response.body,
                     )),
                 };
-                self.reply(id, Answer::Got(got));
+                self.reply(life, id, Answer::Got(got));
             }
             Request::List {
                 kind,
@@ -41,7 +41,7 @@ impl World {
                         &response.body,
                     )),
                 };
-                self.reply(id, Answer::Page(page));
+                self.reply(life, id, Answer::Page(page));
             }
             Request::Watch {
                 kind,
@@ -49,53 +49,61 @@ impl World {
                 timeout_seconds,
             } => {
                 if self.strikes(self.settings.faults.watch_expiry_once_in) {
-                    self.reply(id, Answer::Closed(Some(expired())));
+                    self.reply(life, id, Answer::Closed(Some(expired())));
                     return;
                 }
-                let owner = Owner::Driver(self.life, id);
+                let owner = Owner::Driver(life, id);
                 if let Err(refusal) =
                     self.open(owner, &call::watch(kind, revision, timeout_seconds))
                 {
-                    self.reply(id, Answer::Closed(Some(refusal)));
+                    self.reply(life, id, Answer::Closed(Some(refusal)));
                 }
             }
-            Request::Write(intent) => self.serve_write(id, &intent),
+            Request::Write(intent) => self.serve_write(life, id, &intent),
         }
     }
 
     /// Performs a write of the driver, or lets it fail in one of the ways in which writes fail.
-    fn serve_write(&mut self, id: RequestId, intent: &Intent) {
+    fn serve_write(&mut self, life: u32, id: RequestId, intent: &Intent) {
         let faults = self.settings.faults;
         if self.strikes(faults.request_loss_once_in) {
             self.note("a request of the driver is lost");
-            self.reply(id, Answer::Written(lost()));
+            self.reply(life, id, Answer::Written(lost()));
             return;
         }
         if self.strikes(faults.refusal_once_in) {
             let refusal = self.refusal(intent);
             self.note(&format!("the driver is refused with {}", refusal.code));
-            self.reply(id, Answer::Written(WriteOutcome::Refused(refusal)));
+            self.reply(life, id, Answer::Written(WriteOutcome::Refused(refusal)));
             return;
         }
         let pods_from = self.settings.begins.plus_ms(faults.no_pods_until_ms);
         let is_pod = intent.target.kind == Kind::Pod;
         if self.now < pods_from && is_pod && matches!(intent.action, Action::Create { .. }) {
             self.note("the driver may not create a pod");
-            self.reply(id, Answer::Written(WriteOutcome::Refused(quota())));
+            self.reply(life, id, Answer::Written(WriteOutcome::Refused(quota())));
             return;
         }
         let outcome = self.perform("driver", intent);
         self.driver_writes += 1;
         if self.driver_writes == faults.crash_at_write || self.strikes(faults.crash_once_in) {
-            self.restart();
+            if let Some(at) = self.living(life) {
+                self.restart(at);
+            }
             return;
+        }
+        if self.strikes(faults.pause_once_in)
+            && let Some(at) = self.living(life)
+        {
+            let for_ms = self.random.between(0, faults.pause_ms_max);
+            self.stand_still(at, for_ms);
         }
         if self.strikes(faults.answer_loss_once_in) {
             self.note("an answer to the driver is lost");
-            self.reply(id, Answer::Written(lost()));
+            self.reply(life, id, Answer::Written(lost()));
             return;
         }
-        self.reply(id, Answer::Written(outcome));
+        self.reply(life, id, Answer::Written(outcome));
     }
 
     /// A conflict where the write can have one, else a server that cannot cope.
@@ -157,18 +165,19 @@ impl World {
         self.written("user", &call::write(&Intent { target, action }));
     }
 
-    fn reply(&mut self, id: RequestId, answer: Answer) {
+    fn reply(&mut self, life: u32, id: RequestId, answer: Answer) {
         let at = self.later();
-        self.push(at, Event::Answer(self.life, id, answer));
+        self.push(at, Event::Answer(life, id, answer));
     }
 
-    pub(super) fn answer(&mut self, id: RequestId, answer: Answer) {
+    pub(super) fn answer(&mut self, at: usize, id: RequestId, answer: Answer) {
+        let driver = &mut self.replicas[at].driver;
         match answer {
-            Answer::Page(page) => self.driver.handle_page(id, page, self.now),
-            Answer::Line(line) => self.driver.handle_watch(id, line, self.now),
-            Answer::Closed(why) => self.driver.handle_closed(id, why, self.now),
-            Answer::Got(object) => self.driver.handle_got(id, object, self.now),
-            Answer::Written(outcome) => self.driver.handle_written(id, outcome, self.now),
+            Answer::Page(page) => driver.handle_page(id, page, self.now),
+            Answer::Line(line) => driver.handle_watch(id, line, self.now),
+            Answer::Closed(why) => driver.handle_closed(id, why, self.now),
+            Answer::Got(object) => driver.handle_got(id, object, self.now),
+            Answer::Written(outcome) => driver.handle_written(id, outcome, self.now),
         }
     }
 
@@ -185,6 +194,11 @@ impl World {
 
     pub(super) fn written(&mut self, who: &str, call: &Call) -> Response {
         let response = self.whole(call);
+        if call.target.contains("/leases") {
+            // Signs of life are no part of the story.
+            self.lease_writes += u64::from((200..300).contains(&response.code));
+            return response;
+        }
         self.counts.add(who, call);
         self.transcript
             .write(self.settings.begins, self.now, who, call, &response);

@@ -276,6 +276,31 @@ fn late_writes_of_a_former_driver_change_nothing() {
     );
 }
 
+/// I9, S1.3, S1.7: of two drivers one decides. Whether it dies or stands still for a minute, the
+/// other finishes its work once, and never do both write.
+#[test]
+fn another_driver_takes_over_from_one_that_dies_or_stands_still() {
+    for at in [900, 1_100, 1_300, 1_500, 2_500] {
+        for is_pause in [false, true] {
+            let mut settings = Settings::new(11);
+            settings.replicas = 2;
+            settings.latency_ms_max = 100;
+            settings.faults.down_ms_max = 1_000_000;
+            let mut world = world(settings);
+            world.create(800, Kind::VcJob, gang("training", 6, "1"));
+            if is_pause {
+                world.pause(at, 60_000);
+            } else {
+                world.crash(at);
+            }
+            run_to_rest(&mut world);
+            let story = world.transcript().text();
+            assert_eq!(phase(&mut world, "training"), "Completed", "{story}");
+            assert_eq!(children(&mut world), [1, 1, 1, 6], "{story}");
+        }
+    }
+}
+
 /// A node that goes takes its pods with it; the gang is whole again elsewhere.
 #[test]
 fn a_gang_survives_the_loss_of_a_node() {

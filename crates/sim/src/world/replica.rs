@@ -1,0 +1,207 @@
+//! Drivers: their lives, their sleep, and what they want.
+
+use api::intent::Intent;
+use api::kind::Kind;
+use api::time::Time;
+use driver::{Driver, ElectionSettings, Level, Request, RequestId};
+
+use super::{Answer, Event, Owner, World};
+use crate::judge::Finding;
+use api::call::WatchLine;
+
+/// One driver.
+pub(super) struct Replica {
+    pub(super) driver: Driver,
+    /// Which life this is: answers to an earlier one are dropped.
+    life: u32,
+    /// It does nothing before this.
+    awake_from: Time,
+    /// Cycles of this life that the checker has looked at.
+    checked: u64,
+}
+
+impl Replica {
+    pub(super) fn is_awake(&self, now: Time) -> bool {
+        self.awake_from <= now
+    }
+
+    pub(super) fn wake(&self, now: Time) -> Option<Time> {
+        match self.is_awake(now) {
+            true => self.driver.poll_wake(),
+            false => Some(self.awake_from),
+        }
+    }
+}
+
+impl World {
+    pub(super) fn begin_life(&mut self, awake_from: Time) -> Replica {
+        let life = self.lives;
+        self.lives += 1;
+        let mut settings = self.drivers.clone();
+        if self.settings.replicas > 1 {
+            let identity = format!("driver-{life}");
+            settings.election = Some(ElectionSettings::new("kube-system", "volcano", &identity));
+            settings.seed ^= u64::from(life);
+        }
+        Replica {
+            driver: Driver::new(settings),
+            life,
+            awake_from,
+            checked: 0,
+        }
+    }
+
+    /// Which driver decides; the first where none does.
+    pub(super) fn deciding(&self) -> usize {
+        let mut all = self.replicas.iter();
+        all.position(|it| it.driver.metrics().is_leading)
+            .unwrap_or(0)
+    }
+
+    pub(super) fn living(&self, life: u32) -> Option<usize> {
+        self.replicas.iter().position(|it| it.life == life)
+    }
+
+    /// Takes out what a driver wants.
+    pub(super) fn pump_replica(&mut self, at: usize) {
+        while self.replicas[at].is_awake(self.now) {
+            let request = self.replicas[at].driver.poll_request(self.now);
+            self.check(at);
+            let Some((id, request)) = request else { break };
+            let life = self.replicas[at].life;
+            if is_sign_of_life(&request) {
+                self.signs_of_life.insert((life, id));
+            }
+            let at = self.later();
+            self.push(at, Event::Asked(life, id, request));
+        }
+    }
+
+    /// An answer reaches its driver, once that is awake.
+    pub(super) fn hand_in(&mut self, life: u32, id: RequestId, answer: Answer) {
+        let Some(at) = self.living(life) else {
+            self.signs_of_life.remove(&(life, id));
+            return;
+        };
+        let replica = &self.replicas[at];
+        if !replica.is_awake(self.now) {
+            let awake_from = replica.awake_from;
+            self.push(awake_from, Event::Answer(life, id, answer));
+            return;
+        }
+        self.signs_of_life.remove(&(life, id));
+        self.answer(at, id, answer);
+    }
+
+    /// The driver dies and is started again. What it had on its way either arrives now or never: a
+    /// successor starts only once its predecessor's requests are over (they end with the process, or
+    /// with the lease), else the two would fill one node twice.
+    pub(super) fn restart(&mut self, at: usize) {
+        for intent in self.writes_on_their_way(at) {
+            if self.random.once_in(2) {
+                self.perform("driver", &intent);
+            }
+        }
+        self.start_again(at, "driver starts again");
+    }
+
+    pub(super) fn take_over(&mut self, at: usize, late_ms: i64) {
+        for intent in self.writes_on_their_way(at) {
+            self.push(self.now.plus_ms(late_ms), Event::Late(intent));
+        }
+        self.start_again(at, "another driver takes over");
+    }
+
+    /// The driver does nothing for so long, and does not know.
+    pub(super) fn stand_still(&mut self, at: usize, for_ms: i64) {
+        self.replicas[at].awake_from = self.now.plus_ms(for_ms);
+        self.note(&format!("a driver stands still for {for_ms} ms"));
+    }
+
+    /// Whether an event only keeps a watch open or a Lease alive, which goes on in a quiet world.
+    pub(super) fn is_upkeep(&self, event: &Event) -> bool {
+        let is_upkeep = |line: &WatchLine| matches!(line, WatchLine::Bookmark(_));
+        match event {
+            Event::WatchPods
+            | Event::Asked(_, _, Request::Watch { .. })
+            | Event::Answer(_, _, Answer::Closed(None)) => true,
+            Event::Answer(_, _, Answer::Line(line)) | Event::Pod(line) => is_upkeep(line),
+            Event::Asked(life, id, _) | Event::Answer(life, id, _) => {
+                self.signs_of_life.contains(&(*life, *id))
+            }
+            _ => false,
+        }
+    }
+
+    /// I9: however long they stood still, no two drivers may write.
+    pub(super) fn check_writers(&mut self) {
+        let may_write = |it: &&Replica| it.driver.may_write(self.now);
+        let lives: Vec<u32> = self
+            .replicas
+            .iter()
+            .filter(may_write)
+            .map(|it| it.life)
+            .collect();
+        if lives.len() > 1 {
+            let text = format!("the drivers of lives {lives:?} may write");
+            self.tell(vec![Finding { law: "I9", text }]);
+        }
+    }
+
+    fn writes_on_their_way(&mut self, at: usize) -> Vec<Intent> {
+        let life = self.replicas[at].life;
+        let is_write =
+            |event: &Event| matches!(event, Event::Asked(of, _, Request::Write(_)) if *of == life);
+        let taken = self.queue.extract_if(.., |_, event| is_write(event));
+        taken
+            .filter_map(|(_, event)| match event {
+                Event::Asked(_, _, Request::Write(intent)) => Some(intent),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn start_again(&mut self, at: usize, told: &str) {
+        let down_ms = self.random.between(0, self.settings.faults.down_ms_max);
+        let life = self.replicas[at].life;
+        self.replicas[at] = self.begin_life(self.now.plus_ms(down_ms));
+        self.signs_of_life.retain(|(of, _)| *of != life);
+        self.streams
+            .retain(|stream| !matches!(stream.owner, Owner::Driver(of, _) if of == life));
+        self.note(told);
+    }
+
+    /// The checker looks at the tables after a cycle, and the driver's own alarms are heard.
+    fn check(&mut self, at: usize) {
+        let replica = &mut self.replicas[at];
+        let mut found = Vec::new();
+        while let Some(notice) = replica.driver.poll_notice() {
+            if notice.level == Level::Error {
+                found.push(Finding {
+                    law: "driver",
+                    text: notice.text,
+                });
+            }
+        }
+        let cycles = replica.driver.cycles();
+        if cycles != replica.checked {
+            replica.checked = cycles;
+            let tables = replica.driver.tables();
+            for violation in tables.map(checker::check).into_iter().flatten() {
+                found.push(Finding {
+                    law: violation.invariant,
+                    text: violation.what,
+                });
+            }
+        }
+        self.tell(found);
+    }
+}
+
+fn is_sign_of_life(request: &Request) -> bool {
+    match request {
+        Request::Get { key } => key.kind == Kind::Lease,
+        Request::Write(intent) => intent.target.kind == Kind::Lease,
+        Request::List { .. } | Request::Watch { .. } => false,
+    }
+}
