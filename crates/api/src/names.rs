@@ -98,7 +98,7 @@ pub fn check_qualified(text: &str) -> Vec<String> {
     if name.is_empty() {
         complaints.push("name part must be non-empty".to_owned());
     } else if name.len() > LABEL_BYTES_MAX {
-        complaints.push(format!("name part {}", too_long(LABEL_BYTES_MAX)));
+        complaints.push(format!("name part {}", too_many_bytes(LABEL_BYTES_MAX)));
     }
     if !is_name_part(name) {
         let text = pattern(QUALIFIED_TEXT, QUALIFIED, examples);
@@ -111,7 +111,7 @@ pub fn check_qualified(text: &str) -> Vec<String> {
 pub fn check_label_value(text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     if text.len() > LABEL_BYTES_MAX {
-        complaints.push(too_long(LABEL_BYTES_MAX));
+        complaints.push(too_many_bytes(LABEL_BYTES_MAX));
     }
     if !text.is_empty() && !is_name_part(text) {
         let examples = &["MyValue", "my_value", "12345"];
@@ -235,6 +235,11 @@ fn is_name_part(text: &str) -> bool {
 }
 
 fn too_long(bytes: usize) -> String {
+    format!("must be no more than {bytes} characters")
+}
+
+/// Labels and their keys are measured in other words.
+fn too_many_bytes(bytes: usize) -> String {
     format!("must be no more than {bytes} bytes")
 }
 
@@ -245,7 +250,7 @@ fn pattern(text: &str, pattern: &str, examples: &[&str]) -> String {
         .collect();
     format!(
         "{text} (e.g. {}regex used for validation is '{pattern}')",
-        examples.join("or ")
+        examples.join(" or ")
     )
 }
 
@@ -298,13 +303,13 @@ mod tests {
         assert_eq!(
             check_label("A"),
             [
-                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name', or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
             ]
         );
         assert_eq!(check_label("a.b"), ["must not contain dots"]);
         assert_eq!(
             check_label(&"a".repeat(64)),
-            ["must be no more than 63 bytes"]
+            ["must be no more than 63 characters"]
         );
         assert_eq!(
             check_subdomain("-a"),
@@ -315,13 +320,13 @@ mod tests {
         assert_eq!(
             check_label_1035("1a"),
             [
-                "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name', or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+                "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
             ]
         );
         assert_eq!(
             check_qualified("a b"),
             [
-                "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName', or 'my.name', or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+                "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
             ]
         );
         assert_eq!(check_qualified("/a"), ["prefix part must be non-empty"]);

@@ -51,6 +51,11 @@ impl Time {
     }
 }
 
+/// Whether a time zone has this name, spelled exactly so.
+pub fn is_zone(name: &str) -> bool {
+    jiff::tz::TimeZone::get(name).is_ok_and(|zone| zone.iana_name() == Some(name))
+}
+
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.seconds_text())

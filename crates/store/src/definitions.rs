@@ -35,9 +35,6 @@ impl Store {
         object: &mut Value,
         draft: &mut Draft,
     ) -> Outcome<()> {
-        if writing.row.shelf.as_ref() == "batch/jobs" {
-            crate::validation::label_job(object);
-        }
         if writing.row.shelf.as_ref() != DEFINITIONS {
             return Ok(());
         }

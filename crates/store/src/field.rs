@@ -298,11 +298,46 @@ pub fn go_quoted(text: &str) -> String {
     out
 }
 
+/// Fields in the order of their Go struct, where that is not the alphabet's.
+const STRUCTS: &[&[&str]] = &[
+    &["APIGroup", "Kind", "Name"],
+    &["Key", "Operator", "Value", "Effect", "TolerationSeconds"],
+    &["Key", "Value", "Effect", "TimeAdded"],
+    &[
+        "MinAvailable",
+        "Selector",
+        "MaxUnavailable",
+        "UnhealthyPodEvictionPolicy",
+    ],
+    &[
+        "Name",
+        "Protocol",
+        "AppProtocol",
+        "Port",
+        "TargetPort",
+        "NodePort",
+    ],
+    &["Partition", "MaxUnavailable"],
+    &["MaxUnavailable", "MaxSurge"],
+    &["SucceededIndexes", "SucceededCount"],
+    &["Type", "Address"],
+    &["Type", "RollingUpdate"],
+    &[
+        "apiVersion",
+        "kind",
+        "name",
+        "uid",
+        "controller",
+        "blockOwnerDeletion",
+    ],
+    &["matchLabels", "matchExpressions"],
+];
+
 /// A value as Go's `json.Marshal` prints it (with `<`, `>` and `&` escaped).
 pub fn go_json(value: &Value) -> String {
-    value
-        .to_string()
-        .replace('&', "\\u0026")
+    let mut out = String::new();
+    write_json(value, &mut out);
+    out.replace('&', "\\u0026")
         .replace('<', "\\u003c")
         .replace('>', "\\u003e")
 }
@@ -337,6 +372,41 @@ pub(crate) fn go_value(value: &Value) -> String {
             format!("map[{}]", items.join(" "))
         }
         other => other.to_string(),
+    }
+}
+
+fn write_json(value: &Value, out: &mut String) {
+    match value {
+        Value::Array(list) => {
+            out.push('[');
+            for (index, inner) in list.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_json(inner, out);
+            }
+            out.push(']');
+        }
+        Value::Object(map) => {
+            let known = STRUCTS
+                .iter()
+                .find(|fields| map.keys().all(|key| fields.contains(&key.as_str())));
+            let mut fields: Vec<(&String, &Value)> = map.iter().collect();
+            if let Some(order) = known {
+                fields.sort_by_key(|(key, _)| order.iter().position(|name| name == key));
+            }
+            out.push('{');
+            for (index, (key, inner)) in fields.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push(':');
+                write_json(inner, out);
+            }
+            out.push('}');
+        }
+        other => out.push_str(&other.to_string()),
     }
 }
 

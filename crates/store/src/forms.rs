@@ -12,9 +12,8 @@ use crate::registry::{Resource, ResourceId, Source};
 use crate::schema::Schema;
 use crate::status::{Outcome, Refused};
 use crate::store::Store;
-use crate::strategy::Part;
 use crate::talk::Talk;
-use crate::validation;
+use crate::validation::{self, EventShape};
 use crate::write::{Writing, text};
 
 /// Media types of bodies, as a refusal lists them.
@@ -237,28 +236,35 @@ impl Store {
         old: Option<&Value>,
         draft: &mut Draft,
     ) -> Outcome<()> {
-        if writing.part == Part::Finalize {
-            return Ok(());
-        }
-        let (group, kind) = (&writing.row.group, &writing.row.kind);
-        let mut errors = validation::metadata(group, kind, object);
-        errors.extend(match self.form(writing.id, &writing.target.version) {
-            Form::Custom(version) => {
+        let (group, kind) = (&*writing.row.group, &*writing.row.kind);
+        let errors = match (self.form(writing.id, &writing.target.version), old) {
+            (Form::Custom(version), _) => {
+                let mut errors = validation::metadata(object, old);
                 let scale = version.check_scale(object, writing.part);
                 let checked = match (writing.part, old) {
                     (Part::Status, Some(old)) => version.schema.validate_status(object, old, scale),
                     _ => version.schema.validate(object, old, scale),
                 };
                 draft.warnings.extend(checked.warnings);
-                checked.errors
+                errors.extend(checked.errors);
+                errors
             }
-            // Status, binding and scale change what a user may not.
-            Form::BuiltIn(_) if writing.part != Part::Whole => Vec::new(),
-            Form::BuiltIn(_) => match old {
-                None => validation::validate(group, kind, object),
-                Some(old) => validation::validate_update(group, kind, object, old),
+            (Form::BuiltIn(_), _) if &*writing.row.shelf == "/events" => {
+                let shape = match group {
+                    "" => EventShape::Core,
+                    _ => EventShape::New,
+                };
+                validation::validate_event(shape, object, old)
+            }
+            (Form::BuiltIn(_), None) => validation::validate(group, kind, object),
+            (Form::BuiltIn(_), Some(old)) => match &*writing.target.subresource {
+                "" | "scale" => validation::validate_update(group, kind, object, old),
+                "ephemeralcontainers" => validation::validate_ephemeral(object, old),
+                "finalize" => validation::validate_finalize(object, old),
+                "status" => validation::validate_status(group, kind, object, old),
+                _ => validation::metadata(object, Some(old)),
             },
-        });
+        };
         if errors.is_empty() {
             return Ok(());
         }

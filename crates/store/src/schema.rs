@@ -9,6 +9,7 @@ mod coerce;
 mod compile;
 mod default;
 mod format;
+mod golang;
 mod prune;
 mod spot;
 mod structural;

@@ -1,11 +1,8 @@
 //! What differs between kinds when they are written: which part a request may change, what counts
 //! as a new generation, when a deleted object is free to go.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 
-use crate::field::FieldError;
 use crate::registry::{Resource, Source};
 use crate::request::Method;
 
@@ -90,12 +87,74 @@ pub(crate) fn prepare_create(row: &Resource, object: &mut Value) {
         if !object["spec"].is_object() {
             object["spec"] = json!({});
         }
-        object["spec"]["finalizers"] = json!(["kubernetes"]);
+        let finalizers = &mut object["spec"]["finalizers"];
+        if !finalizers.is_array() {
+            *finalizers = json!([]);
+        }
+        if let Some(list) = finalizers.as_array_mut()
+            && !list.iter().any(|one| one == "kubernetes")
+        {
+            list.push(json!("kubernetes"));
+        }
         let name = object["metadata"]["name"].clone();
         if !object["metadata"]["labels"].is_object() {
             object["metadata"]["labels"] = json!({});
         }
         object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+    }
+}
+
+/// What a new object gets once its name and uid are known.
+pub(crate) fn generate(row: &Resource, object: &mut Value) {
+    match &*row.shelf {
+        "/limitranges" => {
+            if object["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .is_empty()
+            {
+                object["metadata"]["name"] = object["metadata"]["uid"].clone();
+            }
+        }
+        "/persistentvolumeclaims" => pair_data_sources(&mut object["spec"]),
+        "batch/jobs" => crate::validation::label_job(object),
+        _ => {}
+    }
+}
+
+/// A claim names its data source twice, in an old field and a new one.
+fn pair_data_sources(spec: &mut Value) {
+    let is_known = |source: &Value| {
+        let kind = (
+            source["apiGroup"].as_str().unwrap_or_default(),
+            source["kind"].as_str(),
+        );
+        matches!(
+            kind,
+            ("", Some("PersistentVolumeClaim"))
+                | ("snapshot.storage.k8s.io", Some("VolumeSnapshot"))
+        )
+    };
+    let Some(map) = spec.as_object_mut() else {
+        return;
+    };
+    if map
+        .get("dataSource")
+        .is_some_and(|source| !is_known(source))
+    {
+        map.remove("dataSource");
+    }
+    match (
+        map.get("dataSource").cloned(),
+        map.get("dataSourceRef").cloned(),
+    ) {
+        (Some(old), None) => {
+            map.insert("dataSourceRef".to_owned(), old);
+        }
+        (None, Some(new)) if new["namespace"].is_null() => {
+            map.insert("dataSource".to_owned(), new);
+        }
+        _ => {}
     }
 }
 
@@ -125,6 +184,9 @@ pub(crate) fn prepare_update(row: &Resource, part: Part, object: &mut Value, old
     match part {
         Part::Everything => {}
         Part::Whole => {
+            if &*row.shelf == "/services" {
+                drop_of_type(&mut object["spec"], &old["spec"]);
+            }
             // CustomResourceDefinitions keep their conditions through the store itself.
             if has_status(row) {
                 keep(object, old, "status");
@@ -195,6 +257,36 @@ pub(crate) fn prepare_update(row: &Resource, part: Part, object: &mut Value, old
     }
 }
 
+/// Fields that a service of another type was given, with the types that have them.
+const OF_TYPE: &[(&str, &[&str])] = &[
+    ("allocateLoadBalancerNodePorts", &["LoadBalancer"]),
+    ("clusterIP", &["ClusterIP", "LoadBalancer", "NodePort"]),
+    ("clusterIPs", &["ClusterIP", "LoadBalancer", "NodePort"]),
+    ("externalTrafficPolicy", &["LoadBalancer", "NodePort"]),
+    ("healthCheckNodePort", &["LoadBalancer"]),
+    (
+        "internalTrafficPolicy",
+        &["ClusterIP", "LoadBalancer", "NodePort"],
+    ),
+    ("ipFamilies", &["ClusterIP", "LoadBalancer", "NodePort"]),
+    ("ipFamilyPolicy", &["ClusterIP", "LoadBalancer", "NodePort"]),
+    ("loadBalancerClass", &["LoadBalancer"]),
+];
+
+/// A service that changes its type loses what only the old type had, unless it was changed too.
+fn drop_of_type(spec: &mut Value, was: &Value) {
+    let (kind, had) = (spec["type"].clone(), &was["type"]);
+    let Some(map) = spec.as_object_mut() else {
+        return;
+    };
+    for (field, types) in OF_TYPE {
+        let has = |kind: &Value| types.iter().any(|one| kind == one);
+        if has(had) && !has(&kind) && map.get(*field) == was.get(*field) {
+            map.remove(*field);
+        }
+    }
+}
+
 fn put(object: &mut Value, key: &str, value: Value) {
     let Some(map) = object.as_object_mut() else {
         return;
@@ -258,31 +350,4 @@ pub(crate) fn is_released(row: &Resource, object: &Value, old: &Value) -> bool {
         && is_empty(&meta["finalizers"])
         && meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
         && (&*row.shelf != "/namespaces" || is_empty(&object["spec"]["finalizers"]))
-}
-
-/// A deleted object takes no new finalizers.
-pub(crate) fn check_finalizers(object: &Value, old: &Value) -> Result<(), FieldError> {
-    if old["metadata"]["deletionTimestamp"].is_null() {
-        return Ok(());
-    }
-    let had: BTreeSet<String> = finalizers(old).map(Value::to_string).collect();
-    let new: Vec<String> = finalizers(object)
-        .map(Value::to_string)
-        .filter(|one| !had.contains(one))
-        .collect();
-    if new.is_empty() {
-        return Ok(());
-    }
-    Err(FieldError::forbidden(
-        "metadata.finalizers",
-        format!(
-            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-            new.join(", ")
-        ),
-    ))
-}
-
-fn finalizers(object: &Value) -> impl Iterator<Item = &Value> {
-    let list = object["metadata"]["finalizers"].as_array();
-    list.into_iter().flatten()
 }

@@ -2,86 +2,467 @@
 //!
 //! Functions of one object (and, on an update, its stored form). Custom resources are checked by
 //! their schemas instead; what needs other objects (quota, classes, addresses) is admission.
-//! Kinds without rules of their own get the rules of metadata alone.
+//! [`KINDS`] is the list: one row a kind. Kinds without a row get the rules of metadata alone.
+//! A rule walks the object with a [`spot::Spot`], which spells its path only where it finds a fault,
+//! and collects faults in the real server's order.
 
 mod access;
-mod container;
+mod apps;
 mod core;
 mod defaults;
+mod device;
+mod event;
+mod format;
+mod job;
 mod meta;
+mod network;
 mod pod;
+mod quota;
+mod schedule;
+mod service;
+mod spot;
 mod storage;
-mod workload;
 
+use api::names;
 use serde_json::Value;
 
 use crate::field::FieldError;
+use spot::{Faults, Spot};
 
 pub use defaults::{default, label_job};
-pub use meta::metadata;
+pub use event::Shape as EventShape;
 
-/// Checks a new object of a built-in kind, apart from its metadata.
-pub fn validate(group: &str, kind: &str, object: &Value) -> Vec<FieldError> {
-    match (group, kind) {
-        ("", "ConfigMap") => core::config_map(object),
-        ("", "Event") => core::event(object),
-        ("", "PersistentVolume") => storage::volume(object),
-        ("", "PersistentVolumeClaim") => storage::claim(object),
-        ("", "ResourceQuota") => core::quota(object),
-        ("", "Pod") => pod::spec(&object["spec"], "spec"),
-        ("", "Secret") => core::secret(object),
-        ("", "Service") => core::service(object),
-        (
-            "admissionregistration.k8s.io",
-            "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
-        ) => crate::hook::validate(kind, object),
-        ("apps", "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet") => {
-            let mut errors = workload::replicated(object);
-            if kind == "Deployment" {
-                errors.extend(workload::strategy(&object["spec"]["strategy"]));
-            }
-            errors
-        }
-        ("batch", "CronJob") => workload::cron_job(object),
-        ("batch", "Job") => workload::job(object),
-        ("rbac.authorization.k8s.io", "ClusterRole" | "Role") => access::role(object),
-        ("rbac.authorization.k8s.io", "ClusterRoleBinding" | "RoleBinding") => {
-            access::binding(object)
-        }
-        ("scheduling.k8s.io", "PriorityClass") => core::priority_class(object),
-        ("storage.k8s.io", "StorageClass") => storage::storage_class(object),
-        _ => Vec::new(),
+/// What checks a new object.
+type Create = fn(&Spot<'_, '_>, &mut Faults);
+/// What checks a changed object against its stored form.
+type Update = fn(&Spot<'_, '_>, &Value, &mut Faults);
+
+/// The rules of a kind, metadata included.
+struct Rules {
+    group: &'static str,
+    kind: &'static str,
+    create: Create,
+    update: Update,
+    status: Update,
+}
+
+const fn rules(
+    group: &'static str,
+    kind: &'static str,
+    create: Create,
+    update: Update,
+    status: Update,
+) -> Rules {
+    Rules {
+        group,
+        kind,
+        create,
+        update,
+        status,
     }
 }
 
-/// Checks a changed object of a built-in kind: the rules for new ones, and what may not change.
-///
-/// Not for status and binding, which change other things.
-pub fn validate_update(group: &str, kind: &str, object: &Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = match (group, kind) {
-        // A running pod is not held to rules that are newer than itself.
-        ("", "Pod") => return pod::update(object, old),
-        _ => validate(group, kind, object),
+const RBAC: &str = "rbac.authorization.k8s.io";
+const WEBHOOKS: &str = "admissionregistration.k8s.io";
+
+/// The rules of built-in kinds, by group and kind.
+const KINDS: &[Rules] = &[
+    rules(
+        "",
+        "ConfigMap",
+        core::config_map,
+        core::config_map_update,
+        meta::update,
+    ),
+    rules(
+        "",
+        "Endpoints",
+        service::endpoints,
+        service::endpoints_update,
+        meta::update,
+    ),
+    rules(
+        "",
+        "LimitRange",
+        quota::limit_range,
+        quota::limit_range_update,
+        meta::update,
+    ),
+    rules(
+        "",
+        "Namespace",
+        core::namespace,
+        meta::update,
+        core::namespace_status,
+    ),
+    rules("", "Node", core::node, core::node_update, core::node_update),
+    rules(
+        "",
+        "PersistentVolume",
+        storage::volume,
+        storage::volume_update,
+        meta::update,
+    ),
+    rules(
+        "",
+        "PersistentVolumeClaim",
+        storage::claim,
+        storage::claim_update,
+        storage::claim_status,
+    ),
+    rules(
+        "",
+        "Pod",
+        pod::create,
+        pod::update::check,
+        pod::status::check,
+    ),
+    rules(
+        "",
+        "PodTemplate",
+        pod_template,
+        pod_template_update,
+        meta::update,
+    ),
+    rules(
+        "",
+        "ReplicationController",
+        apps::controller,
+        apps::controller_update,
+        apps::status,
+    ),
+    rules(
+        "",
+        "ResourceQuota",
+        quota::quota,
+        quota::quota_update,
+        quota::quota_status,
+    ),
+    rules(
+        "",
+        "Secret",
+        core::secret,
+        core::secret_update,
+        meta::update,
+    ),
+    rules(
+        "",
+        "Service",
+        service::create,
+        service::update,
+        service::status,
+    ),
+    rules(
+        "",
+        "ServiceAccount",
+        core::plain,
+        core::plain_update,
+        meta::update,
+    ),
+    rules(
+        WEBHOOKS,
+        "MutatingWebhookConfiguration",
+        hooks,
+        hooks_update,
+        meta::update,
+    ),
+    rules(
+        WEBHOOKS,
+        "ValidatingWebhookConfiguration",
+        hooks,
+        hooks_update,
+        meta::update,
+    ),
+    rules(
+        "apps",
+        "ControllerRevision",
+        core::revision,
+        core::revision_update,
+        meta::update,
+    ),
+    rules(
+        "apps",
+        "DaemonSet",
+        apps::daemon_set,
+        apps::daemon_set_update,
+        apps::status,
+    ),
+    rules(
+        "apps",
+        "Deployment",
+        apps::deployment,
+        apps::deployment_update,
+        apps::status,
+    ),
+    rules(
+        "apps",
+        "ReplicaSet",
+        apps::replica_set,
+        apps::replica_set_update,
+        apps::status,
+    ),
+    rules(
+        "apps",
+        "StatefulSet",
+        apps::stateful_set,
+        apps::stateful_set_update,
+        apps::status,
+    ),
+    rules(
+        "batch",
+        "CronJob",
+        job::cron,
+        job::cron_update,
+        |_, _, _| {},
+    ),
+    rules("batch", "Job", job::create, job::update, meta::update),
+    rules(
+        "coordination.k8s.io",
+        "Lease",
+        core::lease,
+        core::lease_update,
+        meta::update,
+    ),
+    rules(
+        "discovery.k8s.io",
+        "EndpointSlice",
+        service::slice,
+        service::slice_update,
+        meta::update,
+    ),
+    rules(
+        "networking.k8s.io",
+        "Ingress",
+        network::ingress,
+        network::ingress_update,
+        network::ingress_status,
+    ),
+    rules(
+        "networking.k8s.io",
+        "IngressClass",
+        network::class,
+        network::class_update,
+        meta::update,
+    ),
+    rules(
+        "networking.k8s.io",
+        "NetworkPolicy",
+        network::policy,
+        network::policy_update,
+        meta::update,
+    ),
+    rules(
+        "node.k8s.io",
+        "RuntimeClass",
+        core::runtime_class,
+        core::runtime_class_update,
+        meta::update,
+    ),
+    rules(
+        "policy",
+        "PodDisruptionBudget",
+        apps::budget,
+        apps::budget_update,
+        apps::budget_status,
+    ),
+    rules(
+        RBAC,
+        "ClusterRole",
+        access::role,
+        access::role_update,
+        meta::update,
+    ),
+    rules(
+        RBAC,
+        "ClusterRoleBinding",
+        access::binding,
+        access::binding_update,
+        meta::update,
+    ),
+    rules(
+        RBAC,
+        "Role",
+        access::role,
+        access::role_update,
+        meta::update,
+    ),
+    rules(
+        RBAC,
+        "RoleBinding",
+        access::binding,
+        access::binding_update,
+        meta::update,
+    ),
+    rules(
+        "resource.k8s.io",
+        "DeviceClass",
+        device::class,
+        device::class_update,
+        meta::update,
+    ),
+    rules(
+        "resource.k8s.io",
+        "ResourceClaim",
+        device::claim,
+        device::claim_update,
+        device::claim_status,
+    ),
+    rules(
+        "resource.k8s.io",
+        "ResourceClaimTemplate",
+        device::template,
+        device::template_update,
+        meta::update,
+    ),
+    rules(
+        "resource.k8s.io",
+        "ResourceSlice",
+        device::slice,
+        device::slice_update,
+        meta::update,
+    ),
+    rules(
+        "scheduling.k8s.io",
+        "PriorityClass",
+        core::priority_class,
+        core::priority_class_update,
+        meta::update,
+    ),
+    rules(
+        "storage.k8s.io",
+        "CSINode",
+        storage::csi_node,
+        storage::csi_node_update,
+        meta::update,
+    ),
+    rules(
+        "storage.k8s.io",
+        "CSIStorageCapacity",
+        storage::capacity,
+        storage::capacity_update,
+        meta::update,
+    ),
+    rules(
+        "storage.k8s.io",
+        "StorageClass",
+        storage::class,
+        storage::class_update,
+        meta::update,
+    ),
+    rules(
+        "storage.k8s.io",
+        "VolumeAttributesClass",
+        storage::attributes,
+        storage::attributes_update,
+        meta::update,
+    ),
+];
+
+/// Webhook configurations are checked where they are read.
+fn hooks(object: &Spot<'_, '_>, faults: &mut Faults) {
+    meta::generic(object, names::check_subdomain, faults);
+    let kind = object.at("kind").text();
+    faults.0.extend(crate::hook::validate(kind, object.value));
+}
+
+fn hooks_update(object: &Spot<'_, '_>, _old: &Value, faults: &mut Faults) {
+    hooks(object, faults);
+}
+
+fn pod_template(object: &Spot<'_, '_>, faults: &mut Faults) {
+    meta::create(object, names::check_subdomain, faults);
+    pod::template(&object.at("template"), faults);
+}
+
+fn pod_template_update(object: &Spot<'_, '_>, old: &Value, faults: &mut Faults) {
+    meta::update(object, old, faults);
+    pod::template(&object.at("template"), faults);
+}
+
+fn rules_of(group: &str, kind: &str) -> Option<&'static Rules> {
+    KINDS
+        .iter()
+        .find(|row| row.kind == kind && row.group == group)
+}
+
+/// Checks the metadata of an object whose kind has no rules of its own, new or changed.
+pub fn metadata(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let Some(old) = old else {
+        let mut faults = Faults::default();
+        meta::generic(&Spot::new(object, ""), names::check_subdomain, &mut faults);
+        return faults.0;
     };
-    match (group, kind) {
-        ("", "ConfigMap" | "Secret") => core::immutable_data(object, old, &mut errors),
-        ("", "PersistentVolume") => storage::volume_update(object, old, &mut errors),
-        ("", "PersistentVolumeClaim") => storage::claim_update(object, old, &mut errors),
-        ("", "Service") => core::service_update(object, old, &mut errors),
-        ("apps", _) => workload::replicated_update(kind, object, old, &mut errors),
-        ("batch", "Job") => workload::job_update(object, old, &mut errors),
-        ("rbac.authorization.k8s.io", "ClusterRoleBinding" | "RoleBinding") => {
-            access::binding_update(object, old, &mut errors);
-        }
-        ("scheduling.k8s.io", "PriorityClass") => {
-            core::priority_class_update(object, old, &mut errors);
-        }
-        ("storage.k8s.io", "StorageClass") => {
-            storage::storage_class_update(object, old, &mut errors);
-        }
-        _ => {}
+    changed(object, old, None)
+}
+
+/// Checks a new object of a built-in kind.
+pub fn validate(group: &str, kind: &str, object: &Value) -> Vec<FieldError> {
+    let mut faults = Faults::default();
+    let root = Spot::new(object, "");
+    match rules_of(group, kind) {
+        Some(rules) => (rules.create)(&root, &mut faults),
+        None => meta::create(&root, names::check_subdomain, &mut faults),
     }
-    errors
+    created(&root, faults)
+}
+
+/// Whatever the rules of its kind: an object has metadata, and no name has a slash in it.
+fn created(root: &Spot<'_, '_>, mut faults: Faults) -> Vec<FieldError> {
+    if faults.is_empty() {
+        meta::generic(root, names::check_path_segment, &mut faults);
+    }
+    faults.0
+}
+
+/// Checks a changed object of a built-in kind: the rules for new ones, and what may not change.
+pub fn validate_update(group: &str, kind: &str, object: &Value, old: &Value) -> Vec<FieldError> {
+    let of_kind = rules_of(group, kind).map(|rules| rules.update);
+    changed(object, old, of_kind)
+}
+
+/// Checks an object whose status changed.
+pub fn validate_status(group: &str, kind: &str, object: &Value, old: &Value) -> Vec<FieldError> {
+    let of_kind = rules_of(group, kind).map(|rules| rules.status);
+    changed(object, old, of_kind)
+}
+
+/// Checks a namespace whose finalizers changed.
+pub fn validate_finalize(object: &Value, old: &Value) -> Vec<FieldError> {
+    changed(object, old, Some(core::namespace_finalize))
+}
+
+/// Checks a pod to which containers were added for a while.
+pub fn validate_ephemeral(object: &Value, old: &Value) -> Vec<FieldError> {
+    changed(object, old, Some(pod::update::ephemeral))
+}
+
+/// Checks an event, new or changed, in the shape in which it came.
+pub fn validate_event(shape: EventShape, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut faults = Faults::default();
+    let root = Spot::new(object, "");
+    match old {
+        None => {
+            event::create(&root, shape, &mut faults);
+            created(&root, faults)
+        }
+        Some(old) => {
+            event::update(&root, old, shape, &mut faults);
+            faults.0
+        }
+    }
+}
+
+/// Every changed object is looked at as such first, then by the rules of its kind.
+fn changed(object: &Value, old: &Value, of_kind: Option<Update>) -> Vec<FieldError> {
+    let mut faults = Faults::default();
+    let root = Spot::new(object, "");
+    meta::generic(&root, names::check_path_segment, &mut faults);
+    meta::update(&root, old, &mut faults);
+    match of_kind {
+        Some(rule) => rule(&root, old, &mut faults),
+        None => meta::update(&root, old, &mut faults),
+    }
+    faults.0
 }
 
 /// `FieldImmutableErrorMsg` of the real server.
@@ -95,37 +476,25 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// An empty or missing text is required; one outside `known` is not supported.
-fn one_of(value: &Value, path: &str, known: &[&str], errors: &mut Vec<FieldError>) {
-    match text(value) {
-        "" => errors.push(FieldError::required(path, "")),
-        given if known.contains(&given) => {}
-        given => errors.push(FieldError::not_supported(path, given, known)),
+/// Whether two values mean the same: an empty list is none, a missing field is null.
+fn same(a: &Value, b: &Value) -> bool {
+    let is_none = |value: &Value| match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    };
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            a.iter()
+                .all(|(key, value)| same(value, b.get(key).unwrap_or(&Value::Null)))
+                && b.iter()
+                    .all(|(key, value)| a.contains_key(key) || is_none(value))
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        _ => a == b || (is_none(a) && is_none(b)),
     }
-}
-
-fn not_negative(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    if let Some(number) = value.as_i64().filter(|number| *number < 0) {
-        errors.push(FieldError::invalid(
-            path,
-            number,
-            "must be greater than or equal to 0",
-        ));
-    }
-}
-
-fn unchanged(new: &Value, old: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    if new != old {
-        errors.push(FieldError::invalid(path, new.clone(), IMMUTABLE));
-    }
-}
-
-fn texts(found: Vec<String>, value: &str, path: &str, errors: &mut Vec<FieldError>) {
-    errors.extend(
-        found
-            .into_iter()
-            .map(|detail| FieldError::invalid(path, value, detail)),
-    );
 }
 
 #[cfg(test)]

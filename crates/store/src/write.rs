@@ -76,7 +76,8 @@ impl Writing<'_> {
     }
 
     pub(crate) fn invalid(&self, name: &str, errors: &[FieldError]) -> Refused {
-        Refused::invalid(&self.row.group, &self.row.kind, name, errors)
+        // Events of both groups are one kind to the real server.
+        Refused::invalid(self.row.shelf_group(), &self.row.kind, name, errors)
     }
 }
 
@@ -96,6 +97,7 @@ impl Store {
             ));
         }
         place(writing, meta)?;
+        name_owners_once(&mut object, &mut draft);
         let given = owning::take_given(&mut object);
         let owners = self.own_created(writing, given, &object);
         self.store_new(writing, object, owners, draft, admit)
@@ -137,11 +139,7 @@ impl Store {
             &mut draft,
             admit,
         )?;
-        self.allocate(writing, &mut object, None)?;
         self.check_escalation(writing, &object, None)?;
-        self.check(writing, &object, None, &mut draft)?;
-        let name = text(&object["metadata"]["name"]);
-        let key = key_of(&target.namespace, &name);
         let meta = metadata(&mut object);
         meta.insert("uid".into(), json!(self.draw_uid()));
         meta.insert(
@@ -151,6 +149,11 @@ impl Store {
         if strategy::counts_generations(&writing.row) {
             meta.insert("generation".into(), json!(1));
         }
+        strategy::generate(&writing.row, &mut object);
+        self.check(writing, &object, None, &mut draft)?;
+        self.allocate(writing, &mut object, None)?;
+        let name = text(&object["metadata"]["name"]);
+        let key = key_of(&target.namespace, &name);
         self.finish_create(writing, &mut object, &mut draft)?;
         let passing = Passing {
             operation: "CREATE",
@@ -540,6 +543,31 @@ pub(crate) fn metadata(object: &mut Value) -> &mut serde_json::Map<String, Value
     object["metadata"]
         .as_object_mut()
         .expect("it was made an object above")
+}
+
+/// An owner that is named twice in the same words is named once.
+pub(crate) fn name_owners_once(object: &mut Value, draft: &mut Draft) {
+    let owners = object.pointer_mut("/metadata/ownerReferences");
+    let Some(owners) = owners.and_then(Value::as_array_mut) else {
+        return;
+    };
+    let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
+    let mut twice: Vec<String> = Vec::new();
+    for owner in owners.drain(..) {
+        if kept.contains(&owner) {
+            twice.push(text(&owner["uid"]));
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    if !twice.is_empty() {
+        twice.dedup();
+        draft.warnings.push(format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        ));
+    }
 }
 
 /// Puts the object where the URL says; another place in the body is refused.

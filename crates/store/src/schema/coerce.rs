@@ -5,21 +5,47 @@ use api::time::Time;
 use serde_json::{Map, Value};
 
 use super::structural::is_zero;
-use super::{Additional, Blank, DEPTH_MAX, Edge, Node, NodeId, Schema, Type, format};
+use super::{Additional, Blank, DEPTH_MAX, Edge, Node, NodeId, Schema, Type, format, golang};
 use crate::field;
 
-/// Where the decoder is: the innermost Go struct, and the path without indexes.
+/// Where the decoder is: the innermost Go struct, and the way there without indexes and keys.
+/// The way is spelled only in an error.
+#[derive(Clone, Copy)]
 struct Place<'a> {
     in_struct: &'a str,
-    path: String,
+    /// The struct whose field this is.
+    outer: &'a str,
+    parent: Option<&'a Place<'a>>,
+    name: &'a str,
 }
 
-impl Place<'_> {
-    fn inner(&self, name: &str) -> Place<'_> {
+impl<'a> Place<'a> {
+    const ROOT: Place<'static> = Place {
+        in_struct: "",
+        outer: "",
+        parent: None,
+        name: "",
+    };
+
+    fn inner(&'a self, name: &'a str) -> Place<'a> {
         Place {
             in_struct: self.in_struct,
-            path: field::child(&self.path, name),
+            outer: self.in_struct,
+            parent: Some(self),
+            name,
         }
+    }
+
+    fn path(&self) -> String {
+        let parent = self.parent.map(Place::path).unwrap_or_default();
+        if self.name.is_empty() {
+            return parent;
+        }
+        let parent = match golang::embedded(self.outer, self.name) {
+            Some(between) => field::child(&parent, between),
+            None => parent,
+        };
+        field::child(&parent, self.name)
     }
 }
 
@@ -30,11 +56,7 @@ impl Schema {
     /// # Errors
     /// Go's decoding error, if a value is of the wrong type.
     pub fn coerce(&self, value: &mut Value) -> Result<(), String> {
-        let place = Place {
-            in_struct: "",
-            path: String::new(),
-        };
-        self.coerce_at(self.root, value, &place, 0)
+        self.coerce_at(self.root, value, &Place::ROOT, 0)
     }
 
     /// [`Schema::coerce`] for the metadata alone: the part of a custom resource that is built in.
@@ -48,7 +70,9 @@ impl Schema {
         };
         let place = Place {
             in_struct: "ObjectMeta",
-            path: "metadata".to_owned(),
+            outer: "",
+            parent: None,
+            name: "metadata",
         };
         self.coerce_at(edge.to, meta, &place, 0)
     }
@@ -122,11 +146,11 @@ impl Schema {
             }
             Value::Object(map) => {
                 if let Additional::Each(edge) = &node.additional {
-                    for (name, inner) in map.iter_mut() {
+                    for inner in map.values_mut() {
                         if inner.is_null() {
                             *inner = self.zero(edge);
                         }
-                        self.coerce_at(edge.to, inner, &place.inner(name), depth + 1)?;
+                        self.coerce_at(edge.to, inner, place, depth + 1)?;
                     }
                     return Ok(());
                 }
@@ -151,7 +175,7 @@ impl Schema {
         let in_struct = node.go_name.as_deref().map_or(place.in_struct, short_name);
         let place = Place {
             in_struct,
-            path: place.path.clone(),
+            ..*place
         };
         for (name, edge) in &node.properties {
             match map.get_mut(name.as_ref()) {
@@ -203,11 +227,20 @@ impl Schema {
             Value::Array(_) => "array".to_owned(),
             Value::Object(_) => "object".to_owned(),
         };
-        let wanted = self.go_type(id, 0);
-        if place.path.is_empty() {
+        let kind = self.node(id).kind;
+        let wanted = match (kind, golang::named(place.in_struct, place.name)) {
+            (Type::Array, Some(named)) => format!("[]{named}"),
+            (_, Some(named)) => named.to_owned(),
+            // These two read their text themselves.
+            (Type::Time | Type::MicroTime, None) => "string".to_owned(),
+            (Type::IntOrString, None) if value.is_number() => "int32".to_owned(),
+            _ => self.go_type(id, 0),
+        };
+        let path = place.path();
+        if path.is_empty() {
             return format!("json: cannot unmarshal {found} into Go value of type {wanted}");
         }
-        let (in_struct, path) = (place.in_struct, &place.path);
+        let in_struct = place.in_struct;
         format!(
             "json: cannot unmarshal {found} into Go struct field {in_struct}.{path} of type {wanted}"
         )
@@ -268,12 +301,16 @@ fn canonical_quantity(value: &Value) -> Result<Value, String> {
 }
 
 fn canonical_time(kind: Type, text: &str) -> Result<String, String> {
-    let time = Time::parse(text).filter(|_| text.contains(['T', 't'])).ok_or_else(|| {
-        let shown = field::go_quoted(text);
-        format!(
-            "parsing time {shown} as \"2006-01-02T15:04:05Z07:00\": cannot parse {shown} as \"2006\""
-        )
-    })?;
+    let time = Time::parse(text)
+        .filter(|_| text.contains(['T', 't']))
+        .ok_or_else(|| {
+            let shown = field::go_quoted(text);
+            let layout = match kind {
+                Type::MicroTime => "2006-01-02T15:04:05.000000Z07:00",
+                _ => "2006-01-02T15:04:05Z07:00",
+            };
+            format!("parsing time {shown} as \"{layout}\": cannot parse {shown} as \"2006\"")
+        })?;
     Ok(match kind {
         Type::MicroTime => time.micro(),
         _ => time.seconds_text(),

@@ -45,7 +45,7 @@ fn wrong_types_of_built_ins_are_gos_decoding_errors() {
         ),
         (
             json!({"metadata": {"labels": {"a": 1}}}),
-            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels.a of type string",
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
         ),
     ];
     for (mut object, text) in rows {

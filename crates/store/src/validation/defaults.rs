@@ -11,11 +11,24 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
             set(&mut object["spec"], "persistentVolumeReclaimPolicy", || {
                 json!("Retain")
             });
-            set(&mut object["spec"], "volumeMode", || json!("Filesystem"));
+            set_missing(&mut object["spec"], "volumeMode", || json!("Filesystem"));
         }
         ("", "PersistentVolumeClaim") => {
-            set(&mut object["spec"], "volumeMode", || json!("Filesystem"));
+            set_missing(&mut object["spec"], "volumeMode", || json!("Filesystem"));
         }
+        ("", "Endpoints") => {
+            for subset in items_of(object, "subsets") {
+                for port in items_of(subset, "ports") {
+                    set(port, "protocol", || json!("TCP"));
+                }
+            }
+        }
+        ("", "LimitRange") => {
+            if let Some(spec) = object.get_mut("spec") {
+                items_of(spec, "limits").for_each(limit);
+            }
+        }
+        ("", "Node") => node(object),
         ("", "Pod") => {
             set(&mut object["spec"], "enableServiceLinks", || json!(true));
             pod_spec(&mut object["spec"]);
@@ -34,18 +47,110 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
         ("discovery.k8s.io", "EndpointSlice") => {
             for port in items(&mut object["ports"]) {
                 set(port, "name", || json!(""));
-                set(port, "protocol", || json!("TCP"));
+                set_missing(port, "protocol", || json!("TCP"));
+            }
+        }
+        ("networking.k8s.io", "IngressClass") => {
+            if let Some(parameters) = object.get_mut("spec").and_then(|s| s.get_mut("parameters")) {
+                set_missing(parameters, "scope", || json!("Cluster"));
             }
         }
         ("networking.k8s.io", "NetworkPolicy") => network_policy(&mut object["spec"]),
+        (RBAC, "ClusterRoleBinding" | "RoleBinding") => {
+            if let Some(role) = object.get_mut("roleRef") {
+                set(role, "apiGroup", || json!(RBAC));
+            }
+            for subject in items_of(object, "subjects") {
+                if matches!(subject["kind"].as_str(), Some("Group" | "User")) {
+                    set(subject, "apiGroup", || json!(RBAC));
+                }
+            }
+        }
+        ("resource.k8s.io", "ResourceClaim") => devices(&mut object["spec"]),
+        ("resource.k8s.io", "ResourceClaimTemplate") => {
+            if let Some(spec) = object.get_mut("spec").and_then(|spec| spec.get_mut("spec")) {
+                devices(spec);
+            }
+        }
         ("scheduling.k8s.io", "PriorityClass") => {
-            set(object, "preemptionPolicy", || json!("PreemptLowerPriority"));
+            set_missing(object, "preemptionPolicy", || json!("PreemptLowerPriority"));
         }
         ("storage.k8s.io", "StorageClass") => {
-            set(object, "reclaimPolicy", || json!("Delete"));
-            set(object, "volumeBindingMode", || json!("Immediate"));
+            set_missing(object, "reclaimPolicy", || json!("Delete"));
+            set_missing(object, "volumeBindingMode", || json!("Immediate"));
         }
         _ => {}
+    }
+}
+
+/// The group of roles.
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// What a container may use at most it also gets, and asks for, unless a limit says otherwise.
+fn limit(limit: &mut Value) {
+    if limit["type"] != "Container" {
+        return;
+    }
+    for (part, from) in [
+        ("default", "max"),
+        ("defaultRequest", "default"),
+        ("defaultRequest", "min"),
+    ] {
+        let Some(source) = limit.get(from).and_then(Value::as_object).cloned() else {
+            continue;
+        };
+        set(limit, part, || json!({}));
+        for (name, amount) in source {
+            set(&mut limit[part], &name, || amount);
+        }
+    }
+}
+
+/// The first of a node's networks stands alone too.
+fn node(node: &mut Value) {
+    let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let one = spec
+        .get("podCIDR")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let first = spec
+        .get("podCIDRs")
+        .and_then(|all| all[0].as_str())
+        .map(str::to_owned);
+    match first {
+        Some(first) if one.is_empty() => {
+            spec.insert("podCIDR".into(), json!(first));
+        }
+        Some(first) if first == one => {}
+        _ if one.is_empty() => {}
+        _ => {
+            spec.insert("podCIDRs".into(), json!([one]));
+        }
+    }
+}
+
+/// One device is asked for unless more are.
+fn devices(spec: &mut Value) {
+    let one = |request: &mut Value| {
+        set(request, "allocationMode", || json!("ExactCount"));
+        if request["allocationMode"] == "ExactCount" {
+            set_number(request, "count", 1);
+        }
+        for toleration in items_of(request, "tolerations") {
+            set(toleration, "operator", || json!("Equal"));
+        }
+    };
+    let Some(devices) = spec.get_mut("devices") else {
+        return;
+    };
+    for request in items_of(devices, "requests") {
+        if let Some(exactly) = request.get_mut("exactly").filter(|one| one.is_object()) {
+            one(exactly);
+        }
+        items_of(request, "firstAvailable").for_each(one);
     }
 }
 
@@ -54,6 +159,12 @@ pub fn label_job(job: &mut Value) {
     let uid = job["metadata"]["uid"].clone();
     let name = job["metadata"]["name"].clone();
     let is_manual = job["spec"]["manualSelector"] == true;
+    let is_bare = |labels: &Value| labels.as_object().is_none_or(Map::is_empty);
+    let shares = is_bare(&job["metadata"]["labels"])
+        && !is_bare(&job["spec"]["template"]["metadata"]["labels"]);
+    if shares {
+        job["metadata"]["labels"] = job["spec"]["template"]["metadata"]["labels"].clone();
+    }
     let Some(template) = job["spec"]["template"].as_object_mut() else {
         return;
     };
@@ -64,13 +175,17 @@ pub fn label_job(job: &mut Value) {
     if is_manual {
         return;
     }
+    let name = match name {
+        Value::Null => json!(""),
+        name => name,
+    };
     for (key, value) in [
         ("batch.kubernetes.io/controller-uid", &uid),
         ("batch.kubernetes.io/job-name", &name),
         ("controller-uid", &uid),
         ("job-name", &name),
     ] {
-        meta["labels"][key] = value.clone();
+        set_missing(&mut meta["labels"], key, || value.clone());
     }
     if !job["spec"]["selector"].is_object() {
         job["spec"]["selector"] = json!({});
@@ -78,7 +193,11 @@ pub fn label_job(job: &mut Value) {
     if !job["spec"]["selector"]["matchLabels"].is_object() {
         job["spec"]["selector"]["matchLabels"] = json!({});
     }
-    job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
+    let labels = &mut job["spec"]["selector"]["matchLabels"];
+    set_missing(labels, "batch.kubernetes.io/controller-uid", || uid);
+    if shares {
+        job["metadata"]["labels"] = job["spec"]["template"]["metadata"]["labels"].clone();
+    }
 }
 
 /// Sets a field that is missing, null or an empty text.
@@ -92,6 +211,15 @@ fn set(value: &mut Value, name: &str, default: impl FnOnce() -> Value) {
         Some(_) => false,
     };
     if is_unset {
+        map.insert(name.to_owned(), default());
+    }
+}
+
+/// Sets a field that is missing: an empty text there is one that somebody wrote.
+fn set_missing(value: &mut Value, name: &str, default: impl FnOnce() -> Value) {
+    if let Some(map) = value.as_object_mut()
+        && map.get(name).is_none_or(Value::is_null)
+    {
         map.insert(name.to_owned(), default());
     }
 }
@@ -138,8 +266,12 @@ fn pod_spec(spec: &mut Value) {
     for volume in items_of(spec, "volumes") {
         default_volume(volume);
     }
-    for spread in items_of(spec, "topologySpreadConstraints") {
-        set(spread, "whenUnsatisfiable", || json!("DoNotSchedule"));
+    // A negative grace period was once allowed; it means the shortest.
+    if spec["terminationGracePeriodSeconds"]
+        .as_i64()
+        .is_some_and(|grace| grace < 0)
+    {
+        spec["terminationGracePeriodSeconds"] = json!(1);
     }
 }
 
@@ -223,10 +355,22 @@ fn pull_policy(image: &str) -> &'static str {
     }
 }
 
+/// References to fields are to fields of the first version.
+fn field_references(items: &mut Value) {
+    for item in items_of(items, "items") {
+        if let Some(reference) = item.get_mut("fieldRef") {
+            set(reference, "apiVersion", || json!("v1"));
+        }
+    }
+}
+
 fn default_volume(volume: &mut Value) {
     let Some(map) = volume.as_object_mut() else {
         return;
     };
+    if let Some(source) = map.get_mut("downwardAPI") {
+        field_references(source);
+    }
     if map.keys().all(|key| key == "name") {
         map.insert("emptyDir".into(), json!({}));
     }
@@ -243,6 +387,9 @@ fn default_volume(volume: &mut Value) {
             if let Some(token) = source.get_mut("serviceAccountToken") {
                 set(token, "expirationSeconds", || json!(3600));
             }
+            if let Some(fields) = source.get_mut("downwardAPI") {
+                field_references(fields);
+            }
         }
     }
     if let Some(spec) = map
@@ -250,7 +397,7 @@ fn default_volume(volume: &mut Value) {
         .and_then(|ephemeral| ephemeral.get_mut("volumeClaimTemplate"))
         .and_then(|template| template.get_mut("spec"))
     {
-        set(spec, "volumeMode", || json!("Filesystem"));
+        set_missing(spec, "volumeMode", || json!("Filesystem"));
     }
 }
 
@@ -277,6 +424,11 @@ fn secret(secret: &mut Value) {
 fn service(spec: &mut Value) {
     set(spec, "sessionAffinity", || json!("None"));
     set(spec, "type", || json!("ClusterIP"));
+    if spec["sessionAffinity"] == "None"
+        && let Some(map) = spec.as_object_mut()
+    {
+        map.remove("sessionAffinityConfig");
+    }
     if spec["sessionAffinity"] == "ClientIP" {
         set(
             spec,
@@ -294,14 +446,20 @@ fn service(spec: &mut Value) {
     }
     let kind = spec["type"].as_str().unwrap_or_default().to_owned();
     if matches!(kind.as_str(), "ClusterIP" | "LoadBalancer" | "NodePort") {
-        set(spec, "internalTrafficPolicy", || json!("Cluster"));
+        set_missing(spec, "internalTrafficPolicy", || json!("Cluster"));
         set(spec, "ipFamilies", || json!(["IPv4"]));
-        set(spec, "ipFamilyPolicy", || json!("SingleStack"));
-        if spec["clusterIP"] == "None" {
-            set(spec, "clusterIPs", || json!(["None"]));
-        }
+        set_missing(spec, "ipFamilyPolicy", || json!("SingleStack"));
     }
-    if matches!(kind.as_str(), "LoadBalancer" | "NodePort") {
+    let address = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
+    if !address.is_empty() {
+        set_missing(spec, "clusterIPs", || json!([address]));
+    }
+    let is_outside = matches!(kind.as_str(), "LoadBalancer" | "NodePort")
+        || (kind == "ClusterIP"
+            && spec["externalIPs"]
+                .as_array()
+                .is_some_and(|ips| !ips.is_empty()));
+    if is_outside {
         set(spec, "externalTrafficPolicy", || json!("Cluster"));
     }
     if kind == "LoadBalancer" {
@@ -321,9 +479,12 @@ fn network_policy(spec: &mut Value) {
 
 fn job(job: &mut Value) {
     let labels = job["spec"]["template"]["metadata"]["labels"].clone();
-    let has_labels = job["metadata"]["labels"]
-        .as_object()
-        .is_some_and(|map| !map.is_empty());
+    // A new job has the labels of its pods once those are all there.
+    let is_new = job["metadata"]["uid"].is_null();
+    let has_labels = is_new
+        || job["metadata"]["labels"]
+            .as_object()
+            .is_some_and(|map| !map.is_empty());
     if !has_labels && labels.as_object().is_some_and(|map| !map.is_empty()) {
         job["metadata"]["labels"] = labels;
     }
@@ -339,14 +500,23 @@ fn job_spec(spec: &mut Value) {
     set(spec, "backoffLimit", || {
         json!(if per_index { i32::MAX } else { 6 })
     });
-    set(spec, "completionMode", || json!("NonIndexed"));
+    set_missing(spec, "completionMode", || json!("NonIndexed"));
     set(spec, "suspend", || json!(false));
     set(spec, "manualSelector", || json!(false));
     let has_policy = !spec["podFailurePolicy"].is_null();
-    set(spec, "podReplacementPolicy", || match has_policy {
+    set_missing(spec, "podReplacementPolicy", || match has_policy {
         true => json!("Failed"),
         false => json!("TerminatingOrFailed"),
     });
+    for rule in spec
+        .get_mut("podFailurePolicy")
+        .into_iter()
+        .flat_map(|policy| items_of(policy, "rules"))
+    {
+        for condition in items_of(rule, "onPodConditions") {
+            set(condition, "status", || json!("True"));
+        }
+    }
     if spec["template"].is_object() {
         pod_spec(&mut spec["template"]["spec"]);
     }
@@ -378,8 +548,9 @@ fn replication_controller(object: &mut Value) {
     set(spec, "replicas", || json!(1));
     if spec["template"].is_object() {
         let labels = spec["template"]["metadata"]["labels"].clone();
-        if labels.is_object() {
-            set(spec, "selector", || labels);
+        let is_unset = spec["selector"].as_object().is_none_or(Map::is_empty);
+        if labels.is_object() && is_unset {
+            spec["selector"] = labels;
         }
         pod_spec(&mut spec["template"]["spec"]);
     }
@@ -395,11 +566,11 @@ fn apps(kind: &str, object: &mut Value) {
                 json!("RollingUpdate")
             });
             if spec["updateStrategy"]["type"] == "RollingUpdate" {
-                set(
-                    &mut spec["updateStrategy"],
-                    "rollingUpdate",
-                    || json!({"maxSurge": 0, "maxUnavailable": 1}),
-                );
+                let strategy = &mut spec["updateStrategy"];
+                set(strategy, "rollingUpdate", || json!({}));
+                let rolling = &mut strategy["rollingUpdate"];
+                set_missing(rolling, "maxUnavailable", || json!(1));
+                set_missing(rolling, "maxSurge", || json!(0));
             }
         }
         "Deployment" => {
@@ -411,8 +582,8 @@ fn apps(kind: &str, object: &mut Value) {
             if spec["strategy"]["type"] == "RollingUpdate" {
                 let strategy = &mut spec["strategy"];
                 set(strategy, "rollingUpdate", || json!({}));
-                set(&mut strategy["rollingUpdate"], "maxSurge", || json!("25%"));
-                set(&mut strategy["rollingUpdate"], "maxUnavailable", || {
+                set_missing(&mut strategy["rollingUpdate"], "maxSurge", || json!("25%"));
+                set_missing(&mut strategy["rollingUpdate"], "maxUnavailable", || {
                     json!("25%")
                 });
             }
@@ -427,16 +598,23 @@ fn apps(kind: &str, object: &mut Value) {
                 "persistentVolumeClaimRetentionPolicy",
                 || json!({"whenDeleted": "Retain", "whenScaled": "Retain"}),
             );
+            for field in ["whenDeleted", "whenScaled"] {
+                let retention = &mut spec["persistentVolumeClaimRetentionPolicy"];
+                set(retention, field, || json!("Retain"));
+            }
             set(spec, "updateStrategy", || json!({"type": "RollingUpdate"}));
-            set(&mut spec["updateStrategy"], "type", || {
-                json!("RollingUpdate")
-            });
-            if spec["updateStrategy"]["type"] == "RollingUpdate" {
-                set(
-                    &mut spec["updateStrategy"],
-                    "rollingUpdate",
-                    || json!({"partition": 0}),
-                );
+            let strategy = &mut spec["updateStrategy"];
+            set(strategy, "type", || json!("RollingUpdate"));
+            if strategy["type"] == "RollingUpdate" {
+                set(strategy, "rollingUpdate", || json!({}));
+                set_missing(&mut strategy["rollingUpdate"], "partition", || json!(0));
+            }
+            for claim in items_of(spec, "volumeClaimTemplates") {
+                set(claim, "apiVersion", || json!("v1"));
+                set(claim, "kind", || json!("PersistentVolumeClaim"));
+                set_missing(&mut claim["spec"], "volumeMode", || json!("Filesystem"));
+                set(claim, "status", || json!({}));
+                set(&mut claim["status"], "phase", || json!("Pending"));
             }
         }
         _ => return,

@@ -3,80 +3,124 @@
 use api::names;
 use serde_json::Value;
 
-use super::{list, text, texts};
-use crate::field::{self, FieldError};
+use super::spot::{Faults, Spot};
+use super::{list, text};
 
 /// Most bytes of all annotations together.
 const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
+/// The finalizer of an object whose dependents stay.
+const ORPHAN: &str = "orphan";
+/// The finalizer of an object whose dependents go first.
+const FOREGROUND: &str = "foregroundDeletion";
 
-/// Checks the metadata of a new or changed object; the namespace is the address's business.
-pub fn metadata(group: &str, kind: &str, object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let meta = &object["metadata"];
-    let name = text(&meta["name"]);
+/// A rule about names.
+pub(crate) type NameRule = fn(&str) -> Vec<String>;
+
+/// Finalizers of Kubernetes itself.
+const FINALIZERS: &[&str] = &[FOREGROUND, "kubernetes", ORPHAN];
+
+/// Checks the metadata of a new object of the core kinds: a finalizer without a domain must be one
+/// of Kubernetes itself.
+pub(crate) fn create(object: &Spot<'_, '_>, rule: NameRule, faults: &mut Faults) {
+    generic(object, rule, faults);
+    let meta = object.at("metadata");
+    for finalizer in meta.at("finalizers").items() {
+        known_finalizer(&finalizer, finalizer.text(), faults);
+    }
+}
+
+/// A finalizer is one of Kubernetes itself or has a domain.
+pub(crate) fn known_finalizer(at: &Spot<'_, '_>, name: &str, faults: &mut Faults) {
+    if !name.contains('/') && !FINALIZERS.contains(&name) {
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        faults.invalid_as(at, name, detail);
+    }
+}
+
+/// Checks the metadata of any new object; the namespace is the address's business.
+pub(crate) fn generic(object: &Spot<'_, '_>, rule: NameRule, faults: &mut Faults) {
+    let meta = object.at("metadata");
+    let (name, prefix) = (meta.at("name"), meta.at("generateName"));
+    if !prefix.is_empty() {
+        // A prefix may end in a dash: letters follow.
+        let text = prefix.text();
+        let masked = match text.strip_suffix('-') {
+            Some(start) if !start.is_empty() => format!("{start}a"),
+            _ => text.to_owned(),
+        };
+        for detail in rule(&masked) {
+            faults.invalid_as(&prefix, text, detail);
+        }
+    }
     if name.is_empty() {
-        errors.push(FieldError::required(
-            "metadata.name",
-            "name or generateName is required",
-        ));
+        faults.required(&name, "name or generateName is required");
     } else {
-        texts(
-            name_rule(group, kind, name),
-            name,
-            "metadata.name",
-            &mut errors,
-        );
+        faults.name(&name, rule);
     }
-    labels(&meta["labels"], "metadata.labels", &mut errors);
-    annotations(&meta["annotations"], "metadata.annotations", &mut errors);
-    owners(meta, &mut errors);
-    for finalizer in list(&meta["finalizers"]) {
-        let finalizer = text(finalizer);
-        let wrong = names::check_qualified(finalizer);
-        texts(wrong, finalizer, "metadata.finalizers", &mut errors);
+    common(&meta, faults);
+    let finalizers = meta.at("finalizers");
+    for finalizer in finalizers.items() {
+        faults.name_as(&finalizers, finalizer.text(), names::check_qualified);
     }
-    errors
-}
-
-fn name_rule(group: &str, kind: &str, name: &str) -> Vec<String> {
-    match (group, kind) {
-        ("", "Namespace") => names::check_label(name),
-        ("", "Service") => names::check_label_1035(name),
-        ("rbac.authorization.k8s.io", _) => names::check_path_segment(name),
-        _ => names::check_subdomain(name),
+    let has = |name: &str| list(finalizers.value).iter().any(|one| one == name);
+    if has(ORPHAN) && has(FOREGROUND) {
+        let detail = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
+        faults.invalid(&finalizers, &detail);
     }
 }
 
-/// Checks a map of labels.
-pub(super) fn labels(labels: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    for (key, value) in labels.as_object().into_iter().flatten() {
-        texts(names::check_qualified(key), key, path, errors);
-        let value = text(value);
-        texts(names::check_label_value(value), value, path, errors);
-    }
+fn common(meta: &Spot<'_, '_>, faults: &mut Faults) {
+    faults.labels(&meta.at("labels"));
+    annotations(&meta.at("annotations"), faults);
+    owners(&meta.at("ownerReferences"), faults);
 }
 
-fn annotations(annotations: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Checks what of the metadata of a changed object the kind's own rules look at again.
+pub(crate) fn update(object: &Spot<'_, '_>, old: &Value, faults: &mut Faults) {
+    let meta = object.at("metadata");
+    let was = &old["metadata"];
+    if !was["deletionTimestamp"].is_null() {
+        let had = list(&was["finalizers"]);
+        let news = list(&meta.value["finalizers"]).iter();
+        let mut news: Vec<String> = news
+            .filter(|one| !had.contains(one))
+            .map(Value::to_string)
+            .collect();
+        news.sort();
+        if !news.is_empty() {
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                news.join(", ")
+            );
+            faults.forbidden(&meta.at("finalizers"), &detail);
+        }
+    }
+    common(&meta, faults);
+}
+
+/// Checks a map of annotations.
+pub(crate) fn annotations(annotations: &Spot<'_, '_>, faults: &mut Faults) {
     let mut bytes = 0;
-    for (key, value) in annotations.as_object().into_iter().flatten() {
+    for (key, value) in annotations.value.as_object().into_iter().flatten() {
         // Annotations may be written in capitals.
-        texts(
-            names::check_qualified(&key.to_lowercase()),
-            key,
-            path,
-            errors,
-        );
+        let wrong = if key.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            names::check_qualified(&key.to_lowercase())
+        } else {
+            names::check_qualified(key)
+        };
+        for detail in wrong {
+            faults.invalid_as(annotations, key.as_str(), detail);
+        }
         bytes += key.len() + text(value).len();
     }
     if bytes > ANNOTATION_BYTES_MAX {
-        errors.push(FieldError::too_long(path, ANNOTATION_BYTES_MAX as i64));
+        faults.too_long(annotations, ANNOTATION_BYTES_MAX as i64);
     }
 }
 
-fn owners(meta: &Value, errors: &mut Vec<FieldError>) {
-    let path = "metadata.ownerReferences";
-    let owners = list(&meta["ownerReferences"]);
-    for owner in owners {
+fn owners(owners: &Spot<'_, '_>, faults: &mut Faults) {
+    let mut first: Option<String> = None;
+    for owner in list(owners.value) {
         let missing = [
             ("apiVersion", "version must not be empty"),
             ("kind", "must not be empty"),
@@ -85,20 +129,24 @@ fn owners(meta: &Value, errors: &mut Vec<FieldError>) {
         ];
         for (part, detail) in missing {
             if text(&owner[part]).is_empty() {
-                errors.push(FieldError::invalid(&field::child(path, part), "", detail));
+                faults.invalid_as(&owners.called("", part), "", detail);
             }
         }
-    }
-    let controllers: Vec<&str> = owners
-        .iter()
-        .filter(|owner| owner["controller"] == true)
-        .map(|owner| text(&owner["name"]))
-        .collect();
-    if let [first, second, ..] = controllers[..] {
-        errors.push(FieldError::invalid(
-            path,
-            Value::Array(owners.to_vec()),
-            format!("Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"),
-        ));
+        if owner["apiVersion"] == "v1" && owner["kind"] == "Event" {
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            faults.invalid_as(owners, owner.clone(), detail);
+        }
+        if owner["controller"] == true {
+            let this = format!("{}/{}", text(&owner["kind"]), text(&owner["name"]));
+            match &first {
+                None => first = Some(this),
+                Some(first) => {
+                    let detail = format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+                    );
+                    faults.invalid(owners, &detail);
+                }
+            }
+        }
     }
 }

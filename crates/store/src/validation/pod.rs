@@ -1,226 +1,340 @@
 //! Pods and pod templates.
 
+pub(crate) mod affinity;
+pub(crate) mod container;
+mod environment;
+pub(crate) mod handler;
+pub(crate) mod resources;
+mod security;
+pub(crate) mod status;
+pub(crate) mod update;
+pub(crate) mod volume;
+
 use std::collections::BTreeSet;
 
 use api::names;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::container::{check_container, check_path};
-use super::meta::labels;
-use super::{list, not_negative, one_of, text, texts};
-use crate::field::{self, FieldError};
+use super::spot::{Faults, Spot};
+use super::{format, meta};
+use volume::Volumes;
 
-/// What may change in a pod, as the real server lists it.
-const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+/// Whose spec it is.
+pub(crate) enum Owner<'v> {
+    /// A pod's, with this metadata.
+    Pod(&'v Value),
+    /// A template's.
+    Template,
+}
 
-/// Checks a pod's spec, its own or a template's.
-pub(super) fn spec(spec: &Value, path: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let at = |name: &str| field::child(path, name);
-    let mut volumes = BTreeSet::new();
-    for (position, volume) in list(&spec["volumes"]).iter().enumerate() {
-        let path = field::index(&at("volumes"), position);
-        check_volume(volume, &path, &mut volumes, &mut errors);
+/// What the checks of a pod's parts know of the whole.
+struct Pod<'v> {
+    volumes: Volumes<'v>,
+    claims: BTreeSet<&'v str>,
+    grace: Option<i64>,
+    restart: &'v str,
+    system: &'v str,
+    host_users: bool,
+}
+
+/// Longest override of a host name.
+const HOSTNAME_BYTES_MAX: usize = 64;
+
+/// Checks a new pod.
+pub(super) fn create(pod: &Spot<'_, '_>, faults: &mut Faults) {
+    whole(pod, faults);
+    let spec = pod.at("spec");
+    if !spec.at("ephemeralContainers").is_empty() {
+        faults.forbidden(&spec.at("ephemeralContainers"), "cannot be set on create");
     }
-    let containers = list(&spec["containers"]);
-    if containers.is_empty() {
-        errors.push(FieldError::required(&at("containers"), ""));
+    if !spec.at("nodeName").is_empty() && !spec.at("schedulingGates").is_empty() {
+        let detail = "cannot be set until all schedulingGates have been cleared";
+        faults.forbidden(&spec.at("nodeName"), detail);
     }
-    let mut seen = BTreeSet::new();
-    for kind in ["containers", "initContainers"] {
-        for (position, container) in list(&spec[kind]).iter().enumerate() {
-            let path = field::index(&at(kind), position);
-            check_container(container, &path, &volumes, &mut errors);
-            let name = text(&container["name"]);
-            if !name.is_empty() && !seen.insert(name) {
-                errors.push(FieldError::duplicate(&field::child(&path, "name"), name));
+}
+
+/// Checks a pod's metadata and spec.
+fn whole(pod: &Spot<'_, '_>, faults: &mut Faults) {
+    meta::create(pod, names::check_subdomain, faults);
+    let meta = pod.at("metadata");
+    annotations(&meta.at("annotations"), faults);
+    let at = pod.at("spec");
+    spec(&at, &Owner::Pod(meta.value), faults);
+    if at.at("serviceAccountName").is_empty() {
+        for volume in at.at("volumes").items() {
+            let projected = volume.at("projected");
+            for source in projected.at("sources").items() {
+                let token = source.at("serviceAccountToken");
+                if token.is_there() {
+                    let detail = "must not be specified when serviceAccountName is not set";
+                    faults.forbidden(&token, detail);
+                }
             }
         }
     }
-    one_of(
-        &spec["restartPolicy"],
-        &at("restartPolicy"),
-        &["Always", "OnFailure", "Never"],
-        &mut errors,
-    );
-    let dns = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
-    one_of(&spec["dnsPolicy"], &at("dnsPolicy"), &dns, &mut errors);
-    labels(&spec["nodeSelector"], &at("nodeSelector"), &mut errors);
-    not_negative(
-        &spec["terminationGracePeriodSeconds"],
-        &at("terminationGracePeriodSeconds"),
-        &mut errors,
-    );
-    if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64()
-        && !(1..=i64::from(i32::MAX)).contains(&seconds)
-    {
-        let detail = "must be between 1 and 2147483647, inclusive";
-        errors.push(FieldError::invalid(
-            &at("activeDeadlineSeconds"),
-            seconds,
-            detail,
-        ));
-    }
-    for name in ["hostname", "subdomain"] {
-        let value = text(&spec[name]);
-        if !value.is_empty() {
-            texts(names::check_label(value), value, &at(name), &mut errors);
+    for list in ["containers", "initContainers"] {
+        for container in at.at(list).items() {
+            container::trimmed_image(&container, faults);
         }
     }
-    for name in ["nodeName", "priorityClassName", "serviceAccountName"] {
-        let value = text(&spec[name]);
-        if !value.is_empty() {
-            texts(names::check_subdomain(value), value, &at(name), &mut errors);
-        }
-    }
-    for (position, toleration) in list(&spec["tolerations"]).iter().enumerate() {
-        check_toleration(
-            toleration,
-            &field::index(&at("tolerations"), position),
-            &mut errors,
-        );
-    }
-    errors
 }
 
-fn check_volume<'a>(
-    volume: &'a Value,
-    path: &str,
-    seen: &mut BTreeSet<&'a str>,
-    errors: &mut Vec<FieldError>,
-) {
-    let name = text(&volume["name"]);
-    let name_at = field::child(path, "name");
-    if name.is_empty() {
-        errors.push(FieldError::required(&name_at, ""));
-    } else {
-        texts(names::check_label(name), name, &name_at, errors);
+/// The annotation by which a controller chooses the pods that it deletes first.
+const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+
+fn annotations(annotations: &Spot<'_, '_>, faults: &mut Faults) {
+    let cost = annotations.key(DELETION_COST);
+    let text = cost.text();
+    let is_number = text.parse::<i32>().is_ok_and(|number| {
+        // Go's rule: no plus sign, no zero before another digit.
+        number.to_string() == text
+    });
+    if cost.is_there() && !is_number {
+        faults.invalid_text(&cost, "must be a 32bit integer");
+    }
+}
+
+/// Checks a pod template.
+pub(super) fn template(template: &Spot<'_, '_>, faults: &mut Faults) {
+    // The real server leaves `metadata` out of these paths.
+    let meta = template.at("metadata");
+    faults.labels(&Spot::new(
+        &meta.value["labels"],
+        &template.called("", "labels").path(),
+    ));
+    let path = template.called("", "annotations").path();
+    let notes = Spot::new(&meta.value["annotations"], &path);
+    meta::annotations(&notes, faults);
+    annotations(&notes, faults);
+    let at = template.at("spec");
+    spec(&at, &Owner::Template, faults);
+    if !at.at("ephemeralContainers").is_empty() {
+        let detail = "ephemeral containers not allowed in pod template";
+        faults.forbidden(&at.at("ephemeralContainers"), detail);
+    }
+}
+
+/// Checks a pod's spec, its own or a template's.
+fn spec(spec: &Spot<'_, '_>, owner: &Owner<'_>, faults: &mut Faults) {
+    let grace = spec.at("terminationGracePeriodSeconds");
+    if !grace.is_there() {
+        faults.required(&grace, "");
+    }
+    let claims = spec.at("resourceClaims");
+    let pod = Pod {
+        volumes: volume::check(&spec.at("volumes"), owner, faults),
+        claims: claims
+            .items()
+            .map(|claim| claim.at("name").text())
+            .collect(),
+        grace: grace.maybe(),
+        restart: spec.at("restartPolicy").text(),
+        system: spec.at("os").at("name").text(),
+        host_users: *spec.at("hostUsers").value != Value::Bool(false),
+    };
+    resource_claims(&claims, faults);
+    let workers = spec.at("containers");
+    container::workers(&workers, &pod, faults);
+    container::inits(&spec.at("initContainers"), &workers, &pod, faults);
+    container::ephemerals(spec, &pod, faults);
+    resources::of_pod(spec, &pod.claims, faults);
+    host_network(spec, owner, faults);
+    faults.one_of(&spec.at("restartPolicy"), &["Always", "OnFailure", "Never"]);
+    let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+    faults.one_of(&spec.at("dnsPolicy"), &policies);
+    faults.labels(&spec.at("nodeSelector"));
+    security::of_pod(spec, faults);
+    affinity::check(&spec.at("affinity"), faults);
+    dns(spec, faults);
+    for gate in spec.at("readinessGates").items() {
+        faults.name(&gate.at("conditionType"), names::check_qualified);
+    }
+    let mut seen = BTreeSet::new();
+    for gate in spec.at("schedulingGates").items() {
+        let name = gate.at("name").text();
+        faults.name_as(&gate, name, names::check_qualified);
         if !seen.insert(name) {
-            errors.push(FieldError::duplicate(&name_at, name));
+            faults.duplicate(&gate, name);
         }
     }
-    let sources = volume.as_object().into_iter().flatten();
-    for (source, _) in sources.filter(|(key, _)| *key != "name").skip(1) {
-        let detail = "may not specify more than 1 volume type";
-        errors.push(FieldError::forbidden(&field::child(path, source), detail));
+    affinity::spread(&spec.at("topologySpreadConstraints"), faults);
+    security::own_users(spec, faults);
+    host_name(spec, faults);
+    scalars(spec, faults);
+}
+
+/// Checks the fields of a spec that stand alone.
+fn scalars(spec: &Spot<'_, '_>, faults: &mut Faults) {
+    faults.name_if(&spec.at("serviceAccountName"), names::check_subdomain);
+    faults.name_if(&spec.at("nodeName"), names::check_subdomain);
+    faults.within(&spec.at("activeDeadlineSeconds"), 1, i64::from(i32::MAX));
+    faults.name_if(&spec.at("hostname"), names::check_label);
+    faults.name_if(&spec.at("subdomain"), names::check_label);
+    affinity::tolerations(&spec.at("tolerations"), faults);
+    for alias in spec.at("hostAliases").items() {
+        faults.name(&alias.at("ip"), format::address);
+        for name in alias.at("hostnames").items() {
+            faults.name(&name, names::check_subdomain);
+        }
     }
-    for (source, needed) in [
-        ("configMap", "name"),
-        ("hostPath", "path"),
-        ("persistentVolumeClaim", "claimName"),
-        ("secret", "secretName"),
+    faults.name_if(&spec.at("priorityClassName"), names::check_subdomain);
+    if spec.at("runtimeClassName").is_there() {
+        faults.name(&spec.at("runtimeClassName"), names::check_subdomain);
+    }
+    if spec.at("preemptionPolicy").is_there() {
+        let policies = ["PreemptLowerPriority", "Never"];
+        faults.one_of(&spec.at("preemptionPolicy"), &policies);
+    }
+    for (name, at) in spec.at("overhead").entries() {
+        resources::container_resource_name(&at, name, faults);
+        resources::amount(&at, name, faults);
+    }
+    let system = spec.at("os");
+    if system.is_there() {
+        let name = system.at("name");
+        match name.text() {
+            "" => faults.required(&name, ""),
+            "linux" | "windows" => {}
+            _ => {
+                let path = system.path();
+                faults.not_supported(&Spot::new(name.value, &path), &["linux", "windows"]);
+            }
+        }
+    }
+    let group = spec.at("schedulingGroup");
+    if group.is_there() {
+        let name = group.at("podGroupName");
+        if name.is_there() {
+            faults.name(&name, names::check_subdomain);
+        } else {
+            faults.invalid(&name, "must specify one of: `podGroupName`");
+        }
+    }
+}
+
+fn resource_claims(claims: &Spot<'_, '_>, faults: &mut Faults) {
+    let mut seen = BTreeSet::new();
+    for claim in claims.items() {
+        let name = claim.at("name");
+        if name.is_empty() {
+            faults.required(&name, "");
+        } else if seen.insert(name.text()) {
+            faults.name(&name, names::check_label);
+        } else {
+            faults.duplicate(&name, name.text());
+        }
+        let (one, template) = (
+            claim.at("resourceClaimName"),
+            claim.at("resourceClaimTemplateName"),
+        );
+        let wrong = match (one.is_there(), template.is_there()) {
+            (true, true) => {
+                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            }
+            (false, false) => {
+                "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            }
+            _ => "",
+        };
+        if !wrong.is_empty() {
+            let shown = serde_json::json!({
+                "Name": name.text(),
+                "ResourceClaimName": one.value,
+                "ResourceClaimTemplateName": template.value,
+            });
+            faults.invalid_as(&claim, shown, wrong);
+        }
+        for at in [&one, &template] {
+            if at.is_there() {
+                faults.name(at, names::check_subdomain);
+            }
+        }
+    }
+}
+
+fn host_network(spec: &Spot<'_, '_>, owner: &Owner<'_>, faults: &mut Faults) {
+    if !spec.at("hostNetwork").is_true() {
+        return;
+    }
+    for container in spec.at("containers").items() {
+        for port in container.at("ports").items() {
+            let (host, own) = (port.at("hostPort"), port.at("containerPort"));
+            let matters = matches!(owner, Owner::Pod(_)) || host.number() != 0;
+            if matters && host.number() != own.number() {
+                let detail = "must match `containerPort` when `hostNetwork` is true";
+                faults.invalid_as(&host, host.number(), detail);
+            }
+        }
+    }
+}
+
+/// Most name servers of a pod.
+const NAME_SERVERS_MAX: usize = 3;
+/// Most search paths.
+const SEARCHES_MAX: usize = 32;
+/// Most bytes of all search paths, with the blanks between them.
+const SEARCH_BYTES_MAX: usize = 2_048;
+
+fn dns(spec: &Spot<'_, '_>, faults: &mut Faults) {
+    let config = spec.at("dnsConfig");
+    let servers = config.at("nameservers");
+    if spec.at("dnsPolicy").text() == "None" {
+        if !config.is_there() {
+            let detail = "must provide `dnsConfig` when `dnsPolicy` is None";
+            return faults.required(&config, detail);
+        }
+        if servers.is_empty() {
+            let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            return faults.required(&servers, detail);
+        }
+    }
+    if servers.len() > NAME_SERVERS_MAX {
+        let detail = format!("must not have more than {NAME_SERVERS_MAX} nameservers");
+        faults.invalid(&servers, &detail);
+    }
+    for server in servers.items() {
+        faults.name(&server, format::address);
+    }
+    let searches = config.at("searches");
+    if searches.len() > SEARCHES_MAX {
+        let detail = format!("must not have more than {SEARCHES_MAX} search paths");
+        faults.invalid(&searches, &detail);
+    }
+    let bytes: usize = searches.items().map(|one| one.text().len() + 1).sum();
+    if bytes > SEARCH_BYTES_MAX + 1 {
+        let detail = format!(
+            "must not have more than {SEARCH_BYTES_MAX} characters (including spaces) in the search list"
+        );
+        faults.invalid(&searches, &detail);
+    }
+    for search in searches.items().filter(|search| search.text() != ".") {
+        let text = search.text();
+        let text = text.strip_suffix('.').unwrap_or(text);
+        faults.name_as(&search, text, format::search_path);
+    }
+    for option in config.at("options").items() {
+        if option.at("name").is_empty() {
+            faults.required(&option, "must not be empty");
+        }
+    }
+}
+
+fn host_name(spec: &Spot<'_, '_>, faults: &mut Faults) {
+    let name = spec.at("hostnameOverride");
+    if !name.is_there() {
+        return;
+    }
+    for (field, shown) in [
+        ("setHostnameAsFQDN", "setHostnameAsFQDN"),
+        ("hostNetwork", "hostNetwork"),
     ] {
-        if volume[source].is_object() && text(&volume[source][needed]).is_empty() {
-            let at = field::child(&field::child(path, source), needed);
-            errors.push(FieldError::required(&at, ""));
+        if spec.at(field).is_true() {
+            let detail = format!("may not be specified when {shown} is true");
+            faults.forbidden(&name, &detail);
         }
     }
-    for source in ["configMap", "downwardAPI", "secret"] {
-        let at = field::child(&field::child(path, source), "items");
-        check_items(&volume[source]["items"], &at, errors);
+    if name.text().len() > HOSTNAME_BYTES_MAX {
+        faults.too_long(&name, HOSTNAME_BYTES_MAX as i64);
     }
-    let projected = field::child(path, "projected.sources");
-    for (position, source) in list(&volume["projected"]["sources"]).iter().enumerate() {
-        let at = field::index(&projected, position);
-        for name in ["configMap", "downwardAPI", "secret"] {
-            let at = field::child(&field::child(&at, name), "items");
-            check_items(&source[name]["items"], &at, errors);
-        }
-    }
-}
-
-/// Checks where a volume's files are to be put.
-fn check_items(items: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    for (position, item) in list(items).iter().enumerate() {
-        let at = field::child(&field::index(path, position), "path");
-        match text(&item["path"]) {
-            "" => errors.push(FieldError::required(&at, "")),
-            place => check_path(place, &at, errors),
-        }
-    }
-}
-
-fn check_toleration(toleration: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let (key, operator) = (text(&toleration["key"]), text(&toleration["operator"]));
-    let at = |name: &str| field::child(path, name);
-    if !key.is_empty() {
-        texts(names::check_qualified(key), key, &at("key"), errors);
-    } else if operator != "Exists" {
-        let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        errors.push(FieldError::invalid(&at("operator"), operator, detail));
-    }
-    if !matches!(operator, "" | "Equal" | "Exists") {
-        errors.push(FieldError::not_supported(
-            &at("operator"),
-            operator,
-            &["Equal", "Exists"],
-        ));
-    }
-    let effect = text(&toleration["effect"]);
-    let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-    if !effect.is_empty() && !effects.contains(&effect) {
-        errors.push(FieldError::not_supported(&at("effect"), effect, &effects));
-    }
-}
-
-/// Checks that a changed pod changes only what it may.
-pub(super) fn update(pod: &Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let (new, was) = (&pod["spec"], &old["spec"]);
-    if list(&new["containers"]).len() != list(&was["containers"]).len() {
-        let detail = "pod updates may not add or remove containers";
-        return vec![FieldError::forbidden("spec.containers", detail)];
-    }
-    for (position, container) in list(&new["containers"]).iter().enumerate() {
-        if text(&container["image"]).is_empty() {
-            let at = field::index("spec.containers", position);
-            errors.push(FieldError::required(&field::child(&at, "image"), ""));
-        }
-    }
-    let kept = list(&was["tolerations"]);
-    let tolerations: BTreeSet<String> = list(&new["tolerations"])
-        .iter()
-        .map(Value::to_string)
-        .collect();
-    if !kept
-        .iter()
-        .all(|one| tolerations.contains(&one.to_string()))
-    {
-        let detail = "existing toleration can not be modified except its tolerationSeconds";
-        errors.push(FieldError::forbidden("spec.tolerations", detail));
-    }
-    // What may change is made equal; any difference left is forbidden.
-    let mut munged = new.clone();
-    for kind in ["containers", "initContainers"] {
-        let olds = list(&was[kind]);
-        let news = munged.get_mut(kind).and_then(Value::as_array_mut);
-        for (container, old) in news.into_iter().flatten().zip(olds) {
-            container["image"] = old["image"].clone();
-        }
-    }
-    let is_gated = !list(&was["schedulingGates"]).is_empty();
-    let mut free = vec!["activeDeadlineSeconds", "tolerations"];
-    if is_gated {
-        free.extend(["schedulingGates", "nodeSelector", "affinity"]);
-    }
-    if was["terminationGracePeriodSeconds"]
-        .as_i64()
-        .is_some_and(|seconds| seconds < 0)
-        && new["terminationGracePeriodSeconds"] == json!(1)
-    {
-        free.push("terminationGracePeriodSeconds");
-    }
-    if let Some(map) = munged.as_object_mut() {
-        for name in free {
-            match was.get(name) {
-                Some(value) => map.insert(name.to_owned(), value.clone()),
-                None => map.remove(name),
-            };
-        }
-    }
-    if munged != *was {
-        let detail = format!("pod updates may not change fields other than {UPDATABLE}\n");
-        errors.push(FieldError::forbidden("spec", detail));
-    }
-    errors
+    faults.name(&name, names::check_subdomain);
 }

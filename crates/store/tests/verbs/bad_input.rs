@@ -144,7 +144,7 @@ fn values_of_wrong_types_are_named_with_their_path() {
         POST pods {metadata: {name: x}, spec: {containers: many}}
         => 400 Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type []v1.Container
         POST pods {metadata: {name: x, labels: {a: 1}}, spec: {containers: [{name: c, image: i}]}}
-        => 400 Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels.a of type string
+        => 400 Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string
         POST pods {metadata: 5}
         => 400 Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal number into Go struct field Pod.metadata of type v1.ObjectMeta
         POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, ports: [{containerPort: "80"}]}]}}
@@ -193,13 +193,13 @@ fn names_are_well_formed_and_not_too_long() {
     let subdomain = "a".repeat(254);
     let text = r#"
         POST namespaces {metadata: {name: LABEL}}
-        => 422 Namespace "LABEL" is invalid: [metadata.name: Invalid value: "LABEL": must be no more than 63 bytes, metadata.labels: Invalid value: "LABEL": must be no more than 63 bytes]
+        => 422 Namespace "LABEL" is invalid: [metadata.name: Invalid value: "LABEL": must be no more than 63 characters, metadata.labels: Invalid value: "LABEL": must be no more than 63 bytes]
         POST services {metadata: {name: LABEL}, spec: {ports: [{port: 80}]}}
-        => 422 Service "LABEL" is invalid: metadata.name: Invalid value: "LABEL": must be no more than 63 bytes
+        => 422 Service "LABEL" is invalid: metadata.name: Invalid value: "LABEL": must be no more than 63 characters
         POST maps {metadata: {name: SUBDOMAIN}}
-        => 422 ConfigMap "SUBDOMAIN" is invalid: metadata.name: Invalid value: "SUBDOMAIN": must be no more than 253 bytes
+        => 422 ConfigMap "SUBDOMAIN" is invalid: metadata.name: Invalid value: "SUBDOMAIN": must be no more than 253 characters
         POST vcjobs {metadata: {name: SUBDOMAIN}, spec: {tasks: [{name: t, replicas: 1, template: {spec: {containers: [{name: c, image: i}]}}}]}}
-        => 422 Job.batch.volcano.sh "SUBDOMAIN" is invalid: metadata.name: Invalid value: "SUBDOMAIN": must be no more than 253 bytes
+        => 422 Job.batch.volcano.sh "SUBDOMAIN" is invalid: metadata.name: Invalid value: "SUBDOMAIN": must be no more than 253 characters
         POST maps {metadata: {name: x, labels: {a: LABEL}}}
         => 422 ConfigMap "x" is invalid: metadata.labels: Invalid value: "LABEL": must be no more than 63 bytes
         POST maps {metadata: {}}

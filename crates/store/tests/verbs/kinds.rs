@@ -11,7 +11,7 @@ fn a_pods_containers_are_checked() {
         POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, env: [{name: A, value: b, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}]}}
         => 422 Pod "x" is invalid: spec.containers[0].env[0].valueFrom: Invalid value: "": may not be specified when `value` is not empty
         POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, env: [{name: A, valueFrom: {}}]}]}}
-        => 422 Pod "x" is invalid: spec.containers[0].env[0].valueFrom: Invalid value: "": must specify one of: `configMapKeyRef`, `fieldRef`, `fileKeyRef`, `resourceFieldRef` or `secretKeyRef`
+        => 422 Pod "x" is invalid: spec.containers[0].env[0].valueFrom: Invalid value: "": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`
         POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.color}}}]}]}}
         => 422 Pod "x" is invalid: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Invalid value: "spec.color": error converting fieldPath: field label not supported: spec.color
         POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, env: [{name: A, valueFrom: {secretKeyRef: {name: s}}}]}]}}
@@ -37,7 +37,7 @@ fn batch_kinds_are_checked() {
     check(
         r#"
         POST jobs {metadata: {name: an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods}, spec: {completionMode: Indexed, completions: 1000000, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}
-        => 422 Job.batch "an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods" is invalid: metadata.name: Invalid value: "an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods": will not able to create pod with invalid DNS label: an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods-999999
+        => 422 Job.batch "an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods" is invalid: [spec.template.labels: Invalid value: "an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods": must be no more than 63 characters, metadata.name: Invalid value: "an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods": will not able to create pod with invalid DNS label: an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods-999999]
         POST jobs {metadata: {name: x}, spec: {completionMode: Indexed, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}
         => 201
         POST jobs {metadata: {name: million}, spec: {parallelism: 1000000, completions: 1000000, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}
@@ -80,12 +80,12 @@ fn rights_and_quotas_are_checked() {
         => 422 ResourceQuota "x" is invalid: spec.hard[cpu]: Invalid value: "-1": must be greater than or equal to 0
         POST /apis/rbac.authorization.k8s.io/v1/namespaces/default/roles {metadata: {name: x}, rules: [{resources: [pods]}]}
         => 422 Role.rbac.authorization.k8s.io "x" is invalid: [rules[0].verbs: Required value: verbs must contain at least one value, rules[0].apiGroups: Required value: resource rules must supply at least one api group]
-        POST /apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings {metadata: {name: x}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}, subjects: [{kind: ServiceAccount, name: z}]}
-        => 422 RoleBinding.rbac.authorization.k8s.io "x" is invalid: subjects[0].namespace: Required value
+        POST /apis/rbac.authorization.k8s.io/v1/clusterrolebindings {metadata: {name: x}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: a}, subjects: [{kind: ServiceAccount, name: z}]}
+        => 422 ClusterRoleBinding.rbac.authorization.k8s.io "x" is invalid: subjects[0].namespace: Required value
         POST /apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings {metadata: {name: x}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}}
         => 201
         PATCH /apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings/x {roleRef: {name: b}}
-        => 422 RoleBinding.rbac.authorization.k8s.io "x" is invalid: roleRef: Invalid value: {"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"b"}: cannot change roleRef
+        => 422 RoleBinding.rbac.authorization.k8s.io "x" is invalid: roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"Role","Name":"b"}: cannot change roleRef
         "#,
     );
 }

@@ -79,7 +79,7 @@ fn pods_may_be_odd() {
 metadata: {name: x, labels: {a: b}, annotations: {a: b}, ownerReferences: [{apiVersion: v1, kind: A, name: o, uid: u}]}
 spec:
   nodeSelector: {a: b}
-  tolerations: [{key: k, operator: Exists, tolerationSeconds: 5}]
+  tolerations: [{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]
   volumes: [{name: v, configMap: {name: m, items: [{key: k, path: p}]}}]
   containers:
   - name: c
