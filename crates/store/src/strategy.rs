@@ -107,14 +107,8 @@ pub(crate) fn prepare_create(row: &Resource, object: &mut Value) {
 /// What a new object gets once its name and uid are known.
 pub(crate) fn generate(row: &Resource, object: &mut Value) {
     match &*row.shelf {
-        "/limitranges" => {
-            if object["metadata"]["name"]
-                .as_str()
-                .unwrap_or_default()
-                .is_empty()
-            {
-                object["metadata"]["name"] = object["metadata"]["uid"].clone();
-            }
+        "/limitranges" if matches!(object["metadata"]["name"].as_str(), None | Some("")) => {
+            object["metadata"]["name"] = object["metadata"]["uid"].clone();
         }
         "/persistentvolumeclaims" => pair_data_sources(&mut object["spec"]),
         "batch/jobs" => crate::validation::label_job(object),

@@ -85,11 +85,9 @@ pub(super) fn secret(secret: &Spot<'_, '_>, faults: &mut Faults) {
         }
         "kubernetes.io/dockercfg" => docker(&data, ".dockercfg", faults),
         "kubernetes.io/dockerconfigjson" => docker(&data, ".dockerconfigjson", faults),
-        "kubernetes.io/basic-auth" => {
-            if missing("username") && missing("password") {
-                faults.required(&data.key("username"), "");
-                faults.required(&data.key("password"), "");
-            }
+        "kubernetes.io/basic-auth" if missing("username") && missing("password") => {
+            faults.required(&data.key("username"), "");
+            faults.required(&data.key("password"), "");
         }
         "kubernetes.io/ssh-auth" => faults.need(&data.key("ssh-privatekey")),
         "kubernetes.io/tls" => {

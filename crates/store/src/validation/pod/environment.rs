@@ -46,6 +46,9 @@ const RESOURCES: &[&str] = &[
     "requests.memory",
 ];
 
+/// What checks a source of a variable.
+type Rule = fn(&Spot<'_, '_>, &mut Faults);
+
 /// Checks the variables of a container.
 pub(super) fn variables(list: &Spot<'_, '_>, faults: &mut Faults) {
     for variable in list.items() {
@@ -59,7 +62,7 @@ pub(super) fn variables(list: &Spot<'_, '_>, faults: &mut Faults) {
 
 fn source(from: &Spot<'_, '_>, has_value: bool, faults: &mut Faults) {
     let mut count = 0;
-    let rules: [(&str, fn(&Spot<'_, '_>, &mut Faults)); 5] = [
+    let rules: [(&str, Rule); 5] = [
         ("fieldRef", |at, faults| {
             field_reference(at, READABLE, faults)
         }),
