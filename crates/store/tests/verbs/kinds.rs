@@ -17,9 +17,9 @@ fn a_pods_containers_are_checked() {
         POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, env: [{name: A, valueFrom: {secretKeyRef: {name: s}}}]}]}}
         => 422 Pod "x" is invalid: spec.containers[0].env[0].valueFrom.secretKeyRef.key: Required value
         POST pods {metadata: {name: x}, spec: {volumes: [{name: v}], containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, subPath: ../../etc}]}]}}
-        => 422 Pod "x" is invalid: spec.containers[0].volumeMounts[0].subPath: Invalid value: "../../etc": must not contain '..'
+        => 422 Pod "x" is invalid: spec.containers[0].volumeMounts.subPath: Invalid value: "../../etc": must not contain '..'
         POST pods {metadata: {name: x}, spec: {volumes: [{name: v}], containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, subPath: /etc}]}]}}
-        => 422 Pod "x" is invalid: spec.containers[0].volumeMounts[0].subPath: Invalid value: "/etc": must be a relative path
+        => 422 Pod "x" is invalid: spec.containers[0].volumeMounts.subPath: Invalid value: "/etc": must be a relative path
         POST pods {metadata: {name: x}, spec: {volumes: [{name: v, configMap: {name: m, items: [{key: k, path: ../../etc/passwd}, {key: l}]}}], containers: [{name: c, image: i}]}}
         => 422 Pod "x" is invalid: [spec.volumes[0].configMap.items[0].path: Invalid value: "../../etc/passwd": must not contain '..', spec.volumes[0].configMap.items[1].path: Required value]
         POST pods {metadata: {name: x}, spec: {volumes: [{name: v, projected: {sources: [{secret: {name: m, items: [{key: k, path: /etc/passwd}]}}]}}], containers: [{name: c, image: i}]}}
@@ -27,7 +27,7 @@ fn a_pods_containers_are_checked() {
         POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, livenessProbe: {successThreshold: 2, periodSeconds: -1}}]}}
         => 422 Pod "x" is invalid: [spec.containers[0].livenessProbe: Required value: must specify a handler type, spec.containers[0].livenessProbe.periodSeconds: Invalid value: -1: must be greater than or equal to 0, spec.containers[0].livenessProbe.successThreshold: Invalid value: 2: must be 1]
         POST pods {metadata: {name: x}, spec: {containers: [{name: c, image: i, readinessProbe: {exec: {}, tcpSocket: {port: 80}}}]}}
-        => 422 Pod "x" is invalid: [spec.containers[0].readinessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type, spec.containers[0].readinessProbe.exec.command: Required value]
+        => 422 Pod "x" is invalid: [spec.containers[0].readinessProbe.exec.command: Required value, spec.containers[0].readinessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type]
         "#,
     );
 }
@@ -37,19 +37,19 @@ fn batch_kinds_are_checked() {
     check(
         r#"
         POST jobs {metadata: {name: an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods}, spec: {completionMode: Indexed, completions: 1000000, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}
-        => 422 Job.batch "an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods" is invalid: [spec.template.labels: Invalid value: "an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods": must be no more than 63 characters, metadata.name: Invalid value: "an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods": will not able to create pod with invalid DNS label: an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods-999999]
+        => 422 Job.batch "an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods" is invalid: [spec.template.labels: Invalid value: "an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods": must be no more than 63 bytes, metadata.name: Invalid value: "an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods": will not able to create pod with invalid DNS label: an-indexed-job-whose-name-is-much-too-long-for-host-names-of-pods-999999]
         POST jobs {metadata: {name: x}, spec: {completionMode: Indexed, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}
         => 201
         POST jobs {metadata: {name: million}, spec: {parallelism: 1000000, completions: 1000000, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}
         => 201
         PATCH jobs/x {spec: {completions: 5}}
-        => 422 Job.batch "x" is invalid: spec.completions: Invalid value: 5: field is immutable
+        => 422 Job.batch "x" is invalid: spec.completions: Invalid value: 5: can only be modified in tandem with spec.parallelism
         PATCH jobs/x {spec: {parallelism: 5}}
         => 200
         POST crons {metadata: {name: x}, spec: {schedule: bad, jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}}
         => 422 CronJob.batch "x" is invalid: spec.schedule: Invalid value: "bad": expected exactly 5 fields, found 1: [bad]
         POST crons {metadata: {name: x}, spec: {schedule: "@often", jobTemplate: {spec: {template: {spec: {restartPolicy: Always, containers: [{name: c, image: i}]}}}}}}
-        => 422 CronJob.batch "x" is invalid: [spec.schedule: Invalid value: "@often": unrecognized descriptor: @often, spec.jobTemplate.spec.template.spec.restartPolicy: Unsupported value: "Always": supported values: "OnFailure", "Never"]
+        => 422 CronJob.batch "x" is invalid: [spec.schedule: Invalid value: "@often": unrecognized descriptor: @often, spec.jobTemplate.spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"]
         "#,
     );
 }
