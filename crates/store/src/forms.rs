@@ -12,6 +12,7 @@ use crate::registry::{Resource, ResourceId, Source};
 use crate::schema::Schema;
 use crate::status::{Outcome, Refused};
 use crate::store::Store;
+use crate::strategy::Part;
 use crate::talk::Talk;
 use crate::validation::{self, EventShape};
 use crate::write::{Writing, text};
