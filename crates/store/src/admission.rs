@@ -1,7 +1,10 @@
 //! The admission rules of Kubernetes itself that every plane has on: namespace lifecycle, default
-//! service account and its token, pod priority, default tolerations, default storage class.
+//! service account and its token, pod priority, default tolerations, default storage class,
+//! ranges and quotas.
 
 mod account;
+mod limits;
+mod quota;
 
 use std::cmp::Reverse;
 
@@ -12,6 +15,7 @@ use serde_json::{Value, json};
 use crate::read::key_of;
 use crate::status::{About, Outcome, Refused};
 use crate::store::Store;
+use crate::strategy;
 use crate::write::{Writing, text};
 
 /// Marks the storage class that claims without one get.
@@ -119,6 +123,9 @@ impl Store {
             return Ok(());
         }
         bear_taints(spec);
+        if self.fill_in_limits(&writing.target.namespace, pod) {
+            strategy::prepare_create(&writing.row, pod);
+        }
         self.admit_account(writing, pod)?;
         self.set_priority(writing, pod)
     }

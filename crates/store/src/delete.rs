@@ -16,6 +16,7 @@ use crate::request::{Begin, Response};
 use crate::status::{About, Outcome, Refused, success};
 use crate::store::{Admit, DEFINITIONS, Store};
 use crate::strategy;
+use crate::subresource::Granted;
 use crate::write::{Writing, text};
 
 /// Namespaces that may not be deleted.
@@ -98,6 +99,16 @@ impl Store {
         writing: &Writing<'_>,
         admit: &mut Admit<'_>,
     ) -> Outcome<Begin> {
+        self.delete_granted(writing, None, admit)
+    }
+
+    /// Deletes together with what a budget gives for it.
+    pub(crate) fn delete_granted(
+        &mut self,
+        writing: &Writing<'_>,
+        granted: Option<Granted>,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<Begin> {
         let options = self.delete_options(writing)?;
         let old = self.current(writing)?;
         let name = writing.target.name.clone();
@@ -123,6 +134,9 @@ impl Store {
         self.ask_deletion(writing, &name, &old, &mut draft)?;
         let key = key_of(&writing.target.namespace, &name);
         let fate = self.let_go(writing, &key, &old, &options, &mut draft)?;
+        if let Some(granted) = granted {
+            draft.put(self, granted.id, &granted.key, granted.budget);
+        }
         if fate == Fate::Gone && !RETURNS_OBJECT.contains(&&*writing.row.shelf) {
             let status = success(writing.about(&name), &old.uid);
             return Ok(self.commit(draft, Response::json(200, &status)));

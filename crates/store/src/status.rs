@@ -345,6 +345,22 @@ impl Refused {
         Refused::new(429, "TooManyRequests", message.into()).retry_after(seconds)
     }
 
+    /// 429: a disruption budget forbids it, for this reason.
+    pub(crate) fn disrupts(why: &str, seconds: u32) -> Refused {
+        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let refused = Refused::new(429, "TooManyRequests", message.to_owned());
+        let refused = match seconds {
+            0 => refused,
+            _ => refused.retry_after(seconds),
+        };
+        refused.with_causes(json!([{ "reason": "DisruptionBudget", "message": why }]))
+    }
+
+    /// 500 without a reason: an error of the server that has no better name.
+    pub fn unknown(message: String) -> Refused {
+        Refused::new(500, "", message)
+    }
+
     /// 500.
     pub fn internal(message: &str) -> Refused {
         Refused::new(

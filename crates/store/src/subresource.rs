@@ -1,6 +1,8 @@
 //! Subresources that are more than a part of their object: binding, eviction, scale, tokens, and
 //! what only a node can answer.
 
+use std::sync::Arc;
+
 use api::time::Time;
 use serde_json::{Value, json};
 
@@ -11,11 +13,19 @@ use crate::hook::{Passing, Round};
 use crate::log_options;
 use crate::path::Query;
 use crate::read::{Reading, key_of};
+use crate::registry::ResourceId;
 use crate::request::{Ask, Begin, Connect, ExecOptions, Method, PodAddress, Request, Response};
 use crate::status::{About, Outcome, Refused};
 use crate::store::{Admit, Store};
 use crate::strategy::Part;
 use crate::write::{Before, Writing, text};
+
+/// A disruption budget as an eviction leaves it.
+pub(crate) struct Granted {
+    pub(crate) id: ResourceId,
+    pub(crate) key: Arc<str>,
+    pub(crate) budget: Value,
+}
 
 impl Store {
     pub(crate) fn write_subresource(
@@ -134,7 +144,7 @@ impl Store {
         let mut asked = Draft::new(writing);
         self.ask_about(writing, "CREATE", &mut eviction, None, &mut asked)?;
         let pod = self.current(writing)?.value();
-        self.check_budgets(writing, &pod)?;
+        let granted = self.use_budget(writing, &pod)?;
         let mut options = eviction["deleteOptions"].clone();
         if !options.is_object() {
             options = json!({});
@@ -157,7 +167,7 @@ impl Store {
             talk: writing.talk,
             now: writing.now,
         };
-        let begin = self.delete(&deletion, admit)?;
+        let begin = self.delete_granted(&deletion, granted, admit)?;
         let answer = json!({
             "kind": "Status",
             "apiVersion": "v1",
@@ -172,31 +182,64 @@ impl Store {
         Ok(Begin::Done(Response::json(201, &answer)))
     }
 
-    /// A budget that allows no disruption refuses the eviction.
-    fn check_budgets(&self, writing: &Writing<'_>, pod: &Value) -> Outcome<()> {
+    /// A budget that allows no disruption refuses the eviction; one that does is used up by it.
+    fn use_budget(&self, writing: &Writing<'_>, pod: &Value) -> Outcome<Option<Granted>> {
         let Some(id) = self.registry.find("policy", "poddisruptionbudgets") else {
-            return Ok(());
+            return Ok(None);
         };
-        if matches!(
+        let is_over = matches!(
             pod["status"]["phase"].as_str(),
             Some("Succeeded" | "Failed" | "Pending")
-        ) {
-            return Ok(());
+        );
+        if is_over || !pod["metadata"]["deletionTimestamp"].is_null() {
+            return Ok(None);
         }
         let prefix = format!("{}/", writing.target.namespace);
-        for (_, entry) in self.shelf(id).latest_range(&prefix) {
-            let budget = entry.value();
-            let allowed = budget["status"]["disruptionsAllowed"].as_i64();
-            if matches_labels(&budget["spec"]["selector"], &pod["metadata"]["labels"])
-                && allowed == Some(0)
-            {
-                return Err(Refused::too_many(
-                    "Cannot evict pod as it would violate the pod's disruption budget.",
-                    10,
-                ));
-            }
+        let meant = |budget: &Value| {
+            matches_labels(&budget["spec"]["selector"], &pod["metadata"]["labels"])
+        };
+        let entries = self.shelf(id).latest_range(&prefix);
+        let mut budgets = entries
+            .into_iter()
+            .map(|(key, entry)| (key, entry.value()))
+            .filter(|(_, budget)| meant(budget));
+        let Some((key, mut budget)) = budgets.next() else {
+            return Ok(None);
+        };
+        if budgets.next().is_some() {
+            return Err(Refused::unknown(
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+                    .to_owned(),
+            ));
         }
-        Ok(())
+        let name = text(&budget["metadata"]["name"]);
+        let of = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
+        let (healthy, desired) = (of("currentHealthy"), of("desiredHealthy"));
+        let policy = &budget["spec"]["unhealthyPodEvictionPolicy"];
+        let is_free = policy == "AlwaysAllow" || (healthy >= desired && desired > 0);
+        if !is_ready(pod) && is_free {
+            return Ok(None);
+        }
+        if of("observedGeneration") < budget["metadata"]["generation"].as_i64().unwrap_or(0) {
+            let why =
+                format!("The disruption budget {name} is still being processed by the server.");
+            return Err(Refused::disrupts(&why, 10));
+        }
+        let allowed = of("disruptionsAllowed");
+        if allowed <= 0 {
+            let why = if healthy <= desired {
+                format!(
+                    "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+                )
+            } else {
+                format!("The disruption budget {name} does not allow evicting pods currently")
+            };
+            return Err(Refused::disrupts(&why, 0));
+        }
+        budget["status"]["disruptionsAllowed"] = json!(allowed - 1);
+        let pod = text(&pod["metadata"]["name"]);
+        budget["status"]["disruptedPods"][pod] = json!(writing.now.seconds_text());
+        Ok(Some(Granted { id, key, budget }))
     }
 
     pub(crate) fn read_scale(&self, reading: &Reading<'_>) -> Outcome<Response> {
@@ -271,11 +314,11 @@ impl Store {
     }
 
     /// Where a version of a resource keeps its replicas: `spec.replicas`.
-    pub(crate) fn replicas_path(&self, id: crate::registry::ResourceId, version: &str) -> String {
+    pub(crate) fn replicas_path(&self, id: ResourceId, version: &str) -> String {
         self.scale_paths(id, version).replicas
     }
 
-    fn scale_paths(&self, id: crate::registry::ResourceId, version: &str) -> ScalePaths {
+    fn scale_paths(&self, id: ResourceId, version: &str) -> ScalePaths {
         let path = |value: &Value, usual: &str| match value.as_str() {
             Some(path) => path.trim_start_matches('.').to_owned(),
             None => usual.to_owned(),
@@ -521,4 +564,12 @@ fn container_of(pod: &Value, query: &Query, name: &str) -> Outcome<String> {
     Err(Refused::bad_request(format!(
         "container {wanted} is not valid for pod {name}"
     )))
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array();
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|one| one["type"] == "Ready" && one["status"] == "True")
 }

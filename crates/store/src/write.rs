@@ -155,6 +155,7 @@ impl Store {
         let name = text(&object["metadata"]["name"]);
         let key = key_of(&target.namespace, &name);
         self.finish_create(writing, &mut object, &mut draft)?;
+        self.within_limits(writing, &object, true)?;
         let passing = Passing {
             operation: "CREATE",
             name: if generates { "" } else { &name },
@@ -162,12 +163,14 @@ impl Store {
             old: None,
         };
         self.judge(writing, &passing, &mut draft)?;
+        let charges = self.charge(writing, &object, None)?;
         if self.shelf(writing.id).latest(&key).is_some() {
             return Err(Refused::already_exists(writing.about(&name)));
         }
         self.sweep_events(&mut draft, writing.id, writing.now);
         self.gather_roles(writing.id, &key, Some(&mut object), &mut draft);
         let stored = self.stored_form(writing.id, &writing.row, &object, writing.talk)?;
+        self.put_charges(charges, &mut draft);
         draft.put_owned(self, writing.id, &key, stored, owners);
         self.follow_definition(writing, &mut draft, &object);
         draft.show(writing, object);
@@ -259,6 +262,10 @@ impl Store {
         strategy::check_finalizers(&object, old_object)
             .map_err(|error| writing.invalid(name, &[error]))?;
         self.finish_update(writing, &mut object, old_object, &mut draft)?;
+        let is_whole = writing.part == Part::Whole;
+        if is_whole {
+            self.within_limits(writing, &object, false)?;
+        }
         if writing.target.subresource != "scale" {
             let passing = Passing {
                 operation: "UPDATE",
@@ -269,6 +276,10 @@ impl Store {
             self.judge(writing, &passing, &mut draft)?;
         }
         let key = key_of(&writing.target.namespace, name);
+        let charges = match is_whole {
+            true => self.charge(writing, &object, Some(old_object))?,
+            false => Vec::new(),
+        };
         let is_unchanged = object == *old_object;
         if !is_unchanged {
             strategy::count_generation(&writing.row, &mut object, old_object);
@@ -285,6 +296,7 @@ impl Store {
         } else {
             let mut stored = stored;
             self.gather_roles(writing.id, &key, Some(&mut stored), &mut draft);
+            self.put_charges(charges, &mut draft);
             draft.put_owned(self, writing.id, &key, stored, owners);
             self.follow_definition(writing, &mut draft, &object);
             draft.show(writing, object);

@@ -13,6 +13,7 @@ use store::{Begin, Entropy, Method, Request, Settings, Store, User};
 
 const BASES: &str = include_str!("oracle/bases.json");
 const CREATE: &str = include_str!("oracle/create.jsonl");
+const BOUNDS: &str = include_str!("oracle/bounds.jsonl");
 
 /// Where a kind is made, and a valid object of it.
 #[derive(Deserialize)]
@@ -32,6 +33,24 @@ struct Case {
     #[serde(default)]
     value: Value,
     answer: Answer,
+}
+
+/// One step of a story and what was answered.
+#[derive(Deserialize)]
+struct Step {
+    method: String,
+    path: String,
+    body: Value,
+    code: u16,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    causes: Value,
+    /// A place in the answer, and what stood there.
+    #[serde(default)]
+    show: String,
+    #[serde(default)]
+    value: Value,
 }
 
 /// What matters of an answer.
@@ -80,13 +99,25 @@ impl Plane {
     }
 
     fn post(&mut self, path: &str, query: &str, body: &Value) -> (u16, Value) {
+        self.ask(Method::Post, path, query, body)
+    }
+
+    fn ask(&mut self, method: Method, path: &str, query: &str, body: &Value) -> (u16, Value) {
+        let content_type = match method {
+            Method::Patch => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let body = match body {
+            Value::Null => Vec::new(),
+            body => body.to_string().into_bytes(),
+        };
         let request = Request {
-            method: Method::Post,
+            method,
             path: path.to_owned(),
             query: query.to_owned(),
             accept: String::new(),
-            content_type: "application/json".to_owned(),
-            body: body.to_string().into_bytes(),
+            content_type: content_type.to_owned(),
+            body,
             user: User::admin(),
             user_agent: String::new(),
         };
@@ -189,4 +220,44 @@ fn wrong_objects_are_answered_as_the_real_server_answers_them() {
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+#[test]
+fn ranges_quotas_and_budgets_bind_as_on_the_real_server() {
+    let mut plane = Plane::new();
+    for (path, kind, name) in [
+        ("/api/v1/namespaces", "Namespace", "bounds"),
+        (
+            "/api/v1/namespaces/bounds/serviceaccounts",
+            "ServiceAccount",
+            "default",
+        ),
+    ] {
+        let object = json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": name } });
+        plane.post(path, "", &object);
+    }
+    let mut wrong = Vec::new();
+    for (index, line) in BOUNDS.lines().enumerate() {
+        let step: Step = serde_json::from_str(line).expect("JSON");
+        let method = Method::parse(&step.method).expect("a method");
+        let (code, body) = plane.ask(method, &step.path, "", &step.body);
+        let is_failure = body["kind"] == "Status" && code >= 400;
+        let message = match is_failure {
+            true => body["message"].as_str().unwrap_or_default(),
+            false => "",
+        };
+        let causes = match is_failure {
+            true => body["details"]["causes"].clone(),
+            false => Value::Null,
+        };
+        let shown = match &*step.show {
+            "" => &Value::Null,
+            place => body.pointer(place).unwrap_or(&Value::Null),
+        };
+        if (code, message, &causes, shown) != (step.code, &*step.message, &step.causes, &step.value)
+        {
+            wrong.push(format!("line {}: {line}\n  ours {code} {body}", index + 1));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
