@@ -259,8 +259,6 @@ impl Store {
         }
         self.check_escalation(writing, &object, Some(old_object))?;
         self.check(writing, &object, Some(old_object), &mut draft)?;
-        strategy::check_finalizers(&object, old_object)
-            .map_err(|error| writing.invalid(name, &[error]))?;
         self.finish_update(writing, &mut object, old_object, &mut draft)?;
         let is_whole = writing.part == Part::Whole;
         if is_whole {
