@@ -11,7 +11,7 @@ use client::kubelet::Kubelet;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT, WARNING};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited};
-use store::{Asked, Begin, Method, Refused, Request, Response, TokenUser, User};
+use store::{Asked, Begin, Cache, Method, Refused, Request, Response, TokenUser, User};
 
 use crate::journal::JournalError;
 use crate::keys::TokenKeys;
@@ -173,10 +173,7 @@ pub(crate) fn reply(response: Response) -> http::Response<Body> {
     if let Ok(value) = HeaderValue::from_str(&response.content_type) {
         headers.insert(CONTENT_TYPE, value);
     }
-    headers.insert(
-        "cache-control",
-        HeaderValue::from_static("no-cache, private"),
-    );
+    cache(headers, &response.cache);
     if let Some(seconds) = response.retry_after_seconds {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
@@ -192,6 +189,21 @@ pub(crate) fn reply(response: Response) -> http::Response<Body> {
         }
     }
     reply
+}
+
+fn cache(headers: &mut http::HeaderMap, cache: &Cache) {
+    let (how, tag) = match cache {
+        Cache::Private => ("no-cache, private", None),
+        Cache::Tagged(tag) => ("public", Some(tag)),
+        Cache::Forever(tag) => ("public, immutable", Some(tag)),
+    };
+    headers.insert("cache-control", HeaderValue::from_static(how));
+    if let Some(tag) = tag {
+        headers.insert("vary", HeaderValue::from_static("Accept"));
+        if let Ok(value) = HeaderValue::from_str(&format!("\"{tag}\"")) {
+            headers.insert("etag", value);
+        }
+    }
 }
 
 pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {

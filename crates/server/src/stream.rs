@@ -47,8 +47,13 @@ pub(crate) fn open(plane: Arc<Plane>, watch: Watch) -> http::Response<Body> {
         Some((Ok(Frame::data(bytes)), streaming))
     });
     let mut response = http::Response::new(StreamBody::new(frames.boxed()).boxed_unsync());
+    let headers = response.headers_mut();
+    headers.insert(
+        "cache-control",
+        HeaderValue::from_static("no-cache, private"),
+    );
     if let Ok(value) = HeaderValue::from_str(&content_type) {
-        response.headers_mut().insert(CONTENT_TYPE, value);
+        headers.insert(CONTENT_TYPE, value);
     }
     response
 }

@@ -14,6 +14,7 @@ use crate::store::{Admit, Store};
 use crate::strategy::Part;
 use crate::talk::{Calls, ROUNDS_MAX, Talk};
 use crate::view::View;
+use crate::wire::ResourceRow;
 use crate::write::Writing;
 
 /// An object request whose resource was found.
@@ -90,11 +91,11 @@ impl Store {
         let id = self
             .registry
             .find(&target.group, &target.plural)
-            .ok_or_else(Refused::no_resource)?;
+            .ok_or_else(|| self.nothing_there(&target))?;
         let row = self.registry.row(id);
         let version = row
             .version(&target.version)
-            .ok_or_else(Refused::no_resource)?;
+            .ok_or_else(|| self.nothing_there(&target))?;
         let about = About {
             group: &row.group,
             plural: &row.plural,
@@ -147,6 +148,17 @@ impl Store {
             _ => return Err(Refused::no_resource()),
         };
         Ok(self.warn_of_version(begin, found.id, &found.target.version))
+    }
+
+    /// What is said of a resource that is not served: groups of Kubernetes itself answer, and a
+    /// page stands where nobody is responsible.
+    fn nothing_there(&self, target: &Target) -> Refused {
+        let is_built_in =
+            |row: &ResourceRow| row.group == target.group && row.version == target.version;
+        match self.wire.resources().iter().any(is_built_in) {
+            true => Refused::no_resource(),
+            false => Refused::no_page(),
+        }
     }
 
     /// The warning that a deprecated version deserves.

@@ -9,12 +9,12 @@ use crate::wire::{ResourceRow, Wire};
 
 /// What custom resources can do.
 const CUSTOM_VERBS: &[&str] = &[
-    "create",
     "delete",
     "deletecollection",
     "get",
     "list",
     "patch",
+    "create",
     "update",
     "watch",
 ];
@@ -108,19 +108,19 @@ pub(crate) fn custom(crd: &Crd) -> Resource {
         .filter(|version| version.served)
         .map(|version| {
             let mut subresources = Vec::new();
-            if version.scale.is_some() {
-                subresources.push(Subresource {
-                    name: "scale".into(),
-                    kind: "Scale".into(),
-                    foreign: Some(("autoscaling".into(), "v1".into())),
-                    verbs: literal(CUSTOM_SUB_VERBS),
-                });
-            }
             if version.has_status {
                 subresources.push(Subresource {
                     name: "status".into(),
                     kind: crd.names.kind.as_str().into(),
                     foreign: None,
+                    verbs: literal(CUSTOM_SUB_VERBS),
+                });
+            }
+            if version.scale.is_some() {
+                subresources.push(Subresource {
+                    name: "scale".into(),
+                    kind: "Scale".into(),
+                    foreign: Some(("autoscaling".into(), "v1".into())),
                     verbs: literal(CUSTOM_SUB_VERBS),
                 });
             }
@@ -166,6 +166,7 @@ pub(crate) fn discovery_rows(resource: &Resource) -> Vec<ResourceRow> {
             short_names: owned(&resource.short_names),
             categories: owned(&resource.categories),
             object: None,
+            stored: Some(resource.storage_version.to_string()),
         });
         for sub in &version.subresources {
             rows.push(ResourceRow {
@@ -185,6 +186,7 @@ pub(crate) fn discovery_rows(resource: &Resource) -> Vec<ResourceRow> {
                         group: group.to_string(),
                         version: version.to_string(),
                     }),
+                stored: Some(resource.storage_version.to_string()),
             });
         }
     }

@@ -6,6 +6,7 @@
 mod path;
 mod rules;
 mod run;
+mod types;
 mod value;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +16,7 @@ use kube_cel::cel::parser::{Expression as Tree, Parser};
 use serde_json::Value;
 
 pub(crate) use path::field_path;
-pub use rules::Rules;
+pub use rules::{Rules, Trust};
 use run::{Halt, Run};
 use value::Converter;
 

@@ -6,7 +6,7 @@ mod structure;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::cel::Rules;
+use crate::cel::{Rules, Trust};
 use crate::discovery;
 use crate::field::{self, FieldError};
 use crate::schema::{self, Compiler, Schema};
@@ -110,9 +110,19 @@ fn check_replicas(object: &Value, path: Option<&str>, errors: &mut Vec<FieldErro
     let Some(path) = path else { return };
     let mut at = object;
     for name in path.trim_start_matches('.').split('.') {
-        match at.get(name) {
-            Some(inner) => at = inner,
-            None => return,
+        match at {
+            Value::Object(map) => match map.get(name) {
+                Some(inner) => at = inner,
+                None => return,
+            },
+            other => {
+                let (shown, kind) = go_shown(other);
+                let detail = format!(
+                    "{path} accessor error: {shown} is of the type {kind}, expected map[string]interface{{}}"
+                );
+                errors.push(FieldError::invalid(path, 0, detail));
+                return;
+            }
         }
     }
     if let Some(number) = at.as_i64() {
@@ -125,16 +135,21 @@ fn check_replicas(object: &Value, path: Option<&str>, errors: &mut Vec<FieldErro
         }
         return;
     }
-    let (shown, kind) = match at {
+    let (shown, kind) = go_shown(at);
+    let detail = format!("{path} accessor error: {shown} is of the type {kind}, expected int64");
+    errors.push(FieldError::invalid(path, 0, detail));
+}
+
+/// A value and its type as Go prints them.
+fn go_shown(value: &Value) -> (String, &'static str) {
+    match value {
         Value::String(text) => (text.clone(), "string"),
         Value::Number(number) => (number.to_string(), "float64"),
         Value::Bool(truth) => (truth.to_string(), "bool"),
         Value::Null => ("<nil>".to_owned(), "<nil>"),
-        Value::Array(_) => (at.to_string(), "[]interface {}"),
-        Value::Object(_) => (at.to_string(), "map[string]interface {}"),
-    };
-    let detail = format!("{path} accessor error: {shown} is of the type {kind}, expected int64");
-    errors.push(FieldError::invalid(path, 0, detail));
+        Value::Array(_) => (value.to_string(), "[]interface {}"),
+        Value::Object(_) => (value.to_string(), "map[string]interface {}"),
+    }
 }
 
 /// A definition as the wire folder spells it.
@@ -178,7 +193,8 @@ impl Crd {
     ) -> (Vec<Crd>, std::collections::BTreeMap<String, Schema>) {
         let mut roots = Vec::new();
         for version in rows.iter().flat_map(|row| &row.versions) {
-            let rules = Rules::compile(&version.schema, "").expect("a test compiles every rule");
+            let rules = Rules::compile(&version.schema, "", Trust::Accepted)
+                .expect("a test compiles every rule");
             roots.push((compiler.custom_root(&version.schema), rules));
         }
         let (builtin, schemas) = compiler.finish_with(roots);
@@ -290,7 +306,7 @@ impl Crd {
         if !errors.is_empty() {
             return Err(errors);
         }
-        Crd::compile(object, wire)
+        Crd::compiled(object, wire, Trust::Doubted)
     }
 
     /// Compiles a CustomResourceDefinition object that was checked before.
@@ -298,6 +314,10 @@ impl Crd {
     /// # Errors
     /// What is wrong with its schemas and rules, by field.
     pub fn compile(object: &Value, wire: &Wire) -> Result<Crd, Vec<FieldError>> {
+        Crd::compiled(object, wire, Trust::Accepted)
+    }
+
+    fn compiled(object: &Value, wire: &Wire, trust: Trust) -> Result<Crd, Vec<FieldError>> {
         let mut errors = Vec::new();
         let mut spec = object["spec"].clone();
         let mut compiler = Compiler::default();
@@ -316,7 +336,7 @@ impl Crd {
                 error.field = field::child(&at, &error.field);
                 error
             }));
-            match Rules::compile(&source, &at) {
+            match Rules::compile(&source, &at, trust) {
                 Ok(rules) => roots.push((root, rules)),
                 Err(more) => errors.extend(more),
             }

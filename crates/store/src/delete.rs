@@ -11,7 +11,7 @@ use crate::entry::Entry;
 use crate::hook::{Passing, Round};
 use crate::path::{Effect, dry_run};
 use crate::read::{Reading, key_of};
-use crate::registry::Resource;
+use crate::registry::{Resource, Source};
 use crate::request::{Begin, Response};
 use crate::status::{About, Outcome, Refused, success};
 use crate::store::{Admit, DEFINITIONS, Store};
@@ -188,6 +188,10 @@ impl Store {
             "metadata": { "resourceVersion": self.revision.to_string() },
             "items": items,
         });
+        let mut list = list;
+        if writing.row.source == Source::Custom {
+            list["metadata"]["continue"] = json!("");
+        }
         Ok(self.commit(draft, Response::json(200, &list)))
     }
 

@@ -119,9 +119,11 @@ fn aggregated_resources(rows: &[&ResourceRow], group: &str, version: &str) -> Ve
 }
 
 fn response_kind(row: &ResourceRow) -> Value {
-    let (group, version) = match &row.object {
-        Some(object) => (&object.group, &object.version),
-        None => (&row.group, &row.version),
+    let (group, version) = match (&row.object, &row.stored) {
+        (Some(object), _) => (&*object.group, &*object.version),
+        (None, Some(_)) => (&*row.group, &*row.version),
+        // Of a built-in kind it is not said again.
+        (None, None) => ("", ""),
     };
     json!({"group": group, "version": version, "kind": row.kind})
 }
@@ -204,6 +206,9 @@ pub fn legacy(rows: &[ResourceRow], group: &str, version: &str) -> Option<Value>
                 out["version"] = object.version.as_str().into();
             }
             add_lists(row, &mut out);
+            if let Some(hash) = storage_hash(row) {
+                out["storageVersionHash"] = hash.into();
+            }
             out
         })
         .collect();
@@ -214,12 +219,55 @@ pub fn legacy(rows: &[ResourceRow], group: &str, version: &str) -> Option<Value>
         "" => version.to_owned(),
         _ => format!("{group}/{version}"),
     };
-    Some(json!({
+    let mut list = json!({
         "kind": "APIResourceList",
-        "apiVersion": "v1",
         "groupVersion": group_version,
         "resources": resources,
-    }))
+    });
+    // The core group's list is older than versions of lists.
+    if !group.is_empty() {
+        list["apiVersion"] = json!("v1");
+    }
+    Some(list)
+}
+
+/// Kinds that are stored as another version or group says, by `group/plural`.
+const STORED_AS: &[(&str, &str, &str)] = &[
+    (
+        "admissionregistration.k8s.io/mutatingadmissionpolicies",
+        "admissionregistration.k8s.io",
+        "v1beta1",
+    ),
+    (
+        "admissionregistration.k8s.io/mutatingadmissionpolicybindings",
+        "admissionregistration.k8s.io",
+        "v1beta1",
+    ),
+    (
+        "apiextensions.k8s.io/customresourcedefinitions",
+        "apiextensions.k8s.io",
+        "v1beta1",
+    ),
+    ("autoscaling/horizontalpodautoscalers", "autoscaling", "v2"),
+    ("events.k8s.io/events", "", "v1"),
+];
+
+/// A short name of the form in which objects are stored; `None` where nothing is stored.
+fn storage_hash(row: &ResourceRow) -> Option<String> {
+    use base64::Engine;
+    let is_stored = row.verbs.iter().any(|verb| verb == "update");
+    if row.subresource().is_some() || !is_stored {
+        return None;
+    }
+    let name = format!("{}/{}", row.group, row.name);
+    let known = STORED_AS.iter().find(|(known, _, _)| *known == name);
+    let (group, version) = match (known, &row.stored) {
+        (Some((_, group, version)), _) => (*group, *version),
+        (None, Some(version)) => (&*row.group, &**version),
+        (None, None) => (&*row.group, &*row.version),
+    };
+    let digest = crate::digest::sha256(format!("{group}/{version}/{}", row.kind).as_bytes());
+    Some(base64::engine::general_purpose::STANDARD.encode(&digest[..8]))
 }
 
 fn groups_of<'a>(rows: &[&'a ResourceRow]) -> Vec<&'a str> {

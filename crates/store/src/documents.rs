@@ -1,15 +1,15 @@
 //! Answers that are about the API itself: discovery, OpenAPI, version.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::begin::version_document;
 use crate::catalogue::discovery_rows;
 use crate::discovery::{self, Aggregated, Half};
 use crate::openapi;
-use crate::request::{Method, Request, Response};
+use crate::request::{Cache, Method, Request, Response};
 use crate::status::{Outcome, Refused};
 use crate::store::Store;
 use crate::wire::ResourceRow;
@@ -42,14 +42,21 @@ impl Documents {
 impl Store {
     pub(crate) fn document(&self, request: &Request, segments: &[String]) -> Outcome<Response> {
         if request.method != Method::Get {
-            return Err(Refused::no_resource());
+            return Err(Refused::no_page());
         }
         let form = wanted_form(&request.accept).map_or("", Aggregated::media_type);
         let key = format!("{segments:?} {form}");
         if let Some(made) = self.documents.get(&key) {
             return Ok(made);
         }
-        let response = self.make_document(request, segments)?;
+        let mut response = self.make_document(request, segments)?;
+        if segments.first().is_some_and(|first| first == "openapi") && segments.len() > 2 {
+            // The index names each document's address together with its tag.
+            let tag = openapi::tag(&segments[2..].join("/"), self.definitions_revision());
+            response.cache = Cache::Forever(tag);
+        } else if !form.is_empty() {
+            response.cache = Cache::Tagged(tag_of(&response.body));
+        }
         self.documents.keep(key, &response);
         Ok(response)
     }
@@ -59,7 +66,7 @@ impl Store {
         let found = |document: Option<Value>| {
             document
                 .map(|document| Response::json(200, &document))
-                .ok_or_else(Refused::no_resource)
+                .ok_or_else(Refused::no_page)
         };
         match &parts[..] {
             ["version"] => Ok(version_document(&self.settings.kubernetes_version)),
@@ -68,14 +75,32 @@ impl Store {
             ["api", version] => found(discovery::legacy(&self.rows(), "", version)),
             ["apis", group] => found(discovery::group(&self.rows(), group)),
             ["apis", group, version] => found(discovery::legacy(&self.rows(), group, version)),
-            ["openapi", "v3"] => Ok(Response::json(
-                200,
-                &openapi::index(&self.rows(), self.definitions_revision()),
-            )),
+            [] => Ok(Response::json(200, &self.paths())),
+            ["openapi", "v3"] => Ok(Response {
+                content_type: "text/plain; charset=utf-8".to_owned(),
+                ..Response::json(
+                    200,
+                    &openapi::index(&self.rows(), self.definitions_revision()),
+                )
+            }),
             ["openapi", "v3", "api", version] => found(self.openapi("", version)),
             ["openapi", "v3", "apis", group, version] => found(self.openapi(group, version)),
-            _ => Err(Refused::no_resource()),
+            _ => Err(Refused::no_page()),
         }
+    }
+
+    /// `/`: the addresses that there are.
+    fn paths(&self) -> Value {
+        let mut paths: BTreeSet<String> = ROOT_PATHS.iter().map(ToString::to_string).collect();
+        for row in self.rows() {
+            if row.group.is_empty() {
+                paths.insert(format!("/api/{}", row.version));
+            } else {
+                paths.insert(format!("/apis/{}", row.group));
+                paths.insert(format!("/apis/{}/{}", row.group, row.version));
+            }
+        }
+        json!({ "paths": paths })
     }
 
     fn openapi(&self, group: &str, version: &str) -> Option<Value> {
@@ -123,6 +148,26 @@ impl Store {
             })
             .unwrap_or(0)
     }
+}
+
+/// Addresses beside those of groups.
+const ROOT_PATHS: &[&str] = &[
+    "/api",
+    "/apis",
+    "/apis/",
+    "/healthz",
+    "/livez",
+    "/metrics",
+    "/openapi/v3",
+    "/openapi/v3/",
+    "/readyz",
+    "/version",
+];
+
+/// A tag that is the same while the body is.
+fn tag_of(body: &[u8]) -> String {
+    let digest = crate::digest::sha256(body);
+    digest.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 /// The form of aggregated discovery that a client asks for.

@@ -28,6 +28,7 @@ mod convert;
 pub mod crd;
 mod definitions;
 mod delete;
+mod digest;
 pub mod discovery;
 mod documents;
 mod draft;
@@ -76,8 +77,8 @@ pub use bootstrap::DIRECTORY_PROVISIONER;
 pub use path::Target;
 pub use registry::ResourceId;
 pub use request::{
-    Ask, Begin, Check, Commit, Connect, ExecOptions, LogOptions, Method, Mint, PodAddress, Request,
-    Response, Since, Ticket, User,
+    Ask, Begin, Cache, Check, Commit, Connect, ExecOptions, LogOptions, Method, Mint, PodAddress,
+    Request, Response, Since, Ticket, User,
 };
 pub use status::{About, Outcome, Refused, success};
 pub use store::{Admit, Entropy, LoadError, Records, Settings, Store};

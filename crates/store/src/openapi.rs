@@ -16,7 +16,7 @@ pub fn index(rows: &[ResourceRow], revision: u64) -> Value {
     let mut paths = BTreeMap::new();
     for row in rows {
         let path = root(&row.group, &row.version);
-        let url = format!("/openapi/v3/{path}?hash={:016X}", hash(&path, revision));
+        let url = format!("/openapi/v3/{path}?hash={}", tag(&path, revision));
         paths.insert(path, json!({ "serverRelativeURL": url }));
     }
     json!({ "paths": paths })
@@ -28,6 +28,11 @@ fn root(group: &str, version: &str) -> String {
         "" => format!("api/{version}"),
         _ => format!("apis/{group}/{version}"),
     }
+}
+
+/// What tells one state of a document from another.
+pub(crate) fn tag(path: &str, revision: u64) -> String {
+    format!("{:016X}", hash(path, revision))
 }
 
 /// FNV-1a: the hash only has to differ when the content does.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::entry::Entry;
 use crate::path::{Query, Target};
-use crate::registry::{Resource, ResourceId};
+use crate::registry::{Resource, ResourceId, Source};
 use crate::request::{Begin, Response};
 use crate::select::Selection;
 use crate::sheet::Sheet;
@@ -145,6 +145,9 @@ impl Store {
             last = Some(key.clone());
         }
         let mut meta = json!({ "resourceVersion": revision.to_string() });
+        if reading.row.source == Source::Custom && reading.view.shape == Shape::Whole {
+            meta["continue"] = json!("");
+        }
         let remaining = if limit == 0 { 0 } else { found.count() };
         if remaining > 0
             && let Some(last) = last
@@ -373,8 +376,11 @@ pub(crate) fn partial(entry: &Entry) -> Value {
 
 pub(crate) fn include_of(query: &Query) -> Outcome<Include> {
     let text = query.text("includeObject");
-    Include::parse(text)
-        .ok_or_else(|| Refused::bad_request(format!("unrecognized includeObject value: {text:?}")))
+    Include::parse(text).ok_or_else(|| {
+        Refused::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {text:?}: must be 'Metadata', 'Object', 'None', or empty"
+        ))
+    })
 }
 
 fn continue_token(revision: u64, last: &str) -> String {

@@ -129,6 +129,8 @@ pub struct Response {
     pub warnings: Vec<String>,
     /// `Retry-After` in seconds.
     pub retry_after_seconds: Option<u32>,
+    /// How long it may be kept by whom.
+    pub cache: Cache,
     /// What webhooks told for the audit log: `webhook/key` and text.
     pub notes: Vec<(String, String)>,
     /// The body.
@@ -148,6 +150,7 @@ impl Response {
             content_type: "application/json".to_owned(),
             warnings: Vec::new(),
             retry_after_seconds: None,
+            cache: Cache::Private,
             notes: Vec::new(),
             body,
         }
@@ -160,6 +163,18 @@ impl Response {
             ..Response::bytes(code, text.as_bytes().to_vec())
         }
     }
+}
+
+/// How long an answer may be kept by whom; a tag is the same while the answer is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Cache {
+    /// It must be asked for again.
+    #[default]
+    Private,
+    /// By anybody, if it asks whether the tag is still the same.
+    Tagged(String),
+    /// By anybody for ever: the address names the tag.
+    Forever(String),
 }
 
 /// What a request needs before it is answered.

@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::field::FieldError;
 
 pub use compile::Compiler;
+pub(crate) use format::base64_error;
 pub(crate) use format::is_known as is_known_format;
 pub(crate) use spot::{ListShape, Scalar, Spot, Way};
 pub(crate) use structural::expand;

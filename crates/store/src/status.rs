@@ -24,6 +24,9 @@ struct Parts {
     calls: Vec<Call>,
 }
 
+/// Marks a refusal that is told as a page.
+const NO_PAGE: &str = "NoPage";
+
 /// The result of handling a request.
 pub type Outcome<T> = Result<T, Refused>;
 
@@ -192,6 +195,13 @@ impl Refused {
         Refused::new(404, "NotFound", message).with_details(json!({}))
     }
 
+    /// 404 where no part of the API is responsible for the path: a page, not a Status.
+    pub fn no_page() -> Refused {
+        let mut refused = Refused::no_resource();
+        refused.0.reason = NO_PAGE;
+        refused
+    }
+
     /// 405.
     pub fn not_allowed(about: About<'_>, action: &str) -> Refused {
         let message = format!(
@@ -212,7 +222,8 @@ impl Refused {
         Refused::new(
             406,
             "NotAcceptable",
-            "only the following media types are accepted: application/json".to_owned(),
+            "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
+                .to_owned(),
         )
     }
 
@@ -434,6 +445,9 @@ impl Refused {
 
     /// The answer.
     pub fn response(&self) -> Response {
+        if self.0.reason == NO_PAGE {
+            return Response::text(404, "404 page not found\n");
+        }
         let warnings = match &self.0.verbatim {
             Some((_, warnings)) => warnings.clone(),
             None => Vec::new(),

@@ -59,7 +59,9 @@ pub(crate) fn counts_generations(row: &Resource) -> bool {
 /// Whether an update must say which version it is based on. Built-ins allow unconditional
 /// updates; custom resources do not, except by patch.
 pub(crate) fn needs_version(row: &Resource, method: Method) -> bool {
-    row.source == Source::Custom && method == Method::Put
+    let is_strict = row.source == Source::Custom
+        || &*row.shelf == "apiextensions.k8s.io/customresourcedefinitions";
+    is_strict && method == Method::Put
 }
 
 /// The first status of an object, in place of whatever the client sent.

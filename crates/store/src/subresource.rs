@@ -13,7 +13,7 @@ use crate::hook::{Passing, Round};
 use crate::log_options;
 use crate::path::Query;
 use crate::read::{Reading, key_of};
-use crate::registry::ResourceId;
+use crate::registry::{ResourceId, Source};
 use crate::request::{Ask, Begin, Connect, ExecOptions, Method, PodAddress, Request, Response};
 use crate::status::{About, Outcome, Refused};
 use crate::store::{Admit, Store};
@@ -279,7 +279,7 @@ impl Store {
         };
         self.ask_about(writing, "UPDATE", &mut scale, Some(&before), &mut draft)?;
         let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
-        if replicas < 0 {
+        if replicas < 0 && writing.row.source == Source::BuiltIn {
             let errors = [FieldError::invalid(
                 "spec.replicas",
                 replicas,

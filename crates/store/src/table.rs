@@ -63,6 +63,19 @@ pub struct PrinterColumn {
     pub priority: i32,
 }
 
+impl PrinterColumn {
+    /// What the column means; without words of its own, where it comes from.
+    fn meaning(&self) -> String {
+        match &*self.description {
+            "" => format!(
+                "Custom resource definition column (in JSONPath format): {}",
+                self.json_path
+            ),
+            given => given.to_owned(),
+        }
+    }
+}
+
 fn is_shown_always(priority: &i32) -> bool {
     *priority == 0
 }
@@ -158,7 +171,7 @@ impl Printer {
                 &column.name,
                 &column.kind,
                 &column.format,
-                &column.description,
+                &column.meaning(),
                 column.priority,
             ));
             let path = JsonPath::parse(&column.json_path).ok();

@@ -59,6 +59,9 @@ pub struct ResourceRow {
     /// Group and version of the body, where they differ from the resource's.
     #[serde(default)]
     pub object: Option<GroupVersion>,
+    /// The version that its objects are stored in, where a definition says so.
+    #[serde(default)]
+    pub stored: Option<String>,
 }
 
 impl ResourceRow {

@@ -403,14 +403,14 @@ impl Store {
         match object["metadata"]["resourceVersion"].as_str() {
             None | Some("") => {
                 if strategy::needs_version(&writing.row, writing.request.method) {
-                    return Err(writing.invalid(
-                        name,
-                        &[FieldError::invalid(
-                            "metadata.resourceVersion",
-                            json!(0),
-                            "must be specified for an update",
-                        )],
-                    ));
+                    let error = FieldError::invalid(
+                        "metadata.resourceVersion",
+                        json!(0),
+                        "must be specified for an update",
+                    );
+                    // The real server names the resource here, not the kind.
+                    let (group, plural) = (&writing.row.group, &writing.row.plural);
+                    return Err(Refused::invalid(group, plural, name, &[error]));
                 }
                 Ok(())
             }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::parse;
 use super::path::field_path;
 use super::run::{Halt, Run};
+use super::types::{self, Type};
 use super::value::{Converter, Form, optional};
 use crate::field::{self, FieldError};
 
@@ -20,6 +21,14 @@ const RULE_COST_MAX: u64 = 1_000_000;
 const OBJECT_COST_MAX: i64 = 10_000_000;
 /// Deepest schema whose rules are read.
 const DEPTH_MAX: usize = 60;
+/// What one expression may be estimated to cost, all its places together.
+const EXPRESSION_ESTIMATE_MAX: u64 = 10_000_000;
+/// What all expressions of a schema may be estimated to cost.
+const SCHEMA_ESTIMATE_MAX: u64 = 100_000_000;
+/// How many of the most expensive expressions are named.
+const MOST_EXPENSIVE: usize = 4;
+/// Longest request in bytes.
+const REQUEST_BYTES_MAX: u64 = 3 << 20;
 /// Longest text that a message expression may make.
 const MESSAGE_BYTES_MAX: usize = 5 * 1024;
 
@@ -59,6 +68,13 @@ struct Key {
     default: Value,
 }
 
+fn failed_to_compile(key: &str) -> &'static str {
+    match key {
+        "rule" => "compilation failed",
+        _ => "messageExpression compilation failed",
+    }
+}
+
 struct Rule {
     text: Box<str>,
     message: Box<str>,
@@ -81,11 +97,21 @@ impl Rules {
     ///
     /// # Errors
     /// A rule that cannot be compiled, at its place below `path`.
-    pub fn compile(schema: &Value, path: &str) -> Result<Option<Rules>, Vec<FieldError>> {
-        let mut errors = Vec::new();
-        let root = Node::of(schema, path, 0, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
+    pub fn compile(
+        schema: &Value,
+        path: &str,
+        trust: Trust,
+    ) -> Result<Option<Rules>, Vec<FieldError>> {
+        let mut reading = Reading {
+            trust,
+            errors: Vec::new(),
+            costs: Vec::new(),
+            total: 0,
+        };
+        let root = Node::of(schema, &Place::root(path), &mut reading);
+        reading.check_total(path);
+        if !reading.errors.is_empty() {
+            return Err(reading.errors);
         }
         Ok(root.map(|root| Rules { root }))
     }
@@ -108,38 +134,133 @@ impl Rules {
     }
 }
 
-impl Node {
-    fn of(schema: &Value, path: &str, depth: usize, errors: &mut Vec<FieldError>) -> Option<Node> {
-        if depth > DEPTH_MAX || !schema.is_object() {
-            return None;
+/// Whether the rules of a schema are doubted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// They are new: types and estimated costs are checked.
+    Doubted,
+    /// They were accepted before, or came with the program.
+    Accepted,
+}
+
+/// A place in a schema on the way down.
+#[derive(Clone)]
+struct Place {
+    path: String,
+    depth: usize,
+    /// How many values there may be here; `None` if nothing bounds them.
+    count: Option<u64>,
+    /// The highest place whose values cannot be told from those before.
+    lost_at: Option<String>,
+}
+
+impl Place {
+    fn root(path: &str) -> Place {
+        Place {
+            path: path.to_owned(),
+            depth: 0,
+            count: Some(1),
+            lost_at: None,
         }
-        let mut rules = Vec::new();
-        let rows = schema["x-kubernetes-validations"].as_array();
-        for (position, row) in rows.into_iter().flatten().enumerate() {
-            let at = field::index(&field::child(path, "x-kubernetes-validations"), position);
-            match Rule::of(schema, row, &at) {
-                Ok(rule) => rules.push(rule),
-                Err(error) => errors.push(error),
-            }
+    }
+
+    fn property(&self, name: &str) -> Place {
+        Place {
+            path: field::key(&field::child(&self.path, "properties"), name),
+            depth: self.depth + 1,
+            ..self.clone()
+        }
+    }
+
+    /// Where each of at most `most` values stands.
+    fn each(&self, name: &str, most: Option<u64>) -> Place {
+        Place {
+            path: field::child(&self.path, name),
+            depth: self.depth + 1,
+            count: self
+                .count
+                .zip(most)
+                .map(|(count, most)| count.saturating_mul(most)),
+            ..self.clone()
+        }
+    }
+}
+
+/// What reading a schema's rules found out.
+struct Reading {
+    trust: Trust,
+    errors: Vec<FieldError>,
+    /// Estimated costs of the expensive ones, by place.
+    costs: Vec<(u64, String)>,
+    total: u64,
+}
+
+impl Reading {
+    fn spend(&mut self, cost: u64, path: String, what: &str) {
+        if cost > EXPRESSION_ESTIMATE_MAX {
+            let text = over(what, cost, EXPRESSION_ESTIMATE_MAX);
+            self.errors.push(FieldError::forbidden(&path, text));
+        }
+        self.total = self.total.saturating_add(cost);
+        if cost >= SCHEMA_ESTIMATE_MAX / 100 {
+            self.costs.push((cost, path));
+        }
+    }
+
+    fn check_total(&mut self, path: &str) {
+        let total = self.total;
+        if total <= SCHEMA_ESTIMATE_MAX {
+            return;
+        }
+        self.costs.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
+        for (_, path) in self.costs.iter().take(MOST_EXPENSIVE) {
+            let text = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+            self.errors.push(FieldError::forbidden(path, text));
+        }
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        let text = over(what, total, SCHEMA_ESTIMATE_MAX);
+        self.errors.push(FieldError::forbidden(path, text));
+    }
+}
+
+fn over(what: &str, cost: u64, most: u64) -> String {
+    let factor = cost as f64 / most as f64;
+    let factor = match factor {
+        factor if factor > 100.0 => "more than 100x".to_owned(),
+        factor if factor < 1.5 => format!("{factor:.6}x"),
+        factor => format!("{factor:.1}x"),
+    };
+    format!(
+        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+    )
+}
+
+impl Node {
+    fn of(schema: &Value, place: &Place, reading: &mut Reading) -> Option<Node> {
+        if place.depth > DEPTH_MAX || !schema.is_object() {
+            return None;
         }
         let mut properties = BTreeMap::new();
         for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
-            let at = field::key(&field::child(path, "properties"), name);
-            if let Some(node) = Node::of(inner, &at, depth + 1, errors) {
+            if let Some(node) = Node::of(inner, &place.property(name), reading) {
                 properties.insert(name.as_str().into(), node);
             }
         }
-        let mut inner = |name: &str| {
-            let at = field::child(path, name);
-            Node::of(&schema[name], &at, depth + 1, errors).map(Box::new)
-        };
-        let (values, items) = (inner("additionalProperties"), inner("items"));
+        let most = schema["maxProperties"].as_u64();
+        let at = place.each("additionalProperties", most);
+        let values = Node::of(&schema["additionalProperties"], &at, reading).map(Box::new);
+        let mut at = place.each("items", schema["maxItems"].as_u64());
+        if schema["x-kubernetes-list-type"] != "map" {
+            at.lost_at.get_or_insert_with(|| place.path.clone());
+        }
+        let items = Node::of(&schema["items"], &at, reading).map(Box::new);
+        let rules = Rule::all(schema, place, reading);
         if rules.is_empty() && properties.is_empty() && values.is_none() && items.is_none() {
             return None;
         }
         let form = match rules.is_empty() {
             true => Form::default(),
-            false => Form::of(schema, depth),
+            false => Form::of(schema, place.depth),
         };
         Some(Node {
             kind: schema["type"].as_str().unwrap_or("object").into(),
@@ -169,34 +290,104 @@ fn keys(schema: &Value) -> Option<Vec<Key>> {
 }
 
 impl Rule {
+    fn all(schema: &Value, place: &Place, reading: &mut Reading) -> Vec<Rule> {
+        let rows = schema["x-kubernetes-validations"].as_array();
+        let mut rules = Vec::new();
+        for (position, row) in rows.into_iter().flatten().enumerate() {
+            let all = field::child(&place.path, "x-kubernetes-validations");
+            let at = field::index(&all, position);
+            match Rule::of(schema, row, &at) {
+                Ok(rule) => {
+                    if reading.trust == Trust::Doubted {
+                        rule.doubt(schema, row, place, &at, reading);
+                    }
+                    rules.push(rule);
+                }
+                Err(error) => reading.errors.push(error),
+            }
+        }
+        rules
+    }
+
     fn of(schema: &Value, row: &Value, at: &str) -> Result<Rule, FieldError> {
         let text = |key: &str| row[key].as_str().unwrap_or_default();
-        let rule = text("rule");
-        let shown = super::shown_rule(row);
-        let compiled = |source: &str, key: &str| {
-            parse(source).map_err(|why| {
-                let detail = match key {
-                    "rule" => format!("compilation failed: {why}"),
-                    _ => format!("messageExpression compilation failed: {why}"),
-                };
-                FieldError::raw(&field::child(at, key), &shown, detail)
+        let compiled = |key: &str| {
+            parse(text(key)).map_err(|why| {
+                let detail = format!("{}: {why}", failed_to_compile(key));
+                FieldError::raw(&field::child(at, key), &super::shown_rule(row), detail)
             })
         };
-        let expression = compiled(rule, "rule")?;
+        let expression = compiled("rule")?;
         let message_expression = match text("messageExpression").trim() {
             "" => None,
-            source => Some(compiled(source, "messageExpression")?),
+            _ => Some(compiled("messageExpression")?),
         };
         Ok(Rule {
             uses_old: expression.references().has_variable("oldSelf"),
             takes_no_old: row["optionalOldSelf"] == true,
-            text: rule.into(),
+            text: text("rule").into(),
             message: text("message").into(),
             reason: text("reason").into(),
             path: field_path(schema, text("fieldPath")),
             expression,
             message_expression,
         })
+    }
+
+    /// Checks the types of the rule's expressions and what they may cost.
+    fn doubt(&self, schema: &Value, row: &Value, place: &Place, at: &str, reading: &mut Reading) {
+        let (kind, least) = Type::of(schema, place.depth);
+        let before = match self.takes_no_old {
+            true => Type::Dyn,
+            false => kind.clone(),
+        };
+        let names = [("self", kind), ("oldSelf", before)];
+        let count = place.count.unwrap_or(REQUEST_BYTES_MAX / (least + 1));
+        let shown = super::shown_rule(row);
+        let mut look = |key: &str, tree: &Expression| {
+            let at = field::child(at, key);
+            let text = row[key].as_str().unwrap_or_default();
+            match types::estimate(text, tree, &names) {
+                Ok(found) => {
+                    let cost = found.cost.saturating_mul(count);
+                    let what = match key {
+                        "rule" => "estimated rule cost",
+                        _ => "estimated messageExpression cost",
+                    };
+                    reading.spend(cost, at.clone(), what);
+                    let wrong = match key {
+                        "rule" if !found.is_bool() => "cel expression must evaluate to a bool",
+                        "messageExpression" if !found.kind.is_text() => {
+                            "messageExpression must evaluate to a string"
+                        }
+                        _ => return,
+                    };
+                    reading.errors.push(FieldError::raw(&at, &shown, wrong));
+                }
+                Err(why) => {
+                    let detail = format!("{}: {why}", failed_to_compile(key));
+                    reading.errors.push(FieldError::raw(&at, &shown, detail));
+                }
+            }
+        };
+        look("rule", &self.expression);
+        if let Some(expression) = &self.message_expression {
+            look("messageExpression", expression);
+        }
+        if let Some(lost_at) = place.lost_at.as_ref().filter(|_| self.uses_old) {
+            let detail = format!(
+                "oldSelf cannot be used on the uncorrelatable portion of the schema within {lost_at}"
+            );
+            let at = field::child(at, "rule");
+            reading
+                .errors
+                .push(FieldError::invalid(&at, &*self.text, detail));
+        } else if !self.uses_old && !row["optionalOldSelf"].is_null() {
+            let detail = "may not be set if oldSelf is not used in rule";
+            let at = field::child(at, "optionalOldSelf");
+            let given = row["optionalOldSelf"].clone();
+            reading.errors.push(FieldError::invalid(&at, given, detail));
+        }
     }
 
     /// How errors speak of the rule.

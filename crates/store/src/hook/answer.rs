@@ -44,6 +44,14 @@ pub(super) fn read(hook: &Hook, sort: Sort, uid: &str, answer: &Answer) -> Resul
         Stop::Failed(format!("failed to call webhook: {why}"))
     })?;
     let review = review.value;
+    let unreadable = |why: String| Stop::Failed(format!("failed to call webhook: {why}"));
+    if !review.is_object() {
+        return Err(unreadable(not_an_object(&review)));
+    }
+    let encoded = review["response"]["patch"].as_str().unwrap_or_default();
+    if let Some(why) = crate::schema::base64_error(encoded) {
+        return Err(unreadable(why));
+    }
     let invalid = |why: String| Stop::Failed(format!("received invalid webhook response: {why}"));
     let response = &review["response"];
     if response.is_null() {
@@ -84,6 +92,19 @@ pub(super) fn read(hook: &Hook, sort: Sort, uid: &str, answer: &Answer) -> Resul
         patch: (!is_empty).then_some(patch),
         ..allowed
     })
+}
+
+/// What a Go decoder says of JSON that is no object.
+fn not_an_object(value: &Value) -> String {
+    let found = match value {
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        _ => "array",
+    };
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )
 }
 
 fn check_identity(review: &Value, uid: &str) -> Result<(), String> {

@@ -367,11 +367,11 @@ fn given_name(writing: &Writing<'_>, object: &Value) -> String {
 
 /// The options of the request, as its own kind.
 fn options(writing: &Writing<'_>, passing: &Passing<'_>) -> Value {
-    let kind = match (passing.operation, writing.request.method) {
-        ("CREATE", _) => "CreateOptions",
-        ("UPDATE", Method::Patch) => "PatchOptions",
-        ("UPDATE", _) => "UpdateOptions",
-        ("DELETE", _) => "DeleteOptions",
+    let kind = match passing.operation {
+        "CREATE" => "CreateOptions",
+        // A patch is an update for whoever judges it.
+        "UPDATE" => "UpdateOptions",
+        "DELETE" => "DeleteOptions",
         _ => return Value::Null,
     };
     let mut out = Map::new();
@@ -386,9 +386,6 @@ fn options(writing: &Writing<'_>, passing: &Passing<'_>) -> Value {
         if !value.is_empty() && kind != "DeleteOptions" {
             out.insert(key.into(), json!(value));
         }
-    }
-    if writing.query.is_on("force") && kind == "PatchOptions" {
-        out.insert("force".into(), json!(true));
     }
     if writing.options.effect == Effect::DryRun {
         out.insert("dryRun".into(), json!(["All"]));

@@ -19,7 +19,8 @@ const URL_FORM: &str = "; desired format: https://host[/path]";
 
 /// Fills in the defaults of a configuration.
 pub(crate) fn default(kind: &str, object: &mut Value) {
-    for hook in object["webhooks"].as_array_mut().into_iter().flatten() {
+    let hooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
+    for hook in hooks.into_iter().flatten() {
         let Some(map) = hook.as_object_mut() else {
             continue;
         };
@@ -37,18 +38,16 @@ pub(crate) fn default(kind: &str, object: &mut Value) {
         if kind == "MutatingWebhookConfiguration" {
             put("reinvocationPolicy", json!("Never"));
         }
-        for rule in hook["rules"].as_array_mut().into_iter().flatten() {
+        let rules = hook.get_mut("rules").and_then(Value::as_array_mut);
+        for rule in rules.into_iter().flatten() {
             if rule["scope"].is_null() {
                 rule["scope"] = json!("*");
             }
         }
-        let service = &mut hook["clientConfig"]["service"];
-        if service.is_object() {
-            if service["port"].is_null() {
-                service["port"] = json!(443);
-            }
-        } else if let Some(config) = hook["clientConfig"].as_object_mut() {
-            config.remove("service");
+        if hook["clientConfig"]["service"].is_object()
+            && hook["clientConfig"]["service"]["port"].is_null()
+        {
+            hook["clientConfig"]["service"]["port"] = json!(443);
         }
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
 }
 
 /// What Go's base64 decoder would say about the text.
-pub(super) fn base64_error(text: &str) -> Option<String> {
+pub(crate) fn base64_error(text: &str) -> Option<String> {
     let clean: Vec<u8> = text
         .bytes()
         .filter(|b| !matches!(b, b'\r' | b'\n'))

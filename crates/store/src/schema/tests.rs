@@ -299,7 +299,7 @@ fn a_rule_that_would_loop_for_ever_is_stopped() {
         "properties": {"items": {"type": "array", "items": {"type": "integer"}}},
         "x-kubernetes-validations": [{"rule": "self.items.all(a, self.items.all(b, self.items.all(c, a + b + c > -1)))"}],
     });
-    let crd = Crd::check_new(&widget(schema), &wire).unwrap();
+    let crd = Crd::compile(&widget(schema), &wire).unwrap();
     let items: Vec<u32> = (0..10_000).collect();
     let errors = crd.versions[0]
         .schema

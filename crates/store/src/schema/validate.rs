@@ -181,11 +181,6 @@ impl Schema {
                 }
             }
         }
-        for name in &node.required {
-            if !map.contains_key(name.as_ref()) {
-                errors.push(FieldError::required(&field::child(path, name), ""));
-            }
-        }
         for (name, inner) in map {
             match (node.properties.get(name.as_str()), &node.additional) {
                 (Some(edge), _) | (None, Additional::Each(edge)) => {
@@ -202,6 +197,11 @@ impl Schema {
                     self.validate_at(edge.to, inner_at, errors);
                 }
                 _ => {}
+            }
+        }
+        for name in &node.required {
+            if !map.contains_key(name.as_ref()) {
+                errors.push(FieldError::required(&field::child(path, name), ""));
             }
         }
     }
