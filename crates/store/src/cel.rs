@@ -22,6 +22,11 @@ use value::Converter;
 
 /// Longest expression in bytes.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
+/// Most letters in an expression that nest it or make a chain longer; each level takes a piece of
+/// the stack wherever the tree is walked, down to where it is dropped.
+const NESTING_MAX: usize = 500;
+/// Deepest nesting: the parser calls itself a dozen times for each level.
+const DEPTH_MAX: u16 = 40;
 /// What the conditions of one webhook may cost.
 const CONDITION_COST_MAX: u64 = 2_500_000;
 
@@ -32,7 +37,19 @@ fn parse(text: &str) -> Result<Tree, String> {
             "the expression is longer than {TEXT_BYTES_MAX} bytes"
         ));
     }
-    let parsed = catch_unwind(|| Parser::new().enable_optional_syntax(true).parse(text));
+    let nests = |letter: &char| "([{.?:!-+*/%<>=&|".contains(*letter);
+    let nesting = text.chars().filter(nests).count() + text.matches("in").count();
+    if nesting > NESTING_MAX {
+        return Err(format!(
+            "the expression has more than {NESTING_MAX} operators, brackets and dots"
+        ));
+    }
+    let parsed = catch_unwind(|| {
+        Parser::new()
+            .max_recursion_depth(DEPTH_MAX)
+            .enable_optional_syntax(true)
+            .parse(text)
+    });
     match parsed {
         Ok(Ok(tree)) => Ok(tree),
         Ok(Err(cause)) => Err(cause.to_string().replace("\n|", "\n |")),

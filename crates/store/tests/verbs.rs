@@ -8,6 +8,8 @@ mod bad_input;
 mod definitions;
 #[path = "verbs/fading.rs"]
 mod fading;
+#[path = "verbs/hostile.rs"]
+mod hostile;
 #[path = "verbs/kinds.rs"]
 mod kinds;
 #[path = "verbs/odd.rs"]

@@ -217,7 +217,7 @@ fn find_word(text: &str, word: &str) -> Option<usize> {
             .chars()
             .next()
             .is_some_and(is_letter);
-        !(begins && before) && !(ends && after)
+        !(begins && before || ends && after)
     })
 }
 
@@ -304,8 +304,11 @@ impl Look {
             Type::Map(values, _) => (**values).clone(),
             _ => Type::Dyn,
         };
-        let kind = if select.test { Type::Bool } else { found };
-        Ok((kind, cost.saturating_add(1)))
+        // To look whether a field is there is free.
+        match select.test {
+            true => Ok((Type::Bool, cost)),
+            false => Ok((found, cost.saturating_add(1))),
+        }
     }
 
     fn fold(&mut self, fold: &ComprehensionExpr) -> Seen {
@@ -365,7 +368,7 @@ impl Look {
             return Ok((Type::Dyn, cost.saturating_add(range.size())));
         }
         let mut kinds = Vec::new();
-        let mut cost: u64 = 0;
+        let mut costs = Vec::new();
         let target = call.target.as_deref();
         let parts = target
             .into_iter()
@@ -376,12 +379,19 @@ impl Look {
                 break;
             }
             let (kind, more) = self.at(part)?;
-            cost = cost.saturating_add(more);
+            costs.push(more);
             kinds.push(kind);
         }
         let own = call_cost(name, &kinds);
         let kind = result(call, &kinds)?;
-        Ok((kind, cost.saturating_add(own)))
+        let cost = match (name, costs.as_slice()) {
+            // Only one of two ways is gone.
+            (operators::CONDITIONAL, [test, yes, no]) => test.saturating_add(*yes.max(no)),
+            (_, costs) => costs
+                .iter()
+                .fold(own, |sum, cost| sum.saturating_add(*cost)),
+        };
+        Ok((kind, cost))
     }
 }
 
@@ -479,7 +489,7 @@ fn call_cost(name: &str, kinds: &[Type]) -> u64 {
     let size = |at: usize| kinds.get(at).map_or(1, Type::size);
     let tenth = |size: u64| size.div_ceil(10).max(1);
     match name {
-        operators::NOT_STRICTLY_FALSE => 1,
+        operators::LOGICAL_AND | operators::LOGICAL_OR => 0,
         operators::EQUALS
         | operators::NOT_EQUALS
         | operators::LESS

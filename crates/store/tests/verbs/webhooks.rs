@@ -153,7 +153,7 @@ fn a_webhook_is_told_who_wants_what() {
         .collect();
     let rows = json!([
         ["CREATE", "m", "default", "1", null, "CreateOptions", "me"],
-        ["UPDATE", "m", "default", "2", "1", "PatchOptions", null],
+        ["UPDATE", "m", "default", "2", "1", "UpdateOptions", null],
         ["DELETE", "m", "default", null, "2", "DeleteOptions", null],
     ]);
     assert_eq!(json!(seen), rows);
