@@ -38,7 +38,6 @@ fn main() {
             query: String::new(),
             accept: "application/json".to_owned(),
             content_type: "application/json".to_owned(),
-            user_agent: String::new(),
             body: pod(number).to_string().into_bytes(),
             user: User::admin(),
             user_agent: "creates".to_owned(),

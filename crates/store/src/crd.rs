@@ -1,6 +1,7 @@
 //! Custom resource definitions: the ones we bring and the ones that users register.
 
 mod check;
+mod rules;
 mod structure;
 
 use serde::Deserialize;

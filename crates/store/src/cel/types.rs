@@ -276,7 +276,9 @@ impl Look {
         match names.find(|(known, _)| known == name) {
             Some((_, kind)) => Ok((kind.clone(), 1)),
             // Types are names too.
-            None if TYPES.contains(&name) || name.starts_with('@') => Ok((Type::Dyn, 1)),
+            None if TYPES.split(' ').any(|known| known == name) || name.starts_with('@') => {
+                Ok((Type::Dyn, 1))
+            }
             None => Err(Mistake {
                 what: format!("undeclared reference to '{name}' (in container '')"),
                 near: name.to_owned(),
@@ -346,7 +348,7 @@ impl Look {
     fn is_namespace(&self, target: &Expression) -> bool {
         match &target.expr {
             Expr::Ident(name) => {
-                NAMESPACES.contains(&name.as_str())
+                NAMESPACES.split(' ').any(|known| known == name)
                     && !self.names.iter().any(|(known, _)| known == name)
             }
             _ => false,
@@ -555,36 +557,9 @@ const OPEN_LOOPS: &[&str] = &[
     "transformMap",
     "transformMapEntry",
 ];
-const TYPES: &[&str] = &[
-    "bool",
-    "bytes",
-    "double",
-    "dyn",
-    "int",
-    "list",
-    "map",
-    "null_type",
-    "optional_type",
-    "string",
-    "type",
-    "uint",
-];
-const NAMESPACES: &[&str] = &[
-    "base64",
-    "cel",
-    "format",
-    "google",
-    "ip",
-    "cidr",
-    "jsonpatch",
-    "kubernetes",
-    "lists",
-    "math",
-    "optional",
-    "regex",
-    "sets",
-    "strings",
-];
+const TYPES: &str = "bool bytes double dyn int list map null_type optional_type string type uint";
+const NAMESPACES: &str =
+    "base64 cel format google ip cidr jsonpatch kubernetes lists math optional regex sets strings";
 /// Functions that rules may call, sorted.
 const FUNCTIONS: &[&str] = &[
     "abs",
