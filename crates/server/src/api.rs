@@ -88,7 +88,7 @@ impl Api {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let Some(method) = Method::parse(request.method().as_str()) else {
-            return reply(Refused::no_resource().response());
+            return reply(Refused::no_method().response());
         };
         let upgrade = connect::Upgrade::take(&mut request);
         let (parts, body) = request.into_parts();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt;
 use http::HeaderValue;
-use http::header::CONTENT_TYPE;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use store::{Watch, WatchStep};
@@ -55,6 +55,10 @@ pub(crate) fn open(plane: Arc<Plane>, watch: Watch) -> http::Response<Body> {
     if let Ok(value) = HeaderValue::from_str(&content_type) {
         headers.insert(CONTENT_TYPE, value);
     }
+    response.headers_mut().insert(
+        CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, private"),
+    );
     response
 }
 

@@ -5,9 +5,9 @@ use serde_json::json;
 
 use crate::access::Asked;
 use crate::applying;
-use crate::path::{OptionsKind, Query, Route, Target, WriteOptions, verb};
+use crate::path::{OptionsKind, Query, Route, Target, WriteOptions, asks_to_watch, verb};
 use crate::read::Reading;
-use crate::registry::{Resource, ResourceId};
+use crate::registry::{Resource, ResourceId, Source};
 use crate::request::{Begin, Method, Request, Response};
 use crate::status::{About, Outcome, Refused};
 use crate::store::{Admit, Store};
@@ -81,7 +81,10 @@ impl Store {
             let asked = Asked::read(method, &request.path, &request.query);
             self.authorise(&request.user, &asked)?;
         }
-        let query = Query::parse(&request.query)?;
+        let mut query = Query::parse(&request.query)?;
+        if asks_to_watch(&request.path) {
+            query = query.with("watch", "true");
+        }
         let target = match Route::parse(&request.path)? {
             Route::Document(segments) => {
                 return self.document(request, &segments).map(Way::Document);
@@ -103,9 +106,12 @@ impl Store {
         };
         let verb = verb(request.method, &target, &query);
         if !target.subresource.is_empty() {
-            version
+            let subresource = version
                 .subresource(&target.subresource)
                 .ok_or_else(Refused::no_resource)?;
+            if !subresource.verbs.iter().any(|known| &**known == verb) {
+                return Err(Refused::no_method());
+            }
             return Ok(Way::Objects(Found { target, query, id }));
         }
         check_scope(row, &target, verb)?;
@@ -119,6 +125,9 @@ impl Store {
         }
         // A watch of one object is a watch.
         let listed = version.allows(verb) || (verb == "watch" && version.allows("list"));
+        if !listed && row.source == Source::BuiltIn {
+            return Err(Refused::no_method());
+        }
         if !listed {
             return Err(Refused::not_allowed(about, verb));
         }
@@ -262,10 +271,9 @@ fn kind_of(request: &Request) -> OptionsKind {
 fn check_scope(row: &Resource, target: &Target, verb: &str) -> Outcome<()> {
     match (row.is_namespaced(), target.namespace.is_empty()) {
         (false, false) => Err(Refused::no_resource()),
-        (true, true) if !matches!(verb, "list" | "watch" | "deletecollection") => {
-            Err(Refused::no_resource())
-        }
         (true, true) if !target.name.is_empty() => Err(Refused::no_resource()),
+        // All namespaces together can only be looked at.
+        (true, true) if !matches!(verb, "list" | "watch") => Err(Refused::no_method()),
         _ => Ok(()),
     }
 }

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use crate::draft::Draft;
 use crate::entry::Entry;
+use crate::field::FieldError;
 use crate::hook::{Passing, Round};
-use crate::path::{Effect, dry_run};
+use crate::path::Effect;
 use crate::read::{Reading, key_of};
 use crate::registry::{Resource, Source};
 use crate::request::{Begin, Response};
@@ -29,6 +30,16 @@ const RETURNS_OBJECT: &[&str] = &[
     "/podtemplates",
     "/resourcequotas",
     "/serviceaccounts",
+    "/services",
+    "resource.k8s.io/deviceclasses",
+    "resource.k8s.io/resourceclaims",
+    "resource.k8s.io/resourceclaimtemplates",
+    "resource.k8s.io/resourceslices",
+    "storage.k8s.io/csidrivers",
+    "storage.k8s.io/csinodes",
+    "storage.k8s.io/storageclasses",
+    "storage.k8s.io/volumeattachments",
+    "storage.k8s.io/volumeattributesclasses",
 ];
 
 /// `metav1.DeleteOptions`.
@@ -58,8 +69,12 @@ impl Store {
         };
         let query = writing.query;
         let mut effect = writing.options.effect;
+        let mut errors = Vec::new();
         for value in options["dryRun"].as_array().into_iter().flatten() {
-            effect = dry_run(value.as_str().unwrap_or("?"))?;
+            match value.as_str() {
+                Some("All") => effect = Effect::DryRun,
+                _ => errors.push(unknown_dry_run(&options["dryRun"])),
+            }
         }
         let grace_seconds = match options["gracePeriodSeconds"].as_i64() {
             Some(grace) => Some(grace),
@@ -69,8 +84,17 @@ impl Store {
             Some(policy) => policy,
             None => query.text("propagationPolicy"),
         };
+        let orphans = match options["orphanDependents"].as_bool() {
+            None if query.text("orphanDependents").is_empty() => None,
+            None => Some(query.is_on("orphanDependents")),
+            some => some,
+        };
+        if !policy.is_empty() && orphans.is_some() {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push(FieldError::invalid("propagationPolicy", policy, detail));
+        }
         let propagation = match policy {
-            "" => match options["orphanDependents"].as_bool() {
+            "" => match orphans {
                 Some(true) => Some(Propagation::Orphan),
                 Some(false) => Some(Propagation::Background),
                 None => None,
@@ -79,11 +103,23 @@ impl Store {
             "Foreground" => Some(Propagation::Foreground),
             "Orphan" => Some(Propagation::Orphan),
             other => {
-                return Err(Refused::unprocessable(format!(
-                    "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
-                )));
+                let known = ["Foreground", "Background", "Orphan", "nil"];
+                errors.push(FieldError::not_supported(
+                    "propagationPolicy",
+                    other,
+                    &known,
+                ));
+                None
             }
         };
+        if !errors.is_empty() {
+            return Err(Refused::invalid(
+                "meta.k8s.io",
+                "DeleteOptions",
+                "",
+                &errors,
+            ));
+        }
         let wanted = |key: &str| options["preconditions"][key].as_str().map(str::to_owned);
         Ok(DeleteOptions {
             effect,
@@ -180,7 +216,15 @@ impl Store {
             let name = text(&old["metadata"]["name"]);
             self.ask_deletion(writing, &name, &entry, &mut draft)?;
             self.let_go(writing, &key, &entry, &options, &mut draft)?;
-            items.push(old);
+            let mut item = old;
+            entry.name_owners(&mut item);
+            if let Some(map) = item.as_object_mut()
+                && writing.row.source == Source::BuiltIn
+            {
+                map.remove("apiVersion");
+                map.remove("kind");
+            }
+            items.push(item);
         }
         let list = json!({
             "kind": writing.row.list_kind,
@@ -270,6 +314,11 @@ impl Store {
         }
         Ok(Fate::Waits)
     }
+}
+
+/// `dryRun` can only be `All`; what was given is shown as a whole.
+fn unknown_dry_run(given: &Value) -> FieldError {
+    FieldError::not_supported("dryRun", given.clone(), &["All"])
 }
 
 /// What a deletion came to.

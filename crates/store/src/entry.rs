@@ -160,8 +160,15 @@ fn written(object: &Value) -> (Vec<u8>, u32) {
         value(out);
     };
     out.push(b'{');
+    // What says which kind it is stands first, so that a list can leave it out: see `unkinded`.
+    for name in KIND_NAMES {
+        if let Some(value) = map.get(*name) {
+            put(&mut out, name, &|out| write_json(out, value));
+        }
+    }
     for (name, value) in map {
         match (name.as_str(), value) {
+            (name, _) if KIND_NAMES.contains(&name) => {}
             ("metadata", Value::Object(meta)) => {
                 put(&mut out, name, &|out| out.push(b'{'));
                 for (name, value) in meta {
@@ -189,6 +196,18 @@ fn written(object: &Value) -> (Vec<u8>, u32) {
 fn write_json(out: &mut Vec<u8>, value: &impl serde::Serialize) {
     // A vector takes every byte, and names of a value's maps are texts.
     let _ = serde_json::to_writer(out, value);
+}
+
+/// Names of the fields that say which kind an object is of.
+const KIND_NAMES: &[&str] = &["apiVersion", "kind"];
+
+/// Takes an object's kind out of JSON that stands in `out` from `start` on. Items of a list of a
+/// built-in kind do without.
+pub(crate) fn unkinded(out: &mut Vec<u8>, start: usize, api_version: &str, kind: &str) {
+    let head = format!("{{\"apiVersion\":\"{api_version}\",\"kind\":\"{kind}\",");
+    if out[start..].starts_with(head.as_bytes()) {
+        out.drain(start + 1..start + head.len());
+    }
 }
 
 /// What stands before the owners in JSON that this program wrote.

@@ -44,6 +44,7 @@ pub mod json;
 pub mod jsonpath;
 mod log_options;
 pub mod openapi;
+mod options;
 mod owners;
 mod owning;
 pub mod patch;

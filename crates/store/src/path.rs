@@ -40,8 +40,17 @@ impl Route {
         }
         let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
         let (group, version, rest) = match &parts[..] {
-            ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
-            ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
+            // The old way to ask for a watch: see `asks_to_watch`.
+            ["api", version, "watch", rest @ ..] | ["api", version, rest @ ..]
+                if !rest.is_empty() =>
+            {
+                ("", *version, rest)
+            }
+            ["apis", group, version, "watch", rest @ ..] | ["apis", group, version, rest @ ..]
+                if !rest.is_empty() =>
+            {
+                (*group, *version, rest)
+            }
             _ => return Ok(Route::Document(segments)),
         };
         let target = |namespace: &str, rest: &[&str]| {
@@ -63,6 +72,15 @@ impl Route {
             _ => target("", rest),
         })
     }
+}
+
+/// Whether a path asks for a watch by itself: `/api/v1/watch/pods`.
+pub(crate) fn asks_to_watch(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    matches!(
+        &parts[..],
+        ["api", _, "watch", _, ..] | ["apis", _, _, "watch", _, ..]
+    )
 }
 
 /// Whether `+` means a space.
@@ -126,6 +144,13 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
+    /// The same query with one more parameter.
+    pub(crate) fn with(mut self, key: &str, value: &str) -> Query {
+        self.0.retain(|(name, _)| name != key);
+        self.0.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Whether a switch is on. A bare `?watch` counts as on, as upstream reads it.
     pub fn is_on(&self, key: &str) -> bool {
         self.0
@@ -140,7 +165,7 @@ impl Query {
             "" => Ok(None),
             text => text.parse().map(Some).map_err(|_| {
                 Refused::bad_request(format!(
-                    "strconv.ParseInt: parsing {text:?}: invalid syntax (query parameter {key})"
+                    "strconv.ParseInt: parsing {text:?}: invalid syntax"
                 ))
             }),
         }
@@ -196,9 +221,9 @@ impl WriteOptions {
             match value {
                 "" => {}
                 "All" => effect = Effect::DryRun,
-                other => {
-                    let all = vec![other.to_owned()];
-                    errors.push(FieldError::not_supported("dryRun", all, &["All"]));
+                _ => {
+                    let given: Vec<&str> = query.all("dryRun").collect();
+                    errors.push(FieldError::not_supported("dryRun", given, &["All"]));
                 }
             }
         }
@@ -263,17 +288,6 @@ fn manager_errors(manager: &str) -> Vec<FieldError> {
         errors.push(FieldError::invalid("fieldManager", manager, detail));
     }
     errors
-}
-
-/// Reads one `dryRun` value.
-pub fn dry_run(value: &str) -> Outcome<Effect> {
-    match value {
-        "" => Ok(Effect::Real),
-        "All" => Ok(Effect::DryRun),
-        other => Err(Refused::unprocessable(format!(
-            "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: {other:?}: supported values: \"All\""
-        ))),
-    }
 }
 
 /// The verb of the authoriser and of discovery.

@@ -49,6 +49,7 @@ impl Store {
                 &json!({ "k8s.io/initial-events-end": "true" }),
             );
         }
+        // One from the future comes from a plane whose objects are gone: it must list again.
         if watch.cursor < shelf.floor() || watch.cursor > self.revision {
             let refused = Refused::watch_expired(watch.cursor, shelf.floor());
             line(out, "ERROR", refused.status().to_string().as_bytes());
@@ -162,9 +163,6 @@ fn seen<'a>(watch: &Watch, event: &'a Event) -> Option<(&'static str, Cow<'a, Ar
 
 fn bookmark(row: &Resource, watch: &Watch, revision: u64, out: &mut Vec<u8>, notes: &Value) {
     let mut meta = json!({ "resourceVersion": revision.to_string() });
-    if watch.view.shape != Shape::Table {
-        meta["creationTimestamp"] = Value::Null;
-    }
     if !notes.is_null() {
         meta["annotations"] = notes.clone();
     }

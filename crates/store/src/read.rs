@@ -7,7 +7,8 @@ use api::time::Time;
 use base64::Engine;
 use serde_json::{Value, json};
 
-use crate::entry::Entry;
+use crate::entry::{Entry, unkinded};
+use crate::options;
 use crate::path::{Query, Target};
 use crate::registry::{Resource, ResourceId, Source};
 use crate::request::{Begin, Response};
@@ -72,7 +73,7 @@ impl Store {
     }
 
     fn get(&self, reading: &Reading<'_>) -> Outcome<Response> {
-        let wanted = version_of(reading.query)?;
+        let wanted = options::version_of(reading.query)?;
         if wanted > self.revision {
             return Err(Refused::too_new(wanted, self.revision));
         }
@@ -109,12 +110,10 @@ impl Store {
 
     fn list(&self, reading: &Reading<'_>) -> Outcome<Response> {
         let selection = self.selection(reading)?;
-        let limit = match reading.query.number("limit")?.unwrap_or(0) {
-            negative if negative < 0 => {
-                return Err(Refused::bad_request("limit: Invalid value: must be >= 0"));
-            }
-            limit => usize::try_from(limit).unwrap_or(usize::MAX),
-        };
+        options::check_list(reading.query)?;
+        // A negative limit is none.
+        let limit = reading.query.number("limit")?.unwrap_or(0);
+        let limit = usize::try_from(limit).unwrap_or(0);
         let token = reading.query.text("continue");
         let (at, after) = if token.is_empty() {
             (self.list_revision(reading.query, limit)?, None)
@@ -202,12 +201,17 @@ impl Store {
             json!(reading.row.api_version(&reading.target.version)),
         );
         body.extend_from_slice(head.as_bytes());
+        let version = &reading.target.version;
+        let api_version = reading.row.api_version(version);
         for (index, entry) in page.iter().enumerate() {
             if index > 0 {
                 body.push(b',');
             }
-            let version = &reading.target.version;
+            let start = body.len();
             self.show(reading.id, version, entry, reading.talk, &mut body);
+            if reading.row.source == Source::BuiltIn {
+                unkinded(&mut body, start, &api_version, &reading.row.kind);
+            }
         }
         body.extend_from_slice(b"]}\n");
         body
@@ -231,27 +235,10 @@ impl Store {
 
     /// What `resourceVersion` and its match mean for a first page.
     fn list_revision(&self, query: &Query, limit: usize) -> Outcome<At> {
-        let wanted = version_of(query)?;
-        let unset = query.text("resourceVersion").is_empty();
+        let wanted = options::version_of(query)?;
         let exactly = match query.text("resourceVersionMatch") {
             "" => limit > 0 && wanted > 0,
-            "Exact" if unset || wanted == 0 => {
-                return Err(invalid_options(
-                    "resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-                ));
-            }
-            "Exact" => true,
-            "NotOlderThan" if unset => {
-                return Err(invalid_options(
-                    "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
-                ));
-            }
-            "NotOlderThan" => false,
-            other => {
-                return Err(invalid_options(&format!(
-                    "resourceVersionMatch: Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
-                )));
-            }
+            matching => matching == "Exact",
         };
         if wanted > self.revision {
             return Err(Refused::too_new(wanted, self.revision));
@@ -296,20 +283,10 @@ impl Store {
     fn open_watch(&self, reading: &Reading<'_>) -> Outcome<Begin> {
         let query = reading.query;
         let selection = self.selection(reading)?;
-        let wanted = version_of(query)?;
+        options::check_watch(query)?;
+        let wanted = options::watch_version(query)?;
         let bookmarks = query.is_on("allowWatchBookmarks");
         let initial = query.is_on("sendInitialEvents");
-        let matching = query.text("resourceVersionMatch");
-        if initial && matching != "NotOlderThan" {
-            return Err(invalid_options(
-                "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            ));
-        }
-        if !matching.is_empty() && query.text("sendInitialEvents").is_empty() {
-            return Err(invalid_options(
-                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            ));
-        }
         let shelf = self.shelf(reading.id);
         let silent = query.text("sendInitialEvents") == "false";
         let tells_state = initial || (wanted == 0 && !silent);
@@ -387,17 +364,6 @@ fn continue_token(revision: u64, last: &str) -> String {
     BASE64.encode(json!({ "v": "meta.k8s.io/v1", "rv": revision, "start": last }).to_string())
 }
 
-fn version_of(query: &Query) -> Outcome<u64> {
-    match query.text("resourceVersion") {
-        "" => Ok(0),
-        text => text.parse().map_err(|_| {
-            Refused::bad_request(format!(
-                "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
-            ))
-        }),
-    }
-}
-
 fn deadline(query: &Query, now: Time) -> Outcome<Time> {
     let seconds = match query.number("timeoutSeconds")? {
         None | Some(0) => WATCH_SECONDS_DEFAULT,
@@ -407,8 +373,4 @@ fn deadline(query: &Query, now: Time) -> Outcome<Time> {
         Some(seconds) => seconds,
     };
     Ok(now.plus_ms(seconds.saturating_mul(1_000)))
-}
-
-fn invalid_options(text: &str) -> Refused {
-    Refused::unprocessable(format!("ListOptions.meta.k8s.io \"\" is invalid: {text}"))
 }

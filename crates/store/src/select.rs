@@ -200,6 +200,17 @@ impl Requirement {
     }
 }
 
+/// Upstream has two texts: one of kinds with fields of their own, one of all others.
+fn unknown_field(selectable: &[Box<str>], key: &str) -> Refused {
+    Refused::bad_request(if selectable.is_empty() {
+        format!(
+            "{key:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        )
+    } else {
+        format!("field label not supported: {key}")
+    })
+}
+
 fn source_of(shelf: &str, selectable: &[Box<str>], key: &str) -> Outcome<FieldSource> {
     match key {
         "metadata.name" => return Ok(FieldSource::Name),
@@ -213,7 +224,7 @@ fn source_of(shelf: &str, selectable: &[Box<str>], key: &str) -> Outcome<FieldSo
     let index = selectable
         .iter()
         .position(|path| &**path == wanted)
-        .ok_or_else(|| Refused::bad_request(format!("field label not supported: {key}")))?;
+        .ok_or_else(|| unknown_field(selectable, key))?;
     let absent = SELECTABLE
         .iter()
         .find(|(name, _)| *name == shelf)
@@ -287,7 +298,7 @@ fn unescape(text: &str) -> Option<String> {
 
 /// Kubernetes' label selector grammar: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
 fn parse_labels(text: &str) -> Outcome<Vec<Requirement>> {
-    let mut parser = Parser { text, rest: text };
+    let mut parser = Parser { rest: text };
     let mut requirements = Vec::new();
     parser.space();
     while !parser.rest.is_empty() {
@@ -297,18 +308,17 @@ fn parse_labels(text: &str) -> Outcome<Vec<Requirement>> {
             break;
         }
         if !parser.eat(",") {
-            return Err(parser.stuck("',' or 'end of string'"));
+            return Err(parser.astray("',' or 'end of string'"));
         }
         parser.space();
         if parser.rest.is_empty() {
-            return Err(parser.stuck("identifier after ','"));
+            return Err(parser.astray("identifier after ','"));
         }
     }
     Ok(requirements)
 }
 
 struct Parser<'a> {
-    text: &'a str,
     rest: &'a str,
 }
 
@@ -338,16 +348,27 @@ impl<'a> Parser<'a> {
         word
     }
 
-    fn stuck(&self, expected: &str) -> Refused {
-        let found = self
+    /// What stands here as one token.
+    fn token(&self) -> &'a str {
+        let end = self
             .rest
-            .chars()
-            .next()
-            .map(String::from)
-            .unwrap_or_default();
+            .find(|letter: char| letter.is_whitespace() || "=!(),<>".contains(letter))
+            .unwrap_or(self.rest.len());
+        let first = self.rest.chars().next().map_or(0, char::len_utf8);
+        &self.rest[..end.max(first)]
+    }
+
+    /// Between two requirements.
+    fn astray(&self, expected: &str) -> Refused {
+        let found = self.token();
+        Refused::bad_request(format!("found '{found}', expected: {expected}"))
+    }
+
+    /// Within a requirement.
+    fn stuck(&self, expected: &str) -> Refused {
+        let found = self.token();
         Refused::bad_request(format!(
-            "unable to parse requirement: found '{found}', expected: {expected} (in {:?})",
-            self.text
+            "unable to parse requirement: found '{found}', expected: {expected}"
         ))
     }
 
@@ -371,9 +392,9 @@ impl<'a> Parser<'a> {
         let test = if self.rest.is_empty() || self.rest.starts_with(',') {
             Test::Exists
         } else if self.eat("!=") {
-            Test::NotIn(vec![self.word().to_owned()])
+            Test::NotIn(vec![self.value()?])
         } else if self.eat("==") || self.eat("=") {
-            Test::In(vec![self.word().to_owned()])
+            Test::In(vec![self.value()?])
         } else if self.eat(">") {
             Test::Above(self.number()?)
         } else if self.eat("<") {
@@ -388,11 +409,20 @@ impl<'a> Parser<'a> {
         Ok(Requirement { key, test })
     }
 
+    /// A value may be empty, but then nothing else may follow.
+    fn value(&mut self) -> Outcome<String> {
+        let word = self.word();
+        if word.is_empty() && !self.rest.is_empty() && !self.rest.starts_with(',') {
+            return Err(self.stuck("identifier"));
+        }
+        Ok(word.to_owned())
+    }
+
     fn number(&mut self) -> Outcome<i64> {
         let word = self.word();
         word.parse().map_err(|_| {
             Refused::bad_request(format!(
-                "unable to parse requirement: values[0][{word}]: Invalid value: {word:?}: for 'Gt', 'Lt' operators, the value must be an integer"
+                "unable to parse requirement: values[0]: Invalid value: {word:?}: for 'Gt', 'Lt' operators, the value must be an integer"
             ))
         })
     }
@@ -400,7 +430,11 @@ impl<'a> Parser<'a> {
     fn values(&mut self) -> Outcome<Vec<String>> {
         self.space();
         if !self.eat("(") {
-            return Err(self.stuck("'('"));
+            // Upstream has no comma here.
+            let found = self.token();
+            return Err(Refused::bad_request(format!(
+                "unable to parse requirement: found '{found}' expected: '('"
+            )));
         }
         let mut values = Vec::new();
         loop {

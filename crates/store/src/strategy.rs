@@ -51,6 +51,24 @@ const GENERATIONS: &[&str] = &[
     "scheduling.k8s.io/priorityclasses",
 ];
 
+/// Resources that a replacement may create, by `group/plural`.
+const MADE_BY_PUT: &[&str] = &[
+    "/endpoints",
+    "/events",
+    "/limitranges",
+    "/services",
+    "coordination.k8s.io/leases",
+    "rbac.authorization.k8s.io/clusterrolebindings",
+    "rbac.authorization.k8s.io/clusterroles",
+    "rbac.authorization.k8s.io/rolebindings",
+    "rbac.authorization.k8s.io/roles",
+];
+
+/// Whether a replacement creates what is not there.
+pub(crate) fn is_made_by_put(row: &Resource) -> bool {
+    MADE_BY_PUT.contains(&row.shelf.as_ref())
+}
+
 /// Whether objects carry `metadata.generation`.
 pub(crate) fn counts_generations(row: &Resource) -> bool {
     row.source == Source::Custom || GENERATIONS.contains(&&*row.shelf)

@@ -53,7 +53,9 @@ impl View {
             let shape = match parameter("as") {
                 "" => Shape::Whole,
                 "Table" if parameter("v") == "v1" => Shape::Table,
-                "PartialObjectMetadata" | "PartialObjectMetadataList" if parameter("v") == "v1" => {
+                "PartialObjectMetadata" | "PartialObjectMetadataList"
+                    if ["v1", "v1beta1"].contains(&parameter("v")) =>
+                {
                     Shape::Partial
                 }
                 _ => continue,

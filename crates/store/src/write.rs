@@ -11,6 +11,7 @@ use crate::draft::Draft;
 use crate::entry::Entry;
 use crate::field::FieldError;
 use crate::hook::{Passing, Round};
+use crate::options;
 use crate::owners::Owners;
 use crate::owning;
 use crate::path::{Effect, Query, Target, WriteOptions};
@@ -92,9 +93,9 @@ impl Store {
         let meta = metadata(&mut object);
         let version = meta.get("resourceVersion").and_then(Value::as_str);
         if !matches!(version, None | Some("")) {
-            return Err(Refused::bad_request(
-                "resourceVersion should not be set on objects to be created",
-            ));
+            // Upstream takes this for a failure of its own.
+            let why = "resourceVersion should not be set on objects to be created";
+            return Err(Refused::unknown(why.to_owned()));
         }
         place(writing, meta)?;
         name_owners_once(&mut object, &mut draft);
@@ -187,13 +188,8 @@ impl Store {
         let name = text(&object["metadata"]["name"]);
         if name != writing.target.name {
             if name.is_empty() {
-                return Err(writing.invalid(
-                    "",
-                    &[FieldError::required(
-                        "metadata.name",
-                        "name must be provided",
-                    )],
-                ));
+                let why = "the name of the object (one based on URL) was undeterminable: name must be provided";
+                return Err(Refused::bad_request(why));
             }
             return Err(Refused::bad_request(format!(
                 "the name of the object ({name}) does not match the name on the URL ({})",
@@ -201,7 +197,14 @@ impl Store {
             )));
         }
         place(writing, metadata(&mut object))?;
-        let old = self.current(writing)?;
+        let old = match self.current(writing) {
+            Err(_) if writing.part == Part::Whole && strategy::is_made_by_put(&writing.row) => {
+                let given = owning::take_given(&mut object);
+                let owners = self.own_created(writing, given, &object);
+                return self.store_new(writing, object, owners, draft, admit);
+            }
+            old => old?,
+        };
         let before = self.old_object(writing, &old)?;
         let before = Before {
             entry: &old,
@@ -415,9 +418,10 @@ impl Store {
                 Ok(())
             }
             version if version == old["metadata"]["resourceVersion"].as_str() => Ok(()),
-            Some(version) if version.parse::<u64>().is_err() => Err(Refused::bad_request(format!(
-                "metadata.resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
-            ))),
+            Some(version) if version.parse::<u64>().is_err() => {
+                // Upstream takes this for a failure of its own.
+                Err(Refused::unknown(options::no_number(version)))
+            }
             _ => Err(Refused::modified(writing.about(name))),
         }
     }
@@ -592,10 +596,9 @@ fn place(writing: &Writing<'_>, meta: &mut serde_json::Map<String, Value>) -> Ou
             meta.insert("namespace".into(), json!(wanted));
         }
         Some(namespace) if namespace == wanted => {}
-        Some(namespace) => {
-            return Err(Refused::bad_request(format!(
-                "the namespace of the provided object does not match the namespace sent on the request ({namespace} and {wanted})"
-            )));
+        Some(_) => {
+            let why = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(Refused::bad_request(why));
         }
     }
     Ok(())

@@ -24,6 +24,9 @@ const HEADERS: &[&str] = &[
     "www-authenticate",
 ];
 
+/// The rule about versions.
+const VERSION: &str = "version of an object";
+
 /// Something that differs by nature.
 struct Rule {
     /// What takes its place in a comparison.
@@ -114,7 +117,13 @@ const RULES: &[Rule] = &[
         relation: Relation::Free,
     },
     Rule {
-        name: "version of an object",
+        name: "version in a text",
+        place: r"message$",
+        looks: r"(current: |record \(|\d \()\d+",
+        relation: Relation::Free,
+    },
+    Rule {
+        name: VERSION,
         place: r"resourceVersion$",
         looks: r"^[1-9]\d*$",
         relation: Relation::Paired,
@@ -139,6 +148,8 @@ pub type Names = Vec<(String, String)>;
 pub struct Judge {
     rules: Vec<(&'static Rule, Regex, Regex)>,
     pairs: BTreeMap<(&'static str, &'static str, String), String>,
+    /// Versions of ours and theirs that stand for the same write.
+    versions: BTreeMap<u64, u64>,
 }
 
 impl Judge {
@@ -151,12 +162,14 @@ impl Judge {
         Ok(Judge {
             rules,
             pairs: BTreeMap::new(),
+            versions: BTreeMap::new(),
         })
     }
 
     /// Forgets which values belong together: a new script begins.
     pub fn forget(&mut self) {
         self.pairs.clear();
+        self.versions.clear();
     }
 
     /// How many rows set something aside.
@@ -191,7 +204,25 @@ impl Judge {
         };
         let there = pair("ours", ours, theirs);
         let back = pair("theirs", theirs, ours);
-        there && back
+        there && back && self.in_order(rule, ours, theirs)
+    }
+}
+
+impl Judge {
+    /// Versions grow: what is older on one side is older on the other.
+    fn in_order(&mut self, rule: &'static str, ours: &str, theirs: &str) -> bool {
+        let (VERSION, Ok(ours), Ok(theirs)) = (rule, ours.parse::<u64>(), theirs.parse::<u64>())
+        else {
+            return true;
+        };
+        let older = self.versions.range(..ours).next_back();
+        let newer = self.versions.range(ours + 1..).next();
+        let ordered = older.is_none_or(|(_, older)| *older < theirs)
+            && newer.is_none_or(|(_, newer)| *newer > theirs);
+        if ordered {
+            self.versions.insert(ours, theirs);
+        }
+        ordered
     }
 }
 

@@ -30,6 +30,7 @@ const USAGE: &str = "usage: differential --theirs DIR [--show] [--planted] [SCRI
   --theirs DIR  a running instance of `cargo xtask realkube up --dir DIR`
   --ours-only   ask our server alone and print its answers
   --show        print every answer of both servers
+  --ratchet     write the differences that no lasting row explains into open.txt
   --planted     plant wrong answers in what was recorded; each must be found
   SCRIPT        only scripts whose name begins so";
 
@@ -40,6 +41,7 @@ struct Wishes {
     ours_only: bool,
     show: bool,
     planted: bool,
+    ratchet: bool,
     scripts: Vec<String>,
 }
 
@@ -66,6 +68,7 @@ fn wishes(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Wishes>
             "--ours-only" => wishes.ours_only = true,
             "--show" => wishes.show = true,
             "--planted" => wishes.planted = true,
+            "--ratchet" => wishes.ratchet = true,
             other if other.starts_with('-') => bail!("{USAGE}"),
             _ => wishes.scripts.push(argument),
         }
@@ -92,12 +95,16 @@ async fn work(wishes: Wishes) -> anyhow::Result<()> {
         transcript.extend(run.together(script).await?);
     }
     let seconds = began.elapsed().as_secs_f64();
-    let mut known = known::Known::read(&folder.join("differences.txt"))?;
+    let mut known = known::Known::read(folder)?;
     if wishes.show {
         run::show(&transcript);
     }
     let unknown = run::judge(&transcript, &mut known)?;
     run::report(&unknown);
+    run::report_slow(&transcript);
+    if wishes.ratchet {
+        return run::ratchet(&transcript, folder);
+    }
     let stale = if wishes.scripts.is_empty() {
         known.stale()
     } else {
@@ -106,13 +113,13 @@ async fn work(wishes: Wishes) -> anyhow::Result<()> {
     for row in &stale {
         say(&format!("a listed difference no longer occurs: {row}"));
     }
+    let (lasting, open) = known.count();
     say(&format!(
-        "{} steps of {} scripts in {seconds:.1} s: {} differ in {} places; {} listed differences, {} rules",
+        "{} steps of {} scripts in {seconds:.1} s: {} differ in {} places; {lasting} lasting differences, {open} to go, {} rules",
         transcript.len(),
         scripts.len(),
         run::steps_of(&unknown),
         unknown.len(),
-        known.count(),
         judge::Judge::rule_count(),
     ));
     let missed = if wishes.planted {

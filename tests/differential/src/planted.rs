@@ -285,10 +285,14 @@ fn events(seen: &mut Seen) -> Option<&mut Vec<Value>> {
 }
 
 /// Tells every lie by itself and says which were not found; gives their number.
+///
+/// A lie is told where both servers agree, so that it is the only thing to be found there.
 pub fn missed(transcript: &[Sight], known: &mut Known) -> anyhow::Result<usize> {
+    let agreed = run::agreed(transcript)?;
     let mut missed = 0;
     for lie in LIES {
         let place = transcript.iter().enumerate().find_map(|(at, sight)| {
+            agreed[at].then_some(())?;
             let mut told = sight.clone();
             (lie.tell)(&mut told.ours.0).map(|()| (at, told))
         });
@@ -297,19 +301,15 @@ pub fn missed(transcript: &[Sight], known: &mut Known) -> anyhow::Result<usize> 
             say(&format!("planted: nowhere to say: {}", lie.name));
             continue;
         };
-        let script: Vec<Sight> = transcript
-            .iter()
-            .filter(|sight| sight.script == told.script)
-            .cloned()
-            .collect();
-        let honest = run::judge(&script, known)?.len();
-        let mut lying = script;
+        let within = |sight: &&Sight| sight.script == told.script;
+        let mut script: Vec<Sight> = transcript.iter().filter(within).cloned().collect();
         let first = transcript
             .iter()
             .position(|sight| sight.script == told.script);
-        let step = told.step.clone();
-        lying[at - first.unwrap_or_default()] = told;
-        let found = run::judge(&lying, known)?.len();
+        let step = format!("{}:{}", told.script, told.line);
+        let honest = run::judge(&script, known)?.len();
+        script[at - first.unwrap_or_default()] = told;
+        let found = run::judge(&script, known)?.len();
         if found > honest {
             say(&format!("planted and found: {} ({step})", lie.name));
         } else {

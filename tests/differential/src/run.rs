@@ -1,14 +1,14 @@
 //! Both servers, a script through both, and what they showed.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use crate::hooks::Hooks;
 use crate::judge::{Finding, Judge, Names};
-use crate::known::Known;
+use crate::known::{self, Known};
 use crate::ours::Ours;
 use crate::path;
 use crate::say;
@@ -18,6 +18,8 @@ use crate::wire::Server;
 
 /// Texts in reports are cut after so many letters.
 const SHOWN_MAX: usize = 600;
+/// Longer steps are reported.
+const SLOW: Duration = Duration::from_secs(3);
 /// Shorter values are no names that could be told apart from other text.
 const NAME_MIN: usize = 4;
 
@@ -36,6 +38,8 @@ pub struct Sight {
     pub line: usize,
     /// The step's name, behind the script's.
     pub step: String,
+    /// How long it took.
+    pub took: Duration,
     /// What we showed.
     pub ours: (Seen, Names),
     /// What the real one showed.
@@ -44,8 +48,10 @@ pub struct Sight {
 
 /// A difference that nobody knows.
 pub struct Unknown {
-    /// Where.
+    /// Where, for people.
     pub at: String,
+    /// The step's name.
+    pub step: String,
     /// What.
     pub finding: Finding,
 }
@@ -100,6 +106,7 @@ impl Run {
         let mut sights = Vec::new();
         for step in &script.steps {
             let at = || format!("{}:{}: {}", script.name, step.line, step.name());
+            let began = Instant::now();
             let (seen, real) = tokio::join!(
                 perform(&mut self.ours, step, &self.hooks, "ours"),
                 perform(theirs, step, &self.hooks, "theirs")
@@ -108,6 +115,7 @@ impl Run {
                 script: script.name.clone(),
                 line: step.line,
                 step: format!("{} / {}", script.name, step.name()),
+                took: began.elapsed(),
                 ours: (seen.with_context(at)?, names(&self.ours)),
                 theirs: (real.with_context(at)?, names(theirs)),
             });
@@ -274,6 +282,7 @@ pub fn judge(transcript: &[Sight], known: &mut Known) -> anyhow::Result<Vec<Unkn
             if !known.explains(&sight.step, &finding) {
                 unknown.push(Unknown {
                     at: format!("{}:{}: {}", sight.script, sight.line, sight.step),
+                    step: sight.step.clone(),
                     finding,
                 });
             }
@@ -282,10 +291,40 @@ pub fn judge(transcript: &[Sight], known: &mut Known) -> anyhow::Result<Vec<Unkn
     Ok(unknown)
 }
 
+/// At which steps both servers show the same.
+pub fn agreed(transcript: &[Sight]) -> anyhow::Result<Vec<bool>> {
+    let mut judge = Judge::new()?;
+    let mut script = "";
+    let mut agreed = Vec::new();
+    for sight in transcript {
+        if sight.script != script {
+            script = &sight.script;
+            judge.forget();
+        }
+        let ours = (&sight.ours.0, &sight.ours.1);
+        let found = judge.compare(ours, (&sight.theirs.0, &sight.theirs.1));
+        agreed.push(found.is_empty());
+    }
+    Ok(agreed)
+}
+
+/// Writes down what differs and is not meant to last.
+pub fn ratchet(transcript: &[Sight], folder: &Path) -> anyhow::Result<()> {
+    let mut lasting = Known::lasting(folder)?;
+    let places: Vec<(String, String)> = judge(transcript, &mut lasting)?
+        .into_iter()
+        .map(|unknown| (unknown.step, unknown.finding.path))
+        .collect();
+    known::ratchet(folder, &places)
+}
+
 /// Prints differences, step by step.
 pub fn report(unknown: &[Unknown]) {
     let mut at = "";
-    for Unknown { at: step, finding } in unknown {
+    for Unknown {
+        at: step, finding, ..
+    } in unknown
+    {
         if step != at {
             at = step;
             say(step);
@@ -298,6 +337,17 @@ pub fn report(unknown: &[Unknown]) {
         say(&format!(
             "        theirs  {}",
             cut(&finding.theirs, SHOWN_MAX)
+        ));
+    }
+}
+
+/// Says which steps took long: one side waited in vain, perhaps.
+pub fn report_slow(transcript: &[Sight]) {
+    for sight in transcript.iter().filter(|sight| sight.took > SLOW) {
+        let seconds = sight.took.as_secs_f64();
+        say(&format!(
+            "slow: {}:{} took {seconds:.1} s",
+            sight.script, sight.line
         ));
     }
 }

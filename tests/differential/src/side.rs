@@ -17,7 +17,7 @@ use crate::script::{Ask, Body, Condition, Until};
 use crate::wire::{Answer, Caller, Connection, Lines, Server, read};
 
 /// Longest wait for an answer, an event or a condition.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a condition is asked about.
 const ASK_EVERY: Duration = Duration::from_millis(40);
 /// Marks the one bookmark that is not a matter of time.
