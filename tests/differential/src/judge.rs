@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::side::Seen;
 use crate::wire::Answer;
@@ -24,6 +24,8 @@ const HEADERS: &[&str] = &[
     "www-authenticate",
 ];
 
+/// The rule about uids.
+const UID: &str = "uid";
 /// The rule about versions.
 const VERSION: &str = "version of an object";
 
@@ -105,7 +107,7 @@ const RULES: &[Rule] = &[
         relation: Relation::Free,
     },
     Rule {
-        name: "uid",
+        name: UID,
         place: "",
         looks: r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
         relation: Relation::Paired,
@@ -174,8 +176,8 @@ impl Judge {
 
     /// How many rows set something aside.
     pub fn rule_count() -> usize {
-        // Bookmarks and taken names are two more.
-        RULES.len() + 2
+        // Bookmarks, taken names and the order of complaints are three more.
+        RULES.len() + 3
     }
 
     /// Where two sights differ.
@@ -208,7 +210,35 @@ impl Judge {
     }
 }
 
+/// Lists whose order is a matter of chance on the real server: it goes through maps.
+const UNORDERED: &[&str] = &[
+    "details.causes",
+    "status.nonResourceRules",
+    "status.resourceRules",
+];
+
+/// A list of complaints in one text, in an order that is no matter of chance.
+fn ordered(text: &str) -> String {
+    let Some((head, rest)) = text.split_once(": [") else {
+        return text.to_owned();
+    };
+    let mut parts: Vec<&str> = rest.trim_end_matches(']').split(", ").collect();
+    parts.sort_unstable();
+    format!("{head}: [{}]", parts.join(", "))
+}
+
 impl Judge {
+    /// A map by keys without uids.
+    fn plain_keys<'v>(&self, map: &'v Map<String, Value>) -> BTreeMap<String, &'v Value> {
+        let uid = self.rules.iter().find(|(rule, ..)| rule.name == UID);
+        map.iter()
+            .map(|(key, value)| {
+                let plain = uid.map(|(_, _, looks)| looks.replace_all(key, "<uid>").into_owned());
+                (plain.unwrap_or_else(|| key.clone()), value)
+            })
+            .collect()
+    }
+
     /// Versions grow: what is older on one side is older on the other.
     fn in_order(&mut self, rule: &'static str, ours: &str, theirs: &str) -> bool {
         let (VERSION, Ok(ours), Ok(theirs)) = (rule, ours.parse::<u64>(), theirs.parse::<u64>())
@@ -288,6 +318,7 @@ impl Comparison<'_> {
                 } else {
                     path.to_owned()
                 };
+                let (ours, theirs) = (self.judge.plain_keys(ours), self.judge.plain_keys(theirs));
                 let mut keys: Vec<&String> = ours.keys().chain(theirs.keys()).collect();
                 keys.sort();
                 keys.dedup();
@@ -297,7 +328,7 @@ impl Comparison<'_> {
                     } else {
                         format!("{path}.{key}")
                     };
-                    match (ours.get(key), theirs.get(key)) {
+                    match (ours.get(key).copied(), theirs.get(key).copied()) {
                         (Some(ours), Some(theirs)) => self.values(&place, ours, theirs),
                         (Some(ours), None) => self.add(&place, ours.to_string(), "nothing"),
                         (None, theirs) => {
@@ -314,7 +345,13 @@ impl Comparison<'_> {
                     self.add(path, show(ours), show(theirs));
                     return;
                 }
-                for (at, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
+                let (mut ours, mut theirs): (Vec<&Value>, Vec<&Value>) =
+                    (ours.iter().collect(), theirs.iter().collect());
+                if UNORDERED.iter().any(|place| path.ends_with(place)) {
+                    ours.sort_by_key(|item| item.to_string());
+                    theirs.sort_by_key(|item| item.to_string());
+                }
+                for (at, (ours, theirs)) in ours.into_iter().zip(theirs).enumerate() {
                     self.values(&format!("{path}[{at}]"), ours, theirs);
                 }
             }
@@ -329,6 +366,9 @@ impl Comparison<'_> {
 
     fn texts(&mut self, path: &str, ours: &str, theirs: &str) {
         let mut reduced = (named(ours, self.names.0), named(theirs, self.names.1));
+        if path.ends_with("message") {
+            reduced = (ordered(&reduced.0), ordered(&reduced.1));
+        }
         let mut aside = Vec::new();
         for (rule, place, looks) in &self.judge.rules {
             if !place.is_match(path) {

@@ -44,6 +44,7 @@ impl Known {
         let open = read(OPEN)?;
         let open = open
             .lines()
+            .filter(|line| !line.starts_with('#'))
             .filter_map(|line| line.split_once(" | "))
             .map(|(step, path)| (step.to_owned(), path.to_owned()))
             .collect();
@@ -100,7 +101,7 @@ impl Known {
                 explained = true;
             }
         }
-        let place = (step.to_owned(), finding.path.clone());
+        let place = (step.to_owned(), rough(&finding.path));
         if self.open.contains(&place) {
             self.open_met.insert(place);
             explained = true;
@@ -121,11 +122,18 @@ impl Known {
     }
 }
 
+/// The first two parts of a path: what is to go is mended field by field.
+fn rough(path: &str) -> String {
+    let ends = path.match_indices(['.', '[']).map(|(at, _)| at);
+    let end = ends.filter(|at| !path[*at..].starts_with('[')).nth(1);
+    path[..end.unwrap_or(path.len())].to_owned()
+}
+
 /// Writes the places that differ and that no lasting row explains.
 pub fn ratchet(folder: &Path, places: &[(String, String)]) -> anyhow::Result<()> {
     let mut lines: Vec<String> = places
         .iter()
-        .map(|(step, path)| format!("{step} | {path}\n"))
+        .map(|(step, path)| format!("{step} | {}\n", rough(path)))
         .collect();
     lines.sort();
     lines.dedup();

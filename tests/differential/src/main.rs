@@ -123,7 +123,7 @@ async fn work(wishes: Wishes) -> anyhow::Result<()> {
         judge::Judge::rule_count(),
     ));
     let missed = if wishes.planted {
-        planted::missed(&transcript, &mut known)?
+        planted::missed(&transcript, folder, &mut known)?
     } else {
         0
     };

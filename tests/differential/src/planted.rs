@@ -2,6 +2,8 @@
 //!
 //! The list is [`LIES`].
 
+use std::path::Path;
+
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -287,8 +289,8 @@ fn events(seen: &mut Seen) -> Option<&mut Vec<Value>> {
 /// Tells every lie by itself and says which were not found; gives their number.
 ///
 /// A lie is told where both servers agree, so that it is the only thing to be found there.
-pub fn missed(transcript: &[Sight], known: &mut Known) -> anyhow::Result<usize> {
-    let agreed = run::agreed(transcript)?;
+pub fn missed(transcript: &[Sight], folder: &Path, known: &mut Known) -> anyhow::Result<usize> {
+    let agreed = run::agreed(transcript, folder)?;
     let mut missed = 0;
     for lie in LIES {
         let place = transcript.iter().enumerate().find_map(|(at, sight)| {

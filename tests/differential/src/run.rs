@@ -291,8 +291,9 @@ pub fn judge(transcript: &[Sight], known: &mut Known) -> anyhow::Result<Vec<Unkn
     Ok(unknown)
 }
 
-/// At which steps both servers show the same.
-pub fn agreed(transcript: &[Sight]) -> anyhow::Result<Vec<bool>> {
+/// At which steps both servers show the same, but for what stays different.
+pub fn agreed(transcript: &[Sight], folder: &Path) -> anyhow::Result<Vec<bool>> {
+    let mut lasting = Known::lasting(folder)?;
     let mut judge = Judge::new()?;
     let mut script = "";
     let mut agreed = Vec::new();
@@ -303,7 +304,8 @@ pub fn agreed(transcript: &[Sight]) -> anyhow::Result<Vec<bool>> {
         }
         let ours = (&sight.ours.0, &sight.ours.1);
         let found = judge.compare(ours, (&sight.theirs.0, &sight.theirs.1));
-        agreed.push(found.is_empty());
+        let mut found = found.iter();
+        agreed.push(found.all(|finding| lasting.explains(&sight.step, finding)));
     }
     Ok(agreed)
 }
