@@ -93,7 +93,7 @@ pub(crate) fn watch_version(query: &Query) -> Outcome<u64> {
     match query.text("resourceVersion") {
         "" => Ok(0),
         text => text.parse().map_err(|_| {
-            Refused::unknown(format!(
+            Refused::plain(format!(
                 "resourceVersion: Invalid value: {text:?}: {}",
                 no_number(text)
             ))

@@ -95,7 +95,7 @@ impl Store {
         if !matches!(version, None | Some("")) {
             // Upstream takes this for a failure of its own.
             let why = "resourceVersion should not be set on objects to be created";
-            return Err(Refused::unknown(why.to_owned()));
+            return Err(Refused::plain(why.to_owned()));
         }
         place(writing, meta)?;
         name_owners_once(&mut object, &mut draft);
@@ -420,7 +420,7 @@ impl Store {
             version if version == old["metadata"]["resourceVersion"].as_str() => Ok(()),
             Some(version) if version.parse::<u64>().is_err() => {
                 // Upstream takes this for a failure of its own.
-                Err(Refused::unknown(options::no_number(version)))
+                Err(Refused::plain(options::no_number(version)))
             }
             _ => Err(Refused::modified(writing.about(name))),
         }
