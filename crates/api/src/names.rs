@@ -30,7 +30,7 @@ const CONFIG_KEY_TEXT: &str =
 pub fn check_label(text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     if text.len() > LABEL_BYTES_MAX {
-        complaints.push(name_too_long(LABEL_BYTES_MAX));
+        complaints.push(too_long(LABEL_BYTES_MAX));
     }
     if !is_label(text) {
         complaints.push(if is_subdomain(text) {
@@ -46,7 +46,7 @@ pub fn check_label(text: &str) -> Vec<String> {
 pub fn check_subdomain(text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     if text.len() > SUBDOMAIN_BYTES_MAX {
-        complaints.push(name_too_long(SUBDOMAIN_BYTES_MAX));
+        complaints.push(too_long(SUBDOMAIN_BYTES_MAX));
     }
     if !is_subdomain(text) {
         complaints.push(pattern(SUBDOMAIN_TEXT, SUBDOMAIN, &["example.com"]));
@@ -58,7 +58,7 @@ pub fn check_subdomain(text: &str) -> Vec<String> {
 pub fn check_label_1035(text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     if text.len() > LABEL_BYTES_MAX {
-        complaints.push(name_too_long(LABEL_BYTES_MAX));
+        complaints.push(too_long(LABEL_BYTES_MAX));
     }
     if !is_label(text) || text.starts_with(|c: char| c.is_ascii_digit()) {
         complaints.push(pattern(
@@ -124,7 +124,7 @@ pub fn check_label_value(text: &str) -> Vec<String> {
 pub fn check_config_key(text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     if text.len() > SUBDOMAIN_BYTES_MAX {
-        complaints.push(name_too_long(SUBDOMAIN_BYTES_MAX));
+        complaints.push(too_long(SUBDOMAIN_BYTES_MAX));
     }
     if text.is_empty() || !text.bytes().all(is_name_byte) {
         let examples = &["key.name", "KEY_NAME", "key-name"];
@@ -144,7 +144,7 @@ pub fn check_port_name(text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut complain = |text: &str| complaints.push(text.to_owned());
     if text.len() > 15 {
-        complain(&name_too_long(15));
+        complain(&too_long(15));
     }
     let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if text.is_empty() || !text.bytes().all(known) {
@@ -234,7 +234,6 @@ fn is_name_part(text: &str) -> bool {
         && bytes.iter().all(|byte| is_name_byte(*byte))
 }
 
-/// Of keys and values of labels.
 fn too_long(bytes: usize) -> String {
     format!("must be no more than {bytes} characters")
 }
@@ -244,17 +243,11 @@ fn too_many_bytes(bytes: usize) -> String {
     format!("must be no more than {bytes} bytes")
 }
 
-/// Of names.
-fn name_too_long(bytes: usize) -> String {
-    format!("must be no more than {bytes} characters")
-}
-
 fn pattern(text: &str, pattern: &str, examples: &[&str]) -> String {
     let examples: Vec<String> = examples
         .iter()
         .map(|example| format!("'{example}', "))
         .collect();
-    // Two spaces before each "or": so says the real server.
     format!(
         "{text} (e.g. {}regex used for validation is '{pattern}')",
         examples.join(" or ")
