@@ -251,7 +251,8 @@ impl Family<'_> {
             body: Vec::new(),
         };
         runtime.block_on(async {
-            let cluster = Cluster::from_kubeconfig(Some(&directory.join("kubeconfig"))).await?;
+            let cluster =
+                Cluster::from_kubeconfig(Some(&directory.join("kubeconfig")), None).await?;
             loop {
                 if cluster
                     .send(&call)

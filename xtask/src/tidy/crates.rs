@@ -130,7 +130,9 @@ pub fn count(tree: &Tree) -> anyhow::Result<usize> {
             let mut words = line.split(' ');
             Some((words.next()?, words.next()?))
         })
-        .filter(|(name, _)| !name.starts_with("katmai-") && !["differential", "xtask"].contains(name))
+        .filter(|(name, _)| {
+            !name.starts_with("katmai-") && !["differential", "xtask"].contains(name)
+        })
         .collect();
     Ok(crates.len())
 }
