@@ -89,12 +89,11 @@ async fn perform(start: Start) -> anyhow::Result<u8> {
             Ok(code)
         }
         Start::Ask(connection, question) => {
-            let cluster =
-                client::Cluster::from_kubeconfig(
-                    connection.kubeconfig.as_deref(),
-                    connection.master.as_deref(),
-                )
-                .await?;
+            let cluster = client::Cluster::from_kubeconfig(
+                connection.kubeconfig.as_deref(),
+                connection.master.as_deref(),
+            )
+            .await?;
             let cluster: Arc<dyn Cluster> = Arc::new(cluster);
             Ok(cli::answer(question, cluster, Console::look()).await)
         }

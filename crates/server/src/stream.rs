@@ -55,10 +55,9 @@ pub(crate) fn open(plane: Arc<Plane>, watch: Watch) -> http::Response<Body> {
     if let Ok(value) = HeaderValue::from_str(&content_type) {
         headers.insert(CONTENT_TYPE, value);
     }
-    response.headers_mut().insert(
-        CACHE_CONTROL,
-        HeaderValue::from_static("no-cache, private"),
-    );
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
 }
 

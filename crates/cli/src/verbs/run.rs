@@ -76,10 +76,13 @@ fn begin(typed: Arguments) -> anyhow::Result<Outcome> {
         format: output,
     });
     let start = if kubeconfig.is_some() {
-        Start::Ask(Connection {
-            kubeconfig,
-            master: None,
-        }, question)
+        Start::Ask(
+            Connection {
+                kubeconfig,
+                master: None,
+            },
+            question,
+        )
     } else if !shape.is_given() && is_up(&place) {
         Start::Ask(place.connection()?, question)
     } else {
