@@ -67,7 +67,7 @@ pub const RESTART_100K: Row = Row {
         let runtime = tokio::runtime::Runtime::new()?;
         let kubeconfig = plane.kubeconfig();
         runtime.block_on(async {
-            let cluster = Cluster::from_kubeconfig(Some(&kubeconfig)).await?;
+            let cluster = Cluster::from_kubeconfig(Some(&kubeconfig), None).await?;
             let maps = (0..100_000).map(config_map);
             create_all(&cluster, Kind::ConfigMap, maps).await
         })?;
@@ -90,7 +90,7 @@ fn on_a_plane<T>(
     let plane = Plane::up(bench, &place, arguments)?;
     let runtime = tokio::runtime::Runtime::new()?;
     let measured = runtime.block_on(async {
-        let cluster = Cluster::from_kubeconfig(Some(&plane.kubeconfig())).await?;
+        let cluster = Cluster::from_kubeconfig(Some(&plane.kubeconfig()), None).await?;
         tokio::time::timeout(PATIENCE, measure(&cluster))
             .await
             .context("took longer than anybody should wait")?
