@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::{Map, Value};
 
+use crate::chance::settled;
 use crate::side::Seen;
 use crate::wire::Answer;
 
@@ -176,8 +177,8 @@ impl Judge {
 
     /// How many rows set something aside.
     pub fn rule_count() -> usize {
-        // Bookmarks, taken names and the order of complaints are three more.
-        RULES.len() + 3
+        // Bookmarks, taken names, the order of complaints and of definitions are four more.
+        RULES.len() + 4
     }
 
     /// Where two sights differ.
@@ -287,7 +288,7 @@ impl Comparison<'_> {
             };
             self.texts(&format!("header.{name}"), &all(ours), &all(theirs));
         }
-        self.values("body", &body(ours), &body(theirs));
+        self.values("body", &settled(body(ours)), &settled(body(theirs)));
     }
 
     fn events(&mut self, ours: &[Value], theirs: &[Value]) {
