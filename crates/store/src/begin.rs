@@ -109,7 +109,9 @@ impl Store {
             let subresource = version
                 .subresource(&target.subresource)
                 .ok_or_else(Refused::no_resource)?;
-            if !subresource.verbs.iter().any(|known| &**known == verb) {
+            // Our namespace controller patches what it finalizes, so that nothing else is replaced.
+            let ours = verb == "patch" && &*target.subresource == "finalize";
+            if !ours && !subresource.verbs.iter().any(|known| &**known == verb) {
                 return Err(Refused::no_method());
             }
             return Ok(Way::Objects(Found { target, query, id }));

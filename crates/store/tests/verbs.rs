@@ -624,6 +624,21 @@ fn namespaces_end_in_two_steps() {
 }
 
 #[test]
+fn a_namespace_can_be_finalized_by_a_patch() {
+    let mut plane = Plane::new();
+    let made = json!({ "metadata": { "name": "n" } });
+    plane.ask("POST", "/api/v1/namespaces", &made);
+    plane.ask("DELETE", "/api/v1/namespaces/n", &Value::Null);
+    let patch = json!({ "spec": { "finalizers": [] } });
+    let (code, _) = plane.ask("PATCH", "/api/v1/namespaces/n/finalize", &patch);
+    assert_eq!(code, 200);
+    assert_eq!(
+        plane.ask("GET", "/api/v1/namespaces/n", &Value::Null).0,
+        404
+    );
+}
+
+#[test]
 fn malformed_requests_are_refused_and_nothing_breaks() {
     let mut plane = Plane::new();
     let bodies = [
