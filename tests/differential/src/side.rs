@@ -92,7 +92,9 @@ impl Side {
         let until = Instant::now() + PATIENCE;
         let answer = loop {
             let answer = self.send(ask).await?;
-            if ask.until.iter().all(|wish| holds(wish, &answer)) || Instant::now() > until {
+            let is_settled =
+                ask.until.iter().all(|wish| holds(wish, &answer)) && !is_early(&answer);
+            if is_settled || Instant::now() > until {
                 break answer;
             }
             tokio::time::sleep(ASK_EVERY).await;
@@ -310,4 +312,10 @@ fn holds(condition: &Condition, answer: &Answer) -> bool {
             path::find(&body, at).is_some_and(|value| path::text(value) == *text)
         }
     }
+}
+
+/// The real server answers so for a moment after a definition was made.
+fn is_early(answer: &Answer) -> bool {
+    let early = b"storage is (re)initializing";
+    answer.code == 429 && answer.body.windows(early.len()).any(|part| part == early)
 }

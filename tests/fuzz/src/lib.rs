@@ -73,6 +73,7 @@ fn request(method: Method, path: &str, query: &str, content: &str, body: Vec<u8>
         content_type: content.to_owned(),
         body,
         user: User::admin(),
+        user_agent: String::new(),
     }
 }
 
