@@ -10,6 +10,7 @@ mod objects;
 mod pod;
 mod policy;
 mod requests;
+mod scopes;
 mod storage;
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! What pods use of a quota.
 
-use api::core::{Pod, ResourceList, ResourceQuota, ScopeRequirement, limits_of, requests_of};
+use api::core::{Pod, ResourceList, ResourceQuota, limits_of, requests_of};
 use api::quantity::Quantity;
 use api::time::Time;
 
@@ -33,7 +33,7 @@ pub(super) fn charged(
         return used;
     }
     for pod in inputs.mirror.list_in::<Pod>(&quota.metadata.namespace) {
-        if !is_charged(pod, inputs.now, wake_at) || !is_meant(quota, pod) {
+        if !is_charged(pod, inputs.now, wake_at) || !quota.is_meant(pod) {
             continue;
         }
         add(&mut used, "pods", &number(1));
@@ -75,54 +75,4 @@ fn is_charged(pod: &Pod, now: Time, wake_at: &mut Option<Time>) -> bool {
     let due = due.plus_ms(1);
     *wake_at = Some(wake_at.map_or(due, |known| known.min(due)));
     true
-}
-
-/// Whether all scopes of a quota match a pod.
-fn is_meant(quota: &ResourceQuota, pod: &Pod) -> bool {
-    let spec = &quota.spec;
-    let selector = spec
-        .scope_selector
-        .iter()
-        .flat_map(|it| &it.match_expressions);
-    spec.scopes.iter().all(|scope| is_in(scope, pod))
-        && selector.into_iter().all(|it| matches(it, pod))
-}
-
-fn matches(requirement: &ScopeRequirement, pod: &Pod) -> bool {
-    if &*requirement.scope_name != "PriorityClass" {
-        return is_in(&requirement.scope_name, pod);
-    }
-    let class = &pod.spec.priority_class_name;
-    let is_listed = requirement.values.contains(class);
-    match &*requirement.operator {
-        "In" => is_listed,
-        "NotIn" => !is_listed,
-        "DoesNotExist" => class.is_empty(),
-        _ => !class.is_empty(),
-    }
-}
-
-fn is_in(scope: &str, pod: &Pod) -> bool {
-    let has_end = pod.spec.active_deadline_seconds.is_some_and(|it| it >= 0);
-    let is_modest = &*pod.status.qos_class == "BestEffort";
-    match scope {
-        "Terminating" => has_end,
-        "NotTerminating" => !has_end,
-        "BestEffort" => is_modest,
-        "NotBestEffort" => !is_modest,
-        "PriorityClass" => !pod.spec.priority_class_name.is_empty(),
-        "CrossNamespacePodAffinity" => reaches_out(pod),
-        _ => false,
-    }
-}
-
-/// Whether a pod has a say about pods of other namespaces.
-fn reaches_out(pod: &Pod) -> bool {
-    let affinity = pod.spec.affinity.iter();
-    let sides = affinity.flat_map(|it| it.pod_affinity.iter().chain(&it.pod_anti_affinity));
-    sides.into_iter().any(|side| {
-        let preferred = side.preferred.iter().map(|it| &it.pod_affinity_term);
-        let mut terms = side.required.iter().chain(preferred);
-        terms.any(|term| !term.namespaces.is_empty() || term.namespace_selector.is_some())
-    })
 }

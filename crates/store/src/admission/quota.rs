@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::core::{Pod, ResourceList, ResourceQuota, ScopeRequirement, limits_of, requests_of};
+use api::core::{Pod, ResourceList, ResourceQuota, limits_of, requests_of};
 use api::kind::Kind;
 use api::quantity::Quantity;
 use serde::Deserialize;
@@ -298,52 +298,8 @@ fn unnamed(pod: &Pod, restricted: &BTreeSet<&str>) -> Option<String> {
 
 /// Whether all scopes of a quota match; only pods are in any.
 fn is_meant(quota: &ResourceQuota, pod: Option<&Pod>) -> bool {
-    let spec = &quota.spec;
-    let chosen = spec
-        .scope_selector
-        .iter()
-        .flat_map(|it| &it.match_expressions);
-    let Some(pod) = pod else {
-        return spec.scopes.is_empty() && chosen.count() == 0;
-    };
-    spec.scopes.iter().all(|scope| is_in(scope, pod)) && { chosen }.all(|it| matches(it, pod))
-}
-
-fn matches(requirement: &ScopeRequirement, pod: &Pod) -> bool {
-    if &*requirement.scope_name != "PriorityClass" {
-        return is_in(&requirement.scope_name, pod);
+    match pod {
+        Some(pod) => quota.is_meant(pod),
+        None => !quota.has_scopes(),
     }
-    let class = &pod.spec.priority_class_name;
-    let is_listed = requirement.values.contains(class);
-    match &*requirement.operator {
-        "In" => is_listed,
-        "NotIn" => !is_listed,
-        "DoesNotExist" => class.is_empty(),
-        _ => !class.is_empty(),
-    }
-}
-
-fn is_in(scope: &str, pod: &Pod) -> bool {
-    let has_end = pod.spec.active_deadline_seconds.is_some_and(|it| it >= 0);
-    let is_modest = &*pod.status.qos_class == "BestEffort";
-    match scope {
-        "Terminating" => has_end,
-        "NotTerminating" => !has_end,
-        "BestEffort" => is_modest,
-        "NotBestEffort" => !is_modest,
-        "PriorityClass" => !pod.spec.priority_class_name.is_empty(),
-        "CrossNamespacePodAffinity" => reaches_out(pod),
-        _ => false,
-    }
-}
-
-/// Whether a pod has a say about pods of other namespaces.
-fn reaches_out(pod: &Pod) -> bool {
-    let affinity = pod.spec.affinity.iter();
-    let sides = affinity.flat_map(|it| it.pod_affinity.iter().chain(&it.pod_anti_affinity));
-    sides.into_iter().any(|side| {
-        let preferred = side.preferred.iter().map(|it| &it.pod_affinity_term);
-        let mut terms = side.required.iter().chain(preferred);
-        terms.any(|term| !term.namespaces.is_empty() || term.namespace_selector.is_some())
-    })
 }
