@@ -408,16 +408,18 @@ fn accept(object: &mut Value, taken: &[Value]) -> Option<(&'static str, String)>
     };
     let resources = ["plural", "singular"];
     let kinds = ["kind", "listKind"];
-    let mut one = |key: &str, keys: &[&str], reason: &'static str, after: &mut Value| {
+    let one = |key: &str, keys: &[&str], reason: &'static str, after: &mut Value| {
         let name = text(&wanted[key]);
         if wanted[key] != before[key] && is_taken(&name, keys) {
-            conflict = Some((reason, format!("{name:?} is already in use")));
-        } else if !wanted[key].is_null() {
+            return Some((reason, format!("{name:?} is already in use")));
+        }
+        if !wanted[key].is_null() {
             after[key] = wanted[key].clone();
         }
+        None
     };
-    one("plural", &resources, "PluralConflict", &mut after);
-    one("singular", &resources, "SingularConflict", &mut after);
+    conflict = one("plural", &resources, "PluralConflict", &mut after).or(conflict);
+    conflict = one("singular", &resources, "SingularConflict", &mut after).or(conflict);
     let mut short = None;
     if wanted["shortNames"] != before["shortNames"] {
         let held = list(&before["shortNames"]);
@@ -435,16 +437,8 @@ fn accept(object: &mut Value, taken: &[Value]) -> Option<(&'static str, String)>
     if let Some(message) = short {
         conflict = Some(("ShortNamesConflict", message));
     }
-    let mut one = |key: &str, keys: &[&str], reason: &'static str, after: &mut Value| {
-        let name = text(&wanted[key]);
-        if wanted[key] != before[key] && is_taken(&name, keys) {
-            conflict = Some((reason, format!("{name:?} is already in use")));
-        } else if !wanted[key].is_null() {
-            after[key] = wanted[key].clone();
-        }
-    };
-    one("kind", &kinds, "KindConflict", &mut after);
-    one("listKind", &kinds, "ListKindConflict", &mut after);
+    conflict = one("kind", &kinds, "KindConflict", &mut after).or(conflict);
+    conflict = one("listKind", &kinds, "ListKindConflict", &mut after).or(conflict);
     put(&mut after, "categories", &wanted["categories"]);
     object["status"]["acceptedNames"] = after;
     conflict

@@ -29,31 +29,9 @@ const POD_COMPUTE: &[&str] = &[
     "requests.cpu",
     "requests.memory",
 ];
-/// Resources that a quota can name without a domain.
-const QUOTA_RESOURCES: &[&str] = &[
-    "configmaps",
-    "cpu",
-    "ephemeral-storage",
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "memory",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-    "requests.storage",
-    "resourcequotas",
-    "secrets",
-    "services",
-    "services.loadbalancers",
-    "services.nodeports",
-];
 
 fn is_quota_resource(name: &str) -> bool {
-    QUOTA_RESOURCES.contains(&name)
+    resources::STANDARD.contains(&name)
         || resources::is_huge(name)
         || name.starts_with("requests.hugepages-")
 }

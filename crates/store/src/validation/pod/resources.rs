@@ -9,8 +9,8 @@ use crate::validation::spot::{Faults, Spot};
 
 /// Resources that a container may name without a domain.
 const CONTAINER: &[&str] = &["cpu", "ephemeral-storage", "memory"];
-/// Resources that have a name without a domain at all.
-const STANDARD: &[&str] = &[
+/// Resources that have a name without a domain at all; those a quota can name so.
+pub(crate) const STANDARD: &[&str] = &[
     "configmaps",
     "cpu",
     "ephemeral-storage",
