@@ -59,14 +59,9 @@ pub(crate) fn log(file: Option<File>) {
     }
 }
 
-/// Expressions of definitions are parsed by a parser that calls itself, ten calls deep for each of
-/// the nestings that the store lets through. Only what is used of it takes memory.
-const STACK_BYTES: usize = 32 << 20;
-
 fn begin(start: Start) -> anyhow::Result<u8> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .thread_stack_size(STACK_BYTES)
         .build()
         .context("cannot start the threads of the shells")?;
     let code = runtime.block_on(perform(start));

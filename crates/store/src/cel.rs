@@ -1,18 +1,21 @@
 //! CEL: rules of custom resources (`x-kubernetes-validations`) and conditions of webhooks.
 //!
-//! Parsing and functions are `kube-cel`'s; control flow, cost, types and estimates are here, as the
-//! real server has them. A panic inside the library refuses the object.
+//! Functions are `kube-cel`'s; grammar, control flow, cost, types and estimates are here, as the real
+//! server has them. A panic inside the library refuses the object.
 
+mod parse;
 mod path;
 mod rules;
 mod run;
+#[cfg(test)]
+mod tests;
 mod types;
 mod value;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kube_cel::cel::Value as Cel;
-use kube_cel::cel::parser::{Expression as Tree, Parser};
+use kube_cel::cel::parser::Expression as Tree;
 use serde_json::Value;
 
 pub(crate) use path::field_path;
@@ -20,42 +23,8 @@ pub use rules::{Rules, Trust};
 use run::{Halt, Run};
 use value::Converter;
 
-/// Longest expression in bytes.
-const TEXT_BYTES_MAX: usize = 64 * 1024;
-/// Most letters in an expression that nest it or make a chain longer; each level takes a piece of
-/// the stack wherever the tree is walked, down to where it is dropped.
-const NESTING_MAX: usize = 500;
-/// Deepest nesting: the parser calls itself a dozen times for each level.
-const DEPTH_MAX: u16 = 40;
 /// What the conditions of one webhook may cost.
 const CONDITION_COST_MAX: u64 = 2_500_000;
-
-/// Parses an expression.
-fn parse(text: &str) -> Result<Tree, String> {
-    if text.len() > TEXT_BYTES_MAX {
-        return Err(format!(
-            "the expression is longer than {TEXT_BYTES_MAX} bytes"
-        ));
-    }
-    let nests = |letter: &char| "([{.?:!-+*/%<>=&|".contains(*letter);
-    let nesting = text.chars().filter(nests).count() + text.matches("in").count();
-    if nesting > NESTING_MAX {
-        return Err(format!(
-            "the expression has more than {NESTING_MAX} operators, brackets and dots"
-        ));
-    }
-    let parsed = catch_unwind(|| {
-        Parser::new()
-            .max_recursion_depth(DEPTH_MAX)
-            .enable_optional_syntax(true)
-            .parse(text)
-    });
-    match parsed {
-        Ok(Ok(tree)) => Ok(tree),
-        Ok(Err(cause)) => Err(cause.to_string().replace("\n|", "\n |")),
-        Err(_) => Err("the expression cannot be parsed".to_owned()),
-    }
-}
 
 /// A rule as the real server shows it in an error.
 fn shown_rule(row: &Value) -> String {
@@ -90,7 +59,7 @@ impl Expression {
     pub(crate) fn compile(text: &str) -> Result<Expression, String> {
         Ok(Expression {
             text: text.into(),
-            tree: parse(text)?,
+            tree: parse::parse(text)?,
         })
     }
 

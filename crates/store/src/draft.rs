@@ -224,16 +224,17 @@ impl Store {
         if draft.changes.is_empty() {
             return Begin::Done(response);
         }
-        // Patches could make an object grow without end otherwise.
-        let bytes_max = self.settings.body_bytes_max;
+        let bytes_max = self.settings.object_bytes_max;
         let is_too_large = |staged: &Staged| match &staged.after {
-            After::Here(entry) => entry.bytes.len() > bytes_max,
+            After::Here(entry) => entry.shown_size() > bytes_max,
             After::Gone(_) => false,
         };
         if draft.changes.iter().any(|(_, staged)| is_too_large(staged)) {
             // Nothing was staged: the revisions that were drawn are still nobody's.
             self.begun -= draft.changes.len() as u64;
-            return Begin::Done(Refused::too_large(bytes_max).response());
+            // Clients know these words.
+            let refused = Refused::plain("etcdserver: request is too large".to_owned());
+            return Begin::Done(refused.response());
         }
         let record = match self.settings.records {
             Records::Kept => self.record(&draft.changes).encode(),

@@ -31,6 +31,8 @@ pub(crate) const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinit
 pub struct Settings {
     /// Longest request body in bytes.
     pub body_bytes_max: usize,
+    /// Largest object in bytes of its JSON, as etcd takes them.
+    pub object_bytes_max: usize,
     /// What `/version` says: the Kubernetes version whose behaviour this is.
     pub kubernetes_version: String,
     /// Whether writes carry their journal record.
@@ -50,6 +52,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             body_bytes_max: 3 << 20,
+            object_bytes_max: 3 << 19,
             kubernetes_version: "1.36.3".to_owned(),
             records: Records::Kept,
         }

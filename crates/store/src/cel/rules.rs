@@ -8,7 +8,7 @@ use kube_cel::cel::Value as Cel;
 use kube_cel::cel::parser::Expression;
 use serde_json::Value;
 
-use super::parse;
+use super::parse::parse;
 use super::path::field_path;
 use super::run::{Halt, Run};
 use super::types::{self, Type};

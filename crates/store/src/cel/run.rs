@@ -13,8 +13,6 @@ use kube_cel::cel::objects::{Key, OptionalValue};
 use kube_cel::cel::parser::Expression;
 use kube_cel::cel::{Context, ExecutionError, Value};
 
-/// Deepest expression that is run.
-const DEPTH_MAX: usize = 200;
 /// What making a list or a map costs beside its parts.
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
@@ -52,7 +50,6 @@ pub(super) struct Run<'a> {
     names: Vec<(String, Value)>,
     spent: u64,
     limit: u64,
-    depth: usize,
 }
 
 impl<'a> Run<'a> {
@@ -63,7 +60,6 @@ impl<'a> Run<'a> {
             names: Vec::new(),
             spent: 0,
             limit,
-            depth: 0,
         }
     }
 
@@ -77,18 +73,8 @@ impl<'a> Run<'a> {
         self.spent
     }
 
-    /// The value of an expression.
+    /// The value of an expression, which its parser has found not too deep to be walked.
     pub(super) fn value(&mut self, expression: &Expression) -> Answer {
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            return Err(failed("the expression is nested too deep"));
-        }
-        let value = self.value_of(expression);
-        self.depth -= 1;
-        value
-    }
-
-    fn value_of(&mut self, expression: &Expression) -> Answer {
         match &expression.expr {
             Expr::Ident(name) => {
                 self.spend(1)?;

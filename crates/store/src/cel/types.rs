@@ -6,17 +6,17 @@
 use std::rc::Rc;
 
 use kube_cel::cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators,
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, LiteralValue, SelectExpr,
+    operators,
 };
 use kube_cel::cel::parser::Expression;
 use serde_json::Value;
 
+use super::parse::told;
 use super::value::escaped;
 
 /// Longest request in bytes: what bounds everything that no schema bounds.
 const REQUEST_BYTES_MAX: u64 = 3 << 20;
-/// Deepest expression and schema that is followed.
-const DEPTH_MAX: usize = 100;
 
 /// What is known of a value.
 #[derive(Clone, Debug)]
@@ -174,104 +174,73 @@ pub(super) fn estimate(
             .iter()
             .map(|(name, kind)| ((*name).to_owned(), kind.clone()))
             .collect(),
-        depth: 0,
     };
-    let (kind, cost) = look.at(tree).map_err(|mistake| mistake.told(text))?;
+    let (kind, cost) = look
+        .at(tree)
+        .map_err(|mistake| told(text, mistake.at as usize, &mistake.what))?;
     Ok(Estimate { kind, cost })
 }
 
-/// Something that cannot be, and the text by which its place is found.
+/// Something that cannot be, and where it stands in the text.
 struct Mistake {
     what: String,
-    near: String,
-    /// Letters of `near` before the place.
-    skip: usize,
+    at: u64,
 }
 
-impl Mistake {
-    fn told(&self, text: &str) -> String {
-        let at = find_word(text, &self.near).map_or(0, |at| at + self.skip);
-        let before = &text[..at.min(text.len())];
-        let line = before.matches('\n').count();
-        let start = before.rfind('\n').map_or(0, |at| at + 1);
-        let column = before[start..].chars().count();
-        let shown = text.lines().nth(line).unwrap_or_default();
-        format!(
-            "ERROR: <input>:{}:{}: {}\n | {shown}\n | {}^",
-            line + 1,
-            column + 1,
-            self.what,
-            ".".repeat(column)
-        )
+fn undeclared(name: &str, at: u64) -> Mistake {
+    Mistake {
+        what: format!("undeclared reference to '{name}' (in container '')"),
+        at,
     }
 }
 
-/// Where a word stands that is not a part of a longer one.
-fn find_word(text: &str, word: &str) -> Option<usize> {
-    let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
-    let begins = word.chars().next().is_some_and(is_letter);
-    let ends = word.chars().next_back().is_some_and(is_letter);
-    text.match_indices(word).map(|(at, _)| at).find(|at| {
-        let before = text[..*at].chars().next_back().is_some_and(is_letter);
-        let after = text[at + word.len()..]
-            .chars()
-            .next()
-            .is_some_and(is_letter);
-        !(begins && before || ends && after)
-    })
-}
-
+/// Goes through an expression; its parser has seen to it that this does not go too deep.
 struct Look {
     names: Vec<(String, Type)>,
-    depth: usize,
 }
 
 type Seen = Result<(Type, u64), Mistake>;
 
 impl Look {
     fn at(&mut self, expression: &Expression) -> Seen {
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            self.depth -= 1;
-            return Ok((Type::Dyn, 1));
-        }
-        let seen = match &expression.expr {
-            Expr::Ident(name) => self.ident(name),
-            Expr::Select(select) => self.select(select),
-            Expr::Call(call) => self.call(call),
+        let at = expression.id;
+        match &expression.expr {
+            Expr::Ident(name) => self.ident(name, at),
+            Expr::Select(select) => self.select(select, at),
+            Expr::Call(call) => self.call(call, at),
             Expr::Comprehension(fold) => self.fold(fold),
-            Expr::List(list) => {
-                let mut cost = 10;
-                let mut kind = Type::Dyn;
-                for element in &list.elements {
-                    let (inner, more) = self.at(element)?;
-                    cost = more.saturating_add(cost);
-                    kind = inner;
-                }
-                let count = list.elements.len() as u64;
-                Ok((Type::List(Rc::new(kind), count), cost))
-            }
-            Expr::Map(map) => {
-                let mut cost = 30;
-                for entry in &map.entries {
-                    if let EntryExpr::MapEntry(entry) = &entry.expr {
-                        cost = self.at(&entry.key)?.1.saturating_add(cost);
-                        cost = self.at(&entry.value)?.1.saturating_add(cost);
-                    }
-                }
-                Ok((
-                    Type::Map(Rc::new(Type::Dyn), map.entries.len() as u64),
-                    cost,
-                ))
-            }
+            Expr::List(list) => self.list(&list.elements),
+            Expr::Map(map) => self.map(&map.entries),
             Expr::Literal(literal) => Ok((literal_type(literal), 0)),
-            Expr::Struct(_) | Expr::Unspecified => Ok((Type::Dyn, 1)),
-        };
-        self.depth -= 1;
-        seen
+            Expr::Struct(message) => Err(undeclared(&message.type_name, at)),
+            Expr::Unspecified => Ok((Type::Dyn, 1)),
+        }
     }
 
-    fn ident(&self, name: &str) -> Seen {
+    fn list(&mut self, elements: &[Expression]) -> Seen {
+        let mut cost = 10;
+        let mut kind = Type::Dyn;
+        for element in elements {
+            let (inner, more) = self.at(element)?;
+            cost = more.saturating_add(cost);
+            kind = inner;
+        }
+        let count = elements.len() as u64;
+        Ok((Type::List(Rc::new(kind), count), cost))
+    }
+
+    fn map(&mut self, entries: &[IdedEntryExpr]) -> Seen {
+        let mut cost = 30;
+        for entry in entries {
+            if let EntryExpr::MapEntry(entry) = &entry.expr {
+                cost = self.at(&entry.key)?.1.saturating_add(cost);
+                cost = self.at(&entry.value)?.1.saturating_add(cost);
+            }
+        }
+        Ok((Type::Map(Rc::new(Type::Dyn), entries.len() as u64), cost))
+    }
+
+    fn ident(&self, name: &str, at: u64) -> Seen {
         let mut names = self.names.iter().rev();
         match names.find(|(known, _)| known == name) {
             Some((_, kind)) => Ok((kind.clone(), 1)),
@@ -279,15 +248,11 @@ impl Look {
             None if TYPES.split(' ').any(|known| known == name) || name.starts_with('@') => {
                 Ok((Type::Dyn, 1))
             }
-            None => Err(Mistake {
-                what: format!("undeclared reference to '{name}' (in container '')"),
-                near: name.to_owned(),
-                skip: 0,
-            }),
+            None => Err(undeclared(name, at)),
         }
     }
 
-    fn select(&mut self, select: &SelectExpr) -> Seen {
+    fn select(&mut self, select: &SelectExpr, at: u64) -> Seen {
         if self.is_namespace(&select.operand) {
             return Ok((Type::Dyn, 1));
         }
@@ -298,13 +263,19 @@ impl Look {
                 let found = fields.find(|(name, _)| *name == select.field);
                 let (_, kind) = found.ok_or_else(|| Mistake {
                     what: format!("undefined field '{}'", select.field),
-                    near: format!(".{}", select.field),
-                    skip: 0,
+                    at,
                 })?;
                 kind.clone()
             }
             Type::Map(values, _) => (**values).clone(),
-            _ => Type::Dyn,
+            Type::Dyn | Type::Null => Type::Dyn,
+            other => {
+                let Some(name) = other.name() else {
+                    return Ok((Type::Dyn, cost));
+                };
+                let what = format!("type '{name}' does not support field selection");
+                return Err(Mistake { what, at });
+            }
         };
         // To look whether a field is there is free.
         match select.test {
@@ -355,7 +326,7 @@ impl Look {
         }
     }
 
-    fn call(&mut self, call: &CallExpr) -> Seen {
+    fn call(&mut self, call: &CallExpr, at: u64) -> Seen {
         let name = &*call.func_name;
         // Loops with two names and the like: their names are not followed.
         let is_loop = matches!(
@@ -385,7 +356,7 @@ impl Look {
             kinds.push(kind);
         }
         let own = call_cost(name, &kinds);
-        let kind = result(call, &kinds)?;
+        let kind = result(call, at, &kinds)?;
         let cost = match (name, costs.as_slice()) {
             // Only one of two ways is gone.
             (operators::CONDITIONAL, [test, yes, no]) => test.saturating_add(*yes.max(no)),
@@ -398,10 +369,10 @@ impl Look {
 }
 
 /// What a call gives, or why it cannot be.
-fn result(call: &CallExpr, kinds: &[Type]) -> Result<Type, Mistake> {
+fn result(call: &CallExpr, at: u64, kinds: &[Type]) -> Result<Type, Mistake> {
     let name = &*call.func_name;
-    let symbol = OPERATORS.iter().find(|(known, _)| *known == name);
-    if let ([left, right], Some((_, symbol))) = (kinds, symbol)
+    let is_operator = OPERATORS.contains(&name);
+    if let ([left, right], true) = (kinds, is_operator)
         && let (Some(first), Some(second)) = (left.name(), right.name())
         && !is_defined(name, first, second)
     {
@@ -409,20 +380,15 @@ fn result(call: &CallExpr, kinds: &[Type]) -> Result<Type, Mistake> {
             what: format!(
                 "found no matching overload for '{name}' applied to '({first}, {second})'"
             ),
-            near: (*symbol).to_owned(),
-            skip: 0,
+            at,
         });
     }
-    if symbol.is_none()
+    if !is_operator
         && !name.contains('_')
         && !name.starts_with(['@', '!', '-'])
         && !FUNCTIONS.contains(&name)
     {
-        return Err(Mistake {
-            what: format!("undeclared reference to '{name}' (in container '')"),
-            near: format!("{name}("),
-            skip: name.len(),
-        });
+        return Err(undeclared(name, at));
     }
     Ok(match name {
         operators::EQUALS
@@ -527,21 +493,21 @@ fn literal_type(literal: &LiteralValue) -> Type {
     }
 }
 
-/// Operators and how they are written.
-const OPERATORS: &[(&str, &str)] = &[
-    (operators::EQUALS, "=="),
-    (operators::NOT_EQUALS, "!="),
-    (operators::GREATER_EQUALS, ">="),
-    (operators::LESS_EQUALS, "<="),
-    (operators::GREATER, ">"),
-    (operators::LESS, "<"),
-    (operators::ADD, "+"),
-    (operators::SUBSTRACT, "-"),
-    (operators::MULTIPLY, "*"),
-    (operators::DIVIDE, "/"),
-    (operators::MODULO, "%"),
-    (operators::LOGICAL_AND, "&&"),
-    (operators::LOGICAL_OR, "||"),
+/// Operators between two values whose types are looked at.
+const OPERATORS: &[&str] = &[
+    operators::ADD,
+    operators::DIVIDE,
+    operators::EQUALS,
+    operators::GREATER,
+    operators::GREATER_EQUALS,
+    operators::LESS,
+    operators::LESS_EQUALS,
+    operators::LOGICAL_AND,
+    operators::LOGICAL_OR,
+    operators::MODULO,
+    operators::MULTIPLY,
+    operators::NOT_EQUALS,
+    operators::SUBSTRACT,
 ];
 
 const OPEN_LOOPS: &[&str] = &[

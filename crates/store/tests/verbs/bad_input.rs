@@ -315,7 +315,7 @@ fn an_object_does_not_grow_over_the_limit_by_patches() {
     });
     assert_eq!(plane.ask("POST", crds, &definition).0, 201);
     let heaps = "/apis/sand.dev/v1/heaps";
-    let grain = "g".repeat(2 << 20);
+    let grain = "g".repeat(1 << 20);
     let (code, made) = plane.ask(
         "POST",
         heaps,
@@ -325,9 +325,16 @@ fn an_object_does_not_grow_over_the_limit_by_patches() {
     let before = plane.0.revision();
     let (code, answer) = plane.ask("PATCH", &format!("{heaps}/x"), &json!({ "b": grain }));
     assert_eq!(
-        (code, &answer["message"]),
-        (413, &json!("Request entity too large: limit is 3145728"))
+        (code, &answer["message"], &answer["reason"]),
+        (
+            500,
+            &json!("etcdserver: request is too large"),
+            &Value::Null
+        )
     );
+    let heap = json!({ "metadata": { "name": "y" }, "a": "g".repeat(3 << 19) });
+    let (code, _) = plane.ask("POST", heaps, &heap);
+    assert_eq!(code, 500);
     assert_eq!(plane.0.revision(), before);
     let (_, kept) = plane.ask("GET", &format!("{heaps}/x"), &Value::Null);
     assert_eq!(kept, made);
