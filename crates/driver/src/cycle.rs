@@ -28,6 +28,10 @@ pub(crate) use holds::HoldId;
 
 /// Cycles that may follow one another without a gap after a calm.
 const BURST_MAX: i64 = 8;
+/// So many waiting writes make the gap between two cycles longer by one gap.
+const WRITES_A_GAP: usize = 16;
+/// The most to which the gap grows: with the default gap the thirtieth part of a second.
+const GAPS_MAX: usize = 16;
 
 /// The end of a write that told a claim its node.
 #[derive(Debug)]
@@ -190,10 +194,11 @@ impl Cycles {
         }
     }
 
-    pub(crate) fn wake(&self) -> Option<Time> {
-        let cycle = self.has_news().then(|| self.earliest_cycle());
+    pub(crate) fn wake(&self, writes: &Writes) -> Option<Time> {
+        let earliest = self.earliest_cycle(writes);
+        let cycle = self.has_news().then_some(earliest);
         // A time that is near still has to wait for the gap: to wake before would be for nothing.
-        let woken = self.wake_at.map(|at| at.max(self.earliest_cycle()));
+        let woken = self.wake_at.map(|at| at.max(earliest));
         let refusal = self.refusals.first().map(|(at, _)| *at);
         let hold = self.holds.next_timer();
         cycle
@@ -208,7 +213,7 @@ impl Cycles {
     /// Runs a cycle if there is something to look at and the last one is long enough ago.
     pub(crate) fn run_if_due(&mut self, mirror: &Mirror, writes: &mut Writes, now: Time) {
         let is_woken = self.wake_at.is_some_and(|at| at <= now);
-        if !(is_woken || self.has_news()) || now < self.earliest_cycle() {
+        if !(is_woken || self.has_news()) || now < self.earliest_cycle(writes) {
             return;
         }
         self.spend_token(now);
@@ -301,9 +306,20 @@ impl Cycles {
         self.tables.has_news() && self.last_tick != Some(self.tables.tick())
     }
 
-    fn earliest_cycle(&self) -> Time {
+    /// When the next cycle may run. While decided writes still wait for their turn, another cycle
+    /// would only make more of them wait: the gap grows with their number. Where nothing can be
+    /// placed, what there is to tell waits for more of its kind.
+    fn earliest_cycle(&self, writes: &Writes) -> Time {
+        let backlog = (writes.queued_urgent() / WRITES_A_GAP).min(GAPS_MAX - 1);
+        let gaps = match self.tables.has_pressing_news() {
+            true => 1 + backlog,
+            false => GAPS_MAX,
+        };
+        let gaps = i64::try_from(gaps).unwrap_or(1);
         match self.last {
-            Some(last) if self.tokens <= 0 => last.plus_ms(self.limits.cycle_gap_ms),
+            Some(last) if self.tokens <= 0 || gaps > 1 => {
+                last.plus_ms(self.limits.cycle_gap_ms.saturating_mul(gaps))
+            }
             _ => Time(i64::MIN),
         }
     }

@@ -115,7 +115,7 @@ impl Driver {
         reflectors
             .chain(self.work.next_timer())
             .chain(self.writes.next_timer())
-            .chain(cycles.and_then(Cycles::wake))
+            .chain(cycles.and_then(|cycles| cycles.wake(&self.writes)))
             .chain(election)
             .min()
     }

@@ -78,3 +78,27 @@ fn a_pod_of_another_scheduler_is_left_alone() {
     assert_eq!(node_of(&world, "foreign"), Value::Null);
     assert_eq!(world.events(), Vec::<String>::new());
 }
+
+#[test]
+fn pods_that_start_are_looked_at_together_and_a_new_one_at_once() {
+    let mut world = plane("4");
+    for index in 0..20 {
+        pod(
+            &mut world,
+            &format!("p-{index}"),
+            "default-scheduler",
+            "100m",
+        );
+    }
+    world.pass_ms(2_000);
+    let before = world.driver.cycles();
+    for index in 0..20 {
+        let running = json!({ "status": { "phase": "Running" } });
+        world.put_object(Kind::Pod, &format!("p-{index}"), &running);
+        world.pass_ms(1);
+    }
+    assert_eq!(world.driver.cycles() - before, 1, "nothing can be placed");
+    pod(&mut world, "new", "default-scheduler", "100m");
+    world.pass_ms(2);
+    assert_eq!(node_of(&world, "new"), "node-1");
+}

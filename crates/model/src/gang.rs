@@ -93,6 +93,22 @@ pub struct GangSpec {
     pub lone: bool,
 }
 
+impl GangSpec {
+    /// Whether the two differ in nothing but what their status shows.
+    pub(crate) fn wants_like(&self, other: &GangSpec) -> bool {
+        self.key == other.key
+            && self.uid == other.uid
+            && self.queue == other.queue
+            && self.min_member == other.min_member
+            && self.min_task_member == other.min_task_member
+            && self.min_resources == other.min_resources
+            && self.priority_class == other.priority_class
+            && self.preemptable == other.preemptable
+            && self.created == other.created
+            && self.lone == other.lone
+    }
+}
+
 /// A gang's row.
 #[derive(Clone, Debug)]
 pub struct Gang {

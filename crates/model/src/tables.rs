@@ -55,12 +55,21 @@ pub struct News {
     pub shares: bool,
     /// Queues whose use changed.
     pub queues: BTreeSet<QueueId>,
+    /// Whether a task may find a node because of something in `gangs`. What only has to be told
+    /// (placed tasks that start, writes that were taken) can wait for more of its kind.
+    pub pressing: bool,
 }
 
 impl News {
     /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.gangs.is_empty() && self.freed.is_empty() && !self.shares && self.queues.is_empty()
+    }
+
+    /// A gang changed such that its tasks may find nodes now.
+    pub(crate) fn press(&mut self, gang: GangId) {
+        self.gangs.insert(gang);
+        self.pressing = true;
     }
 }
 
@@ -280,6 +289,11 @@ impl Tables {
         !self.news.is_empty()
     }
 
+    /// Whether what it has to look at may place a task.
+    pub fn has_pressing_news(&self) -> bool {
+        self.news.pressing || self.news.shares || !self.news.freed.is_empty()
+    }
+
     /// What changed since the last call.
     pub fn take_news(&mut self) -> News {
         std::mem::take(&mut self.news)
@@ -287,7 +301,7 @@ impl Tables {
 
     /// Asks for the gang to be looked at again.
     pub fn mark_gang(&mut self, id: GangId) {
-        self.news.gangs.insert(id);
+        self.news.press(id);
     }
 
     /// Writes of committed plans that are not answered yet.

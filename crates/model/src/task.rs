@@ -145,6 +145,19 @@ pub struct Task {
 impl Task {
     /// Whether a decision cannot tell the two apart: nothing that rules or sums look at differs.
     pub(crate) fn decides_like(&self, other: &Task) -> bool {
+        self.asks_like(other)
+            && self.phase == other.phase
+            && self.started == other.started
+            && self.write == other.write
+    }
+
+    /// Whether it holds the room that it held, a step further in its life: no task finds a node
+    /// because of that.
+    pub(crate) fn goes_on_from(&self, before: &Task) -> bool {
+        self.phase.is_allocated() && before.phase.is_allocated() && self.asks_like(before)
+    }
+
+    fn asks_like(&self, other: &Task) -> bool {
         self.uid == other.uid
             && self.gang == other.gang
             && self.role == other.role
@@ -153,13 +166,10 @@ impl Task {
             && self.claims == other.claims
             && self.labels == other.labels
             && self.priority == other.priority
-            && self.phase == other.phase
             && self.node == other.node
             && self.gated == other.gated
             && self.preemptable == other.preemptable
             && self.created == other.created
-            && self.started == other.started
-            && self.write == other.write
     }
 
     /// What a person calls the task: role and index, else the pod's name.

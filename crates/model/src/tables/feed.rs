@@ -128,6 +128,8 @@ impl Tables {
         if row.known && row.spec.uid != spec.uid {
             self.forget_gang(id);
         }
+        let row = self.gang(id);
+        let only_told = row.known && row.spec.wants_like(&spec);
         let priority = self.priority_of(spec.priority_class.as_deref());
         let queue = self.queue_row(&spec.queue);
         if self.gang(id).queue != Some(queue) {
@@ -139,7 +141,10 @@ impl Tables {
         row.spec = spec;
         row.fed = true;
         self.unsettle(id);
-        self.news.gangs.insert(id);
+        match only_told {
+            true => drop(self.news.gangs.insert(id)),
+            false => self.news.press(id),
+        }
         id
     }
 
@@ -247,15 +252,29 @@ impl Tables {
             *self.task_row(id) = row;
             return;
         }
+        let goes_on = row.goes_on_from(self.task(id));
+        let node = row.node.filter(|_| goes_on);
+        let shares = self.news.shares;
+        let was_freed = node.is_some_and(|node| self.news.freed.contains(&node));
         self.uncount(id);
         let old = std::mem::replace(self.task_row(id), row);
         self.leave_gang(id, old.gang, gang);
         self.drop_shape(old.shape);
         self.count(id);
+        if let Some(node) = node {
+            // What it let go it took again: that is no room for anybody.
+            self.news.shares = shares;
+            if !was_freed {
+                self.news.freed.remove(&node);
+            }
+        }
         if let Some(node) = old.node {
             self.drop_node_if_unused(node);
         }
-        self.mark_gang_of(id);
+        match gang {
+            Some(gang) if goes_on => drop(self.news.gangs.insert(gang)),
+            _ => self.mark_gang_of(id),
+        }
     }
 
     /// What a plan decided about a task holds until its write is answered or seen.
@@ -287,7 +306,7 @@ impl Tables {
         }
         if let Some(from) = from {
             self.gangs.row_mut(from.index()).tasks.remove(&id);
-            self.news.gangs.insert(from);
+            self.news.press(from);
             self.drop_gang_if_unused(from);
         }
     }
@@ -339,7 +358,7 @@ impl Tables {
             let row = self.gangs.row_mut(id.index());
             if row.priority != priority {
                 row.priority = priority;
-                self.news.gangs.insert(id);
+                self.news.press(id);
             }
         }
     }
@@ -359,7 +378,7 @@ impl Tables {
 
     fn mark_gang_of(&mut self, id: TaskId) {
         if let Some(gang) = self.task(id).gang {
-            self.news.gangs.insert(gang);
+            self.news.press(gang);
         }
     }
 

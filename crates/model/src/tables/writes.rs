@@ -74,7 +74,7 @@ impl Tables {
                 if row.phase == Phase::Binding {
                     self.shift(task, Phase::Pending, None);
                 }
-                self.mark_task(task);
+                self.press_task(task);
             }
             Written::Evict(task) => {
                 let row = self.task_row(task);
@@ -83,7 +83,7 @@ impl Tables {
                     let node = row.node;
                     self.shift(task, Phase::Running, node);
                 }
-                self.mark_task(task);
+                self.press_task(task);
             }
             Written::Status(gang) => {
                 let row = self.gang_mut(gang);
@@ -109,6 +109,12 @@ impl Tables {
             write.0 <= self.next_write,
             "the write was planned by these tables"
         );
+    }
+
+    fn press_task(&mut self, id: TaskId) {
+        if let Some(gang) = self.task(id).gang {
+            self.news.press(gang);
+        }
     }
 
     fn mark_task(&mut self, id: TaskId) {
