@@ -13,8 +13,8 @@ where
 {
     let state = Splitter {
         source: Box::pin(source),
-        rest: BytesMut::new(),
-        searched: 0,
+        chunk: Bytes::new(),
+        begun: BytesMut::new(),
         ended: false,
     };
     stream::unfold(state, |mut state| async move {
@@ -25,39 +25,41 @@ where
 
 struct Splitter<S> {
     source: std::pin::Pin<Box<S>>,
-    rest: BytesMut,
-    /// How much of `rest` is known to hold no line end.
-    searched: usize,
+    /// What came last; lines that stand in it whole are parts of it.
+    chunk: Bytes,
+    /// The beginning of a line that the pieces before `chunk` held.
+    begun: BytesMut,
     ended: bool,
 }
 
 impl<S: Stream<Item = Result<Bytes, std::io::Error>>> Splitter<S> {
     async fn next(&mut self) -> Option<Result<Bytes, std::io::Error>> {
         loop {
-            if let Some(at) = self.rest[self.searched..]
-                .iter()
-                .position(|byte| *byte == b'\n')
-            {
-                let mut line = self.rest.split_to(self.searched + at + 1);
-                self.searched = 0;
-                line.truncate(line.len() - 1);
+            if let Some(at) = memchr::memchr(b'\n', &self.chunk) {
+                let mut line = self.chunk.split_to(at + 1);
+                line.truncate(at);
+                if !self.begun.is_empty() {
+                    self.begun.extend_from_slice(&line);
+                    line = self.begun.split().freeze();
+                }
                 if line.is_empty() {
                     continue;
                 }
-                return Some(Ok(line.freeze()));
+                return Some(Ok(line));
             }
-            self.searched = self.rest.len();
+            self.begun.extend_from_slice(&self.chunk);
+            self.chunk = Bytes::new();
             if self.ended {
                 return None;
             }
-            if self.rest.len() > LINE_BYTES_MAX {
+            if self.begun.len() > LINE_BYTES_MAX {
                 self.ended = true;
                 return Some(Err(std::io::Error::other(format!(
                     "a line is longer than {LINE_BYTES_MAX} bytes"
                 ))));
             }
             match self.source.next().await {
-                Some(Ok(chunk)) => self.rest.extend_from_slice(&chunk),
+                Some(Ok(chunk)) => self.chunk = chunk,
                 Some(Err(error)) => {
                     self.ended = true;
                     return Some(Err(error));

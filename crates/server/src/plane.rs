@@ -243,6 +243,12 @@ impl Plane {
         }
     }
 
+    /// How many wait for news on this topic.
+    pub(crate) fn watchers(&self, topic: usize) -> usize {
+        let senders = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        senders.get(&topic).map_or(0, watch::Sender::receiver_count)
+    }
+
     /// Wakes whenever something on this topic has become visible.
     pub(crate) fn subscribe(&self, topic: usize) -> watch::Receiver<u64> {
         let mut senders = self.topics.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! Watch streams: each reads on at its own client's speed.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -14,6 +14,14 @@ use store::{Watch, WatchStep};
 use crate::api::Body;
 use crate::plane::{Plane, now};
 use crate::webhook;
+
+/// What it takes to wake one watcher and to send it something, roughly. A topic with many watchers
+/// is told of changes less often: so that waking them all takes no more than half of the time.
+const WAKE_COST: Duration = Duration::from_micros(20);
+/// The longest that a watcher rests after it was told something.
+const REST_MAX: Duration = Duration::from_millis(20);
+/// A shorter rest is not worth a timer.
+const REST_MIN: Duration = Duration::from_millis(1);
 
 /// How far a stream has come.
 enum Next {
@@ -29,6 +37,8 @@ struct Streaming {
     next: Next,
     /// What was said before webhooks had to be asked.
     held: Vec<u8>,
+    /// When it was told something last.
+    told: Option<Instant>,
 }
 
 /// The answer that streams a watch.
@@ -41,6 +51,7 @@ pub(crate) fn open(plane: Arc<Plane>, watch: Watch) -> http::Response<Body> {
         watch,
         next: Next::Poll,
         held: Vec::new(),
+        told: None,
     };
     let frames = futures::stream::unfold(streaming, |mut streaming| async move {
         let bytes = streaming.next_bytes().await?;
@@ -62,12 +73,25 @@ pub(crate) fn open(plane: Arc<Plane>, watch: Watch) -> http::Response<Body> {
 }
 
 impl Streaming {
+    /// Waits where many watch the same: what happens meanwhile is told in one piece.
+    async fn rest(&mut self) {
+        let Some(told) = self.told.take() else {
+            return;
+        };
+        let watchers = u32::try_from(self.plane.watchers(self.watch.topic())).unwrap_or(u32::MAX);
+        let rest = WAKE_COST.saturating_mul(watchers).min(REST_MAX);
+        if rest >= REST_MIN {
+            tokio::time::sleep_until((told + rest).into()).await;
+        }
+    }
+
     /// The next events, as soon as there are any; `None` at the end.
     async fn next_bytes(&mut self) -> Option<Bytes> {
         loop {
             if matches!(self.next, Next::Over) || *self.stopping.borrow() {
                 return None;
             }
+            self.rest().await;
             // Seen before polling: a change in between wakes the wait below at once.
             self.changed.borrow_and_update();
             let mut out = std::mem::take(&mut self.held);
@@ -79,6 +103,7 @@ impl Streaming {
                 self.next = Next::Over;
             }
             if !out.is_empty() && step != WatchStep::Call {
+                self.told = matches!(step, WatchStep::Wait { .. }).then(Instant::now);
                 return Some(out.into());
             }
             let until = match step {

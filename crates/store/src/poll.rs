@@ -119,8 +119,9 @@ impl Store {
     ) {
         match watch.view.shape {
             Shape::Whole => {
-                let shown = self.shown(watch.resource, &watch.version, entry, &watch.talk);
-                line(out, kind, &shown);
+                begin_line(out, kind);
+                self.show(watch.resource, &watch.version, entry, &watch.talk, out);
+                end_line(out);
             }
             Shape::Partial => line(out, kind, partial(entry).to_string().as_bytes()),
             Shape::Table => {
@@ -197,9 +198,17 @@ fn bookmark(row: &Resource, watch: &Watch, revision: u64, out: &mut Vec<u8>, not
 }
 
 fn line(out: &mut Vec<u8>, kind: &str, object: &[u8]) {
+    begin_line(out, kind);
+    out.extend_from_slice(object);
+    end_line(out);
+}
+
+fn begin_line(out: &mut Vec<u8>, kind: &str) {
     out.extend_from_slice(b"{\"type\":\"");
     out.extend_from_slice(kind.as_bytes());
     out.extend_from_slice(b"\",\"object\":");
-    out.extend_from_slice(object);
+}
+
+fn end_line(out: &mut Vec<u8>) {
     out.extend_from_slice(b"}\n");
 }

@@ -130,7 +130,8 @@ impl Version {
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     rows: Vec<Arc<Resource>>,
-    by_name: BTreeMap<(Box<str>, Box<str>), ResourceId>,
+    /// Plural name, then group: every request asks, and names differ in their first letters.
+    by_name: BTreeMap<Box<str>, Vec<(Box<str>, ResourceId)>>,
 }
 
 impl Registry {
@@ -145,14 +146,14 @@ impl Registry {
 
     /// Adds a row or replaces the one of the same group and plural.
     pub fn put(&mut self, row: Resource) -> ResourceId {
-        let name = (row.group.clone(), row.plural.clone());
-        if let Some(&id) = self.by_name.get(&name) {
+        let namesakes = self.by_name.entry(row.plural.clone()).or_default();
+        if let Some((_, id)) = namesakes.iter().find(|(group, _)| *group == row.group) {
             self.rows[id.0 as usize] = Arc::new(row);
-            return id;
+            return *id;
         }
         let id = ResourceId(u32::try_from(self.rows.len()).expect("fewer than 2^32 definitions"));
+        namesakes.push((row.group.clone(), id));
         self.rows.push(Arc::new(row));
-        self.by_name.insert(name, id);
         id
     }
 
@@ -170,10 +171,9 @@ impl Registry {
 
     /// The served row of a group and plural.
     pub fn find(&self, group: &str, plural: &str) -> Option<ResourceId> {
-        self.by_name
-            .get(&(Box::from(group), Box::from(plural)))
-            .copied()
-            .filter(|id| self.row(*id).served)
+        let namesakes = self.by_name.get(plural)?;
+        let (_, id) = namesakes.iter().find(|(known, _)| **known == *group)?;
+        self.row(*id).served.then_some(*id)
     }
 
     /// The row of a kind that our own rooms know.

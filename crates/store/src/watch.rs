@@ -18,8 +18,9 @@ use crate::view::View;
 
 /// How often an idle watch that asked for bookmarks gets one, in milliseconds.
 pub const BOOKMARK_MS: i64 = 60_000;
-/// A poll stops after so many bytes, so that one watch cannot hold the store for long.
-pub const POLL_BYTES_MAX: usize = 256 << 10;
+/// A poll stops after so many bytes, so that one watch cannot hold the store for long, and pieces
+/// stay of a size that allocators keep at hand: larger ones are fresh, zeroed pages every time.
+pub const POLL_BYTES_MAX: usize = 24 << 10;
 
 /// One client's watch.
 #[derive(Debug)]

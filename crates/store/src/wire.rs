@@ -97,11 +97,23 @@ pub struct Wire {
     columns: BTreeMap<String, Vec<Column>>,
     messages: Messages,
     crds: Vec<Crd>,
-    /// Kind with group and version → definition name.
-    kinds: BTreeMap<(String, String, String), String>,
+    /// Kind → its groups and versions: every request asks, and kinds differ in their first letters.
+    kinds: BTreeMap<String, Vec<Defined>>,
     /// Definition name → its line, decoded only for OpenAPI documents.
     lines: BTreeMap<&'static str, &'static str>,
-    schemas: BTreeMap<String, Schema>,
+    /// Definition name → its place among the compiled schemas.
+    places: BTreeMap<String, usize>,
+    schemas: Vec<Schema>,
+}
+
+/// Where a kind of one group and version is defined.
+#[derive(Debug)]
+struct Defined {
+    group: String,
+    version: String,
+    name: &'static str,
+    /// Its place among the compiled schemas.
+    schema: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -126,7 +138,7 @@ impl Wire {
     pub fn load() -> Wire {
         let document: Document = serde_json::from_str(DOCUMENT).expect("the build wrote it");
         let mut lines = BTreeMap::new();
-        let mut kinds = BTreeMap::new();
+        let mut kinds: BTreeMap<String, Vec<Defined>> = BTreeMap::new();
         let mut compiler = Compiler::default();
         for line in ZEROES.lines().filter(|line| !line.is_empty()) {
             let (name, fields) = definition(line);
@@ -145,10 +157,12 @@ impl Wire {
                 for row in rows {
                     let part = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
                     // Types that every group shares (DeleteOptions, WatchEvent) name many.
-                    kinds.insert(
-                        (part("group"), part("version"), part("kind")),
-                        name.to_owned(),
-                    );
+                    kinds.entry(part("kind")).or_default().push(Defined {
+                        group: part("group"),
+                        version: part("version"),
+                        name,
+                        schema: None,
+                    });
                 }
             }
             compiler.define(name, schema);
@@ -157,7 +171,15 @@ impl Wire {
         let rows = rows
             .filter(|row| SERVED_GROUPS.contains(&row.group.as_str()))
             .collect();
-        let (crds, schemas) = Crd::shipped(rows, compiler);
+        let (crds, compiled) = Crd::shipped(rows, compiler);
+        let (mut places, mut schemas) = (BTreeMap::new(), Vec::with_capacity(compiled.len()));
+        for (name, schema) in compiled {
+            places.insert(name, schemas.len());
+            schemas.push(schema);
+        }
+        for defined in kinds.values_mut().flatten() {
+            defined.schema = places.get(defined.name).copied();
+        }
         Wire {
             access: document.access,
             resources: document.resources.into_iter().filter(is_on).collect(),
@@ -166,6 +188,7 @@ impl Wire {
             crds,
             kinds,
             lines,
+            places,
             schemas,
         }
     }
@@ -202,20 +225,25 @@ impl Wire {
 
     /// The name of the definition of a built-in kind: `io.k8s.api.core.v1.Pod`.
     pub fn definition_name(&self, group: &str, version: &str, kind: &str) -> Option<&str> {
-        self.kinds
-            .get(&(group.to_owned(), version.to_owned(), kind.to_owned()))
-            .map(String::as_str)
+        self.defined(group, version, kind)
+            .map(|defined| defined.name)
+    }
+
+    fn defined(&self, group: &str, version: &str, kind: &str) -> Option<&Defined> {
+        let all = self.kinds.get(kind)?;
+        all.iter()
+            .find(|defined| defined.version == version && defined.group == group)
     }
 
     /// The compiled schema of a built-in kind.
     pub fn schema(&self, group: &str, version: &str, kind: &str) -> Option<&Schema> {
         self.schemas
-            .get(self.definition_name(group, version, kind)?)
+            .get(self.defined(group, version, kind)?.schema?)
     }
 
     /// The compiled schema of a definition by its name.
     pub fn schema_named(&self, name: &str) -> Option<&Schema> {
-        self.schemas.get(name)
+        self.schemas.get(*self.places.get(name)?)
     }
 
     /// The JSON of a definition, decoded now (OpenAPI documents need it, nothing else does).
