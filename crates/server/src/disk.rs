@@ -58,6 +58,11 @@ pub struct DiskJournal {
     open: Option<Open>,
 }
 
+/// Rows are read once, one after the other, when a plane starts: there is nothing to keep at hand.
+const CACHE_BYTES: u64 = 4 << 20;
+/// Rows in memory before they go to their own file; they are in the log, and in the store, anyway.
+const TABLE_BYTES_MAX: u64 = 16 << 20;
+
 struct Open {
     database: Database,
     objects: Keyspace,
@@ -104,10 +109,13 @@ fn open(path: &Path) -> Result<Open, JournalError> {
     };
     let database = Database::builder(path)
         .worker_threads(1)
+        .cache_size(CACHE_BYTES)
         .open()
         .map_err(failed)?;
     let objects = database
-        .keyspace("objects", KeyspaceCreateOptions::default)
+        .keyspace("objects", || {
+            KeyspaceCreateOptions::default().max_memtable_size(TABLE_BYTES_MAX)
+        })
         .map_err(failed)?;
     let meta = database
         .keyspace("meta", KeyspaceCreateOptions::default)

@@ -112,7 +112,7 @@ impl Store {
             .latest_range("")
             .iter()
             .filter(|(key, _)| &**key != own)
-            .filter_map(|(_, entry)| offset(entry.fields.get(column?)?))
+            .filter_map(|(_, entry)| offset(entry.field(column?)))
             .collect()
     }
 

@@ -174,7 +174,7 @@ impl Store {
             draft.put(self, granted.id, &granted.key, granted.budget);
         }
         if fate == Fate::Gone && !RETURNS_OBJECT.contains(&&*writing.row.shelf) {
-            let status = success(writing.about(&name), &old.uid);
+            let status = success(writing.about(&name), old.uid());
             return Ok(self.commit(draft, Response::json(200, &status)));
         }
         Ok(self.commit_object(writing, draft, 200))
@@ -416,12 +416,12 @@ fn check_preconditions(
         plural: &row.kind,
         name,
     };
-    if let Some(uid) = options.uid.as_deref().filter(|uid| **uid != *old.uid) {
+    if let Some(uid) = options.uid.as_deref().filter(|uid| **uid != *old.uid()) {
         return Err(Refused::conflict(
             about,
             &format!(
                 "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
-                old.uid
+                old.uid()
             ),
         ));
     }

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::glance::Glance;
 use crate::owners::{Memo, Owners};
 
 /// A stored object at one revision. Never changed, only replaced.
@@ -17,12 +18,8 @@ pub struct Entry {
     pub owners: Owners,
     /// Where in the bytes `managedFields` is put when the object is shown.
     gap: u32,
-    /// Its uid.
-    pub uid: Box<str>,
-    /// Its labels, sorted by key.
-    pub labels: Box<[(Box<str>, Box<str>)]>,
-    /// The values of its resource's selectable fields, in their order.
-    pub fields: Box<[Box<str>]>,
+    /// What selectors and preconditions read of it.
+    glance: Glance,
 }
 
 impl Entry {
@@ -40,13 +37,11 @@ impl Entry {
         } else {
             crate::pick::fields(&bytes, selectable)?
         };
-        let mut labels: Vec<_> = peek.metadata.labels.unwrap_or_default().0;
-        labels.sort();
+        let mut labels = peek.metadata.labels.unwrap_or_default().0;
+        let glance = Glance::of(&peek.metadata.uid, &fields, &mut labels);
         Ok(Entry {
             revision,
-            uid: peek.metadata.uid,
-            labels: labels.into(),
-            fields,
+            glance,
             bytes: bytes.into(),
             owners,
             gap,
@@ -62,21 +57,20 @@ impl Entry {
     ) -> Entry {
         let (bytes, gap) = written(object);
         let meta = &object["metadata"];
-        let mut labels: Vec<(Box<str>, Box<str>)> = meta["labels"]
+        let mut labels: Vec<(&str, &str)> = meta["labels"]
             .as_object()
             .into_iter()
             .flatten()
-            .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or("").into()))
+            .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or("")))
             .collect();
-        labels.sort();
+        let uid = meta["uid"].as_str().unwrap_or_default();
+        let glance = Glance::of(uid, &selected(object, selectable), &mut labels);
         Entry {
             revision,
             bytes: bytes.into(),
             owners,
             gap,
-            uid: meta["uid"].as_str().unwrap_or_default().into(),
-            labels: labels.into(),
-            fields: selected(object, selectable),
+            glance,
         }
     }
 
@@ -136,10 +130,18 @@ impl Entry {
 
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.labels
-            .binary_search_by(|(label, _)| (**label).cmp(key))
-            .ok()
-            .map(|index| &*self.labels[index].1)
+        self.glance.label(key)
+    }
+
+    /// The value of the selectable field of that place in its resource's list; empty where it has
+    /// none.
+    pub fn field(&self, index: usize) -> &str {
+        self.glance.field(index).unwrap_or_default()
+    }
+
+    /// Its uid.
+    pub fn uid(&self) -> &str {
+        self.glance.uid()
     }
 }
 
@@ -251,11 +253,9 @@ struct OwnersPeekMeta<'a> {
     managed_fields: Option<&'a RawValue>,
 }
 
-fn selected(object: &Value, selectable: &[Box<str>]) -> Box<[Box<str>]> {
-    selectable
-        .iter()
-        .map(|path| field_text(object, path).into())
-        .collect()
+fn selected(object: &Value, selectable: &[Box<str>]) -> Vec<String> {
+    let texts = selectable.iter().map(|path| field_text(object, path));
+    texts.collect()
 }
 
 /// The text by which a field selector sees a field: `spec.nodeName`. Absent is empty.

@@ -38,6 +38,7 @@ mod fading;
 pub mod field;
 pub mod fields;
 mod forms;
+mod glance;
 mod hook;
 pub mod journal;
 pub mod json;

@@ -171,12 +171,10 @@ impl Selection {
                 let value = match term.source {
                     FieldSource::Name => name,
                     FieldSource::Namespace => namespace,
-                    FieldSource::Column(index, absent) => entry
-                        .fields
-                        .get(index)
-                        .map(|value| &**value)
-                        .filter(|value| !value.is_empty())
-                        .unwrap_or(absent),
+                    FieldSource::Column(index, absent) => match entry.field(index) {
+                        "" => absent,
+                        value => value,
+                    },
                 };
                 (value == term.value) == (term.wants == Wants::Equal)
             })

@@ -102,12 +102,12 @@ impl Store {
         }
         let old = self.current(writing)?;
         let wanted = text(&binding["metadata"]["uid"]);
-        if !wanted.is_empty() && wanted != *old.uid {
+        if !wanted.is_empty() && wanted != *old.uid() {
             return Err(Refused::conflict(
                 writing.about(name),
                 &format!(
                     "Precondition failed: UID in precondition: {wanted}, UID in object meta: {}",
-                    old.uid
+                    old.uid()
                 ),
             ));
         }
@@ -350,7 +350,7 @@ impl Store {
             node: text(&pod["spec"]["nodeName"]),
             namespace: target.namespace.clone(),
             name: target.name.clone(),
-            uid: entry.uid.to_string(),
+            uid: entry.uid().to_owned(),
         };
         let query = reading.query;
         let ask = match &*target.subresource {

@@ -168,8 +168,8 @@ impl Store {
         else {
             return Found::Missing;
         };
-        if text(&reference["uid"]) != *entry.uid {
-            return Found::Other(entry.uid.to_string());
+        if text(&reference["uid"]) != *entry.uid() {
+            return Found::Other(entry.uid().to_owned());
         }
         let object = entry.value();
         let deleted = object["metadata"]["deletionTimestamp"].as_str();
@@ -219,7 +219,7 @@ impl Store {
         }
         let mut own = json!({
             "namespace": namespace,
-            "serviceaccount": { "name": name, "uid": account.uid },
+            "serviceaccount": { "name": name, "uid": account.uid() },
         });
         self.bind_token(writing, &request["spec"]["boundObjectRef"], &mut own)?;
         if request["spec"]["boundObjectRef"].is_null() {
@@ -242,7 +242,7 @@ impl Store {
         request["metadata"] = json!({
             "name": name,
             "namespace": namespace,
-            "uid": account.uid,
+            "uid": account.uid(),
             "creationTimestamp": writing.now.seconds_text(),
         });
         request["spec"]["expirationSeconds"] = json!(seconds);
@@ -286,12 +286,12 @@ impl Store {
             if !node.is_empty() {
                 own["node"] = json!({ "name": node });
                 if let Ok(entry) = self.token_object("nodes", "", &node) {
-                    own["node"]["uid"] = json!(entry.uid);
+                    own["node"]["uid"] = json!(entry.uid());
                 }
             }
         }
         let wanted = text(&bound["uid"]);
-        if !wanted.is_empty() && wanted != *entry.uid {
+        if !wanted.is_empty() && wanted != *entry.uid() {
             return Err(Refused::conflict(
                 About {
                     group,
@@ -303,7 +303,7 @@ impl Store {
                 ),
             ));
         }
-        own[key] = json!({ "name": name, "uid": entry.uid });
+        own[key] = json!({ "name": name, "uid": entry.uid() });
         Ok(())
     }
 
