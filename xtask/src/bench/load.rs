@@ -60,7 +60,8 @@ impl Ask {
 pub struct Storm {
     /// Requests a second.
     pub rate: f64,
-    /// How long each took, in milliseconds; from when it was due, where a pace was kept.
+    /// How long each took, in milliseconds; from when its turn was called, where a pace was kept,
+    /// whether a connection was free for it or not.
     pub times: Vec<f64>,
 }
 
@@ -178,21 +179,18 @@ impl Target {
         pace: Pace,
         make: impl Fn(usize) -> Ask + Send + Sync + 'static,
     ) -> anyhow::Result<Storm> {
-        let (next, make) = (Arc::new(AtomicUsize::new(0)), Arc::new(make));
+        let make = Arc::new(make);
         let mut senders = Vec::new();
         for _ in 0..connections {
             senders.push(self.connect().await?);
         }
         let began = Instant::now();
+        let turns = Arc::new(Turns::new(pace, began));
         let tasks: Vec<_> = senders
             .into_iter()
             .map(|sender| {
-                let (target, next, make) = (self.clone(), next.clone(), make.clone());
-                tokio::spawn(async move {
-                    target
-                        .part_of_storm(sender, began, pace, &next, &*make)
-                        .await
-                })
+                let (target, turns, make) = (self.clone(), turns.clone(), make.clone());
+                tokio::spawn(async move { target.part_of_storm(sender, &turns, &*make).await })
             })
             .collect();
         let mut times = Vec::new();
@@ -206,27 +204,11 @@ impl Target {
     async fn part_of_storm(
         &self,
         mut sender: SendRequest<Full<Bytes>>,
-        began: Instant,
-        pace: Pace,
-        next: &AtomicUsize,
+        turns: &Turns,
         make: &(impl Fn(usize) -> Ask + Send + Sync),
     ) -> anyhow::Result<Vec<f64>> {
         let mut times = Vec::new();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let due = match pace {
-                Pace::Count(count) if number >= count => return Ok(times),
-                Pace::For(time) if began.elapsed() >= time => return Ok(times),
-                Pace::Rate(rate, time) => {
-                    let due = Duration::from_secs_f64(number as f64 / rate);
-                    if due >= time {
-                        return Ok(times);
-                    }
-                    tokio::time::sleep_until((began + due).into()).await;
-                    began + due
-                }
-                Pace::Count(_) | Pace::For(_) => Instant::now(),
-            };
+        while let Some((number, due)) = turns.next().await {
             let ask = make(number);
             let what = format!("{} {}", ask.method, ask.target);
             let answer = self.send(&mut sender, ask).await?;
@@ -236,6 +218,63 @@ impl Target {
                 bail!("{what}: {code} {}", String::from_utf8_lossy(&body));
             }
             times.push(due.elapsed().as_secs_f64() * 1000.0);
+        }
+        Ok(times)
+    }
+}
+
+/// Whose turn it is.
+enum Turns {
+    /// As fast as it goes, until so many or so long.
+    Free {
+        next: AtomicUsize,
+        count: usize,
+        until: Option<Instant>,
+    },
+    /// Turns that a clock calls.
+    Called(tokio::sync::Mutex<tokio::sync::mpsc::UnboundedReceiver<(usize, Instant)>>),
+}
+
+impl Turns {
+    fn new(pace: Pace, began: Instant) -> Turns {
+        let free = |count, until| Turns::Free {
+            next: AtomicUsize::new(0),
+            count,
+            until,
+        };
+        match pace {
+            Pace::Count(count) => free(count, None),
+            Pace::For(time) => free(usize::MAX, Some(began + time)),
+            Pace::Rate(rate, time) => {
+                let (call, turns) = tokio::sync::mpsc::unbounded_channel();
+                // A thread's sleep is twenty times as exact as the runtime's timers. It waits for
+                // nobody: whoever is late has all the lateness in its time.
+                std::thread::spawn(move || {
+                    for number in 0_u32.. {
+                        let due = Duration::from_secs_f64(f64::from(number) / rate);
+                        if due >= time {
+                            return;
+                        }
+                        std::thread::sleep((began + due).saturating_duration_since(Instant::now()));
+                        if call.send((number as usize, Instant::now())).is_err() {
+                            return;
+                        }
+                    }
+                });
+                Turns::Called(tokio::sync::Mutex::new(turns))
+            }
+        }
+    }
+
+    async fn next(&self) -> Option<(usize, Instant)> {
+        match self {
+            Turns::Free { next, count, until } => {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let now = Instant::now();
+                let is_over = number >= *count || until.is_some_and(|until| now >= until);
+                (!is_over).then_some((number, now))
+            }
+            Turns::Called(turns) => turns.lock().await.recv().await,
         }
     }
 }

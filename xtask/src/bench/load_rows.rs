@@ -156,6 +156,9 @@ pub const MANY_PODS: Row = Row {
 
 fn creates(bench: &Bench, row: &str, durability: Durability) -> anyhow::Result<Vec<Figure>> {
     sides(bench, durability, async |ours, theirs| {
+        for target in [ours, theirs] {
+            fill(target, 0).await?;
+        }
         let run = AtomicUsize::new(0);
         rates(row, 8.0, ours, theirs, || {
             let run = run.fetch_add(1, Ordering::Relaxed);
@@ -214,11 +217,11 @@ fn sides(
     let ours = Ours::up(bench, &place, durability)?;
     let theirs = Theirs::up(bench, durability)?;
     let runtime = tokio::runtime::Runtime::new()?;
-    let figures = runtime.block_on(measure(&ours.target, &theirs.target))?;
+    let figures = runtime.block_on(measure(&ours.target, &theirs.target));
     drop(theirs);
     ours.end()?;
     std::fs::remove_dir_all(&place)?;
-    Ok(figures)
+    figures
 }
 
 fn on_ours(
@@ -267,22 +270,19 @@ async fn watchers(target: &Target) -> anyhow::Result<Vec<Figure>> {
         let (sent, ready) = (sent.clone(), ready.clone());
         tasks.push(tokio::spawn(async move {
             ready.wait().await;
-            let (mut late, mut seen, mut rest) = (Vec::new(), 0, Vec::new());
-            while seen < EVENTS {
+            let (mut late, mut rest) = (Vec::with_capacity(EVENTS), Vec::new());
+            while late.len() < EVENTS {
                 let frame = body.frame().await.context("a watch ended early")??;
                 let Ok(bytes) = frame.into_data() else {
                     continue;
                 };
                 let now = began.elapsed().as_micros() as usize;
                 rest.extend_from_slice(&bytes);
-                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                    if let Some(number) = number_in(&rest[..end]) {
-                        let at = sent[number].load(Ordering::Relaxed);
-                        late.push(now.saturating_sub(at) as f64 / 1000.0);
-                        seen += 1;
-                    }
-                    rest.drain(..=end);
-                }
+                let read = numbers_in(&rest, |number| {
+                    let at = sent[number].load(Ordering::Relaxed);
+                    late.push((now.saturating_sub(at) as f64 / 1000.0) as f32);
+                });
+                rest.drain(..read);
             }
             drop(sender);
             anyhow::Ok(late)
@@ -305,7 +305,7 @@ async fn watchers(target: &Target) -> anyhow::Result<Vec<Figure>> {
     let writes = target.storm(8, Pace::Rate(RATE, time), write).await?;
     let mut late = Vec::new();
     for task in tasks {
-        late.extend(task.await??);
+        late.extend(task.await??.into_iter().map(f64::from));
     }
     let mut write_times = writes.times;
     Ok(vec![
@@ -319,13 +319,26 @@ async fn watchers(target: &Target) -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-/// The number behind `event-` in a line.
-fn number_in(line: &[u8]) -> Option<usize> {
-    let at = line.windows(7).position(|part| part == b"\"event-")?;
-    std::str::from_utf8(line.get(at + 7..at + 13)?)
-        .ok()?
-        .parse()
-        .ok()
+/// Tells the numbers of the events whose names stand in a piece of a stream, and how much of it is
+/// done with: a name may continue in the next piece.
+fn numbers_in(piece: &[u8], mut tell: impl FnMut(usize)) -> usize {
+    const NAME: &[u8] = b"\"name\":\"event-";
+    const DIGITS: usize = 6;
+    let mut done = 0;
+    for at in memchr::memmem::find_iter(piece, NAME) {
+        let number = at + NAME.len();
+        let Some(digits) = piece.get(number..number + DIGITS) else {
+            return at;
+        };
+        if let Some(number) = std::str::from_utf8(digits)
+            .ok()
+            .and_then(|text| text.parse().ok())
+        {
+            tell(number);
+        }
+        done = number + DIGITS;
+    }
+    done.max(piece.len().saturating_sub(NAME.len()))
 }
 
 fn create(name: &str) -> Ask {
