@@ -38,6 +38,8 @@ const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
 const BOUND_BY: &str = "pv.kubernetes.io/bound-by-controller";
+/// How long a claim is a new one.
+const FRESH_MS: i64 = 60_000;
 
 fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     match change.kind() {
@@ -133,17 +135,22 @@ fn of_claim(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim) -> Vec<Intent> {
     let volume =
         reserved(inputs.mirror, claim).or_else(|| fitting(inputs, claim, class.unwrap_or("")));
     if !is_protected || class != claim.spec.storage_class_name.as_deref() {
-        // The finalizer also tells that the claim was seen: events about it are written once.
-        let mut intents = vec![adopt(claim, class)];
-        if volume.is_none() && !is_protected {
+        return vec![adopt(claim, class)];
+    }
+    let Some(volume) = volume else {
+        let mut intents = provision(inputs, claim, class.unwrap_or(""));
+        if intents.is_empty() && is_new(inputs, claim) {
             intents.extend(first_note(inputs, claim, class.unwrap_or("")));
         }
         return intents;
-    }
-    match volume {
-        Some(volume) => take(claim, volume),
-        None => provision(inputs, claim, class.unwrap_or("")),
-    }
+    };
+    take(claim, volume)
+}
+
+/// Whether the claim may still be told for what it waits. The note has the same name each time.
+fn is_new(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim) -> bool {
+    let made = claim.metadata.creation_timestamp;
+    made.is_none_or(|made| inputs.now < made.plus_ms(FRESH_MS))
 }
 
 /// The claim's class; one that names none gets the default, the newest if there are several.

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::field::FieldError;
 use crate::status::Outcome;
 use crate::store::Store;
+use crate::validation;
 use crate::write::{Writing, text};
 
 /// The first address of the service network, 10.96.0.0/16.
@@ -31,6 +32,14 @@ impl Store {
             return Ok(());
         }
         let name = text(&object["metadata"]["name"]);
+        if old.is_some() {
+            settle(object, old);
+            // Fields that do not fit each other are refused before anything else is looked at.
+            let errors = validation::validate_addresses(object);
+            if !errors.is_empty() {
+                return Err(writing.invalid(&name, &errors));
+            }
+        }
         let own = crate::read::key_of(&writing.target.namespace, &name);
         self.give_address(&own, object, old)
             .and_then(|()| self.give_ports(&own, object, old))
@@ -89,12 +98,6 @@ impl Store {
         }
         spec["clusterIP"] = json!(wanted);
         spec["clusterIPs"] = json!([wanted]);
-        if spec["ipFamilies"].is_null() {
-            spec["ipFamilies"] = json!(["IPv4"]);
-        }
-        if spec["ipFamilyPolicy"].is_null() {
-            spec["ipFamilyPolicy"] = json!("SingleStack");
-        }
         Ok(())
     }
 
@@ -189,6 +192,61 @@ impl Store {
             })
             .filter_map(|port| port["nodePort"].as_i64())
             .collect()
+    }
+}
+
+/// Fills in what of a Service's address fields follows from others, and from how they were: no
+/// client comes to own it.
+pub(crate) fn settle(service: &mut Value, old: Option<&Value>) {
+    let spec = &mut service["spec"];
+    if spec["type"] == "ExternalName" || !spec.is_object() {
+        return;
+    }
+    let was = old.map_or(&Value::Null, |old| &old["spec"]);
+    let is_bare = |value: &Value| match value {
+        Value::Array(list) => list.is_empty(),
+        Value::String(text) => text.is_empty(),
+        other => other.is_null(),
+    };
+    for field in ["clusterIP", "clusterIPs"] {
+        if is_bare(&spec[field]) && !is_bare(&was[field]) && was["type"] != "ExternalName" {
+            spec[field] = was[field].clone();
+        }
+    }
+    // Whoever knows only the one field means the other, too.
+    let one = spec["clusterIP"].clone();
+    let is_left = is_bare(&spec["clusterIPs"]) || spec["clusterIPs"] == was["clusterIPs"];
+    if !is_bare(&one) && is_left && one != was["clusterIP"] {
+        spec["clusterIPs"] = json!([one]);
+    }
+    // Somebody else says where a Service without selector and address leads, in both families.
+    let is_bodiless = one == "None" && spec["selector"].as_object().is_none_or(Map::is_empty);
+    if is_bare(&spec["ipFamilyPolicy"]) {
+        spec["ipFamilyPolicy"] = match (&was["ipFamilyPolicy"], is_bodiless) {
+            (Value::String(policy), _) => json!(policy),
+            (_, true) => json!("RequireDualStack"),
+            (_, false) => json!("SingleStack"),
+        };
+    }
+    if is_bare(&spec["ipFamilies"]) {
+        spec["ipFamilies"] = json!(["IPv4"]);
+    }
+    let families = spec["ipFamilies"].as_array().map_or(0, Vec::len);
+    if is_bodiless && families == 1 && spec["ipFamilyPolicy"] != "SingleStack" {
+        let other = match spec["ipFamilies"][0] == "IPv4" {
+            true => "IPv6",
+            false => "IPv4",
+        };
+        if let Some(list) = spec["ipFamilies"].as_array_mut() {
+            list.push(json!(other));
+        }
+    }
+    for field in ["clusterIP", "clusterIPs", "selector"] {
+        if spec[field].is_null()
+            && let Some(map) = spec.as_object_mut()
+        {
+            map.remove(field);
+        }
     }
 }
 

@@ -63,7 +63,16 @@ impl Store {
     ) -> Outcome<()> {
         match writing.row.known {
             Some(Kind::Pod) => self.admit_pod(writing, object),
+            Some(Kind::Node) => {
+                taint_new(object);
+                Ok(())
+            }
+            Some(Kind::PersistentVolume) => {
+                protect(object, "kubernetes.io/pv-protection");
+                Ok(())
+            }
             Some(Kind::PersistentVolumeClaim) => {
+                protect(object, "kubernetes.io/pvc-protection");
                 self.choose_storage_class(object);
                 Ok(())
             }
@@ -77,10 +86,8 @@ impl Store {
         object: &mut Value,
         old: &Value,
     ) -> Outcome<()> {
-        if writing.row.known == Some(Kind::PersistentVolumeClaim) {
-            self.may_grow(writing, object, old)?;
-        }
         if writing.row.known == Some(Kind::Pod) {
+            bear_taints(&mut object["spec"]);
             for key in ["priority", "preemptionPolicy"] {
                 if object["spec"][key].is_null() && !old["spec"][key].is_null() {
                     object["spec"][key] = old["spec"][key].clone();
@@ -91,7 +98,15 @@ impl Store {
     }
 
     /// A claim grows only once it is bound, and only where its class says so.
-    fn may_grow(&self, writing: &Writing<'_>, claim: &Value, old: &Value) -> Outcome<()> {
+    pub(crate) fn may_grow(
+        &self,
+        writing: &Writing<'_>,
+        claim: &Value,
+        old: &Value,
+    ) -> Outcome<()> {
+        if writing.row.known != Some(Kind::PersistentVolumeClaim) {
+            return Ok(());
+        }
         let storage = |claim: &Value| {
             let amount = text(&claim["spec"]["resources"]["requests"]["storage"]);
             Quantity::parse(&amount).ok()
@@ -208,6 +223,37 @@ impl Store {
             });
         if let Some(class) = newest {
             claim["spec"]["storageClassName"] = class["metadata"]["name"].clone();
+        }
+    }
+}
+
+/// Keeps an object from going while it is in use; a controller takes the finalizer away.
+fn protect(object: &mut Value, finalizer: &str) {
+    let finalizers = &mut object["metadata"]["finalizers"];
+    if !finalizers.is_array() {
+        *finalizers = json!([]);
+    }
+    if let Some(list) = finalizers.as_array_mut()
+        && !list.iter().any(|one| one == finalizer)
+    {
+        list.push(json!(finalizer));
+    }
+}
+
+/// Keeps pods off a new node until the node controller has read what it says of itself.
+fn taint_new(node: &mut Value) {
+    const NOT_READY: &str = "node.kubernetes.io/not-ready";
+    if !node["spec"].is_object() {
+        node["spec"] = json!({});
+    }
+    let taints = &mut node["spec"]["taints"];
+    if !taints.is_array() {
+        *taints = json!([]);
+    }
+    if let Some(list) = taints.as_array_mut() {
+        let is_there = |one: &Value| one["key"] == NOT_READY && one["effect"] == "NoSchedule";
+        if !list.iter().any(is_there) {
+            list.push(json!({ "key": NOT_READY, "effect": "NoSchedule" }));
         }
     }
 }

@@ -206,6 +206,7 @@ impl Store {
             "" => Part::Whole,
             "status" | "approval" => Part::Status,
             "finalize" => Part::Finalize,
+            "resize" => Part::Size,
             _ => Part::Everything,
         };
         let writing = Writing {
@@ -221,6 +222,7 @@ impl Store {
             now: talk.at,
         };
         let begin = match (request.method, &*found.target.subresource) {
+            (Method::Post, "") if &*writing.row.shelf == "/bindings" => self.bind_named(&writing),
             (Method::Post, "") => match self.virtual_create(&writing)? {
                 Some(answer) => Ok(answer),
                 None => self.create(&writing, admit),

@@ -61,7 +61,10 @@ impl Store {
         }
         self.index_loaded_access();
         self.provide_access(&mut draft, now);
-        match self.commit(draft, Response::text(200, "")) {
+        let begun = self.commit(draft, Response::text(200, ""));
+        // What came before the first objects were there cannot be followed.
+        self.end_history();
+        match begun {
             Begin::Commit(commit) => Some(commit),
             _ => None,
         }
@@ -132,14 +135,14 @@ fn first_objects() -> Vec<Value> {
         .collect();
     for (name, value, description) in [
         (
-            "system-cluster-critical",
-            2_000_000_000,
-            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
-        ),
-        (
             "system-node-critical",
             2_000_001_000,
             "Used for system critical pods that must not be moved from their current node.",
+        ),
+        (
+            "system-cluster-critical",
+            2_000_000_000,
+            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
         ),
     ] {
         objects.push(json!({

@@ -17,7 +17,7 @@ use crate::request::{Begin, Response};
 use crate::status::{About, Outcome, Refused, success};
 use crate::store::{Admit, DEFINITIONS, Store};
 use crate::strategy;
-use crate::subresource::Granted;
+use crate::subresource::{Granted, set_condition};
 use crate::write::{Writing, text};
 
 /// Namespaces that may not be deleted.
@@ -50,6 +50,23 @@ pub(crate) struct DeleteOptions {
     uid: Option<String>,
     version: Option<String>,
     propagation: Option<Propagation>,
+}
+
+/// Who wants an object gone.
+pub(crate) enum Deletion {
+    /// A client.
+    Plain,
+    /// The eviction of a pod, with what a budget gives for it.
+    Evicted(Option<Granted>),
+}
+
+fn evicted() -> Value {
+    json!({
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,18 +152,18 @@ impl Store {
         writing: &Writing<'_>,
         admit: &mut Admit<'_>,
     ) -> Outcome<Begin> {
-        self.delete_granted(writing, None, admit)
+        self.delete_for(writing, Deletion::Plain, admit)
     }
 
-    /// Deletes together with what a budget gives for it.
-    pub(crate) fn delete_granted(
+    /// Deletes together with what else an eviction comes to.
+    pub(crate) fn delete_for(
         &mut self,
         writing: &Writing<'_>,
-        granted: Option<Granted>,
+        deletion: Deletion,
         admit: &mut Admit<'_>,
     ) -> Outcome<Begin> {
         let options = self.delete_options(writing)?;
-        let old = self.current(writing)?;
+        let mut old = self.current(writing)?;
         let name = writing.target.name.clone();
         check_preconditions(&writing.row, &name, &options, &old)?;
         if &*writing.row.shelf == "/namespaces" && IMMORTAL.contains(&&*name) {
@@ -169,8 +186,17 @@ impl Store {
         )?;
         self.ask_deletion(writing, &name, &old, &mut draft)?;
         let key = key_of(&writing.target.namespace, &name);
+        if matches!(deletion, Deletion::Evicted(_)) && options.effect == Effect::Real {
+            // Whoever looks at the pod while it ends sees why.
+            let mut told = old_object.clone();
+            set_condition(&mut told, evicted(), writing.now);
+            if told != old_object {
+                draft.put(self, writing.id, &key, told);
+            }
+            old = draft.shown().cloned().unwrap_or(old);
+        }
         let fate = self.let_go(writing, &key, &old, &options, &mut draft)?;
-        if let Some(granted) = granted {
+        if let Deletion::Evicted(Some(granted)) = deletion {
             draft.put(self, granted.id, &granted.key, granted.budget);
         }
         if fate == Fate::Gone && !RETURNS_OBJECT.contains(&&*writing.row.shelf) {
@@ -288,10 +314,8 @@ impl Store {
         }
         let grace = grace_of(row, &object, options);
         if row.shelf.as_ref() == "/namespaces" && was_deleted && holds_content(&object) {
-            return Err(Refused::conflict(
-                writing.about(&text(&object["metadata"]["name"])),
-                "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will automatically be purged by the system.",
-            ));
+            draft.unchanged(old.clone());
+            return Ok(Fate::Waits);
         }
         propagate(row, &mut object, options, draft);
         let held = object["metadata"]["finalizers"]
@@ -300,12 +324,22 @@ impl Store {
             || (row.shelf.as_ref() == "/namespaces" && holds_content(&object));
         if grace == 0 && !held {
             self.gather_roles(writing.id, key, None, draft);
+            if row.shelf.as_ref() == "/pods" {
+                // What is deleted with grace is told that it goes, be there no time left.
+                mark_deleted(&mut object, grace, writing.now);
+                if object != old.value() {
+                    draft.put(self, writing.id, key, object.clone());
+                }
+            }
             draft.remove(self, writing.id, key, object);
             return Ok(Fate::Gone);
         }
         mark_deleted(&mut object, grace, writing.now);
         if row.shelf.as_ref() == "/namespaces" {
             object["status"]["phase"] = json!("Terminating");
+            if let Some(meta) = object["metadata"].as_object_mut() {
+                meta.remove("deletionGracePeriodSeconds");
+            }
         }
         if object == old.value() {
             draft.unchanged(old.clone());
@@ -416,27 +450,31 @@ fn check_preconditions(
         plural: &row.kind,
         name,
     };
-    if let Some(uid) = options.uid.as_deref().filter(|uid| **uid != *old.uid()) {
-        return Err(Refused::conflict(
-            about,
-            &format!(
-                "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
-                old.uid()
-            ),
-        ));
-    }
     let stored = old.revision.to_string();
-    if let Some(version) = options
-        .version
-        .as_deref()
-        .filter(|version| **version != stored)
-    {
-        return Err(Refused::conflict(
-            about,
-            &format!(
-                "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({stored}). The object might have been modified"
-            ),
-        ));
+    for (what, wanted, found, since) in [
+        ("UID", &options.uid, old.uid(), "deleted and then recreated"),
+        ("ResourceVersion", &options.version, &*stored, "modified"),
+    ] {
+        let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != found) else {
+            continue;
+        };
+        // Namespaces are looked at in a place of their own.
+        let (about, why) = if row.shelf.as_ref() == "/namespaces" {
+            let about = About {
+                plural: &row.plural,
+                ..about
+            };
+            let why = format!(
+                "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
+            );
+            (about, why)
+        } else {
+            let why = format!(
+                "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been {since}"
+            );
+            (about, why)
+        };
+        return Err(Refused::conflict(about, &why));
     }
     Ok(())
 }

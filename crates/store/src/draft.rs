@@ -110,6 +110,23 @@ impl Draft {
         self.change(id, key, After::Gone(entry));
     }
 
+    /// The object will be gone because nothing holds it any more. The change that let it go is in
+    /// the answer alone, under the version that it was based on: watches hear of the object as it
+    /// was stored last.
+    pub(crate) fn release(
+        &mut self,
+        store: &mut Store,
+        id: ResourceId,
+        key: &str,
+        old: &Entry,
+        (object, owners): (Value, Owners),
+    ) {
+        self.remove(store, id, key, old.value());
+        let selectable = &store.registry.row(id).selectable;
+        let shown = Entry::of(old.revision, &object, selectable, owners);
+        self.shown = Some(Arc::new(shown));
+    }
+
     /// Nothing will change; the answer shows what is there.
     pub(crate) fn unchanged(&mut self, entry: Arc<Entry>) {
         self.shown = Some(entry);

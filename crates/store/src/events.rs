@@ -31,6 +31,13 @@ pub(crate) fn from_core(event: &mut Value) {
         }
     });
     event["apiVersion"] = json!("events.k8s.io/v1");
+    if let Some(map) = event.as_object_mut() {
+        for name in ["reportingController", "reportingInstance"] {
+            if map.get(name).is_some_and(|text| text == "") {
+                map.remove(name);
+            }
+        }
+    }
 }
 
 fn rename(event: &mut Value, step: impl Fn(&mut Map<String, Value>, &str, &str)) {

@@ -131,6 +131,43 @@ impl Store {
         Ok(())
     }
 
+    /// Why a body that says what it is cannot be what the path is about.
+    pub(crate) fn mistyped(&self, writing: &Writing<'_>, object: &Value) -> Option<String> {
+        let row = &writing.row;
+        let said = |name: &str, expected: &str| match text(&object[name]) {
+            said if said.is_empty() => expected.to_owned(),
+            said => said,
+        };
+        let expected = row.api_version(&writing.target.version);
+        let (version, kind) = (said("apiVersion", &expected), said("kind", &row.kind));
+        if kind == *row.kind && version == expected {
+            return None;
+        }
+        if row.source == Source::Custom {
+            let wanted = format!("{}.{}", writing.target.version, row.kind);
+            return (kind != *row.kind)
+                .then(|| format!("converting ({kind}) to ({wanted}): unknown conversion"));
+        }
+        let (group, short) = version.rsplit_once('/').unwrap_or(("", &version));
+        if self.wire.schema(group, short, &kind).is_none() {
+            return Some(format!(
+                "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+            ));
+        }
+        // Another version of the same kind can be read.
+        if kind == *row.kind {
+            return None;
+        }
+        let package = match row.shelf_group().split('.').next() {
+            None | Some("") => "core",
+            Some(package) => package,
+        };
+        Some(format!(
+            "converting ({short}.{kind}) to ({package}.{}): unknown conversion",
+            row.kind
+        ))
+    }
+
     /// Tells of unknown and duplicate fields as strictly as the client asked.
     pub(crate) fn complain(
         &self,
@@ -262,6 +299,7 @@ impl Store {
                 "" | "scale" => validation::validate_update(group, kind, object, old),
                 "ephemeralcontainers" => validation::validate_ephemeral(object, old),
                 "finalize" => validation::validate_finalize(object, old),
+                "resize" => validation::validate_resize(object, old),
                 "status" => validation::validate_status(group, kind, object, old),
                 _ => validation::metadata(object, Some(old)),
             },

@@ -9,8 +9,8 @@ use crate::status::{Outcome, Refused};
 
 const TOO_SMALL: &str = "must be greater than 0";
 
-/// Reads and checks the options of a request for a pod's log.
-pub(crate) fn read(container: String, pod: &str, query: &Query) -> Outcome<LogOptions> {
+/// Reads and checks the options of a request for a pod's log; whose log, is for others to say.
+pub(crate) fn read(pod: &str, query: &Query) -> Outcome<LogOptions> {
     let tail = query.number("tailLines")?;
     let limit = query.number("limitBytes")?;
     let seconds = query.number("sinceSeconds")?;
@@ -43,7 +43,7 @@ pub(crate) fn read(container: String, pod: &str, query: &Query) -> Outcome<LogOp
     let count = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
     let ago = seconds.map(|seconds| Since::Ago(u32::try_from(seconds).unwrap_or(u32::MAX)));
     Ok(LogOptions {
-        container,
+        container: String::new(),
         follow: query.is_on("follow"),
         previous: query.is_on("previous"),
         timestamps: query.is_on("timestamps"),

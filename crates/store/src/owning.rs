@@ -11,6 +11,7 @@ use crate::owners::{Change, Held, Operation, Owners, Resets, Versions, Who, rese
 use crate::registry::{Resource, ResourceId};
 use crate::schema::Spot;
 use crate::store::Store;
+use crate::validation;
 use crate::write::{Before, Writing};
 
 /// Longest name of an owner, in bytes.
@@ -152,7 +153,7 @@ impl Store {
             Given::Owners(held) => held,
             Given::Nothing => Vec::new(),
         };
-        let object = as_asked(writing, object);
+        let object = validation::as_labelled(as_asked(writing, object));
         let empty = self.empty_object(writing);
         let held = {
             let typing = Typing::new(self, writing);
@@ -199,6 +200,10 @@ impl Store {
         };
         object["apiVersion"] = json!(writing.row.api_version(version));
         object["kind"] = json!(writing.row.kind);
+        if &*writing.row.kind == "EndpointSlice" {
+            // It is told though nobody has set it.
+            object["ports"] = Value::Null;
+        }
         object
     }
 }

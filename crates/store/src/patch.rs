@@ -1,19 +1,15 @@
 //! The three patches: JSON patch, JSON merge patch, and strategic merge for built-in kinds.
 
+mod operations;
 mod order;
 mod strategic;
 
 use std::fmt;
 
-use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
+pub use operations::{OPERATIONS_MAX, json};
 pub use strategic::strategic;
-
-/// Most operations of one JSON patch.
-pub const OPERATIONS_MAX: usize = 10_000;
-/// Most bytes that the copies of one JSON patch may add.
-const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// Why a patch was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,38 +35,6 @@ impl fmt::Display for PatchError {
 }
 
 impl std::error::Error for PatchError {}
-
-/// Applies an RFC 6902 patch. On an error the object may be half changed: patch a copy.
-///
-/// # Errors
-/// [`PatchError::Unprocessable`] where a `test` fails or a path does not exist.
-pub fn json(object: &mut Value, patch: &Value) -> Result<(), PatchError> {
-    let count = patch.as_array().map_or(0, Vec::len);
-    if count > OPERATIONS_MAX {
-        return Err(PatchError::TooLarge(format!(
-            "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {count}"
-        )));
-    }
-    let operations: json_patch::Patch = serde_json::from_value(patch.clone())
-        .map_err(|cause| PatchError::Malformed(format!("error decoding patch: {cause}")))?;
-    let mut copied = 0;
-    for operation in operations.0 {
-        if let PatchOperation::Copy(copy) = &operation {
-            let bytes = object
-                .pointer(copy.from.as_str())
-                .map_or(0, |value| size(value, COPIED_BYTES_MAX + 1));
-            copied += bytes;
-            if copied > COPIED_BYTES_MAX {
-                return Err(PatchError::TooLarge(format!(
-                    "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {COPIED_BYTES_MAX}"
-                )));
-            }
-        }
-        json_patch::patch_unsafe(object, std::slice::from_ref(&operation))
-            .map_err(|cause| PatchError::Unprocessable(cause.to_string()))?;
-    }
-    Ok(())
-}
 
 /// Applies an RFC 7386 patch.
 pub fn merge(object: &mut Value, patch: &Value) {

@@ -17,7 +17,7 @@ use crate::request::Begin;
 use crate::schema::Schema;
 use crate::status::{Outcome, Refused};
 use crate::store::{Admit, Store};
-use crate::write::{Before, Writing};
+use crate::write::{Before, Writing, text};
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -65,17 +65,23 @@ impl Store {
             return Err(Refused::bad_request("Invalid JSON Patch"));
         }
         complaints.extend(self.complaints(writing, &object, &[]));
-        let typed = self.name_type(writing, &mut object);
-        let formed = typed.and_then(|()| {
-            self.try_normalise(writing, &mut object).map_err(|why| {
-                unfit(if media == STRATEGIC {
-                    as_converter(&why)
-                } else {
-                    why
-                })
+        if media == STRATEGIC {
+            // The object's type is known; what the patch calls it is not looked at.
+            for name in ["apiVersion", "kind"] {
+                object[name] = before[name].clone();
+            }
+        }
+        if let Some(why) = self.mistyped(writing, &object) {
+            return Err(unfit(why));
+        }
+        self.name_type(writing, &mut object)?;
+        self.try_normalise(writing, &mut object).map_err(|why| {
+            unfit(if media == STRATEGIC {
+                as_converter(&why)
+            } else {
+                why
             })
-        });
-        formed?;
+        })?;
         match (complaints.is_empty(), writing.options.validation) {
             (true, _) | (_, FieldValidation::Ignore) => {}
             (_, FieldValidation::Warn) => draft.warnings.extend(complaints),
@@ -84,11 +90,11 @@ impl Store {
                 return Err(unfit(format!("strict decoding error: {all}")));
             }
         }
-        if object["metadata"]["name"].as_str() != Some(name) {
-            return Err(Refused::bad_request(format!(
-                "the name of the object ({}) does not match the name on the URL ({name})",
-                object["metadata"]["name"].as_str().unwrap_or_default()
-            )));
+        self.same_place(writing, &mut object)?;
+        let uid = text(&object["metadata"]["uid"]);
+        if !uid.is_empty() && uid != *old.uid() {
+            let error = FieldError::invalid("metadata.uid", uid, "field is immutable");
+            return Err(writing.invalid(name, &[error.clone(), error]));
         }
         let before = Before {
             entry: &old,
@@ -220,19 +226,54 @@ fn check_shape(media: &str, patch: &Value) -> Outcome<()> {
         if media == MERGE_PATCH && patch.is_null() {
             return Err(Refused::bad_request("Invalid JSON Patch"));
         }
-        return Ok(());
+        return match media {
+            JSON_PATCH => check_operations(patch),
+            _ => Ok(()),
+        };
     }
-    let found = match go_type(patch) {
-        "map[string]interface {}" => "object",
-        "[]interface {}" => "array",
-        "int64" | "float64" => "number",
-        other => other,
-    };
+    let found = found_in_go(patch);
     let why = format!("json: cannot unmarshal {found} into Go value of type {wanted}");
     Err(Refused::bad_request(match media {
         STRATEGIC => why,
         _ => format!("error decoding patch: {why}"),
     }))
+}
+
+/// What Go's decoder calls a value of a type that it did not expect.
+fn found_in_go(value: &Value) -> &'static str {
+    match go_type(value) {
+        "map[string]interface {}" => "object",
+        "[]interface {}" => "array",
+        "int64" | "float64" => "number",
+        other => other,
+    }
+}
+
+/// Operations are objects, and their names and paths are texts.
+fn check_operations(patch: &Value) -> Outcome<()> {
+    let wrong = |value: &Value, into: String| {
+        let found = found_in_go(value);
+        let why = format!("error decoding patch: json: cannot unmarshal {found} into Go {into}");
+        Err(Refused::bad_request(why))
+    };
+    for operation in patch.as_array().into_iter().flatten() {
+        let Value::Object(fields) = operation else {
+            if operation.is_null() {
+                continue;
+            }
+            return wrong(operation, "value of type handlers.jsonPatchOp".to_owned());
+        };
+        for (name, value) in fields {
+            let is_text = matches!(value, Value::Null | Value::String(_));
+            if ["from", "op", "path"].contains(&name.as_str()) && !is_text {
+                return wrong(
+                    value,
+                    format!("struct field jsonPatchOp.{name} of type string"),
+                );
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether a patch may read or write `metadata.managedFields`.

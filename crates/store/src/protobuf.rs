@@ -129,9 +129,15 @@ impl Messages {
     /// A sentence that says what is wrong, for a body that is malformed, too deep, or of a kind
     /// that has no message.
     pub fn decode(&self, body: &[u8]) -> Result<Decoded, String> {
-        let raw = body
-            .strip_prefix(MAGIC)
-            .ok_or("provided data does not appear to be a protobuf message, expected prefix k8s")?;
+        if body.is_empty() {
+            return Err("empty data".to_owned());
+        }
+        let raw = body.strip_prefix(MAGIC).ok_or_else(|| {
+            let prefix = MAGIC.map(|byte| byte.to_string()).join(" ");
+            format!(
+                "provided data does not appear to be a protobuf message, expected prefix [{prefix}]"
+            )
+        })?;
         let mut api_version = String::new();
         let mut kind = String::new();
         let mut inner: &[u8] = &[];

@@ -1,5 +1,7 @@
 //! Which objects a list, watch or collection delete means: namespace, name, labels, fields.
 
+use api::selector::LabelQuery;
+
 use crate::entry::Entry;
 use crate::status::{Outcome, Refused};
 
@@ -75,24 +77,8 @@ pub struct Selection {
     pub namespace: String,
     /// The one object of this name, if given.
     pub name: Option<String>,
-    labels: Vec<Requirement>,
+    labels: LabelQuery,
     fields: Vec<FieldTerm>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct Requirement {
-    key: String,
-    test: Test,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Test {
-    Exists,
-    Absent,
-    In(Vec<String>),
-    NotIn(Vec<String>),
-    Above(i64),
-    Below(i64),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -126,7 +112,7 @@ impl Selection {
         field_selector: &str,
     ) -> Outcome<Selection> {
         let mut selection = Selection {
-            labels: parse_labels(label_selector)?,
+            labels: LabelQuery::parse(label_selector).map_err(Refused::bad_request)?,
             ..Selection::default()
         };
         for (key, wants, value) in parse_fields(field_selector)? {
@@ -163,10 +149,7 @@ impl Selection {
         let (namespace, name) = key.rsplit_once('/').unwrap_or(("", key));
         (self.namespace.is_empty() || self.namespace == namespace)
             && self.name.as_ref().is_none_or(|wanted| wanted == name)
-            && self
-                .labels
-                .iter()
-                .all(|requirement| requirement.holds(entry))
+            && self.labels.matches(|key| entry.label(key))
             && self.fields.iter().all(|term| {
                 let value = match term.source {
                     FieldSource::Name => name,
@@ -178,23 +161,6 @@ impl Selection {
                 };
                 (value == term.value) == (term.wants == Wants::Equal)
             })
-    }
-}
-
-impl Requirement {
-    fn holds(&self, entry: &Entry) -> bool {
-        let value = entry.label(&self.key);
-        let number = || value.and_then(|value| value.parse::<i64>().ok());
-        match &self.test {
-            Test::Exists => value.is_some(),
-            Test::Absent => value.is_none(),
-            Test::In(values) => value.is_some_and(|value| values.iter().any(|one| one == value)),
-            Test::NotIn(values) => {
-                !value.is_some_and(|value| values.iter().any(|one| one == value))
-            }
-            Test::Above(bound) => number().is_some_and(|number| number > *bound),
-            Test::Below(bound) => number().is_some_and(|number| number < *bound),
-        }
     }
 }
 
@@ -295,159 +261,6 @@ fn unescape(text: &str) -> Option<String> {
 }
 
 /// Kubernetes' label selector grammar: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
-fn parse_labels(text: &str) -> Outcome<Vec<Requirement>> {
-    let mut parser = Parser { rest: text };
-    let mut requirements = Vec::new();
-    parser.space();
-    while !parser.rest.is_empty() {
-        requirements.push(parser.requirement()?);
-        parser.space();
-        if parser.rest.is_empty() {
-            break;
-        }
-        if !parser.eat(",") {
-            return Err(parser.astray("',' or 'end of string'"));
-        }
-        parser.space();
-        if parser.rest.is_empty() {
-            return Err(parser.astray("identifier after ','"));
-        }
-    }
-    Ok(requirements)
-}
-
-struct Parser<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Parser<'a> {
-    fn space(&mut self) {
-        self.rest = self.rest.trim_start();
-    }
-
-    fn eat(&mut self, token: &str) -> bool {
-        match self.rest.strip_prefix(token) {
-            Some(rest) => {
-                self.rest = rest;
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn word(&mut self) -> &'a str {
-        self.space();
-        let end = self
-            .rest
-            .find(|letter: char| letter.is_whitespace() || "=!(),<>".contains(letter))
-            .unwrap_or(self.rest.len());
-        let (word, rest) = self.rest.split_at(end);
-        self.rest = rest;
-        word
-    }
-
-    /// What stands here as one token.
-    fn token(&self) -> &'a str {
-        let end = self
-            .rest
-            .find(|letter: char| letter.is_whitespace() || "=!(),<>".contains(letter))
-            .unwrap_or(self.rest.len());
-        let first = self.rest.chars().next().map_or(0, char::len_utf8);
-        &self.rest[..end.max(first)]
-    }
-
-    /// Between two requirements.
-    fn astray(&self, expected: &str) -> Refused {
-        let found = self.token();
-        Refused::bad_request(format!("found '{found}', expected: {expected}"))
-    }
-
-    /// Within a requirement.
-    fn stuck(&self, expected: &str) -> Refused {
-        let found = self.token();
-        Refused::bad_request(format!(
-            "unable to parse requirement: found '{found}', expected: {expected}"
-        ))
-    }
-
-    fn key(&mut self) -> Outcome<String> {
-        let key = self.word();
-        if key.is_empty() {
-            return Err(self.stuck("identifier"));
-        }
-        Ok(key.to_owned())
-    }
-
-    fn requirement(&mut self) -> Outcome<Requirement> {
-        if self.eat("!") {
-            return Ok(Requirement {
-                key: self.key()?,
-                test: Test::Absent,
-            });
-        }
-        let key = self.key()?;
-        self.space();
-        let test = if self.rest.is_empty() || self.rest.starts_with(',') {
-            Test::Exists
-        } else if self.eat("!=") {
-            Test::NotIn(vec![self.value()?])
-        } else if self.eat("==") || self.eat("=") {
-            Test::In(vec![self.value()?])
-        } else if self.eat(">") {
-            Test::Above(self.number()?)
-        } else if self.eat("<") {
-            Test::Below(self.number()?)
-        } else {
-            match self.word() {
-                "in" => Test::In(self.values()?),
-                "notin" => Test::NotIn(self.values()?),
-                _ => return Err(self.stuck("in, notin, =, ==, !=, gt, lt")),
-            }
-        };
-        Ok(Requirement { key, test })
-    }
-
-    /// A value may be empty, but then nothing else may follow.
-    fn value(&mut self) -> Outcome<String> {
-        let word = self.word();
-        if word.is_empty() && !self.rest.is_empty() && !self.rest.starts_with(',') {
-            return Err(self.stuck("identifier"));
-        }
-        Ok(word.to_owned())
-    }
-
-    fn number(&mut self) -> Outcome<i64> {
-        let word = self.word();
-        word.parse().map_err(|_| {
-            Refused::bad_request(format!(
-                "unable to parse requirement: values[0]: Invalid value: {word:?}: for 'Gt', 'Lt' operators, the value must be an integer"
-            ))
-        })
-    }
-
-    fn values(&mut self) -> Outcome<Vec<String>> {
-        self.space();
-        if !self.eat("(") {
-            // Upstream has no comma here.
-            let found = self.token();
-            return Err(Refused::bad_request(format!(
-                "unable to parse requirement: found '{found}' expected: '('"
-            )));
-        }
-        let mut values = Vec::new();
-        loop {
-            values.push(self.word().to_owned());
-            self.space();
-            if self.eat(")") {
-                return Ok(values);
-            }
-            if !self.eat(",") {
-                return Err(self.stuck("',' or ')'"));
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;

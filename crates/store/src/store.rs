@@ -365,7 +365,7 @@ impl Store {
     /// Forgets that there was a history: watches from before must list again.
     pub(crate) fn end_history(&mut self) {
         for shelf in &mut self.shelves {
-            shelf.start_at(self.revision);
+            shelf.start_at(self.begun);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What differs between kinds when they are written: which part a request may change, what counts
 //! as a new generation, when a deleted object is free to go.
 
+use api::time::Time;
 use serde_json::{Map, Value, json};
 
 use crate::registry::{Resource, Source};
@@ -15,6 +16,8 @@ pub(crate) enum Part {
     Status,
     /// A namespace's finalizers.
     Finalize,
+    /// What a pod's containers may use.
+    Size,
     /// Anything: the store itself writes (binding, scale).
     Everything,
 }
@@ -82,6 +85,39 @@ pub(crate) fn needs_version(row: &Resource, method: Method) -> bool {
     is_strict && method == Method::Put
 }
 
+/// Numbers of a status that are told even where they are zero, by `group/plural`.
+const ZEROES: &[(&str, &[&str])] = &[
+    ("/replicationcontrollers", &["replicas"]),
+    (
+        "apps/daemonsets",
+        &[
+            "currentNumberScheduled",
+            "desiredNumberScheduled",
+            "numberMisscheduled",
+            "numberReady",
+        ],
+    ),
+    ("apps/replicasets", &["replicas"]),
+    ("apps/statefulsets", &["availableReplicas", "replicas"]),
+    (
+        "policy/poddisruptionbudgets",
+        &[
+            "currentHealthy",
+            "desiredHealthy",
+            "disruptionsAllowed",
+            "expectedPods",
+        ],
+    ),
+];
+
+/// A status of which nothing is set.
+fn zero_status(row: &Resource) -> Value {
+    let told = ZEROES.iter().find(|(shelf, _)| *shelf == &*row.shelf);
+    let names = told.map_or(&[][..], |(_, names)| names);
+    let zero = |name: &&str| ((*name).to_owned(), json!(0));
+    Value::Object(names.iter().map(zero).collect())
+}
+
 /// The first status of an object, in place of whatever the client sent.
 pub(crate) fn prepare_create(row: &Resource, object: &mut Value) {
     let Some(map) = object.as_object_mut() else {
@@ -91,11 +127,11 @@ pub(crate) fn prepare_create(row: &Resource, object: &mut Value) {
         "/namespaces" => Some(json!({ "phase": "Active" })),
         "/persistentvolumeclaims" | "/persistentvolumes" => Some(json!({ "phase": "Pending" })),
         "/pods" => Some(json!({ "phase": "Pending", "qosClass": quality(map.get("spec")) })),
-        "/services" => Some(json!({ "loadBalancer": {} })),
+        "/services" | "networking.k8s.io/ingresses" => Some(json!({ "loadBalancer": {} })),
         // A node says of itself what it is.
         "/nodes" => map.get("status").cloned(),
         "apiextensions.k8s.io/customresourcedefinitions" => None,
-        _ if has_status(row) && row.source == Source::BuiltIn => Some(json!({})),
+        _ if has_status(row) && row.source == Source::BuiltIn => Some(zero_status(row)),
         _ if has_status(row) => None,
         _ => map.get("status").cloned(),
     };
@@ -131,8 +167,47 @@ pub(crate) fn generate(row: &Resource, object: &mut Value) {
             object["metadata"]["name"] = object["metadata"]["uid"].clone();
         }
         "/persistentvolumeclaims" => pair_data_sources(&mut object["spec"]),
+        "/persistentvolumes" => {
+            let born = object["metadata"]["creationTimestamp"].clone();
+            object["status"]["lastPhaseTransitionTime"] = born;
+        }
+        "/pods" => tell_gates(object),
+        "/services" => crate::addresses::settle(object, None),
         "batch/jobs" => crate::validation::label_job(object),
         _ => {}
+    }
+}
+
+/// A pod with gates says from the start that nobody looks for a node.
+fn tell_gates(pod: &mut Value) {
+    let gates = pod.pointer("/spec/schedulingGates");
+    if gates.and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        return;
+    }
+    pod["status"]["conditions"] = json!([{
+        "type": "PodScheduled",
+        "status": "False",
+        "lastProbeTime": null,
+        "lastTransitionTime": pod["metadata"]["creationTimestamp"],
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }]);
+}
+
+/// What a new object gets once it has been found to be right.
+pub(crate) fn complete(row: &Resource, object: &mut Value) {
+    if &*row.shelf == "batch/jobs" {
+        crate::validation::share_labels(object);
+    }
+}
+
+/// Says since when a volume has been in its phase, unless whoever changed it said so.
+pub(crate) fn date_phase(row: &Resource, object: &mut Value, old: &Value, now: Time) {
+    const SINCE: &str = "lastPhaseTransitionTime";
+    let (new, was) = (&object["status"], &old["status"]);
+    let is_told = !new[SINCE].is_null() && new[SINCE] != was[SINCE];
+    if &*row.shelf == "/persistentvolumes" && new["phase"] != was["phase"] && !is_told {
+        object["status"][SINCE] = json!(now.seconds_text());
     }
 }
 
@@ -173,7 +248,7 @@ fn pair_data_sources(spec: &mut Value) {
 }
 
 /// A pod's quality of service class, from its requests and limits.
-fn quality(spec: Option<&Value>) -> &'static str {
+pub(crate) fn quality(spec: Option<&Value>) -> &'static str {
     let spec = spec.unwrap_or(&Value::Null);
     let (mut any, mut guaranteed) = (false, true);
     for list in ["containers", "initContainers"] {
@@ -197,6 +272,7 @@ fn quality(spec: Option<&Value>) -> &'static str {
 pub(crate) fn prepare_update(row: &Resource, part: Part, object: &mut Value, old: &Value) {
     match part {
         Part::Everything => {}
+        Part::Size => keep_but_sizes(object, old),
         Part::Whole => {
             if &*row.shelf == "/services" {
                 drop_of_type(&mut object["spec"], &old["spec"]);
@@ -256,8 +332,6 @@ pub(crate) fn prepare_update(row: &Resource, part: Part, object: &mut Value, old
     }
     for key in [
         "creationTimestamp",
-        "deletionGracePeriodSeconds",
-        "deletionTimestamp",
         "generateName",
         "generation",
         "managedFields",
@@ -267,6 +341,45 @@ pub(crate) fn prepare_update(row: &Resource, part: Part, object: &mut Value, old
         "selfLink",
         "uid",
     ] {
+        keep_meta(object, old, key);
+    }
+    // That an object goes is never taken back; that it is to go, no update can say.
+    for key in ["deletionGracePeriodSeconds", "deletionTimestamp"] {
+        if !old["metadata"]["deletionTimestamp"].is_null() {
+            keep_meta(object, old, key);
+        }
+    }
+}
+
+/// A pod as it was, but for what its containers may use. Where the containers are not the same,
+/// the checks that follow say so.
+fn keep_but_sizes(object: &mut Value, old: &Value) {
+    let names = |pod: &Value, kind: &str| -> Vec<Value> {
+        let containers = pod["spec"][kind].as_array().into_iter().flatten();
+        containers.map(|one| one["name"].clone()).collect()
+    };
+    const KINDS: [&str; 2] = ["containers", "initContainers"];
+    let has_as_many = |kind: &&str| names(object, kind).len() == names(old, kind).len();
+    if !KINDS.iter().all(has_as_many) {
+        return;
+    }
+    let mut spec = old["spec"].clone();
+    for kind in KINDS {
+        let news = object["spec"].get(kind).and_then(Value::as_array);
+        if names(object, kind) != names(old, kind) {
+            spec[kind] = json!(news);
+            continue;
+        }
+        let olds = spec.get_mut(kind).and_then(Value::as_array_mut);
+        for (old, new) in olds.into_iter().flatten().zip(news.into_iter().flatten()) {
+            for part in ["resizePolicy", "resources"] {
+                put(old, part, new[part].clone());
+            }
+        }
+    }
+    object["spec"] = spec;
+    keep(object, old, "status");
+    for key in ["annotations", "finalizers", "labels", "ownerReferences"] {
         keep_meta(object, old, key);
     }
 }
@@ -327,9 +440,12 @@ fn keep_meta(object: &mut Value, old: &Value, key: &str) {
     put(&mut object["metadata"], key, old["metadata"][key].clone());
 }
 
+/// Resources whose first generation is also their last.
+const STILL: &[&str] = &["scheduling.k8s.io/priorityclasses"];
+
 /// Counts a change of the wanted state.
 pub(crate) fn count_generation(row: &Resource, object: &mut Value, old: &Value) {
-    if !counts_generations(row) {
+    if !counts_generations(row) || STILL.contains(&&*row.shelf) {
         return;
     }
     let ignores_status = has_status(row);

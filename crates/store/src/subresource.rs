@@ -3,18 +3,23 @@
 
 use std::sync::Arc;
 
+use api::kind::Kind;
+use api::selector::{LabelQuery, Operator, Requirement};
 use api::time::Time;
 use serde_json::{Value, json};
 
+use crate::delete::Deletion;
 use crate::draft::Draft;
-use crate::field::FieldError;
+use crate::field::{FieldError, aggregate};
 use crate::forms::Form;
 use crate::hook::{Passing, Round};
 use crate::log_options;
-use crate::path::Query;
+use crate::path::{Query, Target};
 use crate::read::{Reading, key_of};
 use crate::registry::{ResourceId, Source};
-use crate::request::{Ask, Begin, Connect, ExecOptions, Method, PodAddress, Request, Response};
+use crate::request::{
+    Ask, Begin, Connect, ExecOptions, LogOptions, Method, PodAddress, Request, Response,
+};
 use crate::status::{About, Outcome, Refused};
 use crate::store::{Admit, Store};
 use crate::strategy::Part;
@@ -85,20 +90,48 @@ impl Store {
         self.judge(writing, &passing, draft)
     }
 
+    /// As [`Store::bind`], asked for by a Binding without a pod's path.
+    pub(crate) fn bind_named(&mut self, writing: &Writing<'_>) -> Outcome<Begin> {
+        let pods = self.registry.known(Kind::Pod);
+        let id = pods.ok_or_else(Refused::no_resource)?;
+        let binding = self.decode(writing)?.value;
+        let target = Target {
+            plural: "pods".to_owned(),
+            name: text(&binding["metadata"]["name"]),
+            subresource: "binding".to_owned(),
+            ..writing.target.clone()
+        };
+        let row = self.registry.row(id).clone();
+        self.bind(&Writing {
+            target: &target,
+            options: writing.options.clone(),
+            id,
+            row,
+            view: writing.view.clone(),
+            ..*writing
+        })
+    }
+
     /// Puts a pod on a node, once.
     fn bind(&mut self, writing: &Writing<'_>) -> Outcome<Begin> {
         let mut draft = Draft::new(writing);
         let mut binding = self.decode(writing)?.value;
-        self.ask_about(writing, "CREATE", &mut binding, None, &mut draft)?;
         let name = &writing.target.name;
-        let node = text(&binding["target"]["name"]);
+        same_name(writing, &binding, "Binding")?;
+        self.ask_about(writing, "CREATE", &mut binding, None, &mut draft)?;
+        let target = &binding["target"];
+        let (kind, node) = (text(&target["kind"]), text(&target["name"]));
+        let mut errors = Vec::new();
+        if !matches!(&*kind, "" | "Node") {
+            let known = ["Node", "<empty>"];
+            errors.push(FieldError::not_supported("target.kind", kind, &known));
+        }
         if node.is_empty() {
-            return Err(Refused::invalid(
-                "",
-                "Binding",
-                name,
-                &[FieldError::required("target.name", "")],
-            ));
+            errors.push(FieldError::required("target.name", ""));
+        }
+        if !errors.is_empty() {
+            // Upstream takes these for failures of its own.
+            return Err(Refused::plain(aggregate(&errors)));
         }
         let old = self.current(writing)?;
         let wanted = text(&binding["metadata"]["uid"]);
@@ -122,7 +155,12 @@ impl Store {
                 pod["metadata"][part][key] = value.clone();
             }
         }
-        set_scheduled(&mut pod, writing.now);
+        if let Some(status) = pod["status"].as_object_mut() {
+            // Where it was thought to go no longer matters.
+            status.remove("nominatedNodeName");
+        }
+        let scheduled = json!({ "type": "PodScheduled", "status": "True" });
+        set_condition(&mut pod, scheduled, writing.now);
         let key = key_of(&writing.target.namespace, name);
         draft.put(self, writing.id, &key, pod);
         let revision = self.begun.to_string();
@@ -141,6 +179,7 @@ impl Store {
     /// Deletes a pod on somebody's polite request.
     fn evict(&mut self, writing: &Writing<'_>, admit: &mut Admit<'_>) -> Outcome<Begin> {
         let mut eviction = self.decode(writing)?.value;
+        same_name(writing, &eviction, "Eviction")?;
         let mut asked = Draft::new(writing);
         self.ask_about(writing, "CREATE", &mut eviction, None, &mut asked)?;
         let pod = self.current(writing)?.value();
@@ -167,7 +206,7 @@ impl Store {
             talk: writing.talk,
             now: writing.now,
         };
-        let begin = self.delete_granted(&deletion, granted, admit)?;
+        let begin = self.delete_for(&deletion, Deletion::Evicted(granted), admit)?;
         let answer = json!({
             "kind": "Status",
             "apiVersion": "v1",
@@ -227,12 +266,23 @@ impl Store {
         }
         let allowed = of("disruptionsAllowed");
         if allowed <= 0 {
-            let why = if healthy <= desired {
-                format!(
+            let conditions = budget["status"]["conditions"].as_array();
+            let told = conditions
+                .into_iter()
+                .flatten()
+                .find(|one| one["type"] == "DisruptionAllowed" && one["status"] == "False");
+            let told = told.map(|one| (text(&one["reason"]), text(&one["message"])));
+            let forbids =
+                format!("The disruption budget {name} does not allow evicting pods currently");
+            let why = match told.filter(|(_, message)| !message.is_empty()) {
+                Some((reason, message)) if reason == "SyncFailed" => {
+                    format!("{forbids} because it failed sync: {message}")
+                }
+                _ if healthy <= desired => format!(
                     "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
-                )
-            } else {
-                format!("The disruption budget {name} does not allow evicting pods currently")
+                ),
+                Some((reason, message)) => format!("{forbids} ({reason}): {message}"),
+                None => forbids,
             };
             return Err(Refused::disrupts(&why, 0));
         }
@@ -353,43 +403,56 @@ impl Store {
             uid: entry.uid().to_owned(),
         };
         let query = reading.query;
+        let placed = || match address.node.is_empty() {
+            true => Err(Refused::bad_request(format!(
+                "pod {} does not have a host assigned",
+                target.name
+            ))),
+            false => Ok(()),
+        };
         let ask = match &*target.subresource {
             "log" => {
+                let options = log_options::read(&target.name, query)?;
                 let container = container_of(&pod, query, &target.name)?;
                 if address.node.is_empty() {
                     // Nobody runs it yet: there is nothing to say, and that is no error.
-                    return Ok(Begin::Done(Response::text(200, "")));
+                    let mut nothing = Response::bytes(204, Vec::new());
+                    nothing.content_type.clear();
+                    return Ok(Begin::Done(nothing));
                 }
-                Ask::Log(log_options::read(container, &target.name, query)?)
+                Ask::Log(LogOptions {
+                    container,
+                    ..options
+                })
             }
-            _ if address.node.is_empty() => {
-                return Err(Refused::bad_request(format!(
-                    "pod {} does not have a host assigned",
-                    target.name
-                )));
+            "portforward" => {
+                placed()?;
+                Ask::PortForward {
+                    ports: query
+                        .all("ports")
+                        .filter_map(|port| port.parse().ok())
+                        .collect(),
+                }
             }
-            "portforward" => Ask::PortForward {
-                ports: query
-                    .all("ports")
-                    .filter_map(|port| port.parse().ok())
-                    .collect(),
-            },
-            which => Ask::Exec(ExecOptions {
-                container: container_of(&pod, query, &target.name)?,
-                command: if which == "exec" {
-                    let command: Vec<String> = query.all("command").map(str::to_owned).collect();
-                    if command.is_empty() {
-                        return Err(Refused::bad_request("you must specify at least 1 command"));
-                    }
-                    command
-                } else {
-                    Vec::new()
-                },
-                stdin: query.is_on("stdin"),
-                stdout: query.is_on("stdout"),
-                stderr: query.is_on("stderr"),
-                tty: query.is_on("tty"),
-            }),
+            which => {
+                let container = container_of(&pod, query, &target.name)?;
+                placed()?;
+                let command: Vec<String> = match which {
+                    "exec" => query.all("command").map(str::to_owned).collect(),
+                    _ => Vec::new(),
+                };
+                if which == "exec" && command.is_empty() {
+                    return Err(Refused::bad_request("you must specify at least 1 command"));
+                }
+                Ask::Exec(ExecOptions {
+                    container,
+                    command,
+                    stdin: query.is_on("stdin"),
+                    stdout: query.is_on("stdout"),
+                    stderr: query.is_on("stderr"),
+                    tty: query.is_on("tty"),
+                })
+            }
         };
         Ok(Begin::Connect(Box::new(Connect { pod: address, ask })))
     }
@@ -409,21 +472,9 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
             .clone()
     };
     let number = |path: &str| at(path).as_i64().unwrap_or(0);
-    let selector = if paths.selector.is_empty() {
-        let labels = match &object["spec"]["selector"]["matchLabels"] {
-            Value::Object(labels) => labels.clone(),
-            _ => object["spec"]["selector"]
-                .as_object()
-                .cloned()
-                .unwrap_or_default(),
-        };
-        let terms: Vec<String> = labels
-            .iter()
-            .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
-            .collect();
-        terms.join(",")
-    } else {
-        text(&at(&paths.selector))
+    let selector = match &*paths.selector {
+        "" => selector_text(&object["spec"]["selector"]),
+        path => text(&at(path)),
     };
     let meta = &object["metadata"];
     let mut scale = json!({
@@ -436,13 +487,47 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
             "resourceVersion": meta["resourceVersion"],
             "creationTimestamp": meta["creationTimestamp"],
         },
-        "spec": { "replicas": number(&paths.replicas) },
+        "spec": {},
         "status": { "replicas": number(&paths.status) },
     });
+    // Go leaves out the one zero and prints the other.
+    if number(&paths.replicas) != 0 {
+        scale["spec"]["replicas"] = json!(number(&paths.replicas));
+    }
     if !selector.is_empty() {
         scale["status"]["selector"] = json!(selector);
     }
     scale
+}
+
+/// A selector, also an old one that is labels alone, as the text of a `labelSelector` parameter.
+fn selector_text(selector: &Value) -> String {
+    let parts = ["matchLabels", "matchExpressions"];
+    let is_new = parts.iter().any(|part| !selector[*part].is_null());
+    let labels = if is_new {
+        &selector["matchLabels"]
+    } else {
+        selector
+    };
+    let mut terms: Vec<Requirement> = Vec::new();
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        if let Some(value) = value.as_str() {
+            terms.extend(Requirement::new(key, Operator::Equals, vec![value.into()]));
+        }
+    }
+    let rules = selector["matchExpressions"].as_array();
+    for rule in rules.into_iter().flatten() {
+        let operator = match rule["operator"].as_str() {
+            Some("In") => Operator::In,
+            Some("NotIn") => Operator::NotIn,
+            Some("Exists") => Operator::Exists,
+            _ => Operator::DoesNotExist,
+        };
+        let values = rule["values"].as_array().into_iter().flatten();
+        let values = values.filter_map(Value::as_str).map(Box::from).collect();
+        terms.extend(Requirement::new(&text(&rule["key"]), operator, values));
+    }
+    LabelQuery::of(terms).to_string()
 }
 
 fn set_path(object: &mut Value, path: &str, value: Value) {
@@ -504,35 +589,47 @@ fn check_unbound(writing: &Writing<'_>, pod: &Value) -> Outcome<()> {
             &format!("pod {name} is already assigned to node {held:?}"),
         ));
     }
-    if let Some(gates) = pod["spec"]["schedulingGates"]
-        .as_array()
-        .filter(|gates| !gates.is_empty())
-    {
-        let names: Vec<String> = gates.iter().map(|gate| text(&gate["name"])).collect();
+    let gates = pod["spec"]["schedulingGates"].as_array();
+    if gates.is_some_and(|gates| !gates.is_empty()) {
         return Err(Refused::conflict(
             about,
-            &format!("pod {name} has non-empty .spec.schedulingGates {names:?}"),
+            &format!("pod {name} has non-empty .spec.schedulingGates"),
         ));
     }
     Ok(())
 }
 
-/// Says in a pod's conditions that it has a node.
-fn set_scheduled(pod: &mut Value, now: Time) {
-    let condition = json!({
-        "type": "PodScheduled",
-        "status": "True",
-        "lastProbeTime": null,
-        "lastTransitionTime": now.seconds_text(),
-    });
-    if !pod["status"]["conditions"].is_array() {
-        pod["status"]["conditions"] = json!([]);
+/// Puts a condition of a pod in the place of an older one of its type; its time is that of the
+/// change from one state to another.
+pub(crate) fn set_condition(pod: &mut Value, mut condition: Value, now: Time) {
+    condition["lastProbeTime"] = Value::Null;
+    condition["lastTransitionTime"] = json!(now.seconds_text());
+    let status = &mut pod["status"];
+    if !status["conditions"].is_array() {
+        status["conditions"] = json!([]);
     }
-    let Some(list) = pod["status"]["conditions"].as_array_mut() else {
+    let Some(list) = status["conditions"].as_array_mut() else {
         return;
     };
-    list.retain(|one| one["type"] != "PodScheduled");
-    list.push(condition);
+    let known = list.iter_mut().find(|one| one["type"] == condition["type"]);
+    match known {
+        Some(known) => {
+            if known["status"] == condition["status"] {
+                condition["lastTransitionTime"] = known["lastTransitionTime"].clone();
+            }
+            *known = condition;
+        }
+        None => list.push(condition),
+    }
+}
+
+/// The body of a subresource is about the object that the URL names.
+fn same_name(writing: &Writing<'_>, body: &Value, kind: &str) -> Outcome<()> {
+    if text(&body["metadata"]["name"]) == writing.target.name {
+        return Ok(());
+    }
+    let why = format!("name in URL does not match name in {kind} object");
+    Err(Refused::bad_request(why))
 }
 
 /// The container that is meant: the named one, or the only or default one.

@@ -183,6 +183,15 @@ impl Printer {
         }
     }
 
+    /// Whether no objects are an empty list of rows. Upstream's printer of kinds that have none of
+    /// their own makes no list at all then.
+    fn lists_nothing(&self) -> bool {
+        match &self.cells {
+            Cells::BuiltIn { names, .. } => !names.iter().any(|name| &**name == "Created At"),
+            Cells::Custom(_) => true,
+        }
+    }
+
     /// The cells of one object.
     pub fn cells(&self, object: &Value, now: Time) -> Vec<Value> {
         match &self.cells {
@@ -214,10 +223,10 @@ pub fn render(
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
-            let mut row = json!({ "cells": printer.cells(object, now) });
-            if let Some(embedded) = embedded(object, form, &api_version) {
-                row["object"] = embedded;
-            }
+            let mut row = json!({
+                "cells": printer.cells(object, now),
+                "object": embedded(object, form, &api_version),
+            });
             if let Some(conditions) = workload::row_conditions(object) {
                 row["conditions"] = conditions;
             }
@@ -233,7 +242,7 @@ pub fn render(
         "apiVersion": api_version,
         "metadata": metadata,
         "columnDefinitions": columns,
-        "rows": rows,
+        "rows": (!rows.is_empty() || printer.lists_nothing()).then_some(rows),
     })
 }
 

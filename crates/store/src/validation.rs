@@ -29,7 +29,7 @@ use serde_json::Value;
 use crate::field::FieldError;
 use spot::{Faults, Spot};
 
-pub use defaults::{default, label_job};
+pub use defaults::{as_labelled, default, label_job, share_labels};
 pub use event::Shape as EventShape;
 
 /// What checks a new object.
@@ -92,10 +92,10 @@ const KINDS: &[Rules] = &[
         "",
         "Namespace",
         core::namespace,
-        meta::update,
+        core::namespace_update,
         core::namespace_status,
     ),
-    rules("", "Node", core::node, core::node_update, core::node_update),
+    rules("", "Node", core::node, core::node_update, core::node_status),
     rules(
         "",
         "PersistentVolume",
@@ -215,7 +215,7 @@ const KINDS: &[Rules] = &[
         job::cron_update,
         |_, _, _| {},
     ),
-    rules("batch", "Job", job::create, job::update, meta::update),
+    rules("batch", "Job", job::create, job::update, job::status::check),
     rules(
         "coordination.k8s.io",
         "Lease",
@@ -434,6 +434,19 @@ pub fn validate_finalize(object: &Value, old: &Value) -> Vec<FieldError> {
 /// Checks a pod to which containers were added for a while.
 pub fn validate_ephemeral(object: &Value, old: &Value) -> Vec<FieldError> {
     changed(object, old, Some(pod::update::ephemeral))
+}
+
+/// Checks whether the address fields of a service fit each other.
+pub fn validate_addresses(service: &Value) -> Vec<FieldError> {
+    let mut faults = Faults::default();
+    let root = Spot::new(service, "");
+    service::cluster_addresses(&root.at("spec"), &mut faults);
+    faults.0
+}
+
+/// Checks a pod whose containers are to have other resources.
+pub fn validate_resize(object: &Value, old: &Value) -> Vec<FieldError> {
+    changed(object, old, Some(pod::resize::check))
 }
 
 /// Checks an event, new or changed, in the shape in which it came.

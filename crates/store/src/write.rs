@@ -152,6 +152,7 @@ impl Store {
         }
         strategy::generate(&writing.row, &mut object);
         self.check(writing, &object, None, &mut draft)?;
+        strategy::complete(&writing.row, &mut object);
         self.allocate(writing, &mut object, None)?;
         let name = text(&object["metadata"]["name"]);
         let key = key_of(&target.namespace, &name);
@@ -185,18 +186,7 @@ impl Store {
     ) -> Outcome<Begin> {
         let mut draft = Draft::new(writing);
         let mut object = self.body(writing, &mut draft)?;
-        let name = text(&object["metadata"]["name"]);
-        if name != writing.target.name {
-            if name.is_empty() {
-                let why = "the name of the object (one based on URL) was undeterminable: name must be provided";
-                return Err(Refused::bad_request(why));
-            }
-            return Err(Refused::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                writing.target.name
-            )));
-        }
-        place(writing, metadata(&mut object))?;
+        self.same_place(writing, &mut object)?;
         let old = match self.current(writing) {
             Err(_) if writing.part == Part::Whole && strategy::is_made_by_put(&writing.row) => {
                 let given = owning::take_given(&mut object);
@@ -211,6 +201,23 @@ impl Store {
             object: &before,
         };
         self.replace(writing, object, before, draft, admit)
+    }
+
+    /// A changed object has the name and the namespace of the URL.
+    pub(crate) fn same_place(&self, writing: &Writing<'_>, object: &mut Value) -> Outcome<()> {
+        let wanted = &writing.target.name;
+        let name = text(&object["metadata"]["name"]);
+        if name.is_empty() {
+            return Err(Refused::bad_request(format!(
+                "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+            )));
+        }
+        if name != *wanted {
+            return Err(Refused::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({wanted})"
+            )));
+        }
+        place(writing, metadata(object))
     }
 
     /// The object that a write is about.
@@ -249,6 +256,9 @@ impl Store {
         let (old, old_object) = (before.entry, before.object);
         self.same_object(writing, &object, old_object)?;
         strategy::prepare_update(&writing.row, writing.part, &mut object, old_object);
+        if writing.part == Part::Status {
+            strategy::date_phase(&writing.row, &mut object, old_object, writing.now);
+        }
         self.admit_object(
             writing,
             Operation::Update,
@@ -265,6 +275,7 @@ impl Store {
         self.finish_update(writing, &mut object, old_object, &mut draft)?;
         let is_whole = writing.part == Part::Whole;
         if is_whole {
+            self.may_grow(writing, &object, old_object)?;
             self.within_limits(writing, &object, false)?;
         }
         if writing.target.subresource != "scale" {
@@ -292,7 +303,7 @@ impl Store {
             draft.unchanged(old.clone());
         } else if strategy::is_released(&writing.row, &object, old_object) {
             self.gather_roles(writing.id, &key, None, &mut draft);
-            draft.remove(self, writing.id, &key, stored);
+            draft.release(self, writing.id, &key, before.entry, (stored, owners));
             draft.show(writing, object);
         } else {
             let mut stored = stored;

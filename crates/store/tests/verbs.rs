@@ -197,8 +197,8 @@ fn refusals_speak_upstreams_words() {
             "PATCH",
             format!("{MAPS}/taken"),
             stranger,
-            409,
-            "Operation cannot be fulfilled on configmaps \"taken\": StorageError: invalid object",
+            422,
+            "ConfigMap \"taken\" is invalid: metadata.uid: Invalid value: \"other\": field is immutable",
         ),
         (
             "GET",
@@ -380,9 +380,15 @@ fn a_streaming_list_ends_its_first_part_with_a_bookmark() {
 #[test]
 fn a_watch_from_before_the_history_is_told_410() {
     let mut plane = Plane::new();
-    let mut watch = plane.watch(&format!("{MAPS}?watch=1&resourceVersion=1"));
-    plane.ask("POST", MAPS, &map("a"));
+    // Before the first objects were there.
+    let mut early = plane.watch(&format!("{MAPS}?watch=1&resourceVersion=1"));
+    assert_eq!(
+        plane.said(&mut early, NOW),
+        (vec!["ERROR Expired".to_owned()], WatchStep::End)
+    );
     let revision = plane.0.revision();
+    let mut watch = plane.watch(&format!("{MAPS}?watch=1&resourceVersion={revision}"));
+    plane.ask("POST", MAPS, &map("a"));
     assert_eq!(plane.said(&mut watch, NOW).0, ["ADDED a"]);
     let mut ahead = plane.watch(&format!(
         "{MAPS}?watch=1&resourceVersion={}",
@@ -679,7 +685,12 @@ fn malformed_requests_are_refused_and_nothing_breaks() {
                     "/x/eviction",
                 ] {
                     let (code, answer) = plane.ask(method, &format!("{target}{suffix}"), body);
-                    assert!(code != 500, "{method} {target}{suffix} {body}: {answer}");
+                    // The real server takes a binding to nowhere for a failure of its own.
+                    let is_known = answer["message"] == "target.name: Required value";
+                    assert!(
+                        code != 500 || is_known,
+                        "{method} {target}{suffix} {body}: {answer}"
+                    );
                 }
             }
         }

@@ -74,13 +74,14 @@ const RULES: &[Rule] = &[
     Rule {
         name: "dump of a Go struct",
         place: r"message$",
-        looks: r"\n(@@ .*\n([ +-].*\n)*)+",
+        // Ours are left out, or in the form of the wire.
+        looks: r#"\n(@@ .*\n([ +-].*\n)*)*|\{"(labels|metadata)":.*\}(: field is immutable)"#,
         relation: Relation::Free,
     },
     Rule {
         name: "node port",
-        place: r"[nN]odePort$",
-        looks: r"^3[0-2]\d\d\d$",
+        place: r"([nN]odePort|cells\[\d+\])$",
+        looks: r"\b3[0-2]\d\d\d\b",
         relation: Relation::Free,
     },
     Rule {
@@ -122,7 +123,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "version in a text",
         place: r"message$",
-        looks: r"(current: |record \(|\d \()\d+",
+        looks: r"(current: |object meta: |record \(|\d \()\d+",
         relation: Relation::Free,
     },
     Rule {
@@ -218,9 +219,16 @@ const UNORDERED: &[&str] = &[
     "status.resourceRules",
 ];
 
+/// What tells an owner of fields from others.
+fn owner_of(owner: &Value) -> [String; 4] {
+    ["manager", "operation", "subresource", "apiVersion"].map(|name| owner[name].to_string())
+}
+
 /// A list of complaints in one text, in an order that is no matter of chance.
 fn ordered(text: &str) -> String {
-    let Some((head, rest)) = text.split_once(": [") else {
+    // A dump of a Go struct may hold lists, too, but then ends otherwise.
+    let list = text.split_once(": [").filter(|_| text.ends_with(']'));
+    let Some((head, rest)) = list else {
         return text.to_owned();
     };
     let mut parts: Vec<&str> = rest.trim_end_matches(']').split(", ").collect();
@@ -348,6 +356,11 @@ impl Comparison<'_> {
                 }
                 let (mut ours, mut theirs): (Vec<&Value>, Vec<&Value>) =
                     (ours.iter().collect(), theirs.iter().collect());
+                if path.ends_with("managedFields") {
+                    // The order of owners follows from their times, which are set aside.
+                    ours.sort_by_key(|owner| owner_of(owner));
+                    theirs.sort_by_key(|owner| owner_of(owner));
+                }
                 if UNORDERED.iter().any(|place| path.ends_with(place)) {
                     ours.sort_by_key(|item| item.to_string());
                     theirs.sort_by_key(|item| item.to_string());

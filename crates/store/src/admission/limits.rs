@@ -63,7 +63,7 @@ impl Store {
                 extend(&mut limits, &item["default"]);
             }
             for (list, word) in CONTAINERS {
-                let containers = pod["spec"][*list].as_array_mut();
+                let containers = pod["spec"].get_mut(*list).and_then(Value::as_array_mut);
                 for container in containers.into_iter().flatten() {
                     let name = text(&container["name"]);
                     let mut fill = |part: &str, amounts: &Map<String, Value>, what: &str| {

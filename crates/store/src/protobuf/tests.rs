@@ -79,7 +79,7 @@ fn bodies_that_kubectl_sent_become_the_json_it_meant() {
 fn broken_bodies_are_refused_in_words() {
     let wire = Wire::load();
     let decode = |body: &[u8]| wire.messages().decode(body).unwrap_err();
-    assert!(decode(b"{}").contains("expected prefix k8s"));
+    assert!(decode(b"{}").contains("expected prefix [107 56 115 0]"));
     assert!(decode(b"k8s\0").contains("no kind"));
     let whole = RECORDED[3].1;
     for end in 5..whole.len() {

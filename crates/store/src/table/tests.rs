@@ -240,7 +240,7 @@ fn custom_objects_follow_their_printer_columns() {
     };
     let table = render(&printer, &[&job], now(), form, json!({}));
     assert!(table["columnDefinitions"].is_null());
-    assert!(table["rows"][0].get("object").is_none());
+    assert!(table["rows"][0]["object"].is_null());
 }
 
 #[test]

@@ -140,6 +140,12 @@ pub(super) fn namespace(namespace: &Spot<'_, '_>, faults: &mut Faults) {
     }
 }
 
+/// The real server looks at a changed namespace as at a new one first.
+pub(super) fn namespace_update(changed: &Spot<'_, '_>, old: &Value, faults: &mut Faults) {
+    namespace(changed, faults);
+    meta::update(changed, old, faults);
+}
+
 fn finalizer_name(at: &Spot<'_, '_>, name: &str, faults: &mut Faults) {
     faults.name_as(at, name, names::check_qualified);
     meta::known_finalizer(at, name, faults);
@@ -198,7 +204,13 @@ fn node_resources(node: &Spot<'_, '_>, faults: &mut Faults) {
     }
 }
 
+/// The real server looks at a changed node as at a new one first.
 pub(super) fn node_update(node: &Spot<'_, '_>, old: &Value, faults: &mut Faults) {
+    self::node(node, faults);
+    node_status(node, old, faults);
+}
+
+pub(super) fn node_status(node: &Spot<'_, '_>, old: &Value, faults: &mut Faults) {
     meta::update(node, old, faults);
     node_resources(node, faults);
     let status = node.at("status");

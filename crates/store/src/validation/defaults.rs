@@ -1,5 +1,7 @@
 //! What the real server fills in before it checks an object.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -12,6 +14,9 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
                 json!("Retain")
             });
             set_missing(&mut object["spec"], "volumeMode", || json!("Filesystem"));
+            if let Some(path) = object.pointer_mut("/spec/hostPath") {
+                set_missing(path, "type", || json!(""));
+            }
         }
         ("", "PersistentVolumeClaim") => {
             set_missing(&mut object["spec"], "volumeMode", || json!("Filesystem"));
@@ -28,6 +33,7 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
                 items_of(spec, "limits").for_each(limit);
             }
         }
+        ("", "Namespace") => namespace(object),
         ("", "Node") => node(object),
         ("", "Pod") => {
             set(&mut object["spec"], "enableServiceLinks", || json!(true));
@@ -106,8 +112,25 @@ fn limit(limit: &mut Value) {
     }
 }
 
-/// The first of a node's networks stands alone too.
+/// A namespace has its name as a label.
+fn namespace(namespace: &mut Value) {
+    let name = namespace.pointer("/metadata/name");
+    let Some(name) = name.filter(|name| **name != "").cloned() else {
+        return;
+    };
+    if !namespace["metadata"]["labels"].is_object() {
+        namespace["metadata"]["labels"] = json!({});
+    }
+    namespace["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+}
+
+/// The first of a node's networks stands alone too, and what a node has pods may use.
 fn node(node: &mut Value) {
+    if let Some(status) = node.get_mut("status").filter(|status| status.is_object())
+        && let Some(capacity) = status.get("capacity").cloned()
+    {
+        set_missing(status, "allocatable", || capacity);
+    }
     let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
@@ -156,15 +179,57 @@ fn devices(spec: &mut Value) {
 
 /// Gives a new Job its selector and the labels of its pods; `metadata.uid` must be set.
 pub fn label_job(job: &mut Value) {
-    let uid = job["metadata"]["uid"].clone();
-    let name = job["metadata"]["name"].clone();
-    let is_manual = job["spec"]["manualSelector"] == true;
-    let is_bare = |labels: &Value| labels.as_object().is_none_or(Map::is_empty);
-    let shares = is_bare(&job["metadata"]["labels"])
-        && !is_bare(&job["spec"]["template"]["metadata"]["labels"]);
-    if shares {
-        job["metadata"]["labels"] = job["spec"]["template"]["metadata"]["labels"].clone();
+    let shares = !has_labels(job) && !is_bare(&job["spec"]["template"]["metadata"]["labels"]);
+    if job["spec"]["manualSelector"] != true {
+        label_template(job);
     }
+    if shares {
+        share_labels(job);
+    }
+}
+
+/// A Job without labels has those of its pods: the real server fills them in when it reads one.
+pub fn share_labels(job: &mut Value) {
+    let labels = job.pointer("/spec/template/metadata/labels");
+    if let Some(labels) = labels.filter(|labels| !is_bare(labels)).cloned()
+        && !has_labels(job)
+    {
+        job["metadata"]["labels"] = labels;
+    }
+}
+
+fn is_bare(labels: &Value) -> bool {
+    labels.as_object().is_none_or(Map::is_empty)
+}
+
+fn has_labels(object: &Value) -> bool {
+    let labels = object.pointer("/metadata/labels");
+    labels.is_some_and(|labels| !is_bare(labels))
+}
+
+/// A new Job as its maker owns it: with the labels of its pods, where it has none of its own.
+pub fn as_labelled(job: Cow<'_, Value>) -> Cow<'_, Value> {
+    let shared = job.pointer("/spec/template/metadata/labels");
+    let is_meant = job["kind"] == "Job" && job["apiVersion"] == "batch/v1" && !has_labels(&job);
+    match shared
+        .filter(|labels| is_meant && !is_bare(labels))
+        .cloned()
+    {
+        Some(labels) => {
+            let mut job = job.into_owned();
+            job["metadata"]["labels"] = labels;
+            Cow::Owned(job)
+        }
+        None => job,
+    }
+}
+
+fn label_template(job: &mut Value) {
+    let uid = job["metadata"]["uid"].clone();
+    let name = match job["metadata"]["name"].clone() {
+        Value::Null => json!(""),
+        name => name,
+    };
     let Some(template) = job["spec"]["template"].as_object_mut() else {
         return;
     };
@@ -172,13 +237,6 @@ pub fn label_job(job: &mut Value) {
     if !meta["labels"].is_object() {
         meta["labels"] = json!({});
     }
-    if is_manual {
-        return;
-    }
-    let name = match name {
-        Value::Null => json!(""),
-        name => name,
-    };
     for (key, value) in [
         ("batch.kubernetes.io/controller-uid", &uid),
         ("batch.kubernetes.io/job-name", &name),
@@ -195,9 +253,6 @@ pub fn label_job(job: &mut Value) {
     }
     let labels = &mut job["spec"]["selector"]["matchLabels"];
     set_missing(labels, "batch.kubernetes.io/controller-uid", || uid);
-    if shares {
-        job["metadata"]["labels"] = job["spec"]["template"]["metadata"]["labels"].clone();
-    }
 }
 
 /// Sets a field that is missing, null or an empty text.
@@ -447,12 +502,6 @@ fn service(spec: &mut Value) {
     let kind = spec["type"].as_str().unwrap_or_default().to_owned();
     if matches!(kind.as_str(), "ClusterIP" | "LoadBalancer" | "NodePort") {
         set_missing(spec, "internalTrafficPolicy", || json!("Cluster"));
-        set(spec, "ipFamilies", || json!(["IPv4"]));
-        set_missing(spec, "ipFamilyPolicy", || json!("SingleStack"));
-    }
-    let address = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
-    if !address.is_empty() {
-        set_missing(spec, "clusterIPs", || json!([address]));
     }
     let is_outside = matches!(kind.as_str(), "LoadBalancer" | "NodePort")
         || (kind == "ClusterIP"
@@ -478,15 +527,9 @@ fn network_policy(spec: &mut Value) {
 }
 
 fn job(job: &mut Value) {
-    let labels = job["spec"]["template"]["metadata"]["labels"].clone();
     // A new job has the labels of its pods once those are all there.
-    let is_new = job["metadata"]["uid"].is_null();
-    let has_labels = is_new
-        || job["metadata"]["labels"]
-            .as_object()
-            .is_some_and(|map| !map.is_empty());
-    if !has_labels && labels.as_object().is_some_and(|map| !map.is_empty()) {
-        job["metadata"]["labels"] = labels;
+    if !job["metadata"]["uid"].is_null() {
+        share_labels(job);
     }
     job_spec(&mut job["spec"]);
 }
@@ -557,6 +600,9 @@ fn replication_controller(object: &mut Value) {
 }
 
 fn apps(kind: &str, object: &mut Value) {
+    if kind == "ControllerRevision" {
+        return;
+    }
     let spec = &mut object["spec"];
     match kind {
         "DaemonSet" => {

@@ -1,5 +1,7 @@
 //! Jobs and cron jobs.
 
+pub(super) mod status;
+
 use std::collections::BTreeSet;
 
 use api::names;
@@ -8,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::pod::affinity::label_selector;
 use super::spot::{Faults, Spot};
-use super::{format, list, meta, pod, same, schedule, text};
+use super::{IMMUTABLE, format, list, meta, pod, same, schedule, text};
 
 /// Most pods at a time, and most failed indexes, of an indexed job.
 const INDEXED_MAX: i64 = 100_000;
@@ -165,17 +167,7 @@ fn of_spec(spec: &Spot<'_, '_>, faults: &mut Faults) {
         if is_indexed {
             success_policy(spec, &success.at("rules"), faults);
         } else {
-            let rules: Vec<Value> = success
-                .at("rules")
-                .items()
-                .map(|rule| {
-                    json!({
-                        "SucceededIndexes": rule.value["succeededIndexes"],
-                        "SucceededCount": rule.value["succeededCount"],
-                    })
-                })
-                .collect();
-            let shown = json!({ "Rules": rules });
+            let shown = success_in_go(success.value);
             faults.invalid_as(&success, shown, "requires indexed completion mode");
         }
     }
@@ -464,14 +456,63 @@ pub(super) fn update(job: &Spot<'_, '_>, old: &Value, faults: &mut Faults) {
     }
     faults.unchanged(&spec.at("selector"), &was["selector"]);
     template_update(job, old, faults);
-    for name in [
-        "completionMode",
-        "podFailurePolicy",
-        "backoffLimitPerIndex",
-        "managedBy",
-        "successPolicy",
+    let plain: fn(&Value) -> Value = Value::clone;
+    for (name, in_go) in [
+        ("completionMode", plain),
+        ("podFailurePolicy", failure_in_go),
+        ("backoffLimitPerIndex", plain),
+        ("managedBy", plain),
+        ("successPolicy", success_in_go),
     ] {
-        faults.unchanged(&spec.at(name), &was[name]);
+        let at = spec.at(name);
+        if *at.value != was[name] {
+            faults.invalid_as(&at, in_go(at.value), IMMUTABLE);
+        }
+    }
+}
+
+/// A policy as Go prints its own form of it, which has names of its own.
+fn success_in_go(policy: &Value) -> Value {
+    in_go(policy, |rule| {
+        json!({
+            "SucceededIndexes": rule["succeededIndexes"],
+            "SucceededCount": rule["succeededCount"],
+        })
+    })
+}
+
+fn failure_in_go(policy: &Value) -> Value {
+    let codes = |codes: &Value| match codes {
+        Value::Null => Value::Null,
+        codes => json!({
+            "ContainerName": codes["containerName"],
+            "Operator": codes["operator"],
+            "Values": codes["values"],
+        }),
+    };
+    let conditions = |all: &Value| match all.as_array() {
+        None => Value::Null,
+        Some(all) => all
+            .iter()
+            .map(|one| json!({ "Type": one["type"], "Status": one["status"] }))
+            .collect(),
+    };
+    in_go(policy, |rule| {
+        json!({
+            "Action": rule["action"],
+            "OnExitCodes": codes(&rule["onExitCodes"]),
+            "OnPodConditions": conditions(&rule["onPodConditions"]),
+        })
+    })
+}
+
+fn in_go(policy: &Value, rule: impl Fn(&Value) -> Value) -> Value {
+    match policy {
+        Value::Null => Value::Null,
+        policy => {
+            let rules: Vec<Value> = list(&policy["rules"]).iter().map(rule).collect();
+            json!({ "Rules": rules })
+        }
     }
 }
 
@@ -516,12 +557,12 @@ fn template_update(job: &Spot<'_, '_>, old: &Value, faults: &mut Faults) {
         let inner = template.at("spec");
         if !same(inner.value, &was["spec"]) {
             let path = "spec.template.spec";
-            faults.invalid(&Spot::new(inner.value, path), super::IMMUTABLE);
+            faults.invalid(&Spot::new(inner.value, path), IMMUTABLE);
         }
         return;
     }
     if !same(template.value, &was) {
-        faults.invalid(&template, super::IMMUTABLE);
+        faults.invalid(&template, IMMUTABLE);
     }
 }
 

@@ -1,10 +1,12 @@
 //! Metadata of every object.
 
+use std::collections::BTreeSet;
+
 use api::names;
 use serde_json::Value;
 
 use super::spot::{Faults, Spot};
-use super::{list, text};
+use super::{IMMUTABLE, list, text};
 
 /// Most bytes of all annotations together.
 const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
@@ -80,10 +82,10 @@ pub(crate) fn update(object: &Spot<'_, '_>, old: &Value, faults: &mut Faults) {
     let meta = object.at("metadata");
     let was = &old["metadata"];
     if !was["deletionTimestamp"].is_null() {
-        let had = list(&was["finalizers"]);
+        let had: BTreeSet<&str> = list(&was["finalizers"]).iter().map(text).collect();
         let news = list(&meta.value["finalizers"]).iter();
         let mut news: Vec<String> = news
-            .filter(|one| !had.contains(one))
+            .filter(|one| !had.contains(text(one)))
             .map(Value::to_string)
             .collect();
         news.sort();
@@ -93,6 +95,12 @@ pub(crate) fn update(object: &Spot<'_, '_>, old: &Value, faults: &mut Faults) {
                 news.join(", ")
             );
             faults.forbidden(&meta.at("finalizers"), &detail);
+        }
+    }
+    for name in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let at = meta.at(name);
+        if *at.value != was[name] {
+            faults.invalid(&at, IMMUTABLE);
         }
     }
     common(&meta, faults);

@@ -4,6 +4,7 @@ pub(crate) mod affinity;
 pub(crate) mod container;
 mod environment;
 pub(crate) mod handler;
+pub(crate) mod resize;
 pub(crate) mod resources;
 mod security;
 pub(crate) mod status;

@@ -170,7 +170,7 @@ fn is_six(address: &str) -> bool {
         .is_ok_and(|address| address.is_ipv6())
 }
 
-fn cluster_addresses(spec: &Spot<'_, '_>, faults: &mut Faults) {
+pub(super) fn cluster_addresses(spec: &Spot<'_, '_>, faults: &mut Faults) {
     if spec.at("type").text() == "ExternalName" {
         return;
     }
@@ -515,6 +515,11 @@ const HINTS_MAX: i64 = 8;
 
 /// Checks a slice of endpoints.
 pub(super) fn slice(slice: &Spot<'_, '_>, faults: &mut Faults) {
+    slice_but_endpoints(slice, faults);
+    endpoints_of_slice(slice, faults);
+}
+
+fn slice_but_endpoints(slice: &Spot<'_, '_>, faults: &mut Faults) {
     meta::create(slice, names::check_subdomain, faults);
     let kind = slice.at("addressType");
     faults.one_of(&kind, &["FQDN", "IPv4", "IPv6"]);
@@ -539,6 +544,10 @@ pub(super) fn slice(slice: &Spot<'_, '_>, faults: &mut Faults) {
             }
         }
     }
+}
+
+fn endpoints_of_slice(slice: &Spot<'_, '_>, faults: &mut Faults) {
+    let kind = slice.at("addressType");
     let endpoints = slice.at("endpoints");
     if endpoints.len() as i64 > ENDPOINTS_MAX {
         return faults.too_many(&endpoints, ENDPOINTS_MAX);
@@ -599,6 +608,10 @@ fn check_endpoint(endpoint: &Spot<'_, '_>, kind: &str, faults: &mut Faults) {
 }
 
 pub(super) fn slice_update(changed: &Spot<'_, '_>, old: &Value, faults: &mut Faults) {
-    slice(changed, faults);
+    slice_but_endpoints(changed, faults);
+    // Endpoints that were there before may be wrong.
+    if changed.value["endpoints"] != old["endpoints"] {
+        endpoints_of_slice(changed, faults);
+    }
     faults.unchanged(&changed.at("addressType"), &old["addressType"]);
 }

@@ -141,7 +141,7 @@ fn a_claim_keeps_its_spec_and_grows_only_where_its_class_lets_it() {
         PATCH claims/x {spec: {accessModes: [ReadWriteMany]}}
         => 422 PersistentVolumeClaim "x" is invalid: spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims
         PATCH claims/x {spec: {resources: {requests: {storage: 2Gi}}}}
-        => 403 persistentvolumeclaims "x" is forbidden: Only bound persistent volume claims can be expanded
+        => 422 PersistentVolumeClaim "x" is invalid: spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims
         PATCH claims/x/status {status: {phase: Bound, capacity: {storage: 1Gi}}}
         => 200
         PATCH claims/x {spec: {resources: {requests: {storage: 2Gi}}}}
