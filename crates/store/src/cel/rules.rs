@@ -116,6 +116,13 @@ impl Rules {
         Ok(root.map(|root| Rules { root }))
     }
 
+    /// What the rules have to say of an object, for whoever has no store.
+    pub fn complaints(&self, value: &Value, old: Option<&Value>) -> Vec<String> {
+        let verdict = self.validate(value, old);
+        let errors = verdict.errors.iter().map(FieldError::to_string);
+        errors.chain(verdict.warnings).collect()
+    }
+
     /// Runs every rule on an object; transition rules only where `old` has the value too.
     pub(crate) fn validate(&self, value: &Value, old: Option<&Value>) -> Verdict {
         let ran = catch_unwind(AssertUnwindSafe(|| {
