@@ -18,8 +18,9 @@ use crate::identity::IdentityError;
 
 /// Age at which the newest key is followed by another, in seconds: 90 days.
 const ROTATE_SECONDS: i64 = 90 * 24 * 3_600;
-/// Most keys that are kept: a token signed by an older one is no longer ours.
-const KEYS_MAX: usize = 4;
+/// Most keys that are kept: a token signed by an older one is no longer ours. Some tokens live for
+/// a year.
+const KEYS_MAX: usize = 6;
 /// Most tokens whose signature is remembered as good.
 const REMEMBERED_MAX: usize = 4_096;
 

@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::access::Asked;
 use crate::draft::Draft;
 use crate::entry::Entry;
-use crate::field::go_quoted;
 use crate::json;
 use crate::owners::{
     Applied, ApplyError, Change, Force, Held, Operation, Owners, Versions, Who, apply, beyond,
@@ -44,7 +43,7 @@ impl Store {
             None => self.empty_object(writing),
         };
         let (object, owners) = self.applied(writing, old.as_deref(), &live, &config)?;
-        complain(writing, &body.duplicates, &mut draft)?;
+        complain(writing, &body.lines, &mut draft)?;
         let mut object = object.unwrap_or(live);
         check_place(writing, old.as_deref(), &object)?;
         if writing.row.is_namespaced() {
@@ -224,29 +223,18 @@ fn check_place(writing: &Writing<'_>, old: Option<&Entry>, object: &Value) -> Ou
     Ok(())
 }
 
-/// Keys that stood twice in the body.
-fn complain(writing: &Writing<'_>, duplicates: &[String], draft: &mut Draft) -> Outcome<()> {
-    if duplicates.is_empty() || writing.options.validation == FieldValidation::Ignore {
+/// Keys that stood twice in the body, by their lines.
+fn complain(writing: &Writing<'_>, lines: &[String], draft: &mut Draft) -> Outcome<()> {
+    if lines.is_empty() || writing.options.validation == FieldValidation::Ignore {
         return Ok(());
     }
-    let lines: Vec<String> = duplicates
-        .iter()
-        .map(|path| {
-            let key = path.rsplit('.').next().unwrap_or(path);
-            format!("  line 1: key {} already set in map", go_quoted(key))
-        })
-        .collect();
     if writing.options.validation == FieldValidation::Warn {
-        let lines = lines.iter().map(|line| line.trim_start().to_owned());
-        draft.warnings.extend(lines);
+        draft.warnings.extend(lines.iter().cloned());
         return Ok(());
     }
-    let why = format!(
-        "error converting YAML to JSON: yaml: unmarshal errors:\n{}",
-        lines.join("\n")
-    );
     Err(Refused::bad_request(format!(
-        "error strict decoding YAML: {why}"
+        "error strict decoding YAML: error converting YAML to JSON: {}",
+        json::unmarshal_errors(lines)
     )))
 }
 

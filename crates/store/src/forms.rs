@@ -74,10 +74,7 @@ impl Store {
                 let decoded = self.wire.messages().decode(&request.body);
                 let decoded = decoded.map_err(Refused::bad_request)?;
                 json::check_objects(&decoded.value).map_err(Refused::bad_request)?;
-                Ok(json::Body {
-                    value: decoded.value,
-                    duplicates: Vec::new(),
-                })
+                Ok(json::Body::of(decoded.value))
             }
             _ => Err(Refused::media_type(BODY_TYPES)),
         }
@@ -93,7 +90,7 @@ impl Store {
             return Err(unrecognised(writing, why));
         }
         self.name_type(writing, &mut body.value)?;
-        self.complain(writing, &body.value, &body.duplicates, draft)?;
+        self.complain(writing, &body, draft)?;
         self.normalise(writing, &mut body.value)?;
         Ok(body.value)
     }
@@ -172,17 +169,24 @@ impl Store {
     pub(crate) fn complain(
         &self,
         writing: &Writing<'_>,
-        object: &Value,
-        duplicates: &[String],
+        body: &json::Body,
         draft: &mut Draft,
     ) -> Outcome<()> {
-        let complaints = self.complaints(writing, object, duplicates);
-        if complaints.is_empty() {
+        let mut complaints = self.complaints(writing, &body.value, &body.duplicates);
+        let lines = match writing.options.validation {
+            FieldValidation::Ignore => &[][..],
+            _ => &body.lines[..],
+        };
+        if complaints.is_empty() && lines.is_empty() {
             return Ok(());
         }
         if writing.options.validation == FieldValidation::Warn {
+            draft.warnings.extend(lines.iter().cloned());
             draft.warnings.extend(complaints);
             return Ok(());
+        }
+        if !lines.is_empty() {
+            complaints.insert(0, json::unmarshal_errors(lines));
         }
         let kind = &writing.row.kind;
         Err(Refused::bad_request(format!(

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use serde_saphyr::Spanned;
 
 /// Deepest nesting that a body may have.
 pub const DEPTH_MAX: usize = 100;
@@ -23,6 +24,30 @@ pub struct Body {
     pub value: Value,
     /// Paths of fields that stood more than once, in the order of the text.
     pub duplicates: Vec<String>,
+    /// Keys of a YAML text that stood more than once, each with its line.
+    pub lines: Vec<String>,
+}
+
+impl Body {
+    /// A value that was written in a language without keys.
+    pub fn of(value: Value) -> Body {
+        Body {
+            value,
+            duplicates: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+}
+
+/// The lines of a YAML text, as a strict reader tells of them.
+pub fn unmarshal_errors(lines: &[String]) -> String {
+    format!("yaml: unmarshal errors:\n  {}", lines.join("\n  "))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Language {
+    Json,
+    Yaml,
 }
 
 /// Reads a JSON text.
@@ -31,7 +56,7 @@ pub struct Body {
 /// A sentence that says what is wrong and where, if the text is not JSON or too deep.
 pub fn read(bytes: &[u8]) -> Result<Body, String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    read_with(|place| {
+    read_with(Language::Json, |place| {
         place
             .deserialize(&mut reader)
             .and_then(|value| reader.end().map(|()| value))
@@ -52,7 +77,9 @@ pub fn read(bytes: &[u8]) -> Result<Body, String> {
 /// once its aliases are written out.
 pub fn read_yaml(bytes: &[u8]) -> Result<Body, String> {
     // Most bodies are JSON whatever they call themselves, and that is read faster.
-    if let Ok(body) = read(bytes) {
+    if let Ok(body) = read(bytes)
+        && body.duplicates.is_empty()
+    {
         return Ok(body);
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
@@ -60,7 +87,7 @@ pub fn read_yaml(bytes: &[u8]) -> Result<Body, String> {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::PassThrough,
         legacy_octal_numbers: true,
     };
-    read_with(|place| {
+    read_with(Language::Yaml, |place| {
         serde_saphyr::with_deserializer_from_str_with_options(text, options, |reader| {
             place.deserialize(reader)
         })
@@ -68,19 +95,30 @@ pub fn read_yaml(bytes: &[u8]) -> Result<Body, String> {
     })
 }
 
-fn read_with(read: impl FnOnce(Place<'_>) -> Result<Value, String>) -> Result<Body, String> {
+fn read_with(
+    language: Language,
+    read: impl FnOnce(Place<'_>) -> Result<Value, String>,
+) -> Result<Body, String> {
     let duplicates = RefCell::new(Vec::new());
     let objects = Cell::new(0);
     let value = read(Place {
         parent: None,
         step: Step::Root,
         depth: 0,
+        language,
         duplicates: &duplicates,
         objects: &objects,
     })?;
-    Ok(Body {
-        value,
-        duplicates: duplicates.into_inner(),
+    let found = duplicates.into_inner();
+    Ok(match language {
+        Language::Json => Body {
+            duplicates: found,
+            ..Body::of(value)
+        },
+        Language::Yaml => Body {
+            lines: found,
+            ..Body::of(value)
+        },
     })
 }
 
@@ -117,6 +155,7 @@ struct Place<'a> {
     parent: Option<&'a Place<'a>>,
     step: Step<'a>,
     depth: usize,
+    language: Language,
     duplicates: &'a RefCell<Vec<String>>,
     objects: &'a Cell<usize>,
 }
@@ -127,6 +166,7 @@ impl<'a> Place<'a> {
             parent: Some(self),
             step,
             depth: self.depth + 1,
+            language: self.language,
             duplicates: self.duplicates,
             objects: self.objects,
         }
@@ -147,11 +187,97 @@ impl<'a> Place<'a> {
         path
     }
 
+    /// The next key, and how it was written where that matters.
+    fn key<'de, A: MapAccess<'de>>(
+        &self,
+        entries: &mut A,
+    ) -> Result<Option<(String, Option<Written>)>, A::Error> {
+        if self.language == Language::Json {
+            return Ok(entries.next_key::<String>()?.map(|key| (key, None)));
+        }
+        let next = entries.next_key::<Spanned<Key>>()?;
+        Ok(next.map(|key| {
+            let line = key.referenced.line();
+            let Key { text, shown } = key.value;
+            (text, Some(Written { line, shown }))
+        }))
+    }
+
     fn too_deep<E: serde::de::Error>(&self) -> Result<(), E> {
         if self.depth >= DEPTH_MAX {
             return Err(E::custom(format!("exceeded max depth of {DEPTH_MAX}")));
         }
         Ok(())
+    }
+}
+
+/// Where a key of YAML stands, and its value as Go shows it.
+struct Written {
+    line: u64,
+    shown: String,
+}
+
+impl Written {
+    fn told(&self) -> String {
+        format!("line {}: key {} already set in map", self.line, self.shown)
+    }
+}
+
+/// A key of YAML, which may be a truth or a number before it becomes a text.
+struct Key {
+    text: String,
+    shown: String,
+}
+
+impl Key {
+    fn plain(value: impl ToString) -> Key {
+        Key {
+            text: value.to_string(),
+            shown: value.to_string(),
+        }
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Key, D::Error> {
+        struct Keys;
+
+        impl Visitor<'_> for Keys {
+            type Value = Key;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<Key, E> {
+                Ok(Key::plain(value))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Key, E> {
+                Ok(Key::plain(value))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<Key, E> {
+                Ok(Key::plain(value))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Key, E> {
+                Ok(Key::plain(value))
+            }
+
+            fn visit_unit<E>(self) -> Result<Key, E> {
+                Ok(Key::plain("null"))
+            }
+
+            fn visit_str<E>(self, value: &str) -> Result<Key, E> {
+                Ok(Key {
+                    text: value.to_owned(),
+                    shown: crate::field::go_quoted(value),
+                })
+            }
+        }
+
+        reader.deserialize_any(Keys)
     }
 }
 
@@ -220,13 +346,16 @@ impl<'de> Visitor<'de> for Place<'_> {
             return Err(serde::de::Error::custom(TOO_MANY));
         }
         let mut map = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
+        while let Some((key, written)) = self.key(&mut entries)? {
             let inner = self.inner(Step::Key(&key));
             if map.contains_key(&key) {
                 let mut duplicates = self.duplicates.borrow_mut();
-                let path = inner.path();
-                if duplicates.len() < DUPLICATES_MAX && !duplicates.contains(&path) {
-                    duplicates.push(path);
+                let found = match written {
+                    Some(written) => written.told(),
+                    None => inner.path(),
+                };
+                if duplicates.len() < DUPLICATES_MAX && !duplicates.contains(&found) {
+                    duplicates.push(found);
                 }
             }
             let value = entries.next_value_seed(inner)?;
@@ -246,6 +375,28 @@ mod tests {
         let body = read(br#"{"a":{"b":1,"b":2},"c":[{"d":1,"d":1,"d":3}]}"#).unwrap();
         assert_eq!(body.value, json!({"a": {"b": 2}, "c": [{"d": 3}]}));
         assert_eq!(body.duplicates, ["a.b", "c[0].d"]);
+    }
+
+    #[test]
+    fn keys_of_yaml_are_truths_and_numbers_before_they_are_texts() {
+        let text = "a: {b: 1, b: 2}\ny: yes\non: Off\n1: x\n'y': n\n2.5: ~\n\"q\": 'yes'\n1: z\n";
+        let body = read_yaml(text.as_bytes()).unwrap();
+        let value =
+            json!({"a": {"b": 2}, "true": false, "1": "z", "y": false, "2.5": null, "q": "yes"});
+        assert_eq!(body.value, value);
+        let lines = ["line 1: key \"b\"", "line 3: key true", "line 8: key 1"];
+        assert_eq!(
+            body.lines,
+            lines.map(|line| format!("{line} already set in map"))
+        );
+        assert!(body.duplicates.is_empty());
+    }
+
+    #[test]
+    fn json_that_calls_itself_yaml_is_told_of_as_yaml() {
+        let body = read_yaml(b"{\"a\": 1,\n \"a\": 2}").unwrap();
+        assert_eq!(body.value, json!({"a": 2}));
+        assert_eq!(body.lines, ["line 2: key \"a\" already set in map"]);
     }
 
     #[test]

@@ -568,6 +568,35 @@ fn a_token_dies_with_its_time_audience_account_and_pod() {
 }
 
 #[test]
+fn a_token_as_every_pod_gets_it_lives_for_a_year_and_says_when_it_would_have_ended() {
+    let mut plane = with_robot();
+    let pod = json!({
+        "metadata": { "name": "p" },
+        "spec": { "serviceAccountName": "robot", "containers": [{ "name": "c", "image": "i" }] },
+    });
+    plane.make("/api/v1/namespaces/a/pods", &pod);
+    let to_pod = json!({ "apiVersion": "v1", "kind": "Pod", "name": "p" });
+    let usual = json!({ "boundObjectRef": to_pod, "expirationSeconds": 3_607 });
+    let usual = claims(&mut plane, &usual);
+    let issued = usual["iat"].as_i64().expect("a time");
+    assert_eq!(usual["exp"], issued + 365 * 24 * 3_600);
+    assert_eq!(usual["kubernetes.io"]["warnafter"], issued + 3_607);
+    let late = NOW.plus_ms(300 * 24 * 3_600_000);
+    assert!(speaks_for(&plane, &usual, late).is_ok());
+    // Not for others, not for other lengths, not without a pod.
+    for spec in [
+        json!({ "boundObjectRef": to_pod, "expirationSeconds": 3_607, "audiences": ["vault"] }),
+        json!({ "boundObjectRef": to_pod, "expirationSeconds": 3_608 }),
+        json!({ "expirationSeconds": 3_607 }),
+    ] {
+        let other = claims(&mut plane, &spec);
+        let seconds = spec["expirationSeconds"].as_i64().expect("a number");
+        assert_eq!(other["exp"], issued + seconds, "{spec}");
+        assert!(other["kubernetes.io"]["warnafter"].is_null(), "{spec}");
+    }
+}
+
+#[test]
 fn a_token_request_is_checked() {
     let mut plane = with_robot();
     let target = "/api/v1/namespaces/a/serviceaccounts/robot/token";

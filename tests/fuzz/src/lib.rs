@@ -94,12 +94,19 @@ pub fn send(method: &str, path: &str, query: &str, content: &str, body: &[u8]) -
     let request = request(method, path, &query, content, body.to_vec());
     STORE.with_borrow_mut(|store| match begin(store, &request) {
         Begin::Done(response) => {
+            let told = String::from_utf8_lossy(&response.body);
+            // Some requests that make no sense are the real server's own mistakes: it answers 500,
+            // without a reason, and so do we. Ours have one.
+            let is_answer = match response.code {
+                0..500 | 501 | 504 => true,
+                500 => !told.contains("\"reason\""),
+                _ => false,
+            };
             assert!(
-                response.code < 500 || response.code == 501 || response.code == 504,
-                "{} {path}?{query}: {} {}",
+                is_answer,
+                "{} {path}?{query}: {} {told}",
                 method.name(),
                 response.code,
-                String::from_utf8_lossy(&response.body)
             );
             Some(response.code)
         }
