@@ -42,7 +42,7 @@ impl Entry {
         Ok(Entry {
             revision,
             glance,
-            bytes: bytes.into(),
+            bytes: snug(&bytes),
             owners,
             gap,
         })
@@ -67,7 +67,7 @@ impl Entry {
         let glance = Glance::of(uid, &selected(object, selectable), &mut labels);
         Entry {
             revision,
-            bytes: bytes.into(),
+            bytes: snug(&bytes),
             owners,
             gap,
             glance,
@@ -81,7 +81,7 @@ impl Entry {
         let (bytes, gap) = written(&object);
         Entry {
             revision,
-            bytes: bytes.into(),
+            bytes: snug(&bytes),
             gap,
             ..self.clone()
         }
@@ -143,6 +143,12 @@ impl Entry {
     pub fn uid(&self) -> &str {
         self.glance.uid()
     }
+}
+
+/// The bytes in memory of their own size: a vector that is made shorter in place keeps what it had,
+/// up to twice what is needed.
+fn snug(bytes: &[u8]) -> Box<[u8]> {
+    bytes.into()
 }
 
 /// An object's JSON, and the place in it where `managedFields` belongs: before the first name in

@@ -30,7 +30,8 @@ impl Glance {
             put(&mut packed, value.as_ref());
         }
         Glance {
-            texts: packed.into(),
+            // A copy: what a vector is made shorter to keeps the room that it had.
+            texts: packed.as_slice().into(),
             // A definition may name eight, and no built-in kind has more than a dozen.
             fields: u16::try_from(fields.len()).unwrap_or(u16::MAX),
         }
