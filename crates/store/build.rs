@@ -19,7 +19,8 @@ const CRD_FOLDERS: &[&str] = &["dataprotection", "kueue", "volcano"];
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=wire");
     println!("cargo::rerun-if-changed=build.rs");
-    let wire = Path::new(env!("CARGO_MANIFEST_DIR")).join("wire");
+    // Cargo runs this in the package's own folder; what is compiled in may be another checkout's.
+    let wire = Path::new("wire");
     let mut document = Map::new();
     for name in ["access", "columns", "resources"] {
         let path = wire.join("kubernetes").join(format!("{name}.yaml"));

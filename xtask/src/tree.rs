@@ -18,9 +18,11 @@ pub struct Tree {
 const SKIPPED: &[&str] = &[".git", "target", "node_modules"];
 
 impl Tree {
-    /// Reads the checkout that this program was built from.
+    /// Reads the checkout that cargo was called in. A program that another checkout built may be
+    /// the same to cargo, so that what was true at build time says nothing.
     pub fn read() -> anyhow::Result<Tree> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        let folder = std::env::var_os("CARGO_MANIFEST_DIR").context("run it with cargo xtask")?;
+        let root = Path::new(&folder)
             .parent()
             .context("xtask stands in the root")?
             .to_owned();

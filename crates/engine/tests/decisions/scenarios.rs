@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::fixture::World;
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../placement/scenarios");
+const FOLDER: &str = "../placement/scenarios";
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     let entries = std::fs::read_dir(folder).expect("the scenario folder is there");

@@ -50,9 +50,7 @@ fn run_to_rest(world: &mut World) {
     reason = "goldens are files, read by the test that compares them"
 )]
 fn check_golden(name: &str, transcript: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("scenarios")
-        .join(name);
+    let path = Path::new("scenarios").join(name);
     let golden = std::fs::read_to_string(&path).unwrap_or_default();
     let header: String = golden
         .lines()
