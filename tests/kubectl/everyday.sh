@@ -157,6 +157,34 @@ expect "and no more" 1 'Forbidden.*User "system:serviceaccount:everyday:robot" c
 
 # Explaining.
 says "explain has prose" "DESCRIPTION:" k explain deployment.spec.strategy
+says "explain tells what a kind is" "^    [A-Z][a-z]+ is .{20}" k explain pod
+says "explain tells what a field is" "^    [A-Z].{40}" k explain pod.spec.activeDeadlineSeconds
+expect "explain has a text for every field of a pod's spec" 1 "^$" bash -c '
+  "$0" --kubeconfig "$1" explain pod.spec | grep -F "<no description>"' "$KUBECTL" "$state/kubeconfig"
+cat > "$home/walls.yaml" << 'YAML'
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: walls.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {plural: walls, singular: wall, kind: Wall}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        description: A wall keeps things apart.
+        properties:
+          spec: {type: object, description: What is wanted., properties: {colour: {type: string, description: What it is painted with.}}}
+YAML
+says "a definition with descriptions" "walls.example.org created" k apply -f "$home/walls.yaml"
+says "a definition is waited for" "condition met" k wait --for=condition=Established crd/walls.example.org
+eventually "explain tells what a definition says of its kind" "A wall keeps things apart" k explain wall
+says "explain tells what a definition says of its fields" "What it is painted with" k explain wall.spec.colour
+says "a definition goes" "deleted" k delete crd walls.example.org
 says "explain knows types" "<integer>" k explain deployment.spec.replicas
 says "explain --recursive" "maxSurge" k explain deployment.spec --recursive
 says "api-resources by group" "statefulsets +sts" k api-resources --api-group=apps

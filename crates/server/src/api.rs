@@ -8,7 +8,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use client::kubelet::Kubelet;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT, WARNING};
+use http::header::{
+    ACCEPT, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, LOCATION, RETRY_AFTER, USER_AGENT,
+    WARNING,
+};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited};
 use store::{Asked, Begin, Cache, Method, Refused, Request, Response, TokenUser, User};
@@ -117,8 +120,10 @@ impl Api {
             body,
             user,
         };
+        let accept = asked.accept.clone();
+        let known = header(IF_NONE_MATCH);
         match self.plane.ask(asked).await {
-            Begin::Done(response) => reply(response),
+            Begin::Done(response) => unless_known(reply(response.spelled(&accept)), &known),
             Begin::Watch(watch) => stream::open(self.plane.clone(), *watch),
             Begin::Connect(ask) => connect::answer(self.plane.kubelet(), *ask, upgrade).await,
             Begin::Mint(mint) => match self.plane.token_keys.sign(*mint) {
@@ -170,8 +175,13 @@ pub(crate) fn reply(response: Response) -> http::Response<Body> {
     *reply.status_mut() = http::StatusCode::from_u16(response.code)
         .unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
     let headers = reply.headers_mut();
-    if let Ok(value) = HeaderValue::from_str(&response.content_type) {
+    if let Ok(value) = HeaderValue::from_str(&response.content_type)
+        && !value.is_empty()
+    {
         headers.insert(CONTENT_TYPE, value);
+    }
+    if let Some(Ok(value)) = response.location.as_deref().map(HeaderValue::from_str) {
+        headers.insert(LOCATION, value);
     }
     cache(headers, &response.cache);
     if let Some(seconds) = response.retry_after_seconds {
@@ -191,9 +201,27 @@ pub(crate) fn reply(response: Response) -> http::Response<Body> {
     reply
 }
 
+/// An answer whose tag the client knows already need not be sent again.
+fn unless_known(mut reply: http::Response<Body>, known: &str) -> http::Response<Body> {
+    let tag = reply.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
+    let is_known = tag.is_some_and(|tag| {
+        let mut all = known
+            .split(',')
+            .map(|one| one.trim().trim_start_matches("W/"));
+        all.any(|one| one == tag || one == "*")
+    });
+    if is_known && reply.status() == http::StatusCode::OK {
+        *reply.status_mut() = http::StatusCode::NOT_MODIFIED;
+        reply.headers_mut().remove(CONTENT_TYPE);
+        *reply.body_mut() = full(Bytes::new());
+    }
+    reply
+}
+
 fn cache(headers: &mut http::HeaderMap, cache: &Cache) {
     let (how, tag) = match cache {
         Cache::Private => ("no-cache, private", None),
+        Cache::Own(tag) => ("no-cache, private", Some(tag)),
         Cache::Tagged(tag) => ("public", Some(tag)),
         Cache::Forever(tag) => ("public, immutable", Some(tag)),
     };

@@ -26,6 +26,7 @@ mod keys;
 mod limits;
 mod listen;
 mod plane;
+mod prose;
 mod spdy;
 mod squeeze;
 mod static_tokens;

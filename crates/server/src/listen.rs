@@ -138,6 +138,7 @@ pub async fn listen(
     let address = listener
         .local_addr()
         .map_err(failed("read the listening address"))?;
+    api.plane.set_address(&address.to_string());
     let door = Arc::new(Door {
         api,
         tokens: tokens.with(&identity.token, User::admin()),

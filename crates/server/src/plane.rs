@@ -99,6 +99,7 @@ impl Plane {
         };
         let settings = Settings {
             records,
+            prose: crate::prose::PROSE,
             ..start.settings
         };
         let mut store = Store::new(settings, Box::new(entropy));
@@ -160,6 +161,11 @@ impl Plane {
 
     fn write_store(&self) -> RwLockWriteGuard<'_, Store> {
         self.store.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says where the plane listens.
+    pub(crate) fn set_address(&self, address: &str) {
+        self.write_store().set_address(address);
     }
 
     pub(crate) fn kubelet(&self) -> Option<Arc<dyn Kubelet>> {

@@ -1,7 +1,6 @@
 //! Where a request goes: documents, reads, writes, subresources.
 
 use api::time::Time;
-use serde_json::json;
 
 use crate::access::Asked;
 use crate::applying;
@@ -13,7 +12,7 @@ use crate::status::{About, Outcome, Refused};
 use crate::store::{Admit, Store};
 use crate::strategy::Part;
 use crate::talk::{Calls, ROUNDS_MAX, Talk};
-use crate::view::View;
+use crate::view::{Unfit, View};
 use crate::wire::ResourceRow;
 use crate::write::Writing;
 
@@ -23,6 +22,27 @@ struct Found {
     query: Query,
     id: ResourceId,
 }
+
+/// Built-in kinds that are old, by shelf.
+const OLD_KINDS: &[(&str, &str)] = &[(
+    "/endpoints",
+    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+)];
+
+/// The forms of an object, as upstream's router lists them.
+pub(crate) const SHOWN: &[&str] = &[
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+];
+/// … and those of a list.
+const LISTED: &[&str] = &[
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+];
 
 /// What a path leads to.
 enum Way {
@@ -94,11 +114,11 @@ impl Store {
         let id = self
             .registry
             .find(&target.group, &target.plural)
-            .ok_or_else(|| self.nothing_there(&target))?;
+            .ok_or_else(|| self.nothing_there(&target.group))?;
         let row = self.registry.row(id);
         let version = row
             .version(&target.version)
-            .ok_or_else(|| self.nothing_there(&target))?;
+            .ok_or_else(|| self.nothing_there(&target.group))?;
         let about = About {
             group: &row.group,
             plural: &row.plural,
@@ -108,7 +128,10 @@ impl Store {
         if !target.subresource.is_empty() {
             let subresource = version
                 .subresource(&target.subresource)
-                .ok_or_else(Refused::no_resource)?;
+                .ok_or_else(|| match row.source {
+                    Source::BuiltIn => Refused::no_resource(),
+                    Source::Custom => Refused::not_found(about),
+                })?;
             // Our namespace controller patches what it finalizes, so that nothing else is replaced.
             let ours = verb == "patch" && &*target.subresource == "finalize";
             if !ours && !subresource.verbs.iter().any(|known| &**known == verb) {
@@ -146,47 +169,73 @@ impl Store {
             row: self.registry.row(found.id),
             target: &found.target,
             query: &found.query,
-            view: View::parse(&request.accept)?,
+            view: self.view(request, &found)?,
             talk,
             now: talk.at,
         };
-        let begin = match &*found.target.subresource {
+        let begun = match &*found.target.subresource {
             "" | "status" | "ephemeralcontainers" | "resize" | "approval" => {
-                self.read_objects(&reading)?
+                self.read_objects(&reading)
             }
-            "scale" => Begin::Done(self.read_scale(&reading)?),
-            "log" | "exec" | "attach" | "portforward" => self.connect(&reading)?,
-            _ => return Err(Refused::no_resource()),
+            "scale" => self.read_scale(&reading).map(Begin::Done),
+            "log" | "exec" | "attach" | "portforward" => self.connect(&reading),
+            _ => Err(Refused::no_resource()),
         };
-        Ok(self.warn_of_version(begin, found.id, &found.target.version))
+        warned(begun, self.deprecation(found.id, &found.target.version))
     }
 
-    /// What is said of a resource that is not served: groups of Kubernetes itself answer, and a
+    /// What is said of something that is not served: groups of Kubernetes itself answer, and a
     /// page stands where nobody is responsible.
-    fn nothing_there(&self, target: &Target) -> Refused {
-        let is_built_in =
-            |row: &ResourceRow| row.group == target.group && row.version == target.version;
+    pub(crate) fn nothing_there(&self, group: &str) -> Refused {
+        let is_built_in = |row: &ResourceRow| row.group == group;
         match self.wire.resources().iter().any(is_built_in) {
             true => Refused::no_resource(),
             false => Refused::no_page(),
         }
     }
 
+    /// The form in which the client wants objects.
+    fn view(&self, request: &Request, found: &Found) -> Outcome<View> {
+        View::parse(&request.accept).map_err(|unfit| {
+            let row = self.registry.row(found.id);
+            let is_listed = request.method == Method::Get
+                && found.target.name.is_empty()
+                && found.target.subresource.is_empty();
+            match (unfit, row.source) {
+                (Unfit::Shape, _) | (_, Source::Custom) => Refused::not_acceptable(),
+                // A list may be watched, too, and then comes in pieces.
+                (Unfit::Media, Source::BuiltIn) if is_listed => Refused::not_represented(LISTED),
+                (Unfit::Media, Source::BuiltIn) => Refused::not_represented(SHOWN),
+            }
+        })
+    }
+
     /// The warning that a deprecated version deserves.
     fn deprecation(&self, id: ResourceId, version: &str) -> Option<String> {
+        let row = self.registry.row(id);
+        let old = OLD_KINDS
+            .iter()
+            .find(|(shelf, _)| *shelf == row.shelf.as_ref());
+        if let Some((_, warning)) = old {
+            return Some((*warning).to_owned());
+        }
         let versions = &self.definition(id)?.versions;
         let version = versions.iter().find(|known| known.name == version)?;
         version.deprecation.clone()
     }
 
-    fn warn_of_version(&self, begin: Begin, id: ResourceId, version: &str) -> Begin {
-        match (begin, self.deprecation(id, version)) {
-            (Begin::Done(mut response), Some(warning)) => {
-                response.warnings.push(warning);
-                Begin::Done(response)
-            }
-            (begin, _) => begin,
+    /// Says so of whatever comes of a request to a deprecated version.
+    fn warn_of_version(
+        &mut self,
+        begun: Outcome<Begin>,
+        warning: Option<String>,
+    ) -> Outcome<Begin> {
+        let Some(warning) = warning else { return begun };
+        if let (Ok(Begin::Commit(_)), Some(waiting)) = (&begun, self.waiting.back_mut()) {
+            waiting.response.warnings.push(warning);
+            return begun;
         }
+        warned(begun, Some(warning))
     }
 
     fn try_write(
@@ -199,7 +248,7 @@ impl Store {
             return Err(Refused::too_large(self.settings.body_bytes_max));
         }
         let found = match self.way(request)? {
-            Way::Document(_) => return Err(Refused::no_resource()),
+            Way::Document(response) => return Ok(Begin::Done(response)),
             Way::Objects(found) => found,
         };
         let part = match &*found.target.subresource {
@@ -216,34 +265,44 @@ impl Store {
             options: WriteOptions::parse(&found.query, kind_of(request))?,
             id: found.id,
             row: self.registry.row(found.id).clone(),
-            view: View::parse(&request.accept)?,
+            view: self.view(request, &found)?,
             part,
             talk,
             now: talk.at,
         };
-        let begin = match (request.method, &*found.target.subresource) {
-            (Method::Post, "") if &*writing.row.shelf == "/bindings" => self.bind_named(&writing),
-            (Method::Post, "") => match self.virtual_create(&writing)? {
+        let begun = self.carry_out(&writing, admit);
+        let warning = self.deprecation(found.id, &found.target.version);
+        self.warn_of_version(begun, warning)
+    }
+
+    fn carry_out(&mut self, writing: &Writing<'_>, admit: &mut Admit<'_>) -> Outcome<Begin> {
+        match (writing.request.method, &*writing.target.subresource) {
+            (Method::Post, "") if &*writing.row.shelf == "/bindings" => self.bind_named(writing),
+            (Method::Post, "") => match self.virtual_create(writing)? {
                 Some(answer) => Ok(answer),
-                None => self.create(&writing, admit),
+                None => self.create(writing, admit),
             },
-            (Method::Put, "" | "status" | "finalize" | "approval") => self.update(&writing, admit),
-            (Method::Patch, "" | "status" | "finalize" | "approval") => self.patch(&writing, admit),
-            (Method::Delete, "") if found.target.name.is_empty() => {
-                self.delete_collection(&writing, admit)
+            (Method::Put, "" | "status" | "finalize" | "approval") => self.update(writing, admit),
+            (Method::Patch, "" | "status" | "finalize" | "approval") => self.patch(writing, admit),
+            (Method::Delete, "") if writing.target.name.is_empty() => {
+                self.delete_collection(writing, admit)
             }
-            (Method::Delete, "") => self.delete(&writing, admit),
-            _ => self.write_subresource(&writing, admit),
-        }?;
-        if let (Begin::Commit(_), Some(warning)) =
-            (&begin, self.deprecation(found.id, &found.target.version))
-        {
-            if let Some(waiting) = self.waiting.back_mut() {
-                waiting.response.warnings.push(warning);
-            }
-            return Ok(begin);
+            (Method::Delete, "") => self.delete(writing, admit),
+            _ => self.write_subresource(writing, admit),
         }
-        Ok(self.warn_of_version(begin, found.id, &found.target.version))
+    }
+}
+
+/// Adds a warning to an answer that is there at once.
+fn warned(begun: Outcome<Begin>, warning: Option<String>) -> Outcome<Begin> {
+    let Some(warning) = warning else { return begun };
+    match begun {
+        Ok(Begin::Done(mut response)) => {
+            response.warnings.push(warning);
+            Ok(Begin::Done(response))
+        }
+        Ok(begin) => Ok(begin),
+        Err(refused) => Err(refused.warn(warning)),
     }
 }
 
@@ -280,25 +339,4 @@ fn check_scope(row: &Resource, target: &Target, verb: &str) -> Outcome<()> {
         (true, true) if !matches!(verb, "list" | "watch") => Err(Refused::no_method()),
         _ => Ok(()),
     }
-}
-
-/// `/version`.
-pub(crate) fn version_document(kubernetes_version: &str) -> Response {
-    let mut parts = kubernetes_version.split('.');
-    let major = parts.next().unwrap_or("1");
-    let minor = parts.next().unwrap_or("0");
-    Response::json(
-        200,
-        &json!({
-            "major": major,
-            "minor": minor,
-            "gitVersion": format!("v{kubernetes_version}+katmai"),
-            "gitCommit": "",
-            "gitTreeState": "clean",
-            "buildDate": "1970-01-01T00:00:00Z",
-            "goVersion": "rust",
-            "compiler": "rustc",
-            "platform": "linux/amd64",
-        }),
-    )
 }

@@ -38,7 +38,6 @@ impl Store {
         if writing.row.shelf.as_ref() != DEFINITIONS {
             return Ok(());
         }
-        crd::default(object);
         let storage = storage_version(object);
         let stored: Vec<Value> = Some(storage)
             .filter(|one| !one.is_null())
@@ -67,7 +66,6 @@ impl Store {
         if writing.row.shelf.as_ref() != DEFINITIONS || writing.part != Part::Whole {
             return Ok(());
         }
-        crd::default(object);
         let storage = storage_version(object);
         if let Some(stored) = object["status"]["storedVersions"].as_array_mut()
             && !stored.contains(&storage)
@@ -178,7 +176,8 @@ impl Store {
                 now,
             );
             if *object != before {
-                draft.put(self, id, &key, object.clone());
+                let change = (&before, object.clone());
+                draft.put_by_server(self, id, &key, change, "status", now);
             }
         }
         if object["spec"]["names"] == object["status"]["acceptedNames"] {
@@ -218,7 +217,7 @@ impl Store {
             );
         }
         if *object != before {
-            draft.put(self, id, &key, object.clone());
+            draft.put_by_server(self, id, &key, (&before, object.clone()), "status", now);
         }
         if crd::is_true(object, "NamesAccepted") && !crd::is_true(object, "Established") {
             let condition = Condition {
@@ -227,8 +226,9 @@ impl Store {
                 reason: "InitialNamesAccepted",
                 message: "the initial names have been accepted",
             };
+            let before = object.clone();
             set(object, &condition, now);
-            draft.put(self, id, &key, object.clone());
+            draft.put_by_server(self, id, &key, (&before, object.clone()), "status", now);
         }
     }
 
@@ -277,8 +277,9 @@ impl Store {
             "InstanceDeletionInProgress",
             "CustomResource deletion is in progress",
         );
+        let before = object.clone();
         set(&mut object, &progress, now);
-        draft.put(self, id, key, object.clone());
+        draft.put_by_server(self, id, key, (&before, object.clone()), "status", now);
         let is_established = crd::is_true(&object, "Established");
         let left = if is_established {
             self.end_instances(draft, &object, now)

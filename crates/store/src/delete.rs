@@ -276,6 +276,7 @@ impl Store {
         if self.hooks.is_empty() {
             return Ok(());
         }
+        draft.owners.1 = old.owners.clone();
         let old = self.old_object(writing, old)?;
         let mut unused = old.clone();
         let mut round = Round::default();

@@ -33,6 +33,12 @@ pub(crate) fn sha256(text: &[u8]) -> [u8; 32] {
     out
 }
 
+/// The digest of a text as upper-case hexadecimal digits.
+pub(crate) fn hex(text: &[u8]) -> String {
+    let digest = sha256(text);
+    digest.iter().map(|byte| format!("{byte:02X}")).collect()
+}
+
 fn compress(state: &mut [u32; 8], block: &[u8]) {
     let mut words = [0u32; 64];
     for (word, bytes) in words.iter_mut().zip(block.chunks_exact(4)) {

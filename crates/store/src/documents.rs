@@ -5,13 +5,15 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::begin::version_document;
+use crate::begin::SHOWN;
 use crate::catalogue::discovery_rows;
 use crate::discovery::{self, Aggregated, Half};
 use crate::openapi;
+use crate::path::Query;
 use crate::request::{Cache, Method, Request, Response};
 use crate::status::{Outcome, Refused};
 use crate::store::Store;
+use crate::view::{Choice, choices};
 use crate::wire::ResourceRow;
 
 /// The documents that were asked for since what is served last changed. Reads run side by side,
@@ -41,51 +43,132 @@ impl Documents {
 
 impl Store {
     pub(crate) fn document(&self, request: &Request, segments: &[String]) -> Outcome<Response> {
-        if request.method != Method::Get {
-            return Err(Refused::no_page());
+        let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let page = Page::of(&parts);
+        if request.method != Method::Get && self.is_only_read(&page) {
+            return Err(Refused::no_method());
         }
-        let form = wanted_form(&request.accept).map_or("", Aggregated::media_type);
-        let key = format!("{segments:?} {form}");
+        let form = self.wanted(&page, &request.accept)?;
+        if let Page::Schemas(path) = &page {
+            return self.schemas(request, path);
+        }
+        let key = format!("{segments:?} {}", form.map_or("", Aggregated::media_type));
         if let Some(made) = self.documents.get(&key) {
             return Ok(made);
         }
-        let mut response = self.make_document(request, segments)?;
-        if segments.first().is_some_and(|first| first == "openapi") && segments.len() > 2 {
-            // The index names each document's address together with its tag.
-            let tag = openapi::tag(&segments[2..].join("/"), self.definitions_revision());
-            response.cache = Cache::Forever(tag);
-        } else if !form.is_empty() {
-            response.cache = Cache::Tagged(tag_of(&response.body));
+        let mut response = self.make_document(&page, form)?;
+        if form.is_some() {
+            response.cache = Cache::Tagged(crate::digest::hex(&response.body));
         }
         self.documents.keep(key, &response);
         Ok(response)
     }
 
-    fn make_document(&self, request: &Request, segments: &[String]) -> Outcome<Response> {
-        let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
-        let found = |document: Option<Value>| {
+    /// Whether a page answers to nothing but being read. The others do not look at the method, as
+    /// upstream's do not.
+    fn is_only_read(&self, page: &Page<'_>) -> bool {
+        match page {
+            Page::Core | Page::Program => true,
+            Page::Version(group, version) => {
+                let mut built_in = self.wire.resources().iter();
+                built_in.any(|row| row.group == *group && row.version == *version)
+            }
+            _ => false,
+        }
+    }
+
+    /// The form of discovery that the client wants.
+    fn wanted(&self, page: &Page<'_>, accept: &str) -> Outcome<Option<Aggregated>> {
+        let choices = choices(accept);
+        let is_spoken = accept.trim().is_empty() || choices.iter().any(Choice::is_spoken);
+        match page {
+            Page::Program if !choices.iter().any(Choice::is_json) && !accept.trim().is_empty() => {
+                Err(Refused::not_represented(&SHOWN[..1]))
+            }
+            Page::Group(_) | Page::Version(..) if !is_spoken => {
+                Err(Refused::not_represented(SHOWN))
+            }
+            Page::Core | Page::Groups => {
+                let first = choices.iter().find_map(form_of);
+                match (first, accept.trim()) {
+                    (Some(form), _) => Ok(form),
+                    (None, "") => Ok(None),
+                    (None, _) => Err(Refused::not_acceptable()),
+                }
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn make_document(&self, page: &Page<'_>, form: Option<Aggregated>) -> Outcome<Response> {
+        let rows = self.rows();
+        let found = |document: Option<Value>, group: &str| {
             document
                 .map(|document| Response::json(200, &document))
-                .ok_or_else(Refused::no_page)
+                .ok_or_else(|| self.nothing_there(group))
         };
-        match &parts[..] {
-            ["version"] => Ok(version_document(&self.settings.kubernetes_version)),
-            ["api"] => Ok(self.root(request, Half::Core)),
-            ["apis"] => Ok(self.root(request, Half::Groups)),
-            ["api", version] => found(discovery::legacy(&self.rows(), "", version)),
-            ["apis", group] => found(discovery::group(&self.rows(), group)),
-            ["apis", group, version] => found(discovery::legacy(&self.rows(), group, version)),
-            [] => Ok(Response::json(200, &self.paths())),
-            ["openapi", "v3"] => Ok(Response {
-                content_type: "text/plain; charset=utf-8".to_owned(),
-                ..Response::json(
-                    200,
-                    &openapi::index(&self.rows(), self.definitions_revision()),
-                )
+        match (page, form) {
+            (Page::Root, _) => Ok(Response::json(200, &self.paths())),
+            (Page::Program, _) => Ok(program(&self.settings.kubernetes_version)),
+            (Page::Core, None) => {
+                let address = &self.settings.address;
+                Ok(Response::json(200, &discovery::core_versions(address)))
+            }
+            (Page::Groups, None) => Ok(Response::json(200, &discovery::groups(&rows))),
+            (Page::Core, Some(form)) => Ok(aggregated(&rows, Half::Core, form)),
+            (Page::Groups, Some(form)) => Ok(aggregated(&rows, Half::Groups, form)),
+            (Page::Group(group), _) => found(discovery::group(&rows, group), group),
+            (Page::Version(group, version), _) => {
+                found(discovery::legacy(&rows, group, version), group)
+            }
+            (Page::Schemas(_), _) => Err(Refused::nothing()),
+            (Page::Nothing(first), _) => Err(match *first {
+                "api" | "version" => Refused::no_resource(),
+                _ => Refused::no_page(),
             }),
-            ["openapi", "v3", "api", version] => found(self.openapi("", version)),
-            ["openapi", "v3", "apis", group, version] => found(self.openapi(group, version)),
-            _ => Err(Refused::no_page()),
+        }
+    }
+
+    /// `/openapi/v3…`: the index names each document's address together with its tag.
+    fn schemas(&self, request: &Request, path: &[&str]) -> Outcome<Response> {
+        let revision = self.definitions_revision();
+        let (group, version) = match path {
+            [] => {
+                return Ok(Response {
+                    content_type: "text/plain; charset=utf-8".to_owned(),
+                    ..Response::json(200, &openapi::index(&self.rows(), revision))
+                });
+            }
+            ["api", version] => ("", *version),
+            ["apis", group, version] => (*group, *version),
+            _ => return Err(Refused::nothing()),
+        };
+        let key = path.join("/");
+        let made = match self.documents.get(&key) {
+            Some(made) => made,
+            None => {
+                let document = self.openapi(group, version).ok_or_else(Refused::nothing)?;
+                let made = Response::json(200, &document);
+                self.documents.keep(key.clone(), &made);
+                made
+            }
+        };
+        let tag = openapi::tag(&key, revision);
+        match Query::parse(&request.query)?.text("hash") {
+            "" => Ok(Response {
+                cache: Cache::Own(tag),
+                ..made
+            }),
+            known if known == tag => Ok(Response {
+                cache: Cache::Forever(tag),
+                ..made
+            }),
+            // An address of an older state leads to that of the new one.
+            _ => Ok(Response {
+                location: Some(format!("/openapi/v3/{key}?hash={tag}")),
+                cache: Cache::Own(tag),
+                ..Response::bytes(301, Vec::new())
+            }),
         }
     }
 
@@ -109,20 +192,9 @@ impl Store {
             .iter()
             .filter(|(id, _)| self.registry.row(**id).served)
             .map(|(_, crd)| crd);
-        openapi::document(&self.wire, &self.rows(), served, group, version)
-    }
-
-    /// `/api` and `/apis`: aggregated where the client asks for that.
-    fn root(&self, request: &Request, half: Half) -> Response {
-        let rows = self.rows();
-        match (wanted_form(&request.accept), half) {
-            (Some(form), _) => Response {
-                content_type: form.media_type().to_owned(),
-                ..Response::json(200, &discovery::aggregated(&rows, half, form))
-            },
-            (None, Half::Core) => Response::json(200, &discovery::core_versions("")),
-            (None, Half::Groups) => Response::json(200, &discovery::groups(&rows)),
-        }
+        let mut document = openapi::document(&self.wire, &self.rows(), served, group, version)?;
+        openapi::describe(&mut document, self.settings.prose);
+        Some(document)
     }
 
     /// Everything served, as discovery tells it.
@@ -164,22 +236,90 @@ const ROOT_PATHS: &[&str] = &[
     "/version",
 ];
 
-/// A tag that is the same while the body is.
-fn tag_of(body: &[u8]) -> String {
-    let digest = crate::digest::sha256(body);
-    digest.iter().map(|byte| format!("{byte:02X}")).collect()
+/// The form of discovery that a choice asks for: `None` if it asks for none that there is, the old
+/// one where it asks for nothing more than JSON.
+fn form_of(choice: &Choice<'_>) -> Option<Option<Aggregated>> {
+    if !choice.is_spoken() {
+        return None;
+    }
+    let asked = ["as", "g", "v"].map(|key| choice.parameter(key));
+    match asked {
+        ["APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2"] => Some(Some(Aggregated::V2)),
+        ["APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2beta1"] => {
+            Some(Some(Aggregated::V2Beta1))
+        }
+        ["", ..] => Some(None),
+        _ => None,
+    }
 }
 
-/// The form of aggregated discovery that a client asks for.
-fn wanted_form(accept: &str) -> Option<Aggregated> {
-    accept.split(',').find_map(|choice| {
-        if !choice.contains("as=APIGroupDiscoveryList") {
-            return None;
+fn aggregated(rows: &[ResourceRow], half: Half, form: Aggregated) -> Response {
+    Response {
+        content_type: form.media_type().to_owned(),
+        ..Response::json(200, &discovery::aggregated(rows, half, form))
+    }
+}
+
+/// A page that is not about objects.
+enum Page<'a> {
+    /// `/`.
+    Root,
+    /// `/version`.
+    Program,
+    /// `/api`.
+    Core,
+    /// `/apis`.
+    Groups,
+    /// `/apis/GROUP`.
+    Group(&'a str),
+    /// `/api/v1`, `/apis/GROUP/VERSION`.
+    Version(&'a str, &'a str),
+    /// `/openapi/v3…`: what stands behind.
+    Schemas(&'a [&'a str]),
+    /// Anything else: its first word.
+    Nothing(&'a str),
+}
+
+impl<'a> Page<'a> {
+    fn of(parts: &'a [&'a str]) -> Page<'a> {
+        match parts {
+            [] => Page::Root,
+            ["version"] => Page::Program,
+            ["api"] => Page::Core,
+            ["apis"] => Page::Groups,
+            ["api", version] => Page::Version("", version),
+            ["apis", group] => Page::Group(group),
+            ["apis", group, version] => Page::Version(group, version),
+            ["openapi", "v3", path @ ..] => Page::Schemas(path),
+            [first, ..] => Page::Nothing(first),
         }
-        if choice.contains("v=v2beta1") {
-            Some(Aggregated::V2Beta1)
-        } else {
-            choice.contains("v=v2").then_some(Aggregated::V2)
-        }
-    })
+    }
+}
+
+/// `/version`.
+fn program(kubernetes_version: &str) -> Response {
+    let mut parts = kubernetes_version.split('.');
+    let major = parts.next().unwrap_or("1");
+    let minor = parts.next().unwrap_or("0");
+    let before = minor
+        .parse::<u32>()
+        .map_or(0, |minor| minor.saturating_sub(1));
+    Response::json(
+        200,
+        &json!({
+            "major": major,
+            "minor": minor,
+            "emulationMajor": major,
+            "emulationMinor": minor,
+            "minCompatibilityMajor": major,
+            "minCompatibilityMinor": before.to_string(),
+            "gitVersion": format!("v{kubernetes_version}+katmai"),
+            "gitCommit": "",
+            "gitTreeState": "clean",
+            "buildDate": "1970-01-01T00:00:00Z",
+            "goVersion": "rust",
+            "compiler": "rustc",
+            "platform": "linux/amd64",
+        }),
+    )
 }

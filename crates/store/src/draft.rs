@@ -34,6 +34,8 @@ pub(crate) struct Draft {
     pub(crate) warnings: Vec<String>,
     /// For the audit log.
     pub(crate) notes: BTreeMap<String, String>,
+    /// Who owns the fields of the object as it would be and as it is, for webhooks.
+    pub(crate) owners: (Owners, Owners),
     /// A definition that was compiled on the way.
     pub(crate) definition: Option<Box<Crd>>,
     /// What becomes served or ceases to be once the write is visible.
@@ -66,6 +68,7 @@ impl Draft {
             form: None,
             warnings: Vec::new(),
             notes: BTreeMap::new(),
+            owners: (Owners::default(), Owners::default()),
             definition: None,
             servings: Vec::new(),
         }
@@ -88,6 +91,22 @@ impl Draft {
     ) {
         let entry = self.entry(store, id, object, owners);
         self.change(id, key, After::Here(entry));
+    }
+
+    /// The object will be so: the server itself wrote this part of it.
+    pub(crate) fn put_by_server(
+        &mut self,
+        store: &mut Store,
+        id: ResourceId,
+        key: &str,
+        (before, object): (&Value, Value),
+        subresource: &str,
+        now: Time,
+    ) {
+        let row = store.registry.row(id).clone();
+        let owners = self.owners_now(store, id, key);
+        let owners = store.own_as_server(&row, subresource, (before, &owners), &object, now);
+        self.put_owned(store, id, key, object, owners);
     }
 
     /// Who owns the fields of an object by now.

@@ -291,6 +291,10 @@ pub fn go_quoted(text: &str) -> String {
             control if (control as u32) < 0x20 || control as u32 == 0x7f => {
                 out.push_str(&format!("\\x{:02x}", control as u32));
             }
+            // No letters that Go would print.
+            '\u{80}'..='\u{a0}' | '\u{ad}' => {
+                out.push_str(&format!("\\u{:04x}", letter as u32));
+            }
             other => out.push(other),
         }
     }

@@ -11,7 +11,7 @@ use crate::path::FieldValidation;
 use crate::registry::{Resource, ResourceId, Source};
 use crate::schema::Schema;
 use crate::status::{Outcome, Refused};
-use crate::store::Store;
+use crate::store::{DEFINITIONS, Store};
 use crate::strategy::Part;
 use crate::talk::Talk;
 use crate::validation::{self, EventShape};
@@ -24,9 +24,8 @@ const BODY_TYPES: &[&str] = &[
     "application/vnd.kubernetes.protobuf",
 ];
 
-/// Said of JSON that is something else.
-const NOT_AN_OBJECT: &str =
-    "couldn't get version/kind; json parse error: the body is not an object";
+/// What upstream calls the registry of its kinds.
+const SCHEME: &str = "pkg/runtime/scheme.go:111";
 /// Most bytes of a body that a refusal shows.
 const SHOWN_BYTES_MAX: usize = 30;
 
@@ -63,8 +62,12 @@ impl Store {
             .next()
             .unwrap_or_default()
             .trim();
+        let read = match writing.row.source {
+            Source::BuiltIn => json::read_typed,
+            Source::Custom => json::read,
+        };
         match media {
-            "" | "application/json" | "*/*" => json::read(&request.body).map_err(|why| {
+            "" | "application/json" | "*/*" => read(&request.body).map_err(|why| {
                 Refused::bad_request(format!(
                     "couldn't get version/kind; json parse error: {why}"
                 ))
@@ -85,10 +88,10 @@ impl Store {
         let mut body = self
             .decode(writing)
             .map_err(|refused| unrecognised(writing, refused))?;
-        if !body.value.is_object() {
-            let why = Refused::bad_request(NOT_AN_OBJECT);
-            return Err(unrecognised(writing, why));
+        if body.value.is_null() && writing.row.source == Source::BuiltIn {
+            body.value = json!({});
         }
+        check_identity(writing, &body.value).map_err(|refused| unrecognised(writing, refused))?;
         self.name_type(writing, &mut body.value)?;
         self.complain(writing, &body, draft)?;
         self.normalise(writing, &mut body.value)?;
@@ -99,32 +102,20 @@ impl Store {
     pub(crate) fn name_type(&self, writing: &Writing<'_>, object: &mut Value) -> Outcome<()> {
         let row = &writing.row;
         let expected = row.api_version(&writing.target.version);
-        let Some(map) = object.as_object_mut() else {
-            return Err(Refused::bad_request(NOT_AN_OBJECT));
-        };
-        let has = |key: &str| {
-            map.get(key)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let (version, kind) = (has("apiVersion"), has("kind"));
-        if !kind.is_empty() && kind != *row.kind {
-            return Err(Refused::bad_request(format!(
-                "{kind} in version {:?} cannot be handled as a {}: converting ({kind}) to ({}.{}): unknown conversion",
-                version_of(&version),
-                row.kind,
-                writing.target.version,
-                row.kind
-            )));
+        if !object.is_object() {
+            return Err(Refused::bad_request(json::not_an_object(object)));
         }
-        if !version.is_empty() && version != expected {
-            return Err(Refused::bad_request(format!(
-                "the API version in the data ({version}) does not match the expected API version ({expected})"
-            )));
+        let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+        // What a path leaves open counts as said for built-in kinds only.
+        let may_be_left_out = row.source == Source::BuiltIn;
+        let differs =
+            |said: &str, wanted: &str| said != wanted && !(said.is_empty() && may_be_left_out);
+        let is_other = differs(&version, &expected) || differs(&kind, &row.kind);
+        if is_other {
+            return Err(self.of_another_type(writing, object, (&version, &kind), &expected));
         }
-        map.insert("apiVersion".into(), json!(expected));
-        map.insert("kind".into(), json!(row.kind));
+        object["apiVersion"] = json!(expected);
+        object["kind"] = json!(row.kind);
         Ok(())
     }
 
@@ -161,6 +152,62 @@ impl Store {
         };
         Some(format!(
             "converting ({short}.{kind}) to ({package}.{}): unknown conversion",
+            row.kind
+        ))
+    }
+
+    /// A body that says to be of another type than its path.
+    fn of_another_type(
+        &self,
+        writing: &Writing<'_>,
+        object: &Value,
+        (version, kind): (&str, &str),
+        expected: &str,
+    ) -> Refused {
+        let row = &writing.row;
+        if row.source == Source::Custom && version == expected {
+            let name = text(&object["metadata"]["name"]);
+            let why = format!("must be {}", row.kind);
+            let error = field::FieldError::invalid("kind", kind, why);
+            return Refused::invalid(&row.group, kind, &name, &[error]);
+        }
+        if row.source == Source::Custom {
+            let refused = Refused::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({expected})"
+            ));
+            if version.is_empty() || writing.options.validation != FieldValidation::Warn {
+                return refused;
+            }
+            // Upstream looks for fields before it looks at the version, and knows none of this one.
+            let known = ["apiVersion", "kind", "metadata"];
+            let fields = object.as_object().into_iter().flat_map(|map| map.keys());
+            return fields
+                .filter(|field| !known.contains(&field.as_str()))
+                .fold(refused, |refused, field| {
+                    refused.warn(format!("unknown field {}", field::go_quoted(field)))
+                });
+        }
+        let version = if version.is_empty() {
+            expected
+        } else {
+            version
+        };
+        let kind = if kind.is_empty() { &*row.kind } else { kind };
+        let (group, short) = version.rsplit_once('/').unwrap_or(("", version));
+        let why = if self.wire.schema(group, short, kind).is_some() {
+            let package = match row.shelf_group() {
+                "" => "core",
+                group => group.split('.').next().unwrap_or(group),
+            };
+            format!(
+                "converting ({short}.{kind}) to ({package}.{}): unknown conversion",
+                row.kind
+            )
+        } else {
+            format!("no kind {kind:?} is registered for version {version:?} in scheme {SCHEME:?}")
+        };
+        Refused::bad_request(format!(
+            "{kind} in version {short:?} cannot be handled as a {}: {why}",
             row.kind
         ))
     }
@@ -211,16 +258,15 @@ impl Store {
             Form::BuiltIn(None) => Vec::new(),
             Form::Custom(version) => version.schema.unknown_fields(object),
         };
-        let mut complaints: Vec<String> = duplicates
-            .iter()
-            .map(|path| format!("duplicate field {}", field::go_quoted(path)))
-            .collect();
-        complaints.extend(
-            unknown
-                .iter()
-                .map(|path| format!("unknown field {}", field::go_quoted(path))),
-        );
-        complaints
+        let tell = |what: &str, path: &String| {
+            let text = format!("{what} field {}", field::go_quoted(path));
+            (path.clone(), text)
+        };
+        let twice = duplicates.iter().map(|path| tell("duplicate", path));
+        let unknown = unknown.iter().map(|path| tell("unknown", path));
+        let mut complaints: Vec<(String, String)> = twice.chain(unknown).collect();
+        json::in_order(&writing.request.body, &mut complaints);
+        complaints.into_iter().map(|(_, text)| text).collect()
     }
 
     /// Brings an object into the form of its schema: types, pruning, defaults.
@@ -253,13 +299,22 @@ impl Store {
         Ok(())
     }
 
-    fn try_shape(&self, id: ResourceId, version: &str, object: &mut Value) -> Result<(), String> {
+    /// As [`Store::shape`], in the words of Go's decoder alone.
+    pub(crate) fn try_shape(
+        &self,
+        id: ResourceId,
+        version: &str,
+        object: &mut Value,
+    ) -> Result<(), String> {
         match self.form(id, version) {
             Form::BuiltIn(None) => {}
             Form::BuiltIn(Some(schema)) => {
                 schema.coerce(object)?;
                 let row = self.registry.row(id);
-                validation::default(&row.group, &row.kind, object);
+                match row.shelf.as_ref() {
+                    DEFINITIONS => crate::crd::default(object),
+                    _ => validation::default(&row.group, &row.kind, object),
+                }
             }
             Form::Custom(version) => {
                 version.schema.coerce_metadata(object)?;
@@ -309,6 +364,10 @@ impl Store {
             },
         };
         if errors.is_empty() {
+            if writing.row.source == Source::BuiltIn && writing.target.subresource.is_empty() {
+                let said = validation::warnings(group, kind, object, old);
+                draft.warnings.extend(said);
+            }
             return Ok(());
         }
         Err(writing.invalid(&text(&object["metadata"]["name"]), &errors))
@@ -386,11 +445,24 @@ fn unrecognised(writing: &Writing<'_>, refused: Refused) -> Refused {
     ))
 }
 
-/// The last part of `group/version`.
-fn version_of(api_version: &str) -> &str {
-    api_version
-        .rsplit_once('/')
-        .map_or(api_version, |(_, version)| version)
+/// A body is an object whose version has the form of one; a custom one must name its kind.
+fn check_identity(writing: &Writing<'_>, value: &Value) -> Outcome<()> {
+    let is_custom = writing.row.source == Source::Custom;
+    let is_nothing = value.is_null() && is_custom;
+    if !(value.is_object() || is_nothing) {
+        return Err(Refused::bad_request(json::not_an_object(value)));
+    }
+    let version = text(&value["apiVersion"]);
+    if version.matches('/').count() > 1 {
+        let why = format!("unexpected GroupVersion string: {version}");
+        return Err(Refused::bad_request(why));
+    }
+    if is_custom && text(&value["kind"]).is_empty() {
+        let body = String::from_utf8_lossy(&writing.request.body);
+        let why = format!("Object 'Kind' is missing in '{body}'");
+        return Err(Refused::bad_request(why));
+    }
+    Ok(())
 }
 
 /// The object as its shelf keeps it.

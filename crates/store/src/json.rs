@@ -2,12 +2,17 @@
 //!
 //! `serde_json::Value` keeps the last of two equal keys in silence; a strict write must name them.
 
+mod complaint;
+mod order;
+
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
+
+pub(crate) use order::in_order;
 
 /// Deepest nesting that a body may have.
 pub const DEPTH_MAX: usize = 100;
@@ -55,18 +60,25 @@ enum Language {
 /// # Errors
 /// A sentence that says what is wrong and where, if the text is not JSON or too deep.
 pub fn read(bytes: &[u8]) -> Result<Body, String> {
+    read_as(bytes, Twice::LastWins)
+}
+
+/// As [`read`], for an object that Go decodes into a struct: an object that stands twice is laid
+/// over the first.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_typed(bytes: &[u8]) -> Result<Body, String> {
+    read_as(bytes, Twice::Together)
+}
+
+fn read_as(bytes: &[u8], twice: Twice) -> Result<Body, String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    read_with(Language::Json, |place| {
+    read_with(Language::Json, twice, |place| {
         place
             .deserialize(&mut reader)
             .and_then(|value| reader.end().map(|()| value))
-            .map_err(|cause| {
-                if cause.is_eof() {
-                    "unexpected end of JSON input".to_owned()
-                } else {
-                    cause.to_string()
-                }
-            })
+            .map_err(|cause| complaint::complaint(bytes).unwrap_or_else(|| cause.to_string()))
     })
 }
 
@@ -87,7 +99,7 @@ pub fn read_yaml(bytes: &[u8]) -> Result<Body, String> {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::PassThrough,
         legacy_octal_numbers: true,
     };
-    read_with(Language::Yaml, |place| {
+    read_with(Language::Yaml, Twice::LastWins, |place| {
         serde_saphyr::with_deserializer_from_str_with_options(text, options, |reader| {
             place.deserialize(reader)
         })
@@ -97,6 +109,7 @@ pub fn read_yaml(bytes: &[u8]) -> Result<Body, String> {
 
 fn read_with(
     language: Language,
+    twice: Twice,
     read: impl FnOnce(Place<'_>) -> Result<Value, String>,
 ) -> Result<Body, String> {
     let duplicates = RefCell::new(Vec::new());
@@ -108,6 +121,7 @@ fn read_with(
         language,
         duplicates: &duplicates,
         objects: &objects,
+        twice,
     })?;
     let found = duplicates.into_inner();
     Ok(match language {
@@ -143,6 +157,43 @@ pub fn check_objects(value: &Value) -> Result<(), String> {
     Ok(())
 }
 
+/// What becomes of two objects under one key.
+#[derive(Clone, Copy)]
+enum Twice {
+    LastWins,
+    Together,
+}
+
+/// A body that is no object, in the words of Go's decoder.
+pub(crate) fn not_an_object(value: &Value) -> String {
+    let found = match value {
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        _ => "array",
+    };
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )
+}
+
+/// Lays an object over another, part by part.
+fn lay_over(first: &mut Value, second: Value) {
+    match (first, second) {
+        (Value::Object(first), Value::Object(second)) => {
+            for (key, value) in second {
+                match first.get_mut(&key) {
+                    Some(known) => lay_over(known, value),
+                    None => {
+                        first.insert(key, value);
+                    }
+                }
+            }
+        }
+        (first, second) => *first = second,
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Step<'a> {
     Root,
@@ -158,6 +209,7 @@ struct Place<'a> {
     language: Language,
     duplicates: &'a RefCell<Vec<String>>,
     objects: &'a Cell<usize>,
+    twice: Twice,
 }
 
 impl<'a> Place<'a> {
@@ -169,6 +221,7 @@ impl<'a> Place<'a> {
             language: self.language,
             duplicates: self.duplicates,
             objects: self.objects,
+            twice: self.twice,
         }
     }
 
@@ -359,7 +412,12 @@ impl<'de> Visitor<'de> for Place<'_> {
                 }
             }
             let value = entries.next_value_seed(inner)?;
-            map.insert(key, value);
+            match (self.twice, map.get_mut(&key)) {
+                (Twice::Together, Some(known)) => lay_over(known, value),
+                _ => {
+                    map.insert(key, value);
+                }
+            }
         }
         Ok(Value::Object(map))
     }
@@ -397,6 +455,15 @@ mod tests {
         let body = read_yaml(b"{\"a\": 1,\n \"a\": 2}").unwrap();
         assert_eq!(body.value, json!({"a": 2}));
         assert_eq!(body.lines, ["line 2: key \"a\" already set in map"]);
+    }
+
+    #[test]
+    fn objects_that_stand_twice_are_laid_over_one_another_where_go_has_a_struct() {
+        let text = br#"{"a":{"b":1,"c":{"d":1}},"a":{"c":{"e":2},"b":3}}"#;
+        let last = json!({"a": {"b": 3, "c": {"e": 2}}});
+        assert_eq!(read(text).unwrap().value, last);
+        let both = json!({"a": {"b": 3, "c": {"d": 1, "e": 2}}});
+        assert_eq!(read_typed(text).unwrap().value, both);
     }
 
     #[test]

@@ -30,18 +30,11 @@ fn root(group: &str, version: &str) -> String {
     }
 }
 
-/// What tells one state of a document from another.
+/// What tells one state of a document from another: which document, of which program, with which
+/// definitions.
 pub(crate) fn tag(path: &str, revision: u64) -> String {
-    format!("{:016X}", hash(path, revision))
-}
-
-/// FNV-1a: the hash only has to differ when the content does.
-fn hash(text: &str, revision: u64) -> u64 {
-    text.bytes()
-        .chain(revision.to_le_bytes())
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
+    let program = env!("CARGO_PKG_VERSION");
+    crate::digest::hex(format!("{path} {program} {revision}").as_bytes())
 }
 
 /// The document of one group version; `None` where nothing is served.
@@ -106,6 +99,65 @@ fn add_reachable(wire: &Wire, mut wanted: BTreeSet<String>, schemas: &mut Map<St
             schemas.insert(name, schema);
         }
     }
+}
+
+/// The kind whose words about `apiVersion`, `kind` and `metadata` are everybody's.
+const EXEMPLAR: &str = "io.k8s.api.core.v1.Pod";
+
+/// Puts texts (see [`crate::Settings::prose`]) into a document.
+///
+/// The whole is looked through once a document: documents are kept, and nothing else is.
+pub fn describe(document: &mut Value, prose: &str) {
+    let Some(schemas) = document
+        .pointer_mut("/components/schemas")
+        .and_then(Value::as_object_mut)
+    else {
+        return;
+    };
+    for (name, texts) in prose.lines().filter_map(|line| line.split_once('\t')) {
+        if !schemas.contains_key(name) && name != EXEMPLAR {
+            continue;
+        }
+        let texts: Map<String, Value> = serde_json::from_str(texts).unwrap_or_default();
+        if let Some(schema) = schemas.get_mut(name) {
+            for (field, text) in &texts {
+                say(schema, field, text);
+            }
+        }
+        if name == EXEMPLAR {
+            let custom = schemas.values_mut().filter(|schema| is_kind(schema));
+            for schema in custom {
+                for field in ["apiVersion", "kind", "metadata"] {
+                    say(schema, field, texts.get(field).unwrap_or(&Value::Null));
+                }
+            }
+        }
+    }
+}
+
+/// Whether a schema is that of objects, not of their parts or of lists.
+fn is_kind(schema: &Value) -> bool {
+    let names = &schema["x-kubernetes-group-version-kind"];
+    names.is_array() && schema["properties"]["items"].is_null()
+}
+
+/// Says something of a field (or, where it has no name, of the whole), unless something is said.
+fn say(schema: &mut Value, field: &str, text: &Value) {
+    let place = match field {
+        "" => Some(schema),
+        _ => schema["properties"].get_mut(field),
+    };
+    let Some(Value::Object(place)) = place else {
+        return;
+    };
+    if text.is_null() || place.contains_key("description") {
+        return;
+    }
+    // A reference has no neighbours.
+    if let Some(reference) = place.remove("$ref") {
+        place.insert("allOf".into(), json!([{ "$ref": reference }]));
+    }
+    place.insert("description".into(), text.clone());
 }
 
 /// References become component references; those with neighbours stand in an `allOf`.
@@ -304,6 +356,41 @@ mod tests {
                 assert!(schemas.contains_key(name), "{group}/{version}: {name}");
             }
         }
+    }
+
+    #[test]
+    fn a_document_tells_what_is_known_of_its_kinds_and_keeps_what_definitions_say() {
+        let wire = Wire::load();
+        let mut document = document(&wire, wire.resources(), wire.crds().iter(), "", "v1").unwrap();
+        let schemas = document.pointer_mut("/components/schemas").unwrap();
+        let own = json!({
+            "description": "own",
+            "properties": {"kind": {"type": "string"}, "spec": {"description": "own spec"}},
+            "x-kubernetes-group-version-kind": [{}],
+        });
+        schemas["org.example.v1.Thing"] = own;
+        let prose = concat!(
+            "io.k8s.api.core.v1.Pod\t{\"\":\"a pod\",\"kind\":\"a kind\",\"spec\":\"its spec\"}\n",
+            "io.k8s.api.core.v1.PodOS\t{\"name\":\"a \\\"name\\\"\",\"nothing\":\"x\"}\n",
+            "io.k8s.api.unknown.v1.Thing\t{}\n",
+        );
+        describe(&mut document, prose);
+        let at = |path: &str| &document["components"]["schemas"][path];
+        let pod = at("io.k8s.api.core.v1.Pod");
+        assert_eq!(pod["description"], "a pod");
+        let spec = &pod["properties"]["spec"];
+        assert_eq!(spec["description"], "its spec");
+        assert!(
+            spec["$ref"].is_null() && spec["allOf"][0]["$ref"].is_string(),
+            "{spec}"
+        );
+        let os = &at("io.k8s.api.core.v1.PodOS")["properties"];
+        assert_eq!(os["name"]["description"], "a \"name\"");
+        assert!(os["nothing"].is_null());
+        let thing = at("org.example.v1.Thing");
+        assert_eq!(thing["description"], "own");
+        assert_eq!(thing["properties"]["spec"]["description"], "own spec");
+        assert_eq!(thing["properties"]["kind"]["description"], "a kind");
     }
 
     #[test]

@@ -4,11 +4,12 @@ mod scale;
 
 use std::borrow::Cow;
 
+use api::time::Time;
 use serde_json::{Value, json};
 
 use crate::forms::Form;
 use crate::owners::{Change, Held, Operation, Owners, Resets, Versions, Who, resets, update};
-use crate::registry::{Resource, ResourceId};
+use crate::registry::{Resource, ResourceId, Source};
 use crate::schema::Spot;
 use crate::store::Store;
 use crate::validation;
@@ -182,6 +183,10 @@ impl Store {
         if held.is_empty() {
             return Owners::default();
         }
+        if !self.is_formed(writing, object) {
+            // Nobody can say whose fields these are; upstream then forgets all owners.
+            return Owners::default();
+        }
         let (old_object, object) = (as_asked(writing, old_object), as_asked(writing, object));
         let held = {
             let typing = Typing::new(self, writing);
@@ -189,6 +194,17 @@ impl Store {
             update(held, &old_object, &object, &change)
         };
         Owners::of(held, &mut self.memo)
+    }
+
+    /// Whether an object that may yet lose what it must not change is of its type.
+    fn is_formed(&self, writing: &Writing<'_>, object: &Value) -> bool {
+        if writing.row.source == Source::BuiltIn {
+            return true;
+        }
+        let typing = Typing::new(self, writing);
+        let api_version = writing.row.api_version(&writing.target.version);
+        let spot = typing.spot(&api_version);
+        spot.is_none_or(|spot| crate::typed::check(object, spot).is_ok())
     }
 
     /// An object of the request's kind of which nothing is set.
@@ -205,6 +221,105 @@ impl Store {
             object["ports"] = Value::Null;
         }
         object
+    }
+}
+
+/// As what the server itself writes.
+const SERVER: &str = "kube-apiserver";
+
+impl Store {
+    /// The owners of an answer that is not stored: its author owns what the question says.
+    pub(crate) fn name_asker(
+        &mut self,
+        writing: &Writing<'_>,
+        kind: (&str, &str, &str),
+        answer: &mut Value,
+    ) {
+        let (group, version, name) = kind;
+        let api_version = format!("{group}/{version}");
+        let wire = self.wire.clone();
+        let Some(schema) = wire.schema(group, version, name) else {
+            return;
+        };
+        let zero = schema.zero_object();
+        let held = {
+            let plain = Plain {
+                spot: schema.spot(),
+                api_version: &api_version,
+                resets: Resets::Nothing,
+            };
+            let mut change = writing.change(Operation::Update, &plain);
+            change.who.api_version.clone_from(&api_version);
+            update(Vec::new(), &zero, answer, &change)
+        };
+        let owners = Owners::of(held, &mut self.memo);
+        if !owners.is_empty() {
+            answer["metadata"]["managedFields"] = owners.to_value();
+        }
+    }
+
+    /// The owners of an object after the server itself has written it.
+    pub(crate) fn own_as_server(
+        &mut self,
+        row: &Resource,
+        subresource: &str,
+        (before, owners): (&Value, &Owners),
+        after: &Value,
+        now: Time,
+    ) -> Owners {
+        let version = &row.storage_version;
+        let api_version = row.api_version(version);
+        let held = {
+            let Some(schema) = self.wire.schema(&row.group, version, &row.kind) else {
+                return owners.clone();
+            };
+            let plain = Plain {
+                spot: schema.spot(),
+                api_version: &api_version,
+                resets: resets(row, subresource),
+            };
+            let change = Change {
+                who: Who {
+                    operation: Operation::Update,
+                    manager: SERVER.to_owned(),
+                    api_version: api_version.clone(),
+                    subresource: subresource.to_owned(),
+                },
+                seconds: now.micros().div_euclid(1_000_000),
+                versions: &plain,
+            };
+            update(owners.held(), before, after, &change)
+        };
+        Owners::of(held, &mut self.memo)
+    }
+
+    /// An object of a built-in kind of which nothing is set.
+    pub(crate) fn zero_object(&self, row: &Resource) -> Value {
+        let schema = self
+            .wire
+            .schema(&row.group, &row.storage_version, &row.kind);
+        schema.map_or_else(|| json!({}), |schema| schema.zero_object())
+    }
+}
+
+/// A kind that has one version.
+struct Plain<'s> {
+    spot: Spot<'s>,
+    api_version: &'s str,
+    resets: Resets,
+}
+
+impl Versions for Plain<'_> {
+    fn spot(&self, api_version: &str) -> Option<Spot<'_>> {
+        (api_version == self.api_version).then_some(self.spot)
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Option<Value> {
+        (api_version == self.api_version).then(|| object.clone())
+    }
+
+    fn resets(&self) -> Resets {
+        self.resets
     }
 }
 

@@ -206,11 +206,70 @@ impl Store {
             }
             Ok(mut patched) => {
                 old.name_owners(&mut patched.object);
-                patched.object.to_string()
+                let touches = names_metadata(patched.media, &writing.request.body);
+                shown_object(
+                    &patched.object,
+                    !touches && writing.row.source == Source::BuiltIn,
+                )
             }
             Err(refused) => refused.message().to_owned(),
         }
     }
+}
+
+/// Fields of metadata in the order of Go's struct.
+const METADATA: &[&str] = &[
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
+/// Whether a patch goes into the metadata: that part is then written anew.
+fn names_metadata(media: &str, body: &[u8]) -> bool {
+    let Ok(body) = json::read(body) else {
+        return false;
+    };
+    match (media, body.value.as_array()) {
+        (JSON_PATCH, Some(operations)) => operations.iter().any(|operation| {
+            let path = operation["path"].as_str().unwrap_or_default();
+            path.is_empty() || path.starts_with("/metadata")
+        }),
+        _ => body.value.get("metadata").is_some(),
+    }
+}
+
+/// A patched object as upstream prints it: what the patch did not touch stands as it stood.
+fn shown_object(object: &Value, is_metadata_as_stored: bool) -> String {
+    let (Some(map), true) = (object.as_object(), is_metadata_as_stored) else {
+        return object.to_string();
+    };
+    let mut parts = Vec::new();
+    for (key, value) in map {
+        let text = match (key.as_str(), value.as_object()) {
+            ("metadata", Some(meta)) => {
+                let known = METADATA
+                    .iter()
+                    .filter_map(|key| Some((*key, meta.get(*key)?)));
+                let fields = known.map(|(key, value)| format!("{}:{value}", Value::from(key)));
+                format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+            }
+            _ => value.to_string(),
+        };
+        parts.push(format!("{}:{text}", Value::from(key.as_str())));
+    }
+    format!("{{{}}}", parts.join(","))
 }
 
 /// A patch has the form of its type: a list of operations, or an object.

@@ -251,10 +251,18 @@ impl Store {
     }
 
     fn continued(&self, token: &str) -> Outcome<(At, Option<String>)> {
-        let invalid =
-            || Refused::bad_request("continue key is not valid: illegal base64 or content");
-        let bytes = BASE64.decode(token).map_err(|_| invalid())?;
-        let token: Value = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
+        let because = |why: &str| {
+            Refused::bad_request(format!(
+                "invalid continue token: continue key is not valid: {why}"
+            ))
+        };
+        let invalid = || because("it names no place");
+        let bytes = BASE64
+            .decode(token)
+            .map_err(|_| because(&crate::schema::base64_error(token).unwrap_or_default()))?;
+        let token = crate::json::read(&bytes)
+            .map_err(|why| because(&why))?
+            .value;
         let revision = token["rv"].as_u64().ok_or_else(invalid)?;
         let start = token["start"].as_str().ok_or_else(invalid)?.to_owned();
         // Revision 0 marks the inconsistent continuation that a 410 handed out.

@@ -123,8 +123,10 @@ impl Request {
 pub struct Response {
     /// HTTP status code.
     pub code: u16,
-    /// `Content-Type`.
+    /// `Content-Type`; there is none where it is empty.
     pub content_type: String,
+    /// `Location`, where the answer is elsewhere.
+    pub location: Option<String>,
     /// Texts for `Warning: 299` headers.
     pub warnings: Vec<String>,
     /// `Retry-After` in seconds.
@@ -148,6 +150,7 @@ impl Response {
         Response {
             code,
             content_type: "application/json".to_owned(),
+            location: None,
             warnings: Vec::new(),
             retry_after_seconds: None,
             cache: Cache::Private,
@@ -171,6 +174,8 @@ pub enum Cache {
     /// It must be asked for again.
     #[default]
     Private,
+    /// By whoever asked, if it asks whether the tag is still the same.
+    Own(String),
     /// By anybody, if it asks whether the tag is still the same.
     Tagged(String),
     /// By anybody for ever: the address names the tag.

@@ -183,6 +183,8 @@ pub(crate) struct Limits {
     unique_items: bool,
     all_of: Vec<NodeId>,
     any_of: Vec<NodeId>,
+    /// Whether an int-or-string also has the `anyOf` that says so.
+    says_type_again: bool,
     one_of: Vec<NodeId>,
     not: Option<NodeId>,
 }

@@ -18,14 +18,18 @@ struct Parts {
     details: Option<Value>,
     retry_after_seconds: Option<u32>,
     continue_token: String,
-    /// A Status that somebody else wrote, and the warnings that came with it.
-    verbatim: Option<(Value, Vec<String>)>,
+    /// A Status that somebody else wrote.
+    verbatim: Option<Value>,
+    /// Texts for `Warning` headers.
+    warnings: Vec<String>,
     /// What must be asked before anything can be said: then this is no refusal.
     calls: Vec<Call>,
 }
 
 /// Marks a refusal that is told as a page.
 const NO_PAGE: &str = "NoPage";
+/// Marks a refusal that is not told at all.
+const NOTHING: &str = "Nothing";
 
 /// The result of handling a request.
 pub type Outcome<T> = Result<T, Refused>;
@@ -81,6 +85,7 @@ impl Refused {
             retry_after_seconds: None,
             continue_token: String::new(),
             verbatim: None,
+            warnings: Vec::new(),
             calls: Vec::new(),
         }))
     }
@@ -115,8 +120,15 @@ impl Refused {
             .and_then(|code| u16::try_from(code).ok());
         let message = status["message"].as_str().unwrap_or_default().to_owned();
         let mut refused = Refused::new(code.unwrap_or(400), "", message);
-        refused.0.verbatim = Some((status, warnings));
+        refused.0.verbatim = Some(status);
+        refused.0.warnings = warnings;
         refused
+    }
+
+    /// The same with a warning.
+    pub(crate) fn warn(mut self, warning: String) -> Refused {
+        self.0.warnings.push(warning);
+        self
     }
 
     /// The request cannot go on before these are answered.
@@ -215,6 +227,22 @@ impl Refused {
     pub fn no_method() -> Refused {
         let message = "the server does not allow this method on the requested resource";
         Refused::new(405, "MethodNotAllowed", message.to_owned()).with_details(json!({}))
+    }
+
+    /// 406, as upstream's router says it: the forms that there would be.
+    pub(crate) fn not_represented(forms: &[&str]) -> Refused {
+        let message = format!(
+            "406: Not Acceptable\n\nAvailable representations: {}",
+            forms.join(", ")
+        );
+        Refused::new(406, "NotAcceptable", message).with_details(json!({}))
+    }
+
+    /// 404 without a word: nobody is responsible, and nobody makes a page of it.
+    pub(crate) fn nothing() -> Refused {
+        let mut refused = Refused::no_resource();
+        refused.0.reason = NOTHING;
+        refused
     }
 
     /// 406.
@@ -419,7 +447,7 @@ impl Refused {
     /// The `metav1.Status`.
     pub fn status(&self) -> Value {
         let parts = &self.0;
-        if let Some((status, _)) = &parts.verbatim {
+        if let Some(status) = &parts.verbatim {
             return status.clone();
         }
         let mut meta = json!({});
@@ -445,16 +473,19 @@ impl Refused {
 
     /// The answer.
     pub fn response(&self) -> Response {
-        if self.0.reason == NO_PAGE {
-            return Response::text(404, "404 page not found\n");
+        match self.0.reason {
+            NO_PAGE => return Response::text(404, "404 page not found\n"),
+            NOTHING => {
+                return Response {
+                    content_type: String::new(),
+                    ..Response::text(404, "")
+                };
+            }
+            _ => {}
         }
-        let warnings = match &self.0.verbatim {
-            Some((_, warnings)) => warnings.clone(),
-            None => Vec::new(),
-        };
         Response {
             retry_after_seconds: self.0.retry_after_seconds,
-            warnings,
+            warnings: self.0.warnings.clone(),
             ..Response::json(self.0.code, &self.status())
         }
     }

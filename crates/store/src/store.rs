@@ -35,8 +35,13 @@ pub struct Settings {
     pub object_bytes_max: usize,
     /// What `/version` says: the Kubernetes version whose behaviour this is.
     pub kubernetes_version: String,
+    /// What `/api` says: `HOST:PORT` of the server; empty where it has no socket.
+    pub address: String,
     /// Whether writes carry their journal record.
     pub records: Records,
+    /// What OpenAPI documents say of built-in kinds and fields: a line for each definition, its
+    /// name, a tab and a JSON object from field to text. May be empty.
+    pub prose: &'static str,
 }
 
 /// Whether somebody keeps the records of writes.
@@ -54,7 +59,9 @@ impl Default for Settings {
             body_bytes_max: 3 << 20,
             object_bytes_max: 3 << 19,
             kubernetes_version: "1.36.3".to_owned(),
+            address: String::new(),
             records: Records::Kept,
+            prose: "",
         }
     }
 }
@@ -238,6 +245,12 @@ impl Store {
             .into_iter()
             .map(|waiting| (waiting.ticket, Refused::unavailable(why).response()))
             .collect()
+    }
+
+    /// Says where the server listens: `HOST:PORT`.
+    pub fn set_address(&mut self, address: &str) {
+        address.clone_into(&mut self.settings.address);
+        self.documents.forget();
     }
 
     /// The newest visible revision.

@@ -118,8 +118,20 @@ fn zero_status(row: &Resource) -> Value {
     Value::Object(names.iter().map(zero).collect())
 }
 
+/// An empty list of a role's rules comes back from upstream's storage as none.
+fn no_rules(row: &Resource, object: &mut Value) {
+    let is_role = matches!(
+        row.shelf.as_ref(),
+        "rbac.authorization.k8s.io/clusterroles" | "rbac.authorization.k8s.io/roles"
+    );
+    if is_role && object["rules"].as_array().is_some_and(Vec::is_empty) {
+        object["rules"] = Value::Null;
+    }
+}
+
 /// The first status of an object, in place of whatever the client sent.
 pub(crate) fn prepare_create(row: &Resource, object: &mut Value) {
+    no_rules(row, object);
     let Some(map) = object.as_object_mut() else {
         return;
     };
@@ -270,6 +282,7 @@ pub(crate) fn quality(spec: Option<&Value>) -> &'static str {
 
 /// Keeps what this request may not change.
 pub(crate) fn prepare_update(row: &Resource, part: Part, object: &mut Value, old: &Value) {
+    no_rules(row, object);
     match part {
         Part::Everything => {}
         Part::Size => keep_but_sizes(object, old),

@@ -22,6 +22,7 @@ mod schedule;
 mod service;
 mod spot;
 mod storage;
+mod warnings;
 
 use api::names;
 use serde_json::Value;
@@ -31,6 +32,7 @@ use spot::{Faults, Spot};
 
 pub use defaults::{as_labelled, default, label_job, share_labels};
 pub use event::Shape as EventShape;
+pub use warnings::warnings;
 
 /// What checks a new object.
 type Create = fn(&Spot<'_, '_>, &mut Faults);

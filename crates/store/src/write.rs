@@ -24,6 +24,13 @@ use crate::strategy::{self, Part};
 use crate::talk::Talk;
 use crate::view::View;
 
+/// What a new object has from the server alone.
+const NOT_THE_CLIENTS: &[&str] = &[
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "resourceVersion",
+    "selfLink",
+];
 /// How often a generated name is drawn before giving up.
 const NAME_DRAWS_MAX: u32 = 8;
 /// Letters of generated names: no vowels, no look-alikes.
@@ -98,6 +105,9 @@ impl Store {
             return Err(Refused::plain(why.to_owned()));
         }
         place(writing, meta)?;
+        for key in NOT_THE_CLIENTS {
+            meta.remove(*key);
+        }
         name_owners_once(&mut object, &mut draft);
         let given = owning::take_given(&mut object);
         let owners = self.own_created(writing, given, &object);
@@ -115,13 +125,8 @@ impl Store {
     ) -> Outcome<Begin> {
         let target = writing.target;
         let meta = metadata(&mut object);
-        for key in [
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "resourceVersion",
-            "selfLink",
-        ] {
-            meta.remove(key);
+        for key in NOT_THE_CLIENTS {
+            meta.remove(*key);
         }
         let prefix = text(&object["metadata"]["generateName"]);
         let generates = text(&object["metadata"]["name"]).is_empty() && !prefix.is_empty();
@@ -132,6 +137,7 @@ impl Store {
         strategy::prepare_create(&writing.row, &mut object);
         self.may_create(writing, &text(&object["metadata"]["name"]))?;
         self.enter_namespace(writing, &object)?;
+        draft.owners.0 = owners.clone();
         self.admit_object(
             writing,
             Operation::Create,
@@ -259,6 +265,7 @@ impl Store {
         if writing.part == Part::Status {
             strategy::date_phase(&writing.row, &mut object, old_object, writing.now);
         }
+        draft.owners = (owners.clone(), old.owners.clone());
         self.admit_object(
             writing,
             Operation::Update,
@@ -399,6 +406,11 @@ impl Store {
         let name = &writing.target.name;
         let wanted = object["metadata"]["uid"].as_str().unwrap_or_default();
         let stored = old["metadata"]["uid"].as_str().unwrap_or_default();
+        if !wanted.is_empty() && wanted != stored && writing.is_apply() {
+            let error = FieldError::invalid("metadata.uid", wanted, "field is immutable");
+            // Found by the rules of the kind and by those of all kinds.
+            return Err(writing.invalid(name, &[error.clone(), error]));
+        }
         if !wanted.is_empty() && wanted != stored {
             return Err(Refused::conflict(
                 writing.about(name),

@@ -40,6 +40,33 @@ const NOW: Time = Time(1_800_000_000_000_000);
 
 struct Plane(Store);
 
+/// A body of a defined kind must say what it is; scenarios leave that to the path.
+fn of_its_kind(method: &str, path: &str, body: Vec<u8>) -> Vec<u8> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let ["apis", group, version, rest @ ..] = &parts[..] else {
+        return body;
+    };
+    let is_defined = group.contains('.') && !group.ends_with(".k8s.io");
+    let plural = match rest {
+        ["namespaces", _, plural, ..] | [plural, ..] => *plural,
+        [] => return body,
+    };
+    let says_kind = body.windows(7).any(|part| part == b"\"kind\":");
+    if !is_defined || !matches!(method, "POST" | "PUT") || says_kind || !body.starts_with(b"{") {
+        return body;
+    }
+    let kind = match plural {
+        "podgroups" => "PodGroup".to_owned(),
+        _ => {
+            let singular = plural.trim_end_matches('s');
+            singular[..1].to_uppercase() + &singular[1..]
+        }
+    };
+    let head = format!(r#"{{"apiVersion":"{group}/{version}","kind":"{kind}""#);
+    let comma = if body.len() > 2 { "," } else { "" };
+    [head.as_bytes(), comma.as_bytes(), &body[1..]].concat()
+}
+
 impl Plane {
     fn new() -> Plane {
         let mut store = Store::new(Settings::default(), Box::new(Counting(0)));
@@ -66,7 +93,7 @@ impl Plane {
             accept: String::new(),
             content_type: content.to_owned(),
             user_agent: "tests/1.0".to_owned(),
-            body,
+            body: of_its_kind(method, path, body),
             user: User::admin(),
         };
         self.0.begin(&request, NOW, &mut |_, _| Verdict::Allowed {

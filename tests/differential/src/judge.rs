@@ -91,6 +91,12 @@ const RULES: &[Rule] = &[
         relation: Relation::Free,
     },
     Rule {
+        name: "tag",
+        place: r"(etag|location|serverRelativeURL)$",
+        looks: r"[0-9A-F]{64,128}",
+        relation: Relation::Free,
+    },
+    Rule {
         name: "time",
         place: "",
         looks: r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ",
@@ -123,7 +129,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "version in a text",
         place: r"message$",
-        looks: r"(current: |object meta: |record \(|\d \()\d+",
+        looks: r#"(current: |object meta: |record \(|\d \(|resourceVersion\\":\\")\d+"#,
         relation: Relation::Free,
     },
     Rule {
@@ -450,7 +456,9 @@ fn body(answer: &Answer) -> Value {
     } else if kind.contains("yaml") {
         serde_saphyr::from_str(&text).ok()
     } else {
-        None
+        // The index of schemas calls itself a text.
+        let value = serde_json::from_str(&text).ok();
+        value.filter(Value::is_object)
     };
     parsed.unwrap_or_else(|| Value::from(text.into_owned()))
 }

@@ -81,7 +81,8 @@ fn wishes(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Wishes>
 }
 
 async fn work(wishes: Wishes) -> anyhow::Result<()> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").context("run it with cargo xtask")?;
+    let folder = Path::new(&folder);
     let scripts = scripts(&folder.join("scripts"), &wishes.scripts)?;
     let mut run = Run::start(wishes.theirs.as_deref()).await?;
     if wishes.ours_only {

@@ -1,13 +1,12 @@
 //! Our server: store and sockets of the plane, without controllers, scheduler and nodes.
 
-use anyhow::Context;
-use serde_json::Value;
 use server::{Api, Identity, Listening, Socket, Start, StaticTokens};
 
-use crate::wire::{Client, Server};
+use crate::wire::Server;
 
 /// The users whom the real server has, too.
 const USERS: &str = "\
+admin-token,admin,admin,\"system:masters\"
 alice-token,alice,alice,\"developers\"
 bob-token,bob,bob,\"developers,testers\"
 carol-token,carol,carol
@@ -32,15 +31,9 @@ impl Ours {
             ..Socket::default()
         };
         let listening = server::listen(api.clone(), &identity, socket).await?;
-        let kubeconfig: Value = serde_saphyr::from_str(&identity.kubeconfig(&listening.url()))?;
-        let user = &kubeconfig["users"][0]["user"];
-        let client = Client {
-            certificate: decoded(&user["client-certificate-data"])?,
-            key: decoded(&user["client-key-data"])?,
-        };
         let address = listening.address.to_string();
         Ok(Ours {
-            server: Server::new(&address, &identity.authority, Some(&client))?,
+            server: Server::new(&address, &identity.authority)?,
             api,
             _listening: listening,
         })
@@ -51,14 +44,4 @@ impl Drop for Ours {
     fn drop(&mut self) {
         self.api.stop();
     }
-}
-
-fn decoded(value: &Value) -> anyhow::Result<String> {
-    use base64::Engine;
-    use base64::engine::general_purpose::STANDARD;
-
-    let text = value
-        .as_str()
-        .context("the kubeconfig has no client certificate")?;
-    Ok(String::from_utf8(STANDARD.decode(text)?)?)
 }

@@ -69,7 +69,7 @@ impl Run {
     pub async fn start(theirs: Option<&Path>) -> anyhow::Result<Run> {
         let hooks = Hooks::start().await?;
         let server = Ours::start().await?;
-        let mut ours = Side::new(server.server.clone(), "", &hooks.url("ours"));
+        let mut ours = Side::new(server.server.clone(), "admin-token", &hooks.url("ours"));
         let mut theirs = theirs
             .map(|directory| real(directory, &hooks))
             .transpose()?;
@@ -192,7 +192,7 @@ fn real(directory: &Path, hooks: &Hooks) -> anyhow::Result<Side> {
         .trim()
         .strip_prefix("https://")
         .context("no HTTPS address")?;
-    let server = Server::new(address, &read("ca.crt")?, None)?;
+    let server = Server::new(address, &read("ca.crt")?)?;
     Ok(Side::new(server, "admin-token", &hooks.url("theirs")))
 }
 

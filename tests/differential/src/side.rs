@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use crate::path;
 use crate::protobuf;
 use crate::script::{Ask, Body, Condition, Until};
-use crate::wire::{Answer, Caller, Connection, Lines, Server, read};
+use crate::wire::{Answer, Connection, Lines, Server, read};
 
 /// Longest wait for an answer, an event or a condition.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -54,11 +54,11 @@ impl Seen {
 pub struct Side {
     /// How to reach it.
     pub server: Server,
-    /// The administrator's token; empty where a certificate speaks for them.
+    /// The administrator's token.
     pub admin: String,
     /// Where webhooks for this server listen.
     pub hook: String,
-    connection: Option<(Caller, Connection)>,
+    connection: Option<Connection>,
     streams: BTreeMap<String, Lines>,
     /// What the script took from answers.
     pub variables: BTreeMap<String, String>,
@@ -109,25 +109,23 @@ impl Side {
 
     async fn send(&mut self, ask: &Ask) -> anyhow::Result<Answer> {
         let request = self.request(ask)?;
-        let caller = caller(ask);
         let kept = self.connection.take();
-        let usable = kept.filter(|(of, kept)| *of == caller && kept.is_usable());
-        let mut connection = match usable {
-            Some((_, connection)) => connection,
-            None => self.server.connect(caller).await?,
+        let mut connection = match kept.filter(Connection::is_usable) {
+            Some(kept) => kept,
+            None => self.server.connect().await?,
         };
         let answer = timeout(PATIENCE, async {
             read(connection.open(request).await?).await
         });
         let answer = answer.await.context("no answer in time")??;
-        self.connection = Some((caller, connection));
+        self.connection = Some(connection);
         Ok(answer)
     }
 
     /// Opens a stream; gives the answer's head, or the whole answer if it is a refusal.
     pub async fn watch(&mut self, name: &str, ask: &Ask) -> anyhow::Result<Seen> {
         let request = self.request(ask)?;
-        let mut connection = self.server.connect(caller(ask)).await?;
+        let mut connection = self.server.connect().await?;
         let opened = timeout(PATIENCE, connection.open(request)).await;
         let mut response = opened.context("no answer in time")??;
         if response.status() != http::StatusCode::OK {
@@ -234,11 +232,7 @@ impl Side {
                 request = std::mem::take(&mut request).header(name, value);
             }
         };
-        let admin = match self.admin.as_str() {
-            "" => String::new(),
-            token => format!("Bearer {token}"),
-        };
-        default("authorization", &admin);
+        default("authorization", &format!("Bearer {}", self.admin));
         default("content-type", kind);
         default("accept", "application/json");
         default("user-agent", "differential/v1");
@@ -252,7 +246,7 @@ impl Side {
         let mut whole = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
-            let (name, behind) = after.split_once('}').context("${ without }")?;
+            let (name, behind) = closed(after).context("${ without }")?;
             whole.push_str(before);
             if let Some((letter, times)) = name.split_once('*') {
                 whole.push_str(&letter.repeat(times.parse().context("how often?")?));
@@ -270,23 +264,25 @@ impl Side {
     }
 }
 
-fn caller(ask: &Ask) -> Caller {
-    let speaks = |name: &str| {
-        let mut names = ask.headers.iter().map(|(known, _)| known);
-        names.any(|known| known.eq_ignore_ascii_case(name))
-    };
-    if speaks("user") || speaks("authorization") {
-        Caller::Other
-    } else {
-        Caller::Administrator
-    }
-}
-
 /// A bookmark that comes when it likes.
 fn is_heartbeat(event: &Value) -> bool {
     let marks = |object: &Value| object["metadata"]["annotations"][INITIAL_EVENTS_END].is_string();
     let object = &event["object"];
     event["type"] == "BOOKMARK" && !marks(object) && !marks(&object["rows"][0]["object"])
+}
+
+/// A variable's name and what follows it; braces within it are its own.
+fn closed(text: &str) -> Option<(&str, &str)> {
+    let mut depth = 0_usize;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth == 0 => return Some((&text[..at], &text[at + 1..])),
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 fn object_name(event: &Value) -> Option<&String> {

@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -32,73 +32,38 @@ impl Answer {
     }
 }
 
-/// A client's certificate and key, as PEM.
-pub struct Client {
-    /// The certificate.
-    pub certificate: String,
-    /// Its key.
-    pub key: String,
-}
-
-/// Whose connection it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caller {
-    /// May show a certificate.
-    Administrator,
-    /// Has a token, or nothing.
-    Other,
-}
-
 /// How to reach a server.
 #[derive(Clone)]
 pub struct Server {
     /// `127.0.0.1:PORT`.
     pub address: String,
-    /// With the administrator's certificate, where there is one.
     tls: TlsConnector,
-    /// Without a certificate.
-    plain: TlsConnector,
 }
 
 impl Server {
-    /// A server at an address, trusted through its authority's certificate. The administrator may
-    /// have a certificate; all others have tokens.
-    pub fn new(address: &str, authority: &str, client: Option<&Client>) -> anyhow::Result<Server> {
+    /// A server at an address, trusted through its authority's certificate.
+    pub fn new(address: &str, authority: &str) -> anyhow::Result<Server> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(authority.as_bytes())?)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots);
-        let plain = TlsConnector::from(Arc::new(config.clone().with_no_client_auth()));
-        let tls = match client {
-            None => plain.clone(),
-            Some(client) => {
-                let chain = vec![CertificateDer::from_pem_slice(
-                    client.certificate.as_bytes(),
-                )?];
-                let key = PrivateKeyDer::from_pem_slice(client.key.as_bytes())?;
-                TlsConnector::from(Arc::new(config.with_client_auth_cert(chain, key)?))
-            }
-        };
+            .with_root_certificates(roots)
+            .with_no_client_auth();
         Ok(Server {
             address: address.to_owned(),
-            tls,
-            plain,
+            tls: TlsConnector::from(Arc::new(config)),
         })
     }
 
     /// A new connection.
-    pub async fn connect(&self, caller: Caller) -> anyhow::Result<Connection> {
+    pub async fn connect(&self) -> anyhow::Result<Connection> {
         let socket = TcpStream::connect(&self.address)
             .await
             .with_context(|| format!("cannot reach {}", self.address))?;
         socket.set_nodelay(true)?;
-        let tls = match caller {
-            Caller::Administrator => &self.tls,
-            Caller::Other => &self.plain,
-        };
-        let socket = tls
+        let socket = self
+            .tls
             .connect(ServerName::try_from("localhost")?, socket)
             .await?;
         let (sender, connection) = http1::handshake(TokioIo::new(socket)).await?;

@@ -61,7 +61,14 @@ pub fn write(directory: &Path) -> anyhow::Result<()> {
 
     let rows: Vec<String> = USERS
         .iter()
-        .map(|(user, groups)| format!("{},{user},{user},\"{groups}\"", token(user)))
+        .map(|(user, groups)| {
+            // An empty list would be read as one group without a name.
+            let groups = match *groups {
+                "" => String::new(),
+                groups => format!(",\"{groups}\""),
+            };
+            format!("{},{user},{user}{groups}", token(user))
+        })
         .collect();
     keep(directory, "tokens.csv", &(rows.join("\n") + "\n"))
 }

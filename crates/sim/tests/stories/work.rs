@@ -73,7 +73,10 @@ fn a_pod_of_a_gang_costs_few_writes() {
     assert_eq!(world.findings(), []);
     let pods = gangs * PODS;
     let counts = world.counts();
-    let [driver, nodes] = ["driver", "node"].map(|who| counts.of(who) as f64 / pods as f64);
+    // A new node becomes ready, and its taint is taken away: no pod's doing.
+    let births = gangs * 2;
+    let share = |who| (counts.of(who) - births) as f64 / pods as f64;
+    let [driver, nodes] = ["driver", "node"].map(share);
     let notes = counts.notes_of("driver") as f64 / pods as f64;
     print(&format!(
         "{pods} pods: {driver:.2} writes of the driver a pod, {nodes:.2} of the nodes, {notes:.2} notes\n{}",
@@ -81,13 +84,13 @@ fn a_pod_of_a_gang_costs_few_writes() {
     ));
     // A pod is created and bound; the rest is its share of what its gang and queue cost.
     assert!(
-        driver <= 3.0,
+        driver <= 2.95,
         "{driver:.2} writes of the driver a pod\n{}",
         counts.text()
     );
     // It starts and ends.
     assert!(
-        nodes <= 2.2,
+        nodes <= 2.05,
         "{nodes:.2} writes of the nodes a pod\n{}",
         counts.text()
     );

@@ -6,7 +6,6 @@ use serde_json::Value;
 use super::rule::{Rule, missing, quoted};
 use super::{Asked, GROUP};
 use crate::path::Target;
-use crate::request::User;
 use crate::status::{About, Outcome, Refused};
 use crate::store::Store;
 use crate::strategy::Part;
@@ -37,12 +36,12 @@ impl Store {
                 if self.access.find(user, &asked).is_ok() {
                     return Ok(());
                 }
-                self.holds(user, namespace, &Rule::list(object))
+                self.holds(writing, namespace, &Rule::list(object))
                     .map_err(|why| forbidden(&why))?;
                 let gathers = |role: &Value| !role["aggregationRule"].is_null();
                 if (gathers(object) || old.is_some_and(gathers))
                     && self
-                        .holds(user, namespace, &Rule::full_authority())
+                        .holds(writing, namespace, &Rule::full_authority())
                         .is_err()
                 {
                     return Err(forbidden(
@@ -70,7 +69,7 @@ impl Store {
                         name: &bound,
                     })
                 })?;
-                self.holds(user, namespace, rules)
+                self.holds(writing, namespace, rules)
                     .map_err(|why| forbidden(&why))
             }
             _ => Ok(()),
@@ -78,15 +77,25 @@ impl Store {
     }
 
     /// Whether the user's own rules cover these; otherwise what is missing.
-    fn holds(&self, user: &User, namespace: &str, wanted: &[Rule]) -> Result<(), String> {
+    fn holds(&self, writing: &Writing<'_>, namespace: &str, wanted: &[Rule]) -> Result<(), String> {
+        let user = &writing.request.user;
         let grants = self.access.grants(user, namespace);
         let held: Vec<&Rule> = grants.rules.iter().map(|grant| grant.rule).collect();
         let Some(lines) = missing(&held, wanted) else {
             return Ok(());
         };
-        let problems = match &grants.problems[..] {
-            [] => String::new(),
-            several => format!("; resolution errors: [{}]", several.join(" ")),
+        // Upstream asks its storage here, which calls every role by the request's own resource.
+        let told: Vec<String> = grants
+            .problems
+            .iter()
+            .map(|problem| match problem.split_once(' ') {
+                Some((_, rest)) => format!("{}.{GROUP} {rest}", writing.row.plural),
+                None => problem.clone(),
+            })
+            .collect();
+        let problems = match told.is_empty() {
+            true => String::new(),
+            false => format!("; resolution errors: [{}]", told.join(" ")),
         };
         Err(format!(
             "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{lines}{problems}",

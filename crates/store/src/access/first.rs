@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{GROUP, gather};
 use crate::draft::Draft;
+use crate::owners::Owners;
 use crate::read::key_of;
 use crate::store::Store;
 
@@ -53,21 +54,21 @@ impl Store {
         let first = wire.first_access();
         let roles: Vec<Value> = first.cluster_roles.iter().map(FirstRole::object).collect();
         self.provide_kind(draft, "clusterroles", roles, now);
+        let bindings = first.cluster_role_bindings.iter();
+        let bindings = bindings.map(FirstBinding::object).collect();
+        self.provide_kind(draft, "clusterrolebindings", bindings, now);
         let roles: Vec<Value> = first.roles.iter().map(FirstRole::object).collect();
         self.provide_kind(draft, "roles", roles, now);
-        for (plural, bindings) in [
-            ("clusterrolebindings", &first.cluster_role_bindings),
-            ("rolebindings", &first.role_bindings),
-        ] {
-            let bindings = bindings.iter().map(FirstBinding::object).collect();
-            self.provide_kind(draft, plural, bindings, now);
-        }
+        let bindings = first.role_bindings.iter();
+        let bindings = bindings.map(FirstBinding::object).collect();
+        self.provide_kind(draft, "rolebindings", bindings, now);
     }
 
     fn provide_kind(&mut self, draft: &mut Draft, plural: &str, first: Vec<Value>, now: Time) {
         let Some(id) = self.registry.find(GROUP, plural) else {
             return;
         };
+        let row = self.registry.row(id).clone();
         let stored: BTreeMap<String, Value> = self
             .shelf(id)
             .latest_range("")
@@ -75,13 +76,26 @@ impl Store {
             .map(|(key, entry)| (key.to_string(), entry.value()))
             .collect();
         let mut wanted = stored.clone();
+        // In the order of the list, as a real server makes them; what others made comes last.
+        let mut order = Vec::new();
+        let mut new = BTreeMap::new();
         for mut object in first {
             let meta = &object["metadata"];
             let part = |key: &str| meta[key].as_str().unwrap_or_default();
             let key = key_of(part("namespace"), part("name"));
+            order.push(key.clone());
             match wanted.get_mut(&key) {
                 Some(kept) => complete(kept, &object),
                 None => {
+                    let zero = self.zero_object(&row);
+                    let nobody = (&zero, &Owners::default());
+                    let mut said = object.clone();
+                    if let Some(said) = said.as_object_mut() {
+                        // Rules that are none are nobody's.
+                        said.retain(|_, value| !value.is_null());
+                    }
+                    let owners = self.own_as_server(&row, "", nobody, &said, now);
+                    new.insert(key.clone(), owners);
                     object["metadata"]["uid"] = json!(self.draw_uid());
                     object["metadata"]["creationTimestamp"] = json!(now.seconds_text());
                     wanted.insert(key, object);
@@ -91,9 +105,18 @@ impl Store {
         if plural == "clusterroles" {
             gather::fill(&mut wanted);
         }
-        for (key, object) in wanted {
-            if stored.get(&key) != Some(&object) {
-                draft.put(self, id, &key, object);
+        let others = wanted.keys().filter(|key| !order.contains(key)).cloned();
+        let others: Vec<String> = others.collect();
+        for key in order.into_iter().chain(others) {
+            let Some(object) = wanted.remove(&key) else {
+                continue;
+            };
+            if stored.get(&key) == Some(&object) {
+                continue;
+            }
+            match new.remove(&key) {
+                Some(owners) => draft.put_owned(self, id, &key, object, owners),
+                None => draft.put(self, id, &key, object),
             }
         }
     }
@@ -136,7 +159,11 @@ impl FirstRole {
             role["aggregationRule"] =
                 json!({ "clusterRoleSelectors": [{ "matchLabels": { label: "true" } }] });
         }
-        role["rules"] = json!(self.rules);
+        // One that gathers has none of its own.
+        role["rules"] = match self.gathers {
+            Some(_) => Value::Null,
+            None => json!(self.rules),
+        };
         role
     }
 }

@@ -51,10 +51,6 @@ impl Store {
             && let Some(filled) = roles.remove(key)
         {
             *role = filled;
-            // As it comes back from upstream's storage.
-            if role["rules"].as_array().is_some_and(Vec::is_empty) {
-                role["rules"] = Value::Null;
-            }
         }
     }
 }

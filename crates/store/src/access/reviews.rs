@@ -17,7 +17,7 @@ pub const UNKNOWN_TOKEN: &str = "invalid bearer token";
 
 impl Store {
     /// Answers a creation that asks about access; `None` for every other.
-    pub(crate) fn virtual_create(&self, writing: &Writing<'_>) -> Outcome<Option<Begin>> {
+    pub(crate) fn virtual_create(&mut self, writing: &Writing<'_>) -> Outcome<Option<Begin>> {
         let group = &*writing.row.group;
         if !matches!(group, "authorization.k8s.io" | "authentication.k8s.io") {
             return Ok(None);
@@ -25,6 +25,13 @@ impl Store {
         let mut draft = Draft::new(writing);
         let mut object = self.body(writing, &mut draft)?;
         let user = &writing.request.user;
+        if !matches!(
+            &*writing.row.plural,
+            "selfsubjectreviews" | "selfsubjectrulesreviews"
+        ) {
+            let kind = (group, &*writing.target.version, &*writing.row.kind);
+            self.name_asker(writing, kind, &mut object);
+        }
         let status = match &*writing.row.plural {
             "selfsubjectreviews" => {
                 object["metadata"]["creationTimestamp"] = json!(writing.now.seconds_text());

@@ -186,6 +186,9 @@ impl Store {
     /// Answers a TokenRequest: the claims to be signed.
     pub(crate) fn mint(&mut self, writing: &Writing<'_>) -> Outcome<Begin> {
         let mut request = self.decode(writing)?.value;
+        if request["spec"]["expirationSeconds"].is_null() {
+            request["spec"]["expirationSeconds"] = json!(SECONDS_DEFAULT);
+        }
         let mut asked = crate::draft::Draft::new(writing);
         self.ask_about(writing, "CREATE", &mut request, None, &mut asked)?;
         let (namespace, name) = (&writing.target.namespace, &writing.target.name);
@@ -201,6 +204,8 @@ impl Store {
             }
         }
         let account = self.current(writing)?;
+        let mut owned = json!({ "spec": request["spec"] });
+        self.name_asker(writing, (GROUP, "v1", "TokenRequest"), &mut owned);
         let seconds = request["spec"]["expirationSeconds"]
             .as_i64()
             .unwrap_or(SECONDS_DEFAULT);
@@ -254,6 +259,9 @@ impl Store {
             "uid": account.uid(),
             "creationTimestamp": writing.now.seconds_text(),
         });
+        if let Some(owners) = owned["metadata"].get("managedFields") {
+            request["metadata"]["managedFields"] = owners.clone();
+        }
         request["spec"]["expirationSeconds"] = json!(seconds);
         let expires = Time::from_seconds(ends);
         request["status"] = json!({ "expirationTimestamp": expires.seconds_text() });

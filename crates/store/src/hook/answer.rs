@@ -39,14 +39,21 @@ pub(super) fn read(hook: &Hook, sort: Sort, uid: &str, answer: &Answer) -> Resul
         Ok(body) => body,
         Err(why) => return Err(Stop::Failed(format!("failed to call webhook: {why}"))),
     };
-    let review = crate::json::read(body).map_err(|why| {
+    // Upstream takes what does not begin as an object for YAML.
+    let is_json = body.trim_ascii_start().starts_with(b"{");
+    let read = if is_json {
+        crate::json::read
+    } else {
+        crate::json::read_yaml
+    };
+    let review = read(body).map_err(|why| {
         let why = format!("couldn't get version/kind; json parse error: {why}");
         Stop::Failed(format!("failed to call webhook: {why}"))
     })?;
     let review = review.value;
     let unreadable = |why: String| Stop::Failed(format!("failed to call webhook: {why}"));
     if !review.is_object() {
-        return Err(unreadable(not_an_object(&review)));
+        return Err(unreadable(crate::json::not_an_object(&review)));
     }
     let encoded = review["response"]["patch"].as_str().unwrap_or_default();
     if let Some(why) = crate::schema::base64_error(encoded) {
@@ -82,29 +89,17 @@ pub(super) fn read(hook: &Hook, sort: Sort, uid: &str, answer: &Answer) -> Resul
     let Some(patch) = patch else {
         return Ok(allowed);
     };
-    let patch: Value = serde_json::from_slice(&patch).map_err(|cause| {
+    let patch = crate::json::read(&patch).map_err(|why| {
         Stop::Failed(format!(
-            "received undecodable patch in webhook response: {cause}"
+            "received undecodable patch in webhook response: {why}"
         ))
     })?;
+    let patch = patch.value;
     let is_empty = patch.as_array().is_some_and(Vec::is_empty);
     Ok(Allowed {
         patch: (!is_empty).then_some(patch),
         ..allowed
     })
-}
-
-/// What a Go decoder says of JSON that is no object.
-fn not_an_object(value: &Value) -> String {
-    let found = match value {
-        Value::String(_) => "string",
-        Value::Number(_) => "number",
-        Value::Bool(_) => "bool",
-        _ => "array",
-    };
-    format!(
-        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
-    )
 }
 
 fn check_identity(review: &Value, uid: &str) -> Result<(), String> {

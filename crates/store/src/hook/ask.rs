@@ -9,6 +9,7 @@ use super::conditions::{Fit, fit};
 use super::matching::is_exempt;
 use super::{Hook, Hooks};
 use crate::draft::Draft;
+use crate::owners::Owners;
 use crate::patch;
 use crate::path::Effect;
 use crate::request::Method;
@@ -107,7 +108,7 @@ impl Store {
                 round: u8::from(round.is_second),
                 version,
             };
-            let allowed = match self.ask(writing, &passing, &asking)? {
+            let allowed = match self.ask(writing, &passing, &asking, &draft.owners)? {
                 None => continue,
                 Some(Heard::Call(call)) => return Err(Refused::question(vec![*call])),
                 Some(Heard::Stop(stop)) => {
@@ -153,7 +154,7 @@ impl Store {
                 round: 0,
                 version,
             };
-            match self.ask(writing, passing, &asking)? {
+            match self.ask(writing, passing, &asking, &draft.owners)? {
                 None => {}
                 Some(Heard::Call(call)) => calls.push(*call),
                 Some(other) => heard.push((hook, other)),
@@ -178,9 +179,10 @@ impl Store {
         writing: &Writing<'_>,
         passing: &Passing<'_>,
         asking: &Asking<'_>,
+        owners: &(Owners, Owners),
     ) -> Outcome<Option<Heard>> {
         let hook = asking.hook;
-        let request = self.request_body(writing, passing, asking)?;
+        let request = self.request_body(writing, passing, asking, owners)?;
         let of = |key: &str| request[key].clone();
         match fit(&hook.conditions, &request, &of("object"), &of("oldObject")) {
             Fit::Asked => {}
@@ -242,14 +244,19 @@ impl Store {
         writing: &Writing<'_>,
         passing: &Passing<'_>,
         asking: &Asking<'_>,
+        owners: &(Owners, Owners),
     ) -> Outcome<Value> {
         let (target, row) = (writing.target, &writing.row);
         let told = &*asking.version;
-        let shown = |object: Option<&Value>| -> Outcome<Value> {
-            match object {
-                None => Ok(Value::Null),
-                Some(object) => self.convert_loose(writing.id, object.clone(), told, writing.talk),
+        let shown = |object: Option<&Value>, owners: &Owners| -> Outcome<Value> {
+            let Some(object) = object else {
+                return Ok(Value::Null);
+            };
+            let mut object = self.convert_loose(writing.id, object.clone(), told, writing.talk)?;
+            if !owners.is_empty() {
+                object["metadata"]["managedFields"] = owners.to_value();
             }
+            Ok(object)
         };
         let sub = row
             .version(told)
@@ -274,8 +281,8 @@ impl Store {
             "requestResource": resource(&target.version),
             "operation": passing.operation,
             "userInfo": info,
-            "object": shown(passing.object)?,
-            "oldObject": shown(passing.old)?,
+            "object": shown(passing.object, &owners.0)?,
+            "oldObject": shown(passing.old, &owners.1)?,
             "dryRun": writing.options.effect == Effect::DryRun,
             "options": options(writing, passing),
         });
@@ -317,12 +324,19 @@ impl Store {
         }
         let told = &*asking.version;
         let mut changed = self.convert_loose(writing.id, object.clone(), told, writing.talk)?;
+        // The patch is one of what the webhook was shown; owners are not for it to change.
+        if !draft.owners.0.is_empty() {
+            changed["metadata"]["managedFields"] = draft.owners.0.to_value();
+        }
         patch::json(&mut changed, &patch).map_err(|error| Refused::internal(&error.to_string()))?;
+        if let Some(meta) = changed["metadata"].as_object_mut() {
+            meta.remove("managedFields");
+        }
         let mut changed =
             self.convert_loose(writing.id, changed, &writing.target.version, writing.talk)?;
         if writing.is_about_object() {
-            self.shape(writing.id, &writing.target.version, &mut changed)
-                .map_err(|refused| Refused::internal(refused.message()))?;
+            self.try_shape(writing.id, &writing.target.version, &mut changed)
+                .map_err(|why| Refused::internal(&why))?;
         }
         *object = changed;
         Ok(())

@@ -348,7 +348,7 @@ impl Compiler {
             .and_then(|text| self.pattern(text, path));
         let is_int_or_string = flag("x-kubernetes-int-or-string");
         let mut several = |key: &str| -> Vec<NodeId> {
-            // `anyOf: integer, string` only repeats what int-or-string says.
+            // `anyOf: integer, string` only repeats what int-or-string says, in more words.
             if is_int_or_string && key == "anyOf" {
                 return Vec::new();
             }
@@ -380,6 +380,7 @@ impl Compiler {
             unique_items: flag("uniqueItems"),
             all_of: several("allOf"),
             any_of: several("anyOf"),
+            says_type_again: is_int_or_string && schema["anyOf"].is_array(),
             one_of: several("oneOf"),
             not: schema["not"].is_object().then(|| {
                 let at = field::child(path, "not");
@@ -455,6 +456,7 @@ impl Limits {
             && !self.unique_items
             && self.all_of.is_empty()
             && self.any_of.is_empty()
+            && !self.says_type_again
             && self.one_of.is_empty()
             && self.not.is_none()
     }

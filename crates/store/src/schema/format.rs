@@ -67,25 +67,43 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
     }
 }
 
-/// What Go's base64 decoder would say about the text.
+/// What Go's base64 decoder would say about the text. Line ends do not count.
 pub(crate) fn base64_error(text: &str) -> Option<String> {
-    let clean: Vec<u8> = text
-        .bytes()
-        .filter(|b| !matches!(b, b'\r' | b'\n'))
-        .collect();
-    let data = clean
-        .iter()
-        .rposition(|b| *b != b'=')
-        .map_or(0, |last| last + 1);
-    let is_letter = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
-    let wrong = clean[..data].iter().position(|b| !is_letter(b));
-    let padding = clean.len() - data;
-    let at = match wrong {
-        Some(at) => at,
-        None if padding <= 2 && clean.len().is_multiple_of(4) && data % 4 != 1 => return None,
-        None => data,
+    let wrong = |at: usize| Some(format!("illegal base64 data at input byte {at}"));
+    let bytes = text.as_bytes();
+    let is_end = |at: usize| matches!(bytes.get(at), Some(b'\r' | b'\n'));
+    let after_ends = |mut at: usize| {
+        while is_end(at) {
+            at += 1;
+        }
+        at
     };
-    Some(format!("illegal base64 data at input byte {at}"))
+    let (mut at, mut place) = (0, 0);
+    loop {
+        at = after_ends(at);
+        match bytes.get(at) {
+            None if place == 0 => return None,
+            None => return wrong(at - place),
+            Some(letter) if letter.is_ascii_alphanumeric() || matches!(letter, b'+' | b'/') => {
+                place = (place + 1) % 4;
+                at += 1;
+            }
+            Some(b'=') if place >= 2 => break,
+            Some(_) => return wrong(at),
+        }
+    }
+    at = after_ends(at + 1);
+    if place == 2 {
+        match bytes.get(at) {
+            None => return wrong(bytes.len()),
+            Some(b'=') => at = after_ends(at + 1),
+            Some(_) => return wrong(at - 1),
+        }
+    }
+    match at < bytes.len() {
+        true => wrong(at),
+        false => None,
+    }
 }
 
 fn is_cidr(text: &str) -> bool {

@@ -116,6 +116,14 @@ impl Schema {
             if node.kind == Type::Integer && value.is_number() {
                 errors.push(format_error(node, path));
             }
+            let limits = node.limits.as_ref();
+            if node.kind == Type::Quantity || limits.is_some_and(|limits| limits.says_type_again) {
+                let quoted = field::go_quoted(path);
+                errors.push(lost(format!(
+                    "{quoted} must validate at least one schema (anyOf)"
+                )));
+                errors.push(type_error(path, "integer", value));
+            }
             return;
         }
         if let Some(limits) = &node.limits {
@@ -236,8 +244,6 @@ impl Schema {
             inner
         };
         let quoted = field::go_quoted(path);
-        // The real server loses the path of these four; its text names the field instead.
-        let lost = |detail: String| FieldError::invalid("<nil>", "", detail);
         let all: Vec<_> = limits.all_of.iter().map(|id| trouble(*id)).collect();
         if all.iter().any(|found| !found.is_empty()) {
             errors.extend(all.into_iter().flatten());
@@ -327,6 +333,11 @@ fn wrong_type(node: &Node, value: &Value) -> Option<&'static str> {
         Type::String | Type::MicroTime | Type::Time => ("string", value.is_string()),
     };
     (!is_right).then_some(wanted)
+}
+
+/// The real server loses the path of what several schemas say; its text names the field instead.
+fn lost(detail: String) -> FieldError {
+    FieldError::invalid("<nil>", "", detail)
 }
 
 fn is_integer(value: &Value) -> bool {

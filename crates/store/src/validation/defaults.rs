@@ -38,6 +38,7 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
         ("", "Pod") => {
             set(&mut object["spec"], "enableServiceLinks", || json!(true));
             pod_spec(&mut object["spec"]);
+            shortest_grace(&mut object["spec"]);
         }
         ("", "PodTemplate") => pod_spec(&mut object["template"]["spec"]),
         ("", "ReplicationController") => replication_controller(object),
@@ -300,7 +301,24 @@ fn items_of<'a>(value: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mu
         .flatten()
 }
 
+/// A negative grace period was once allowed; it means the shortest. Templates keep it.
+fn shortest_grace(spec: &mut Value) {
+    if spec["terminationGracePeriodSeconds"]
+        .as_i64()
+        .is_some_and(|grace| grace < 0)
+    {
+        spec["terminationGracePeriodSeconds"] = json!(1);
+    }
+}
+
 fn pod_spec(spec: &mut Value) {
+    // The old name of the field and the new one are one field.
+    let filled = |name: &str| spec[name].as_str().is_some_and(|text| !text.is_empty());
+    let account = ["serviceAccountName", "serviceAccount"].into_iter();
+    if let Some(name) = account.clone().find(|name| filled(name)) {
+        let given = spec[name].clone();
+        account.for_each(|name| spec[name] = given.clone());
+    }
     set(spec, "dnsPolicy", || json!("ClusterFirst"));
     set(spec, "restartPolicy", || json!("Always"));
     set(spec, "schedulerName", || json!("default-scheduler"));
@@ -320,13 +338,6 @@ fn pod_spec(spec: &mut Value) {
     }
     for volume in items_of(spec, "volumes") {
         default_volume(volume);
-    }
-    // A negative grace period was once allowed; it means the shortest.
-    if spec["terminationGracePeriodSeconds"]
-        .as_i64()
-        .is_some_and(|grace| grace < 0)
-    {
-        spec["terminationGracePeriodSeconds"] = json!(1);
     }
 }
 

@@ -383,7 +383,12 @@ fn a_conversion_webhook_is_asked_for_reads_writes_and_watches() {
         }
     };
     let second = CATS.replace("v1", "v2");
-    let cat = json!({ "metadata": { "name": "a" }, "coat": "red" });
+    let cat = json!({
+        "apiVersion": "pets.dev/v2",
+        "kind": "Cat",
+        "metadata": { "name": "a" },
+        "coat": "red",
+    });
     let made = through(&mut plane, "POST", &second, &cat);
     assert_eq!(
         (&made["apiVersion"], &made["coat"]),

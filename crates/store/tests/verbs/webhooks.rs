@@ -229,7 +229,7 @@ fn an_answer_that_makes_no_sense_is_a_failure_with_its_reason() {
     let rows: [(Answer, &str); 4] = [
         (Ok(b"{}".to_vec()), "webhook response was absent"),
         (reviewed(&wrong_uid), "expected response.uid="),
-        (Ok(b"nonsense".to_vec()), "couldn't get version/kind"),
+        (Ok(b"nonsense".to_vec()), "json: cannot unmarshal string"),
         (
             Ok(br#"{"response":{"uid":"?","allowed":true}}"#.to_vec()),
             "expected response.uid=",
