@@ -376,7 +376,7 @@ impl Tables {
             .unwrap_or(0)
     }
 
-    fn mark_gang_of(&mut self, id: TaskId) {
+    pub(super) fn mark_gang_of(&mut self, id: TaskId) {
         if let Some(gang) = self.task(id).gang {
             self.news.press(gang);
         }

@@ -37,7 +37,7 @@ impl Tables {
                     let node = row.node;
                     self.shift(task, Phase::Bound, node);
                 }
-                self.mark_task(task);
+                self.mark_told(task);
             }
             Written::Evict(task) => self.task_row(task).write = None,
             Written::Status(gang) => {
@@ -74,7 +74,7 @@ impl Tables {
                 if row.phase == Phase::Binding {
                     self.shift(task, Phase::Pending, None);
                 }
-                self.press_task(task);
+                self.mark_gang_of(task);
             }
             Written::Evict(task) => {
                 let row = self.task_row(task);
@@ -83,7 +83,7 @@ impl Tables {
                     let node = row.node;
                     self.shift(task, Phase::Running, node);
                 }
-                self.press_task(task);
+                self.mark_gang_of(task);
             }
             Written::Status(gang) => {
                 let row = self.gang_mut(gang);
@@ -111,13 +111,8 @@ impl Tables {
         );
     }
 
-    fn press_task(&mut self, id: TaskId) {
-        if let Some(gang) = self.task(id).gang {
-            self.news.press(gang);
-        }
-    }
-
-    fn mark_task(&mut self, id: TaskId) {
+    /// There is something to tell of the task's gang, and nothing to place.
+    fn mark_told(&mut self, id: TaskId) {
         if let Some(gang) = self.task(id).gang {
             self.news.gangs.insert(gang);
         }
