@@ -15,27 +15,35 @@ const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 pub(crate) fn label_selector(selector: &Spot<'_, '_>, faults: &mut Faults) {
     faults.labels(&selector.at("matchLabels"));
     for rule in selector.at("matchExpressions").items() {
-        let values = rule.at("values");
-        match rule.at("operator").text() {
-            "In" | "NotIn" => {
-                if values.is_empty() {
-                    let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-                    faults.required(&values, detail);
-                }
-            }
-            "Exists" | "DoesNotExist" => {
-                if !values.is_empty() {
-                    let detail =
-                        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                    faults.forbidden(&values, detail);
-                }
-            }
-            _ => faults.invalid_text(&rule.at("operator"), "not a valid selector operator"),
+        if !is_of_sets(&rule, faults) {
+            faults.invalid_text(&rule.at("operator"), "not a valid selector operator");
         }
         faults.name(&rule.at("key"), names::check_qualified);
-        for value in values.items() {
+        for value in rule.at("values").items() {
             faults.name(&value, names::check_label_value);
         }
+    }
+}
+
+/// Whether a rule's operator is one of sets; one with the wrong number of values is at fault.
+fn is_of_sets(rule: &Spot<'_, '_>, faults: &mut Faults) -> bool {
+    let values = rule.at("values");
+    match rule.at("operator").text() {
+        "In" | "NotIn" => {
+            if values.is_empty() {
+                let detail = "must be specified when `operator` is 'In' or 'NotIn'";
+                faults.required(&values, detail);
+            }
+            true
+        }
+        "Exists" | "DoesNotExist" => {
+            if !values.is_empty() {
+                let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+                faults.forbidden(&values, detail);
+            }
+            true
+        }
+        _ => false,
     }
 }
 
@@ -106,26 +114,13 @@ fn node_term(term: &Spot<'_, '_>, values: LabelValues, faults: &mut Faults) {
 
 fn node_rule(rule: &Spot<'_, '_>, check: LabelValues, faults: &mut Faults) {
     let values = rule.at("values");
-    match rule.at("operator").text() {
-        "In" | "NotIn" => {
-            if values.is_empty() {
-                let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-                faults.required(&values, detail);
-            }
+    if matches!(rule.at("operator").text(), "Gt" | "Lt") {
+        if values.len() != 1 {
+            let detail = "must be specified single value when `operator` is 'Lt' or 'Gt'";
+            faults.required(&values, detail);
         }
-        "Exists" | "DoesNotExist" => {
-            if !values.is_empty() {
-                let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                faults.forbidden(&values, detail);
-            }
-        }
-        "Gt" | "Lt" => {
-            if values.len() != 1 {
-                let detail = "must be specified single value when `operator` is 'Lt' or 'Gt'";
-                faults.required(&values, detail);
-            }
-        }
-        _ => faults.invalid_text(&rule.at("operator"), "not a valid selector operator"),
+    } else if !is_of_sets(rule, faults) {
+        faults.invalid_text(&rule.at("operator"), "not a valid selector operator");
     }
     faults.name(&rule.at("key"), names::check_qualified);
     if check == LabelValues::Checked {
