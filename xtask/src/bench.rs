@@ -28,8 +28,7 @@ pub use rows::run;
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     use anyhow::{Context, bail};
 
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = std::process::Command::new(cargo)
+    let status = crate::tree::cargo()
         .args(["run", "--release", "--quiet", "--package", "xtask"])
         .args(["--features", "bench", "--", "bench"])
         .args(arguments)

@@ -9,6 +9,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::tree::cargo;
+
 /// Starts what is needed, runs the suite and ends what was started.
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     if let Some(("controllers", stories)) = arguments
@@ -54,10 +56,6 @@ fn suite(arguments: &[String]) -> anyhow::Result<()> {
         cargo().args(words).args(arguments),
         "the differential suite",
     )
-}
-
-fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
 fn finish(command: &mut Command, what: &str) -> anyhow::Result<()> {

@@ -21,8 +21,7 @@ pub use instance::run;
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     use anyhow::{Context, bail};
 
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = std::process::Command::new(cargo)
+    let status = crate::tree::cargo()
         .args(["run", "--quiet", "--package", "xtask"])
         .args(["--features", "realkube", "--", "realkube"])
         .args(arguments)

@@ -41,8 +41,7 @@ impl Tree {
 
     /// Runs cargo in the root and gives what it printed.
     pub fn cargo(&self, arguments: &[&str]) -> anyhow::Result<String> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let output = Command::new(cargo)
+        let output = cargo()
             .args(arguments)
             .current_dir(&self.root)
             .output()
@@ -93,4 +92,20 @@ pub fn without_tests(text: &str) -> &str {
 /// Whether a path holds tests only.
 pub fn is_test(path: &str) -> bool {
     path.contains("/tests/") || path.starts_with("tests/") || path.ends_with("/tests.rs")
+}
+
+/// Cargo, not told what it told this program about itself: build scripts that ask for such things
+/// would see other answers than in a build from the shell, and half the tree would be built anew at
+/// every change between the two.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let is_of_this_program = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        });
+        if is_of_this_program {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
 }
