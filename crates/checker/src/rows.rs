@@ -1,5 +1,7 @@
 //! I6: every task is in exactly one state, and in exactly the lists of that state.
 
+use std::collections::BTreeMap;
+
 use model::{Phase, Tables};
 
 use crate::Violation;
@@ -75,13 +77,30 @@ pub(crate) fn tasks(tables: &Tables, found: &mut Vec<Violation>) {
 
 pub(crate) fn gangs(tables: &Tables, found: &mut Vec<Violation>) {
     for (_, gang) in tables.gangs() {
+        let mut real: BTreeMap<(&str, Phase), u32> = BTreeMap::new();
+        for task in gang.tasks.iter().map(|task| tables.task(*task)) {
+            *real.entry((&task.role, task.phase)).or_default() += 1;
+        }
+        let roles = gang.roles.iter().flat_map(|(role, census)| {
+            Phase::ALL.map(|phase| ((&**role, phase), census.count(phase)))
+        });
+        let kept: BTreeMap<(&str, Phase), u32> = roles.filter(|(_, count)| *count > 0).collect();
+        if real != kept {
+            found.push(Violation {
+                invariant: "I6",
+                what: format!(
+                    "gang {} has tasks {real:?}, its row says {kept:?}",
+                    gang.spec.key
+                ),
+            });
+        }
         for phase in Phase::ALL {
-            let real = gang
-                .tasks
+            let real: u32 = real
                 .iter()
-                .filter(|task| tables.task(**task).phase == phase)
-                .count();
-            let kept = gang.count(phase) as usize;
+                .filter(|((_, at), _)| *at == phase)
+                .map(|(_, n)| n)
+                .sum();
+            let kept = gang.count(phase);
             if real != kept {
                 let what = format!(
                     "gang {} has {real} tasks {phase:?}, its row says {kept}",

@@ -109,6 +109,44 @@ impl GangSpec {
     }
 }
 
+/// How many tasks there are, by what they are at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// How many are in each phase, indexed by [`Phase`].
+    pub(crate) phases: [u32; 9],
+    /// Pending ones that ask for no resources and are not gated.
+    pub pending_best_effort: u32,
+}
+
+impl Census {
+    /// How many are in `phase`.
+    pub fn count(&self, phase: Phase) -> u32 {
+        self.phases[phase as usize]
+    }
+
+    /// Those that count as use of the queue.
+    pub fn allocated(&self) -> u32 {
+        self.count(Phase::Allocated)
+            + self.count(Phase::Binding)
+            + self.count(Phase::Bound)
+            + self.count(Phase::Running)
+    }
+
+    /// Those that have a node or are over well.
+    pub fn settled(&self) -> u32 {
+        self.allocated() + self.count(Phase::Succeeded)
+    }
+
+    /// Those that still want room.
+    pub fn waiting(&self) -> u32 {
+        self.count(Phase::Pending) + self.count(Phase::Pipelined)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.phases.iter().all(|count| *count == 0)
+    }
+}
+
 /// A gang's row.
 #[derive(Clone, Debug)]
 pub struct Gang {
@@ -122,10 +160,10 @@ pub struct Gang {
     pub priority: i32,
     /// Its tasks.
     pub tasks: BTreeSet<TaskId>,
-    /// How many tasks are in each phase, indexed by [`Phase`].
-    pub counts: [u32; 9],
-    /// Pending tasks that ask for no resources and are not gated.
-    pub pending_best_effort: u32,
+    /// How many tasks there are.
+    pub census: Census,
+    /// The same by role, of the roles that have a task.
+    pub roles: BTreeMap<Arc<str>, Census>,
     /// Requests of its allocated tasks.
     pub allocated: Vector,
     /// Requests of its gated tasks.
@@ -157,8 +195,8 @@ impl Gang {
             queue: None,
             priority: 0,
             tasks: BTreeSet::new(),
-            counts: [0; 9],
-            pending_best_effort: 0,
+            census: Census::default(),
+            roles: BTreeMap::new(),
             allocated: Vector::ZERO,
             gated: Vector::ZERO,
             wanted: None,
@@ -175,7 +213,12 @@ impl Gang {
 
     /// How many tasks are in `phase`.
     pub fn count(&self, phase: Phase) -> u32 {
-        self.counts[phase as usize]
+        self.census.count(phase)
+    }
+
+    /// How many tasks of a role there are.
+    pub fn of_role(&self, role: &str) -> Census {
+        self.roles.get(role).copied().unwrap_or_default()
     }
 
     /// The phase as planned if a status write is on its way, else as seen.
@@ -191,14 +234,11 @@ impl Gang {
     /// Tasks that have a node or are over well (A.4 `ready`, with the rows a plan has placed).
     /// [`crate::Tables::ready`] says how many count as started.
     pub fn settled(&self) -> u32 {
-        self.allocated_count() + self.count(Phase::Succeeded)
+        self.census.settled()
     }
 
     /// Tasks that count as use of the queue.
     pub fn allocated_count(&self) -> u32 {
-        self.count(Phase::Allocated)
-            + self.count(Phase::Binding)
-            + self.count(Phase::Bound)
-            + self.count(Phase::Running)
+        self.census.allocated()
     }
 }

@@ -37,7 +37,7 @@ mod task;
 mod time;
 mod trial;
 
-pub use gang::{Gang, GangPhase, GangSpec, GangStatus, Verdict};
+pub use gang::{Census, Gang, GangPhase, GangSpec, GangStatus, Verdict};
 pub use ids::{GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 pub use labels::{Labels, NodeTerm, Operator, Requirement, matches_all};
 pub use node::{Node, NodeSpec, Taint, TaintEffect};

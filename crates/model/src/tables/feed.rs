@@ -252,29 +252,20 @@ impl Tables {
             *self.task_row(id) = row;
             return;
         }
-        let goes_on = row.goes_on_from(self.task(id));
-        let node = row.node.filter(|_| goes_on);
-        let shares = self.news.shares;
-        let was_freed = node.is_some_and(|node| self.news.freed.contains(&node));
+        if row.goes_on_from(self.task(id)) {
+            self.drop_shape(row.shape);
+            self.proceed(id, row);
+            return;
+        }
         self.uncount(id);
         let old = std::mem::replace(self.task_row(id), row);
         self.leave_gang(id, old.gang, gang);
         self.drop_shape(old.shape);
         self.count(id);
-        if let Some(node) = node {
-            // What it let go it took again: that is no room for anybody.
-            self.news.shares = shares;
-            if !was_freed {
-                self.news.freed.remove(&node);
-            }
-        }
         if let Some(node) = old.node {
             self.drop_node_if_unused(node);
         }
-        match gang {
-            Some(gang) if goes_on => drop(self.news.gangs.insert(gang)),
-            _ => self.mark_gang_of(id),
-        }
+        self.mark_gang_of(id);
     }
 
     /// What a plan decided about a task holds until its write is answered or seen.

@@ -1,9 +1,9 @@
 //! The one place where a row's contribution to sums is added and taken away.
 
 use super::{GangId, Key, Kind, NodeId, QueueId, Tables, TaskId, Vector};
-use crate::gang::GangPhase;
+use crate::gang::{Census, Gang, GangPhase};
 use crate::shape::VolumeNeed;
-use crate::task::Phase;
+use crate::task::{Phase, Task};
 
 /// The deepest queue tree; what lies deeper hangs on no parent.
 pub(super) const QUEUE_DEPTH_MAX: usize = 64;
@@ -32,6 +32,27 @@ fn tally(count: &mut u32, sign: Sign) {
     }
 }
 
+/// Counts a task in its gang and in its role.
+fn tally_task(gang: &mut Gang, task: &Task, phase: Phase, sign: Sign) {
+    let is_promised = phase == Phase::Pending && task.best_effort && !task.gated;
+    let count = |census: &mut Census| {
+        tally(&mut census.phases[phase as usize], sign);
+        if is_promised {
+            tally(&mut census.pending_best_effort, sign);
+        }
+    };
+    count(&mut gang.census);
+    match gang.roles.get_mut(&task.role) {
+        Some(role) => {
+            count(role);
+            if role.is_empty() {
+                gang.roles.remove(&task.role);
+            }
+        }
+        None => count(gang.roles.entry(task.role.clone()).or_default()),
+    }
+}
+
 impl Tables {
     /// Moves a task to another phase and node, with all sums.
     pub(crate) fn shift(&mut self, id: TaskId, phase: Phase, node: Option<NodeId>) {
@@ -50,6 +71,19 @@ impl Tables {
     /// Takes the task's contributions away.
     pub(super) fn uncount(&mut self, id: TaskId) {
         self.contribute(id, Sign::Take);
+    }
+
+    /// A task that keeps its node and all that it asks for is a step further in its life: what it
+    /// holds stays, and only the counts tell.
+    pub(super) fn proceed(&mut self, id: TaskId, row: Task) {
+        let old = std::mem::replace(self.tasks.row_mut(id.index()), row);
+        let task = self.tasks.row(id.index());
+        let Some(at) = task.gang else { return };
+        let gang = self.gangs.row_mut(at.index());
+        tally_task(gang, &old, old.phase, Sign::Take);
+        tally_task(gang, task, task.phase, Sign::Add);
+        self.unsettle(at);
+        self.news.gangs.insert(at);
     }
 
     fn contribute(&mut self, id: TaskId, sign: Sign) {
@@ -165,12 +199,9 @@ impl Tables {
         let shape = self.shapes.row(task.shape.index());
         let requests = &shape.spec.requests;
         let gang = self.gangs.row_mut(at.index());
-        tally(&mut gang.counts[phase as usize], sign);
+        tally_task(gang, task, phase, sign);
         if phase.is_allocated() {
             apply(&mut gang.allocated, requests, sign);
-        }
-        if phase == Phase::Pending && task.best_effort && !task.gated {
-            tally(&mut gang.pending_best_effort, sign);
         }
         if task.gated && phase == Phase::Pending {
             apply(&mut gang.gated, requests, sign);

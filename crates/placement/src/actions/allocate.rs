@@ -57,12 +57,8 @@ pub(super) fn eligible(cycle: &mut Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
             continue;
         }
         let Some(queue) = gang.queue.filter(|queue| view.tables.queue(*queue).known) else {
-            refused.push((
-                *id,
-                Reason::QueueMissing {
-                    queue: gang.spec.queue.clone(),
-                },
-            ));
+            let queue = gang.spec.queue.clone();
+            refused.push((*id, Arc::new(Reason::QueueMissing { queue })));
             continue;
         };
         // Nothing wants room, and nothing is missing: also a gang whose tasks are all over.
@@ -71,16 +67,14 @@ pub(super) fn eligible(cycle: &mut Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
             continue;
         }
         match cycle.rules.job_valid(view, *id) {
-            Some(reason) => refused.push((*id, reason)),
+            Some(reason) => refused.push((*id, Arc::new(reason))),
             None => eligible.push((queue, *id)),
         }
     }
     for (id, reason) in refused {
         // A gang that was let in a moment ago has no tasks yet, which is no news.
         if !matches!(cycle.outcomes.get(&id), Some(Outcome::Entered)) {
-            cycle
-                .outcomes
-                .insert(id, Outcome::WaitsForObjects(Arc::new(reason)));
+            cycle.outcomes.insert(id, Outcome::WaitsForObjects(reason));
         }
     }
     eligible

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{GangId, Phase, Reason, Tables};
+use model::{GangId, Reason, Tables};
 
 use crate::plugin::{Plugin, View};
 
@@ -24,10 +24,9 @@ fn job_order(view: View<'_>, a: GangId, b: GangId) -> Ordering {
 
 fn job_valid(view: View<'_>, id: GangId) -> Option<Reason> {
     let gang = view.tables.gang(id);
-    let alive = view.tables.ready(id) + gang.count(Phase::Pipelined) + gang.count(Phase::Pending);
+    let alive = view.tables.ready(id) + gang.census.waiting();
     for (role, min) in role_minima(view.tables, id) {
-        let have = ready_of(view.tables, id, role, min)
-            + count_role(view.tables, id, role, Phase::is_waiting);
+        let have = ready_of(view.tables, id, role, min) + gang.of_role(role).waiting();
         if have < min {
             return Some(Reason::NotEnoughPodsOfTask {
                 role: role.clone(),
@@ -42,10 +41,10 @@ fn job_valid(view: View<'_>, id: GangId) -> Option<Reason> {
 
 fn job_ready(view: View<'_>, id: GangId) -> bool {
     let gang = view.tables.gang(id);
-    view.tables.ready(id) + gang.pending_best_effort >= gang.spec.min_member
+    view.tables.ready(id) + gang.census.pending_best_effort >= gang.spec.min_member
         && role_minima(view.tables, id).all(|(role, min)| {
             let have = ready_of(view.tables, id, role, min);
-            have + pending_best_effort_of(view.tables, id, role) >= min
+            have + gang.of_role(role).pending_best_effort >= min
         })
 }
 
@@ -72,22 +71,5 @@ fn role_minima(tables: &Tables, id: GangId) -> impl Iterator<Item = (&Arc<str>, 
 
 /// Tasks of a role that count as started.
 fn ready_of(tables: &Tables, id: GangId, role: &str, min: u32) -> u32 {
-    let settled = |phase: Phase| phase.is_allocated() || phase == Phase::Succeeded;
-    count_role(tables, id, role, settled) + tables.spent(id, min, Some(role))
-}
-
-fn count_role(tables: &Tables, id: GangId, role: &str, counts: impl Fn(Phase) -> bool) -> u32 {
-    let tasks = tables.gang(id).tasks.iter().map(|task| tables.task(*task));
-    let matching = tasks
-        .filter(|task| &*task.role == role && counts(task.phase))
-        .count();
-    u32::try_from(matching).unwrap_or(u32::MAX)
-}
-
-fn pending_best_effort_of(tables: &Tables, id: GangId, role: &str) -> u32 {
-    let tasks = tables.gang(id).tasks.iter().map(|task| tables.task(*task));
-    let matching = tasks
-        .filter(|t| &*t.role == role && t.best_effort && !t.gated && t.phase == Phase::Pending)
-        .count();
-    u32::try_from(matching).unwrap_or(u32::MAX)
+    tables.gang(id).of_role(role).settled() + tables.spent(id, min, Some(role))
 }
