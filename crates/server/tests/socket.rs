@@ -2,6 +2,8 @@
 
 #[path = "socket/credentials.rs"]
 mod credentials;
+#[path = "socket/crowd.rs"]
+mod crowd;
 #[path = "socket/pressure.rs"]
 mod pressure;
 

@@ -147,6 +147,30 @@ async fn clients_that_say_nothing_or_little_are_cut_off() {
 }
 
 #[tokio::test]
+async fn a_body_that_comes_drop_by_drop_is_not_waited_for() {
+    let limits = Limits {
+        request: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    let plane = Plane::with(limits).await;
+    plane.let_alice(&["configmaps"]).await;
+    let mut slow = plane.connect("http/1.1", AsAdmin::No).await;
+    slow.write_all(half_a_creation(1 << 20).as_bytes())
+        .await
+        .expect("sent");
+    let dripping = async {
+        // A byte at a time, for as long as somebody takes it.
+        while slow.write_all(b" ").await.is_ok() && slow.flush().await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, dripping)
+        .await
+        .expect("the server does not wait for all of it");
+    assert_eq!(get_as_admin(&plane, "/livez").await.code, 200);
+}
+
+#[tokio::test]
 async fn a_watch_whose_client_has_half_closed_ends() {
     let plane = Plane::new().await;
     let mut watch = plane.connect("http/1.1", AsAdmin::Yes).await;
