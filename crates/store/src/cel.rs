@@ -3,13 +3,22 @@
 //! Functions are `kube-cel`'s; grammar, control flow, cost, types and estimates are here, as the real
 //! server has them. A panic inside the library refuses the object.
 
+#[cfg(test)]
+mod answers;
+mod check;
+mod declared;
+mod estimate;
+mod formats;
+mod kinds;
+mod literals;
 mod parse;
 mod path;
+mod request;
 mod rules;
 mod run;
+mod signatures;
 #[cfg(test)]
 mod tests;
-mod types;
 mod value;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,6 +28,7 @@ use kube_cel::cel::parser::Expression as Tree;
 use serde_json::Value;
 
 pub(crate) use path::field_path;
+pub(crate) use request::check_condition;
 pub use rules::{Rules, Trust};
 use run::{Halt, Run};
 use value::Converter;

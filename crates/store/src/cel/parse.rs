@@ -5,7 +5,7 @@
 //! it makes is nested deeper than `NEST_MAX` beside its input. Chains of `&&` and `||` are
 //! balanced and may be long.
 //!
-//! The number of an expression is where it stands in the text, in bytes.
+//! The number of an expression says where it stands in the text (`place_of`) and which it is there.
 
 mod literal;
 mod macros;
@@ -17,8 +17,10 @@ mod words;
 use kube_cel::cel::common::ast::{CallExpr, Expr, LiteralValue, SelectExpr, operators};
 use kube_cel::cel::parser::Expression;
 
+use super::check::Mistake;
+pub(super) use macros::{MAP_INSERT, RESULT, SORT};
 use primary::type_name;
-pub(super) use told::told;
+pub(super) use tree::place_of;
 use tree::{Depth, Measure, Tree, call, node};
 use words::{Kind, Word};
 
@@ -72,12 +74,28 @@ pub(super) fn parse(text: &str) -> Result<Expression, String> {
         })
         .collect();
     match read(text, words) {
-        Ok(expression) if wrongs.is_empty() => return Ok(expression),
+        Ok(mut expression) if wrongs.is_empty() => {
+            tree::number(&mut expression);
+            return Ok(expression);
+        }
         Ok(_) => {}
         Err(wrong) => wrongs.push(wrong),
     }
     wrongs.sort_by_key(|wrong| wrong.at);
     Err(told::refusal(text, &wrongs))
+}
+
+/// What is told of a text whose parts do not fit each other, where `more` mistakes are not named.
+pub(super) fn told(text: &str, mistakes: &[Mistake], more: usize) -> String {
+    let wrongs = mistakes
+        .iter()
+        .map(|mistake| Wrong::new(mistake.at, &*mistake.what));
+    let wrongs: Vec<Wrong> = wrongs.collect();
+    let told = told::refusal(text, &wrongs);
+    match more {
+        0 => told,
+        more => format!("{told}\n{more} more errors were truncated"),
+    }
 }
 
 fn read(text: &str, words: Vec<Word>) -> Read<Expression> {

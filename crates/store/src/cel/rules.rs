@@ -3,15 +3,20 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
 use kube_cel::cel::Value as Cel;
 use kube_cel::cel::parser::Expression;
 use serde_json::Value;
 
-use super::parse::parse;
+use super::check::{Mistake, check};
+use super::declared::{Declared, REQUEST_BYTES_MAX, Whole};
+use super::estimate::estimate;
+use super::kinds::Type;
+use super::literals;
+use super::parse::{parse, told};
 use super::path::field_path;
 use super::run::{Halt, Run};
-use super::types::{self, Type};
 use super::value::{Converter, Form, optional};
 use crate::field::{self, FieldError};
 
@@ -27,8 +32,6 @@ const EXPRESSION_ESTIMATE_MAX: u64 = 10_000_000;
 const SCHEMA_ESTIMATE_MAX: u64 = 100_000_000;
 /// How many of the most expensive expressions are named.
 const MOST_EXPENSIVE: usize = 4;
-/// Longest request in bytes.
-const REQUEST_BYTES_MAX: u64 = 3 << 20;
 /// Longest text that a message expression may make.
 const MESSAGE_BYTES_MAX: usize = 5 * 1024;
 
@@ -171,6 +174,16 @@ impl Place {
         }
     }
 
+    /// What rules at this place see of a schema.
+    fn declared(&self, schema: &Value) -> Option<Rc<Declared>> {
+        let is_whole = self.depth == 0 || schema["x-kubernetes-embedded-resource"] == true;
+        let is_whole = match is_whole {
+            true => Whole::Yes,
+            false => Whole::No,
+        };
+        Declared::of(schema, is_whole)
+    }
+
     fn property(&self, name: &str) -> Place {
         Place {
             path: field::key(&field::child(&self.path, "properties"), name),
@@ -300,13 +313,17 @@ impl Rule {
     fn all(schema: &Value, place: &Place, reading: &mut Reading) -> Vec<Rule> {
         let rows = schema["x-kubernetes-validations"].as_array();
         let mut rules = Vec::new();
+        let declared = match (rows, reading.trust) {
+            (Some(_), Trust::Doubted) => place.declared(schema),
+            _ => None,
+        };
         for (position, row) in rows.into_iter().flatten().enumerate() {
             let all = field::child(&place.path, "x-kubernetes-validations");
             let at = field::index(&all, position);
             match Rule::of(schema, row, &at) {
                 Ok(rule) => {
-                    if reading.trust == Trust::Doubted {
-                        rule.doubt(schema, row, place, &at, reading);
+                    if let Some(declared) = &declared {
+                        rule.doubt(row, place, declared, &at, reading);
                     }
                     rules.push(rule);
                 }
@@ -342,54 +359,59 @@ impl Rule {
     }
 
     /// Checks the types of the rule's expressions and what they may cost.
-    fn doubt(&self, schema: &Value, row: &Value, place: &Place, at: &str, reading: &mut Reading) {
-        let (kind, least) = Type::of(schema, place.depth);
+    fn doubt(
+        &self,
+        row: &Value,
+        place: &Place,
+        declared: &Rc<Declared>,
+        at: &str,
+        reading: &mut Reading,
+    ) {
+        let kind = declared.kind.clone();
         let before = match self.takes_no_old {
-            true => Type::Dyn,
+            true => Type::optional(kind.clone()),
             false => kind.clone(),
         };
-        let names = [("self", kind), ("oldSelf", before)];
-        let count = place.count.unwrap_or(REQUEST_BYTES_MAX / (least + 1));
-        let shown = super::shown_rule(row);
-        let mut look = |key: &str, tree: &Expression| {
-            let at = field::child(at, key);
-            let text = row[key].as_str().unwrap_or_default();
-            match types::estimate(text, tree, &names) {
-                Ok(found) => {
-                    let cost = found.cost.saturating_mul(count);
-                    let what = match key {
-                        "rule" => "estimated rule cost",
-                        _ => "estimated messageExpression cost",
-                    };
-                    reading.spend(cost, at.clone(), what);
-                    let wrong = match key {
-                        "rule" if !found.is_bool() => "cel expression must evaluate to a bool",
-                        "messageExpression" if !found.kind.is_text() => {
-                            "messageExpression must evaluate to a string"
-                        }
-                        _ => return,
-                    };
-                    reading.errors.push(FieldError::raw(&at, &shown, wrong));
-                }
-                Err(why) => {
-                    let detail = format!("{}: {why}", failed_to_compile(key));
-                    reading.errors.push(FieldError::raw(&at, &shown, detail));
-                }
-            }
+        let doubter = Doubter {
+            row,
+            declared,
+            at,
+            names: [("self", kind), ("oldSelf", before)],
         };
-        look("rule", &self.expression);
-        if let Some(expression) = &self.message_expression {
-            look("messageExpression", expression);
+        let at_rule = field::child(at, "rule");
+        let found = doubter.look("rule", &self.expression, Wanted::Truth);
+        let is_sound = found.is_ok();
+        match found {
+            Ok(cost) => {
+                let count = place
+                    .count
+                    .unwrap_or(REQUEST_BYTES_MAX / (declared.least + 1));
+                reading.spend(
+                    cost.saturating_mul(count),
+                    at_rule.clone(),
+                    "estimated rule cost",
+                );
+            }
+            Err(error) => reading.errors.push(error),
         }
-        if let Some(lost_at) = place.lost_at.as_ref().filter(|_| self.uses_old) {
+        // Of a rule that makes no sense nothing more is asked.
+        if let (Some(expression), true) = (&self.message_expression, is_sound) {
+            match doubter.look("messageExpression", expression, Wanted::Text) {
+                Ok(cost) => {
+                    let at = field::child(at, "messageExpression");
+                    reading.spend(cost, at, "estimated messageExpression cost");
+                }
+                Err(error) => reading.errors.push(error),
+            }
+        }
+        let uses_old = self.uses_old && is_sound;
+        if let Some(lost_at) = place.lost_at.as_ref().filter(|_| uses_old) {
             let detail = format!(
                 "oldSelf cannot be used on the uncorrelatable portion of the schema within {lost_at}"
             );
-            let at = field::child(at, "rule");
-            reading
-                .errors
-                .push(FieldError::invalid(&at, &*self.text, detail));
-        } else if !self.uses_old && !row["optionalOldSelf"].is_null() {
+            let error = FieldError::invalid(&at_rule, &*self.text, detail);
+            reading.errors.push(error);
+        } else if !uses_old && !row["optionalOldSelf"].is_null() {
             let detail = "may not be set if oldSelf is not used in rule";
             let at = field::child(at, "optionalOldSelf");
             let given = row["optionalOldSelf"].clone();
@@ -420,6 +442,51 @@ impl Rule {
             // An object or a list is not repeated.
             _ if value.is_object() || value.is_array() => FieldError::bare(path, detail),
             _ => FieldError::invalid(path, value.clone(), detail),
+        }
+    }
+}
+
+/// Who looks at the expressions of one rule before they are believed.
+struct Doubter<'a> {
+    row: &'a Value,
+    declared: &'a Rc<Declared>,
+    /// Where the rule is.
+    at: &'a str,
+    names: [(&'static str, Type); 2],
+}
+
+/// What an expression is to come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Text,
+    Truth,
+}
+
+impl Doubter<'_> {
+    /// What an expression may cost, or why it cannot be.
+    fn look(&self, key: &str, tree: &Expression, wanted: Wanted) -> Result<u64, FieldError> {
+        let text = self.row[key].as_str().unwrap_or_default();
+        let wrong = |detail: String| {
+            let at = field::child(self.at, key);
+            FieldError::raw(&at, &super::shown_rule(self.row), detail)
+        };
+        let told = |mistakes: &[Mistake], more| {
+            let told = told(text, mistakes, more);
+            wrong(format!("{}: {told}", failed_to_compile(key)))
+        };
+        let checked = check(tree, &self.names).map_err(|(mistakes, more)| told(&mistakes, more))?;
+        let mistakes = literals::look(tree, &checked);
+        if !mistakes.is_empty() {
+            return Err(told(&mistakes, 0));
+        }
+        match (wanted, checked.kind(tree)) {
+            (Wanted::Text, Type::String) | (Wanted::Truth, Type::Bool) => {
+                Ok(estimate(tree, &checked, self.declared))
+            }
+            (Wanted::Text, _) => Err(wrong(
+                "messageExpression must evaluate to a string".to_owned(),
+            )),
+            (Wanted::Truth, _) => Err(wrong("cel expression must evaluate to a bool".to_owned())),
         }
     }
 }

@@ -4,6 +4,8 @@
 //! the library's. One unit is about one step; functions that walk a text or a list cost a tenth of
 //! a unit an element, where the real server says so.
 
+mod price;
+
 use std::sync::Arc;
 
 use kube_cel::cel::common::ast::{
@@ -12,6 +14,10 @@ use kube_cel::cel::common::ast::{
 use kube_cel::cel::objects::{Key, OptionalValue};
 use kube_cel::cel::parser::Expression;
 use kube_cel::cel::{Context, ExecutionError, Value};
+
+use super::check::mapped_name;
+use super::parse::{MAP_INSERT, RESULT, SORT};
+use price::{TOIL_MAX, compared_cost, cost, toil};
 
 /// What making a list or a map costs beside its parts.
 const LIST_COST: u64 = 10;
@@ -50,6 +56,8 @@ pub(super) struct Run<'a> {
     names: Vec<(String, Value)>,
     spent: u64,
     limit: u64,
+    /// Work that costs nothing.
+    toil: u64,
 }
 
 impl<'a> Run<'a> {
@@ -60,6 +68,7 @@ impl<'a> Run<'a> {
             names: Vec::new(),
             spent: 0,
             limit,
+            toil: 0,
         }
     }
 
@@ -189,7 +198,6 @@ impl<'a> Run<'a> {
                 None if range == Range::Map => self.name(&fold.iter_var, key),
                 None => self.name(&fold.iter_var, value),
             }
-            self.spend(1)?;
             let goes_on = self.value(&fold.loop_cond)?;
             if goes_on == Value::Bool(false) {
                 self.names.truncate(accumulator + 1);
@@ -207,7 +215,7 @@ impl<'a> Run<'a> {
             (operators::LOGICAL_AND, [left, right]) => self.both(left, right, false),
             (operators::LOGICAL_OR, [left, right]) => self.both(left, right, true),
             (operators::CONDITIONAL, [question, yes, no]) => {
-                self.spend(1)?;
+                // To choose is free: the question and the way that is gone are paid.
                 match self.value(question)? {
                     Value::Bool(true) => self.value(yes),
                     Value::Bool(false) => self.value(no),
@@ -216,6 +224,7 @@ impl<'a> Run<'a> {
             }
             (operators::NOT_STRICTLY_FALSE, [inner]) => {
                 let inner = self.value(inner);
+                self.spend(1)?;
                 match inner {
                     Err(Halt::Limit) => Err(Halt::Limit),
                     Ok(Value::Bool(false)) => Ok(Value::Bool(false)),
@@ -262,97 +271,83 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Macros that the library's parser leaves as calls.
+    /// What is written out here, for the library has it not or slowly.
     fn special(&mut self, call: &CallExpr) -> Option<Answer> {
-        let target = call.target.as_deref();
-        let ident = |at: usize| match call.args.get(at).map(|argument| &argument.expr) {
-            Some(Expr::Ident(name)) => Some(name.clone()),
+        if let (Some(name), Some(target)) = (mapped_name(call), call.target.as_deref()) {
+            return Some(self.mapped(call, target, name));
+        }
+        match (&*call.func_name, call.target.as_deref(), &call.args[..]) {
+            (operators::ADD, None, [sum, part]) if is_result(sum) => Some(self.grown(sum, part)),
+            (MAP_INSERT, None, [sum, entry @ ..]) => Some(self.inserted(sum, entry)),
+            (SORT, Some(target), [keys]) => Some(self.sorted(target, keys)),
             _ => None,
+        }
+    }
+
+    /// What a loop has collected so far. It is taken out of its place: nobody else looks at it
+    /// before the turn ends, and so it need not be copied to grow.
+    fn taken(&mut self, of: &Expression) -> Answer {
+        self.spend(1)?;
+        let Expr::Ident(wanted) = &of.expr else {
+            return self.value(of);
         };
-        let names = [ident(0), ident(1)];
-        match (&*call.func_name, call.args.len(), names) {
-            ("bind", 3, [Some(name), _]) if is_ident(target, "cel") => {
-                Some(self.value(&call.args[1]).and_then(|value| {
-                    let depth = self.names.len();
-                    self.name(&name, value);
-                    let answer = self.value(&call.args[2]);
-                    self.names.truncate(depth);
-                    answer
-                }))
+        let mut names = self.names.iter_mut().rev();
+        let found = names.find(|(name, _)| name == wanted);
+        let found = found.map(|(_, value)| std::mem::replace(value, Value::Null));
+        found.ok_or_else(|| failed(format!("undeclared reference to '{wanted}'")))
+    }
+
+    /// What a loop has collected, and a part more.
+    fn grown(&mut self, sum: &Expression, part: &Expression) -> Answer {
+        let part = self.value(part)?;
+        let sum = self.taken(sum)?;
+        match (sum, part) {
+            (Value::List(mut list), Value::List(more)) => {
+                self.spend(1)?;
+                Arc::make_mut(&mut list).extend(more.iter().cloned());
+                Ok(Value::List(list))
             }
-            (
-                "all" | "exists" | "exists_one" | "existsOne" | "transformList" | "transformMap",
-                3 | 4,
-                [Some(first), Some(second)],
-            ) => Some(self.pairs(call, target?, &first, &second)),
-            ("sortBy", 2, [Some(name), _]) => Some(self.sorted(call, target?, &name)),
-            ("optMap" | "optFlatMap", 2, [Some(name), _]) => {
-                Some(self.mapped(call, target?, &name))
-            }
-            _ => None,
+            (sum, part) => self.called(operators::ADD, None, vec![sum, part]),
         }
     }
 
-    /// Loops over pairs of key (or index) and value.
-    fn pairs(&mut self, call: &CallExpr, target: &Expression, first: &str, second: &str) -> Answer {
-        let range = self.value(target)?;
-        let is_map = matches!(range, Value::Map(_));
-        let step = call.args.last().ok_or_else(|| failed("no such overload"))?;
-        let filter = (call.args.len() == 4).then(|| &call.args[2]);
-        let mut found = 0usize;
-        let (mut list, mut map) = (Vec::new(), Vec::new());
-        let mut trouble = None;
-        for (position, value) in items(&range)? {
-            self.spend(1)?;
-            let depth = self.names.len();
-            self.name(first, position.clone());
-            self.name(second, value);
-            let kept = match filter {
-                Some(filter) => self.value(filter),
-                None => Ok(Value::Bool(true)),
-            };
-            let answer = match kept {
-                Ok(Value::Bool(false)) => None,
-                Ok(_) => Some(self.value(step)),
-                Err(why) => Some(Err(why)),
-            };
-            self.names.truncate(depth);
-            match (&*call.func_name, answer) {
-                (_, None) => {}
-                (_, Some(Err(Halt::Limit))) => return Err(Halt::Limit),
-                ("all", Some(Ok(Value::Bool(false)))) => return Ok(Value::Bool(false)),
-                ("exists", Some(Ok(Value::Bool(true)))) => return Ok(Value::Bool(true)),
-                ("all" | "exists", Some(Err(why))) => trouble = Some(why),
-                (_, Some(Err(why))) => return Err(why),
-                ("transformList", Some(Ok(value))) => list.push(value),
-                ("transformMap", Some(Ok(value))) => map.push((key(position)?, value)),
-                (_, Some(Ok(value))) => found += usize::from(value == Value::Bool(true)),
+    /// A map that a loop makes, and an entry more, or all entries of another.
+    fn inserted(&mut self, sum: &Expression, entry: &[Expression]) -> Answer {
+        let entry = entry.iter().map(|part| self.value(part));
+        let entry: Vec<Value> = entry.collect::<Result<_, _>>()?;
+        let Value::Map(mut map) = self.taken(sum)? else {
+            return Err(failed("no such overload"));
+        };
+        self.spend(1)?;
+        let entries: Vec<(Key, Value)> = match <[Value; 2]>::try_from(entry) {
+            Ok([at, value]) => vec![(key(at)?, value)],
+            Err(entry) => match entry.into_iter().next() {
+                Some(Value::Map(more)) => {
+                    let more = more.map.iter();
+                    more.map(|(at, value)| (at.clone(), value.clone()))
+                        .collect()
+                }
+                _ => return Err(failed("no such overload")),
+            },
+        };
+        let inner = Arc::make_mut(&mut map.map);
+        for (at, value) in entries {
+            if inner.contains_key(&at) {
+                return Err(failed(format!("insert failed: key {at} already exists")));
             }
+            inner.insert(at, value);
         }
-        if let Some(why) = trouble {
-            return Err(why);
-        }
-        Ok(match &*call.func_name {
-            "all" => Value::Bool(true),
-            "exists" => Value::Bool(false),
-            "transformList" => Value::List(Arc::new(list)),
-            "transformMap" if is_map || !map.is_empty() => super::value::map_of(map.into_iter()),
-            "transformMap" => super::value::map_of(std::iter::empty()),
-            _ => Value::Bool(found == 1),
-        })
+        Ok(Value::Map(map))
     }
 
-    fn sorted(&mut self, call: &CallExpr, target: &Expression, name: &str) -> Answer {
-        let range = self.value(target)?;
-        let mut keyed = Vec::new();
-        for (_, value) in items(&range)? {
-            let depth = self.names.len();
-            self.name(name, value.clone());
-            let key = self.value(&call.args[1]);
-            self.names.truncate(depth);
-            keyed.push((key?, value));
-        }
-        self.spend(keyed.len() as u64)?;
+    /// A list in the order of its keys.
+    fn sorted(&mut self, list: &Expression, keys: &Expression) -> Answer {
+        let (list, keys) = (self.value(list)?, self.value(keys)?);
+        let (Value::List(list), Value::List(keys)) = (list, keys) else {
+            return Err(failed("no such overload"));
+        };
+        self.spend(compared_cost(&keys))?;
+        let mut keyed: Vec<_> = keys.iter().cloned().zip(list.iter().cloned()).collect();
         let mut is_ordered = true;
         keyed.sort_by(|(left, _), (right, _)| {
             left.partial_cmp(right).unwrap_or_else(|| {
@@ -361,19 +356,24 @@ impl<'a> Run<'a> {
             })
         });
         if !is_ordered {
-            return Err(failed("no such overload"));
+            return Err(failed("list elements must have the same type"));
         }
         let sorted = keyed.into_iter().map(|(_, value)| value);
         Ok(Value::List(Arc::new(sorted.collect())))
     }
 
     fn mapped(&mut self, call: &CallExpr, target: &Expression, name: &str) -> Answer {
+        let before = self.spent;
         let value = self.value(target)?;
+        // Whether there is a value is asked first, and then for the value: twice the whole way.
+        let once = self.spent - before;
+        self.spend(1)?;
         let inner = match optional(&value) {
             Some(Some(inner)) => inner,
             Some(None) => return Ok(wrapped(None)),
             None => return Err(failed("no such overload")),
         };
+        self.spend(once.saturating_add(1 + LIST_COST))?;
         let depth = self.names.len();
         self.name(name, inner);
         let answer = self.value(&call.args[1]);
@@ -388,36 +388,43 @@ impl<'a> Run<'a> {
     fn function(&mut self, call: &CallExpr) -> Answer {
         let mut values = Vec::with_capacity(call.args.len() + 1);
         let target = match call.target.as_deref() {
-            // `math.greatest`: the target is a part of the name.
+            // `sets.contains`: the target is a part of the name.
             Some(target) if self.is_namespace(target) => Some(target.clone()),
             Some(target) => {
-                let value = self.value(target)?;
-                let name = format!("@{}", values.len());
-                values.push((name.clone(), value));
-                Some(ident(name))
+                values.push(self.value(target)?);
+                Some(ident(numbered(0)))
             }
             None => None,
         };
-        let mut arguments = Vec::with_capacity(call.args.len());
         for argument in &call.args {
-            let value = self.value(argument)?;
-            let name = format!("@{}", values.len());
-            values.push((name.clone(), value));
-            arguments.push(ident(name));
+            values.push(self.value(argument)?);
         }
-        self.spend(cost(&call.func_name, &values))?;
-        if let Some(answer) = quick(&call.func_name, &values) {
+        self.called(&call.func_name, target, values)
+    }
+
+    /// Calls a function of the library; a target that is a value is the first of the values.
+    fn called(&mut self, name: &str, target: Option<Expression>, values: Vec<Value>) -> Answer {
+        self.spend(cost(name, &values))?;
+        self.toil = self.toil.saturating_add(toil(name, &values, TOIL_MAX));
+        if self.toil > TOIL_MAX {
+            return Err(Halt::Limit);
+        }
+        if let Some(answer) = quick(name, &values) {
             return answer;
         }
-        let mut scope = self.functions.new_inner_scope();
-        for (name, value) in values {
-            scope.add_variable_from_value(name, value);
-        }
+        let is_value =
+            |target: &Expression| matches!(&target.expr, Expr::Ident(name) if *name == numbered(0));
+        let first = usize::from(target.as_ref().is_some_and(is_value));
+        let args = (first..values.len()).map(|at| ident(numbered(at)));
         let call = CallExpr {
-            func_name: call.func_name.clone(),
+            func_name: name.to_owned(),
             target: target.map(Box::new),
-            args: arguments,
+            args: args.collect(),
         };
+        let mut scope = self.functions.new_inner_scope();
+        for (at, value) in values.into_iter().enumerate() {
+            scope.add_variable_from_value(numbered(at), value);
+        }
         let expression = Expression {
             id: 0,
             expr: Expr::Call(call),
@@ -441,19 +448,23 @@ fn ident(name: String) -> Expression {
     }
 }
 
-fn is_ident(target: Option<&Expression>, wanted: &str) -> bool {
-    matches!(target.map(|target| &target.expr), Some(Expr::Ident(name)) if name == wanted)
+/// What the value at a place is called for the library.
+fn numbered(at: usize) -> String {
+    format!("@{at}")
+}
+
+/// Whether it is what a loop collects.
+fn is_result(expression: &Expression) -> bool {
+    matches!(&expression.expr, Expr::Ident(name) if name == RESULT)
 }
 
 /// Operators on plain values, which most steps of most loops are.
-fn quick(name: &str, values: &[(String, Value)]) -> Option<Answer> {
-    let [(_, left), (_, right)] = values else {
+fn quick(name: &str, values: &[Value]) -> Option<Answer> {
+    let [left, right] = values else {
         return match (name, values) {
-            (operators::LOGICAL_NOT, [(_, Value::Bool(truth))]) => Some(Ok(Value::Bool(!truth))),
-            ("size", [(_, Value::String(text))]) => {
-                Some(Ok(Value::Int(text.chars().count() as i64)))
-            }
-            ("size", [(_, Value::List(list))]) => Some(Ok(Value::Int(list.len() as i64))),
+            (operators::LOGICAL_NOT, [Value::Bool(truth)]) => Some(Ok(Value::Bool(!truth))),
+            ("size", [Value::String(text)]) => Some(Ok(Value::Int(text.chars().count() as i64))),
+            ("size", [Value::List(list)]) => Some(Ok(Value::Int(list.len() as i64))),
             _ => None,
         };
     };
@@ -486,44 +497,6 @@ fn quick(name: &str, values: &[(String, Value)]) -> Option<Answer> {
         _ => return None,
     };
     Some(Ok(Value::Bool(truth)))
-}
-
-/// What calling a function on these values costs.
-fn cost(name: &str, values: &[(String, Value)]) -> u64 {
-    let size = |at: usize| values.get(at).map_or(0, |(_, value)| size_of(value));
-    let tenth = |size: u64| size.div_ceil(10);
-    match name {
-        operators::EQUALS
-        | operators::NOT_EQUALS
-        | operators::LESS
-        | operators::LESS_EQUALS
-        | operators::GREATER
-        | operators::GREATER_EQUALS => tenth(size(0).min(size(1))).max(1),
-        operators::ADD => tenth(size(0) + size(1)).max(1),
-        operators::IN => match values.get(1) {
-            Some((_, Value::List(list))) => (list.len() as u64).max(1),
-            _ => 1,
-        },
-        "matches" | "find" | "findAll" => tenth(size(0) + 1) * tenth(size(1).max(4)).max(1),
-        "contains" => tenth(size(0)) * tenth(size(1)).max(1),
-        "startsWith" | "endsWith" => tenth(size(1)).max(1),
-        "indexOf" | "lastIndexOf" | "isSorted" | "sum" | "max" | "min" => size(0).max(1),
-        "lowerAscii" | "upperAscii" | "replace" | "split" | "substring" | "trim" | "join"
-        | "url" | "isURL" | "quantity" | "isQuantity" | "ip" | "isIP" | "cidr" | "isCIDR"
-        | "format" | "quote" | "reverse" | "bytes" | "string" => tenth(size(0)).max(1),
-        "intersects" | "equivalent" => (size(1) * size(2)).max(1),
-        _ => 1,
-    }
-}
-
-fn size_of(value: &Value) -> u64 {
-    match value {
-        Value::String(text) => text.len() as u64,
-        Value::Bytes(bytes) => bytes.len() as u64,
-        Value::List(list) => list.len() as u64,
-        Value::Map(map) => map.map.len() as u64,
-        _ => 1,
-    }
 }
 
 /// What a loop goes over: key or index, and value.

@@ -152,6 +152,95 @@ fn what_is_let_through_is_what_the_real_server_lets_through() {
     });
 }
 
+/// What the rules of an object's `s` and `l` have to say of it.
+fn complaints(rule: &str, text: &str, list: usize) -> Vec<String> {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "s": {"type": "string"},
+            "l": {"type": "array", "items": {"type": "integer"}},
+        },
+        "x-kubernetes-validations": [{"rule": rule, "message": "no"}],
+    });
+    let rules = Rules::compile(&schema, "spec", Trust::Accepted).expect("it compiles");
+    let object = json!({"s": text, "l": vec![1; list]});
+    rules.expect("a rule").complaints(&object, None)
+}
+
+/// The real server takes no cost for what these make, and dies of it.
+#[test]
+fn what_would_fill_the_memory_is_cut_off() {
+    let text = "a".repeat(200_000);
+    let long = format!("[{}]", "self.l,".repeat(5_000));
+    let rows = [
+        "self.s.replace('', self.s).size() > 0".to_owned(),
+        "self.l.map(x, 'a').join(self.s).size() > 0".to_owned(),
+        format!(
+            "'{}'.format([{}]).size() > 0",
+            "%s".repeat(1_000),
+            "self.s,".repeat(1_000)
+        ),
+        "'%.999999999f'.format([1.0]).size() > 0".to_owned(),
+        format!("{long}.flatten().size() > 0"),
+        format!("{long} == {long}"),
+        format!("self.l in {long}"),
+        format!("{long}.distinct().size() > 0"),
+    ];
+    for rule in rows {
+        let told = complaints(&rule, &text, 20_000);
+        let shown: String = rule.chars().take(60).collect();
+        assert!(
+            told.iter().any(|text| text.contains("cost")),
+            "{shown}: {told:?}"
+        );
+    }
+}
+
+#[test]
+fn loops_collect_what_they_are_to_collect() {
+    // If every turn copied what is collected, these would take minutes.
+    for rule in [
+        "self.l.map(x, x + 1).size() == 50000",
+        "self.l.filter(x, x == 1).size() == 50000",
+        "self.l.transformMap(i, x, x).size() == 50000",
+        "self.l.transformList(i, x, x).size() == 50000",
+    ] {
+        assert_eq!(complaints(rule, "", 50_000), [""; 0], "{rule}");
+    }
+    let small = [
+        ("self.l.map(x, x + 1) == [2, 2, 2]", true),
+        (
+            "self.l.transformMap(i, x, x + i) == {0: 1, 1: 2, 2: 3}",
+            true,
+        ),
+        ("self.l.transformMap(i, x, i > 1, x) == {2: 1}", true),
+        (
+            "self.l.transformMapEntry(i, x, {x + i: i}) == {1: 0, 2: 1, 3: 2}",
+            true,
+        ),
+        ("self.l.transformMapEntry(i, x, {x: i}) == {}", false),
+        ("self.l.transformList(i, x, x + i) == [1, 2, 3]", true),
+        ("['b', 'c', 'a'].sortBy(x, x) == ['a', 'b', 'c']", true),
+        ("[3, 1, 2].sortBy(x, -x) == [3, 2, 1]", true),
+        (
+            "self.l.exists(i, x, x + i == 3) && !self.l.exists(i, x, x + i == 4)",
+            true,
+        ),
+        (
+            "self.l.existsOne(i, x, x + i == 3) && self.l.all(i, x, x == 1)",
+            true,
+        ),
+        ("optional.of(1).optMap(x, x + 1).value() == 2", true),
+        (
+            "!optional.none().optFlatMap(x, optional.of(x)).hasValue()",
+            true,
+        ),
+    ];
+    for (rule, holds) in small {
+        assert_eq!(complaints(rule, "", 3).is_empty(), holds, "{rule}");
+    }
+}
+
 const OPERANDS: &str = "expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 
 /// Line for line the real server's answers; `OPERANDS` stands for what an operand may begin with.

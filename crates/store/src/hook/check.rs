@@ -6,7 +6,7 @@ use api::names;
 use serde_json::{Value, json};
 
 use super::conditions::CONDITIONS_MAX;
-use crate::cel::Expression;
+use crate::cel::check_condition;
 use crate::field::{FieldError, child, index};
 
 /// Versions of a review that may be asked for.
@@ -323,8 +323,7 @@ fn check_conditions(hook: &Value, at: &str, errors: &mut Vec<FieldError>) {
         let expression_at = child(&at, "expression");
         if expression.is_empty() {
             errors.push(FieldError::required(&expression_at, ""));
-        } else if let Err(why) = Expression::compile(expression) {
-            let detail = format!("compilation failed: {why}");
+        } else if let Err(detail) = check_condition(expression) {
             errors.push(FieldError::invalid(&expression_at, expression, detail));
         }
         let (name, name_at) = (text(&condition["name"]), child(&at, "name"));

@@ -18,11 +18,18 @@ fn place(text: &str, at: usize) -> (usize, usize) {
     )
 }
 
+/// Longest line that is shown, in bytes.
+const LINE_MAX: usize = 16_384;
+
 /// A mistake with its line and a mark under its place. Letters that are wide where they are shown
 /// have wide marks.
-pub(crate) fn told(text: &str, at: usize, what: &str) -> String {
+fn told(text: &str, at: usize, what: &str) -> String {
     let (line, column) = place(text, at);
     let shown = text.split('\n').nth(line - 1).unwrap_or_default();
+    if shown.len() > LINE_MAX {
+        return format!("ERROR: <input>:{line}:{column}: {what}");
+    }
+    let shown = shown.replace('\t', " ");
     let mut letters = shown.chars();
     let dots = letters.by_ref().take(column - 1);
     let dots: String = dots

@@ -1,6 +1,6 @@
 //! Trees and their measures, by which they are bounded.
 
-use kube_cel::cel::common::ast::{CallExpr, Expr};
+use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr};
 use kube_cel::cel::parser::Expression;
 
 use super::{Read, Wrong};
@@ -32,6 +32,54 @@ impl Tree {
             height: 0,
             walk: 1,
             nest: 0,
+        }
+    }
+}
+
+/// Where an expression stands in the text, in bytes.
+pub(in crate::cel) fn place_of(expression: &Expression) -> usize {
+    (expression.id & PLACE) as usize
+}
+
+/// The part of an expression's number that says where it stands.
+const PLACE: u64 = 0xffff_ffff;
+
+/// Gives every part a number of its own, beside its place: macros make many parts at one place.
+pub(super) fn number(tree: &mut Expression) {
+    let mut waiting = vec![tree];
+    let mut count = 0;
+    while let Some(next) = waiting.pop() {
+        next.id |= count << 32;
+        count += 1;
+        match &mut next.expr {
+            Expr::Call(call) => {
+                waiting.extend(call.target.as_deref_mut());
+                waiting.extend(&mut call.args);
+            }
+            Expr::Comprehension(fold) => waiting.extend([
+                &mut fold.iter_range,
+                &mut fold.accu_init,
+                &mut fold.loop_cond,
+                &mut fold.loop_step,
+                &mut fold.result,
+            ]),
+            Expr::List(list) => waiting.extend(&mut list.elements),
+            Expr::Map(map) => {
+                for entry in &mut map.entries {
+                    if let EntryExpr::MapEntry(entry) = &mut entry.expr {
+                        waiting.extend([&mut entry.key, &mut entry.value]);
+                    }
+                }
+            }
+            Expr::Select(select) => waiting.push(&mut select.operand),
+            Expr::Struct(message) => {
+                for entry in &mut message.entries {
+                    if let EntryExpr::StructField(field) = &mut entry.expr {
+                        waiting.push(&mut field.value);
+                    }
+                }
+            }
+            Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
         }
     }
 }
