@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 /// Files that a reader edits, by the folder they lie in.
-const CRD_FOLDERS: &[&str] = &["dataprotection", "kueue", "volcano"];
+const CRD_FOLDERS: &[&str] = &["dataprotection", "kueue", "native", "snapshots", "volcano"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=wire");

@@ -60,6 +60,12 @@ pub enum Kind {
     StorageClass,
     /// Volcano's Job.
     VcJob,
+    /// A wish to keep what is in a volume.
+    VolumeSnapshot,
+    /// Who makes snapshots.
+    VolumeSnapshotClass,
+    /// A snapshot as it lies with its driver.
+    VolumeSnapshotContent,
 }
 
 /// What the wire calls a kind.
@@ -296,6 +302,33 @@ pub const KINDS: &[KindRow] = &[
         "Job",
         "jobs",
         true,
+        true,
+    ),
+    row(
+        Kind::VolumeSnapshot,
+        "snapshot.storage.k8s.io",
+        "v1",
+        "VolumeSnapshot",
+        "volumesnapshots",
+        true,
+        true,
+    ),
+    row(
+        Kind::VolumeSnapshotClass,
+        "snapshot.storage.k8s.io",
+        "v1",
+        "VolumeSnapshotClass",
+        "volumesnapshotclasses",
+        false,
+        false,
+    ),
+    row(
+        Kind::VolumeSnapshotContent,
+        "snapshot.storage.k8s.io",
+        "v1",
+        "VolumeSnapshotContent",
+        "volumesnapshotcontents",
+        false,
         true,
     ),
 ];

@@ -3,7 +3,7 @@
 //!
 //! What is here: primitives ([`quantity`], [`selector`], [`time`], [`duration`], [`int_or_string`],
 //! [`names`]), the registry of kinds that our rooms watch and write ([`kind`]), lite structs for
-//! them ([`mod@core`], [`batch`], [`volcano`]), [`events`], one wanted write ([`intent`]), its
+//! them ([`mod@core`], [`batch`], [`snapshot`], [`volcano`]), [`events`], one wanted write ([`intent`]), its
 //! HTTP form ([`call`]) and one API-time question ([`admission`]).
 //!
 //! What it refuses to know: who sends, who stores, who decides. It has no IO, no clock and no state.
@@ -23,6 +23,7 @@ pub mod batch;
 pub mod call;
 pub mod core;
 pub mod cron;
+pub mod disk;
 pub mod duration;
 pub mod events;
 pub mod int_or_string;
@@ -33,6 +34,7 @@ pub mod names;
 pub mod quantity;
 pub mod raw;
 pub mod selector;
+pub mod snapshot;
 pub mod time;
 pub mod volcano;
 

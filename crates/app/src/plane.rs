@@ -11,7 +11,7 @@ use anyhow::Context;
 use cli::Plane;
 use cli::cluster::Cluster;
 use cli::console;
-use cli::start::{Data, Durability, Network};
+use cli::start::{Data, Durability, NativeGroups, Network};
 use runtime::engine_loop::EngineLoop;
 use runtime::fleet_loop;
 use runtime::metrics::MetricsPage;
@@ -21,6 +21,9 @@ use runtime::process::{self, ImageMap, NetworkWish, ProcessNode};
 use server::{Api, AuditLog, DiskJournal, Identity, Journal, Listening, Socket, StaticTokens};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
+
+/// Where the directories of volumes lie, under the plane's own.
+const VOLUMES: &str = "volumes";
 
 /// A plane that is up. Its parts end in the order of the fields.
 pub(crate) struct Running {
@@ -32,6 +35,8 @@ pub(crate) struct Running {
     /// The level of the pod network and why it is no better.
     network: String,
     fleet: Option<JoinHandle<()>>,
+    /// Tends directories of volumes and snapshots.
+    disk: JoinHandle<()>,
     engine: EngineLoop,
     node: Arc<ProcessNode>,
     listening: Listening,
@@ -54,6 +59,7 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         durability,
         token_file,
         audit_log,
+        native_groups,
     } = shape;
     let images = read_image_map(image_map.as_deref())?;
     let cpu_milli = quantity("--node-cpu", node_cpu.as_deref())?.map(|cpu| cpu.milli_value());
@@ -83,7 +89,14 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         Durability::Power => server::Durability::Power,
         Durability::Process => server::Durability::Process,
     };
-    let api = open(data, durability, &identity).await?;
+    let settings = server::Settings {
+        native_groups: match native_groups {
+            NativeGroups::Absent => server::NativeGroups::Absent,
+            NativeGroups::Served => server::NativeGroups::Served,
+        },
+        ..server::Settings::default()
+    };
+    let api = open(data, durability, &identity, settings).await?;
 
     let metrics: Arc<OnceLock<MetricsPage>> = Arc::new(OnceLock::new());
     let page = Arc::clone(&metrics);
@@ -131,6 +144,11 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         let fleet = nodes::Fleet::new(settings, seed());
         tokio::spawn(fleet_loop::run(fleet, cluster.clone()))
     });
+    let directories = runtime::disk::Directories {
+        volumes: directory.join(VOLUMES),
+        snapshots: directory.join("snapshots"),
+    };
+    let disk = tokio::spawn(runtime::disk::run(cluster.clone(), directories));
     let address = listening.url();
     Ok(Running {
         cluster: Arc::new(cluster),
@@ -138,6 +156,7 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         address,
         network: node.level().to_string(),
         fleet,
+        disk,
         engine,
         node,
         listening,
@@ -151,6 +170,7 @@ async fn open(
     data: Data,
     durability: server::Durability,
     identity: &Identity,
+    settings: server::Settings,
 ) -> anyhow::Result<Api> {
     let keys = identity.token_keys()?;
     let load = move || -> anyhow::Result<Api> {
@@ -159,6 +179,7 @@ async fn open(
             Data::Ephemeral => None,
         };
         let start = server::Start {
+            settings,
             journal,
             reviewer: Arc::new(review::review),
             ..server::Start::default()
@@ -179,7 +200,7 @@ fn driver(directory: &Path, authority: String) -> anyhow::Result<Driver> {
     for problem in problems {
         tracing::warn!("the scheduler's settings: {problem:?}");
     }
-    let volumes = directory.join("volumes");
+    let volumes = directory.join(VOLUMES);
     std::fs::create_dir_all(&volumes)
         .with_context(|| format!("cannot make the volumes' directory {}", volumes.display()))?;
     Ok(Driver::new(driver::Settings {
@@ -305,6 +326,7 @@ impl Running {
         if let Some(fleet) = self.fleet {
             fleet.abort();
         }
+        self.disk.abort();
         self.engine.stop();
         self.api.stop();
         self.listening.end().await;

@@ -60,6 +60,18 @@ pub struct Plane {
     pub token_file: Option<PathBuf>,
     /// File to which requests are logged.
     pub audit_log: Option<PathBuf>,
+    /// Kubernetes' own groups of pods.
+    pub native_groups: NativeGroups,
+}
+
+/// Whether `scheduling.k8s.io` has Workload and PodGroup; upstream they are off by default, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NativeGroups {
+    /// It has not.
+    #[default]
+    Absent,
+    /// It has, in v1beta1 and v1alpha3.
+    Served,
 }
 
 /// Where a plane keeps its objects.

@@ -14,9 +14,13 @@ use serde_json::{Value, json};
 
 use crate::note::Occasion;
 use crate::{Controller, Inputs, Step, write};
+use source::Filling;
 
 mod expansion;
+mod source;
 mod volume;
+
+pub(crate) use volume::is_directory;
 
 /// The row.
 pub const CONTROLLER: Controller = Controller {
@@ -27,15 +31,18 @@ pub const CONTROLLER: Controller = Controller {
         Kind::PersistentVolumeClaim,
         Kind::Pod,
         Kind::StorageClass,
+        Kind::VolumeSnapshot,
     ],
     keys,
     step,
 };
 
 /// The provisioner whose volumes are directories of the machine.
-pub const PROVISIONER: &str = "katmai.dev/directory";
+pub const PROVISIONER: &str = api::disk::DRIVER;
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
+/// What provisioners of old look for.
+const OLD_STORAGE_PROVISIONER: &str = "volume.beta.kubernetes.io/storage-provisioner";
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
 const BOUND_BY: &str = "pv.kubernetes.io/bound-by-controller";
 /// How long a claim is a new one.
@@ -48,7 +55,13 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             let term = format!("{}/{}", change.key.namespace, change.key.name);
             let volumes = mirror.keys(Index::VolumeClaim, "", &term);
             keys.extend(volumes.map(|key| (**key).clone()));
+            for side in [change.before::<PersistentVolumeClaim>(), change.after()] {
+                let source = side.and_then(|claim| source::cloned(claim));
+                keys.extend(source.map(|source| key_of(&change.key.namespace, source)));
+            }
+            keys.extend(awaiting(mirror, change));
         }
+        Kind::VolumeSnapshot => keys.extend(awaiting(mirror, change)),
         Kind::PersistentVolume => {
             keys.push((*change.key).clone());
             for side in [
@@ -91,6 +104,18 @@ fn of_pod(change: &Change, keys: &mut Vec<ObjectKey>) {
     }
 }
 
+fn key_of(namespace: &str, claim: &str) -> ObjectKey {
+    ObjectKey::new(Kind::PersistentVolumeClaim, namespace, claim)
+}
+
+/// The claims that are to be made from what has changed.
+fn awaiting(mirror: &Mirror, change: &Change) -> Vec<ObjectKey> {
+    let (namespace, name) = (&change.key.namespace, &change.key.name);
+    source::awaited(mirror, namespace, name, change.kind())
+        .map(|claim| key_of(namespace, &claim.metadata.name))
+        .collect()
+}
+
 fn pending(mirror: &Mirror) -> impl Iterator<Item = ObjectKey> {
     mirror
         .list::<PersistentVolumeClaim>()
@@ -121,6 +146,9 @@ fn of_claim(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim) -> Vec<Intent> {
         .finalizers
         .iter()
         .any(|finalizer| &**finalizer == PROTECTION);
+    if let Some(free) = source::let_go(inputs.mirror, claim) {
+        return vec![free];
+    }
     if meta.deletion_timestamp.is_some() {
         if is_protected && !is_used(inputs.mirror, &meta.namespace, &meta.name) {
             let kind = Kind::PersistentVolumeClaim;
@@ -129,6 +157,9 @@ fn of_claim(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim) -> Vec<Intent> {
         return Vec::new();
     }
     if !claim.spec.volume_name.is_empty() {
+        if !is_protected {
+            return vec![adopt(claim, None)];
+        }
         return bind(inputs, claim);
     }
     let class = class_of(inputs.mirror, claim);
@@ -144,7 +175,7 @@ fn of_claim(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim) -> Vec<Intent> {
         }
         return intents;
     };
-    take(claim, volume)
+    source::waits(inputs, claim, volume).unwrap_or_else(|| take(claim, volume))
 }
 
 /// Whether the claim may still be told for what it waits. The note has the same name each time.
@@ -402,15 +433,27 @@ fn provision(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim, class: &str) ->
         if size.is_none_or(|size| *size <= Quantity::default()) {
             return Vec::new();
         }
-        let node = node.filter(|_| is_late(row));
-        return vec![volume::create(inputs, claim, row, node.map(|node| &**node))];
+        let from = match source::filling(inputs, claim, class) {
+            Filling::Empty => None,
+            Filling::From(from) => Some(from),
+            Filling::First(intents) => return intents,
+            // Such a claim is bound once somebody has made its volume.
+            Filling::Foreign => return Vec::new(),
+        };
+        let node = node.filter(|_| is_late(row)).map(|node| &**node);
+        let mut made = volume::body(inputs, claim, row, node);
+        if let Some(from) = &from {
+            source::mark(&mut made, from);
+        }
+        return vec![write::create(Kind::PersistentVolume, made)];
     }
     let known = claim.metadata.annotations.get(STORAGE_PROVISIONER);
     if known == Some(&row.provisioner) || &*row.provisioner == "kubernetes.io/no-provisioner" {
         return Vec::new();
     }
     let provisioner = &row.provisioner;
-    let annotations = json!({ STORAGE_PROVISIONER: provisioner });
+    let annotations =
+        json!({ STORAGE_PROVISIONER: provisioner, OLD_STORAGE_PROVISIONER: provisioner });
     let message = format!(
         "Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered."
     );

@@ -124,7 +124,10 @@ impl View<'_> {
                 continue;
             }
             let is_complete = conditions::is_true(&job.status.conditions, "Complete");
-            if is_active {
+            if is_active && self.is_surplus(job) {
+                // It is removed before anybody has seen it complete.
+                status.active.retain(|it| it.uid != *uid);
+            } else if is_active {
                 status.active.retain(|it| it.uid != *uid);
                 let end = if is_complete { "Complete" } else { "Failed" };
                 let message = format!("Saw completed job: {name}, condition: {end}");
@@ -287,10 +290,21 @@ impl View<'_> {
         [write::delete(Kind::BatchJob, &job.metadata), note]
     }
 
+    fn is_surplus(&self, job: &Job) -> bool {
+        let surplus = self.surplus();
+        surplus.iter().any(|it| it.metadata.uid == job.metadata.uid)
+    }
+
     /// Removes the oldest jobs beyond those that are to be kept.
     fn clean_up(&self) -> Vec<Intent> {
+        let surplus = self.surplus();
+        surplus.iter().flat_map(|job| self.delete(job)).collect()
+    }
+
+    /// The oldest jobs beyond those that are to be kept.
+    fn surplus(&self) -> Vec<&Arc<Job>> {
         let spec = &self.it.spec;
-        let mut intents = Vec::new();
+        let mut all = Vec::new();
         for (kind, limit) in [
             ("Complete", spec.successful_jobs_history_limit),
             ("Failed", spec.failed_jobs_history_limit),
@@ -310,9 +324,9 @@ impl View<'_> {
             let surplus = ended
                 .len()
                 .saturating_sub(usize::try_from(limit).unwrap_or(0));
-            intents.extend(ended.iter().take(surplus).flat_map(|job| self.delete(job)));
+            all.extend(ended.into_iter().take(surplus));
         }
-        intents
+        all
     }
 
     fn body(&self, name: &str, time: Time, zone: &Zone) -> Value {

@@ -36,6 +36,7 @@ mod resource_quota;
 mod row;
 mod service_account;
 mod settings;
+mod snapshot;
 mod stateful_set;
 mod taint_eviction;
 mod template_hash;
@@ -62,6 +63,7 @@ pub const CONTROLLERS: &[Controller] = &[
     replica_set::CONTROLLER,
     resource_quota::CONTROLLER,
     service_account::CONTROLLER,
+    snapshot::CONTROLLER,
     stateful_set::CONTROLLER,
     taint_eviction::CONTROLLER,
     vcjob::CONTROLLER,

@@ -25,14 +25,14 @@ const ORPHAN: &str = "orphan";
 /// How long to wait for news of an owner's kind.
 const NEWS_MS: i64 = 5_000;
 
-/// Every kind of [`KINDS`] but two. Events are many and own nothing, and to read everybody's
-/// Secrets is a right that we do not ask for; where one of ours is owned, its maker deletes it.
-pub(crate) const WATCHED: [Kind; KINDS.len() - 2] = {
-    let mut kinds = [Kind::Pod; KINDS.len() - 2];
+/// Every kind of [`KINDS`] but one: Events are many and own nothing. Of Secrets only the metadata
+/// is kept.
+pub(crate) const WATCHED: [Kind; KINDS.len() - 1] = {
+    let mut kinds = [Kind::Pod; KINDS.len() - 1];
     let (mut index, mut count) = (0, 0);
     while index < KINDS.len() {
         let kind = KINDS[index].kind;
-        if !matches!(kind, Kind::Event | Kind::Secret) {
+        if !matches!(kind, Kind::Event) {
             kinds[count] = kind;
             count += 1;
         }

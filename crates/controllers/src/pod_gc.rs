@@ -1,7 +1,7 @@
 //! Pods that nobody would remove otherwise: on nodes that have gone, never placed but being
 //! deleted, or finished and too many.
 
-use api::core::{Node, Pod};
+use api::core::{Node, Pod, condition};
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use mirror::{Change, Mirror};
@@ -19,6 +19,7 @@ pub const CONTROLLER: Controller = Controller {
     step,
 };
 
+const TARGET: &str = "DisruptionTarget";
 /// How long to wait for news of nodes.
 const NEWS_MS: i64 = 5_000;
 
@@ -38,6 +39,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         before.is_finished() != pod.is_finished()
             || before.is_terminating() != pod.is_terminating()
             || before.spec.node_name != pod.spec.node_name
+            || before.status.conditions != pod.status.conditions
     });
     if is_news {
         keys.push((*change.key).clone());
@@ -68,21 +70,25 @@ fn step(inputs: &Inputs<'_>) -> Step {
     surplus(inputs)
 }
 
-/// A pod whose node has gone is deleted. One that somebody still holds, to count it, is told to
-/// have failed first; for a gang's policies the deletion of a pod that ran is an eviction.
+/// A pod whose node has gone is told why, then deleted. One that somebody still holds, to count it,
+/// is told to have failed first; for a gang's policies the deletion of a pod that ran is an eviction.
 fn orphan(inputs: &Inputs<'_>, pod: &Pod) -> Step {
     let is_held = !pod.metadata.finalizers.is_empty();
     if pod.is_finished() && pod.is_terminating() && is_held {
         // Whoever holds it lets it go.
         return Step::idle();
     }
-    if pod.is_finished() || !is_held {
+    let is_told = condition(&pod.status.conditions, TARGET).is_some();
+    if pod.is_finished() || (!is_held && is_told) {
         return Step::write(vec![write::delete_now(Kind::Pod, &pod.metadata)]);
     }
     let now = whole_seconds(inputs.now);
     let message = "PodGC: node no longer exists";
-    let list = pod_conditions::with(pod, "DisruptionTarget", "DeletionByPodGC", message, now);
-    let status = json!({ "phase": "Failed", "conditions": list });
+    let list = pod_conditions::with(pod, TARGET, "DeletionByPodGC", message, now);
+    let mut status = json!({ "conditions": list });
+    if is_held {
+        status["phase"] = json!("Failed");
+    }
     Step::write(vec![write::patch_status(Kind::Pod, &pod.metadata, status)])
 }
 

@@ -1,7 +1,7 @@
 //! ResourceQuotas: what of their limits is used.
 //!
-//! Everything is counted anew from what is there, as a check on what admission adds up. Secrets
-//! are not seen here; their count stays as admission has written it.
+//! Everything is counted anew from what is there, as a check on what admission adds up. What is
+//! not seen here stays as admission has written it.
 
 use api::core::{PersistentVolumeClaim, Pod, QuotaStatus, ResourceList, ResourceQuota, Service};
 use api::intent::ObjectKey;
@@ -96,25 +96,16 @@ fn used(inputs: &Inputs<'_>, quota: &ResourceQuota, wake_at: &mut Option<Time>) 
     let mut used = ResourceList::new();
     for name in quota.spec.hard.keys() {
         let amount = match pods::is_of_pods(name) {
-            true => charged.get(name).cloned(),
+            true => Some(charged.get(name).cloned().unwrap_or_default()),
             false => of_objects(mirror, namespace, name),
         };
-        let known = quota.status.used.get(name).cloned();
-        let amount = match is_seen(name) {
-            true => amount,
-            false => known,
-        };
-        used.insert(name.clone(), amount.unwrap_or_default());
+        let known = || quota.status.used.get(name).cloned();
+        used.insert(name.clone(), amount.or_else(known).unwrap_or_default());
     }
     used
 }
 
-/// Whether the objects that a resource counts are seen here.
-fn is_seen(name: &str) -> bool {
-    name != "secrets" && name != "count/secrets"
-}
-
-/// The use of a resource that is not pods'.
+/// The use of a resource that is not pods'; `None` if its objects are not seen here.
 fn of_objects(mirror: &Mirror, namespace: &str, name: &str) -> Option<Quantity> {
     if let Some(resource) = name.strip_prefix("count/") {
         let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
@@ -132,6 +123,7 @@ fn of_objects(mirror: &Mirror, namespace: &str, name: &str) -> Option<Quantity> 
             Kind::PersistentVolumeClaim,
         ))),
         "resourcequotas" => Some(number(count(mirror, namespace, Kind::ResourceQuota))),
+        "secrets" => Some(number(count(mirror, namespace, Kind::Secret))),
         "services" => Some(number(count(mirror, namespace, Kind::Service))),
         "services.loadbalancers" => {
             let balancers = services().filter(|it| &*it.spec.kind == "LoadBalancer");

@@ -1,7 +1,7 @@
 //! What every namespace has from the start: the `default` ServiceAccount and the certificates
-//! that pods trust.
+//! that pods trust. And what an account leaves behind: Secrets with tokens of it.
 
-use api::core::{ConfigMap, Namespace, ServiceAccount};
+use api::core::{ConfigMap, Namespace, Secret, ServiceAccount};
 use api::intent::{ObjectKey, Part};
 use api::kind::Kind;
 use mirror::{Change, Mirror};
@@ -13,7 +13,12 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "service_account",
     component: "serviceaccount-controller",
-    watches: &[Kind::ConfigMap, Kind::Namespace, Kind::ServiceAccount],
+    watches: &[
+        Kind::ConfigMap,
+        Kind::Namespace,
+        Kind::Secret,
+        Kind::ServiceAccount,
+    ],
     keys,
     step,
 };
@@ -22,8 +27,23 @@ const ACCOUNT: &str = "default";
 const CERTIFICATES: &str = "kube-root-ca.crt";
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 
-fn keys(_mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
+/// The annotation of a Secret that is to hold a token: whose.
+const OF_ACCOUNT: &str = "kubernetes.io/service-account.name";
+const OF_ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
+/// How long to wait for news of accounts.
+const NEWS_MS: i64 = 5_000;
+
+fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     let (namespace, name) = (&change.key.namespace, &change.key.name);
+    if change.kind() == Kind::Secret && change.after.is_some() {
+        keys.push((*change.key).clone());
+    }
+    if change.kind() == Kind::ServiceAccount && (change.after.is_none() || change.is_recreation()) {
+        let tokens = mirror.list_in::<Secret>(namespace);
+        let tokens = tokens.filter(|secret| account_of(secret) == Some(name));
+        let key = |secret: &Secret| ObjectKey::new(Kind::Secret, namespace, &secret.metadata.name);
+        keys.extend(tokens.map(|secret| key(secret)));
+    }
     match (change.kind(), &**name) {
         (Kind::Namespace, name) => keys.push(ObjectKey::new(Kind::Namespace, "", name)),
         (Kind::ServiceAccount, ACCOUNT) | (Kind::ConfigMap, CERTIFICATES) => {
@@ -33,7 +53,39 @@ fn keys(_mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     }
 }
 
+/// The account whose token a Secret is to hold.
+fn account_of(secret: &Secret) -> Option<&str> {
+    let is_token = &*secret.kind == "kubernetes.io/service-account-token";
+    let account = secret.metadata.annotations.get(OF_ACCOUNT);
+    account.filter(|_| is_token).map(|name| &**name)
+}
+
+/// A Secret with the token of an account that is there no more goes after it.
+fn of_token(inputs: &Inputs<'_>) -> Step {
+    let (namespace, name) = (&inputs.key.namespace, &inputs.key.name);
+    let Some(secret) = inputs.mirror.get::<Secret>(namespace, name) else {
+        return Step::idle();
+    };
+    let Some(account) = account_of(secret) else {
+        return Step::idle();
+    };
+    let (meta, kind) = (&secret.metadata, Kind::ServiceAccount);
+    let found = inputs.mirror.get::<ServiceAccount>(namespace, account);
+    let uid = meta.annotations.get(OF_ACCOUNT_UID);
+    if found.is_some_and(|it| uid.is_none_or(|uid| *uid == it.metadata.uid)) {
+        return Step::idle();
+    }
+    // Kinds are watched apart: the account may be newer than what has been seen of accounts.
+    if !inputs.mirror.is_listed(kind) || inputs.mirror.seen(kind) < meta.revision() {
+        return Step::wake_at(inputs.now.plus_ms(NEWS_MS));
+    }
+    Step::write(vec![write::delete(Kind::Secret, meta)])
+}
+
 fn step(inputs: &Inputs<'_>) -> Step {
+    if inputs.key.kind == Kind::Secret {
+        return of_token(inputs);
+    }
     let name = &inputs.key.name;
     let Some(namespace) = inputs.mirror.get::<Namespace>("", name) else {
         return Step::idle();

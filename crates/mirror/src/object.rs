@@ -130,6 +130,9 @@ objects! {
     StatefulSet: api::core::StatefulSet,
     StorageClass: api::core::StorageClass,
     VcJob: api::volcano::Job,
+    VolumeSnapshot: api::snapshot::VolumeSnapshot,
+    VolumeSnapshotClass: api::snapshot::VolumeSnapshotClass,
+    VolumeSnapshotContent: api::snapshot::VolumeSnapshotContent,
 }
 
 impl Object {

@@ -1,6 +1,7 @@
 //! Tokio around `driver`, and the node that runs pods as local processes.
 //!
 //! - [`clock`]: the wall clock.
+//! - [`disk`]: directories behind volumes and snapshots.
 //! - [`engine_loop`]: performs the driver's requests and feeds back what came of them.
 //! - [`fleet_loop`]: the same around the imitation nodes.
 //! - [`process`], [`network`], [`volumes`]: the process node, its pod network, its volumes.
@@ -12,6 +13,7 @@
 //! Invariants: nothing outlives the plane; no decision waits for a socket; no answer is invented.
 
 pub mod clock;
+pub mod disk;
 pub mod engine_loop;
 pub mod fleet_loop;
 mod follow;

@@ -43,4 +43,4 @@ pub use limits::Limits;
 pub use listen::{ListenError, Listening, Socket, listen};
 pub use plane::{Reviewer, Start};
 pub use static_tokens::StaticTokens;
-pub use store::{Settings, User};
+pub use store::{NativeGroups, Settings, User};

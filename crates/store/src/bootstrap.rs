@@ -13,10 +13,11 @@ use crate::request::{Begin, Commit, Response};
 use crate::status::Outcome;
 use crate::store::Store;
 use crate::strategy;
+use crate::wire::NATIVE_GROUP;
 use crate::write::text;
 
 /// The provisioner of the default storage class: volumes are directories.
-pub const DIRECTORY_PROVISIONER: &str = "katmai.dev/directory";
+pub const DIRECTORY_PROVISIONER: &str = api::disk::DRIVER;
 
 impl Store {
     /// Ends loading: serves the definitions found, and makes the objects that every plane has and
@@ -47,8 +48,10 @@ impl Store {
         }
         for object in stored.values() {
             // One that was stored compiled then; if a newer program refuses it, its objects stay
-            // in the journal and the others are served.
-            if crate::crd::is_true(object, "Established")
+            // in the journal and the others are served. Native groups wait for their setting.
+            let is_native = object["spec"]["group"] == NATIVE_GROUP;
+            if !is_native
+                && crate::crd::is_true(object, "Established")
                 && let Ok(mut crd) = Crd::compile(object, &wire)
             {
                 crd.take_status(object);
@@ -164,6 +167,16 @@ fn first_objects() -> Vec<Value> {
         "provisioner": DIRECTORY_PROVISIONER,
         "reclaimPolicy": "Delete",
         "volumeBindingMode": "WaitForFirstConsumer",
+    }));
+    objects.push(json!({
+        "apiVersion": "snapshot.storage.k8s.io/v1",
+        "kind": "VolumeSnapshotClass",
+        "metadata": {
+            "name": "standard",
+            "annotations": { api::snapshot::DEFAULT_CLASS: "true" },
+        },
+        "driver": DIRECTORY_PROVISIONER,
+        "deletionPolicy": "Delete",
     }));
     objects.push(json!({
         "apiVersion": "v1",

@@ -23,6 +23,8 @@ pub use check::{validate, validate_update};
 pub struct Crd {
     /// API group.
     pub group: String,
+    /// Annotations of a definition that we bring.
+    pub annotations: Map<String, Value>,
     /// Names.
     pub names: CrdNames,
     /// Lives in a namespace.
@@ -159,6 +161,8 @@ fn go_shown(value: &Value) -> (String, &'static str) {
 pub struct CrdRow {
     /// API group.
     pub group: String,
+    #[serde(default)]
+    annotations: Map<String, Value>,
     names: CrdNames,
     scope: String,
     #[serde(default)]
@@ -262,6 +266,7 @@ impl Crd {
         };
         Crd {
             group,
+            annotations: row.annotations,
             names,
             namespaced: row.scope == "Namespaced",
             versions,
@@ -395,10 +400,14 @@ impl Crd {
             .collect();
         let stored = self.versions.iter().filter(|version| version.storage);
         let stored: Vec<&str> = stored.map(|version| version.name.as_str()).collect();
+        let mut metadata = json!({"name": format!("{}.{}", names.plural, self.group)});
+        if !self.annotations.is_empty() {
+            metadata["annotations"] = json!(self.annotations);
+        }
         json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{}.{}", names.plural, self.group)},
+            "metadata": metadata,
             "spec": {
                 "conversion": self.conversion,
                 "group": self.group,

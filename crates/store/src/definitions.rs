@@ -506,6 +506,15 @@ pub(crate) fn establish(object: &mut Value, now: Time) {
         stored.push(storage);
     }
     status["storedVersions"] = Value::Array(stored);
+    if let Some((status, reason, message)) = crd::approval(object) {
+        let approved = Condition {
+            kind: "KubernetesAPIApprovalPolicyConformant",
+            status,
+            reason,
+            message: &message,
+        };
+        set(object, &approved, now);
+    }
     let accepted = Condition {
         kind: "NamesAccepted",
         status: "True",

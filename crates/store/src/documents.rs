@@ -12,9 +12,9 @@ use crate::openapi;
 use crate::path::Query;
 use crate::request::{Cache, Method, Request, Response};
 use crate::status::{Outcome, Refused};
-use crate::store::Store;
+use crate::store::{NativeGroups, Store};
 use crate::view::{Choice, choices};
-use crate::wire::ResourceRow;
+use crate::wire::{NATIVE_GROUP, ResourceRow};
 
 /// The documents that were asked for since what is served last changed. Reads run side by side,
 /// so they fill it behind a lock; each answer is a function of what is served, whoever made it.
@@ -204,6 +204,10 @@ impl Store {
             if self.definitions.contains_key(&id) {
                 rows.extend(discovery_rows(row));
             }
+        }
+        // `podgroups` alone stays Volcano's: clients take the group that comes first.
+        if self.settings.native_groups == NativeGroups::Served {
+            rows.sort_by_key(|row| row.group == NATIVE_GROUP);
         }
         rows
     }

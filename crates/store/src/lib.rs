@@ -83,6 +83,6 @@ pub use request::{
     Request, Response, Since, Ticket, User,
 };
 pub use status::{About, Outcome, Refused, success};
-pub use store::{Admit, Entropy, LoadError, Records, Settings, Store};
+pub use store::{Admit, Entropy, LoadError, NativeGroups, Records, Settings, Store};
 pub use talk::{Address, Answer, Call, Calls, Talk};
 pub use watch::{BOOKMARK_MS, Watch, WatchStep};

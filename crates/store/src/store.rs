@@ -42,6 +42,17 @@ pub struct Settings {
     /// What OpenAPI documents say of built-in kinds and fields: a line for each definition, its
     /// name, a tab and a JSON object from field to text. May be empty.
     pub prose: &'static str,
+    /// Kubernetes' own groups of pods.
+    pub native_groups: NativeGroups,
+}
+
+/// Whether `scheduling.k8s.io` has Workload and PodGroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NativeGroups {
+    /// It has not, as upstream's default is.
+    Absent,
+    /// It has, in v1beta1 and v1alpha3.
+    Served,
 }
 
 /// Whether somebody keeps the records of writes.
@@ -62,6 +73,7 @@ impl Default for Settings {
             address: String::new(),
             records: Records::Kept,
             prose: "",
+            native_groups: NativeGroups::Absent,
         }
     }
 }
@@ -117,7 +129,7 @@ pub(crate) struct Waiting {
 impl Store {
     /// An empty store. Feed it [`Store::load`], then [`Store::start`].
     pub fn new(settings: Settings, entropy: Box<dyn Entropy>) -> Store {
-        let wire = Arc::new(Wire::load());
+        let wire = Arc::new(Wire::with(settings.native_groups));
         let mut store = Store {
             settings,
             entropy,

@@ -11,6 +11,7 @@ use crate::access::FirstAccess;
 use crate::crd::{Crd, CrdRow};
 use crate::protobuf::Messages;
 use crate::schema::{Compiler, Schema};
+use crate::store::NativeGroups;
 use crate::table::Column;
 
 const SCHEMAS: &str = include_str!("../wire/kubernetes/schemas.jsonl");
@@ -28,8 +29,12 @@ pub const SERVED_GROUPS: &[&str] = &[
     "nodeinfo.volcano.sh",
     "scheduling.volcano.sh",
     "shard.volcano.sh",
+    "snapshot.storage.k8s.io",
     "topology.volcano.sh",
 ];
+
+/// Kubernetes' own groups of pods, served where that is wished for.
+pub(crate) const NATIVE_GROUP: &str = "scheduling.k8s.io";
 
 /// One line of discovery: a resource or a subresource.
 #[derive(Clone, Debug, Deserialize)]
@@ -136,6 +141,14 @@ impl Wire {
     /// # Panics
     /// Only if the data in the build itself is broken, which a test rules out.
     pub fn load() -> Wire {
+        Wire::with(NativeGroups::Absent)
+    }
+
+    /// The same, with or without Kubernetes' own groups of pods.
+    ///
+    /// # Panics
+    /// Only if the data in the build itself is broken, which a test rules out.
+    pub fn with(native: NativeGroups) -> Wire {
         let document: Document = serde_json::from_str(DOCUMENT).expect("the build wrote it");
         let mut lines = BTreeMap::new();
         let mut kinds: BTreeMap<String, Vec<Defined>> = BTreeMap::new();
@@ -169,7 +182,10 @@ impl Wire {
         }
         let rows = document.crds.into_iter();
         let rows = rows
-            .filter(|row| SERVED_GROUPS.contains(&row.group.as_str()))
+            .filter(|row| {
+                let is_native = row.group == NATIVE_GROUP && native == NativeGroups::Served;
+                SERVED_GROUPS.contains(&row.group.as_str()) || is_native
+            })
             .collect();
         let (crds, compiled) = Crd::shipped(rows, compiler);
         let (mut places, mut schemas) = (BTreeMap::new(), Vec::with_capacity(compiled.len()));

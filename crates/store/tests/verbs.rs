@@ -14,6 +14,8 @@ mod fading;
 mod hostile;
 #[path = "verbs/kinds.rs"]
 mod kinds;
+#[path = "verbs/native_groups.rs"]
+mod native_groups;
 #[path = "verbs/odd.rs"]
 mod odd;
 #[path = "verbs/webhooks.rs"]

@@ -1,7 +1,5 @@
 //! Namespaces, identities, configuration, priorities and events.
 
-use std::collections::BTreeMap;
-
 use super::{Condition, ObjectReference, TextMap};
 use crate::meta::ObjectMeta;
 use crate::time::Time;
@@ -51,15 +49,13 @@ read_only! {
         pub immutable: Option<bool>,
     }
 
-    /// `v1` Secret.
+    /// `v1` Secret: what is in it is not kept.
     pub struct Secret {
         /// Metadata.
         pub metadata: ObjectMeta,
         /// What it is for.
         #[serde(rename = "type")]
         pub kind: Box<str>,
-        /// Bytes, in base64.
-        pub data: BTreeMap<Box<str>, Box<str>>,
         /// May not change.
         pub immutable: Option<bool>,
     }

@@ -6,7 +6,7 @@ use anyhow::bail;
 use api::quantity::Quantity;
 use clap::Args;
 
-use crate::start::{Connection, Data, Durability, Network, Plane};
+use crate::start::{Connection, Data, Durability, NativeGroups, Network, Plane};
 use crate::state::StateDir;
 
 // Not a doc comment: clap would take it for the help of the verb.
@@ -73,6 +73,9 @@ pub(super) struct Shape {
     /// File to which requests are logged as audit.k8s.io/v1 events, level Metadata
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
+    /// Serve Workload and PodGroup of scheduling.k8s.io (v1beta1 and v1alpha3)
+    #[arg(long)]
+    native_groups: bool,
 }
 
 impl Shape {
@@ -88,6 +91,7 @@ impl Shape {
             durability,
             token_file,
             audit_log,
+            native_groups,
         } = self;
         port.is_some()
             || node_cpu.is_some()
@@ -98,6 +102,7 @@ impl Shape {
             || durability.is_some()
             || token_file.is_some()
             || audit_log.is_some()
+            || *native_groups
     }
 
     pub(super) fn plane(self, data: Data, state: Option<StateDir>) -> Plane {
@@ -111,6 +116,7 @@ impl Shape {
             durability,
             token_file,
             audit_log,
+            native_groups,
         } = self;
         Plane {
             port,
@@ -124,6 +130,10 @@ impl Shape {
             durability: durability.unwrap_or_default(),
             token_file,
             audit_log,
+            native_groups: match native_groups {
+                true => NativeGroups::Served,
+                false => NativeGroups::Absent,
+            },
         }
     }
 }

@@ -3,10 +3,11 @@
 use api::core::{
     Node, NodeRequirement, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumePhase,
 };
-use api::intent::{Intent, Part};
+use api::disk::DIRECTORY;
+use api::intent::Part;
 use api::kind::Kind;
 use mirror::Mirror;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{PROVISIONER, claim_ref, is_used};
 use crate::{Inputs, Step, write};
@@ -80,7 +81,7 @@ fn phase(mirror: &Mirror, volume: &PersistentVolume) -> VolumePhase {
     }
 }
 
-pub(super) fn is_directory(volume: &PersistentVolume) -> bool {
+pub(crate) fn is_directory(volume: &PersistentVolume) -> bool {
     let made_by = volume
         .metadata
         .annotations
@@ -89,12 +90,12 @@ pub(super) fn is_directory(volume: &PersistentVolume) -> bool {
 }
 
 /// A volume for a claim, under a name that follows from the claim's uid.
-pub(super) fn create(
+pub(super) fn body(
     inputs: &Inputs<'_>,
     claim: &PersistentVolumeClaim,
     class: &StorageClass,
     node: Option<&Node>,
-) -> Intent {
+) -> Value {
     let name = format!("pvc-{}", claim.metadata.uid);
     let path = format!("{}/{name}", inputs.settings.volumes_directory);
     let mut spec = json!({
@@ -116,17 +117,14 @@ pub(super) fn create(
         spec["nodeAffinity"] =
             json!({ "required": { "nodeSelectorTerms": [{ "matchExpressions": [term] }] } });
     }
-    write::create(
-        Kind::PersistentVolume,
-        json!({
-            "metadata": {
-                "name": name,
-                "annotations": { "pv.kubernetes.io/provisioned-by": PROVISIONER },
-                "finalizers": [PROTECTION],
-            },
-            "spec": spec,
-        }),
-    )
+    json!({
+        "metadata": {
+            "name": name,
+            "annotations": { "pv.kubernetes.io/provisioned-by": PROVISIONER },
+            "finalizers": [DIRECTORY, PROTECTION],
+        },
+        "spec": spec,
+    })
 }
 
 /// Whether a volume's node affinity lets a node reach it.

@@ -86,6 +86,11 @@ impl View<'_> {
         if old_total == 0 || may_go <= 0 {
             return Vec::new();
         }
+        // A status that lags behind counts pods that are going: they would be taken away twice.
+        let lags = |set: &Arc<ReplicaSet>| set.status.observed_generation < set.metadata.generation;
+        if self.all().any(lags) {
+            return Vec::new();
+        }
         let old: Vec<&Arc<ReplicaSet>> = self.old.iter().filter(|it| replicas(it) > 0).collect();
         let mut sizes: Vec<i32> = old.iter().map(|set| replicas(set)).collect();
         let mut left = may_go;
