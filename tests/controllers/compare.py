@@ -197,14 +197,20 @@ def tell(path, sides, turn):
     """Plays one story on both sides at the same time; what differs."""
     stem, began = path.stem.replace("_", "-"), time.monotonic()
     namespace = f"{stem}-{int(time.time()) % 100000}-{turn}"
-    both = concurrent.futures.ThreadPoolExecutor(2)
-    plays = list(both.map(lambda side: Play(side, stem, namespace), sides))
-    for verb, words, body in read(path):
-        # Both sides begin each step together.
-        list(both.map(lambda play: play.do(verb, words, body), plays))
-    both.shutdown()
-    print(f"{stem}: {time.monotonic() - began:.0f} s", flush=True)
-    return compare(plays)
+    try:
+        with concurrent.futures.ThreadPoolExecutor(2) as both:
+            plays = list(both.map(lambda side: Play(side, stem, namespace), sides))
+            for verb, words, body in read(path):
+                # Both sides begin each step together.
+                list(both.map(lambda play: play.do(verb, words, body), plays))
+        return compare(plays)
+    except OSError as error:
+        # A server that does not answer is a difference like others.
+        return [(f"{stem}: broke off: {error}", "-", "-")]
+    finally:
+        for side in sides:
+            side.forget(namespace)
+        print(f"{stem}: {time.monotonic() - began:.0f} s", flush=True)
 
 
 class Known:

@@ -65,7 +65,7 @@ class Side:
             start = self.get(f"{KINDS[kind]}/{kind}")["metadata"]["resourceVersion"]
             threading.Thread(target=self.watch, args=(kind, start), daemon=True).start()
 
-    def ask(self, method, path, body=None, kind="application/json", timeout=20):
+    def ask(self, method, path, body=None, kind="application/json", timeout=60):
         headers = {"Accept": "application/json", "Content-Type": kind}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
@@ -74,8 +74,16 @@ class Side:
         return urllib.request.urlopen(request, context=self.context, timeout=timeout)
 
     def get(self, path):
-        with self.ask("GET", path) as answer:
-            return json.load(answer)
+        for left in (2, 1, 0):
+            try:
+                with self.ask("GET", path) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError:
+                raise
+            except OSError:
+                # A busy machine; reading once more changes nothing.
+                if not left:
+                    raise
 
     def watch(self, kind, start):
         """Hands what happens to the stories that it belongs to."""
@@ -90,6 +98,10 @@ class Side:
             self.broken = f"{self.name}: the watch of {kind} ended"
         except (OSError, ValueError, KeyError) as error:
             self.broken = f"{self.name}: the watch of {kind} broke: {error}"
+
+    def forget(self, namespace):
+        with self.lock:
+            self.plays.pop(namespace, None)
 
     def play_of(self, kind, meta):
         with self.lock:
@@ -287,8 +299,7 @@ class Play:
         ]
         with self.lock:
             self.over, self.seen = True, list(self.seen)
-        with self.side.lock:
-            del self.side.plays[self.namespace]
+        self.side.forget(self.namespace)
         self.leave(items)
         return items, events
 
