@@ -80,11 +80,11 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             }
         }
         Kind::StorageClass => keys.extend(pending(mirror)),
-        _ => of_pod(change, keys),
+        _ => of_pod(mirror, change, keys),
     }
 }
 
-fn of_pod(change: &Change, keys: &mut Vec<ObjectKey>) {
+fn of_pod(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     let facts = |pod: &Arc<Pod>| (pod.spec.node_name.clone(), pod.is_finished());
     let before = change.before::<Pod>();
     let after = change.after::<Pod>();
@@ -101,6 +101,10 @@ fn of_pod(change: &Change, keys: &mut Vec<ObjectKey>) {
             namespace,
             &claim,
         ));
+        // A claim may be gone before its last pod: then its volume has waited.
+        let term = format!("{namespace}/{claim}");
+        let volumes = mirror.keys(Index::VolumeClaim, "", &term);
+        keys.extend(volumes.map(|key| (**key).clone()));
     }
 }
 

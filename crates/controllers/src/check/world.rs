@@ -28,6 +28,8 @@ pub(crate) struct World {
     pub(crate) writes: Vec<ObjectKey>,
     /// Whether accepted writes are to be printed.
     pub(crate) is_quiet: bool,
+    /// Whether news of one kind says nothing of others, as it is between bookmarks.
+    is_apart: bool,
     /// Events that the mirror has not seen yet; `None` while it keeps up.
     pub(crate) backlog: Option<Vec<(Kind, String)>>,
     /// After so many more writes every write is lost, as if the process had died.
@@ -53,6 +55,7 @@ impl World {
             waits: BTreeMap::new(),
             writes: Vec::new(),
             is_quiet: false,
+            is_apart: false,
             writes_left: None,
             backlog: None,
         }
@@ -62,9 +65,10 @@ impl World {
         std::mem::take(&mut self.printed)
     }
 
-    /// `service_accounts`, `gate=slice`, `volumes=…`.
+    /// `apart`, `service_accounts`, `gate=slice`, `volumes=…`.
     pub(crate) fn set(&mut self, setting: &str) {
         match setting {
+            "apart" => self.is_apart = true,
             "service_accounts" => self.settings.service_accounts = true,
             "gate=slice" => self.settings.service_gate = crate::ServiceGate::EndpointSlice,
             other => match other.strip_prefix("terminated_pods_max=") {
@@ -432,7 +436,7 @@ impl World {
     }
 
     fn wake(&mut self, change: Option<Change>) {
-        for row in KINDS {
+        for row in KINDS.iter().filter(|_| !self.is_apart) {
             self.mirror.bookmark(row.kind, self.revision);
         }
         let Some(change) = change else {

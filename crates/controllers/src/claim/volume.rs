@@ -43,8 +43,10 @@ pub(super) fn step(inputs: &Inputs<'_>, volume: &PersistentVolume) -> Step {
     }
     if phase == VolumePhase::Released {
         let claims = Kind::PersistentVolumeClaim;
-        // Kinds are watched apart: the claim may be newer than what has been seen of claims.
-        if !mirror.is_listed(claims) || mirror.seen(claims) < meta.revision() {
+        // Kinds are watched apart: the claim may be newer than what has been seen of claims. One
+        // that has been found gone stays so, and news of claims may be long in coming.
+        let is_news = volume.status.phase != phase && mirror.seen(claims) < meta.revision();
+        if !mirror.is_listed(claims) || is_news {
             return Step::wake_at(inputs.now.plus_ms(NEWS_MS));
         }
     }
