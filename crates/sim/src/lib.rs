@@ -1,5 +1,5 @@
 //! The whole system on one thread: the real store, review rules, driver, controllers, engine and
-//! imitation nodes, under virtual time, from one seed.
+//! imitation nodes and disks, under virtual time, from one seed.
 //!
 //! - [`World`] is the system; [`World::run`] lets time pass until nothing is left to do.
 //! - [`Settings`] says how large it is, how many drivers there are (of several, one holds the Lease),
@@ -17,6 +17,7 @@
 //! witness shares no code with the rooms that decide.
 
 mod counts;
+mod disk;
 mod judge;
 mod random;
 mod settings;

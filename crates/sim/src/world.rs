@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use store::Watch;
 
 use crate::counts::Counts;
+use crate::disk::Disk;
 use crate::judge::{self, Finding};
 use crate::random::Random;
 use crate::settings::Settings;
@@ -46,6 +47,7 @@ pub struct World {
     signs_of_life: BTreeSet<(u32, RequestId)>,
     /// Changes of Leases.
     lease_writes: u64,
+    disk: Disk,
     fleet: Fleet,
     /// The newest revision that the nodes have seen of the pods; 0 before they have listed them.
     fleet_seen: u64,
@@ -82,6 +84,8 @@ enum Event {
     Answer(u32, RequestId, Answer),
     /// An intent of the nodes reaches the server.
     Node(Intent),
+    /// An intent of whoever tends directories reaches the server.
+    Disk(Intent),
     /// A pod event reaches the nodes.
     Pod(WatchLine),
     /// The nodes' wish to watch pods reaches the server.
@@ -132,6 +136,7 @@ impl World {
             lives: 0,
             signs_of_life: BTreeSet::new(),
             lease_writes: 0,
+            disk: Disk::default(),
             fleet: Fleet::new(settings.nodes.clone(), random.draw()),
             fleet_seen: 0,
             drivers,
@@ -358,6 +363,10 @@ impl World {
             let at = self.later();
             self.push(at, Event::Node(intent));
         }
+        for intent in self.disk.look(&mut self.server, self.now) {
+            let at = self.later();
+            self.push(at, Event::Disk(intent));
+        }
         self.poll_streams();
     }
 
@@ -444,6 +453,9 @@ impl World {
             Event::Node(intent) => {
                 let outcome = self.perform("node", &intent);
                 self.fleet.handle_written(&intent, &outcome, self.now);
+            }
+            Event::Disk(intent) => {
+                self.perform("disk", &intent);
             }
             Event::Pod(line) => self.fleet_line(line),
             Event::WatchPods => self.watch_pods(),
