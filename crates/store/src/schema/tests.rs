@@ -308,7 +308,7 @@ fn a_rule_that_would_loop_for_ever_is_stopped() {
 #[test]
 fn every_definition_we_bring_can_be_shown_and_read_again() {
     let wire = Wire::load();
-    assert_eq!(wire.crds().len(), 11);
+    assert_eq!(wire.crds().len(), 14);
     for crd in wire.crds() {
         let object = crd.object(&wire);
         let again = Crd::check_new(&object, &wire).unwrap_or_else(|errors| {

@@ -20,7 +20,17 @@ const GROUPS: &str = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgrou
 const WORKLOADS: &str = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/workloads";
 
 fn group(spec: Value) -> Value {
-    json!({ "metadata": { "name": "g" }, "spec": spec })
+    let version = "scheduling.k8s.io/v1beta1";
+    json!({ "apiVersion": version, "kind": "PodGroup", "metadata": { "name": "g" }, "spec": spec })
+}
+
+fn workload(templates: &Value) -> Value {
+    json!({
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "Workload",
+        "metadata": { "name": "w" },
+        "spec": { "podGroupTemplates": templates },
+    })
 }
 
 #[test]
@@ -129,12 +139,10 @@ fn what_is_no_group_or_workload_is_refused_by_field() {
     let template = |name: &str| json!({ "name": name, "schedulingPolicy": { "basic": {} } });
     let nine: Vec<Value> = (0..9).map(|at| template(&format!("t{at}"))).collect();
     for templates in [json!([]), json!(nine), json!([template("Not-A-Label")])] {
-        let body =
-            json!({ "metadata": { "name": "w" }, "spec": { "podGroupTemplates": templates } });
+        let body = workload(&templates);
         assert_eq!(plane.ask("POST", WORKLOADS, &body).0, 422, "{body}");
     }
-    let body =
-        json!({ "metadata": { "name": "w" }, "spec": { "podGroupTemplates": [template("a")] } });
+    let body = workload(&json!([template("a")]));
     assert_eq!(plane.ask("POST", WORKLOADS, &body).0, 201);
     let more = json!({ "spec": { "podGroupTemplates": [template("a"), template("b")] } });
     assert_eq!(plane.ask("PATCH", &format!("{WORKLOADS}/w"), &more).0, 422);
