@@ -19,6 +19,8 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// The crate that carries the texts.
 const CARRIER: &str = "k8s-openapi";
+/// The version that this server answers as.
+const KUBERNETES: &str = "v1_36";
 /// Fewer kinds than these would mean that the form of the source has changed.
 const KINDS_MIN: usize = 400;
 
@@ -41,40 +43,61 @@ fn main() -> Outcome<()> {
     for (name, text) in texts {
         lines.push_str(&format!("{}\t{}\n", name, Value::Object(text)));
     }
-    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
+    let out = PathBuf::from(variable("OUT_DIR")?);
     fs::write(out.join("prose.txt"), lines)?;
     Ok(())
 }
 
-/// Where the sources of the enabled Kubernetes version lie, wherever cargo has them from.
+/// Where the sources of our Kubernetes version lie, wherever cargo has them from.
+///
+/// Asked of a package that needs nothing else: to tell of this workspace, cargo would want every
+/// package of the lock file, also those of other systems, which a fresh machine does not have.
 fn folder() -> Outcome<PathBuf> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    let output = Command::new(cargo)
-        .args(["metadata", "--format-version=1", "--locked", "--offline"])
+    let asking = PathBuf::from(variable("OUT_DIR")?).join("carrier");
+    let lock = fs::read_to_string("../../Cargo.lock")?;
+    let version = locked(&lock).ok_or_else(|| format!("Cargo.lock names no {CARRIER}"))?;
+    fs::create_dir_all(asking.join("src"))?;
+    fs::write(asking.join("src/lib.rs"), "")?;
+    fs::write(asking.join("Cargo.lock"), &lock)?;
+    fs::write(
+        asking.join("Cargo.toml"),
+        format!(
+            "[package]\nname = \"carrier\"\nedition = \"2024\"\n[workspace]\n[dependencies]\n\
+             {CARRIER} = {{ version = \"={version}\", default-features = false }}\n"
+        ),
+    )?;
+    let output = Command::new(variable("CARGO")?)
+        .args(["metadata", "--format-version=1", "--offline"])
+        .arg("--filter-platform")
+        .arg(variable("TARGET")?)
+        .arg("--manifest-path")
+        .arg(asking.join("Cargo.toml"))
         .output()?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(format!("cargo metadata: {why}").into());
     }
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let package = list(&metadata["packages"])
+    let packages = metadata["packages"].as_array();
+    let manifest = packages
         .into_iter()
+        .flatten()
         .find(|package| package["name"] == CARRIER)
+        .and_then(|package| package["manifest_path"].as_str())
         .ok_or_else(|| format!("cargo metadata names no {CARRIER}"))?;
-    let node = list(&metadata["resolve"]["nodes"])
-        .into_iter()
-        .find(|node| node["id"] == package["id"])
-        .ok_or_else(|| format!("cargo metadata resolves no {CARRIER}"))?;
-    let version = list(&node["features"])
-        .iter()
-        .filter_map(Value::as_str)
-        .find(|feature| feature.starts_with("v1_"))
-        .ok_or_else(|| format!("{CARRIER} has no version enabled"))?
-        .to_owned();
-    let manifest = package["manifest_path"].as_str().unwrap_or_default();
-    let root = Path::new(manifest).parent().ok_or("no folder")?;
-    Ok(root.join("src").join(version))
+    let root = Path::new(manifest).parent().ok_or("no folder")?.join("src");
+    Ok(root.join(KUBERNETES))
+}
+
+/// The carrier's version in a lock file.
+fn locked(lock: &str) -> Option<&str> {
+    let (_, package) = lock.split_once(&format!("name = \"{CARRIER}\"\n"))?;
+    let line = package.lines().next()?;
+    line.strip_prefix("version = \"")?.strip_suffix('"')
+}
+
+fn variable(name: &str) -> Outcome<OsString> {
+    Ok(env::var_os(name).ok_or_else(|| format!("{name} is not set"))?)
 }
 
 fn sources(folder: &Path) -> Outcome<Vec<PathBuf>> {
