@@ -35,14 +35,17 @@ impl Store {
         if !writing.row.is_namespaced() {
             return Ok(());
         }
-        let Some(found) = self.latest_of(Kind::Namespace, "", namespace) else {
+        let id = self.registry.known(Kind::Namespace);
+        let Some(found) = id.and_then(|id| self.shelf(id).latest(namespace)) else {
             return Err(Refused::not_found(About {
                 group: "",
                 plural: "namespaces",
                 name: namespace,
             }));
         };
-        if found["metadata"]["deletionTimestamp"].is_null() {
+        // Every object that is made asks this: few namespaces are worth reading whole.
+        let may_leave = memchr::memmem::find(&found.bytes, b"\"deletionTimestamp\"").is_some();
+        if !may_leave || found.value()["metadata"]["deletionTimestamp"].is_null() {
             return Ok(());
         }
         let name = text(&object["metadata"]["name"]);
@@ -194,6 +197,8 @@ impl Store {
         self.shelf(id)
             .latest_range("")
             .into_iter()
+            // Every pod asks this, and hardly a class says it.
+            .filter(|(_, entry)| memchr::memmem::find(&entry.bytes, b"\"globalDefault\"").is_some())
             .map(|(_, entry)| entry.value())
             .filter(|class| class["globalDefault"] == true)
             .min_by_key(|class| class["value"].as_i64().unwrap_or(0))

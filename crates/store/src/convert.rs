@@ -120,15 +120,20 @@ impl Store {
         }
     }
 
-    /// The form in which an object of a write is stored.
-    pub(crate) fn stored_form(
+    /// The form in which an object of a write is stored, where that is not the object as it is.
+    pub(crate) fn stored_apart(
         &self,
         id: ResourceId,
         row: &Resource,
         object: &Value,
         talk: &Talk,
-    ) -> Outcome<Value> {
-        self.convert_loose(id, object.clone(), &row.storage_version, talk)
+    ) -> Outcome<Option<Value>> {
+        let version = &row.storage_version;
+        if row.source == Source::BuiltIn || object["apiVersion"] == *row.api_version(version) {
+            return Ok(None);
+        }
+        self.convert_loose(id, object.clone(), version, talk)
+            .map(Some)
     }
 
     /// The conversion webhook of a definition, if it has one.

@@ -75,18 +75,18 @@ impl Draft {
     }
 
     /// The object will be so; whoever owned its fields owns them on.
-    pub(crate) fn put(&mut self, store: &mut Store, id: ResourceId, key: &str, object: Value) {
+    pub(crate) fn put(&mut self, store: &mut Store, id: ResourceId, key: &str, mut object: Value) {
         let owners = self.owners_now(store, id, key);
-        self.put_owned(store, id, key, object, owners);
+        self.put_owned(store, id, key, &mut object, owners);
     }
 
-    /// The object will be so, with these owners of its fields.
+    /// The object will be so, with these owners of its fields. It is given its revision.
     pub(crate) fn put_owned(
         &mut self,
         store: &mut Store,
         id: ResourceId,
         key: &str,
-        object: Value,
+        object: &mut Value,
         owners: Owners,
     ) {
         let entry = self.entry(store, id, object, owners);
@@ -99,14 +99,14 @@ impl Draft {
         store: &mut Store,
         id: ResourceId,
         key: &str,
-        (before, object): (&Value, Value),
+        (before, mut object): (&Value, Value),
         subresource: &str,
         now: Time,
     ) {
         let row = store.registry.row(id).clone();
         let owners = self.owners_now(store, id, key);
         let owners = store.own_as_server(&row, subresource, (before, &owners), &object, now);
-        self.put_owned(store, id, key, object, owners);
+        self.put_owned(store, id, key, &mut object, owners);
     }
 
     /// Who owns the fields of an object by now.
@@ -123,9 +123,15 @@ impl Draft {
     }
 
     /// The object will be gone; `object` is its last state.
-    pub(crate) fn remove(&mut self, store: &mut Store, id: ResourceId, key: &str, object: Value) {
+    pub(crate) fn remove(
+        &mut self,
+        store: &mut Store,
+        id: ResourceId,
+        key: &str,
+        mut object: Value,
+    ) {
         let owners = self.owners_now(store, id, key);
-        let entry = self.entry(store, id, object, owners);
+        let entry = self.entry(store, id, &mut object, owners);
         self.change(id, key, After::Gone(entry));
     }
 
@@ -138,11 +144,11 @@ impl Draft {
         id: ResourceId,
         key: &str,
         old: &Entry,
-        (object, owners): (Value, Owners),
+        (object, owners): (&Value, Owners),
     ) {
         self.remove(store, id, key, old.value());
         let selectable = &store.registry.row(id).selectable;
-        let shown = Entry::of(old.revision, &object, selectable, owners);
+        let shown = Entry::of(old.revision, object, selectable, owners);
         self.shown = Some(Arc::new(shown));
     }
 
@@ -200,7 +206,7 @@ impl Draft {
         &self,
         store: &mut Store,
         id: ResourceId,
-        mut object: Value,
+        object: &mut Value,
         owners: Owners,
     ) -> Arc<Entry> {
         let mut revision = store.begun;
@@ -211,7 +217,7 @@ impl Draft {
         }
         Arc::new(Entry::of(
             revision,
-            &object,
+            object,
             &store.registry.row(id).selectable,
             owners,
         ))

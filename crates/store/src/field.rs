@@ -273,6 +273,28 @@ pub fn index(parent: &str, position: usize) -> String {
     format!("{parent}[{position}]")
 }
 
+/// A way into an object, spelled only where somebody is told of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way<'a> {
+    /// The object itself.
+    Root,
+    /// A field of what lies there.
+    Field(&'a Way<'a>, &'a str),
+    /// An item of the list that lies there.
+    Item(&'a Way<'a>, usize),
+}
+
+impl Way<'_> {
+    /// `spec.containers[0].name`; empty at the root.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Way::Root => String::new(),
+            Way::Field(above, name) => child(&above.text(), name),
+            Way::Item(above, position) => index(&above.text(), *position),
+        }
+    }
+}
+
 /// A string as Go's `%q` prints it.
 pub fn go_quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);

@@ -119,16 +119,17 @@ struct Step<'a> {
 pub struct FieldSet<'a>(Vec<Step<'a>>);
 
 impl<'a> FieldSet<'a> {
-    /// The set of these paths of field names.
+    /// The set of these paths of field names, given in the order of a walk.
     pub fn of_names(paths: &[&[&'a str]]) -> FieldSet<'a> {
-        let mut set = FieldSet::default();
+        let mut walk = Builder::default();
+        let mut before: &[&str] = &[];
         for path in paths {
-            let mut one = Builder::default();
-            let path: Vec<Element<'a>> = path.iter().map(|name| Element::field(*name)).collect();
-            one.mark(&path);
-            set = set.union(&one.finish());
+            walk.back_to(path.iter().zip(before).take_while(|(a, b)| a == b).count());
+            let steps: Vec<Element<'a>> = path.iter().map(|name| Element::field(*name)).collect();
+            walk.mark(&steps);
+            before = path;
         }
-        set
+        walk.finish()
     }
 
     /// Whether it holds no path.

@@ -12,6 +12,8 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
 
+use crate::field::Way;
+
 pub(crate) use order::in_order;
 
 /// Deepest nesting that a body may have.
@@ -115,8 +117,7 @@ fn read_with(
     let duplicates = RefCell::new(Vec::new());
     let objects = Cell::new(0);
     let value = read(Place {
-        parent: None,
-        step: Step::Root,
+        way: Way::Root,
         depth: 0,
         language,
         duplicates: &duplicates,
@@ -195,16 +196,8 @@ fn lay_over(first: &mut Value, second: Value) {
 }
 
 #[derive(Clone, Copy)]
-enum Step<'a> {
-    Root,
-    Key(&'a str),
-    Index(usize),
-}
-
-#[derive(Clone, Copy)]
 struct Place<'a> {
-    parent: Option<&'a Place<'a>>,
-    step: Step<'a>,
+    way: Way<'a>,
     depth: usize,
     language: Language,
     duplicates: &'a RefCell<Vec<String>>,
@@ -213,10 +206,9 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    fn inner(&'a self, step: Step<'a>) -> Place<'a> {
+    fn inner(&'a self, way: Way<'a>) -> Place<'a> {
         Place {
-            parent: Some(self),
-            step,
+            way,
             depth: self.depth + 1,
             language: self.language,
             duplicates: self.duplicates,
@@ -226,18 +218,7 @@ impl<'a> Place<'a> {
     }
 
     fn path(&self) -> String {
-        let mut path = self.parent.map(Place::path).unwrap_or_default();
-        match self.step {
-            Step::Root => {}
-            Step::Key(key) => {
-                if !path.is_empty() {
-                    path.push('.');
-                }
-                path.push_str(key);
-            }
-            Step::Index(index) => path.push_str(&format!("[{index}]")),
-        }
-        path
+        self.way.text()
     }
 
     /// The next key, and how it was written where that matters.
@@ -386,7 +367,9 @@ impl<'de> Visitor<'de> for Place<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         self.too_deep()?;
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(self.inner(Step::Index(list.len())))? {
+        while let Some(item) =
+            items.next_element_seed(self.inner(Way::Item(&self.way, list.len())))?
+        {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -400,7 +383,7 @@ impl<'de> Visitor<'de> for Place<'_> {
         }
         let mut map = Map::new();
         while let Some((key, written)) = self.key(&mut entries)? {
-            let inner = self.inner(Step::Key(&key));
+            let inner = self.inner(Way::Field(&self.way, &key));
             if map.contains_key(&key) {
                 let mut duplicates = self.duplicates.borrow_mut();
                 let found = match written {

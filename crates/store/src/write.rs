@@ -177,8 +177,9 @@ impl Store {
         }
         self.sweep_events(&mut draft, writing.id, writing.now);
         self.gather_roles(writing.id, &key, Some(&mut object), &mut draft);
-        let stored = self.stored_form(writing.id, &writing.row, &object, writing.talk)?;
+        let mut apart = self.stored_apart(writing.id, &writing.row, &object, writing.talk)?;
         self.put_charges(charges, &mut draft);
+        let stored = apart.as_mut().unwrap_or(&mut object);
         draft.put_owned(self, writing.id, &key, stored, owners);
         self.follow_definition(writing, &mut draft, &object);
         draft.show(writing, object);
@@ -303,18 +304,19 @@ impl Store {
         if !is_unchanged {
             strategy::count_generation(&writing.row, &mut object, old_object);
         }
-        let stored = self.stored_form(writing.id, &writing.row, &object, writing.talk)?;
+        let is_released = strategy::is_released(&writing.row, &object, old_object);
+        let mut apart = self.stored_apart(writing.id, &writing.row, &object, writing.talk)?;
+        let stored = apart.as_mut().unwrap_or(&mut object);
         // A time alone is no change.
         let is_same = is_unchanged && owners.is_same_but_times(&old.owners);
-        if is_same && (writing.row.source == Source::BuiltIn || stored == old.value()) {
+        if is_same && (writing.row.source == Source::BuiltIn || *stored == old.value()) {
             draft.unchanged(old.clone());
-        } else if strategy::is_released(&writing.row, &object, old_object) {
+        } else if is_released {
             self.gather_roles(writing.id, &key, None, &mut draft);
             draft.release(self, writing.id, &key, before.entry, (stored, owners));
             draft.show(writing, object);
         } else {
-            let mut stored = stored;
-            self.gather_roles(writing.id, &key, Some(&mut stored), &mut draft);
+            self.gather_roles(writing.id, &key, Some(stored), &mut draft);
             self.put_charges(charges, &mut draft);
             draft.put_owned(self, writing.id, &key, stored, owners);
             self.follow_definition(writing, &mut draft, &object);

@@ -108,14 +108,14 @@ impl Store {
         let others = wanted.keys().filter(|key| !order.contains(key)).cloned();
         let others: Vec<String> = others.collect();
         for key in order.into_iter().chain(others) {
-            let Some(object) = wanted.remove(&key) else {
+            let Some(mut object) = wanted.remove(&key) else {
                 continue;
             };
             if stored.get(&key) == Some(&object) {
                 continue;
             }
             match new.remove(&key) {
-                Some(owners) => draft.put_owned(self, id, &key, object, owners),
+                Some(owners) => draft.put_owned(self, id, &key, &mut object, owners),
                 None => draft.put(self, id, &key, object),
             }
         }

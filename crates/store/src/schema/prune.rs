@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Additional, DEPTH_MAX, NodeId, Schema, Type};
-use crate::field;
+use crate::field::Way;
 
 /// Most unknown fields that are reported.
 const UNKNOWN_MAX: usize = 100;
@@ -12,7 +12,7 @@ impl Schema {
     /// The paths of fields that the schema does not know, in the order of their names.
     pub fn unknown_fields(&self, value: &Value) -> Vec<String> {
         let mut found = Vec::new();
-        self.unknown_at(self.root, value, "", 0, &mut found);
+        self.unknown_at(self.root, value, Way::Root, 0, &mut found);
         found
     }
 
@@ -25,7 +25,7 @@ impl Schema {
         &self,
         id: NodeId,
         value: &Value,
-        path: &str,
+        way: Way<'_>,
         depth: usize,
         found: &mut Vec<String>,
     ) {
@@ -41,23 +41,18 @@ impl Schema {
                         (None, Additional::Any) => continue,
                         (None, Additional::None) => {
                             if !node.preserve_unknown && !self.is_scalar(id) {
-                                found.push(field::child(path, name));
+                                found.push(Way::Field(&way, name).text());
                             }
                             continue;
                         }
                     };
-                    // Paths are written only where there is something below to name.
-                    if inner.is_object() || inner.is_array() {
-                        let at = field::child(path, name);
-                        self.unknown_at(edge.to, inner, &at, depth + 1, found);
-                    }
+                    self.unknown_at(edge.to, inner, Way::Field(&way, name), depth + 1, found);
                 }
             }
             Value::Array(list) => {
                 let Some(edge) = &node.items else { return };
                 for (position, inner) in list.iter().enumerate() {
-                    let at = field::index(path, position);
-                    self.unknown_at(edge.to, inner, &at, depth + 1, found);
+                    self.unknown_at(edge.to, inner, Way::Item(&way, position), depth + 1, found);
                 }
             }
             _ => {}

@@ -260,7 +260,7 @@ fn placing(spec: &Value, at: &str, said: &mut Vec<String>) {
         }
     }
     let affinity = &spec["affinity"]["nodeAffinity"];
-    let at_node = format!("{at}spec.affinity.nodeAffinity");
+    let at_node = format_args!("{at}spec.affinity.nodeAffinity");
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
     for (place, term) in list(&affinity[required]["nodeSelectorTerms"]).enumerate() {
@@ -354,7 +354,11 @@ fn containers(spec: &Value, at: &str, said: &mut Vec<String>) {
             for part in ["limits", "requests"] {
                 for resource in ["memory", "ephemeral-storage"] {
                     let amount = &container["resources"][part][resource];
-                    fraction(amount, &format!("{at}.resources.{part}[{resource}]"), said);
+                    fraction(
+                        amount,
+                        format_args!("{at}.resources.{part}[{resource}]"),
+                        said,
+                    );
                 }
             }
             hidden(&container["env"], &at, said);
@@ -399,8 +403,8 @@ fn hidden(variables: &Value, at: &str, said: &mut Vec<String>) {
     for (place, variable) in list(variables).enumerate() {
         let name = text(&variable["name"]);
         // One that is made of its former self is meant so.
-        let continues = text(&variable["value"]).contains(&format!("$({name})"));
-        if seen.contains(&name) && !continues {
+        let continues = || text(&variable["value"]).contains(&format!("$({name})"));
+        if seen.contains(&name) && !continues() {
             said.push(format!(
                 "{at}.env[{place}]: hides previous definition of {}, which may be dropped when using apply",
                 go_quoted(name)
@@ -413,12 +417,12 @@ fn hidden(variables: &Value, at: &str, said: &mut Vec<String>) {
 fn claim(spec: &Value, at: &str, said: &mut Vec<String>) {
     for part in ["limits", "requests"] {
         let amount = &spec["resources"][part]["storage"];
-        fraction(amount, &format!("{at}.resources.{part}[storage]"), said);
+        fraction(amount, format_args!("{at}.resources.{part}[storage]"), said);
     }
 }
 
 /// Bytes are whole.
-fn fraction(amount: &Value, at: &str, said: &mut Vec<String>) {
+fn fraction(amount: &Value, at: std::fmt::Arguments<'_>, said: &mut Vec<String>) {
     let Some(amount) = amount.as_str() else {
         return;
     };
