@@ -37,7 +37,7 @@ use value::Converter;
 const CONDITION_COST_MAX: u64 = 2_500_000;
 
 /// A rule as the real server shows it in an error.
-fn shown_rule(row: &Value) -> String {
+pub(crate) fn shown_rule(row: &Value) -> String {
     let text = |key: &str| crate::field::go_json(&Value::from(row[key].as_str().unwrap_or("")));
     let or_null = |key: &str| match &row[key] {
         Value::Null => "null".to_owned(),

@@ -2,6 +2,7 @@
 
 mod check;
 mod rules;
+mod shown;
 mod structure;
 
 use serde::Deserialize;
@@ -305,14 +306,21 @@ impl Crd {
             .flatten()
             .enumerate()
             .map(|(position, version)| {
-                schema_errors(&schema_at(&object["spec"], position), version)
+                let at = schema_at(&object["spec"], position);
+                let errors = schema_errors(&at, version);
+                if !errors.is_empty() {
+                    return errors;
+                }
+                let source = &version["schema"]["openAPIV3Schema"];
+                let rules = Rules::compile(source, &at, Trust::Doubted);
+                rules.err().unwrap_or_default()
             })
             .collect();
         let errors = check(&schemas);
         if !errors.is_empty() {
             return Err(errors);
         }
-        Crd::compiled(object, wire, Trust::Doubted)
+        Crd::compiled(object, wire, Trust::Accepted)
     }
 
     /// Compiles a CustomResourceDefinition object that was checked before.

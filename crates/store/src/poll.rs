@@ -123,7 +123,10 @@ impl Store {
                 self.show(watch.resource, &watch.version, entry, &watch.talk, out);
                 end_line(out);
             }
-            Shape::Partial => line(out, kind, partial(entry).to_string().as_bytes()),
+            Shape::Partial => {
+                let shown = partial(entry, watch.view.version);
+                line(out, kind, shown.to_string().as_bytes());
+            }
             Shape::Table => {
                 let headers = std::mem::replace(&mut watch.headers, Headers::Hidden);
                 let sheet = Sheet {
@@ -132,6 +135,7 @@ impl Store {
                     version: &watch.version,
                     include: watch.include,
                     headers,
+                    form: watch.view.version,
                     talk: &watch.talk,
                     now,
                 };
@@ -175,20 +179,20 @@ fn bookmark(row: &Resource, watch: &Watch, revision: u64, out: &mut Vec<u8>, not
         }),
         Shape::Partial => json!({
             "kind": "PartialObjectMetadata",
-            "apiVersion": "meta.k8s.io/v1",
+            "apiVersion": watch.view.version.group_version(),
             "metadata": meta,
         }),
         // kubectl reads the revision of a Table bookmark from its one row.
         Shape::Table => json!({
             "kind": "Table",
-            "apiVersion": "meta.k8s.io/v1",
+            "apiVersion": watch.view.version.group_version(),
             "metadata": meta,
             "columnDefinitions": null,
             "rows": [{
                 "cells": [],
                 "object": {
                     "kind": "PartialObjectMetadata",
-                    "apiVersion": "meta.k8s.io/v1",
+                    "apiVersion": watch.view.version.group_version(),
                     "metadata": meta,
                 },
             }],

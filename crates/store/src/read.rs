@@ -17,7 +17,7 @@ use crate::sheet::Sheet;
 use crate::shelf::Shelf;
 use crate::status::{About, Outcome, Refused};
 use crate::store::Store;
-use crate::table::{Headers, Include};
+use crate::table::{Headers, Include, MetaVersion};
 use crate::talk::Talk;
 use crate::view::{Shape, View};
 use crate::watch::{BOOKMARK_MS, InitialEnd, Watch};
@@ -55,6 +55,7 @@ impl Reading<'_> {
             version: &self.target.version,
             include: include_of(self.query)?,
             headers: Headers::Shown,
+            form: self.view.version,
             talk: self.talk,
             now: self.now,
         })
@@ -85,10 +86,14 @@ impl Store {
                 name: &reading.target.name,
             })
         })?;
+        reading.view.shows_one(&reading.row.go_kind())?;
         self.ready(reading, std::iter::once(entry))?;
         let body = match reading.view.shape {
             Shape::Whole => self.shown(reading.id, &reading.target.version, entry, reading.talk),
-            Shape::Partial => partial(entry).to_string().into_bytes(),
+            Shape::Partial => {
+                let shown = partial(entry, reading.view.version);
+                shown.to_string().into_bytes()
+            }
             Shape::Table => {
                 let revision = entry.revision.to_string();
                 let rows = [entry.clone()];
@@ -156,6 +161,7 @@ impl Store {
                 meta["remainingItemCount"] = json!(remaining);
             }
         }
+        reading.view.shows_list(&reading.row.go_list_kind())?;
         self.ready(reading, page.iter())?;
         let body = match reading.view.shape {
             Shape::Table => self
@@ -163,10 +169,12 @@ impl Store {
                 .to_string()
                 .into_bytes(),
             Shape::Partial => {
-                let items: Vec<Value> = page.iter().map(|entry| partial(entry)).collect();
+                let version = reading.view.version;
+                let items = page.iter().map(|entry| partial(entry, version));
+                let items: Vec<Value> = items.collect();
                 json!({
                     "kind": "PartialObjectMetadataList",
-                    "apiVersion": "meta.k8s.io/v1",
+                    "apiVersion": version.group_version(),
                     "metadata": meta,
                     "items": items,
                 })
@@ -347,14 +355,14 @@ pub(crate) fn key_of(namespace: &str, name: &str) -> String {
 }
 
 /// The metadata of an object as `PartialObjectMetadata`.
-pub(crate) fn partial(entry: &Entry) -> Value {
+pub(crate) fn partial(entry: &Entry, version: MetaVersion) -> Value {
     let mut meta = entry.value()["metadata"].take();
     if !entry.owners.is_empty() {
         meta["managedFields"] = entry.owners.to_value();
     }
     json!({
         "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": version.group_version(),
         "metadata": meta,
     })
 }

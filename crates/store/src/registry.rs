@@ -108,6 +108,35 @@ impl Resource {
         self.shelf.split_once('/').map_or("", |(group, _)| group)
     }
 
+    /// The type of one object in the real server's program, as some of its answers show it.
+    pub(crate) fn go_kind(&self) -> String {
+        match self.go_package() {
+            Some(package) => format!("{package}.{}", self.kind),
+            None => "unstructured.Unstructured".to_owned(),
+        }
+    }
+
+    /// The same of a list.
+    pub(crate) fn go_list_kind(&self) -> String {
+        match self.go_package() {
+            Some(package) => format!("{package}.{}", self.list_kind),
+            None => "unstructured.UnstructuredList".to_owned(),
+        }
+    }
+
+    /// Where the real server's program has the type; none if it knows it from a definition only.
+    fn go_package(&self) -> Option<&str> {
+        let group = self.shelf_group();
+        match group.split_once('.') {
+            None if group.is_empty() => Some("core"),
+            None => Some(group),
+            Some((package, rest)) if rest.ends_with("k8s.io") && self.source == Source::BuiltIn => {
+                Some(package)
+            }
+            Some(_) => None,
+        }
+    }
+
     /// Whether objects live in namespaces.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced

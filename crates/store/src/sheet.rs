@@ -24,6 +24,7 @@ pub(crate) struct Sheet<'a> {
     pub(crate) version: &'a str,
     pub(crate) include: Include,
     pub(crate) headers: Headers,
+    pub(crate) form: MetaVersion,
     pub(crate) talk: &'a Talk,
     pub(crate) now: Time,
 }
@@ -44,7 +45,7 @@ impl Store {
         let form = table::Form {
             include: sheet.include,
             headers: sheet.headers,
-            version: MetaVersion::V1,
+            version: sheet.form,
         };
         table::render(&self.printer(sheet), &objects, sheet.now, form, meta)
     }
@@ -67,7 +68,10 @@ impl Store {
     pub(crate) fn shown_as(&self, writing: &Writing<'_>, entry: &Arc<Entry>) -> Vec<u8> {
         match writing.view.shape {
             Shape::Whole => self.shown(writing.id, &writing.target.version, entry, writing.talk),
-            Shape::Partial => crate::read::partial(entry).to_string().into_bytes(),
+            Shape::Partial => {
+                let shown = crate::read::partial(entry, writing.view.version);
+                shown.to_string().into_bytes()
+            }
             Shape::Table => {
                 let sheet = Sheet {
                     id: writing.id,
@@ -75,6 +79,7 @@ impl Store {
                     version: &writing.target.version,
                     include: include_or_default(writing.query),
                     headers: Headers::Shown,
+                    form: writing.view.version,
                     talk: writing.talk,
                     now: writing.now,
                 };

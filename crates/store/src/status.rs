@@ -255,6 +255,11 @@ impl Refused {
         )
     }
 
+    /// 406: the shape does not fit what is shown.
+    pub(crate) fn other_shape(message: &str) -> Refused {
+        Refused::new(406, "NotAcceptable", message.to_owned())
+    }
+
     /// 409: the name is taken.
     pub fn already_exists(about: About<'_>) -> Refused {
         let message = format!("{} {:?} already exists", about.qualified(), about.name);

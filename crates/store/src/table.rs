@@ -219,7 +219,7 @@ pub fn render(
     form: Form,
     metadata: Value,
 ) -> Value {
-    let api_version = format!("meta.k8s.io/{}", form.version.name());
+    let api_version = form.version.group_version();
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
@@ -273,6 +273,11 @@ impl MetaVersion {
             MetaVersion::V1 => "v1",
             MetaVersion::V1Beta1 => "v1beta1",
         }
+    }
+
+    /// `meta.k8s.io/v1`.
+    pub(crate) fn group_version(self) -> String {
+        format!("meta.k8s.io/{}", self.name())
     }
 }
 

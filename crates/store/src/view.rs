@@ -3,14 +3,28 @@
 use serde_json::Value;
 
 use crate::request::Response;
+use crate::status::{Outcome, Refused};
+use crate::table::MetaVersion;
 
 /// How an object is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     /// The shape.
     pub shape: Shape,
+    /// The version of the shape, where it is not the object's own.
+    pub(crate) version: MetaVersion,
+    /// What the client thinks that it asks for.
+    asked: Asked,
     /// The media type that was asked for, echoed in the answer.
     media_type: String,
+}
+
+/// What a client thinks that it asks for, as far as the shape tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Either,
+    List,
+    One,
 }
 
 /// The shape of answers.
@@ -29,7 +43,29 @@ impl View {
     pub fn whole() -> View {
         View {
             shape: Shape::Whole,
+            version: MetaVersion::V1,
+            asked: Asked::Either,
             media_type: JSON.to_owned(),
+        }
+    }
+
+    /// Refuses one object to who asked for the metadata of a list. `kind` is the object's.
+    pub(crate) fn shows_one(&self, kind: &str) -> Outcome<()> {
+        match self.asked {
+            Asked::List => Err(Refused::other_shape(&format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list (*{kind})"
+            ))),
+            Asked::Either | Asked::One => Ok(()),
+        }
+    }
+
+    /// Refuses a list to who asked for the metadata of one object. `kind` is the list's.
+    pub(crate) fn shows_list(&self, kind: &str) -> Outcome<()> {
+        match self.asked {
+            Asked::One => Err(Refused::other_shape(&format!(
+                "you requested PartialObjectMetadata, but the requested object is a list (*{kind})"
+            ))),
+            Asked::Either | Asked::List => Ok(()),
         }
     }
 
@@ -40,18 +76,20 @@ impl View {
             if !choice.is_spoken() {
                 continue;
             }
-            let shape = match choice.parameter("as") {
-                "" => Shape::Whole,
+            let version = match choice.parameter("v") {
+                "v1" => Some(MetaVersion::V1),
+                "v1beta1" => Some(MetaVersion::V1Beta1),
+                _ => None,
+            };
+            let (shape, asked) = match choice.parameter("as") {
+                "" => (Shape::Whole, Asked::Either),
                 _ if choice.parameter("g") != "meta.k8s.io" => {
                     unfit = Unfit::Shape;
                     continue;
                 }
-                "Table" if choice.parameter("v") == "v1" => Shape::Table,
-                "PartialObjectMetadata" | "PartialObjectMetadataList"
-                    if ["v1", "v1beta1"].contains(&choice.parameter("v")) =>
-                {
-                    Shape::Partial
-                }
+                "Table" if version.is_some() => (Shape::Table, Asked::Either),
+                "PartialObjectMetadata" if version.is_some() => (Shape::Partial, Asked::One),
+                "PartialObjectMetadataList" if version.is_some() => (Shape::Partial, Asked::List),
                 _ => {
                     unfit = Unfit::Shape;
                     continue;
@@ -59,6 +97,8 @@ impl View {
             };
             return Ok(View {
                 shape,
+                version: version.unwrap_or(MetaVersion::V1),
+                asked,
                 media_type: JSON.to_owned(),
             });
         }

@@ -156,7 +156,7 @@ fn check_versions(spec: &Value, schemas: &[Vec<FieldError>], errors: &mut Vec<Fi
         let detail = "must contain unique version names";
         errors.push(FieldError::raw(
             "spec.versions",
-            &shown_versions(versions),
+            &super::shown::versions(spec),
             detail,
         ));
     }
@@ -164,7 +164,7 @@ fn check_versions(spec: &Value, schemas: &[Vec<FieldError>], errors: &mut Vec<Fi
         let detail = "must have exactly one version marked as storage version";
         errors.push(FieldError::raw(
             "spec.versions",
-            &shown_versions(versions),
+            &super::shown::versions(spec),
             detail,
         ));
     }
@@ -212,25 +212,6 @@ fn check_part(version: &Value, part: &str, at: &str, errors: &mut Vec<FieldError
         }
         _ => check_selectable(version, &child(at, part), errors),
     }
-}
-
-/// Versions as the real server shows them in an error: what all have alike stands beside them.
-fn shown_versions(versions: &[Value]) -> String {
-    let rows: Vec<String> = versions
-        .iter()
-        .map(|version| {
-            let flag = |key: &str| version[key] == true;
-            format!(
-                "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\"Schema\":null,\"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}}",
-                version["name"],
-                flag("served"),
-                flag("storage"),
-                flag("deprecated"),
-                version["deprecationWarning"],
-            )
-        })
-        .collect();
-    format!("[{}]", rows.join(","))
 }
 
 fn check_deprecation(version: &Value, at: &str, errors: &mut Vec<FieldError>) {
@@ -474,9 +455,13 @@ fn check_stored(object: &Value, errors: &mut Vec<FieldError>) {
         return;
     }
     let versions = list(&object["spec"]["versions"]);
-    for version in versions.iter().filter(|version| version["storage"] == true) {
-        if !list(stored).contains(&version["name"]) {
-            let detail = format!("must have the storage version {}", text(&version["name"]));
+    let mut seen = BTreeSet::new();
+    for version in versions {
+        let name = text(&version["name"]);
+        let is_stored = list(stored).contains(&version["name"]);
+        // One that stands here twice is looked for twice, and found once.
+        if !(is_stored && seen.insert(name)) && version["storage"] == true {
+            let detail = format!("must have the storage version {name}");
             errors.push(FieldError::invalid(at, stored.clone(), detail));
         }
     }
@@ -555,7 +540,7 @@ fn one_of(value: &Value, at: &str, known: &[&str], errors: &mut Vec<FieldError>)
     }
 }
 
-fn list(value: &Value) -> &[Value] {
+pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 

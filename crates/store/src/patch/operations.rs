@@ -31,7 +31,7 @@ pub fn json(object: &mut Value, patch: &Value) -> Result<(), PatchError> {
     for operation in operations {
         match operation {
             Value::Object(operation) => apply(object, operation, &mut copied)?,
-            Value::Null => return Err(unfit("Unexpected kind")),
+            Value::Null => return Err(unfit("Unexpected kind: unknown")),
             _ => return Err(malformed("an operation is an object")),
         }
     }
@@ -46,54 +46,120 @@ fn unfit(why: impl Into<String>) -> PatchError {
     PatchError::Unprocessable(why.into())
 }
 
+/// One operation; its failures are told in the words of the real server's library.
 fn apply(
     object: &mut Value,
     operation: &Map<String, Value>,
     copied: &mut usize,
 ) -> Result<(), PatchError> {
-    let text = |name: &str| {
-        let text = operation.get(name).and_then(Value::as_str);
-        text.ok_or_else(|| unfit(format!("operation missing {name} field")))
-    };
+    let kind = operation.get("op").and_then(Value::as_str);
     let value = || operation.get("value").cloned().unwrap_or(Value::Null);
-    match operation.get("op").and_then(Value::as_str) {
-        Some("add") => Place::find(object, text("path")?)?.add(value()),
-        Some("remove") => Place::find(object, text("path")?)?.remove().map(drop),
-        Some("replace") if text("path")?.is_empty() => {
-            *object = value();
-            match object {
-                Value::Array(_) | Value::Object(_) => Ok(()),
-                _ => Err(unfit("a whole is replaced by an object or a list")),
-            }
+    let text = |name: &str| operation.get(name).and_then(Value::as_str);
+    let unnamed = |kind: &str, name: &str| {
+        // Some of them say which field, some do not.
+        let cause = match (kind, name) {
+            ("add" | "remove", _) | ("copy", "path") => String::new(),
+            _ => format!("operation missing {name} field: "),
+        };
+        unfit(format!(
+            "{kind} operation failed to decode {name}: {cause}missing value"
+        ))
+    };
+    let path = |kind: &str| text("path").ok_or_else(|| unnamed(kind, "path"));
+    let from = |kind: &str| text("from").ok_or_else(|| unnamed(kind, "from"));
+    let missing = |what: &str, path: &str| unfit(format!("{what}: {path}: missing value"));
+    match kind {
+        Some(kind @ ("add" | "remove")) => {
+            let path = path(kind)?;
+            let what = format!("{kind} operation does not apply: doc is missing path");
+            let place = Place::find(object, path);
+            let place = place.ok_or_else(|| missing(&what, &format!("\"{path}\"")))?;
+            let done = match kind {
+                "add" => place.add(value()),
+                _ => place.remove().map(drop),
+            };
+            done.map_err(|why| unfit(format!("error in {kind} for path: '{path}': {why}")))
         }
-        Some("replace") => Place::find(object, text("path")?)?.replace(value()),
+        Some("replace") => replace(object, path("replace")?, value()),
         Some("move") => {
-            let moved = Place::find(object, text("from")?)?.remove()?;
-            Place::find(object, text("path")?)?.add(moved)
+            let from = from("move")?;
+            let what = "move operation does not apply: doc is missing from path";
+            let place = Place::find(object, from).ok_or_else(|| missing(what, from))?;
+            let key = place.key.clone();
+            let moved = place.remove();
+            let moved =
+                moved.map_err(|why| unfit(format!("error in move for path: '{key}': {why}")))?;
+            let path = path("move")?;
+            let what = "move operation does not apply: doc is missing destination path";
+            let place = Place::find(object, path).ok_or_else(|| missing(what, path))?;
+            let added = place.add(moved);
+            added.map_err(|why| unfit(format!("error in move for path: '{path}': {why}")))
         }
         Some("copy") => {
-            let copy = Place::find(object, text("from")?)?.get()?;
-            let place = Place::find(object, text("path")?)?;
+            let from = from("copy")?;
+            let what = "copy operation does not apply: doc is missing from path";
+            let place = Place::find(object, from).ok_or_else(|| missing(what, from))?;
+            let copy = place.get();
+            let copy =
+                copy.map_err(|why| unfit(format!("error in copy for from: '{from}': {why}")))?;
+            let path = path("copy")?;
+            let what = "copy operation does not apply: doc is missing destination path";
+            let place = Place::find(object, path).ok_or_else(|| missing(what, path))?;
             *copied += size(&copy, COPIED_BYTES_MAX + 1);
             if *copied > COPIED_BYTES_MAX {
                 return Err(unfit(format!(
                     "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {COPIED_BYTES_MAX}"
                 )));
             }
-            place.add(copy)
+            let added = place.add(copy);
+            added.map_err(|why| unfit(format!("error while adding value during copy: {why}")))
         }
-        Some("test") => {
-            let path = text("path")?;
-            let found = match path {
-                "" => object.clone(),
-                _ => Place::find(object, path)?.get()?,
-            };
-            match found == value() {
-                true => Ok(()),
-                false => Err(unfit(format!("testing value {path} failed"))),
-            }
+        Some("test") => test(object, path("test")?, &value()),
+        other => {
+            let kind = other.unwrap_or("unknown");
+            Err(unfit(format!("Unexpected kind: {kind}")))
         }
-        _ => Err(unfit("Unexpected kind")),
+    }
+}
+
+fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
+    if path.is_empty() {
+        if !matches!(value, Value::Array(_) | Value::Object(_)) {
+            // The library has no cause to name, and names it.
+            let what = "replace operation value must be object or array: %!w(<nil>)";
+            return Err(unfit(what));
+        }
+        *object = value;
+        return Ok(());
+    }
+    let missing = |what: &str| {
+        unfit(format!(
+            "replace operation does not apply: doc is missing {what}: {path}: missing value"
+        ))
+    };
+    let place = Place::find(object, path).ok_or_else(|| missing("path"))?;
+    place.get().map_err(|_| missing("key"))?;
+    let replaced = place.replace(value);
+    // This is what it says of a replacement, too.
+    replaced.map_err(|why| unfit(format!("error in remove for path: '{path}': {why}")))
+}
+
+fn test(object: &mut Value, path: &str, value: &Value) -> Result<(), PatchError> {
+    let found = match path {
+        "" => object.clone(),
+        _ => {
+            let place = Place::find(object, path).ok_or_else(|| {
+                unfit(format!(
+                    "test operation does not apply: is missing path: {path}: missing value"
+                ))
+            })?;
+            let found = place.get();
+            found.map_err(|why| unfit(format!("error in test for path: '{path}': {why}")))?
+        }
+    };
+    match found == *value {
+        true => Ok(()),
+        false => Err(unfit(format!("testing value {path} failed: test failed"))),
     }
 }
 
@@ -109,52 +175,57 @@ enum Holder<'v> {
 }
 
 impl<'v> Place<'v> {
-    fn find(object: &'v mut Value, path: &str) -> Result<Place<'v>, PatchError> {
-        let missing = || unfit(format!("doc is missing path: {path:?}"));
-        let (_, rest) = path.split_once('/').ok_or_else(missing)?;
+    /// The place of a path whose parts but the last are there.
+    fn find(object: &'v mut Value, path: &str) -> Option<Place<'v>> {
+        let (_, rest) = path.split_once('/')?;
         let mut parts: Vec<&str> = rest.split('/').collect();
         let key = parts.pop().map(decoded).unwrap_or_default();
         let mut at = object;
         for part in parts {
             let part = decoded(part);
             at = match at {
-                Value::Object(map) => map.get_mut(&part).ok_or_else(missing)?,
+                Value::Object(map) => map.get_mut(&part)?,
                 Value::Array(list) => {
-                    let index = index(&part, list.len())?;
-                    list.get_mut(index).ok_or_else(missing)?
+                    let index = index(&part, list.len()).ok()?;
+                    list.get_mut(index)?
                 }
-                _ => return Err(missing()),
+                _ => return None,
             };
         }
         let holder = match at {
             Value::Object(map) => Holder::Object(map),
             Value::Array(list) => Holder::List(list),
-            _ => return Err(missing()),
+            _ => return None,
         };
-        Ok(Place { holder, key })
+        Some(Place { holder, key })
     }
 
     /// What is there; null where an object has nothing.
-    fn get(&self) -> Result<Value, PatchError> {
+    fn get(&self) -> Result<Value, String> {
         match &self.holder {
             Holder::Object(map) => Ok(map.get(&self.key).cloned().unwrap_or(Value::Null)),
             Holder::List(list) => Ok(list[index(&self.key, list.len())?].clone()),
         }
     }
 
-    fn add(self, value: Value) -> Result<(), PatchError> {
+    fn add(self, value: Value) -> Result<(), String> {
         match self.holder {
             Holder::Object(map) => {
                 map.insert(self.key, value);
             }
             Holder::List(list) if self.key == "-" => list.push(value),
-            // One more place than there are items.
-            Holder::List(list) => list.insert(index(&self.key, list.len() + 1)?, value),
+            Holder::List(list) => {
+                number(&self.key).map_err(|why| {
+                    format!("value was not a proper array index: '{}': {why}", self.key)
+                })?;
+                // One more place than there are items.
+                list.insert(index(&self.key, list.len() + 1)?, value);
+            }
         }
         Ok(())
     }
 
-    fn replace(self, value: Value) -> Result<(), PatchError> {
+    fn replace(self, value: Value) -> Result<(), String> {
         match self.holder {
             Holder::Object(map) => {
                 map.insert(self.key, value);
@@ -167,26 +238,42 @@ impl<'v> Place<'v> {
         Ok(())
     }
 
-    fn remove(self) -> Result<Value, PatchError> {
+    fn remove(self) -> Result<Value, String> {
         match self.holder {
-            Holder::Object(map) => map
-                .remove(&self.key)
-                .ok_or_else(|| unfit(format!("Unable to remove nonexistent key: {}", self.key))),
+            Holder::Object(map) => map.remove(&self.key).ok_or_else(|| {
+                format!(
+                    "Unable to remove nonexistent key: {}: missing value",
+                    self.key
+                )
+            }),
             Holder::List(list) => Ok(list.remove(index(&self.key, list.len())?)),
         }
     }
 }
 
+fn number(key: &str) -> Result<i64, String> {
+    let why = |why: &str| format!("strconv.Atoi: parsing {key:?}: {why}");
+    key.parse()
+        .map_err(|error: std::num::ParseIntError| match error.kind() {
+            std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
+                why("value out of range")
+            }
+            _ => why("invalid syntax"),
+        })
+}
+
 /// A place in a list of so many; negative ones count from the end.
-fn index(key: &str, count: usize) -> Result<usize, PatchError> {
-    let wrong = || unfit(format!("Unable to access invalid index: {key}"));
-    let number: i64 = key.parse().map_err(|_| wrong())?;
-    let count = i64::try_from(count).map_err(|_| wrong())?;
-    let at = if number < 0 { number + count } else { number };
-    match (0..count).contains(&at) {
-        true => usize::try_from(at).map_err(|_| wrong()),
-        false => Err(wrong()),
-    }
+fn index(key: &str, count: usize) -> Result<usize, String> {
+    let number = number(key)?;
+    let at = match number < 0 {
+        true => usize::try_from(number.unsigned_abs())
+            .ok()
+            .and_then(|back| count.checked_sub(back)),
+        false => usize::try_from(number).ok(),
+    };
+    at.filter(|at| *at < count).ok_or_else(|| {
+        format!("Unable to access invalid index: {number}: invalid index referenced")
+    })
 }
 
 fn decoded(part: &str) -> String {
