@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, SyncSender};
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use store::journal::{Change, ChangeRef, FORMAT, Record, State};
@@ -62,6 +63,10 @@ pub struct DiskJournal {
 const CACHE_BYTES: u64 = 4 << 20;
 /// Rows in memory before they go to their own file; they are in the log, and in the store, anyway.
 const TABLE_BYTES_MAX: u64 = 16 << 20;
+
+/// Rows that are handed on together when a plane starts, and how many such chunks may wait.
+const CHUNK_ROWS: usize = 1_024;
+const CHUNKS_AHEAD: usize = 4;
 
 struct Open {
     database: Database,
@@ -140,23 +145,16 @@ impl Journal for DiskJournal {
             Some(bytes) => fixed(&bytes).ok_or_else(|| damaged("its revision is cut short"))?,
         };
         each(revision, None)?;
-        for row in open.objects.iter() {
-            let (key, value) = row.into_inner().map_err(failed)?;
-            let (resource, name) = split(&key).ok_or_else(|| damaged("a row's name is damaged"))?;
-            let (head, bytes) = value
-                .split_at_checked(8)
-                .ok_or_else(|| damaged("a row is cut short"))?;
-            let change = Change {
-                resource: resource.into(),
-                key: name.into(),
-                state: Some(State {
-                    revision: fixed(head).unwrap_or(0),
-                    bytes: bytes.to_vec(),
-                }),
-            };
-            each(revision, Some(change))?;
-        }
-        Ok(())
+        let (chunks, read) = mpsc::sync_channel(CHUNKS_AHEAD);
+        std::thread::scope(|scope| {
+            scope.spawn(move || read_objects(&open.objects, &chunks));
+            for chunk in read {
+                for change in chunk? {
+                    each(revision, Some(change))?;
+                }
+            }
+            Ok(())
+        })
     }
 
     fn append(&mut self, records: &[Vec<u8>]) -> Result<(), JournalError> {
@@ -196,6 +194,46 @@ impl Journal for DiskJournal {
         self.open = Some(open(&self.path)?);
         Ok(())
     }
+}
+
+/// Reads all rows, chunk by chunk, beside whoever makes objects of them: each is half of the time
+/// that a start takes.
+fn read_objects(objects: &Keyspace, chunks: &SyncSender<Result<Vec<Change>, JournalError>>) {
+    let mut rows = objects.iter();
+    loop {
+        let chunk: Result<Vec<Change>, JournalError> = rows
+            .by_ref()
+            .take(CHUNK_ROWS)
+            .map(|row| {
+                let (key, value) = row
+                    .into_inner()
+                    .map_err(|cause| JournalError::new("read the journal", cause))?;
+                change(&key, &value)
+                    .map_err(|what| JournalError::new("read the journal", what.to_owned()))
+            })
+            .collect();
+        let is_last = chunk
+            .as_ref()
+            .map_or(true, |chunk| chunk.len() < CHUNK_ROWS);
+        // Who no longer listens has failed, and says so itself.
+        if chunks.send(chunk).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// An object of a row; the error says what is wrong with it.
+fn change(key: &[u8], value: &[u8]) -> Result<Change, &'static str> {
+    let (resource, name) = split(key).ok_or("a row's name is damaged")?;
+    let (head, bytes) = value.split_at_checked(8).ok_or("a row is cut short")?;
+    Ok(Change {
+        resource: resource.into(),
+        key: name.into(),
+        state: Some(State {
+            revision: fixed(head).unwrap_or(0),
+            bytes: bytes.to_vec(),
+        }),
+    })
 }
 
 fn join(resource: &str, key: &str) -> Vec<u8> {

@@ -1,5 +1,7 @@
 //! One stored object: its bytes, and the little of it that selectors and preconditions read.
 
+use std::ops::Range;
+
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -30,15 +32,30 @@ impl Entry {
         selectable: &[Box<str>],
         memo: &mut Memo,
     ) -> Result<Entry, serde_json::Error> {
-        let (owners, gap) = take_owners(&mut bytes, memo)?;
-        let peek: Peek = serde_json::from_slice(&bytes)?;
+        let peek: Peek<'_> = serde_json::from_slice(&bytes)?;
+        let PeekMeta {
+            uid,
+            labels,
+            managed_fields,
+        } = peek.metadata;
+        let (owners, place) = match managed_fields {
+            None => (Owners::default(), None),
+            Some(raw) => {
+                let start = (raw.get().as_ptr() as usize).saturating_sub(bytes.as_ptr() as usize);
+                let owners = Owners::load(raw.get(), memo)?;
+                (owners, Some(start..start + raw.get().len()))
+            }
+        };
+        let gap = match place {
+            None => 0,
+            Some(place) => cut_owners(&mut bytes, place)?,
+        };
         let fields = if selectable.is_empty() {
             Box::default()
         } else {
             crate::pick::fields(&bytes, selectable)?
         };
-        let mut labels = peek.metadata.labels.unwrap_or_default().0;
-        let glance = Glance::of(&peek.metadata.uid, &fields, &mut labels);
+        let glance = Glance::of(&uid, &fields, &mut labels.unwrap_or_default().0);
         Ok(Entry {
             revision,
             glance,
@@ -221,19 +238,14 @@ pub(crate) fn unkinded(out: &mut Vec<u8>, start: usize, api_version: &str, kind:
 /// What stands before the owners in JSON that this program wrote.
 const OWNERS_NAME: &[u8] = b"\"managedFields\":";
 
-/// Cuts `managedFields` out of an object's JSON.
-fn take_owners(bytes: &mut Vec<u8>, memo: &mut Memo) -> Result<(Owners, u32), serde_json::Error> {
-    let peek: OwnersPeek<'_> = serde_json::from_slice(bytes)?;
-    let Some(raw) = peek.metadata.managed_fields else {
-        return Ok((Owners::default(), 0));
-    };
-    let owners = Owners::load(raw.get(), memo)?;
-    let start = (raw.get().as_ptr() as usize).saturating_sub(bytes.as_ptr() as usize);
-    let end = start + raw.get().len();
+/// Cuts `managedFields`, whose value stands at `place`, out of an object's JSON, and says where it
+/// is put when the object is shown.
+fn cut_owners(bytes: &mut Vec<u8>, place: Range<usize>) -> Result<u32, serde_json::Error> {
+    let Range { start, end } = place;
     if bytes[..start].ends_with(OWNERS_NAME) && bytes.get(end) == Some(&b',') {
         let gap = start - OWNERS_NAME.len();
         bytes.drain(gap..=end);
-        return Ok((owners, u32::try_from(gap).unwrap_or(0)));
+        return Ok(u32::try_from(gap).unwrap_or(0));
     }
     // Somebody else's spelling of the same object.
     let mut object: Value = serde_json::from_slice(bytes)?;
@@ -242,21 +254,7 @@ fn take_owners(bytes: &mut Vec<u8>, memo: &mut Memo) -> Result<(Owners, u32), se
     }
     let (left, gap) = written(&object);
     *bytes = left;
-    Ok((owners, gap))
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct OwnersPeek<'a> {
-    #[serde(borrow)]
-    metadata: OwnersPeekMeta<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct OwnersPeekMeta<'a> {
-    #[serde(borrow)]
-    managed_fields: Option<&'a RawValue>,
+    Ok(gap)
 }
 
 fn selected(object: &Value, selectable: &[Box<str>]) -> Vec<String> {
@@ -282,15 +280,18 @@ pub fn field_text(object: &Value, path: &str) -> String {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Peek {
-    metadata: PeekMeta,
+struct Peek<'a> {
+    #[serde(borrow)]
+    metadata: PeekMeta<'a>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
-struct PeekMeta {
+#[serde(default, rename_all = "camelCase")]
+struct PeekMeta<'a> {
     uid: Box<str>,
     labels: Option<Pairs>,
+    #[serde(borrow)]
+    managed_fields: Option<&'a RawValue>,
 }
 
 /// A map of strings, read as pairs.

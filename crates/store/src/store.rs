@@ -174,15 +174,15 @@ impl Store {
     /// Takes one change of an earlier life (a journal that keeps objects apart calls this).
     pub fn load_change(&mut self, revision: u64, change: Change) -> Result<(), LoadError> {
         let at = self.shelf_index(&change.resource);
-        let selectable = self
+        let row = self
             .registry
             .served()
             .find(|(_, row)| row.shelf == change.resource)
-            .map(|(_, row)| row.selectable.clone())
-            .unwrap_or_default();
+            .map(|(_, row)| row.clone());
+        let selectable = row.as_ref().map_or(&[][..], |row| &row.selectable);
         let entry = change
             .state
-            .map(|state| Entry::parse(state.revision, state.bytes, &selectable, &mut self.memo))
+            .map(|state| Entry::parse(state.revision, state.bytes, selectable, &mut self.memo))
             .transpose()
             .map_err(|cause| LoadError {
                 key: format!("{} {}", change.resource, change.key),
