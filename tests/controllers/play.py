@@ -42,6 +42,10 @@ KINDS = {
 }
 # Kinds without a namespace: an object is a story's if its name begins with `story-NAME`.
 CLUSTER = ("nodes", "namespaces", "persistentvolumes", "storageclasses")
+# The names of all stories: that of one may begin with that of another.
+STEMS = set()
+# How often a node says that it lives.
+BEAT_S = 5
 
 
 class Side:
@@ -135,7 +139,8 @@ class Play:
         self.calm()
 
     def owns(self, name):
-        return name == f"story-{self.story}" or name.startswith(f"story-{self.story}-")
+        stems = [stem for stem in STEMS if name == f"story-{stem}" or name.startswith(f"story-{stem}-")]
+        return max(stems, key=len, default=None) == self.story
 
     def path(self, kind, name=""):
         kind, _, sub = kind.partition("/")
@@ -231,6 +236,8 @@ class Play:
         elif verb in ("until", "gone"):
             if not self.wait(self.question(verb, kind, words)):
                 self.say("FAILED", " ".join([verb, *words]))
+        elif verb == "beat":
+            threading.Thread(target=self.beat, args=(words[0],), daemon=True).start()
         elif verb == "pause":
             time.sleep(float(words[0]))
         elif verb == "=":
@@ -239,6 +246,18 @@ class Play:
         else:
             raise SystemExit(f"no such verb: {verb}")
         self.calm()
+
+    def beat(self, node):
+        """Renews the Lease of a node until the story is over."""
+        path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}"
+        while not self.over:
+            body = self.filled({"spec": {"renewTime": "${micro 0}"}})
+            try:
+                self.side.ask("PATCH", path, body, "application/merge-patch+json").read()
+            except OSError:
+                # The story has removed it, or the machine is busy: the next one tells.
+                pass
+            time.sleep(BEAT_S)
 
     def question(self, verb, kind, words):
         if verb == "gone":

@@ -92,7 +92,7 @@ fn step(inputs: &Inputs<'_>) -> Step {
     if let Some(patch) = conditions(inputs, namespace, &content) {
         return Step::write(vec![patch]);
     }
-    if content.counts.is_empty() {
+    if content.next.is_empty() {
         let kept: Vec<&str> = finalizers
             .iter()
             .map(|finalizer| &**finalizer)
@@ -108,7 +108,8 @@ fn step(inputs: &Inputs<'_>) -> Step {
 struct Content<'a> {
     /// What goes next: pods before anything that they may still need.
     next: Vec<&'a Object>,
-    /// How many objects, by `plural.group`.
+    /// How many objects are held by something, by `plural.group`. What was deleted and is held by
+    /// nothing is as good as gone.
     counts: BTreeMap<String, usize>,
     /// How many objects each finalizer holds.
     held: BTreeMap<&'a str, usize>,
@@ -123,18 +124,22 @@ impl<'a> Content<'a> {
         };
         let rows = KINDS.iter().filter(|row| row.namespaced);
         let all = rows.flat_map(|row| mirror.objects(row.kind));
-        for object in all.filter(|object| object.namespace() == namespace) {
+        let within = all.filter(|object| object.namespace() == namespace);
+        content.next = within.collect();
+        let is_pod = |object: &&Object| object.kind() == Kind::Pod;
+        if content.next.iter().any(is_pod) {
+            // Upstream says nothing of what remains before it has looked behind the pods.
+            content.next.retain(is_pod);
+            return content;
+        }
+        let is_held = |object: &&&Object| !object.meta().finalizers.is_empty();
+        for object in content.next.iter().filter(is_held) {
             let row = object.kind().row();
             let name = format!("{}.{}", row.plural, row.group);
             *content.counts.entry(name).or_default() += 1;
             for finalizer in &object.meta().finalizers {
                 *content.held.entry(finalizer).or_default() += 1;
             }
-            content.next.push(object);
-        }
-        let is_pod = |object: &&Object| object.kind() == Kind::Pod;
-        if content.next.iter().any(is_pod) {
-            content.next.retain(is_pod);
         }
         content
     }

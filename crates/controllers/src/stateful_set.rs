@@ -103,6 +103,8 @@ fn step(inputs: &Inputs<'_>) -> Step {
     }
     let revisions = match revisions::sorted_out(set, known.own) {
         Ok(revisions) => revisions,
+        // One that leaves may have let go of its revisions already.
+        Err(_) if set.metadata.deletion_timestamp.is_some() => return Step::idle(),
         Err(intent) => return Step::write(vec![intent]),
     };
     let numbered = pods.own.into_iter().filter_map(|pod| {

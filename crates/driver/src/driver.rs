@@ -19,6 +19,7 @@ use crate::backoff::Backoff;
 use crate::cycle::{Cycles, End, Told};
 use crate::election::Election;
 use crate::metrics::{Level, Metrics, Notice};
+use crate::notes::Notes;
 use crate::reflector::{self, Reflected, Reflector};
 use crate::request::{Request, RequestId};
 use crate::settings::Settings;
@@ -37,6 +38,8 @@ pub struct Driver {
     rows_by_kind: Vec<Vec<u16>>,
     work: WorkQueue,
     writes: Writes,
+    /// Notes about writes that are on their way.
+    notes: Notes,
     cycles: Option<Cycles>,
     election: Option<Election>,
     /// Writes that tell others that they need not wait.
@@ -68,6 +71,7 @@ impl Driver {
             rows_by_kind: rows_by_kind(&settings),
             work: WorkQueue::new(Backoff::KEY, limits.failures_max),
             writes: Writes::new(&watched, budget),
+            notes: Notes::default(),
             cycles: settings
                 .engine
                 .clone()
@@ -422,16 +426,19 @@ impl Driver {
                 Standing::Fatal
             }
         };
-        let mut waited_for = 0;
-        for intent in step.intents {
-            if intent.target.kind == Kind::Event {
-                self.writes.submit(intent, Origin::Note, Lane::Low);
-            } else {
-                waited_for += 1;
-                self.writes
-                    .submit(intent, Origin::Work(work.clone()), Lane::Write);
+        let is_note = |intent: &Intent| intent.target.kind == Kind::Event;
+        let (notes, writes): (Vec<_>, Vec<_>) = step.intents.into_iter().partition(is_note);
+        let targets: Vec<_> = writes.iter().map(|intent| intent.target.clone()).collect();
+        for intent in writes {
+            let origin = Origin::Work(work.clone());
+            self.writes.submit(intent, origin, Lane::Write);
+        }
+        for note in notes {
+            if let Some(note) = self.notes.hold(work, &targets, note) {
+                self.writes.submit(note, Origin::Note, Lane::Low);
             }
         }
+        let waited_for = u32::try_from(targets.len()).unwrap_or(u32::MAX);
         let round = self
             .work
             .stepped(work, standing, step.wake_at, waited_for, now);
@@ -483,6 +490,12 @@ impl Driver {
     fn work_over(&mut self, work: &WorkKey, over: &Over, now: Time) {
         if let (Ended::Failed { .. }, Some(refusal)) = (over.ended, &over.refusal) {
             self.work_refused(work, over, refusal, now);
+        }
+        let notes = self.notes.take(work, &over.target);
+        if matches!(over.ended, Ended::Done) {
+            for note in notes {
+                self.writes.submit(note, Origin::Note, Lane::Low);
+            }
         }
         let Some(round) = self.work.write_ended(work, over.ended, now) else {
             return;

@@ -19,7 +19,7 @@
 //! then come from a clock that is steady.
 //!
 //! Invariants, absences first: nothing is decided, and nothing written, without all Leases that must
-//! be held; nothing is decided before every watched kind was listed, after the Leases were won; a key is
+//! be held; no note tells of a write that was refused; nothing is decided before every watched kind was listed, after the Leases were won; a key is
 //! not stepped while a write of its last step is unseen; a blocked key is woken by events only; a
 //! failure counter is cleared by success only; a lost answer is read back before anything else is
 //! tried; no queue is without a named limit ([`Limits`]) and a counter ([`Metrics`]).
@@ -29,6 +29,7 @@ mod cycle;
 mod driver;
 mod election;
 mod metrics;
+mod notes;
 mod reflector;
 mod request;
 mod settings;

@@ -11,7 +11,8 @@ use serde_json::json;
 use world::{Lost, World, refusal, settings};
 
 /// For a ConfigMap with `want: N`, makes the missing ones of `<name>-0` … one after the other,
-/// deletes what `gone` names, waits for what `waits` names, and marks itself with `mark`.
+/// deletes what `gone` names, waits for what `waits` names, marks itself with `mark`, and with `tells`
+/// says in Events what it has made.
 const MAKER: Controller = Controller {
     name: "maker",
     component: "vc-controller-manager",
@@ -53,12 +54,13 @@ fn step(inputs: &Inputs<'_>) -> Step {
         .collect();
     let is_staged = map.data.contains_key("staged");
     if !missing.is_empty() {
-        return Step::write(
-            missing
-                .into_iter()
-                .take(if is_staged { 1 } else { 100 })
-                .collect(),
-        );
+        let count = if is_staged { 1 } else { 100 };
+        let mut intents: Vec<Intent> = missing.into_iter().take(count).collect();
+        if map.data.contains_key("tells") {
+            let notes: Vec<Intent> = intents.iter().map(|made| tell(&made.target.name)).collect();
+            intents.extend(notes);
+        }
+        return Step::write(intents);
     }
     if let Some(mark) = text("mark")
         && text("marked") != Some(mark.clone())
@@ -92,6 +94,21 @@ fn create(name: &str, owner: &str) -> Intent {
     }
 }
 
+fn tell(name: &str) -> Intent {
+    Intent {
+        target: ObjectKey::new(Kind::Event, "ns", &format!("{name}.1")),
+        action: Action::Create {
+            body: json!({
+                "metadata": { "name": format!("{name}.1"), "namespace": "ns" },
+                "involvedObject": { "kind": "ConfigMap" },
+                "type": "Normal",
+                "reason": "SuccessfulCreate",
+                "message": format!("Created map: {name}"),
+            }),
+        },
+    }
+}
+
 fn world() -> World {
     let mut world = World::new(settings(&[MAKER]));
     world.settle();
@@ -118,6 +135,18 @@ fn a_key_is_not_stepped_while_its_last_write_is_unseen() {
     world.deliver();
     world.settle();
     assert_eq!(world.writes(), ["create a-1"]);
+}
+
+#[test]
+fn only_what_was_done_is_told() {
+    let mut world = world();
+    world.refusals.push_back(refusal(403, "Forbidden"));
+    world.put("a", json!({ "want": "2", "tells": "yes" }));
+    world.settle();
+    let told = "ConfigMap Normal SuccessfulCreate: Created map: ";
+    let events = world.events();
+    let told = |name: &str| events.contains(&format!("{told}{name}"));
+    assert_eq!((told("a-0"), told("a-1")), (false, true), "{events:?}");
 }
 
 #[test]

@@ -287,6 +287,9 @@ impl Store {
             return Err(Refused::disrupts(&why, 0));
         }
         budget["status"]["disruptionsAllowed"] = json!(allowed - 1);
+        if allowed == 1 {
+            allow_no_more(&mut budget, writing.now);
+        }
         let pod = text(&pod["metadata"]["name"]);
         budget["status"]["disruptedPods"][pod] = json!(writing.now.seconds_text());
         Ok(Some(Granted { id, key, budget }))
@@ -620,6 +623,24 @@ pub(crate) fn set_condition(pod: &mut Value, mut condition: Value, now: Time) {
             *known = condition;
         }
         None => list.push(condition),
+    }
+}
+
+/// Says in a budget's condition that nothing more may be evicted.
+fn allow_no_more(budget: &mut Value, now: Time) {
+    let condition = json!({
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "reason": "InsufficientPods",
+        "message": "",
+        "lastTransitionTime": now.seconds_text(),
+        "observedGeneration": budget["status"]["observedGeneration"],
+    });
+    let list = budget["status"]["conditions"].as_array_mut();
+    let mut all = list.into_iter().flatten();
+    // The controller has told it before anything is allowed.
+    if let Some(known) = all.find(|one| one["type"] == condition["type"]) {
+        *known = condition;
     }
 }
 
