@@ -5,6 +5,7 @@
 mod account;
 mod limits;
 mod quota;
+mod security;
 
 use std::cmp::Reverse;
 

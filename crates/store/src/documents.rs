@@ -10,6 +10,7 @@ use crate::catalogue::discovery_rows;
 use crate::discovery::{self, Aggregated, Half};
 use crate::openapi;
 use crate::path::Query;
+use crate::registry::Resource;
 use crate::request::{Cache, Method, Request, Response};
 use crate::status::{Outcome, Refused};
 use crate::store::{NativeGroups, Store};
@@ -200,11 +201,14 @@ impl Store {
     /// Everything served, as discovery tells it.
     fn rows(&self) -> Vec<ResourceRow> {
         let mut rows = self.wire.resources().to_vec();
-        for (id, row) in self.registry.served() {
-            if self.definitions.contains_key(&id) {
-                rows.extend(discovery_rows(row));
-            }
-        }
+        let served = self.registry.served();
+        let mut defined: Vec<&Resource> = served
+            .filter(|(id, _)| self.definitions.contains_key(id))
+            .map(|(_, row)| &**row)
+            .collect();
+        // Groups of definitions are all of one rank, and then names decide.
+        defined.sort_by(|a, b| a.group.cmp(&b.group));
+        rows.extend(defined.into_iter().flat_map(discovery_rows));
         // `podgroups` alone stays Volcano's: clients take the group that comes first.
         if self.settings.native_groups == NativeGroups::Served {
             rows.sort_by_key(|row| row.group == NATIVE_GROUP);

@@ -164,6 +164,7 @@ impl Store {
         let key = key_of(&target.namespace, &name);
         self.finish_create(writing, &mut object, &mut draft)?;
         self.within_limits(writing, &object, true)?;
+        self.secure(writing, &object, None, &mut draft)?;
         let passing = Passing {
             operation: "CREATE",
             name: if generates { "" } else { &name },
@@ -285,6 +286,9 @@ impl Store {
         if is_whole {
             self.may_grow(writing, &object, old_object)?;
             self.within_limits(writing, &object, false)?;
+        }
+        if is_whole || writing.target.subresource == "ephemeralcontainers" {
+            self.secure(writing, &object, Some(old_object), &mut draft)?;
         }
         if writing.target.subresource != "scale" {
             let passing = Passing {
