@@ -139,42 +139,40 @@ struct Desk {
     failures: BTreeMap<Key, u32>,
 }
 
+/// Keeps what is told of one kind; the names of those to look at.
+fn heard<T>(
+    all: &mut BTreeMap<Box<str>, T>,
+    said: Followed<T>,
+    name: fn(&T) -> &Box<str>,
+) -> Vec<Box<str>> {
+    match said {
+        Followed::Listed(list) => {
+            let named = list.into_iter().map(|one| (name(&one).clone(), one));
+            *all = named.collect();
+            all.keys().cloned().collect()
+        }
+        Followed::Applied(one) => {
+            let changed = name(&one).clone();
+            all.insert(changed.clone(), one);
+            vec![changed]
+        }
+        Followed::Deleted(one) => {
+            all.remove(name(&one));
+            Vec::new()
+        }
+    }
+}
+
 impl Desk {
     fn hear_content(&mut self, said: Followed<VolumeSnapshotContent>) {
-        match said {
-            Followed::Listed(all) => {
-                let named = all.into_iter().map(|one| (one.metadata.name.clone(), one));
-                self.contents = named.collect();
-                let names: Vec<_> = self.contents.keys().cloned().collect();
-                for name in names {
-                    self.begin((Kind::VolumeSnapshotContent, name));
-                }
-            }
-            Followed::Applied(one) => {
-                let name = one.metadata.name.clone();
-                self.contents.insert(name.clone(), one);
-                self.begin((Kind::VolumeSnapshotContent, name));
-            }
-            Followed::Deleted(one) => drop(self.contents.remove(&one.metadata.name)),
+        for name in heard(&mut self.contents, said, |one| &one.metadata.name) {
+            self.begin((Kind::VolumeSnapshotContent, name));
         }
     }
 
     fn hear_volume(&mut self, said: Followed<PersistentVolume>) {
-        match said {
-            Followed::Listed(all) => {
-                let named = all.into_iter().map(|one| (one.metadata.name.clone(), one));
-                self.volumes = named.collect();
-                let names: Vec<_> = self.volumes.keys().cloned().collect();
-                for name in names {
-                    self.begin((Kind::PersistentVolume, name));
-                }
-            }
-            Followed::Applied(one) => {
-                let name = one.metadata.name.clone();
-                self.volumes.insert(name.clone(), one);
-                self.begin((Kind::PersistentVolume, name));
-            }
-            Followed::Deleted(one) => drop(self.volumes.remove(&one.metadata.name)),
+        for name in heard(&mut self.volumes, said, |one| &one.metadata.name) {
+            self.begin((Kind::PersistentVolume, name));
         }
     }
 

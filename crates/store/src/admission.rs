@@ -8,11 +8,13 @@ mod quota;
 mod security;
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use api::kind::Kind;
 use api::quantity::Quantity;
 use serde_json::{Value, json};
 
+use crate::entry::Entry;
 use crate::read::key_of;
 use crate::status::{About, Outcome, Refused};
 use crate::store::Store;
@@ -36,17 +38,17 @@ impl Store {
         if !writing.row.is_namespaced() {
             return Ok(());
         }
-        let id = self.registry.known(Kind::Namespace);
-        let Some(found) = id.and_then(|id| self.shelf(id).latest(namespace)) else {
+        let Some(found) = self.latest_entry(Kind::Namespace, "", namespace) else {
             return Err(Refused::not_found(About {
                 group: "",
                 plural: "namespaces",
                 name: namespace,
             }));
         };
-        // Every object that is made asks this: few namespaces are worth reading whole.
-        let may_leave = memchr::memmem::find(&found.bytes, b"\"deletionTimestamp\"").is_some();
-        if !may_leave || found.value()["metadata"]["deletionTimestamp"].is_null() {
+        // Every object that is made asks this.
+        if !found.mentions("\"deletionTimestamp\"")
+            || found.value()["metadata"]["deletionTimestamp"].is_null()
+        {
             return Ok(());
         }
         let name = text(&object["metadata"]["name"]);
@@ -55,9 +57,18 @@ impl Store {
 
     /// The object that the next write sees.
     pub(crate) fn latest_of(&self, kind: Kind, namespace: &str, name: &str) -> Option<Value> {
+        Some(self.latest_entry(kind, namespace, name)?.value())
+    }
+
+    /// The same, not read yet.
+    pub(crate) fn latest_entry(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Option<&Arc<Entry>> {
         let id = self.registry.known(kind)?;
-        let entry = self.shelf(id).latest(&key_of(namespace, name))?;
-        Some(entry.value())
+        self.shelf(id).latest(&key_of(namespace, name))
     }
 
     pub(crate) fn admit_create(
@@ -199,7 +210,7 @@ impl Store {
             .latest_range("")
             .into_iter()
             // Every pod asks this, and hardly a class says it.
-            .filter(|(_, entry)| memchr::memmem::find(&entry.bytes, b"\"globalDefault\"").is_some())
+            .filter(|(_, entry)| entry.mentions("\"globalDefault\""))
             .map(|(_, entry)| entry.value())
             .filter(|class| class["globalDefault"] == true)
             .min_by_key(|class| class["value"].as_i64().unwrap_or(0))

@@ -65,6 +65,11 @@ impl Entry {
         })
     }
 
+    /// Whether a text stands in its JSON: an object that lacks it is not worth reading whole.
+    pub(crate) fn mentions(&self, text: &str) -> bool {
+        memchr::memmem::find(&self.bytes, text.as_bytes()).is_some()
+    }
+
     /// The entry of an object at hand, which carries no `managedFields` itself.
     pub(crate) fn of(
         revision: u64,

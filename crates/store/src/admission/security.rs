@@ -28,10 +28,9 @@ impl Store {
         let Some((meta, spec)) = template(&writing.row.kind, &writing.row.group, object) else {
             return Ok(());
         };
-        let id = self.registry.known(Kind::Namespace);
-        let namespace = id.and_then(|id| self.shelf(id).latest(&writing.target.namespace));
-        // Every pod asks this, and few namespaces say it: most are not worth reading whole.
-        let Some(namespace) = namespace.filter(|entry| policy::is_named(&entry.bytes)) else {
+        let namespace = self.latest_entry(Kind::Namespace, "", &writing.target.namespace);
+        // Every pod asks this, and few namespaces say it.
+        let Some(namespace) = namespace.filter(|entry| entry.mentions(policy::PREFIX)) else {
             return Ok(());
         };
         let (policy, _) = Policy::of(&namespace.value()["metadata"]["labels"]);

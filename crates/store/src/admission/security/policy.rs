@@ -125,12 +125,7 @@ impl Policy {
 }
 
 /// What the names of the labels begin with.
-const PREFIX: &str = "pod-security.kubernetes.io/";
-
-/// Whether the bytes of an object may hold such a label.
-pub(super) fn is_named(bytes: &[u8]) -> bool {
-    memchr::memmem::find(bytes, PREFIX.as_bytes()).is_some()
-}
+pub(super) const PREFIX: &str = "pod-security.kubernetes.io/";
 
 fn label(name: &str) -> String {
     format!("{PREFIX}{name}")
