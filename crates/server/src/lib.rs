@@ -32,6 +32,7 @@ mod squeeze;
 mod static_tokens;
 mod stream;
 mod webhook;
+mod writer;
 
 pub use api::{Api, Body, Service};
 pub use audit::AuditLog;
