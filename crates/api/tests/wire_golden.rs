@@ -1,4 +1,4 @@
-//! Volcano's kinds keep every field on the way through their types, known or not.
+//! Volcano's kinds keep every field on the way through their types, known or not (I17).
 #![expect(
     clippy::unwrap_used,
     reason = "a test that cannot read its golden has failed"

@@ -5,7 +5,7 @@
 pub enum Applies {
     /// By this room.
     Here(&'static str),
-    /// By another, named one.
+    /// By the tests of another room, in this file, which names it.
     Elsewhere(&'static str),
     /// Not yet: what it speaks of does not exist.
     Later(&'static str),
@@ -31,7 +31,7 @@ pub const INVARIANTS: &[Invariant] = &[
     row(
         "I1",
         "a node's bound requests are within its allocatable",
-        Applies::Here("check"),
+        Applies::Here("check, check_plan"),
     ),
     row(
         "I2",
@@ -40,8 +40,8 @@ pub const INVARIANTS: &[Invariant] = &[
     ),
     row(
         "I3",
-        "a queue's use is the sum of its own and its children's",
-        Applies::Here("check"),
+        "a queue's use is the sum of its own and its children's, and within its ceiling",
+        Applies::Here("check, check_plan"),
     ),
     row(
         "I4",
@@ -56,7 +56,7 @@ pub const INVARIANTS: &[Invariant] = &[
     row(
         "I6",
         "each task is in exactly one state and in every list of that state",
-        Applies::Here("check"),
+        Applies::Here("check, check_plan"),
     ),
     row(
         "I7",
@@ -71,7 +71,7 @@ pub const INVARIANTS: &[Invariant] = &[
     row(
         "I9",
         "a bind of a deposed leader changes nothing",
-        Applies::Elsewhere("driver; digest"),
+        Applies::Elsewhere("crates/driver/src/election/elector/model.rs"),
     ),
     row(
         "I10",
@@ -86,7 +86,7 @@ pub const INVARIANTS: &[Invariant] = &[
     row(
         "I12",
         "an explanation is what a re-run finds",
-        Applies::Elsewhere("engine::explain"),
+        Applies::Elsewhere("crates/engine/tests/decisions/laws.rs"),
     ),
     row(
         "I13",
@@ -96,7 +96,7 @@ pub const INVARIANTS: &[Invariant] = &[
     row(
         "I14",
         "a kept promise is not taken by others",
-        Applies::Here("check"),
+        Applies::Here("check, check_plan"),
     ),
     row(
         "I15",
@@ -111,17 +111,17 @@ pub const INVARIANTS: &[Invariant] = &[
     row(
         "I17",
         "what is decoded and encoded again is the same",
-        Applies::Elsewhere("api"),
+        Applies::Elsewhere("crates/api/tests/wire_golden.rs"),
     ),
     row(
         "I18",
         "memory and queue lengths are bounded by the input",
-        Applies::Elsewhere("driver"),
+        Applies::Elsewhere("crates/driver/tests/writing.rs"),
     ),
     row(
         "I19",
         "a replay decides the same",
-        Applies::Elsewhere("engine::Record"),
+        Applies::Elsewhere("crates/engine/tests/decisions/laws.rs"),
     ),
     row(
         "I20",
@@ -131,11 +131,74 @@ pub const INVARIANTS: &[Invariant] = &[
     row(
         "I21",
         "no finalizer is left behind",
-        Applies::Elsewhere("sim"),
+        Applies::Elsewhere("crates/sim/src/judge.rs"),
     ),
     row(
         "I22",
         "statuses move one way where the API says so",
-        Applies::Elsewhere("sim"),
+        Applies::Elsewhere("crates/sim/src/witness.rs"),
     ),
 ];
+
+/// Those that cannot be asked yet, with what they lack.
+pub fn not_yet() -> impl Iterator<Item = (&'static Invariant, &'static str)> {
+    INVARIANTS.iter().filter_map(|row| match row.applies {
+        Applies::Later(lacks) => Some((row, lacks)),
+        Applies::Here(_) | Applies::Elsewhere(_) => None,
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test reads the house's files")]
+mod tests {
+    use super::{Applies, INVARIANTS, not_yet};
+    use std::fmt::Write as _;
+    use std::path::Path;
+
+    const PAGE: &str = "../../docs/invariants.md";
+    const HEAD: &str = "# Invariants
+
+What must hold whatever was decided, and where it is asked.
+`check` is asked by tests and by the simulator after every cycle; it adds everything up again.
+`check_plan` is always on, in production too: it looks at what a plan touches, and what it finds is counted (`katmai_checker_violations_total`), said as an error, and not carried out.
+A test of `checker` writes this page (`UPDATE=1 cargo test -p katmai-checker`).
+
+| id | what must hold | asked by |
+| --- | --- | --- |
+";
+
+    #[test]
+    fn what_is_asked_elsewhere_is_asked_there() {
+        for row in INVARIANTS {
+            if let Applies::Elsewhere(file) = row.applies {
+                let text = std::fs::read_to_string(Path::new("../..").join(file)).unwrap();
+                assert!(text.contains(row.id), "{file} does not speak of {}", row.id);
+            }
+        }
+    }
+
+    #[test]
+    fn the_page_lists_them_all_and_says_what_is_not_asked_yet() {
+        let mut page = HEAD.to_owned();
+        for row in INVARIANTS {
+            let place = match row.applies {
+                Applies::Here(doors) => {
+                    let doors: Vec<String> =
+                        doors.split(", ").map(|door| format!("`{door}`")).collect();
+                    doors.join(", ")
+                }
+                Applies::Elsewhere(file) => format!("`{file}`"),
+                Applies::Later(lacks) => format!("not yet: {lacks}"),
+            };
+            let _ = writeln!(page, "| {} | {} | {place} |", row.id, row.rule);
+        }
+        for (row, lacks) in not_yet() {
+            eprintln!("not yet: {} {}: {lacks}", row.id, row.rule);
+        }
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(PAGE, &page).unwrap();
+        }
+        let written = std::fs::read_to_string(PAGE).unwrap_or_default();
+        assert_eq!(written, page, "UPDATE=1 writes it");
+    }
+}

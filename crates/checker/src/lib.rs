@@ -10,6 +10,11 @@
 //! Its door: [`check`] for the tables at any moment between cycles, [`check_plan`] for a plan that was
 //! just committed, [`digest`] for comparing two states.
 //!
+//! [`check_plan`] is always on: `driver` asks it after every cycle, counts what it finds
+//! (`katmai_checker_violations_total`), says it as an error, and keeps back the writes that a
+//! violation names. It looks at what the plan touches and at nothing else. [`check`] looks at
+//! everything; tests and the simulator ask it after every cycle.
+//!
 //! Invariants:
 //! - it changes nothing;
 //! - a violation names the row and both numbers.
@@ -17,14 +22,17 @@
 mod digest;
 mod invariants;
 mod plans;
+#[cfg(test)]
+mod planted;
+mod rooms;
 mod rows;
 mod sums;
 
 pub use digest::{describe, digest};
-pub use invariants::{Applies, INVARIANTS, Invariant};
+pub use invariants::{Applies, INVARIANTS, Invariant, not_yet};
 pub use plans::{check_plan, is_quiet};
 
-use model::Tables;
+use model::{Tables, WriteId};
 
 /// One broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +41,18 @@ pub struct Violation {
     pub invariant: &'static str,
     /// What is wrong, naming the row and both numbers.
     pub what: String,
+    /// Writes of the plan that would carry it into the world; none where it is about the tables.
+    pub writes: Vec<WriteId>,
+}
+
+impl Violation {
+    fn of(invariant: &'static str, what: String) -> Violation {
+        Violation {
+            invariant,
+            what,
+            writes: Vec::new(),
+        }
+    }
 }
 
 impl std::fmt::Display for Violation {

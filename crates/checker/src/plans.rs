@@ -1,10 +1,10 @@
-//! I4, I5, I20: what a committed plan may not be.
+//! I1, I3, I4, I5, I6, I14, I20: what a committed plan may not be. Only what it touches is looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Gang, GangId, Phase, Plan, Tables, Task};
+use model::{Gang, GangId, Phase, Plan, Tables, Task, WriteId};
 
-use crate::Violation;
+use crate::{Violation, rooms};
 
 /// Everything that is wrong with a plan that was just committed to the tables.
 pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
@@ -32,6 +32,7 @@ pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
             found.push(Violation {
                 invariant: "I4",
                 what,
+                writes: writes_of(tables, plan, id),
             });
         }
     }
@@ -45,20 +46,30 @@ pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
             found.push(Violation {
                 invariant: "I6",
                 what,
+                writes: vec![place.write],
             });
         }
     }
     claims(tables, plan, &mut found);
+    rooms::rooms(tables, plan, &mut found);
+    rooms::ceilings(tables, plan, &mut found);
     for eviction in &plan.evictions {
-        if tables.find_gang(eviction.beneficiary).is_none() {
-            let what = format!(
-                "task {} is evicted for nobody",
-                tables.task(eviction.task).key
-            );
-            found.push(Violation {
-                invariant: "I5",
-                what,
-            });
+        let task = tables.task(eviction.task);
+        let is_for_nobody = tables
+            .find_gang(eviction.beneficiary)
+            .is_none_or(|gang| !gang.known);
+        let is_of_the_plan = task.phase == Phase::Releasing && task.write == Some(eviction.write);
+        for (is_wrong, how) in [
+            (is_for_nobody, "for nobody"),
+            (!is_of_the_plan, "by no committed plan"),
+        ] {
+            if is_wrong {
+                found.push(Violation {
+                    invariant: "I5",
+                    what: format!("task {} is evicted {how}", task.key),
+                    writes: vec![eviction.write],
+                });
+            }
         }
     }
     found
@@ -96,10 +107,20 @@ fn claims(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
                 found.push(Violation {
                     invariant: "I4",
                     what,
+                    writes: task
+                        .gang
+                        .map_or(Vec::new(), |id| writes_of(tables, plan, id)),
                 });
             }
         }
     }
+}
+
+/// The plan's binds of a gang: all of them are kept back, or none.
+pub(crate) fn writes_of(tables: &Tables, plan: &Plan, gang: GangId) -> Vec<WriteId> {
+    let places = plan.places.iter();
+    let ours = places.filter(|place| tables.task(place.task).gang == Some(gang));
+    ours.map(|place| place.write).collect()
 }
 
 /// Whether a gang that is short of its minimum has all that is left of it placed: members that have

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Kind, NodeId, Phase, QueueId, Tables, TaskId};
+use model::{Kind, Node, NodeId, Phase, Queue, QueueId, Tables, TaskId};
 
 use crate::Violation;
 
@@ -55,44 +55,43 @@ fn held(tables: &Tables) -> Held {
 /// I1: nothing that we bind overfills a node; and the node's own sums are right. I14: with promises.
 pub(crate) fn nodes(tables: &Tables, found: &mut Vec<Violation>) {
     let held = held(tables);
-    let mut complain = |what: String| {
-        found.push(Violation {
-            invariant: "I1",
-            what,
-        })
-    };
     for (id, node) in tables.all_nodes() {
-        let name = &node.spec.name;
-        for (kind, kind_name) in tables.kinds().iter() {
-            let at = |sums: &Sums<NodeId>| {
-                sums.get(&id)
-                    .and_then(|sum| sum.get(&kind.0))
-                    .copied()
-                    .unwrap_or(0)
-            };
-            for (what, kept, real) in [
-                ("used", node.used.get(kind), at(&held.used)),
-                ("promised", node.pipelined.get(kind), at(&held.promised)),
-                ("leaving", node.releasing.get(kind), at(&held.leaving)),
-            ] {
-                if kept != real {
-                    complain(format!(
-                        "node {name} has {real} {kind_name} {what}, its row says {kept}"
-                    ));
-                }
+        node_row(tables, id, node, &held, found);
+    }
+}
+
+fn node_row(tables: &Tables, id: NodeId, node: &Node, held: &Held, found: &mut Vec<Violation>) {
+    let mut complain = |what: String| found.push(Violation::of("I1", what));
+    let name = &node.spec.name;
+    for (kind, kind_name) in tables.kinds().iter() {
+        let at = |sums: &Sums<NodeId>| {
+            sums.get(&id)
+                .and_then(|sum| sum.get(&kind.0))
+                .copied()
+                .unwrap_or(0)
+        };
+        for (what, kept, real) in [
+            ("used", node.used.get(kind), at(&held.used)),
+            ("promised", node.pipelined.get(kind), at(&held.promised)),
+            ("leaving", node.releasing.get(kind), at(&held.leaving)),
+        ] {
+            if kept != real {
+                complain(format!(
+                    "node {name} has {real} {kind_name} {what}, its row says {kept}"
+                ));
             }
-            // What others bound, or a node that shrank, is not ours to answer for.
-            let asks = |task: &TaskId| {
-                kind == Kind::PODS || tables.shape_of(*task).spec.requests.get(kind) > 0
-            };
-            let ours = held
-                .binding
-                .get(&id)
-                .is_some_and(|tasks| tasks.iter().any(asks));
-            let (used, all) = (at(&held.used), node.spec.allocatable.get(kind));
-            if used > all && node.known && ours {
-                complain(format!("node {name} has {used} of {all} {kind_name} bound"));
-            }
+        }
+        // What others bound, or a node that shrank, is not ours to answer for.
+        let asks = |task: &TaskId| {
+            kind == Kind::PODS || tables.shape_of(*task).spec.requests.get(kind) > 0
+        };
+        let ours = held
+            .binding
+            .get(&id)
+            .is_some_and(|tasks| tasks.iter().any(asks));
+        let (used, all) = (at(&held.used), node.spec.allocatable.get(kind));
+        if used > all && node.known && ours {
+            complain(format!("node {name} has {used} of {all} {kind_name} bound"));
         }
     }
 }
@@ -111,37 +110,75 @@ pub(crate) fn queues(tables: &Tables, found: &mut Vec<Violation>) {
         }
     }
     for (id, queue) in tables.queues() {
-        let name = &queue.spec.name;
-        for (kind, kind_name) in tables.kinds().iter() {
-            let real = own
-                .get(&id)
-                .and_then(|sum| sum.get(&kind.0))
-                .copied()
-                .unwrap_or(0);
-            let kept = queue.used_own.get(kind);
-            if real != kept {
-                let what = format!("queue {name} uses {real} {kind_name}, its row says {kept}");
-                found.push(Violation {
-                    invariant: "I3",
-                    what,
-                });
-            }
-            let children: i64 = queue
-                .children
-                .iter()
-                .map(|c| tables.queue(*c).used.get(kind))
-                .sum();
-            if queue.used.get(kind) != kept + children {
-                let what = format!(
-                    "queue {name} says {} {kind_name}, its own and its children's are {}",
-                    queue.used.get(kind),
-                    kept + children
-                );
-                found.push(Violation {
-                    invariant: "I3",
-                    what,
-                });
-            }
+        queue_row(tables, queue, own.get(&id), found);
+    }
+}
+
+fn queue_row(
+    tables: &Tables,
+    queue: &Queue,
+    own: Option<&BTreeMap<u16, i64>>,
+    found: &mut Vec<Violation>,
+) {
+    let name = &queue.spec.name;
+    for (kind, kind_name) in tables.kinds().iter() {
+        let real = own.and_then(|sum| sum.get(&kind.0)).copied().unwrap_or(0);
+        let kept = queue.used_own.get(kind);
+        if real != kept {
+            let what = format!("queue {name} uses {real} {kind_name}, its row says {kept}");
+            found.push(Violation::of("I3", what));
         }
+        let children: i64 = queue
+            .children
+            .iter()
+            .map(|c| tables.queue(*c).used.get(kind))
+            .sum();
+        if queue.used.get(kind) != kept + children {
+            let what = format!(
+                "queue {name} says {} {kind_name}, its own and its children's are {}",
+                queue.used.get(kind),
+                kept + children
+            );
+            found.push(Violation::of("I3", what));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{held, node_row, queue_row};
+    use crate::planted::{cluster, said};
+    use model::{Kind, Vector};
+
+    #[test]
+    fn i1_a_node_whose_sums_are_wrong_is_found() {
+        let tables = cluster();
+        let (id, node) = tables.nodes().next().expect("there is a node");
+        let sums: [fn(&mut model::Node) -> &mut Vector; 3] = [
+            |node| &mut node.used,
+            |node| &mut node.pipelined,
+            |node| &mut node.releasing,
+        ];
+        for sum in sums {
+            let mut row = node.clone();
+            sum(&mut row).set(Kind::CPU, 1);
+            let mut found = Vec::new();
+            node_row(&tables, id, &row, &held(&tables), &mut found);
+            assert_eq!(said(&found), ["I1"]);
+        }
+    }
+
+    #[test]
+    fn i3_a_queue_whose_sums_are_wrong_is_found() {
+        let tables = cluster();
+        let (_, queue) = tables.queues().next().expect("there is a queue");
+        let mut found = Vec::new();
+        let mut row = queue.clone();
+        row.used.set(Kind::CPU, 1);
+        queue_row(&tables, &row, None, &mut found);
+        assert_eq!(said(&found), ["I3"], "more than it and its children use");
+        row.used_own.set(Kind::CPU, 1);
+        queue_row(&tables, &row, None, &mut found);
+        assert_eq!(said(&found), ["I3", "I3"], "more than its tasks use");
     }
 }

@@ -6,6 +6,8 @@
 
 mod binds;
 mod holds;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,6 +42,9 @@ pub(crate) struct Told {
     pub(crate) claim: ObjectKey,
     pub(crate) ended: Ended,
 }
+
+/// How long what the checker refuses stands in the tables before it is taken back.
+const KEPT_BACK_MS: i64 = 10_000;
 
 /// How a write of a plan ended.
 #[derive(Debug)]
@@ -226,17 +231,19 @@ impl Cycles {
         self.counts.cycle_micros += (self.stopwatch)().saturating_sub(began);
         self.counts.cycles += 1;
         self.counts.places += plan.places.len() as u64;
-        for violation in checker::check_plan(&self.tables, &plan) {
-            self.counts.violations += 1;
-            self.violations.push(violation.to_string());
-        }
+        let kept_back = self.doubt(&plan, now);
         let voice = Voice {
             component: &self.component,
             now,
         };
         let lowered = mirror.lower(&self.tables, &plan, voice);
-        self.bind_or_hold(lowered.binds, mirror, writes, now);
+        let mut binds = lowered.binds;
+        binds.retain(|bind| !kept_back.contains(&bind.write));
+        self.bind_or_hold(binds, mirror, writes, now);
         for (write, intent) in lowered.writes {
+            if kept_back.contains(&write) {
+                continue;
+            }
             let lane = match intent.target.kind {
                 Kind::Queue => Lane::Low,
                 _ => Lane::Write,
@@ -247,12 +254,30 @@ impl Cycles {
             self.tables.confirm(write);
         }
         for write in lowered.lost {
+            if kept_back.contains(&write) {
+                continue;
+            }
             let at = now.plus_ms(Backoff::KEY.delay_ms(1));
             self.refusals.insert((at, write));
         }
         for note in lowered.notes {
             writes.submit(note, Origin::Note, Lane::Low);
         }
+    }
+
+    /// The checker looks at the plan. What breaks an invariant is told and not carried out: it is
+    /// taken back after a while, for a decision that was wrong once would be so again at once.
+    fn doubt(&mut self, plan: &model::Plan, now: Time) -> BTreeSet<WriteId> {
+        let mut kept_back = BTreeSet::new();
+        for violation in checker::check_plan(&self.tables, plan) {
+            self.counts.violations += 1;
+            self.violations.push(violation.to_string());
+            kept_back.extend(violation.writes);
+        }
+        let at = now.plus_ms(KEPT_BACK_MS);
+        self.refusals
+            .extend(kept_back.iter().map(|write| (at, *write)));
+        kept_back
     }
 
     /// A write of a plan is over.

@@ -298,6 +298,23 @@ fn a_refused_write_counts_as_a_failure_and_retry_after_is_kept() {
     );
 }
 
+/// I18
+#[test]
+fn keys_and_writes_are_bounded_by_the_objects_however_often_these_change() {
+    let mut world = world();
+    world.is_answer_slow = true;
+    for round in 0..100 {
+        for at in 0..5 {
+            let wish = json!({ "want": "2", "mark": round.to_string() });
+            world.put(&format!("a{at}"), wish);
+        }
+        world.settle();
+        let metrics = world.driver.metrics();
+        assert!(metrics.keys_known <= 5, "{} keys", metrics.keys_known);
+        assert!(metrics.writes_open <= 10, "{} writes", metrics.writes_open);
+    }
+}
+
 #[test]
 fn writes_under_way_never_exceed_the_budget() {
     let mut settings = settings(&[MAKER]);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{GangId, News, ShapeId, Tables};
+use model::{GangId, News, ShapeId, Tables, VolumeNeed};
 use placement::{Rules, may_fit};
 
 /// Gangs that wait, by what would wake them. Gangs that wait for their own objects are not here: a
@@ -13,6 +13,7 @@ pub(crate) struct Backlog {
     shapes: BTreeMap<GangId, BTreeSet<ShapeId>>,
     promised: BTreeSet<GangId>,
     shares: BTreeSet<GangId>,
+    deserts: BTreeSet<GangId>,
 }
 
 impl Backlog {
@@ -31,9 +32,16 @@ impl Backlog {
         self.shares.insert(gang);
     }
 
+    /// Waits for what its queue deserves, which grows also with what is asked for.
+    pub(crate) fn wait_for_deserts(&mut self, gang: GangId) {
+        self.shares.insert(gang);
+        self.deserts.insert(gang);
+    }
+
     pub(crate) fn forget(&mut self, gang: GangId) {
         self.promised.remove(&gang);
         self.shares.remove(&gang);
+        self.deserts.remove(&gang);
         for shape in self.shapes.remove(&gang).unwrap_or_default() {
             if let Some(gangs) = self.by_shape.get_mut(&shape) {
                 gangs.remove(&gang);
@@ -50,7 +58,11 @@ impl Backlog {
         if news.shares {
             woken.extend(self.shares.iter().copied());
         }
-        if !news.freed.is_empty() {
+        if news.requests {
+            woken.extend(self.deserts.iter().copied());
+        }
+        let some_left = !news.freed.is_empty();
+        if some_left {
             woken.extend(self.promised.iter().copied());
         }
         for (shape, gangs) in &self.by_shape {
@@ -59,6 +71,8 @@ impl Backlog {
                 None => true,
                 // Pods elsewhere may have come or gone, which is news of their gangs.
                 Some(row) if row.spec.is_coupled() => true,
+                // With the last who went to its claim's node the claim may go anywhere again.
+                Some(row) if some_left && row.spec.volumes.iter().any(goes_with_the_first) => true,
                 Some(_) => news
                     .freed
                     .iter()
@@ -70,4 +84,8 @@ impl Backlog {
         }
         woken
     }
+}
+
+fn goes_with_the_first(volume: &VolumeNeed) -> bool {
+    matches!(volume, VolumeNeed::FirstConsumer { .. })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{GangId, News, Plan, QueueId, Tables, Time, Trial};
+use model::{GangId, News, Plan, QueueId, Reason, Tables, Time, Trial};
 use placement::{Cycle, Indexes, Outcome, Problem, Rules, Work};
 
 use crate::backlog::Backlog;
@@ -144,13 +144,21 @@ impl Engine {
     fn remember(&mut self, gang: GangId, outcome: &Outcome) {
         match outcome {
             Outcome::Entered | Outcome::Whole | Outcome::WaitsForObjects(_) => {}
-            Outcome::Extras(_, shapes) | Outcome::WaitsForRoom(_, shapes) if !shapes.is_empty() => {
-                self.backlog.wait_for_room(gang, shapes);
+            Outcome::Extras(_, lacks) | Outcome::WaitsForRoom(_, lacks) => {
+                if !lacks.shapes.is_empty() {
+                    self.backlog.wait_for_room(gang, &lacks.shapes);
+                }
+                if lacks.shares || lacks.shapes.is_empty() {
+                    self.backlog.wait_for_deserts(gang);
+                }
             }
             Outcome::WaitsForPromise(_) => self.backlog.wait_for_promise(gang),
-            Outcome::Extras(..) | Outcome::WaitsForRoom(..) | Outcome::WaitsForShares(_) => {
-                self.backlog.wait_for_shares(gang);
-            }
+            Outcome::WaitsForShares(reason) => match **reason {
+                Reason::QueueFull { .. } | Reason::QueueOverused { .. } => {
+                    self.backlog.wait_for_deserts(gang);
+                }
+                _ => self.backlog.wait_for_shares(gang),
+            },
         }
     }
 }

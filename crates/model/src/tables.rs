@@ -53,6 +53,8 @@ pub struct News {
     pub freed: BTreeSet<NodeId>,
     /// Whether shares or ceilings may have moved.
     pub shares: bool,
+    /// Whether some queue asks for more than before: what it deserves may have grown with that.
+    pub requests: bool,
     /// Queues whose use changed.
     pub queues: BTreeSet<QueueId>,
     /// Whether a task may find a node because of something in `gangs`. What only has to be told

@@ -3,6 +3,7 @@
 mod allocate;
 mod backfill;
 mod enqueue;
+mod pack;
 
 use crate::plugin::Action;
 

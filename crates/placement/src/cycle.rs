@@ -19,16 +19,25 @@ pub enum Outcome {
     Entered,
     /// It is whole, and no task of it waits.
     Whole,
-    /// It is whole, and further tasks wait for room of these shapes, or for shares if there is none.
-    Extras(Arc<Reason>, BTreeSet<ShapeId>),
+    /// It is whole, and further tasks wait.
+    Extras(Arc<Reason>, Lacks),
     /// It waits for its own objects to change: tasks, gates, its queue.
     WaitsForObjects(Arc<Reason>),
     /// It waits for room that is promised to it.
     WaitsForPromise(Arc<Reason>),
-    /// It waits for room of these shapes.
-    WaitsForRoom(Arc<Reason>, BTreeSet<ShapeId>),
+    /// It waits for room, and perhaps for shares too.
+    WaitsForRoom(Arc<Reason>, Lacks),
     /// It waits for shares, ceilings or promises to move.
     WaitsForShares(Arc<Reason>),
+}
+
+/// What tasks that found no place wait for: each of it may help.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lacks {
+    /// Room for tasks of these shapes.
+    pub shapes: BTreeSet<ShapeId>,
+    /// Whether a task was refused for its queue's sake.
+    pub shares: bool,
 }
 
 impl Outcome {

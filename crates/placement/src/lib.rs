@@ -31,7 +31,7 @@ mod settings;
 mod together;
 
 pub use actions::ACTIONS;
-pub use cycle::{Cycle, Outcome, Work};
+pub use cycle::{Cycle, Lacks, Outcome, Work};
 pub use feasibility::{Indexes, may_fit};
 pub use plugin::{Action, NodeCheck, Plugin, Score, ShareCheck, View, Vote};
 pub use plugins::PLUGINS;

@@ -125,7 +125,7 @@ pub(crate) fn meet(cycle: &mut Cycle<'_, '_>, group: &[TaskId]) -> Option<NodeId
     let mut most: Option<(usize, NodeId)> = None;
     for (_, node) in roomy.into_iter().take(TRIES_MAX) {
         let count = taken(cycle, group, node, Stop::Never);
-        if most.is_none_or(|(before, _)| count > before) {
+        if count > 0 && most.is_none_or(|(before, _)| count > before) {
             most = Some((count, node));
         }
     }
@@ -155,7 +155,7 @@ enum Stop {
     Never,
 }
 
-/// How many tasks of the group the node really takes.
+/// How many tasks of the group the node really takes; none if it does not take the first.
 fn taken(cycle: &mut Cycle<'_, '_>, group: &[TaskId], node: NodeId, stop: Stop) -> usize {
     let mark = cycle.trial.mark();
     let mut count = 0;
@@ -163,7 +163,7 @@ fn taken(cycle: &mut Cycle<'_, '_>, group: &[TaskId], node: NodeId, stop: Stop) 
         if cycle.takes(*task, node) {
             cycle.trial.place(*task, node);
             count += 1;
-        } else if stop == Stop::AtTheFirst {
+        } else if count == 0 || stop == Stop::AtTheFirst {
             break;
         }
     }

@@ -175,6 +175,32 @@ fn at_rest_a_cycle_does_no_work() {
 }
 
 #[test]
+fn an_explanation_is_what_a_look_would_find() {
+    // I12: a gang that was told to wait has a reason and no places when it is looked at again.
+    let mut waiting = 0;
+    for seed in 0..100 {
+        let mut world = World::new();
+        script(seed).iter().for_each(|line| play(&mut world, line));
+        world.perform("wait 5s");
+        world.perform("cycle");
+        let gangs: Vec<_> = (world.tables.gangs())
+            .filter(|(_, gang)| gang.known)
+            .map(|(id, gang)| (id, gang.said.clone()))
+            .collect();
+        for (id, said) in gangs {
+            let found = engine::explain(&world.engine, &world.tables, id, world.now);
+            if !matches!(said, model::Verdict::Waits(_)) {
+                continue;
+            }
+            waiting += 1;
+            assert!(found.reason.is_some(), "seed {seed}: it waits for nothing");
+            assert_eq!(found.places, [], "seed {seed}: it waits and has places");
+        }
+    }
+    assert!(waiting > 50, "{waiting} gangs wait");
+}
+
+#[test]
 fn a_change_elsewhere_wakes_nobody() {
     let mut world = World::new();
     world.perform("node n1 cpu=1");

@@ -229,9 +229,10 @@ impl Tables {
         } else if phase.is_waiting() {
             let row = self.queues.row_mut(queue.index());
             apply(&mut row.pending, requests, sign);
-            if sign == Sign::Take {
+            match sign {
                 // What one queue no longer asks for, others may have.
-                self.mark_shares();
+                Sign::Take => self.mark_shares(),
+                Sign::Add => self.news.requests |= !self.in_trial,
             }
         }
     }

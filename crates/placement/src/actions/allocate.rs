@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use model::{GangId, GangPhase, NoFit, NodeId, Phase, QueueId, Reason, ShapeId, Tables, TaskId};
 
-use crate::cycle::{Cycle, Outcome, Refused, Turn};
+use crate::actions::pack;
+use crate::cycle::{Cycle, Lacks, Outcome, Refused, Turn};
 use crate::diagnosis;
 use crate::plugin::Action;
 use crate::plugins::predicates::{Room, lacks};
@@ -20,27 +21,42 @@ pub const ACTION: Action = Action {
 };
 
 fn run(cycle: &mut Cycle<'_, '_>) {
-    let eligible = eligible(cycle);
-    cycle.take_turns(eligible, |cycle, queue, gang| {
-        let view = cycle.view();
-        if cycle.rules.overused(view, queue) && has_requests(cycle.trial.tables(), gang) {
-            let name = view.tables.queue(queue).spec.name.clone();
-            let reason = Arc::new(Reason::QueueOverused { queue: name });
-            // A gang that had turns before keeps what they brought.
-            let outcome = if cycle.rules.job_ready(view, gang) {
-                Outcome::Extras(reason, BTreeSet::new())
-            } else {
-                Outcome::WaitsForShares(reason)
-            };
-            cycle.outcomes.insert(gang, outcome);
-            return Turn::Done;
-        }
-        if cycle.rules.job_ready(view, gang) {
-            one_more(cycle, queue, gang)
-        } else {
-            whole(cycle, queue, gang)
-        }
+    let mut eligible = eligible(cycle);
+    // A gang that is bound in part, because a bind of it was refused or whoever bound it died, holds
+    // room for nothing: the rest of it comes before anybody else's start.
+    let mut begun = eligible.clone();
+    begun.retain(|(_, gang)| is_begun(cycle.trial.tables(), *gang));
+    cycle.take_turns(begun.iter().copied(), |cycle, queue, gang| {
+        turn(cycle, queue, gang);
+        Turn::Done
     });
+    eligible.retain(|row| !begun.contains(row) || is_enough(cycle, row.1));
+    cycle.take_turns(eligible, turn);
+}
+
+fn is_begun(tables: &Tables, gang: GangId) -> bool {
+    tables.gang(gang).allocated_count() > 0 && !ready_without_promises(tables, gang)
+}
+
+fn turn(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
+    let view = cycle.view();
+    if cycle.rules.overused(view, queue) && has_requests(cycle.trial.tables(), gang) {
+        let name = view.tables.queue(queue).spec.name.clone();
+        let reason = Arc::new(Reason::QueueOverused { queue: name });
+        // A gang that had turns before keeps what they brought.
+        let outcome = if cycle.rules.job_ready(view, gang) {
+            Outcome::Extras(reason, Lacks::default())
+        } else {
+            Outcome::WaitsForShares(reason)
+        };
+        cycle.outcomes.insert(gang, outcome);
+        return Turn::Done;
+    }
+    if cycle.rules.job_ready(view, gang) {
+        one_more(cycle, queue, gang)
+    } else {
+        whole(cycle, queue, gang)
+    }
 }
 
 /// Gangs that were let in and are valid; the others get their reason.
@@ -133,12 +149,12 @@ pub(super) fn try_task(
 
 /// Places the next task of a gang that is whole already.
 fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
-    let mut failed: BTreeSet<ShapeId> = BTreeSet::new();
+    let mut lacks = Lacks::default();
     let mut first: Option<Reason> = None;
     take_promises_back(cycle, gang);
     for task in waiting_tasks(cycle, gang, Asking::Something) {
         let shape = cycle.trial.tables().task(task).shape;
-        if failed.contains(&shape) {
+        if lacks.shapes.contains(&shape) {
             continue;
         }
         match try_task(cycle, queue, task) {
@@ -146,9 +162,12 @@ fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
                 cycle.moves += 1;
                 return Turn::Again;
             }
-            Err(Obstacle::Share(reason)) => first = first.or(Some(*reason)),
+            Err(Obstacle::Share(reason)) => {
+                lacks.shares = true;
+                first = first.or(Some(*reason));
+            }
             Err(Obstacle::Room(shape)) => {
-                failed.insert(shape);
+                lacks.shapes.insert(shape);
                 if first.is_none() {
                     first = Some(Reason::NoFit(finding(cycle, gang, task)));
                 }
@@ -156,7 +175,7 @@ fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
         }
     }
     let outcome = match first {
-        Some(reason) => Outcome::Extras(Arc::new(reason), failed),
+        Some(reason) => Outcome::Extras(Arc::new(reason), lacks),
         None => Outcome::Whole,
     };
     cycle.outcomes.insert(gang, outcome);
@@ -211,14 +230,24 @@ fn whole(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
         }
     }
     if is_enough(cycle, gang) {
-        cycle.moves += 1;
-        cycle.outcomes.insert(gang, Outcome::Whole);
-        let more = cycle.trial.tables().gang(gang).count(Phase::Pending) > 0;
-        return if more { Turn::Again } else { Turn::Done };
+        return started(cycle, gang);
     }
     if attempt.is_empty() && waiting_tasks(cycle, gang, Asking::Something).is_empty() {
         gated_or_backfill(cycle, gang);
         return Turn::Done;
+    }
+    if pack::is_worth_a_try(cycle, gang, &attempt.places) {
+        cycle.trial.rewind(mark);
+        if pack::pack(cycle, queue, gang) {
+            return started(cycle, gang);
+        }
+        // What the plain try left tells what is missing. Room for any of its tasks may help: one that
+        // found a place may leave it to another.
+        for (task, node) in &attempt.places {
+            cycle.trial.place(*task, *node);
+            let shape = cycle.trial.tables().task(*task).shape;
+            attempt.shapes.insert(shape);
+        }
     }
     let outcome = match promise(cycle, gang, mark, &attempt) {
         Some(outcome) => outcome,
@@ -232,8 +261,17 @@ fn whole(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     Turn::Done
 }
 
+fn started(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Turn {
+    cycle.moves += 1;
+    cycle.outcomes.insert(gang, Outcome::Whole);
+    match cycle.trial.tables().gang(gang).count(Phase::Pending) {
+        0 => Turn::Done,
+        _ => Turn::Again,
+    }
+}
+
 /// Enough tasks have a place: really, not by counting tasks that request nothing and have none.
-fn is_enough(cycle: &Cycle<'_, '_>, gang: GangId) -> bool {
+pub(super) fn is_enough(cycle: &Cycle<'_, '_>, gang: GangId) -> bool {
     cycle.rules.job_ready(cycle.view(), gang)
         && (!cycle.rules.has_plugin("gang") || ready_without_promises(cycle.trial.tables(), gang))
 }
@@ -363,7 +401,11 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome
         };
         cycle.refused.insert(shape, known);
     }
-    Outcome::WaitsForRoom(Arc::new(Reason::NoFit(no_fit)), attempt.shapes)
+    let lacks = Lacks {
+        shares: attempt.shares.is_some(),
+        shapes: attempt.shapes,
+    };
+    Outcome::WaitsForRoom(Arc::new(Reason::NoFit(no_fit)), lacks)
 }
 
 /// A gang of one shape cannot start where one of the same shape, wanting no more, just failed.
@@ -393,9 +435,13 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
     }
     let fits = ready + known.fits;
     let no_fit = diagnosis::retold(view, &known.no_fit, task, fits, row.spec.min_member);
+    let lacks = Lacks {
+        shapes: BTreeSet::from([shape]),
+        shares: false,
+    };
     Some(Outcome::WaitsForRoom(
         Arc::new(Reason::NoFit(no_fit)),
-        BTreeSet::from([shape]),
+        lacks,
     ))
 }
 

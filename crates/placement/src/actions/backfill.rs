@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{GangId, Phase, QueueId, Reason, ShapeId};
 
 use crate::actions::allocate::{Asking, eligible, waiting_tasks};
-use crate::cycle::{Cycle, Outcome, Turn};
+use crate::cycle::{Cycle, Lacks, Outcome, Turn};
 use crate::diagnosis;
 use crate::plugin::Action;
 use crate::plugins::ready_without_promises;
@@ -53,6 +53,10 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
             }
         }
     }
+    let lacks = Lacks {
+        shapes: homeless,
+        shares: false,
+    };
     let gang_rules = cycle.rules.has_plugin("gang");
     let whole = !gang_rules || ready_without_promises(cycle.trial.tables(), gang);
     let reason = first.map(|task| {
@@ -72,7 +76,7 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
         if let Some(reason) = reason {
             cycle
                 .outcomes
-                .insert(gang, Outcome::WaitsForRoom(reason, homeless));
+                .insert(gang, Outcome::WaitsForRoom(reason, lacks));
         }
         return;
     }
@@ -81,9 +85,7 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
         // What allocate found out about tasks that request something weighs more.
         (_, Some(Outcome::Extras(..))) => {}
         (Some(reason), _) => {
-            cycle
-                .outcomes
-                .insert(gang, Outcome::Extras(reason, homeless));
+            cycle.outcomes.insert(gang, Outcome::Extras(reason, lacks));
         }
         (None, _) => {
             cycle.outcomes.insert(gang, Outcome::Whole);

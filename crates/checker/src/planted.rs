@@ -1,0 +1,221 @@
+//! A small cluster into which tests plant violations.
+
+use std::sync::Arc;
+
+use model::{
+    GangPhase, GangSpec, GangStatus, Key, Kind, Labels, Limits, NodeSpec, Phase, QueueSpec,
+    QueueState, ShapeSpec, Tables, TaskSpec, Time, Vector,
+};
+
+use crate::Violation;
+
+/// Two nodes of 2 cores and room for 3 pods, a queue that may use 3 cores, and a gang of three tasks
+/// of one core, of which two must start together.
+pub(crate) fn cluster() -> Tables {
+    let mut tables = Tables::new();
+    tables.put_queue(QueueSpec {
+        name: "q".into(),
+        weight: 1,
+        state: QueueState::Open,
+        capability: Limits::of([(Kind::CPU, 3_000)]),
+        ..QueueSpec::default()
+    });
+    for name in ["n1", "n2"] {
+        tables.put_node(NodeSpec {
+            name: name.into(),
+            allocatable: Vector::of([(Kind::CPU, 2_000), (Kind::PODS, 3)]),
+            ..NodeSpec::default()
+        });
+    }
+    tables.put_gang(GangSpec {
+        key: Key::new("a", "g"),
+        uid: "g".into(),
+        queue: "q".into(),
+        min_member: 2,
+        status: GangStatus {
+            phase: GangPhase::Inqueue,
+            ..GangStatus::default()
+        },
+        ..GangSpec::default()
+    });
+    for name in ["t0", "t1", "t2"] {
+        tables.put_task(task(name, 1_000));
+    }
+    tables
+}
+
+/// A waiting task of that gang.
+pub(crate) fn task(name: &str, cpu: i64) -> TaskSpec {
+    TaskSpec {
+        key: Key::new("a", name),
+        uid: name.into(),
+        gang: Some(Key::new("a", "g")),
+        role: "".into(),
+        index: 0,
+        shape: ShapeSpec {
+            requests: Vector::of([(Kind::CPU, cpu)]),
+            ..ShapeSpec::default()
+        },
+        claims: Vec::new(),
+        labels: Arc::new(Labels::default()),
+        priority: 1,
+        phase: Phase::Pending,
+        node: None,
+        gated: false,
+        preemptable: true,
+        created: Time::from_micros(0),
+        started: None,
+    }
+}
+
+/// The numbers of the invariants that were found broken.
+pub(crate) fn said(found: &[Violation]) -> Vec<&'static str> {
+    found.iter().map(|violation| violation.invariant).collect()
+}
+
+mod tests {
+    use super::{cluster, said, task};
+    use crate::{check, check_plan, describe, digest, is_quiet};
+    use model::{
+        GangId, Kind, NodeId, NodeSpec, Phase, Plan, Reason, Tables, TaskId, TaskSpec, TaskWait,
+        Time, Trial, Vector, VolumeNeed,
+    };
+
+    const N1: NodeId = NodeId(0);
+    const N2: NodeId = NodeId(1);
+    const NOW: Time = Time::from_micros(0);
+
+    /// Commits the places without asking any rule.
+    fn commit(tables: &mut Tables, places: &[(u32, NodeId)]) -> Plan {
+        let mut trial = Trial::begin(tables);
+        for (task, node) in places {
+            trial.place(TaskId(*task), *node);
+        }
+        trial.finish(NOW)
+    }
+
+    #[test]
+    fn a_plan_that_is_right_is_left_alone() {
+        let mut tables = cluster();
+        let plan = commit(&mut tables, &[(0, N1), (1, N1), (2, N2)]);
+        assert_eq!(check_plan(&tables, &plan), []);
+        assert_eq!(check(&tables), []);
+        assert!(!is_quiet(&plan), "I20: it writes");
+    }
+
+    #[test]
+    fn i1_a_node_that_is_overfilled_is_found_and_its_gang_is_kept_back() {
+        let mut tables = cluster();
+        let plan = commit(&mut tables, &[(0, N1), (1, N1), (2, N1)]);
+        let found = check_plan(&tables, &plan);
+        assert_eq!(said(&found), ["I1"]);
+        assert_eq!(found[0].writes.len(), 3, "all of the gang is named");
+        assert_eq!(said(&check(&tables)), ["I1"]);
+    }
+
+    #[test]
+    fn i3_a_queue_beyond_its_ceiling_is_found() {
+        let mut tables = cluster();
+        tables.put_task(task("t3", 1_000));
+        let plan = commit(&mut tables, &[(0, N1), (1, N1), (2, N2), (3, N2)]);
+        assert_eq!(said(&check_plan(&tables, &plan)), ["I3"]);
+    }
+
+    #[test]
+    fn i4_a_gang_in_part_is_found_and_kept_back() {
+        let mut tables = cluster();
+        let plan = commit(&mut tables, &[(0, N1)]);
+        let found = check_plan(&tables, &plan);
+        assert_eq!(said(&found), ["I4"]);
+        assert_eq!(found[0].writes, [plan.places[0].write]);
+    }
+
+    #[test]
+    fn i4_tasks_of_one_claim_on_two_nodes_are_found() {
+        let mut tables = cluster();
+        for name in ["t0", "t1"] {
+            let mut spec = task(name, 1_000);
+            spec.claims.push("shared".into());
+            spec.shape
+                .volumes
+                .push(VolumeNeed::FirstConsumer { topology: None });
+            tables.put_task(spec);
+        }
+        let plan = commit(&mut tables, &[(0, N1), (1, N2)]);
+        assert_eq!(said(&check_plan(&tables, &plan)), ["I4"]);
+    }
+
+    #[test]
+    fn i5_an_eviction_for_nobody_and_one_of_no_plan_are_found() {
+        let mut tables = cluster();
+        let running = TaskSpec {
+            phase: Phase::Running,
+            node: Some("n1".into()),
+            ..task("t0", 1_000)
+        };
+        let victim = tables.put_task(running);
+        let mut trial = Trial::begin(&mut tables);
+        trial.evict(victim, GangId(9), "preempt");
+        let mut plan = trial.finish(NOW);
+        assert_eq!(said(&check_plan(&tables, &plan)), ["I5"], "for nobody");
+        plan.evictions[0].beneficiary = GangId(0);
+        assert_eq!(check_plan(&tables, &plan), []);
+        tables.refuse(plan.evictions[0].write);
+        assert_eq!(said(&check_plan(&tables, &plan)), ["I5"], "of no plan");
+    }
+
+    #[test]
+    fn i6_a_place_of_a_plan_that_is_not_pending_is_found() {
+        let mut tables = cluster();
+        let plan = commit(&mut tables, &[(0, N1), (1, N1)]);
+        tables.confirm(plan.places[0].write);
+        assert_eq!(said(&check_plan(&tables, &plan)), ["I6"]);
+    }
+
+    #[test]
+    fn i10_states_that_differ_in_one_row_have_two_digests() {
+        let tables = cluster();
+        let mut again = cluster();
+        assert_eq!(digest(&tables), digest(&again));
+        again.put_task(task("t2", 1_000));
+        assert_eq!(digest(&tables), digest(&again), "told twice");
+        let running = TaskSpec {
+            phase: Phase::Running,
+            node: Some("n2".into()),
+            ..task("t2", 1_000)
+        };
+        again.put_task(running);
+        assert_ne!(describe(&tables), describe(&again));
+        assert_ne!(digest(&tables), digest(&again));
+    }
+
+    #[test]
+    fn i14_a_bind_that_takes_what_is_kept_for_others_is_found() {
+        let mut tables = cluster();
+        tables.put_node(NodeSpec {
+            name: "n1".into(),
+            allocatable: Vector::of([(Kind::CPU, 2_000), (Kind::PODS, 9)]),
+            ..NodeSpec::default()
+        });
+        let mut trial = Trial::begin(&mut tables);
+        trial.promise(TaskId(2), N1);
+        trial.place(TaskId(0), N1);
+        trial.place(TaskId(1), N1);
+        let plan = trial.finish(NOW);
+        assert_eq!(said(&check_plan(&tables, &plan)), ["I14"]);
+    }
+
+    #[test]
+    fn i20_a_plan_that_only_says_something_is_not_quiet() {
+        let reason = Reason::QueueMissing { queue: "q".into() };
+        let wait = TaskWait {
+            task: TaskId(0),
+            reason: reason.into(),
+        };
+        assert!(is_quiet(&Plan::default()));
+        assert!(!is_quiet(&Plan {
+            waits: vec![wait],
+            ..Plan::default()
+        }));
+    }
+}
