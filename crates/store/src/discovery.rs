@@ -59,7 +59,7 @@ pub fn aggregated(rows: &[ResourceRow], half: Half, form: Aggregated) -> Value {
     let items: Vec<Value> = groups_of(&rows)
         .into_iter()
         .map(|group| {
-            let versions: Vec<Value> = versions_of(&rows, group)
+            let versions: Vec<Value> = versions_of(rows.iter().copied(), group)
                 .into_iter()
                 .map(|version| {
                     json!({
@@ -174,7 +174,7 @@ pub fn group(rows: &[ResourceRow], name: &str) -> Option<Value> {
 }
 
 fn group_body(rows: &[&ResourceRow], group: &str) -> Map<String, Value> {
-    let versions: Vec<Value> = versions_of(rows, group)
+    let versions: Vec<Value> = versions_of(rows.iter().copied(), group)
         .into_iter()
         .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
         .collect();
@@ -277,9 +277,12 @@ fn groups_of<'a>(rows: &[&'a ResourceRow]) -> Vec<&'a str> {
 }
 
 /// The versions of a group, the preferred one first.
-fn versions_of<'a>(rows: &[&'a ResourceRow], group: &str) -> Vec<&'a str> {
+pub(crate) fn versions_of<'a>(
+    rows: impl IntoIterator<Item = &'a ResourceRow>,
+    group: &str,
+) -> Vec<&'a str> {
     let mut versions: Vec<&str> = rows
-        .iter()
+        .into_iter()
         .filter(|row| row.group == group)
         .map(|row| row.version.as_str())
         .collect();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::begin::SHOWN;
 use crate::catalogue::discovery_rows;
 use crate::discovery::{self, Aggregated, Half};
-use crate::openapi;
+use crate::openapi::{self, v2};
 use crate::path::Query;
 use crate::registry::Resource;
 use crate::request::{Cache, Method, Request, Response};
@@ -50,8 +50,10 @@ impl Store {
             return Err(Refused::no_method());
         }
         let form = self.wanted(&page, &request.accept)?;
-        if let Page::Schemas(path) = &page {
-            return self.schemas(request, path);
+        match &page {
+            Page::Schemas(path) => return self.schemas(request, path),
+            Page::AllSchemas => return Ok(self.all_schemas(&request.accept)),
+            _ => {}
         }
         let key = format!("{segments:?} {}", form.map_or("", Aggregated::media_type));
         if let Some(made) = self.documents.get(&key) {
@@ -115,14 +117,17 @@ impl Store {
                 let address = &self.settings.address;
                 Ok(Response::json(200, &discovery::core_versions(address)))
             }
-            (Page::Groups, None) => Ok(Response::json(200, &discovery::groups(&rows))),
+            (Page::Groups, None) => {
+                let rows = self.by_service(rows);
+                Ok(Response::json(200, &discovery::groups(&rows)))
+            }
             (Page::Core, Some(form)) => Ok(aggregated(&rows, Half::Core, form)),
             (Page::Groups, Some(form)) => Ok(aggregated(&rows, Half::Groups, form)),
             (Page::Group(group), _) => found(discovery::group(&rows, group), group),
             (Page::Version(group, version), _) => {
                 found(discovery::legacy(&rows, group, version), group)
             }
-            (Page::Schemas(_), _) => Err(Refused::nothing()),
+            (Page::Schemas(_) | Page::AllSchemas, _) => Err(Refused::nothing()),
             (Page::Nothing(first), _) => Err(match *first {
                 "api" | "version" => Refused::no_resource(),
                 _ => Refused::no_page(),
@@ -173,6 +178,37 @@ impl Store {
         }
     }
 
+    /// `/openapi/v2`, in the form that the client likes best.
+    fn all_schemas(&self, accept: &str) -> Response {
+        let wants_protobuf = choices(accept)
+            .iter()
+            .find(|choice| choice.is_json() || choice.is(v2::PROTOBUF))
+            .is_some_and(|choice| choice.is(v2::PROTOBUF));
+        let (key, media) = match wants_protobuf {
+            true => ("openapi/v2 protobuf", v2::PROTOBUF_SENT),
+            false => ("openapi/v2", "application/json"),
+        };
+        if let Some(made) = self.documents.get(key) {
+            return made;
+        }
+        let mut versions: BTreeSet<(String, String)> = BTreeSet::new();
+        for row in self.rows() {
+            versions.insert((row.group, row.version));
+        }
+        let documents = versions
+            .iter()
+            .filter_map(|(group, version)| self.openapi(group, version));
+        let whole = v2::whole(documents, &self.settings.kubernetes_version);
+        let mut response = match wants_protobuf {
+            true => Response::bytes(200, v2::protobuf(&whole)),
+            false => Response::json(200, &whole),
+        };
+        media.clone_into(&mut response.content_type);
+        response.cache = Cache::Tagged(crate::digest::hex(&response.body));
+        self.documents.keep(key.to_owned(), &response);
+        response
+    }
+
     /// `/`: the addresses that there are.
     fn paths(&self) -> Value {
         let mut paths: BTreeSet<String> = ROOT_PATHS.iter().map(ToString::to_string).collect();
@@ -216,6 +252,26 @@ impl Store {
         rows
     }
 
+    /// In the old form of discovery, the names of their services decide in which order defined
+    /// groups come: `v1.b.dev` is before `v1beta1.a.dev`.
+    fn by_service(&self, mut rows: Vec<ResourceRow>) -> Vec<ResourceRow> {
+        let defined = self.definitions.keys().map(|id| self.registry.row(*id));
+        let mut services = BTreeMap::new();
+        for row in defined {
+            let versions = discovery::versions_of(&rows, &row.group);
+            let service = versions
+                .first()
+                .map(|first| format!("{first}.{}", row.group));
+            services.insert(row.group.to_string(), service);
+        }
+        let has_native = self.settings.native_groups == NativeGroups::Served;
+        rows.sort_by_cached_key(|row| {
+            let is_last = has_native && row.group == NATIVE_GROUP;
+            (is_last, services.get(&row.group).cloned())
+        });
+        rows
+    }
+
     /// The revision of the newest change of a definition.
     fn definitions_revision(&self) -> u64 {
         self.registry
@@ -238,6 +294,7 @@ const ROOT_PATHS: &[&str] = &[
     "/healthz",
     "/livez",
     "/metrics",
+    "/openapi/v2",
     "/openapi/v3",
     "/openapi/v3/",
     "/readyz",
@@ -284,6 +341,8 @@ enum Page<'a> {
     Version(&'a str, &'a str),
     /// `/openapi/v3…`: what stands behind.
     Schemas(&'a [&'a str]),
+    /// `/openapi/v2`.
+    AllSchemas,
     /// Anything else: its first word.
     Nothing(&'a str),
 }
@@ -299,6 +358,7 @@ impl<'a> Page<'a> {
             ["apis", group] => Page::Group(group),
             ["apis", group, version] => Page::Version(group, version),
             ["openapi", "v3", path @ ..] => Page::Schemas(path),
+            ["openapi", "v2"] => Page::AllSchemas,
             [first, ..] => Page::Nothing(first),
         }
     }

@@ -3,6 +3,8 @@
 //! Enough for kubectl's validation, `create`, `apply` and `explain`: every schema that the version's
 //! kinds reach, and paths whose PATCH names kind and `fieldValidation`.
 
+pub mod v2;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};

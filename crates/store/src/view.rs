@@ -144,6 +144,10 @@ impl Choice<'_> {
         matches!(self.media, JSON | "*/*" | "application/*")
     }
 
+    pub(crate) fn is(&self, media: &str) -> bool {
+        self.media == media
+    }
+
     pub(crate) fn is_spoken(&self) -> bool {
         self.is_json() || self.media == YAML
     }

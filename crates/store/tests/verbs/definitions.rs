@@ -61,24 +61,86 @@ fn documents_follow_the_definitions() {
 }
 
 #[test]
+fn all_schemas_stand_in_one_document_in_the_form_that_each_client_asks_for() {
+    let mut plane = Plane::new();
+    plane.ask("POST", CRDS, &cats("fur"));
+    let ask = |plane: &Plane, accept: &str| read(plane, "/openapi/v2", accept);
+    let json = ask(&plane, "application/json");
+    let whole: Value = serde_json::from_slice(&json.body).expect("JSON");
+    let definitions = &whole["definitions"];
+    assert_eq!(
+        definitions["dev.pets.v1.Cat"]["properties"]["fur"]["type"],
+        "string"
+    );
+    let meta = "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+    assert_eq!(
+        definitions["io.k8s.api.core.v1.ConfigMap"]["properties"]["metadata"]["$ref"],
+        meta
+    );
+    let dangling = references(&whole)
+        .into_iter()
+        .find(|name| definitions[name].is_null());
+    assert_eq!(dangling, None, "a reference leads nowhere");
+
+    // kubectl names the form in one way, and takes it in another.
+    let kubectl = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let short = ask(&plane, kubectl);
+    assert_eq!(
+        short.content_type,
+        "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    );
+    assert!(
+        short.body.starts_with(b"\x0a\x032.0"),
+        "{:?}",
+        &short.body[..8]
+    );
+    assert!(short.body.len() < json.body.len());
+
+    // It follows the definitions.
+    plane.ask("DELETE", &format!("{CRDS}/cats.pets.dev"), &Value::Null);
+    let later = ask(&plane, "application/json");
+    assert!(!String::from_utf8_lossy(&later.body).contains("dev.pets"));
+}
+
+/// The answer to a client that takes these forms.
+fn read(plane: &Plane, path: &str, accept: &str) -> Response {
+    let request = Request {
+        method: Method::Get,
+        path: path.to_owned(),
+        query: String::new(),
+        accept: accept.to_owned(),
+        content_type: String::new(),
+        user_agent: String::new(),
+        body: Vec::new(),
+        user: User::admin(),
+    };
+    match plane.0.read(&request, NOW) {
+        Some(Begin::Done(response)) => response,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The names that `$ref`s in a document lead to.
+fn references(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .flat_map(|(key, inner)| match (key.as_str(), inner.as_str()) {
+                ("$ref", Some(reference)) => {
+                    vec![reference.trim_start_matches("#/definitions/").to_owned()]
+                }
+                _ => references(inner),
+            })
+            .collect(),
+        Value::Array(list) => list.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
 fn discovery_is_told_in_the_form_that_each_client_asks_for() {
     let plane = Plane::new();
-    let ask = |accept: &str| {
-        let request = Request {
-            method: Method::Get,
-            path: "/apis".to_owned(),
-            query: String::new(),
-            accept: accept.to_owned(),
-            content_type: String::new(),
-            user_agent: String::new(),
-            body: Vec::new(),
-            user: User::admin(),
-        };
-        match plane.0.read(&request, NOW) {
-            Some(Begin::Done(response)) => response.content_type,
-            other => panic!("{other:?}"),
-        }
-    };
+    let ask = |accept: &str| read(&plane, "/apis", accept).content_type;
     let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     for _ in 0..2 {
         assert_eq!(ask(aggregated), aggregated);
