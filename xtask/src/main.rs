@@ -6,6 +6,7 @@ mod bench;
 mod differential;
 mod realkube;
 mod requirements;
+mod sim;
 mod tidy;
 mod tree;
 
@@ -39,6 +40,11 @@ const TASKS: &[Task] = &[
         name: "requirements",
         about: "[--check]  write docs/requirements.md, or fail if it is not as it would be written",
         run: requirements::run,
+    },
+    Task {
+        name: "sim",
+        about: "--minutes N [--seed BASE] | --seed-one N …  random stories of the whole system, with faults",
+        run: sim::run,
     },
     Task {
         name: "tidy",

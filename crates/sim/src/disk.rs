@@ -20,6 +20,11 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
+    /// The server has ended: whatever is there is looked at again.
+    pub(crate) fn reconnect(&mut self) {
+        *self = Disk::default();
+    }
+
     /// What is to be written about the volumes that have changed since the last look.
     pub(crate) fn look(&mut self, server: &mut Server, now: Time) -> Vec<Intent> {
         if server.revision() == self.seen {

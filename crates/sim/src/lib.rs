@@ -8,7 +8,9 @@
 //! - [`Findings`](Finding) are broken laws: of the objects (a witness that watches the store
 //!   without delay), of the tables (the checker, after every cycle), of the mirror (its copies are
 //!   the store's objects, once the world is quiet).
-//! - [`Story`] is a random workload with what must have become of each of its parts in the end.
+//! - [`Story`] is a random workload with what must have become of each of its parts in the end;
+//!   [`shrink`] makes one that fails smaller. [`Script`] is one that somebody wrote down.
+//! - [`FAULTS`] lists everything that can go wrong, by name; [`Coverage`] counts what struck when.
 //!
 //! What it refuses to know: how anything is decided. Nothing here stands in for a decision; only
 //! the wires (latency, order of delivery, loss) and the clock are imitated.
@@ -16,11 +18,17 @@
 //! Invariants: no real clock, thread or socket; every random choice comes from the seed; the
 //! witness shares no code with the rooms that decide.
 
+mod census;
 mod counts;
+mod coverage;
 mod disk;
+mod fault;
 mod judge;
+mod play;
 mod random;
+mod script;
 mod settings;
+mod shrink;
 mod story;
 mod transcript;
 mod wire;
@@ -28,9 +36,14 @@ mod witness;
 mod world;
 
 pub use counts::Counts;
+pub use coverage::{Coverage, PHASES, Phase};
+pub use fault::{FAULTS, Fault, NOT_YET, NotYet, Strikes};
 pub use judge::Finding;
+pub use play::Told;
 pub use random::Random;
+pub use script::{Mistake, Script};
 pub use settings::{Faults, Settings};
+pub use shrink::shrink;
 pub use story::Story;
 pub use transcript::Transcript;
 pub use world::{End, World};

@@ -1,6 +1,10 @@
 //! How large a world is, how slow its wires are and what goes wrong in it.
 
+use std::collections::BTreeMap;
+
 use api::time::Time;
+
+use crate::fault::{FAULTS, Fault};
 
 /// A world's shape.
 #[derive(Clone, Debug)]
@@ -15,6 +19,8 @@ pub struct Settings {
     pub latency_ms_max: i64,
     /// Drivers; of several one holds the Lease and decides.
     pub replicas: u32,
+    /// The largest object that is stored, in bytes of its JSON.
+    pub object_bytes_max: usize,
     /// What goes wrong.
     pub faults: Faults,
     /// Imitation nodes.
@@ -30,35 +36,24 @@ impl Settings {
             latency_ms_min: 0,
             latency_ms_max: 3,
             replicas: 1,
+            object_bytes_max: store::Settings::default().object_bytes_max,
             faults: Faults::NONE,
             nodes: nodes::Settings::default(),
         }
     }
 }
 
-/// What goes wrong, each once in so many times on average; 0 for never.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What goes wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults {
+    /// Nothing goes wrong before so many milliseconds.
+    pub from_ms: i64,
     /// Nothing goes wrong any more after so many milliseconds.
     pub until_ms: i64,
-    /// A watch ends after a line.
-    pub watch_drop_once_in: u64,
-    /// A watch that is to be opened has expired (410), so that everything is listed again.
-    pub watch_expiry_once_in: u64,
-    /// The answer to a write of the driver is lost after it was done.
-    pub answer_loss_once_in: u64,
-    /// A write of the driver is lost before it is done.
-    pub request_loss_once_in: u64,
-    /// A write of the driver is refused: a conflict where it can have one, else 429 or 500.
-    pub refusal_once_in: u64,
+    /// How often each happens: see [`crate::Strikes`].
+    pub rates: BTreeMap<Fault, u64>,
     /// So long after the beginning no pod may be created: 403, as by a quota.
     pub no_pods_until_ms: i64,
-    /// The driver dies after a write and starts again with an empty memory.
-    pub crash_once_in: u64,
-    /// A driver stands still after a write.
-    pub pause_once_in: u64,
-    /// For so many milliseconds at most.
-    pub pause_ms_max: i64,
     /// How many milliseconds at most pass until a driver that died starts again.
     pub down_ms_max: i64,
     /// The driver dies right after its write of this number, counted from 1, and before the
@@ -69,17 +64,45 @@ pub struct Faults {
 impl Faults {
     /// A world in which nothing goes wrong.
     pub const NONE: Faults = Faults {
+        from_ms: 0,
         until_ms: i64::MAX,
-        watch_drop_once_in: 0,
-        watch_expiry_once_in: 0,
-        answer_loss_once_in: 0,
-        request_loss_once_in: 0,
-        refusal_once_in: 0,
+        rates: BTreeMap::new(),
         no_pods_until_ms: 0,
-        crash_once_in: 0,
-        pause_once_in: 0,
-        pause_ms_max: 0,
         down_ms_max: 0,
         crash_at_write: 0,
     };
+
+    /// These, and one more; a rate of 0 takes it away.
+    pub fn with(mut self, fault: Fault, rate: u64) -> Faults {
+        self.set(fault, rate);
+        self
+    }
+
+    /// Says how often a fault happens; 0 for never.
+    pub fn set(&mut self, fault: Fault, rate: u64) {
+        match rate {
+            0 => self.rates.remove(&fault),
+            _ => self.rates.insert(fault, rate),
+        };
+    }
+
+    /// How often a fault happens; 0 for never.
+    pub fn rate(&self, fault: Fault) -> u64 {
+        self.rates.get(&fault).copied().unwrap_or(0)
+    }
+
+    /// Whether a fault can happen.
+    pub fn has(&self, fault: Fault) -> bool {
+        self.rates.contains_key(&fault)
+    }
+
+    /// What can happen.
+    pub fn all(&self) -> impl Iterator<Item = (Fault, u64)> {
+        self.rates.iter().map(|(fault, rate)| (*fault, *rate))
+    }
+
+    /// Whether everything can happen that can be made to happen.
+    pub fn is_everything(&self) -> bool {
+        self.rates.len() == FAULTS.len()
+    }
 }

@@ -13,14 +13,46 @@ use api::kind::Kind;
 use api::quantity::{Format, Quantity};
 use serde_json::{Value, json};
 
+use crate::fault::{FAULTS, Fault, Strikes};
 use crate::judge::Finding;
 use crate::random::Random;
 use crate::settings::{Faults, Settings};
 use crate::world::World;
 use part::{Fate, Part};
 
-/// Faults end after so long.
-const FAULTS_MS: i64 = 20_000;
+/// How far apart the things of a story are.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// Faults end after so long.
+    faults_ms: i64,
+    /// Parts come within so long.
+    parts_ms: i64,
+    /// What happens to a part happens within so long.
+    after_ms: i64,
+    /// A pod runs so long at most.
+    runs_ms: i64,
+}
+
+/// A few parts in a hurry.
+const SHORT: Pace = Pace {
+    faults_ms: 20_000,
+    parts_ms: 8_000,
+    after_ms: 6_000,
+    runs_ms: 6_000,
+};
+
+/// What a cluster sees in an hour, over half an hour to an hour.
+const LONG: Pace = Pace {
+    faults_ms: 0,
+    parts_ms: 0,
+    after_ms: 120_000,
+    runs_ms: 240_000,
+};
+
+/// Nodes of a long story, and parts an hour.
+const NODES: u32 = 20;
+const PARTS_AN_HOUR: i64 = 50;
+const HOUR_MS: i64 = 3_600_000;
 
 /// A workload with its world.
 #[derive(Clone, Debug)]
@@ -34,7 +66,7 @@ impl Story {
     pub fn draw(seed: u64) -> Story {
         let mut random = Random::new(seed);
         let mut settings = Settings::new(seed);
-        settings.faults = faults(&mut random);
+        settings.faults = faults(&mut random, SHORT.faults_ms);
         settings.latency_ms_max = [2, 20, 200, 2_000][pick(&mut random, 4)];
         settings.nodes.nodes = 1 + u32::try_from(pick(&mut random, 4)).unwrap_or(0);
         let cores = random.between(2, 6);
@@ -42,9 +74,71 @@ impl Story {
         let room = cores * i64::from(settings.nodes.nodes);
         let count = 1 + pick(&mut random, 6);
         let parts = (0..count)
-            .map(|index| Part::draw(&mut random, index, cores, room))
+            .map(|index| Part::draw(&mut random, index, cores, room, &SHORT))
             .collect();
         Story { settings, parts }
+    }
+
+    /// The long story of a seed: twenty nodes, fifty parts an hour, and faults from its beginning
+    /// until everybody has come. One in three has every fault there is.
+    pub fn draw_long(seed: u64) -> Story {
+        let mut random = Random::new(seed);
+        let mut settings = Settings::new(seed);
+        let parts_ms = random.between(HOUR_MS / 2, HOUR_MS);
+        let pace = Pace {
+            faults_ms: parts_ms,
+            parts_ms,
+            ..LONG
+        };
+        settings.faults = long_faults(&mut random, parts_ms);
+        settings.latency_ms_max = [2, 20, 200][pick(&mut random, 3)];
+        settings.replicas = 1 + u32::try_from(pick(&mut random, 3)).unwrap_or(0);
+        settings.nodes.nodes = NODES;
+        let cores = [4, 8, 16][pick(&mut random, 3)];
+        settings.nodes.cpu = Quantity::from_value(cores, Format::DecimalSi);
+        let room = cores * i64::from(NODES);
+        let count = usize::try_from(parts_ms * PARTS_AN_HOUR / HOUR_MS).unwrap_or(1);
+        let parts = (0..count)
+            .map(|index| Part::draw(&mut random, index, cores, room, &pace))
+            .collect();
+        Story { settings, parts }
+    }
+
+    /// The same without a fault.
+    pub fn without(&self, fault: Fault) -> Story {
+        let mut story = self.clone();
+        story.settings.faults.set(fault, 0);
+        story
+    }
+
+    /// The same with these faults only.
+    pub fn with_faults(&self, kept: &[Fault]) -> Story {
+        let mut story = self.clone();
+        story
+            .settings
+            .faults
+            .rates
+            .retain(|fault, _| kept.contains(fault));
+        story
+    }
+
+    /// The same with these parts only, by their numbers.
+    pub fn with_parts(&self, kept: &[usize]) -> Story {
+        let mut story = self.clone();
+        story.parts.retain(|part| kept.contains(&part.index));
+        story
+    }
+
+    /// The same with so many drivers.
+    pub fn with_replicas(&self, replicas: u32) -> Story {
+        let mut story = self.clone();
+        story.settings.replicas = replicas;
+        story
+    }
+
+    /// The numbers of its parts.
+    pub fn parts(&self) -> Vec<usize> {
+        self.parts.iter().map(|part| part.index).collect()
     }
 
     /// The world that it is played in.
@@ -124,22 +218,45 @@ impl Story {
     }
 }
 
-fn faults(random: &mut Random) -> Faults {
-    let mut often = |values: [u64; 4]| values[pick(random, 4)];
-    Faults {
-        until_ms: FAULTS_MS,
-        watch_drop_once_in: often([0, 200, 40, 10]),
-        watch_expiry_once_in: often([0, 0, 10, 3]),
-        answer_loss_once_in: often([0, 100, 20, 5]),
-        request_loss_once_in: often([0, 100, 20, 5]),
-        refusal_once_in: often([0, 100, 10, 3]),
-        no_pods_until_ms: 0,
-        crash_once_in: often([0, 0, 100, 20]),
-        pause_once_in: 0,
-        pause_ms_max: 0,
+/// What goes wrong: of each seed, some.
+fn faults(random: &mut Random, until_ms: i64) -> Faults {
+    let mut faults = Faults {
+        until_ms,
         down_ms_max: [0, 100, 5_000][pick(random, 3)],
-        crash_at_write: 0,
+        ..Faults::NONE
+    };
+    for row in FAULTS {
+        let rates: [u64; 3] = match row.strikes {
+            Strikes::OnceIn => [100, 20, 5],
+            Strikes::Every => [30, 10, 4],
+        };
+        let rate = rates[pick(random, 3)];
+        if random.once_in(4) {
+            faults.set(row.fault, rate);
+        }
     }
+    faults
+}
+
+/// What goes wrong in a long story: everything in one of three, else of each seed, some.
+fn long_faults(random: &mut Random, until_ms: i64) -> Faults {
+    let mut faults = Faults {
+        until_ms,
+        down_ms_max: [100, 5_000, 60_000][pick(random, 3)],
+        ..Faults::NONE
+    };
+    let is_everything = random.once_in(3);
+    for row in FAULTS {
+        let rates: [u64; 3] = match row.strikes {
+            Strikes::OnceIn => [1_000, 200, 50],
+            Strikes::Every => [600, 240, 90],
+        };
+        let rate = rates[pick(random, 3)];
+        if random.once_in(3) || is_everything {
+            faults.set(row.fault, rate);
+        }
+    }
+    faults
 }
 
 fn pick(random: &mut Random, count: i64) -> usize {

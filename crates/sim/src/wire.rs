@@ -1,17 +1,43 @@
-//! The API server on this thread: calls in, answers and watch lines out.
+//! The API server on this thread: calls in, answers and watch lines out; its journal and its end.
+
+use std::collections::BTreeMap;
 
 use api::admission::{Facts, Review, Verdict};
 use api::call::{self, Call, WatchLine};
 use api::kind::Kind;
 use api::time::Time;
-use serde_json::Value;
-use store::{Begin, Request, Response, Store, User, Watch, WatchStep};
+use serde_json::{Value, json};
+use store::journal::{Record, Torn};
+use store::{Begin, Calls, Commit, Records, Request, Response, Store, User, Watch, WatchStep};
 
+use crate::fault::Fault;
 use crate::random::Random;
+use crate::settings::Settings;
 
-/// The real store with the real review rules, without a socket or a journal.
+/// Records beyond which the journal begins anew from what is there.
+const RECORDS_MAX: usize = 20_000;
+
+/// The real store with the real review rules, without a socket. Its journal is a list of records,
+/// kept where something can happen to it.
 pub(crate) struct Server {
     store: Store,
+    settings: store::Settings,
+    random: Random,
+    records: Vec<Vec<u8>>,
+    /// Nothing can be written to the journal before this.
+    full_until: Option<Time>,
+    /// The next record is not taken.
+    refuses_next: bool,
+    /// The last record was not taken because of that.
+    has_refused: bool,
+    /// The next record is cut short, by the server's end.
+    tears_next: bool,
+    /// Webhooks do not answer before this.
+    hooks_down_until: Option<Time>,
+    /// What reached the webhooks.
+    pub(crate) hook_calls: u64,
+    /// How often it has ended.
+    pub(crate) ends: u64,
 }
 
 /// What a call came to.
@@ -20,28 +46,96 @@ pub(crate) enum Answered {
     Stream(Box<Watch>),
 }
 
+/// What a server is made for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    object_bytes_max: usize,
+    records: Records,
+}
+
+/// The largest object of a world in which objects become too large: small, so that they cost little.
+const SMALL_OBJECT: usize = 64 << 10;
+
+impl Shape {
+    /// Records are kept where something can happen to them.
+    pub(crate) fn of(settings: &Settings) -> Shape {
+        let faults = &settings.faults;
+        let ends = faults.has(Fault::ApiRestart) || faults.has(Fault::TornTail);
+        let max = settings.object_bytes_max;
+        Shape {
+            object_bytes_max: match faults.has(Fault::ObjectTooLarge) {
+                true => max.min(SMALL_OBJECT),
+                false => max,
+            },
+            records: if ends {
+                Records::Kept
+            } else {
+                Records::Unwanted
+            },
+        }
+    }
+}
+
 impl Server {
     /// A server that has just started for the first time.
-    pub(crate) fn start(random: Random, now: Time) -> Server {
-        let mut store = Store::new(store::Settings::default(), Box::new(random));
-        if let Some(commit) = store.start(now) {
-            store.finish(commit.ticket, now);
+    pub(crate) fn start(mut random: Random, shape: Shape, now: Time) -> Server {
+        let settings = store::Settings {
+            records: shape.records,
+            ..store::Settings::default()
+        };
+        // The first life's bytes are those of the generator itself.
+        let first = random.clone();
+        let mut server = Server {
+            store: Store::new(settings.clone(), Box::new(first)),
+            settings,
+            random: Random::new(random.draw()),
+            records: Vec::new(),
+            full_until: None,
+            refuses_next: false,
+            has_refused: false,
+            tears_next: false,
+            hooks_down_until: None,
+            hook_calls: 0,
+            ends: 0,
+        };
+        if let Some(commit) = server.store.start(now) {
+            server.keep(&commit);
+            server.store.finish(commit.ticket, now);
         }
-        Server { store }
+        if shape.object_bytes_max < server.settings.object_bytes_max {
+            // What every plane has is larger than what its users may store here.
+            server.settings.object_bytes_max = shape.object_bytes_max;
+            server.rebase();
+            server.restart(now);
+            server.ends = 0;
+        }
+        server
     }
 
     /// Answers one call as the plane's own identity.
     pub(crate) fn answer(&mut self, call: &Call, now: Time) -> Answered {
-        let request = Request::from_call(call, User::admin());
-        match self.store.begin(&request, now, &mut admit) {
-            Begin::Done(response) => Answered::Whole(response),
-            Begin::Commit(commit) => Answered::Whole(self.store.finish(commit.ticket, now)),
-            Begin::Watch(watch) => Answered::Stream(watch),
-            Begin::Call(_) | Begin::Check(_) | Begin::Connect(_) | Begin::Mint(_) => {
-                Answered::Whole(Response::text(
-                    501,
-                    "no kubelet, no webhooks and no keys in a simulated world",
-                ))
+        self.answer_to(User::admin(), call, now)
+    }
+
+    /// Answers one call of somebody.
+    pub(crate) fn answer_to(&mut self, user: User, call: &Call, now: Time) -> Answered {
+        let request = Request::from_call(call, user);
+        let mut begin = self.store.begin(&request, now, &mut admit);
+        loop {
+            match begin {
+                Begin::Done(response) => return Answered::Whole(response),
+                Begin::Commit(commit) => return Answered::Whole(self.commit(&commit, now)),
+                Begin::Watch(watch) => return Answered::Stream(watch),
+                Begin::Call(calls) => match self.ask_hooks(*calls, now) {
+                    Ok(talk) => begin = self.store.resume(&request, talk, &mut admit),
+                    Err(why) => return Answered::Whole(Response::text(500, &why)),
+                },
+                Begin::Check(_) | Begin::Connect(_) | Begin::Mint(_) => {
+                    return Answered::Whole(Response::text(
+                        501,
+                        "no kubelet and no keys in a simulated world",
+                    ));
+                }
             }
         }
     }
@@ -53,7 +147,7 @@ impl Server {
             match self.store.poll_watch(watch, now, &mut bytes) {
                 WatchStep::More => {}
                 WatchStep::Wait { until } => break Next::At(until),
-                // Nobody registers webhooks in a simulated world.
+                // Nobody registers converters in a simulated world.
                 WatchStep::Call | WatchStep::End => break Next::End,
             }
         };
@@ -77,10 +171,170 @@ impl Server {
         }
     }
 
+    /// The largest object that is stored.
+    pub(crate) fn object_bytes_max(&self) -> usize {
+        self.settings.object_bytes_max
+    }
+
     /// The newest revision.
     pub(crate) fn revision(&self) -> u64 {
         self.store.revision()
     }
+
+    /// The next record is not taken by the journal.
+    pub(crate) fn refuse_next(&mut self) {
+        self.refuses_next = true;
+    }
+
+    /// The next record is cut short, and the server ends with it.
+    pub(crate) fn tear_next(&mut self) {
+        self.tears_next = true;
+    }
+
+    /// Whether a record was not taken since the last call.
+    pub(crate) fn refused(&mut self) -> bool {
+        std::mem::take(&mut self.has_refused)
+    }
+
+    /// The next record is taken whole, whatever was to happen to it.
+    pub(crate) fn spare_next(&mut self) {
+        self.refuses_next = false;
+        self.tears_next = false;
+    }
+
+    /// Nothing can be written before then.
+    pub(crate) fn fill_disk(&mut self, until: Time) {
+        self.full_until = Some(until);
+    }
+
+    /// Webhooks do not answer before then.
+    pub(crate) fn stop_hooks(&mut self, until: Time) {
+        self.hooks_down_until = Some(until);
+    }
+
+    /// The server ends and starts again from its journal. What is wrong with what it has read.
+    pub(crate) fn restart(&mut self, now: Time) -> Vec<String> {
+        self.ends += 1;
+        let before = stored(&self.store);
+        let mut store = Store::new(self.settings.clone(), Box::new(self.random.fork()));
+        let mut problems = Vec::new();
+        for (at, record) in self.records.iter().enumerate() {
+            match store.load(record) {
+                Ok(()) => {}
+                // Everything before a torn tail is whole.
+                Err(Torn::Tail) if at + 1 == self.records.len() => {}
+                Err(torn) => problems.push(format!("record {at} of the journal: {torn}")),
+            }
+        }
+        self.store = store;
+        let after = stored(&self.store);
+        let keys = before.keys().chain(after.keys());
+        let mut changed: Vec<&String> = keys
+            .filter(|key| before.get(*key) != after.get(*key))
+            .collect();
+        changed.sort_unstable();
+        changed.dedup();
+        problems.extend(
+            changed
+                .iter()
+                .map(|key| format!("{key} is not what it was")),
+        );
+        if let Some(commit) = self.store.start(now) {
+            self.store.finish(commit.ticket, now);
+        }
+        self.rebase();
+        problems
+    }
+
+    fn commit(&mut self, commit: &Commit, now: Time) -> Response {
+        if self.full_until.is_some_and(|until| now < until) {
+            return self.abandon("no space left on device");
+        }
+        if std::mem::take(&mut self.refuses_next) {
+            self.has_refused = true;
+            return self.abandon("the record was not taken");
+        }
+        if std::mem::take(&mut self.tears_next) {
+            let whole = commit.record.len();
+            self.records.push(commit.record[..whole / 2].to_vec());
+            return Response::text(0, "the server ended");
+        }
+        self.keep(commit);
+        self.store.finish(commit.ticket, now)
+    }
+
+    fn abandon(&mut self, why: &str) -> Response {
+        let answers = self.store.abandon(why);
+        let last = answers.into_iter().next_back();
+        last.map_or_else(|| Response::text(503, why), |(_, response)| response)
+    }
+
+    fn keep(&mut self, commit: &Commit) {
+        if self.settings.records == Records::Unwanted {
+            return;
+        }
+        self.records.push(commit.record.clone());
+        if self.records.len() > RECORDS_MAX {
+            // This write is not visible yet, so that its record comes after what is.
+            self.rebase();
+            self.records.push(commit.record.clone());
+        }
+    }
+
+    fn rebase(&mut self) {
+        self.records = self
+            .store
+            .snapshot()
+            .map(|record| record.encode())
+            .collect();
+        let revision = self.store.revision();
+        let nothing = Record {
+            revision,
+            changes: Vec::new(),
+        };
+        self.records.push(nothing.encode());
+    }
+
+    fn ask_hooks(&mut self, calls: Calls, now: Time) -> Result<store::Talk, String> {
+        let is_down = self.hooks_down_until.is_some_and(|until| now < until);
+        self.hook_calls += calls.calls.len() as u64;
+        let answers = calls
+            .calls
+            .iter()
+            .map(|call| match is_down {
+                true => Err(format!(
+                    "dial tcp {}: connect: connection refused",
+                    call.address.authority
+                )),
+                false => Ok(agreed(&call.body)),
+            })
+            .collect();
+        calls.answer(answers)
+    }
+}
+
+/// A webhook that agrees to everything.
+fn agreed(review: &[u8]) -> Vec<u8> {
+    let review: Value = serde_json::from_slice(review).unwrap_or_default();
+    json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": { "uid": review["request"]["uid"], "allowed": true },
+    })
+    .to_string()
+    .into_bytes()
+}
+
+/// Everything that is stored, by where.
+fn stored(store: &Store) -> BTreeMap<String, (u64, Vec<u8>)> {
+    let changes = store.snapshot().flat_map(|record| record.changes);
+    changes
+        .filter_map(|change| {
+            let state = change.state?;
+            let key = format!("{} {}", change.resource, change.key);
+            Some((key, (state.revision, state.bytes)))
+        })
+        .collect()
 }
 
 /// When a watch has more to say.

@@ -9,11 +9,14 @@ use api::time::Time;
 use serde_json::Value;
 use store::Watch;
 
+use crate::census::Census;
+use crate::coverage::Phases;
 use crate::judge::{self, Finding};
 use crate::wire::{Answered, Next, Server};
 
 /// The kinds that are watched.
 const KINDS: &[Kind] = &[
+    Kind::BatchJob,
     Kind::Node,
     Kind::PersistentVolumeClaim,
     Kind::Pod,
@@ -39,11 +42,84 @@ pub(crate) struct Witness {
     streams: BTreeMap<Kind, Box<Watch>>,
     objects: BTreeMap<Kind, BTreeMap<String, Value>>,
     pub(crate) jobs: BTreeMap<String, JobLife>,
+    /// Uids of jobs, and names of pods of nobody, to which something was done.
+    hurt: BTreeSet<String>,
     findings: Vec<Finding>,
     seen: u64,
+    census: Census,
+    /// Nodes that may hold more than they have, until then.
+    excused: BTreeMap<String, Time>,
 }
 
 impl Witness {
+    /// The server has ended: everything is told again by its successor.
+    pub(crate) fn reconnect(&mut self) {
+        self.streams.clear();
+        self.seen = 0;
+    }
+
+    /// The phases that the system is in.
+    pub(crate) fn phases(&self) -> Phases {
+        self.census.phases()
+    }
+
+    /// Jobs that have ended or were deleted.
+    pub(crate) fn ended(&self) -> u64 {
+        self.census.ended()
+    }
+
+    /// All objects of a kind.
+    pub(crate) fn all(&self, kind: Kind) -> impl Iterator<Item = &Value> {
+        self.objects
+            .get(&kind)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+    }
+
+    /// A pod.
+    pub(crate) fn pod(&self, namespace: &str, name: &str) -> Option<&Value> {
+        self.objects
+            .get(&Kind::Pod)?
+            .get(&format!("{namespace}/{name}"))
+    }
+
+    /// A node may hold more than it has until then.
+    pub(crate) fn excuse(&mut self, node: &str, until: Time) {
+        let known = self.excused.entry(node.to_owned()).or_insert(until);
+        *known = until.max(*known);
+    }
+
+    /// Whether a node may hold more than it has.
+    pub(crate) fn is_excused(&self, node: &str, now: Time) -> bool {
+        self.excused.get(node).is_some_and(|until| now < *until)
+    }
+
+    /// Something was done to a pod that its job cannot help.
+    pub(crate) fn hurt_pod(&mut self, namespace: &str, name: &str) {
+        let owner = self.pod(namespace, name).and_then(controller);
+        let hurt = owner.unwrap_or(name).to_owned();
+        self.hurt.insert(hurt);
+    }
+
+    /// Something was done to all pods of a node.
+    pub(crate) fn hurt_node(&mut self, name: &str) {
+        let pods = self.all(Kind::Pod);
+        let pods = pods.filter(|pod| text(&pod["spec"]["nodeName"]) == name);
+        let hurt = |pod: &Value| {
+            controller(pod)
+                .unwrap_or(text(&pod["metadata"]["name"]))
+                .to_owned()
+        };
+        let hurt: Vec<String> = pods.map(hurt).collect();
+        self.hurt.extend(hurt);
+    }
+
+    /// Whether something was done to a job, by uid, or to a pod of nobody, by name, that it cannot
+    /// help.
+    pub(crate) fn is_hurt(&self, id: &str) -> bool {
+        self.hurt.contains(id)
+    }
+
     /// Looks at everything that has changed since the last look.
     pub(crate) fn look(&mut self, server: &mut Server, now: Time) -> Vec<Finding> {
         if server.revision() == self.seen {
@@ -88,6 +164,7 @@ impl Witness {
             }
             self.take(kind, object, is_there);
         }
+        nodes.retain(|node| !self.is_excused(node, now));
         self.capacity(&nodes);
         std::mem::take(&mut self.findings)
     }
@@ -96,6 +173,8 @@ impl Witness {
         let key = key(&object);
         let shelf = self.objects.entry(kind).or_default();
         let before = shelf.remove(&key);
+        self.census
+            .take(kind, before.as_ref(), is_there.then_some(&object));
         if !is_there {
             return;
         }

@@ -1,8 +1,12 @@
 //! A cluster in a box: time passes only from event to event.
 
+mod kubelet;
+mod mend;
 mod replica;
 mod serve;
 mod streams;
+mod strike;
+mod trouble;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +21,16 @@ use serde_json::value::RawValue;
 use store::Watch;
 
 use crate::counts::Counts;
+use crate::coverage::Coverage;
 use crate::disk::Disk;
+use crate::fault::{FAULTS, Fault};
 use crate::judge::{self, Finding};
 use crate::random::Random;
 use crate::settings::Settings;
 use crate::transcript::Transcript;
-use crate::wire::Server;
+use crate::wire::{Server, Shape};
 use crate::witness::Witness;
+use mend::Mend;
 use replica::Replica;
 
 /// Rounds in one run; a world that needs more is taken to run for ever.
@@ -39,7 +46,12 @@ pub struct World {
     now: Time,
     order: u64,
     random: Random,
+    /// A generator for each fault, so that one more or less shifts no other.
+    chances: Vec<Random>,
+    coverage: Coverage,
     server: Server,
+    /// Nobody reaches the server before this.
+    down_until: Time,
     replicas: Vec<Replica>,
     /// Lives of drivers that have begun so far.
     lives: u32,
@@ -59,6 +71,12 @@ pub struct World {
     driver_writes: u64,
     witness: Witness,
     findings: Vec<Finding>,
+    /// Nodes that something is wrong with, which is still to be mended.
+    troubled: BTreeSet<String>,
+    /// Nodes that nobody hears, until then.
+    dark: BTreeMap<String, Time>,
+    /// What the world itself has made or changed so far: a number for names.
+    deeds: u64,
 }
 
 /// How a run ended.
@@ -77,7 +95,7 @@ enum Event {
     /// A call of the user reaches the server; refused, it is tried that often again.
     User(Call, u32),
     /// The user tells a vcjob to do something.
-    Command(Box<str>, &'static str),
+    Command(Box<str>, &'static str, u32),
     /// A request of the driver reaches the server.
     Asked(u32, RequestId, Request),
     /// An answer reaches the driver.
@@ -98,6 +116,14 @@ enum Event {
     Supplant(i64),
     /// A write of a driver that was supplanted arrives.
     Late(Intent),
+    /// A write that its driver was told to be lost arrives.
+    Overdue(Intent),
+    /// A fault that comes by the clock strikes.
+    Trouble(Fault),
+    /// A fault strikes now, whatever its rate.
+    Strike(Fault),
+    /// What a fault has done is undone.
+    Mend(Mend),
 }
 
 enum Answer {
@@ -116,6 +142,10 @@ struct Stream {
     not_before: Time,
     until: Option<Time>,
     seen: u64,
+    /// The last line arrives then: one that was overtaken comes after those behind it.
+    last_at: Time,
+    /// Its lines are lost from now on; it expires then.
+    lossy_until: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,8 +160,12 @@ impl World {
     pub fn new(settings: Settings, drivers: driver::Settings) -> World {
         let mut random = Random::new(settings.seed);
         let now = settings.begins;
+        let shape = Shape::of(&settings);
         let mut world = World {
-            server: Server::start(random.fork(), now),
+            server: Server::start(random.fork(), shape, now),
+            chances: chances(settings.seed),
+            coverage: Coverage::default(),
+            down_until: now,
             replicas: Vec::new(),
             lives: 0,
             signs_of_life: BTreeSet::new(),
@@ -150,8 +184,12 @@ impl World {
             driver_writes: 0,
             witness: Witness::default(),
             findings: Vec::new(),
+            troubled: BTreeSet::new(),
+            dark: BTreeMap::new(),
+            deeds: 0,
             settings,
         };
+        world.expect_trouble();
         for _ in 0..world.settings.replicas.max(1) {
             let replica = world.begin_life(now);
             world.replicas.push(replica);
@@ -189,7 +227,12 @@ impl World {
     /// The user tells a vcjob of the namespace `default` to abort or to resume, after `ms`
     /// milliseconds from now.
     pub fn command(&mut self, ms: i64, job: &str, action: &'static str) {
-        self.push(self.now.plus_ms(ms), Event::Command(job.into(), action));
+        // Whoever wakes a job insists; a job that was not put to sleep need not be.
+        let tries = if action == "ResumeJob" { 3_600 } else { 0 };
+        self.push(
+            self.now.plus_ms(ms),
+            Event::Command(job.into(), action, tries),
+        );
     }
 
     /// A line of the story that nobody wrote.
@@ -206,6 +249,11 @@ impl World {
     /// on its way arrives `late_ms` after that.
     pub fn supplant(&mut self, ms: i64, late_ms: i64) {
         self.push(self.now.plus_ms(ms), Event::Supplant(late_ms));
+    }
+
+    /// A fault strikes after `ms` milliseconds from now.
+    pub fn strike(&mut self, ms: i64, fault: Fault) {
+        self.push(self.now.plus_ms(ms), Event::Strike(fault));
     }
 
     /// The driver that decides stands still after `ms` milliseconds from now, for so long.
@@ -265,6 +313,21 @@ impl World {
         &self.replicas[self.deciding()].driver
     }
 
+    /// Which faults struck in which phases.
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
+    }
+
+    /// Jobs and Kubernetes' own Jobs that have ended or were deleted.
+    pub fn ended(&self) -> u64 {
+        self.witness.ended()
+    }
+
+    /// How long it has lived, in milliseconds.
+    pub fn age_ms(&self) -> i64 {
+        (self.now.micros() - self.settings.begins.micros()) / 1_000
+    }
+
     /// How many writes have changed anything, signs of life apart.
     pub fn revision(&self) -> u64 {
         self.server.revision() - self.lease_writes
@@ -285,6 +348,12 @@ impl World {
         let life = self.witness.jobs.get(job_uid);
         let children = life.and_then(|life| life.children.get(&kind));
         children.cloned().unwrap_or_default()
+    }
+
+    /// Whether something was done to a job, by its uid, or to a pod of nobody, by its name, that it
+    /// cannot help.
+    pub fn is_hurt(&self, id: &str) -> bool {
+        self.witness.is_hurt(id)
     }
 
     /// How many pods of a job have failed in its whole life.
@@ -429,7 +498,8 @@ impl World {
     /// Everything that is due now happens before anybody looks again.
     fn happen(&mut self) {
         for replica in self.replicas.iter_mut().filter(|it| it.is_awake(self.now)) {
-            replica.driver.handle_time(self.now);
+            let clock = replica.clock(self.now);
+            replica.driver.handle_time(clock);
         }
         self.fleet.handle_time(self.now);
         while let Some(entry) = self.queue.first_entry() {
@@ -445,15 +515,18 @@ impl World {
         match event {
             Event::User(call, tries) => {
                 let response = self.written("user", &call);
-                if response.code >= 400 && response.code != 409 && tries > 0 {
+                let is_taken = (200..400).contains(&response.code) || response.code == 409;
+                if !is_taken && tries > 0 {
                     self.push(self.now.plus_ms(1_000), Event::User(call, tries - 1));
                 }
             }
-            Event::Command(job, action) => self.send_command(&job, action),
-            Event::Node(intent) => {
-                let outcome = self.perform("node", &intent);
-                self.fleet.handle_written(&intent, &outcome, self.now);
+            Event::Command(job, action, tries) => {
+                if !self.send_command(&job, action) && tries > 0 {
+                    let again = Event::Command(job, action, tries - 1);
+                    self.push(self.now.plus_ms(1_000), again);
+                }
             }
+            Event::Node(intent) => self.hear_node(&intent),
             Event::Disk(intent) => {
                 self.perform("disk", &intent);
             }
@@ -471,6 +544,12 @@ impl World {
             Event::Late(intent) => {
                 self.perform("former driver", &intent);
             }
+            Event::Overdue(intent) => {
+                self.perform("driver", &intent);
+            }
+            Event::Trouble(fault) => self.trouble(fault),
+            Event::Strike(fault) => self.inflict(fault),
+            Event::Mend(mend) => self.mend(mend),
         }
     }
 
@@ -489,4 +568,15 @@ impl World {
             }
         }
     }
+}
+
+/// A generator for each fault. What one draws depends on the seed and its name alone.
+fn chances(seed: u64) -> Vec<Random> {
+    let of = |name: &str| {
+        let mixed = name.bytes().fold(seed, |state, byte| {
+            Random::new(state ^ u64::from(byte)).draw()
+        });
+        Random::new(mixed)
+    };
+    FAULTS.iter().map(|row| of(row.name)).collect()
 }

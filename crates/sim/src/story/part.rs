@@ -2,7 +2,7 @@
 
 use api::intent::Propagation;
 
-use super::pick;
+use super::{Pace, pick};
 use crate::random::Random;
 
 /// A workload that somebody submits.
@@ -63,9 +63,18 @@ pub(super) enum Fate {
 }
 
 impl Part {
-    pub(super) fn draw(random: &mut Random, index: usize, cores: i64, room: i64) -> Part {
-        let fate = Fate::draw(random);
+    pub(super) fn draw(
+        random: &mut Random,
+        index: usize,
+        cores: i64,
+        room: i64,
+        pace: &Pace,
+    ) -> Part {
+        let fate = Fate::draw(random, pace);
         let milli_cpu = [250, 500, 1_000, 2_000][pick(random, 4)].min(cores * 1_000);
+        // What is to be too much for a cluster is so with few pods.
+        let is_large = matches!(fate, Fate::Elastic | Fate::TooLarge) && room > 50;
+        let milli_cpu = if is_large { cores * 1_000 } else { milli_cpu };
         let own_claims = random.between(0, 2);
         let has_claims = own_claims > 0 || matches!(fate, Fate::LateClaim { .. });
         // How many such pods the cluster takes; those that share a directory share its node.
@@ -89,11 +98,11 @@ impl Part {
         };
         Part {
             index,
-            at_ms: random.between(0, 8_000),
+            at_ms: random.between(0, pace.parts_ms),
             workers,
             helpers,
             milli_cpu,
-            runs_ms: random.between(50, 6_000),
+            runs_ms: random.between(50, pace.runs_ms),
             own_claims,
             has_service: random.once_in(2),
             fate,
@@ -122,8 +131,8 @@ impl Part {
 }
 
 impl Fate {
-    fn draw(random: &mut Random) -> Fate {
-        let after_ms = random.between(0, 6_000);
+    fn draw(random: &mut Random, pace: &Pace) -> Fate {
+        let after_ms = random.between(0, pace.after_ms);
         match pick(random, 21) {
             0 => Fate::Expires,
             1 | 2 => Fate::LateClaim { after_ms },
@@ -150,7 +159,7 @@ impl Fate {
             13 => Fate::Batch,
             14 | 15 => Fate::Suspended {
                 after_ms,
-                for_ms: random.between(0, 6_000),
+                for_ms: random.between(0, pace.after_ms),
             },
             16 => Fate::RestartsForPod { after_ms },
             17 => Fate::Elastic,

@@ -28,6 +28,12 @@ fn job(part: &Part, world: &mut World) -> Vec<Finding> {
     let mut findings = Vec::new();
     let wanted = phase(&part.fate);
     let state = &job["status"]["state"];
+    if job["metadata"]["uid"]
+        .as_str()
+        .is_some_and(|uid| world.is_hurt(uid))
+    {
+        return hurt(&name, &state["phase"]);
+    }
     if state["phase"] != wanted {
         let text = format!("job {name} is {state} and should be {wanted}");
         findings.push(finding("I6", text));
@@ -43,6 +49,17 @@ fn job(part: &Part, world: &mut World) -> Vec<Finding> {
         findings.push(finding("S0.10", text));
     }
     findings
+}
+
+/// A job to which something was done that it cannot help has ended in some way.
+fn hurt(name: &str, phase: &Value) -> Vec<Finding> {
+    match phase.as_str() {
+        Some("Aborted" | "Completed" | "Failed" | "Terminated") => Vec::new(),
+        _ => vec![finding(
+            "I6",
+            format!("job {name}, which was hurt, is {phase}"),
+        )],
+    }
 }
 
 /// How often a part that does not fail may be restarted.
@@ -150,6 +167,10 @@ fn bare(part: &Part, world: &mut World) -> Vec<Finding> {
     for index in 0..part.workers {
         let name = format!("{}-{index}", part.name());
         let pod = named(world, Kind::Pod, &name).unwrap_or_default();
+        let phase = pod["status"]["phase"].as_str().unwrap_or("");
+        if world.is_hurt(&name) && matches!(phase, "" | "Failed" | "Succeeded") {
+            continue;
+        }
         if pod["status"]["phase"] != "Succeeded" {
             let text = format!("pod {name} is {}", pod["status"]["phase"]);
             findings.push(finding("I6", text));
@@ -162,10 +183,16 @@ fn batch(part: &Part, world: &mut World) -> Vec<Finding> {
     let name = part.name();
     let job = named(world, Kind::BatchJob, &name).unwrap_or_default();
     let conditions = job["status"]["conditions"].as_array();
-    let is_complete = conditions
-        .into_iter()
-        .flatten()
-        .any(|condition| condition["type"] == "Complete" && condition["status"] == "True");
+    let has = |kind: &str| {
+        let mut all = conditions.into_iter().flatten();
+        all.any(|condition| condition["type"] == kind && condition["status"] == "True")
+    };
+    let is_complete = has("Complete");
+    let has_failed = has("Failed");
+    let uid = job["metadata"]["uid"].as_str().unwrap_or("");
+    if world.is_hurt(uid) && (is_complete || has_failed) {
+        return Vec::new();
+    }
     if is_complete && job["status"]["succeeded"] == part.workers {
         return Vec::new();
     }

@@ -6,8 +6,12 @@ use api::time::Time;
 use driver::{Driver, ElectionSettings, Level, Request, RequestId};
 
 use super::{Answer, Event, Owner, World};
+use crate::fault::Fault;
 use crate::judge::Finding;
 use api::call::WatchLine;
+
+/// A slow server takes so long at most, each way.
+const SLOW_MS: i64 = 60_000;
 
 /// One driver.
 pub(super) struct Replica {
@@ -18,6 +22,10 @@ pub(super) struct Replica {
     awake_from: Time,
     /// Cycles of this life that the checker has looked at.
     checked: u64,
+    /// Its clock is so far ahead of the server's.
+    pub(super) skew_ms: i64,
+    /// The server does not know it before this: 401.
+    pub(super) expired_until: Time,
 }
 
 impl Replica {
@@ -27,9 +35,23 @@ impl Replica {
 
     pub(super) fn wake(&self, now: Time) -> Option<Time> {
         match self.is_awake(now) {
-            true => self.driver.poll_wake(),
+            true => self.driver.poll_wake().map(|at| at.plus_ms(-self.skew_ms)),
             false => Some(self.awake_from),
         }
+    }
+
+    /// What its clock shows.
+    pub(super) fn clock(&self, now: Time) -> Time {
+        now.plus_ms(self.skew_ms)
+    }
+
+    /// Whether it has seen a whole list of a kind.
+    pub(super) fn has_listed(&self, kind: Kind) -> bool {
+        self.driver.mirror().is_listed(kind)
+    }
+
+    pub(super) fn may_write(&self, now: Time) -> bool {
+        self.driver.may_write(self.clock(now))
     }
 }
 
@@ -48,6 +70,8 @@ impl World {
             life,
             awake_from,
             checked: 0,
+            skew_ms: 0,
+            expired_until: self.now,
         }
     }
 
@@ -65,15 +89,25 @@ impl World {
     /// Takes out what a driver wants.
     pub(super) fn pump_replica(&mut self, at: usize) {
         while self.replicas[at].is_awake(self.now) {
-            let request = self.replicas[at].driver.poll_request(self.now);
+            let clock = self.replicas[at].clock(self.now);
+            let request = self.replicas[at].driver.poll_request(clock);
             self.check(at);
             let Some((id, request)) = request else { break };
             let life = self.replicas[at].life;
             if is_sign_of_life(&request) {
                 self.signs_of_life.insert((life, id));
             }
-            let at = self.later();
+            let at = self.wire_time();
             self.push(at, Event::Asked(life, id, request));
+        }
+    }
+
+    /// When a request or an answer arrives.
+    pub(super) fn wire_time(&mut self) -> Time {
+        let at = self.later();
+        match self.strikes(Fault::SlowApi, "") {
+            true => at.plus_ms(self.draw_ms(Fault::SlowApi, 1, SLOW_MS)),
+            false => at,
         }
     }
 
@@ -123,6 +157,7 @@ impl World {
         let is_upkeep = |line: &WatchLine| matches!(line, WatchLine::Bookmark(_));
         match event {
             Event::WatchPods
+            | Event::Trouble(_)
             | Event::Asked(_, _, Request::Watch { .. })
             | Event::Answer(_, _, Answer::Closed(None)) => true,
             Event::Answer(_, _, Answer::Line(line)) | Event::Pod(line) => is_upkeep(line),
@@ -135,7 +170,7 @@ impl World {
 
     /// I9: however long they stood still, no two drivers may write.
     pub(super) fn check_writers(&mut self) {
-        let may_write = |it: &&Replica| it.driver.may_write(self.now);
+        let may_write = |it: &&Replica| it.may_write(self.now);
         let lives: Vec<u32> = self
             .replicas
             .iter()
@@ -148,7 +183,7 @@ impl World {
         }
     }
 
-    fn writes_on_their_way(&mut self, at: usize) -> Vec<Intent> {
+    pub(super) fn writes_on_their_way(&mut self, at: usize) -> Vec<Intent> {
         let life = self.replicas[at].life;
         let is_write =
             |event: &Event| matches!(event, Event::Asked(of, _, Request::Write(_)) if *of == life);
@@ -163,8 +198,9 @@ impl World {
 
     fn start_again(&mut self, at: usize, told: &str) {
         let down_ms = self.random.between(0, self.settings.faults.down_ms_max);
-        let life = self.replicas[at].life;
+        let Replica { life, skew_ms, .. } = self.replicas[at];
         self.replicas[at] = self.begin_life(self.now.plus_ms(down_ms));
+        self.replicas[at].skew_ms = skew_ms;
         self.signs_of_life.retain(|(of, _)| *of != life);
         self.streams
             .retain(|stream| !matches!(stream.owner, Owner::Driver(of, _) if of == life));

@@ -6,25 +6,27 @@ use api::kind::Kind;
 use driver::{Request, RequestId};
 use serde_json::json;
 use serde_json::value::RawValue;
-use store::Response;
+use store::{Response, User};
 
+use super::trouble::ACCOUNT;
 use super::{Answer, Event, Owner, World};
+use crate::fault::Fault;
 use crate::wire::Answered;
+
+/// A write that is told to be lost is done so much later at most.
+const OVERDUE_MS: i64 = 5_000;
+/// How far back a read may be.
+const STALE_REVISIONS_MAX: i64 = 40;
 
 impl World {
     pub(super) fn serve(&mut self, life: u32, id: RequestId, request: Request) {
+        if let Some(refusal) = self.trouble_of(life) {
+            self.refuse(life, id, &request, refusal);
+            return;
+        }
         match request {
             Request::Get { key } => {
-                let response = self.whole(&call::get(key.kind, &key.namespace, &key.name));
-                let got = match response.code {
-                    200 => Ok(raw(response.body)),
-                    404 => Ok(None),
-                    code => Err(call::refusal(
-                        code,
-                        response.retry_after_seconds,
-                        &response.body,
-                    )),
-                };
+                let got = self.get(&key);
                 self.reply(life, id, Answer::Got(got));
             }
             Request::List {
@@ -32,15 +34,7 @@ impl World {
                 limit,
                 continue_token,
             } => {
-                let response = self.whole(&call::list(kind, limit, &continue_token));
-                let page = match response.code {
-                    200 => Ok(call::page(&response.body).expect("the store writes lists")),
-                    code => Err(call::refusal(
-                        code,
-                        response.retry_after_seconds,
-                        &response.body,
-                    )),
-                };
+                let page = self.list(life, kind, limit, &continue_token);
                 self.reply(life, id, Answer::Page(page));
             }
             Request::Watch {
@@ -48,7 +42,7 @@ impl World {
                 revision,
                 timeout_seconds,
             } => {
-                if self.strikes(self.settings.faults.watch_expiry_once_in) {
+                if self.strikes(Fault::WatchExpired, kind.row().plural) {
                     self.reply(life, id, Answer::Closed(Some(expired())));
                     return;
                 }
@@ -63,82 +57,211 @@ impl World {
         }
     }
 
+    /// Why a request is not looked at at all.
+    fn trouble_of(&mut self, life: u32) -> Option<Refusal> {
+        if self.now < self.down_until {
+            return Some(unreachable());
+        }
+        let at = self.living(life)?;
+        if self.now < self.replicas[at].expired_until {
+            return Some(refused(401, "Unauthorized", None));
+        }
+        if self.strikes(Fault::TooManyRequests, "") {
+            let seconds = self.draw_ms(Fault::TooManyRequests, 1, 10);
+            let seconds = u32::try_from(seconds).ok();
+            return Some(refused(429, "TooManyRequests", seconds));
+        }
+        let is_broken = self.strikes(Fault::ServerError, "");
+        is_broken.then(|| refused(500, "InternalError", None))
+    }
+
+    fn refuse(&mut self, life: u32, id: RequestId, request: &Request, refusal: Refusal) {
+        let answer = match request {
+            Request::Get { .. } => Answer::Got(Err(refusal)),
+            Request::List { .. } => Answer::Page(Err(refusal)),
+            Request::Watch { .. } => Answer::Closed(Some(refusal)),
+            Request::Write(_) if refusal.code == 0 => Answer::Written(lost()),
+            Request::Write(_) => Answer::Written(WriteOutcome::Refused(refusal)),
+        };
+        self.reply(life, id, answer);
+    }
+
+    fn get(&mut self, key: &ObjectKey) -> Result<Option<Box<RawValue>>, Refusal> {
+        if let Some(revision) = self.stale_revision(&key.name)
+            && let Some(found) = self.get_at(key, revision)
+        {
+            return Ok(found);
+        }
+        let response = self.read(&call::get(key.kind, &key.namespace, &key.name));
+        match response.code {
+            200 => Ok(raw(response.body)),
+            404 => Ok(None),
+            _ => Err(refusal_of(&response)),
+        }
+    }
+
+    /// What a replica of the server that is behind says of an object.
+    fn get_at(&mut self, key: &ObjectKey, revision: u64) -> Option<Option<Box<RawValue>>> {
+        let target = format!(
+            "{}?fieldSelector=metadata.name%3D{}&{}",
+            key.kind.path(&key.namespace, ""),
+            key.name,
+            exactly(revision)
+        );
+        let response = self.read(&reading(target));
+        let page = (response.code == 200).then(|| call::page(&response.body).ok())??;
+        Some(page.items.into_iter().next())
+    }
+
+    fn list(
+        &mut self,
+        life: u32,
+        kind: Kind,
+        limit: u32,
+        continue_token: &str,
+    ) -> Result<call::Page, Refusal> {
+        let plural = kind.row().plural;
+        if !continue_token.is_empty() && self.strikes(Fault::PartialList, plural) {
+            return Err(expired());
+        }
+        let first = call::list(kind, limit, continue_token);
+        // Whoever has seen nothing yet cannot know how old a list is, and no server that is asked
+        // for the newest gives an older one to start with.
+        let has_seen = self
+            .living(life)
+            .is_some_and(|at| self.replicas[at].has_listed(kind));
+        if continue_token.is_empty()
+            && has_seen
+            && let Some(revision) = self.stale_revision(plural)
+        {
+            let target = format!("{}&{}", first.target, exactly(revision));
+            let response = self.read(&reading(target));
+            if response.code == 200 {
+                return Ok(call::page(&response.body).expect("the store writes lists"));
+            }
+        }
+        let response = self.read(&first);
+        match response.code {
+            200 => Ok(call::page(&response.body).expect("the store writes lists")),
+            _ => Err(refusal_of(&response)),
+        }
+    }
+
+    fn stale_revision(&mut self, what: &str) -> Option<u64> {
+        let newest = self.server.revision();
+        if newest < 100 || !self.strikes(Fault::StaleRead, what) {
+            return None;
+        }
+        let back = self.draw_ms(Fault::StaleRead, 1, STALE_REVISIONS_MAX);
+        Some(newest.saturating_sub(back.unsigned_abs()))
+    }
+
     /// Performs a write of the driver, or lets it fail in one of the ways in which writes fail.
     fn serve_write(&mut self, life: u32, id: RequestId, intent: &Intent) {
-        let faults = self.settings.faults;
-        if self.strikes(faults.request_loss_once_in) {
-            self.note("a request of the driver is lost");
+        if self.strikes(Fault::RequestLost, "") {
             self.reply(life, id, Answer::Written(lost()));
             return;
         }
-        if self.strikes(faults.refusal_once_in) {
-            let refusal = self.refusal(intent);
-            self.note(&format!("the driver is refused with {}", refusal.code));
-            self.reply(life, id, Answer::Written(WriteOutcome::Refused(refusal)));
+        if self.strikes(Fault::TimeoutBeforeCommit, "") {
+            let ms = self.draw_ms(Fault::TimeoutBeforeCommit, 1, OVERDUE_MS);
+            self.push(self.now.plus_ms(ms), Event::Overdue(intent.clone()));
+            self.reply(life, id, Answer::Written(lost()));
             return;
         }
-        let pods_from = self.settings.begins.plus_ms(faults.no_pods_until_ms);
+        let no_pods_until = self.settings.faults.no_pods_until_ms;
+        let pods_from = self.settings.begins.plus_ms(no_pods_until);
         let is_pod = intent.target.kind == Kind::Pod;
         if self.now < pods_from && is_pod && matches!(intent.action, Action::Create { .. }) {
             self.note("the driver may not create a pod");
             self.reply(life, id, Answer::Written(WriteOutcome::Refused(quota())));
             return;
         }
+        self.meddle(intent);
         let outcome = self.perform("driver", intent);
+        self.learn_of_record(&outcome);
         self.driver_writes += 1;
-        if self.driver_writes == faults.crash_at_write || self.strikes(faults.crash_once_in) {
+        let is_the_one = self.driver_writes == self.settings.faults.crash_at_write;
+        if is_the_one || self.strikes(Fault::Crash, "") {
             if let Some(at) = self.living(life) {
                 self.restart(at);
             }
             return;
         }
-        if self.strikes(faults.pause_once_in)
-            && let Some(at) = self.living(life)
-        {
-            let for_ms = self.random.between(0, faults.pause_ms_max);
-            self.stand_still(at, for_ms);
-        }
-        if self.strikes(faults.answer_loss_once_in) {
-            self.note("an answer to the driver is lost");
+        if self.strikes(Fault::TimeoutAfterCommit, "") {
             self.reply(life, id, Answer::Written(lost()));
             return;
         }
         self.reply(life, id, Answer::Written(outcome));
     }
 
-    /// A conflict where the write can have one, else a server that cannot cope.
-    fn refusal(&mut self, intent: &Intent) -> Refusal {
-        let has_version = match &intent.action {
-            Action::Patch { .. } => true,
-            Action::Delete {
-                resource_version, ..
-            } => resource_version.is_some(),
-            Action::Bind { .. } | Action::Create { .. } | Action::CreateSecret { .. } => false,
-        };
-        let (code, reason, retry_after_seconds) = match self.random.between(0, 2) {
-            0 if has_version => (409, "Conflict", None),
-            1 => (429, "TooManyRequests", Some(1)),
-            _ => (500, "InternalError", None),
-        };
-        Refusal {
-            code,
-            reason: reason.into(),
-            message: "it went wrong on purpose".into(),
-            retry_after_seconds,
+    /// What others do just before a write arrives.
+    fn meddle(&mut self, intent: &Intent) {
+        let key = &intent.target;
+        let target = key.kind.path(&key.namespace, &key.name);
+        let rests_on_version = matches!(
+            intent.action,
+            Action::Patch { .. }
+                | Action::Delete {
+                    resource_version: Some(_),
+                    ..
+                }
+        );
+        if rests_on_version && self.is_due(Fault::Conflict) && self.touch(&target) {
+            self.struck(Fault::Conflict, &target);
+        }
+        if let Action::Bind { node, .. } = &intent.action
+            && self.is_due(Fault::Cordon)
+        {
+            self.cordon(node);
+        }
+        let grows = matches!(key.kind, Kind::VcJob | Kind::PodGroup | Kind::Pod);
+        if grows
+            && matches!(intent.action, Action::Patch { .. })
+            && self.is_due(Fault::ObjectTooLarge)
+        {
+            self.bloat(&target);
+        }
+        if self.is_due(Fault::JournalRefused) {
+            self.server.refuse_next();
+        } else if self.is_due(Fault::TornTail) {
+            self.server.tear_next();
         }
     }
 
-    /// Whether a fault that happens once in so many times happens now.
-    pub(super) fn strikes(&mut self, once_in: u64) -> bool {
-        let until = self.settings.begins.plus_ms(self.settings.faults.until_ms);
-        self.now < until && self.random.once_in(once_in)
+    /// What became of a record that something was to happen to.
+    fn learn_of_record(&mut self, outcome: &WriteOutcome) {
+        let was_refused = self.server.refused();
+        self.server.spare_next();
+        if was_refused {
+            self.struck(Fault::JournalRefused, "");
+        }
+        if matches!(outcome, WriteOutcome::Unknown { .. }) {
+            self.struck(Fault::TornTail, "");
+            self.end_server(Fault::TornTail);
+        }
+    }
+
+    /// Who the drivers are to the server.
+    fn driver_user(&self) -> User {
+        if !self.settings.faults.has(Fault::RbacRevoked) {
+            return User::admin();
+        }
+        User {
+            name: ACCOUNT.to_owned(),
+            groups: vec![
+                "system:serviceaccounts".to_owned(),
+                "system:authenticated".to_owned(),
+            ],
+            ..User::default()
+        }
     }
 
     /// What `vcctl job suspend` and `resume` send.
-    pub(super) fn send_command(&mut self, job: &str, action: &str) {
+    /// Whether it is done, or nothing is there to be told.
+    pub(super) fn send_command(&mut self, job: &str, action: &str) -> bool {
         let jobs = self.objects(Kind::VcJob);
         let Some(job) = jobs.iter().find(|it| it["metadata"]["name"] == job) else {
-            return;
+            return true;
         };
         let reference = json!({
             "apiVersion": Kind::VcJob.api_version(),
@@ -162,38 +285,50 @@ impl World {
         });
         let target = ObjectKey::new(Kind::Command, "default", &name);
         let action = Action::Create { body };
-        self.written("user", &call::write(&Intent { target, action }));
+        let response = self.written("user", &call::write(&Intent { target, action }));
+        (200..300).contains(&response.code)
     }
 
-    fn reply(&mut self, life: u32, id: RequestId, answer: Answer) {
-        let at = self.later();
+    pub(super) fn reply(&mut self, life: u32, id: RequestId, answer: Answer) {
+        let at = self.wire_time();
         self.push(at, Event::Answer(life, id, answer));
     }
 
     pub(super) fn answer(&mut self, at: usize, id: RequestId, answer: Answer) {
+        let clock = self.replicas[at].clock(self.now);
         let driver = &mut self.replicas[at].driver;
         match answer {
-            Answer::Page(page) => driver.handle_page(id, page, self.now),
-            Answer::Line(line) => driver.handle_watch(id, line, self.now),
-            Answer::Closed(why) => driver.handle_closed(id, why, self.now),
-            Answer::Got(object) => driver.handle_got(id, object, self.now),
-            Answer::Written(outcome) => driver.handle_written(id, outcome, self.now),
+            Answer::Page(page) => driver.handle_page(id, page, clock),
+            Answer::Line(line) => driver.handle_watch(id, line, clock),
+            Answer::Closed(why) => driver.handle_closed(id, why, clock),
+            Answer::Got(object) => driver.handle_got(id, object, clock),
+            Answer::Written(outcome) => driver.handle_written(id, outcome, clock),
         }
     }
 
     /// Performs an intent as a client does: a create that meets its own child is done.
     pub(super) fn perform(&mut self, who: &str, intent: &Intent) -> WriteOutcome {
         let response = self.written(who, &call::write(intent));
+        if response.code == 0 {
+            return lost();
+        }
         let outcome = call::outcome(response.code, response.retry_after_seconds, &response.body);
         let Some(read) = call::read_of_existing(intent, &outcome) else {
             return outcome;
         };
-        let found = self.whole(&read);
+        let found = self.read(&read);
         call::outcome_of_existing(intent, found.code, &found.body).unwrap_or(outcome)
     }
 
     pub(super) fn written(&mut self, who: &str, call: &Call) -> Response {
-        let response = self.whole(call);
+        let user = match who {
+            "driver" | "former driver" => self.driver_user(),
+            _ => User::admin(),
+        };
+        let response = match self.now < self.down_until {
+            true => Response::text(0, "connection refused"),
+            false => self.whole(user, call),
+        };
         if call.target.contains("/leases") {
             // Signs of life are no part of the story.
             self.lease_writes += u64::from((200..300).contains(&response.code));
@@ -205,15 +340,55 @@ impl World {
         response
     }
 
-    fn whole(&mut self, call: &Call) -> Response {
-        match self.server.answer(call, self.now) {
+    /// A read of a driver.
+    fn read(&mut self, call: &Call) -> Response {
+        let user = self.driver_user();
+        self.whole(user, call)
+    }
+
+    fn whole(&mut self, user: User, call: &Call) -> Response {
+        match self.server.answer_to(user, call, self.now) {
             Answered::Whole(response) => response,
             Answered::Stream(_) => Response::text(500, "a watch was answered where none was asked"),
         }
     }
 }
 
-fn lost() -> WriteOutcome {
+fn refusal_of(response: &Response) -> Refusal {
+    call::refusal(response.code, response.retry_after_seconds, &response.body)
+}
+
+fn reading(target: String) -> Call {
+    Call {
+        method: "GET",
+        target,
+        content_type: "",
+        body: Vec::new(),
+    }
+}
+
+fn exactly(revision: u64) -> String {
+    format!("resourceVersion={revision}&resourceVersionMatch=Exact")
+}
+
+fn refused(code: u16, reason: &str, retry_after_seconds: Option<u32>) -> Refusal {
+    Refusal {
+        code,
+        reason: reason.into(),
+        message: "it went wrong on purpose".into(),
+        retry_after_seconds,
+    }
+}
+
+/// The server does not answer at all.
+pub(super) fn unreachable() -> Refusal {
+    Refusal {
+        message: "connection refused".into(),
+        ..refused(0, "Unreachable", None)
+    }
+}
+
+pub(super) fn lost() -> WriteOutcome {
     WriteOutcome::Unknown {
         message: "the answer was lost".into(),
     }
@@ -228,7 +403,7 @@ fn quota() -> Refusal {
     }
 }
 
-fn expired() -> Refusal {
+pub(super) fn expired() -> Refusal {
     Refusal {
         code: 410,
         reason: "Expired".into(),

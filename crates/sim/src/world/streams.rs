@@ -7,7 +7,17 @@ use api::kind::Kind;
 use api::time::Time;
 
 use super::{Answer, Event, Owner, Stream, World};
+use crate::fault::Fault;
 use crate::wire::{Answered, Next};
+
+/// How late a line is at most.
+const LATE_MS: i64 = 60_000;
+/// How long a line may be overtaken.
+const OVERTAKEN_MS: i64 = 2_000;
+/// How long lines are lost before the server says so.
+const LOSSY_MS: i64 = 30_000;
+/// How long the nodes wait before they ask again.
+const AGAIN_MS: i64 = 500;
 
 impl World {
     pub(super) fn open(&mut self, owner: Owner, call: &Call) -> Result<(), Refusal> {
@@ -20,6 +30,8 @@ impl World {
                     not_before,
                     until: Some(not_before),
                     seen: 0,
+                    last_at: not_before,
+                    lossy_until: None,
                 });
                 Ok(())
             }
@@ -42,27 +54,74 @@ impl World {
             stream.seen = revision;
             let (lines, next) = self.server.lines(&mut stream.watch, self.now);
             for line in lines {
-                stream.not_before = self.later().max(stream.not_before);
-                self.deliver(stream.owner, stream.not_before, Answer::Line(line));
-                if self.strikes(self.settings.faults.watch_drop_once_in) {
-                    return self.closed(stream);
+                if !self.send_line(stream, line) {
+                    return false;
                 }
             }
             match next {
+                _ if stream.lossy_until.is_some() => self.lose_on(stream),
                 Next::At(until) => {
                     stream.until = until;
                     true
                 }
-                Next::End => self.closed(stream),
+                Next::End => self.closed(stream, None),
             }
         });
         open.append(&mut self.streams);
         self.streams = open;
     }
 
+    /// Puts a line on the wire; false where the watch ends with it.
+    fn send_line(&mut self, stream: &mut Stream, line: WatchLine) -> bool {
+        if stream.lossy_until.is_some() {
+            return true;
+        }
+        let is_drivers = matches!(stream.owner, Owner::Driver(..));
+        if is_drivers && self.strikes(Fault::LostEvent, "") {
+            let ms = self.draw_ms(Fault::LostEvent, 0, LOSSY_MS);
+            stream.lossy_until = Some(self.now.plus_ms(ms));
+            return true;
+        }
+        stream.not_before = self.later().max(stream.not_before);
+        let mut at = stream.not_before;
+        if is_drivers && self.strikes(Fault::LateEvent, "") {
+            let ms = self.draw_ms(Fault::LateEvent, 1, LATE_MS);
+            at = at.plus_ms(ms);
+            stream.not_before = at;
+        }
+        if is_drivers && self.strikes(Fault::ReorderedEvent, "") {
+            let ms = self.draw_ms(Fault::ReorderedEvent, 1, OVERTAKEN_MS);
+            at = at.plus_ms(ms);
+        }
+        stream.last_at = stream.last_at.max(at);
+        if is_drivers
+            && self.is_due(Fault::DuplicateEvent)
+            && let Some(twin) = twin(&line)
+        {
+            self.struck(Fault::DuplicateEvent, "");
+            self.deliver(stream.owner, at, Answer::Line(twin));
+        }
+        self.deliver(stream.owner, at, Answer::Line(line));
+        if self.strikes(Fault::WatchDrop, "") {
+            return self.closed(stream, None);
+        }
+        true
+    }
+
+    /// A watch that has lost lines says nothing more but that it has expired.
+    fn lose_on(&mut self, stream: &mut Stream) -> bool {
+        let until = stream.lossy_until.unwrap_or(self.now);
+        if self.now < until {
+            stream.until = Some(until);
+            return true;
+        }
+        self.closed(stream, Some(super::serve::expired()))
+    }
+
     /// Tells the owner that its watch has ended; always false, for `retain`.
-    fn closed(&mut self, stream: &Stream) -> bool {
-        self.deliver(stream.owner, stream.not_before, Answer::Closed(None));
+    pub(super) fn closed(&mut self, stream: &Stream, why: Option<Refusal>) -> bool {
+        let at = stream.last_at.max(stream.not_before);
+        self.deliver(stream.owner, at, Answer::Closed(why));
         false
     }
 
@@ -81,6 +140,10 @@ impl World {
     /// The nodes list pods and then watch them, from where they were when a watch has ended: what
     /// is said twice changes nothing, since their stages are level-triggered.
     pub(super) fn watch_pods(&mut self) {
+        if self.now < self.down_until {
+            self.push(self.down_until, Event::WatchPods);
+            return;
+        }
         if self.fleet_seen == 0 {
             self.fleet_seen = self.server.revision();
             let at = self.later();
@@ -103,8 +166,7 @@ impl World {
             let text = format!("the nodes cannot watch pods: {}", refusal.message);
             self.transcript.note(self.settings.begins, self.now, &text);
             self.fleet_seen = 0;
-            let at = self.later();
-            self.push(at, Event::WatchPods);
+            self.push(self.now.plus_ms(AGAIN_MS), Event::WatchPods);
         }
     }
 
@@ -132,4 +194,12 @@ impl World {
             WatchLine::Failed(_) => self.fleet_seen = 0,
         }
     }
+}
+
+fn twin(line: &WatchLine) -> Option<WatchLine> {
+    Some(match line {
+        WatchLine::Applied(object) => WatchLine::Applied(object.clone()),
+        WatchLine::Deleted(object) => WatchLine::Deleted(object.clone()),
+        WatchLine::Bookmark(_) | WatchLine::Failed(_) => return None,
+    })
 }

@@ -1,7 +1,9 @@
 //! Stories of the whole plane: one that is told word for word, many random ones, and one that is
 //! counted.
 
+mod drivers;
 mod journey;
 mod plane;
 mod seeds;
 mod work;
+mod written;

@@ -1,23 +1,9 @@
 //! The plane that the stories are played on: every controller and the engine in one driver.
 
+use crate::drivers::drivers;
 use api::kind::Kind;
 use serde_json::Value;
 use sim::{Settings, World};
-
-/// A driver's settings with everything in it.
-pub fn drivers(seed: u64) -> driver::Settings {
-    let (engine, problems) =
-        engine::Engine::new(engine::Settings::default()).expect("defaults are understood");
-    assert!(problems.is_empty(), "{problems:?}");
-    driver::Settings {
-        controllers: controllers::CONTROLLERS,
-        controller_settings: controllers::Settings::default(),
-        engine: Some(driver::EngineSettings::new(engine)),
-        limits: driver::Limits::default(),
-        election: None,
-        seed,
-    }
-}
 
 /// A world with such a driver.
 pub fn world(settings: Settings) -> World {

@@ -2,44 +2,14 @@
 //! whatever went wrong. `KATMAI_SIM_SEEDS=1000` plays more of them, `KATMAI_SIM_SEED=17` one with
 //! its whole transcript.
 
-use crate::plane;
-use sim::{End, Finding, Story};
+use crate::drivers::drivers;
+use sim::{Story, Told};
 
 /// Stories that are played unless more are asked for.
 const SEEDS: u64 = 60;
-/// Time for everything to happen, and time after that in which nothing may be written.
-const STORY_MS: i64 = 1_750_000;
-
-struct Told {
-    findings: Vec<Finding>,
-    text: String,
-}
 
 fn play(seed: u64) -> Told {
-    let story = Story::draw(seed);
-    let mut world = plane::world(story.settings().clone());
-    story.tell(&mut world);
-    let end = world.run(STORY_MS);
-    let mut findings = Vec::new();
-    let mut find = |law, text| findings.push(Finding { law, text });
-    if end != End::Quiet {
-        find("I20", format!("the world does not come to rest: {end:?}"));
-    }
-    let revision = world.revision();
-    world.run(STORY_MS);
-    if world.revision() != revision {
-        find(
-            "I20",
-            format!("{} writes at rest", world.revision() - revision),
-        );
-    }
-    findings.extend(world.settled());
-    findings.extend(story.verdict(&mut world));
-    findings.extend(world.findings().iter().cloned());
-    Told {
-        findings,
-        text: world.transcript().text(),
-    }
+    Story::draw(seed).play(drivers(seed))
 }
 
 #[expect(

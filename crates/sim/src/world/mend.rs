@@ -1,0 +1,50 @@
+//! What faults have done is undone: calm comes back piece by piece.
+
+use api::call::Call;
+
+use super::{Event, World};
+
+/// How long to wait before mending is tried again.
+const AGAIN_MS: i64 = 1_000;
+
+/// One thing to be undone.
+#[derive(Debug)]
+pub(super) enum Mend {
+    /// All clocks show the server's time again.
+    Clocks,
+    /// A node is as it was.
+    Node(String, Call),
+    /// An object is as it was.
+    Write(Call),
+}
+
+impl World {
+    pub(super) fn mend(&mut self, mend: Mend) {
+        let again = self.now.plus_ms(AGAIN_MS);
+        match mend {
+            Mend::Clocks => {
+                for replica in &mut self.replicas {
+                    replica.skew_ms = 0;
+                }
+                self.note("all clocks are right");
+            }
+            Mend::Node(name, call) => match self.is_over(&call) {
+                true => {
+                    self.troubled.remove(&name);
+                    self.dark.remove(&name);
+                }
+                false => self.push(again, Event::Mend(Mend::Node(name, call))),
+            },
+            Mend::Write(call) => {
+                if !self.is_over(&call) {
+                    self.push(again, Event::Mend(Mend::Write(call)));
+                }
+            }
+        }
+    }
+
+    /// Whether an attempt is all that is needed: it was made, or what it was about has gone.
+    fn is_over(&mut self, call: &Call) -> bool {
+        matches!(self.written("somebody", call).code, 200..300 | 404 | 409)
+    }
+}

@@ -1,0 +1,50 @@
+//! Whether a fault strikes, and what is remembered of it.
+
+use super::World;
+use crate::coverage::Phase;
+use crate::fault::Fault;
+use crate::random::Random;
+
+impl World {
+    /// Whether faults may happen now.
+    pub(super) fn is_stormy(&self) -> bool {
+        let begins = self.settings.begins;
+        let faults = &self.settings.faults;
+        (begins.plus_ms(faults.from_ms)..begins.plus_ms(faults.until_ms)).contains(&self.now)
+    }
+
+    /// Whether a fault that happens once in so many times is to happen now. Where it then does,
+    /// [`World::struck`] says so.
+    pub(super) fn is_due(&mut self, fault: Fault) -> bool {
+        let rate = self.settings.faults.rate(fault);
+        rate > 0 && self.is_stormy() && self.chance(fault).once_in(rate)
+    }
+
+    /// Whether a fault that can happen at any time happens now.
+    pub(super) fn strikes(&mut self, fault: Fault, what: &str) -> bool {
+        let is_due = self.is_due(fault);
+        if is_due {
+            self.struck(fault, what);
+        }
+        is_due
+    }
+
+    /// A fault has happened.
+    pub(super) fn struck(&mut self, fault: Fault, what: &str) {
+        let has_leader = self.replicas.iter().any(|it| it.may_write(self.now));
+        let phases = self.witness.phases();
+        let phases = phases.with(Phase::LeaderChange, (!has_leader).into());
+        self.coverage.struck(fault, phases);
+        self.note(&format!("FAULT {} {what}", fault.name()));
+    }
+
+    /// The generator of one fault.
+    pub(super) fn chance(&mut self, fault: Fault) -> &mut Random {
+        &mut self.chances[fault as usize]
+    }
+
+    /// So many milliseconds, drawn for one fault.
+    pub(super) fn draw_ms(&mut self, fault: Fault, low: i64, high: i64) -> i64 {
+        self.chance(fault).between(low, high)
+    }
+}

@@ -1,0 +1,16 @@
+//! Drivers with every controller and the engine.
+
+/// A driver's settings with everything in it.
+pub fn drivers(seed: u64) -> driver::Settings {
+    let (engine, problems) =
+        engine::Engine::new(engine::Settings::default()).expect("defaults are understood");
+    assert!(problems.is_empty(), "{problems:?}");
+    driver::Settings {
+        controllers: controllers::CONTROLLERS,
+        controller_settings: controllers::Settings::default(),
+        engine: Some(driver::EngineSettings::new(engine)),
+        limits: driver::Limits::default(),
+        election: None,
+        seed,
+    }
+}
