@@ -1,16 +1,11 @@
 # What people type every day at a cluster: workloads, roll-outs, applying by server, everyday life of nodes.
 
-cat > "$home/everyday-images.yaml" <<'Y'
-images:
-- pattern: nginx
-  command: [sh, -c, 'trap "exit 0" TERM; echo here; while :; do sleep 0.2; done']
-Y
-up --image-map "$home/everyday-images.yaml" --simulated-nodes 2 || exit 1
+up --image-map "tests/kubectl/manifests/images.yaml" --simulated-nodes 2 || exit 1
 
 namespaced() { k -n everyday "$@"; }
-with_() { # with_ FILE-CONTENT COMMAND…: kubectl with the manifest on its input
+with_() { # with_ MANIFEST VERB…: in the namespace
   local manifest=$1; shift
-  printf '%s' "$manifest" | timeout 60 "$KUBECTL" --kubeconfig "$state/kubeconfig" -n everyday "$@" -f -
+  given "$manifest" -n everyday "$@"
 }
 
 says "create namespace everyday" "created" k create namespace everyday
@@ -199,3 +194,5 @@ says "delete --now" "deleted" namespaced delete pod -l app=web --now
 says "delete --all" "deleted" namespaced delete configmaps --all
 says "delete --dry-run" "deleted \(server dry run\)" k delete namespace everyday --dry-run=server
 says "delete the namespace" 'namespace "everyday" deleted' k delete namespace everyday --timeout=60s
+says "delete several kinds by name" 'priorityclass.scheduling.k8s.io "soon" deleted' \
+  k delete clusterrole/nodes-reader clusterrolebinding/nodes-read priorityclass/soon

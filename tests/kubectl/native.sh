@@ -1,5 +1,7 @@
 # Kubernetes' own Workload and PodGroup beside Volcano's: off by default, and who is meant by a bare name.
 
+needs plane || { leave_out; return 0; }
+
 up || exit 1
 expect "workloads are not there by default" 1 "doesn't have a resource type" k get workloads
 down

@@ -1,5 +1,7 @@
 # What pods see and how they live. Sourced by tests/kubectl/run.
 
+needs processes || { leave_out; return 0; }
+
 cat > "$home/images.yaml" <<'Y'
 images:
 - pattern: nginx

@@ -1,5 +1,7 @@
 # `katmai run` and the plane's own verbs. Sourced by tests/kubectl/run.
 
+needs commands || { leave_out; return 0; }
+
 manifests=tests/kubectl/manifests
 # A flag that shapes a plane asks for one of its own.
 alone() { katmai run --port 0 "$@"; }

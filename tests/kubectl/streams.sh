@@ -1,6 +1,8 @@
 # Logs, forwarded ports, exec in both protocols, and what a pod says to the API. Sourced by
 # tests/kubectl/run.
 
+needs processes || { leave_out; return 0; }
+
 up || exit 1
 level=$(grep -o 'pod level\|host level' "$home/up.out")
 if [ "$level" = "pod level" ]; then

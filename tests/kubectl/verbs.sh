@@ -6,15 +6,16 @@ up --ephemeral --node-cpu 450m --port 0 || exit 1
 
 # ── a gang that waits ─────────────────────────────────────────────────────────────────────────
 says "apply of the example" "job.batch.volcano.sh/training created" k apply -f examples/training-gang.yaml
+needs volcano
 eventually "describe vcjob says the missing room" "Unschedulable.*4 of 5 tasks fit: worker-3 needs 100m cpu, node-1 has 50m left" \
   k describe vcjob training
 eventually "describe podgroup says the same" "4 of 5 tasks fit: worker-3 needs 100m cpu, node-1 has 50m left" k describe podgroup
 says "podgroups have upstream's columns" "NAME +STATUS +MINMEMBER +RUNNINGS +AGE" k get podgroups
 says "queues can be told apart by their parent" "research +root" k get queues
 says "no task of it was placed" "^$" k get pods -o jsonpath='{.items[*].spec.nodeName}'
-before=$(k get vcjob,podgroups,pods,pvc -o jsonpath='{.items[*].metadata.resourceVersion}')
 says "a vcjob can be described by vcctl" "Unschedulable" katmai vcctl --kubeconfig "$state/kubeconfig" job view -N training
 
+needs nothing
 # ── every kind ────────────────────────────────────────────────────────────────────────────────
 k create configmap words --from-literal=a=b > /dev/null
 k create service clusterip door --tcp=80:8080 > /dev/null
@@ -33,7 +34,7 @@ for kind in node/node-1 namespace/default service/door configmap/words pvc/train
   queue/research vcjob/training; do
   says "label, annotate, patch and describe $kind" "colour=red" bash -c '
     set -e; k() { "$KUBECTL" --kubeconfig "$0" "$@"; }
-    k label "$1" colour=blue > /dev/null
+    k label "$1" colour=blue --overwrite > /dev/null
     k label "$1" colour=red --overwrite > /dev/null
     k annotate "$1" why=because > /dev/null
     k patch "$1" --type merge -p "{\"metadata\":{\"annotations\":{\"a\":\"b\"}}}" > /dev/null
@@ -41,7 +42,9 @@ for kind in node/node-1 namespace/default service/door configmap/words pvc/train
     k describe "$1" | sed -n 1,30p' "$state/kubeconfig" "$kind"
 done
 says "get all" "job.batch/waits" k get all
+needs volcano
 says "events" "Unschedulable" k events
+needs nothing
 says "describe node counts what is asked for" "Allocated resources" k describe node node-1
 says "get by several kinds at once" "persistentvolumeclaim/training-results" k get queues,vcjob,podgroups,pvc
 says "diff of nothing is nothing" "^$" k diff -f examples/training-gang.yaml
@@ -58,6 +61,7 @@ expect "a name that is not allowed" 1 'metadata.name: Invalid value: "UPPER"' k 
 expect "rollout of what does not exist" 1 "not found" k rollout status deployment/none
 expect "metrics are not served" 1 "Metrics API not available" k top nodes
 
+needs volcano
 # ── waiting writes nothing ────────────────────────────────────────────────────────────────────
 k delete job waits > /dev/null
 k create -f examples/late-claim.yaml > /dev/null
