@@ -159,7 +159,7 @@ impl Plane {
     /// go on, and this one is begun again with the answers.
     pub(crate) async fn ask(&self, request: Request) -> Begin {
         let request = Arc::new(request);
-        let mut talk = Talk::new(now());
+        let mut talk = Talk::new(now()).read_ahead(&request);
         let ends = tokio::time::Instant::now() + REQUEST_MAX;
         loop {
             let calls = match self.begin(&request, talk).await {

@@ -1,8 +1,11 @@
 //! Where a request goes: documents, reads, writes, subresources.
 
+use std::cell::Cell;
+
 use api::time::Time;
 
 use crate::access::Asked;
+use crate::ahead::Ahead;
 use crate::applying;
 use crate::path::{OptionsKind, Query, Route, Target, WriteOptions, asks_to_watch, verb};
 use crate::read::Reading;
@@ -84,7 +87,8 @@ impl Store {
             self.entropy.fill(&mut talk.salt);
         }
         let begun = self.begun;
-        match self.try_write(request, &talk, admit) {
+        let ahead = talk.ahead.take();
+        match self.try_write(request, &talk, ahead, admit) {
             Ok(begin) => begin,
             Err(refused) => {
                 // Nothing was staged: the revisions that were drawn are still nobody's.
@@ -242,6 +246,7 @@ impl Store {
         &mut self,
         request: &Request,
         talk: &Talk,
+        ahead: Option<Ahead>,
         admit: &mut Admit<'_>,
     ) -> Outcome<Begin> {
         if request.body.len() > self.settings.body_bytes_max {
@@ -268,6 +273,7 @@ impl Store {
             view: self.view(request, &found)?,
             part,
             talk,
+            ahead: Cell::new(ahead),
             now: talk.at,
         };
         let begun = self.carry_out(&writing, admit);

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
+use crate::ahead::media_type;
 use crate::crd::{Crd, CrdVersion};
 use crate::draft::Draft;
 use crate::entry::Entry;
 use crate::field;
-use crate::json;
+use crate::json::{self, Twice};
 use crate::path::FieldValidation;
 use crate::registry::{Resource, ResourceId, Source};
 use crate::schema::Schema;
@@ -56,22 +57,20 @@ impl Store {
     /// Reads the body as JSON, whatever its media type.
     pub(crate) fn decode(&self, writing: &Writing<'_>) -> Outcome<json::Body> {
         let request = writing.request;
-        let media = request
-            .content_type
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim();
-        let read = match writing.row.source {
-            Source::BuiltIn => json::read_typed,
-            Source::Custom => json::read,
-        };
-        match media {
-            "" | "application/json" | "*/*" => read(&request.body).map_err(|why| {
-                Refused::bad_request(format!(
-                    "couldn't get version/kind; json parse error: {why}"
-                ))
-            }),
+        match media_type(request) {
+            "" | "application/json" | "*/*" => {
+                let twice = match writing.row.source {
+                    Source::BuiltIn => Twice::Together,
+                    Source::Custom => Twice::LastWins,
+                };
+                let ahead = writing.ahead.take().and_then(|ahead| ahead.taken(twice));
+                let read = ahead.unwrap_or_else(|| json::read_as(&request.body, twice));
+                read.map_err(|why| {
+                    Refused::bad_request(format!(
+                        "couldn't get version/kind; json parse error: {why}"
+                    ))
+                })
+            }
             "application/yaml" => json::read_yaml(&request.body).map_err(Refused::bad_request),
             "application/vnd.kubernetes.protobuf" => {
                 let decoded = self.wire.messages().decode(&request.body);

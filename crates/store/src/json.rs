@@ -65,16 +65,11 @@ pub fn read(bytes: &[u8]) -> Result<Body, String> {
     read_as(bytes, Twice::LastWins)
 }
 
-/// As [`read`], for an object that Go decodes into a struct: an object that stands twice is laid
-/// over the first.
+/// As [`read`], in one of the ways in which Go reads.
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) fn read_typed(bytes: &[u8]) -> Result<Body, String> {
-    read_as(bytes, Twice::Together)
-}
-
-fn read_as(bytes: &[u8], twice: Twice) -> Result<Body, String> {
+pub(crate) fn read_as(bytes: &[u8], twice: Twice) -> Result<Body, String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     read_with(Language::Json, twice, |place| {
         place
@@ -159,9 +154,11 @@ pub fn check_objects(value: &Value) -> Result<(), String> {
 }
 
 /// What becomes of two objects under one key.
-#[derive(Clone, Copy)]
-enum Twice {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Twice {
+    /// As Go reads into a map.
     LastWins,
+    /// As Go reads into a struct: the second is laid over the first.
     Together,
 }
 
@@ -446,7 +443,7 @@ mod tests {
         let last = json!({"a": {"b": 3, "c": {"e": 2}}});
         assert_eq!(read(text).unwrap().value, last);
         let both = json!({"a": {"b": 3, "c": {"d": 1, "e": 2}}});
-        assert_eq!(read_typed(text).unwrap().value, both);
+        assert_eq!(read_as(text, Twice::Together).unwrap().value, both);
     }
 
     #[test]

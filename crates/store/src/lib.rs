@@ -19,6 +19,7 @@
 mod access;
 mod addresses;
 mod admission;
+mod ahead;
 mod applying;
 mod begin;
 mod bootstrap;

@@ -1,6 +1,7 @@
 //! Subresources that are more than a part of their object: binding, eviction, scale, tokens, and
 //! what only a node can answer.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use api::kind::Kind;
@@ -108,6 +109,7 @@ impl Store {
             id,
             row,
             view: writing.view.clone(),
+            ahead: Cell::new(writing.ahead.take()),
             ..*writing
         })
     }
@@ -204,6 +206,7 @@ impl Store {
             view: writing.view.clone(),
             part: Part::Whole,
             talk: writing.talk,
+            ahead: Cell::default(),
             now: writing.now,
         };
         let begin = self.delete_for(&deletion, Deletion::Evicted(granted), admit)?;

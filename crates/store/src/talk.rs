@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 use api::time::Time;
 use serde_json::Value;
 
+use crate::ahead::Ahead;
+use crate::request::Request;
+
 /// Most times that one request may be begun again before it is given up.
 pub(crate) const ROUNDS_MAX: u32 = 256;
 
@@ -27,6 +30,8 @@ pub struct Talk {
     /// Converted objects, by where they came from and the version that they were converted to.
     pub(crate) converted: BTreeMap<(Origin, Box<str>), Value>,
     pub(crate) rounds: u32,
+    /// Its body, if it was read before its turn came.
+    pub(crate) ahead: Option<Ahead>,
 }
 
 /// Where an object to be converted came from.
@@ -105,7 +110,15 @@ impl Talk {
             told: BTreeMap::new(),
             converted: BTreeMap::new(),
             rounds: 0,
+            ahead: None,
         }
+    }
+
+    /// Reads the request's body here and now, so that whoever begins it, and may do that for one
+    /// request at a time only, need not.
+    pub fn read_ahead(mut self, request: &Request) -> Talk {
+        self.ahead = Ahead::read(request);
+        self
     }
 
     /// When the request came.

@@ -1,5 +1,6 @@
 //! Creates, updates and patches: one way through for every kind.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use api::admission::{Facts, Operation, Review, Verdict};
@@ -7,6 +8,7 @@ use api::kind::Kind;
 use api::time::Time;
 use serde_json::{Value, json};
 
+use crate::ahead::Ahead;
 use crate::draft::Draft;
 use crate::entry::Entry;
 use crate::field::FieldError;
@@ -49,6 +51,8 @@ pub(crate) struct Writing<'a> {
     pub(crate) view: View,
     pub(crate) part: Part,
     pub(crate) talk: &'a Talk,
+    /// The body, if it was read ahead: for whoever reads it first.
+    pub(crate) ahead: Cell<Option<Ahead>>,
     pub(crate) now: Time,
 }
 

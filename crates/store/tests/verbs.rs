@@ -24,7 +24,9 @@ mod webhooks;
 use api::admission::Verdict;
 use api::time::Time;
 use serde_json::{Value, json};
-use store::{Begin, Entropy, Method, Request, Response, Settings, Store, User, Watch, WatchStep};
+use store::{
+    Begin, Entropy, Method, Request, Response, Settings, Store, Talk, User, Watch, WatchStep,
+};
 
 /// Counts instead of drawing: the same names in every run.
 struct Counting(u8);

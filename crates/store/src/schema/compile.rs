@@ -1,7 +1,7 @@
 //! OpenAPI and structural schemas → nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use regex::Regex;
 use serde_json::Value;
@@ -90,6 +90,7 @@ impl Compiler {
                     nodes: Arc::clone(&nodes),
                     root,
                     rules: None,
+                    zero: OnceLock::new(),
                 };
                 (name, schema)
             })
@@ -100,6 +101,7 @@ impl Compiler {
                 nodes: Arc::clone(&nodes),
                 root,
                 rules: rules.map(Arc::new),
+                zero: OnceLock::new(),
             })
             .collect();
         (schemas, customs)

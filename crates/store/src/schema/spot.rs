@@ -66,11 +66,14 @@ impl Schema {
 
     /// What Go prints of this kind when nothing of it is set.
     pub(crate) fn zero_object(&self) -> Value {
-        let mut object = Value::Object(serde_json::Map::new());
-        // An empty object has nothing of a wrong type.
-        let _ = self.coerce(&mut object);
-        self.fill_nulls(self.root, &mut object, 0);
-        object
+        let zero = self.zero.get_or_init(|| {
+            let mut object = Value::Object(serde_json::Map::new());
+            // An empty object has nothing of a wrong type.
+            let _ = self.coerce(&mut object);
+            self.fill_nulls(self.root, &mut object, 0);
+            object
+        });
+        zero.clone()
     }
 
     /// Lists and maps that Go prints though they are unset: as null.
