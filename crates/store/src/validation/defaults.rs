@@ -38,7 +38,7 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
         ("", "Pod") => {
             set(&mut object["spec"], "enableServiceLinks", || json!(true));
             pod_spec(&mut object["spec"]);
-            shortest_grace(&mut object["spec"]);
+            pod(&mut object["spec"]);
         }
         ("", "PodTemplate") => pod_spec(&mut object["template"]["spec"]),
         ("", "ReplicationController") => replication_controller(object),
@@ -301,8 +301,21 @@ fn items_of<'a>(value: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mu
         .flatten()
 }
 
-/// A negative grace period was once allowed; it means the shortest. Templates keep it.
-fn shortest_grace(spec: &mut Value) {
+/// What pods get beyond what templates of pods get.
+fn pod(spec: &mut Value) {
+    let is_host_network = spec["hostNetwork"] == true;
+    for list in ["containers", "initContainers"] {
+        for one in items_of(spec, list) {
+            request_limits(one);
+            if is_host_network {
+                for port in items_of(one, "ports") {
+                    let number = port["containerPort"].as_i64().unwrap_or(0);
+                    set_number(port, "hostPort", number);
+                }
+            }
+        }
+    }
+    // A negative grace period was once allowed; it means the shortest.
     if spec["terminationGracePeriodSeconds"]
         .as_i64()
         .is_some_and(|grace| grace < 0)
@@ -324,17 +337,8 @@ fn pod_spec(spec: &mut Value) {
     set(spec, "schedulerName", || json!("default-scheduler"));
     set(spec, "securityContext", || json!({}));
     set(spec, "terminationGracePeriodSeconds", || json!(30));
-    let is_host_network = spec["hostNetwork"] == true;
     for list in ["containers", "ephemeralContainers", "initContainers"] {
-        for one in items_of(spec, list) {
-            container(one);
-            if is_host_network {
-                for port in items_of(one, "ports") {
-                    let number = port["containerPort"].as_i64().unwrap_or(0);
-                    set_number(port, "hostPort", number);
-                }
-            }
-        }
+        items_of(spec, list).for_each(container);
     }
     for volume in items_of(spec, "volumes") {
         default_volume(volume);
@@ -380,7 +384,6 @@ fn container(container: &mut Value) {
             http_get(hook);
         }
     }
-    request_limits(container);
 }
 
 fn http_get(handler: &mut Value) {

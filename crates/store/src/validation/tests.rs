@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::field::{aggregate, invalid_message};
@@ -97,6 +97,32 @@ fn wrong_objects_are_refused_in_the_real_servers_words() {
     assert_eq!(
         invalid_message("", "Pod", "x", &errors),
         "Pod \"x\" is invalid: spec.containers: Required value"
+    );
+}
+
+#[test]
+fn limits_and_ports_of_the_host_are_filled_in_for_pods_and_not_for_their_templates() {
+    let wire = Wire::load();
+    let spec = json!({"hostNetwork": true, "containers": [{
+        "name": "a", "image": "i", "ports": [{"containerPort": 80}],
+        "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "100m"}},
+    }]});
+    let seen = |spec: &Value| {
+        let container = &spec["containers"][0];
+        let port = container["ports"][0]["hostPort"].as_i64();
+        (container["resources"]["requests"].clone(), port)
+    };
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": spec});
+    let (pod, errors) = create(&wire, pod);
+    assert_eq!(errors, []);
+    let filled = json!({"cpu": "100m", "memory": "1Gi"});
+    assert_eq!(seen(&pod["spec"]), (filled, Some(80)));
+    let template = json!({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}, "template": {"spec": spec}});
+    let (template, errors) = create(&wire, template);
+    assert_eq!(errors, []);
+    assert_eq!(
+        seen(&template["template"]["spec"]),
+        (json!({"cpu": "100m"}), None)
     );
 }
 
