@@ -73,7 +73,8 @@ func run(kubeconfig, namespace, command string, duration time.Duration, steps in
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), duration+2*time.Minute)
+	// A machine that is busy with other things needs many times as long; nobody waits in vain for it.
+	ctx, cancel := context.WithTimeout(context.Background(), duration+5*time.Minute)
 	defer cancel()
 
 	if err := prepare(ctx, typed, client, namespace); err != nil {

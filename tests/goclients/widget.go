@@ -78,7 +78,11 @@ func install(ctx context.Context, client dynamic.Interface) error {
 func until(ctx context.Context, step func() error) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
-		last = step()
+		err := step()
+		// At the end of all patience every call fails; what kept us before that is the reason.
+		if last == nil || err == nil || ctx.Err() == nil {
+			last = err
+		}
 		switch {
 		case last == nil:
 			return true, nil

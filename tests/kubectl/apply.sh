@@ -33,6 +33,9 @@ says "by label only" "^configmap/left created$" bash -c '
   printf "%s\n%s" "$1" "$2" | "$KUBECTL" --kubeconfig "$0" apply -l pick=me -f -' "$state/kubeconfig" \
   "$(map left '{}' ',"labels":{"pick":"me"}')" "$(map right '{}' ',"labels":{"pick":"not"}')"
 expect "the other one was not made" 1 "not found" k get configmap right
+says "a list" "configmap/l2 created" given "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[$(map l1 '{}'),$(map l2 '{}')]}" apply
+expect "one of two is wrong" 1 'metadata.name: Invalid value: "UPPER"' given "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[$(map UPPER '{}'),$(map l3 '{}')]}" apply
+says "the other one was made" "configmap/l3" k get configmap l3 -o name
 mkdir -p "$home/tree/deep"
 map t1 '{}' > "$home/tree/one.json"; map t2 '{}' > "$home/tree/deep/two.json"
 says "a folder" "^configmap/t1 created$" k apply -f "$home/tree"

@@ -18,12 +18,16 @@ says "what was written" "^2$" at configmap/one '{.data.a}'
 says "edit as JSON" '^        "a": "3"$' editor 's/"a": "2"/"a": "3"/' edit configmap one -o json
 says "edit of nothing" "Edit cancelled, no changes made" editor '/nothing/d' edit configmap one
 says "what was written as JSON" "^3$" at configmap/one '{.data.a}'
+says "edit of two" "configmap/two edited" editor 's/  a:.*/  a: edited/' edit configmaps one two
 says "edit shows what is there" "^apiVersion: v1" env KUBE_EDITOR=cat "$KUBECTL" --kubeconfig "$state/kubeconfig" edit configmap one
 expect "edit of what may not change" 1 "At least one of apiVersion, kind and name was changed" editor 's/name: one/name: uno/' edit configmap one
 expect "edit that makes it wrong" 1 "error: configmaps \"one\" is invalid" editor 's/  a:.*/  a: 1/' edit configmap one
 says "edit keeps what was applied" "edited" bash -c 'printf %s "$1" | "$KUBECTL" --kubeconfig "$0" apply -f - > /dev/null; KUBE_EDITOR="sed -i s/old/new/" "$KUBECTL" --kubeconfig "$0" edit configmap kept --save-config' "$state/kubeconfig" "$(map kept '{"a":"old"}')"
 says "and what is applied now" "a: new" k apply view-last-applied configmap kept
 k create deployment scaled --image=nginx:1 --replicas=0 > /dev/null
+k wait --for=jsonpath='{.status.observedGeneration}'=1 deployment/scaled --timeout=20s > /dev/null
+expect "edit of a scale is more than kubectl can" 1 "Edit cancelled, no valid changes were saved" editor 's/^spec: {}/spec: {replicas: 1}/' edit deployment scaled --subresource=scale
+says "edit of a status" "^deployment.apps/scaled edited$" editor 's/^status:$/status:\n  collisionCount: 3/' edit deployment scaled --subresource=status
 says "edit of a custom resource" "edited" editor 's/  weight:.*/  weight: 1\n  capability: {cpu: "9"}/' edit queue default
 says "it is so" "^9$" at queue/default '{.spec.capability.cpu}'
 

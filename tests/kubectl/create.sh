@@ -125,6 +125,7 @@ says "delete --raw" '"status":"Success"' k delete --raw /api/v1/namespaces/defau
 expect "an unknown field" 1 'strict decoding error: unknown field "dta"' given '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"typo"},"dta":{}}' create
 says "an unknown field that is let be" "configmap/typo created" given '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"typo"},"dta":{}}' create --validate=ignore
 expect "a value of the wrong type" 1 'cannot unmarshal|expected string|ValidationError|invalid type' given '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"wrong"},"data":{"a":1}}' create
+expect "a kind that is not there" 1 'no matches for kind "Frob" in version "example.org/v1"' given '{"apiVersion":"example.org/v1","kind":"Frob","metadata":{"name":"a"}}' create
 mkdir -p "$home/kustom"
 printf 'namePrefix: all-\nresources: [map.yaml]\nconfigMapGenerator:\n- {name: made, literals: [a=b]}\n' > "$home/kustom/kustomization.yaml"
 printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\n' > "$home/kustom/map.yaml"

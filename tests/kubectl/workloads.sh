@@ -45,10 +45,10 @@ k create configmap words --from-literal=FIRST=1 --from-literal=SECOND=2 > /dev/n
 says "set env from a config map" "env updated" k set env deployment/web --from=configmap/words --keys=FIRST --prefix=W_
 says "is a reference" "W_FIRST=FIRST" variables
 says "set env, resolved" "^W_FIRST=1" k set env deployment/web --list --resolve
-says "set resources" "resource requirements updated" k set resources deployment/web -c=nginx --limits=cpu=200m --requests=cpu=10m
-says "they are set" '^\{"limits":\{"cpu":"200m"\},"requests":\{"cpu":"10m"\}\}$' at deployment/web '{.spec.template.spec.containers[0].resources}'
+says "set resources" "resource requirements updated" k set resources deployment/web -c=nginx --limits=cpu=200m,memory=64Mi --requests=cpu=10m
+says "they are set, and limits are no requests" '^\{"limits":\{"cpu":"200m","memory":"64Mi"\},"requests":\{"cpu":"10m"\}\}$' at deployment/web '{.spec.template.spec.containers[0].resources}'
 expect "requests above limits" 1 "must be less than or equal to cpu limit" k set resources deployment/web --limits=cpu=1m --requests=cpu=10m
-says "resources away" "resource requirements updated" k set resources deployment/web --limits=cpu=0 --requests=cpu=0
+says "resources away" "resource requirements updated" k set resources deployment/web --limits=cpu=0,memory=0 --requests=cpu=0
 k create serviceaccount robot > /dev/null
 says "set serviceaccount" "serviceaccount updated" k set sa deployment web robot
 says "it is set so" "^robot robot$" at deployment/web '{.spec.template.spec.serviceAccountName} {.spec.template.spec.serviceAccount}'
