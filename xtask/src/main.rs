@@ -4,6 +4,7 @@
 
 mod bench;
 mod differential;
+mod mutants;
 mod realkube;
 mod requirements;
 mod sim;
@@ -30,6 +31,11 @@ const TASKS: &[Task] = &[
         name: "differential",
         about: "[SCRIPT…] [--theirs DIR|--ours-only] [--show] [--planted]  our answers beside the real ones",
         run: differential::run,
+    },
+    Task {
+        name: "mutants",
+        about: "[NAME…]  plant the bugs of tests/mutants, one at a time, and see which test catches each",
+        run: mutants::run,
     },
     Task {
         name: "realkube",

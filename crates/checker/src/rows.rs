@@ -128,7 +128,8 @@ mod tests {
     fn i6_a_task_that_is_in_two_states_or_none_is_found() {
         let tables = cluster();
         let (id, task) = tables.tasks().next().expect("there is a task");
-        let changes: [(&str, fn(&mut Task)); 5] = [
+        type Change = fn(&mut Task);
+        let changes: [(&str, Change); 5] = [
             ("a trial that is over", |task| task.phase = Phase::Allocated),
             ("bound by no write", |task| task.phase = Phase::Binding),
             ("running nowhere", |task| task.phase = Phase::Running),

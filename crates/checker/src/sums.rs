@@ -154,7 +154,8 @@ mod tests {
     fn i1_a_node_whose_sums_are_wrong_is_found() {
         let tables = cluster();
         let (id, node) = tables.nodes().next().expect("there is a node");
-        let sums: [fn(&mut model::Node) -> &mut Vector; 3] = [
+        type Sum = fn(&mut model::Node) -> &mut Vector;
+        let sums: [Sum; 3] = [
             |node| &mut node.used,
             |node| &mut node.pipelined,
             |node| &mut node.releasing,
