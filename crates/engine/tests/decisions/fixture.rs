@@ -105,6 +105,7 @@ impl World {
             "fail" => self.change(rest, Phase::Failed),
             "release" => self.change(rest, Phase::Releasing),
             "gate-off" => self.edit(rest, |pod| pod.gated = false),
+            "anew" => self.edit(rest, |pod| pod.uid = format!("{}-anew", pod.uid).into()),
             "delete" => self.delete(rest),
             "drop" => self.drop(rest),
             "refuse" => {

@@ -137,6 +137,10 @@ fn a_dropped_trial_leaves_the_tables_as_they_were() {
             .map(|(id, _)| id)
             .collect();
         let nodes: Vec<_> = world.tables.nodes().map(|(id, _)| id).collect();
+        let held: Vec<_> = (world.tables.tasks())
+            .filter(|(_, task)| task.phase.is_allocated())
+            .map(|(id, _)| id)
+            .collect();
         let mut dice = Dice(seed);
         let mut trial = Trial::begin(&mut world.tables);
         for task in waiting {
@@ -150,6 +154,9 @@ fn a_dropped_trial_leaves_the_tables_as_they_were() {
                     trial.rewind(mark);
                 }
             }
+        }
+        for task in held {
+            trial.evict(task, model::GangId(0), "preempt");
         }
         drop(trial);
         assert_eq!(before, digest(&world.tables), "seed {seed}");

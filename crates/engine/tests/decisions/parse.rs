@@ -9,6 +9,7 @@
 //! bound n1 a/x cpu=1                   a pod that is not ours
 //! cycle | cycle once | cycle first | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
 //! pods a/t : 2 x cpu=1                 more pods for a gang
+//! anew KEY                             another pod under that name, whose deletion nobody saw
 //! refuse a/t-0 (its next bind) | drop node n1 | drop gang a/t | explain a/t | show queue q
 //! ```
 
