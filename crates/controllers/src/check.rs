@@ -15,6 +15,7 @@
 //! Printed lines start with `> `. `UPDATE=1` rewrites the files.
 
 mod laws;
+mod machine;
 mod workloads;
 mod world;
 

@@ -472,6 +472,18 @@ impl World {
         self.step((index, key.clone()));
     }
 
+    /// The same objects before a process that has seen none of them yet.
+    pub(crate) fn retold(&self) -> World {
+        let mut world = World::new();
+        world.settings = self.settings.clone();
+        world.now = self.now;
+        world.objects = self.objects.clone();
+        (world.revision, world.uids) = (self.revision, self.uids);
+        world.is_quiet = true;
+        world.restart();
+        world
+    }
+
     /// Forgets everything that a process keeps in memory and looks at everything anew.
     pub(crate) fn restart(&mut self) {
         self.queue.clear();

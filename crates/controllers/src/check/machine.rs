@@ -1,0 +1,322 @@
+//! Every path of a small vcjob: whatever its pods do, whatever is commanded in whichever phase, and
+//! wherever the process dies. Each step is taken by a process that has just listed everything.
+//!
+//! What must come of a phase and an action is written down here once more, from the rule book
+//! (`specs/volcano.md` 2.1.1) and `docs/differences.md`, and not taken from the code.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::kind::Kind;
+use serde_json::{Value, json};
+
+use super::world::World;
+
+const PODS: [&str; 2] = ["train-master-0", "train-worker-0"];
+const MAX_RETRY: i64 = 2;
+const ACTIONS: [&str; 7] = [
+    "AbortJob",
+    "CompleteJob",
+    "RestartJob",
+    "RestartPod",
+    "RestartTask",
+    "ResumeJob",
+    "TerminateJob",
+];
+const FINAL: [&str; 3] = ["Completed", "Failed", "Terminated"];
+/// So many states at least are looked at, those that few steps lead to first, and so many that every
+/// action meets every phase.
+const STATES: usize = 250;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Command(&'static str),
+    LetIn,
+    Phase(&'static str, &'static str),
+    /// A pod is taken away.
+    Evict(&'static str),
+    /// A pod that is being deleted has gone.
+    Gone(&'static str),
+}
+
+/// What may still happen.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    commands: u32,
+}
+
+struct State {
+    world: World,
+    budget: Budget,
+    path: Vec<String>,
+}
+
+fn job() -> Value {
+    let task = |name: &str| {
+        json!({
+            "name": name,
+            "replicas": 1,
+            "template": { "spec": { "containers": [{ "name": "main" }] } },
+        })
+    };
+    json!({
+        "metadata": { "uid": "job" },
+        "spec": {
+            "queue": "default",
+            "minAvailable": 2,
+            "maxRetry": MAX_RETRY,
+            "schedulerName": "volcano",
+            "policies": [
+                { "event": "PodFailed", "action": "RestartJob" },
+                { "event": "PodEvicted", "action": "RestartTask" },
+            ],
+            "tasks": [task("master"), task("worker")],
+        },
+    })
+}
+
+/// What is seen of the job.
+#[derive(Clone, Debug, PartialEq)]
+struct Seen {
+    phase: String,
+    retries: i64,
+    version: i64,
+    alive: usize,
+    text: String,
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
+
+fn seen(world: &World) -> Seen {
+    let job = world
+        .get(Kind::VcJob, "ml", "train")
+        .expect("the job stays");
+    let status = &job["status"];
+    let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut pods = Vec::new();
+    let mut alive = 0;
+    for name in PODS {
+        let Some(pod) = world.get(Kind::Pod, "ml", name) else {
+            continue;
+        };
+        let is_leaving = !pod["metadata"]["deletionTimestamp"].is_null();
+        let phase = match text(&pod["status"]["phase"]) {
+            "" => "Pending",
+            phase => phase,
+        };
+        alive += usize::from(!matches!(phase, "Succeeded" | "Failed"));
+        *counts
+            .entry(if is_leaving { "terminating" } else { phase })
+            .or_default() += 1;
+        let notes = &pod["metadata"]["annotations"];
+        let born = [
+            &notes["volcano.sh/job-version"],
+            &notes["volcano.sh/job-retry-count"],
+        ];
+        pods.push(format!("{name} {phase} {is_leaving} {born:?}"));
+    }
+    for (field, phase) in [
+        ("pending", "Pending"),
+        ("running", "Running"),
+        ("succeeded", "Succeeded"),
+        ("failed", "Failed"),
+        ("terminating", "terminating"),
+    ] {
+        let told = status[field].as_i64().unwrap_or(0);
+        let real = counts.get(phase).copied().unwrap_or(0);
+        assert_eq!(told, real, "{field} in {status} of {pods:?}");
+    }
+    let phase = text(&status["state"]["phase"]).to_owned();
+    let group = world.get(Kind::PodGroup, "ml", "train-job");
+    let group = group.map(|group| group["status"]["phase"].to_string());
+    let kill = status["controlledResources"]["katmai.dev/last-kill"].to_string();
+    let (retries, version) = (
+        status["retryCount"].as_i64().unwrap_or(0),
+        status["version"].as_i64().unwrap_or(0),
+    );
+    Seen {
+        text: format!("{phase} {retries} {version} {pods:?} {group:?} {kill}"),
+        phase,
+        retries,
+        version,
+        alive,
+    }
+}
+
+/// The phases that may be seen once everything that a command causes has been done.
+fn expected<'a>(phase: &'a str, action: &str) -> Vec<&'a str> {
+    match (phase, action) {
+        ("Pending" | "Running" | "Restarting", "AbortJob") => vec!["Aborting", "Aborted"],
+        ("Pending" | "Running" | "Restarting", "CompleteJob") => vec!["Completing", "Completed"],
+        ("Pending" | "Running" | "Restarting", "TerminateJob") => vec!["Terminating", "Terminated"],
+        ("Pending" | "Running", "RestartJob") | ("Aborting" | "Aborted", "ResumeJob") => {
+            vec!["Restarting", "Pending", "Failed"]
+        }
+        _ => vec![phase],
+    }
+}
+
+fn steps(state: &State) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if state.budget.commands > 0 {
+        steps.extend(ACTIONS.map(Step::Command));
+    }
+    let group = state.world.get(Kind::PodGroup, "ml", "train-job");
+    if group.is_some_and(|group| matches!(text(&group["status"]["phase"]), "" | "Pending")) {
+        steps.push(Step::LetIn);
+    }
+    for name in PODS {
+        let Some(pod) = state.world.get(Kind::Pod, "ml", name) else {
+            continue;
+        };
+        let is_leaving = !pod["metadata"]["deletionTimestamp"].is_null();
+        match text(&pod["status"]["phase"]) {
+            _ if is_leaving => steps.push(Step::Gone(name)),
+            "Running" => {
+                steps.extend(["Succeeded", "Failed"].map(|phase| Step::Phase(name, phase)));
+                steps.push(Step::Evict(name));
+            }
+            "Succeeded" | "Failed" => {}
+            _ => steps.push(Step::Phase(name, "Running")),
+        }
+    }
+    steps
+}
+
+fn perform(world: &mut World, step: Step, number: usize) {
+    match step {
+        Step::Command(action) => {
+            let target = json!({ "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "job" });
+            let command = json!({ "action": action, "target": target });
+            world.appear(Kind::Command, "ml", &format!("c{number}"), command);
+        }
+        Step::LetIn => {
+            let phase = json!({ "status": { "phase": "Inqueue" } });
+            world.change(Kind::PodGroup, "ml", "train-job", &phase);
+        }
+        Step::Phase(name, phase) => {
+            let patch = json!({ "spec": { "nodeName": "n" }, "status": { "phase": phase } });
+            world.change(Kind::Pod, "ml", name, &patch);
+        }
+        Step::Evict(name) | Step::Gone(name) => world.vanish(Kind::Pod, "ml", name),
+    }
+}
+
+/// What must hold of every step, whatever it was.
+fn judge(before: &Seen, step: Step, after: &Seen, path: &[String]) {
+    let said = format!("{before:?}\n{step:?}\n{after:?}\nafter {path:?}");
+    if let Step::Command(action) = step {
+        let may = expected(&before.phase, action);
+        assert!(may.contains(&&*after.phase), "{may:?} expected: {said}");
+        let is_retry = may.contains(&"Restarting") && may.len() > 1;
+        assert_eq!(
+            after.retries - before.retries,
+            i64::from(is_retry),
+            "{said}"
+        );
+    }
+    if FINAL.contains(&&*before.phase) {
+        assert_eq!(before.phase, after.phase, "an end is an end: {said}");
+        assert_eq!(before.retries, after.retries, "{said}");
+    }
+    let grown = after.retries - before.retries;
+    assert!(
+        (0..=1).contains(&grown),
+        "one thing is one retry at most: {said}"
+    );
+    assert!(
+        (0..=1).contains(&(after.version - before.version)),
+        "{said}"
+    );
+    assert!(after.retries <= MAX_RETRY, "{said}");
+    let is_spent = after.retries == MAX_RETRY;
+    if after.phase == "Failed" && before.phase != "Failed" && !is_spent {
+        assert_eq!(after.alive, 0, "it fails only when all is over: {said}");
+    }
+    if matches!(&*after.phase, "Aborted" | "Completed" | "Terminated")
+        && before.phase != after.phase
+    {
+        let was_running = before.phase == "Running";
+        assert!(
+            after.alive == 0 || was_running,
+            "it ends when all is over: {said}"
+        );
+    }
+}
+
+#[test]
+fn every_path_of_a_small_job_is_one_of_the_rule_book() {
+    let mut world = World::new();
+    world.is_quiet = true;
+    world.appear(Kind::Queue, "", "default", json!({}));
+    world.appear(Kind::VcJob, "ml", "train", job());
+    world.run(&["vcjob"]);
+    let budget = Budget { commands: 2 };
+    let mut open = std::collections::VecDeque::from([State {
+        world,
+        budget,
+        path: Vec::new(),
+    }]);
+    let mut known = BTreeSet::new();
+    let mut asked: BTreeSet<(String, &str)> = BTreeSet::new();
+    let (mut states, mut taken) = (0, 0);
+    while let Some(state) = open.pop_front() {
+        if states >= STATES && asked.len() == 70 {
+            break;
+        }
+        states += 1;
+        let before = seen(&state.world);
+        for step in steps(&state) {
+            // It dies after one write of the step, or not at all.
+            for death in [None, Some(1)] {
+                let mut world = state.world.retold();
+                world.run(&["vcjob"]);
+                perform(&mut world, step, state.path.len());
+                if death.is_some() {
+                    world.writes_left = death;
+                    world.run(&["vcjob"]);
+                    world.restart();
+                }
+                world.run(&["vcjob"]);
+                taken += 1;
+                let after = seen(&world);
+                judge(&before, step, &after, &state.path);
+                assert_eq!(
+                    world.count(Kind::Command),
+                    0,
+                    "{step:?} after {:?}",
+                    state.path
+                );
+                if let Step::Command(action) = step {
+                    asked.insert((before.phase.clone(), action));
+                }
+                let spent = u32::from(matches!(step, Step::Command(_)));
+                let budget = Budget {
+                    commands: state.budget.commands - spent,
+                };
+                if known.insert(format!("{} {budget:?}", after.text)) {
+                    let mut path = state.path.clone();
+                    path.push(format!("{step:?} {death:?}"));
+                    open.push_back(State {
+                        world,
+                        budget,
+                        path,
+                    });
+                }
+            }
+        }
+    }
+    let phases: BTreeSet<&str> = asked.iter().map(|(phase, _)| &**phase).collect();
+    eprintln!(
+        "{states} states, {taken} steps, {} left open, {asked:?}",
+        open.len()
+    );
+    assert_eq!(
+        phases.len(),
+        10,
+        "every phase is met by a command: {phases:?}"
+    );
+    assert_eq!(asked.len(), 70, "every action in every phase");
+    assert!(states >= STATES, "{states}");
+}
