@@ -62,6 +62,16 @@ const TASKS: &[Task] = &[
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let asked = arguments.first().map_or("", String::as_str);
+    let wants_help = arguments
+        .iter()
+        .any(|argument| matches!(argument.as_str(), "--help" | "-h"));
+    if wants_help {
+        let all = !TASKS.iter().any(|task| task.name == asked);
+        for task in TASKS.iter().filter(|task| all || task.name == asked) {
+            say(&format!("cargo xtask {} {}", task.name, task.about));
+        }
+        return ExitCode::SUCCESS;
+    }
     let Some(task) = TASKS.iter().find(|task| task.name == asked) else {
         for task in TASKS {
             say(&format!("cargo xtask {} {}", task.name, task.about));

@@ -101,6 +101,12 @@ impl Figure {
 /// Measures the rows whose name begins with one of the arguments, or all of them.
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     let json = arguments.iter().any(|argument| argument == "--json");
+    let strange = arguments
+        .iter()
+        .find(|argument| argument.starts_with('-') && *argument != "--json");
+    if let Some(strange) = strange {
+        bail!("no such option: {strange}; there is --json");
+    }
     let named: Vec<&String> = arguments
         .iter()
         .filter(|argument| !argument.starts_with("--"))
