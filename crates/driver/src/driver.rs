@@ -461,6 +461,13 @@ impl Driver {
             );
             self.notice(Level::Warning, text);
         }
+        let kind = over.target.kind;
+        if over.is_missing
+            && let Some(reflector) = self.reflectors.get_mut(&kind)
+        {
+            let reflected = reflector.doubt(now);
+            self.reflected(kind, reflected, now);
+        }
         match over.origin {
             Origin::Note => {}
             Origin::Work(ref work) => self.work_over(work, &over, now),

@@ -245,6 +245,18 @@ impl Reflector {
         reflected
     }
 
+    /// What was seen is proved to lack something: everything is listed again, unless it is being.
+    pub(crate) fn doubt(&mut self, now: Time) -> Reflected {
+        let mut reflected = Reflected::default();
+        if matches!(self.state, State::Watching { .. } | State::WatchDue { .. }) {
+            let plural = self.kind.row().plural;
+            reflected.trouble = Some(format!("{plural} must be listed again: a line was lost"));
+            reflected.is_relist = true;
+            self.fail(now, None, Next::List);
+        }
+        reflected
+    }
+
     fn is_stale(&mut self, mirror: &Mirror, page: &Page) -> bool {
         if page.revision == 0 || page.revision >= mirror.seen(self.kind) {
             return false;

@@ -59,6 +59,8 @@ pub(crate) struct Over {
     pub(crate) verb: &'static str,
     /// What the server said, if it refused.
     pub(crate) refusal: Option<Refusal>,
+    /// The mirror should show what was made, and does not: a line of its watch was lost.
+    pub(crate) is_missing: bool,
 }
 
 /// Whether the same write may well be taken later: the server was busy or broken.
@@ -316,11 +318,18 @@ impl Writes {
     fn done(&mut self, id: FlightId, revision: u64, mirror: &Mirror, now: Time) -> Option<Over> {
         let flight = self.flights.get_mut(&id)?;
         let kind = flight.target.kind;
-        if flight.origin == Origin::Note
-            || !self.watched[kind as usize]
-            || is_seen(&flight.effect, &flight.target, revision, mirror)
-        {
+        if flight.origin == Origin::Note || !self.watched[kind as usize] {
             return self.over(id, Ended::Done, None);
+        }
+        if is_seen(&flight.effect, &flight.target, revision, mirror) {
+            let is_made = matches!(flight.effect, Effect::Create { .. }) && revision > 0;
+            if !is_made || mirror.object(&flight.target).is_some() {
+                return self.over(id, Ended::Done, None);
+            }
+            // Whoever wanted it would want it again at once, and for ever.
+            let over = self.over(id, Ended::Failed { retry_after_ms: 0 }, None);
+            let is_missing = true;
+            return over.map(|over| Over { is_missing, ..over });
         }
         let until = now.plus_ms(self.budget.unseen_max_ms);
         flight.unseen = Some(Unseen { revision, until });
@@ -390,6 +399,7 @@ impl Writes {
             target: flight.target,
             verb: flight.effect.verb(),
             refusal,
+            is_missing: false,
         })
     }
 

@@ -137,6 +137,26 @@ fn a_key_is_not_stepped_while_its_last_write_is_unseen() {
     assert_eq!(world.writes(), ["create a-1"]);
 }
 
+/// I20: whoever made something that never shows would make it again and again.
+#[test]
+fn what_a_lost_line_hides_is_listed_again_and_not_made_for_ever() {
+    let mut world = world();
+    world.put("a", json!({ "want": "1" }));
+    world.is_watch_slow = true;
+    world.deliver();
+    world.settle();
+    assert_eq!(world.writes(), ["create a-0"]);
+    world.lose();
+    world.is_watch_slow = false;
+    world.put("b", json!({}));
+    world.settle();
+    world.pass_ms(60_000);
+    let tries = world.writes().len();
+    assert!((1..12).contains(&tries), "{tries} tries");
+    let mirror = world.driver.mirror();
+    assert!(mirror.get::<ConfigMap>("ns", "a-0").is_some());
+}
+
 #[test]
 fn only_what_was_done_is_told() {
     let mut world = world();

@@ -528,7 +528,10 @@ impl World {
             }
             Event::Node(intent) => self.hear_node(&intent),
             Event::Disk(intent) => {
-                self.perform("disk", &intent);
+                let outcome = self.perform("disk", &intent);
+                if is_passing(&outcome) {
+                    self.push(self.now.plus_ms(1_000), Event::Disk(intent));
+                }
             }
             Event::Pod(line) => self.fleet_line(line),
             Event::WatchPods => self.watch_pods(),
@@ -567,6 +570,15 @@ impl World {
                 self.findings.push(finding);
             }
         }
+    }
+}
+
+/// Whether a write that failed may well be taken later.
+fn is_passing(outcome: &WriteOutcome) -> bool {
+    match outcome {
+        WriteOutcome::Done { .. } => false,
+        WriteOutcome::Refused(refusal) => matches!(refusal.code, 429 | 500..),
+        WriteOutcome::Unknown { .. } => true,
     }
 }
 

@@ -208,6 +208,14 @@ impl World {
         is_any
     }
 
+    /// Loses the events that open watches have not seen.
+    pub fn lose(&mut self) {
+        let newest = self.history.iter().map(|(revision, ..)| *revision).max();
+        for (_, seen) in self.watches.values_mut() {
+            *seen = newest.unwrap_or(*seen);
+        }
+    }
+
     /// Gives the answers that were held back.
     pub fn answer(&mut self) -> bool {
         let is_any = !self.answers.is_empty();
