@@ -16,7 +16,7 @@ mod structural;
 mod validate;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use regex::Regex;
 use serde_json::Value;
@@ -39,8 +39,8 @@ pub struct Schema {
     nodes: Arc<Vec<Node>>,
     root: NodeId,
     rules: Option<Arc<crate::cel::Rules>>,
-    /// An object of which nothing is set, once somebody has asked for it.
-    zero: OnceLock<Value>,
+    /// An object of which nothing is set, where that is kept.
+    zero: Option<Arc<Value>>,
 }
 
 impl Schema {

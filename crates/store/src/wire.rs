@@ -195,6 +195,9 @@ impl Wire {
         }
         for defined in kinds.values_mut().flatten() {
             defined.schema = places.get(defined.name).copied();
+            if let Some(schema) = defined.schema.and_then(|at| schemas.get_mut(at)) {
+                schema.keep_zero();
+            }
         }
         Wire {
             access: document.access,

@@ -147,8 +147,12 @@ impl World {
         self.start_again(at, "another driver takes over");
     }
 
-    /// The driver does nothing for so long, and does not know.
+    /// The driver does nothing for so long, and does not know. One that stands still already goes on
+    /// when it was to: what waits for it would come out of order if that moved.
     pub(super) fn stand_still(&mut self, at: usize, for_ms: i64) {
+        if !self.replicas[at].is_awake(self.now) {
+            return;
+        }
         self.replicas[at].awake_from = self.now.plus_ms(for_ms);
         self.note(&format!("a driver stands still for {for_ms} ms"));
     }

@@ -1,7 +1,7 @@
 //! OpenAPI and structural schemas → nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use regex::Regex;
 use serde_json::Value;
@@ -90,7 +90,7 @@ impl Compiler {
                     nodes: Arc::clone(&nodes),
                     root,
                     rules: None,
-                    zero: OnceLock::new(),
+                    zero: None,
                 };
                 (name, schema)
             })
@@ -101,7 +101,7 @@ impl Compiler {
                 nodes: Arc::clone(&nodes),
                 root,
                 rules: rules.map(Arc::new),
-                zero: OnceLock::new(),
+                zero: None,
             })
             .collect();
         (schemas, customs)

@@ -2,6 +2,8 @@
 //!
 //! Follows how kube-apiserver turns OpenAPI into the types of structured-merge-diff.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{Additional, Edge, ListType, NodeId, Schema, Share, Type};
@@ -66,14 +68,19 @@ impl Schema {
 
     /// What Go prints of this kind when nothing of it is set.
     pub(crate) fn zero_object(&self) -> Value {
-        let zero = self.zero.get_or_init(|| {
-            let mut object = Value::Object(serde_json::Map::new());
-            // An empty object has nothing of a wrong type.
-            let _ = self.coerce(&mut object);
-            self.fill_nulls(self.root, &mut object, 0);
-            object
-        });
-        zero.clone()
+        if let Some(kept) = &self.zero {
+            return Value::clone(kept);
+        }
+        let mut object = Value::Object(serde_json::Map::new());
+        // An empty object has nothing of a wrong type.
+        let _ = self.coerce(&mut object);
+        self.fill_nulls(self.root, &mut object, 0);
+        object
+    }
+
+    /// Keeps [`Schema::zero_object`] at hand: every creation asks for it.
+    pub(crate) fn keep_zero(&mut self) {
+        self.zero = Some(Arc::new(self.zero_object()));
     }
 
     /// Lists and maps that Go prints though they are unset: as null.
