@@ -17,40 +17,30 @@ pub fn shrink(story: &Story, fails: &mut dyn FnMut(&Story) -> bool) -> Story {
     fewer_parts(least, fails)
 }
 
-fn fewer_faults(mut least: Story, fails: &mut dyn FnMut(&Story) -> bool) -> Story {
-    let faults: Vec<Fault> = least
-        .settings()
-        .faults
-        .all()
-        .map(|(fault, _)| fault)
-        .collect();
-    let mut size = faults.len().div_ceil(2);
-    let mut kept = faults;
-    while size > 0 {
-        let mut from = 0;
-        while from < kept.len() {
-            let fewer = without(&kept, from, size);
-            let smaller = least.with_faults(&fewer);
-            if fails(&smaller) {
-                least = smaller;
-                kept = fewer;
-            } else {
-                from += size;
-            }
-        }
-        size /= 2;
-    }
-    least
+fn fewer_faults(least: Story, fails: &mut dyn FnMut(&Story) -> bool) -> Story {
+    let all = least.settings().faults.all();
+    let faults: Vec<Fault> = all.map(|(fault, _)| fault).collect();
+    fewer(least, faults, Story::with_faults, fails)
 }
 
-fn fewer_parts(mut least: Story, fails: &mut dyn FnMut(&Story) -> bool) -> Story {
-    let mut kept = least.parts();
+fn fewer_parts(least: Story, fails: &mut dyn FnMut(&Story) -> bool) -> Story {
+    let parts = least.parts();
+    fewer(least, parts, Story::with_parts, fails)
+}
+
+/// Leaves out what the story fails without: first halves of the list, at last one by one.
+fn fewer<T: Copy>(
+    mut least: Story,
+    mut kept: Vec<T>,
+    with: impl Fn(&Story, &[T]) -> Story,
+    fails: &mut dyn FnMut(&Story) -> bool,
+) -> Story {
     let mut size = kept.len().div_ceil(2);
     while size > 0 {
         let mut from = 0;
         while from < kept.len() {
             let fewer = without(&kept, from, size);
-            let smaller = least.with_parts(&fewer);
+            let smaller = with(&least, &fewer);
             if fails(&smaller) {
                 least = smaller;
                 kept = fewer;
