@@ -80,7 +80,9 @@ impl Schema {
 
     /// Keeps [`Schema::zero_object`] at hand: every creation asks for it.
     pub(crate) fn keep_zero(&mut self) {
-        self.zero = Some(Arc::new(self.zero_object()));
+        if self.zero.is_none() {
+            self.zero = Some(Arc::new(self.zero_object()));
+        }
     }
 
     /// Lists and maps that Go prints though they are unset: as null.
