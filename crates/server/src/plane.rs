@@ -171,10 +171,7 @@ impl Plane {
                 let why = "request did not complete within requested timeout";
                 return Begin::Done(Refused::timeout(why).response());
             };
-            match calls.answer(answers) {
-                Ok(told) => talk = told,
-                Err(why) => return Begin::Done(Refused::plain(why).response()),
-            }
+            talk = calls.answer(answers);
         }
     }
 

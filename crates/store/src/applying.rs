@@ -9,8 +9,8 @@ use crate::draft::Draft;
 use crate::entry::Entry;
 use crate::json;
 use crate::owners::{
-    Applied, ApplyError, Change, Force, Held, Operation, Owners, Versions, Who, apply, beyond,
-    last_applied, refusal, renew_last_applied, update,
+    Applied, ApplyError, Change, Force, Held, Operation, Owners, Untold, Versions, Who, apply,
+    beyond, last_applied, refusal, renew_last_applied, update,
 };
 use crate::owning::Typing;
 use crate::path::FieldValidation;
@@ -99,12 +99,11 @@ impl Store {
             check_form(config, &typing, writing)?;
             let change = writing.change(Operation::Apply, &typing);
             let held = if held.is_empty() {
-                first_owner(&empty, live, &change)
+                first_owner(&empty, live, &change).map_err(|why| unapplied(why.into()))?
             } else {
                 held
             };
-            lay(held, live, config, &change, force)
-                .map_err(|ApplyError::Conflicts(conflicts)| refusal(conflicts))?
+            lay(held, live, config, &change, force).map_err(unapplied)?
         };
         let Applied { mut object, held } = applied;
         if writing.query.text("fieldManager") == KUBECTL {
@@ -116,6 +115,15 @@ impl Store {
         }
         let owners = Owners::of(held, &mut self.memo);
         Ok((object, owners))
+    }
+}
+
+/// What the client reads of an apply that was not carried out.
+pub(crate) fn unapplied(why: ApplyError) -> Refused {
+    match why {
+        ApplyError::Conflicts(conflicts) => refusal(conflicts),
+        ApplyError::Untold(Untold::Asks(refused)) => refused,
+        ApplyError::Untold(Untold::Failed(why)) => Refused::plain(why),
     }
 }
 
@@ -144,7 +152,11 @@ pub(crate) fn lay<'a>(
 }
 
 /// What an object without owners had already.
-fn first_owner<'a>(empty: &'a Value, live: &'a Value, change: &Change<'_>) -> Vec<Held<'a>> {
+fn first_owner<'a>(
+    empty: &'a Value,
+    live: &'a Value,
+    change: &Change<'_>,
+) -> Result<Vec<Held<'a>>, Untold> {
     let before = Change {
         who: Who {
             operation: Operation::Update,

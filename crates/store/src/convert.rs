@@ -12,6 +12,23 @@ use crate::status::{Outcome, Refused};
 use crate::store::Store;
 use crate::talk::{Answer, Call, Origin, Question, Talk};
 
+/// Why an object is not at hand in another version.
+pub(crate) enum Unconverted {
+    /// A webhook must be asked.
+    Asks(Refused),
+    /// It was asked in vain: the text that the client reads.
+    Failed(String),
+}
+
+impl From<Unconverted> for Refused {
+    fn from(why: Unconverted) -> Refused {
+        match why {
+            Unconverted::Asks(refused) => refused,
+            Unconverted::Failed(why) => Refused::plain(why),
+        }
+    }
+}
+
 /// How long a conversion webhook may take (a real server gives it 30 seconds).
 const TIMEOUT_MS: u64 = 30_000;
 
@@ -41,15 +58,18 @@ impl Store {
             return Ok(());
         };
         let api_version = self.registry.row(id).api_version(version);
-        let wanted: Vec<(Origin, Value)> = entries
-            .filter(|entry| stored_version(&entry.bytes) != Some(&*api_version))
-            .map(|entry| (Origin::Stored(entry.revision), entry))
-            .filter(|(origin, _)| {
-                let key = (origin.clone(), Box::from(&*api_version));
-                !talk.converted.contains_key(&key)
-            })
-            .map(|(origin, entry)| (origin, entry.value()))
-            .collect();
+        let mut wanted: Vec<(Origin, Value)> = Vec::new();
+        for entry in entries {
+            if stored_version(&entry.bytes) == Some(&*api_version) {
+                continue;
+            }
+            let key = (Origin::Stored(entry.revision), Box::from(&*api_version));
+            match talk.converted.get(&key) {
+                Some(Ok(_)) => {}
+                Some(Err(why)) => return Err(Refused::plain(why.clone())),
+                None => wanted.push((key.0, entry.value())),
+            }
+        }
         if wanted.is_empty() {
             return Ok(());
         }
@@ -71,13 +91,14 @@ impl Store {
         }
         let key = (Origin::Stored(entry.revision), Box::from(&*api_version));
         let mut object = match talk.converted.get(&key) {
-            Some(object) => {
+            Some(Ok(object)) => {
                 let mut object = object.clone();
                 let version = entry.revision.to_string();
                 object["metadata"]["resourceVersion"] = json!(version);
                 object
             }
-            None => entry.value(),
+            // A webhook that failed has ended the request before.
+            Some(Err(_)) | None => entry.value(),
         };
         object["apiVersion"] = json!(api_version);
         if let Some(found) = self
@@ -107,16 +128,42 @@ impl Store {
         if object["apiVersion"] == *api_version {
             return Ok(object);
         }
-        let Some((crd, client)) = self.converter(id) else {
-            let mut object = object;
+        Ok(self.convert(id, &object, &api_version, talk)?)
+    }
+
+    /// A custom resource in a version that its definition has.
+    pub(crate) fn convert(
+        &self,
+        id: ResourceId,
+        object: &Value,
+        api_version: &str,
+        talk: &Talk,
+    ) -> Result<Value, Unconverted> {
+        let relabelled = || {
+            let mut object = object.clone();
             object["apiVersion"] = json!(api_version);
-            return Ok(object);
+            object
+        };
+        // No webhook is asked about an object of which nothing is known but its kind.
+        let is_blank = object.as_object().is_some_and(|map| {
+            map.len() == 2 && map.contains_key("apiVersion") && map.contains_key("kind")
+        });
+        if is_blank || object["apiVersion"] == *api_version {
+            return Ok(relabelled());
+        }
+        let Some((crd, client)) = self.converter(id) else {
+            return Ok(relabelled());
         };
         let origin = Origin::Loose(object.to_string().into());
-        let key = (origin.clone(), Box::from(&*api_version));
+        let key = (origin, Box::from(api_version));
         match talk.converted.get(&key) {
-            Some(converted) => Ok(converted.clone()),
-            None => Err(self.ask_converter(crd, &client, &api_version, vec![(origin, object)])),
+            Some(Ok(converted)) => Ok(converted.clone()),
+            Some(Err(why)) => Err(Unconverted::Failed(why.clone())),
+            None => {
+                let objects = vec![(key.0, object.clone())];
+                let asks = self.ask_converter(crd, &client, api_version, objects);
+                Err(Unconverted::Asks(asks))
+            }
         }
     }
 
@@ -299,13 +346,9 @@ pub(crate) fn read(
     converted
         .iter()
         .zip(objects)
-        .enumerate()
-        .map(|(index, (converted, (_, original)))| {
-            restored(original, converted, version).map_err(|why| {
-                format!(
-                    "conversion webhook for {about} returned invalid object at index {index}: {why}"
-                )
-            })
+        .map(|(converted, (_, original))| {
+            restored(original, converted, version)
+                .map_err(|why| format!("conversion webhook for {about} returned invalid {why}"))
         })
         .collect()
 }
@@ -316,23 +359,36 @@ fn restored(original: &Value, converted: &Value, version: &str) -> Result<Value,
     let got = part(converted, "apiVersion");
     if got != version {
         return Err(format!(
-            "invalid groupVersion (expected {version}, received {got})"
+            "object at index 0: invalid groupVersion (expected {version}, received {got})"
         ));
     }
     let (wanted, got) = (part(original, "kind"), part(converted, "kind"));
     if wanted != got {
-        return Err(format!("invalid kind (expected {wanted}, received {got})"));
+        return Err(format!(
+            "object at index 0: invalid kind (expected {wanted}, received {got})"
+        ));
     }
     for (key, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
         let wanted = part(&original["metadata"], key);
         let got = part(&converted["metadata"], key);
         if wanted != got {
-            return Err(format!("must have the same {name}: {wanted} != {got}"));
+            return Err(format!(
+                "object: must have the same {name}: {wanted} != {got}"
+            ));
         }
     }
     let mut out = converted.clone();
-    let Some(told) = converted["metadata"].as_object() else {
-        return Err("missing metadata in converted object".to_owned());
+    let told = match &converted["metadata"] {
+        Value::Object(told) => told,
+        Value::Null if converted.get("metadata").is_none() => {
+            return Err("metadata: missing metadata in converted object".to_owned());
+        }
+        other => {
+            let found = crate::field::go_type(other);
+            return Err(format!(
+                "metadata: invalid metadata of type {found} in converted object"
+            ));
+        }
     };
     let mut meta: Map<String, Value> = original["metadata"]
         .as_object()
@@ -344,14 +400,20 @@ fn restored(original: &Value, converted: &Value, version: &str) -> Result<Value,
                 meta.remove(key);
             }
             Some(map @ Value::Object(pairs)) => {
-                if let Some((name, _)) = pairs.iter().find(|(_, value)| !value.is_string()) {
+                if let Some((name, value)) = pairs.iter().find(|(_, value)| !value.is_string()) {
+                    let found = crate::field::go_type(value);
                     return Err(format!(
-                        "metadata.{key}[{name}] must be a string in converted object"
+                        "metadata: metadata.{key}[{name}] must be a string, but is {found} in converted object"
                     ));
                 }
                 meta.insert(key.to_owned(), map.clone());
             }
-            Some(_) => return Err(format!("invalid metadata.{key} in converted object")),
+            Some(other) => {
+                let found = crate::field::go_type(other);
+                return Err(format!(
+                    "metadata: invalid metadata.{key} of type {found} in converted object"
+                ));
+            }
         }
     }
     out["metadata"] = Value::Object(meta);

@@ -21,7 +21,7 @@ use crate::fields::FieldSet;
 pub(crate) use apply::{
     Applied, ApplyError, Force, apply, beyond, last_applied, refusal, renew_last_applied,
 };
-pub(crate) use change::{Change, Versions, update};
+pub(crate) use change::{Change, Untold, Versions, update};
 pub(crate) use memo::Memo;
 pub(crate) use resets::{Resets, resets};
 pub(crate) use scale::{Replicas, SCALE_VERSION, to_object, to_scale};

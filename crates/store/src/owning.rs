@@ -7,11 +7,17 @@ use std::borrow::Cow;
 use api::time::Time;
 use serde_json::{Value, json};
 
+use crate::convert::Unconverted;
 use crate::forms::Form;
-use crate::owners::{Change, Held, Operation, Owners, Resets, Versions, Who, resets, update};
-use crate::registry::{Resource, ResourceId, Source};
+use crate::owners::{
+    Change, Held, Operation, Owners, Resets, Untold, Versions, Who, resets, update,
+};
+use crate::registry::{Resource, ResourceId, Source, Version};
 use crate::schema::Spot;
+use crate::status::Outcome;
 use crate::store::Store;
+use crate::strategy::Part;
+use crate::talk::Talk;
 use crate::validation;
 use crate::write::{Before, Writing};
 
@@ -31,7 +37,11 @@ pub(crate) struct Typing<'s> {
     store: &'s Store,
     row: &'s Resource,
     id: ResourceId,
+    /// The request's version.
+    api_version: String,
     resets: Resets,
+    is_status: bool,
+    talk: &'s Talk,
 }
 
 impl<'s> Typing<'s> {
@@ -40,7 +50,10 @@ impl<'s> Typing<'s> {
             store,
             row: &writing.row,
             id: writing.id,
+            api_version: writing.row.api_version(&writing.target.version),
             resets: resets(&writing.row, &writing.target.subresource),
+            is_status: writing.part == Part::Status,
+            talk: writing.talk,
         }
     }
 }
@@ -58,15 +71,64 @@ impl Versions for Typing<'_> {
         }
     }
 
-    fn convert(&self, object: &Value, api_version: &str) -> Option<Value> {
-        self.spot(api_version)?;
-        let mut object = object.clone();
-        object["apiVersion"] = json!(api_version);
-        Some(object)
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Option<Value>, Untold> {
+        if self.row.source == Source::BuiltIn {
+            return Ok(self.spot(api_version).map(|_| {
+                let mut object = object.clone();
+                object["apiVersion"] = json!(api_version);
+                object
+            }));
+        }
+        // Upstream knows two ways only: to the request's version, and from it.
+        let from = object["apiVersion"].as_str();
+        let home = match from == Some(api_version) || from == Some(&*self.api_version) {
+            true => Cow::Borrowed(object),
+            false => Cow::Owned(self.converted(object, &self.api_version)?),
+        };
+        let converted = self.converted(&home, api_version)?;
+        if let Some(spot) = self.spot(api_version) {
+            crate::typed::check(&converted, spot).map_err(|why| Untold::Failed(why.to_string()))?;
+        }
+        Ok(Some(converted))
     }
 
-    fn resets(&self) -> Resets {
-        self.resets
+    fn resets(&self, api_version: &str) -> Resets {
+        // Upstream knows of a custom resource's other versions only what a status request cannot
+        // write, not what a request to the whole cannot.
+        let is_told = self.row.source == Source::BuiltIn || self.is_status;
+        match is_told || api_version == self.api_version {
+            true => self.resets,
+            false => Resets::Nothing,
+        }
+    }
+}
+
+impl Typing<'_> {
+    fn converted(&self, object: &Value, api_version: &str) -> Result<Value, Untold> {
+        let group = |api_version: &str| {
+            let named = api_version.split_once('/');
+            named.map_or(String::new(), |(group, _)| group.to_owned())
+        };
+        let row = self.row;
+        if group(api_version) != *row.group {
+            let from = object["apiVersion"].as_str().unwrap_or_default();
+            return Err(Untold::Failed(format!(
+                "{from}, Kind={} is unstructured and is not suitable for converting to {}",
+                row.kind,
+                crate::field::go_quoted(api_version)
+            )));
+        }
+        let is_known = |version: &Version| row.api_version(&version.name) == api_version;
+        if !row.versions.iter().any(is_known) {
+            return Err(Untold::Failed(format!(
+                "request to convert CR to an invalid group/version: {api_version}"
+            )));
+        }
+        let converted = self.store.convert(self.id, object, api_version, self.talk);
+        converted.map_err(|why| match why {
+            Unconverted::Asks(refused) => Untold::Asks(refused),
+            Unconverted::Failed(why) => Untold::Failed(why),
+        })
     }
 }
 
@@ -149,7 +211,7 @@ impl Store {
         writing: &Writing<'_>,
         given: Given,
         object: &Value,
-    ) -> Owners {
+    ) -> Outcome<Owners> {
         let held = match given {
             Given::Owners(held) => held,
             Given::Nothing => Vec::new(),
@@ -159,9 +221,9 @@ impl Store {
         let held = {
             let typing = Typing::new(self, writing);
             let change = writing.change(Operation::Update, &typing);
-            update(held, &empty, &object, &change)
+            told(update(held, &empty, &object, &change))?
         };
-        Owners::of(held, &mut self.memo)
+        Ok(Owners::of(held, &mut self.memo))
     }
 
     /// The owners of an object about to be changed.
@@ -171,29 +233,29 @@ impl Store {
         given: Given,
         before: Before<'_>,
         object: &Value,
-    ) -> Owners {
+    ) -> Outcome<Owners> {
         let (old, old_object) = (before.entry, before.object);
         let held = match given {
             // Only the object itself says who owns it.
             Given::Owners(held) if writing.target.subresource.is_empty() => held,
-            _ if old_object == object => return old.owners.clone(),
+            _ if old_object == object => return Ok(old.owners.clone()),
             _ => old.owners.held(),
         };
         // Once forgotten, owners are counted again from the next apply on.
         if held.is_empty() {
-            return Owners::default();
+            return Ok(Owners::default());
         }
         if !self.is_formed(writing, object) {
             // Nobody can say whose fields these are; upstream then forgets all owners.
-            return Owners::default();
+            return Ok(Owners::default());
         }
         let (old_object, object) = (as_asked(writing, old_object), as_asked(writing, object));
         let held = {
             let typing = Typing::new(self, writing);
             let change = writing.change(Operation::Update, &typing);
-            update(held, &old_object, &object, &change)
+            told(update(held, &old_object, &object, &change))?
         };
-        Owners::of(held, &mut self.memo)
+        Ok(Owners::of(held, &mut self.memo))
     }
 
     /// Whether an object that may yet lose what it must not change is of its type.
@@ -250,7 +312,8 @@ impl Store {
             };
             let mut change = writing.change(Operation::Update, &plain);
             change.who.api_version.clone_from(&api_version);
-            update(Vec::new(), &zero, answer, &change)
+            // A kind of one version is never converted.
+            update(Vec::new(), &zero, answer, &change).unwrap_or_default()
         };
         let owners = Owners::of(held, &mut self.memo);
         if !owners.is_empty() {
@@ -288,7 +351,8 @@ impl Store {
                 seconds: now.micros().div_euclid(1_000_000),
                 versions: &plain,
             };
-            update(owners.held(), before, after, &change)
+            // A kind of one version is never converted.
+            update(owners.held(), before, after, &change).unwrap_or_default()
         };
         Owners::of(held, &mut self.memo)
     }
@@ -314,12 +378,22 @@ impl Versions for Plain<'_> {
         (api_version == self.api_version).then_some(self.spot)
     }
 
-    fn convert(&self, object: &Value, api_version: &str) -> Option<Value> {
-        (api_version == self.api_version).then(|| object.clone())
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Option<Value>, Untold> {
+        Ok((api_version == self.api_version).then(|| object.clone()))
     }
 
-    fn resets(&self) -> Resets {
+    fn resets(&self, _: &str) -> Resets {
         self.resets
+    }
+}
+
+/// The owners after a write that is not an apply: where nobody can say whose its fields are,
+/// upstream carries it out and forgets all owners.
+fn told(owners: Result<Vec<Held<'_>>, Untold>) -> Outcome<Vec<Held<'_>>> {
+    match owners {
+        Ok(held) => Ok(held),
+        Err(Untold::Asks(refused)) => Err(refused),
+        Err(Untold::Failed(_)) => Ok(Vec::new()),
     }
 }
 

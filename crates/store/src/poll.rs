@@ -23,10 +23,6 @@ impl Store {
     pub fn poll_watch(&self, watch: &mut Watch, now: Time, out: &mut Vec<u8>) -> WatchStep {
         let row = self.registry.row(watch.resource).clone();
         let shelf = self.shelf(watch.resource);
-        if let Some(refused) = watch.failure.take() {
-            line(out, "ERROR", refused.status().to_string().as_bytes());
-            return WatchStep::End;
-        }
         let initial = std::mem::take(&mut watch.initial);
         let asked = self.must_ask(watch, initial.iter(), out);
         watch.initial = initial;

@@ -325,7 +325,6 @@ impl Store {
             headers: Headers::Shown,
             talk: Talk::new(reading.now),
             calls: Vec::new(),
-            failure: None,
         };
         if tells_state {
             if wanted > self.revision {

@@ -28,7 +28,7 @@ pub struct Talk {
     /// Answers by question.
     pub(crate) told: BTreeMap<Box<str>, Answer>,
     /// Converted objects, by where they came from and the version that they were converted to.
-    pub(crate) converted: BTreeMap<(Origin, Box<str>), Value>,
+    pub(crate) converted: BTreeMap<(Origin, Box<str>), Converted>,
     pub(crate) rounds: u32,
     /// Its body, if it was read before its turn came.
     pub(crate) ahead: Option<Ahead>,
@@ -42,6 +42,9 @@ pub(crate) enum Origin {
     /// One at hand, by its text.
     Loose(Box<str>),
 }
+
+/// An object in another version, or why there is none, as a client reads it.
+pub(crate) type Converted = Result<Value, String>;
 
 /// A webhook's answer: the body, or why there is none, in the words of a Go client.
 pub type Answer = Result<Vec<u8>, String>;
@@ -127,7 +130,7 @@ impl Talk {
     }
 
     /// Takes note of the answers to `calls`, in their order; one that is missing failed.
-    pub(crate) fn hear(&mut self, calls: Vec<Call>, answers: Vec<Answer>) -> Result<(), String> {
+    pub(crate) fn hear(&mut self, calls: Vec<Call>, answers: Vec<Answer>) {
         self.rounds += 1;
         let mut answers = answers.into_iter();
         for call in calls {
@@ -142,24 +145,27 @@ impl Talk {
                     version,
                     objects,
                 } => {
-                    let converted = crate::convert::read(&uid, &version, &objects, answer)?;
-                    for ((origin, _), object) in objects.into_iter().zip(converted) {
+                    let mut converted =
+                        crate::convert::read(&uid, &version, &objects, answer).map(Vec::into_iter);
+                    for (origin, _) in objects {
+                        let object = match &mut converted {
+                            Ok(objects) => {
+                                Ok(objects.next().expect("there is one for each that was sent"))
+                            }
+                            Err(why) => Err(why.clone()),
+                        };
                         self.converted.insert((origin, version.clone()), object);
                     }
                 }
             }
         }
-        Ok(())
     }
 }
 
 impl Calls {
     /// The request's talk with the answers to its calls, in their order.
-    ///
-    /// # Errors
-    /// A conversion that failed: the text that the client reads.
-    pub fn answer(mut self, answers: Vec<Answer>) -> Result<Talk, String> {
-        self.talk.hear(self.calls, answers)?;
-        Ok(self.talk)
+    pub fn answer(mut self, answers: Vec<Answer>) -> Talk {
+        self.talk.hear(self.calls, answers);
+        self.talk
     }
 }

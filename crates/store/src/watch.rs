@@ -11,7 +11,6 @@ use api::time::Time;
 use crate::entry::Entry;
 use crate::registry::ResourceId;
 use crate::select::Selection;
-use crate::status::Refused;
 use crate::table::{Headers, Include};
 use crate::talk::{Answer, Call, Talk};
 use crate::view::View;
@@ -44,8 +43,6 @@ pub struct Watch {
     pub(crate) talk: Talk,
     /// What must be asked before the next object can be told.
     pub(crate) calls: Vec<Call>,
-    /// Why it can tell nothing more.
-    pub(crate) failure: Option<Refused>,
 }
 
 /// Whether the end of the initial events is still to be told.
@@ -70,9 +67,7 @@ impl Watch {
 
     /// Takes note of the answers to `calls`, in their order.
     pub fn hear(&mut self, calls: Vec<Call>, answers: Vec<Answer>) {
-        if let Err(why) = self.talk.hear(calls, answers) {
-            self.failure = Some(Refused::plain(why));
-        }
+        self.talk.hear(calls, answers);
     }
 
     /// `Content-Type` of the stream.

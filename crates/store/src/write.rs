@@ -114,7 +114,7 @@ impl Store {
         }
         name_owners_once(&mut object, &mut draft);
         let given = owning::take_given(&mut object);
-        let owners = self.own_created(writing, given, &object);
+        let owners = self.own_created(writing, given, &object)?;
         self.store_new(writing, object, owners, draft, admit)
     }
 
@@ -202,7 +202,7 @@ impl Store {
         let old = match self.current(writing) {
             Err(_) if writing.part == Part::Whole && strategy::is_made_by_put(&writing.row) => {
                 let given = owning::take_given(&mut object);
-                let owners = self.own_created(writing, given, &object);
+                let owners = self.own_created(writing, given, &object)?;
                 return self.store_new(writing, object, owners, draft, admit);
             }
             old => old?,
@@ -251,7 +251,7 @@ impl Store {
         admit: &mut Admit<'_>,
     ) -> Outcome<Begin> {
         let given = owning::take_given(&mut object);
-        let owners = self.own_updated(writing, given, before, &object);
+        let owners = self.own_updated(writing, given, before, &object)?;
         self.replace_owned(writing, (object, owners), before, draft, admit)
     }
 

@@ -4,6 +4,8 @@
 mod apply;
 #[path = "verbs/bad_input.rs"]
 mod bad_input;
+#[path = "verbs/conversions.rs"]
+mod conversions;
 #[path = "verbs/deep.rs"]
 mod deep;
 #[path = "verbs/definitions.rs"]

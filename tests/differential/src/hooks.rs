@@ -145,7 +145,8 @@ async fn answer(
 }
 
 /// `allow`, `deny/CODE/TEXT`, `warn/TEXT`, `label/KEY/VALUE`, `patch/BASE64`, `slow`, `broken`,
-/// `nonsense`, `stranger`, `convert`, `refuse-conversion`.
+/// `nonsense`, `stranger`, `convert`, `convert-adding/KEY`, `convert-below/SIZE`,
+/// `refuse-conversion`.
 async fn behave(behaviour: &str, review: &Value) -> anyhow::Result<Response<Full<Bytes>>> {
     let words: Vec<&str> = behaviour.split('/').collect();
     let uid = review["request"]["uid"].clone();
@@ -178,22 +179,40 @@ async fn behave(behaviour: &str, review: &Value) -> anyhow::Result<Response<Full
         ["broken"] => status(StatusCode::INTERNAL_SERVER_ERROR, "it broke"),
         ["nonsense"] => status(StatusCode::OK, "not a review"),
         ["stranger"] => admitted(json!({"uid": "somebody-else"})),
-        ["convert"] => converted(review)?,
-        ["refuse-conversion"] => ok(&json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "ConversionReview",
-            "response": {
-                "uid": uid,
-                "convertedObjects": [],
-                "result": {"status": "Failure", "message": "it does not convert today"},
-            },
-        })),
+        ["convert"] => converted(review, None)?,
+        ["convert-adding", key] => converted(review, Some(key))?,
+        ["convert-below", limit] => {
+            let limit: i64 = limit.parse()?;
+            let objects = review["request"]["objects"].as_array();
+            let is_large = |object: &Value| {
+                let spec = &object["spec"];
+                spec["size"].as_i64().or(spec["count"].as_i64()) >= Some(limit)
+            };
+            match objects.into_iter().flatten().any(is_large) {
+                true => unconverted(review, "it is too large"),
+                false => converted(review, None)?,
+            }
+        }
+        ["refuse-conversion"] => unconverted(review, "it does not convert today"),
         _ => status(StatusCode::NOT_FOUND, "no such behaviour"),
     })
 }
 
-/// `spec.size` of v1 is `spec.count` of every other version.
-fn converted(review: &Value) -> anyhow::Result<Response<Full<Bytes>>> {
+fn unconverted(review: &Value, why: &str) -> Response<Full<Bytes>> {
+    ok(&json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "ConversionReview",
+        "response": {
+            "uid": review["request"]["uid"],
+            "convertedObjects": [],
+            "result": {"status": "Failure", "message": why},
+        },
+    }))
+}
+
+/// `spec.size` of v1 is `spec.count` of every other version; what is `added` stands in the
+/// annotations and, unasked, in the spec.
+fn converted(review: &Value, added: Option<&str>) -> anyhow::Result<Response<Full<Bytes>>> {
     let wanted = review["request"]["desiredAPIVersion"].clone();
     let objects = review["request"]["objects"]
         .as_array()
@@ -211,6 +230,10 @@ fn converted(review: &Value) -> anyhow::Result<Response<Full<Bytes>>> {
                 && let Some(value) = spec.remove(old)
             {
                 spec.insert(new.to_owned(), value);
+            }
+            if let Some(key) = added {
+                object["metadata"]["annotations"][key] = json!(key);
+                object["spec"][key] = json!(key);
             }
             object
         })

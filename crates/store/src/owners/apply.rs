@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::change::{COMMON, Differences, reconciled};
-use super::{Change, Held, Versions, Who};
+use super::{Change, Held, Untold, Versions, Who};
 use crate::fields::{Element, FieldSet};
 use crate::status::Refused;
 use crate::typed;
@@ -32,6 +32,14 @@ pub(crate) struct Conflict {
 pub(crate) enum ApplyError {
     /// Others own fields that it sets otherwise.
     Conflicts(Vec<Conflict>),
+    /// An owner knows the object in a version in which it cannot be had.
+    Untold(Untold),
+}
+
+impl From<Untold> for ApplyError {
+    fn from(why: Untold) -> ApplyError {
+        ApplyError::Untold(why)
+    }
 }
 
 /// What an apply comes to.
@@ -47,7 +55,8 @@ pub(crate) struct Applied<'a> {
 /// Fields that the author applied before and now leaves out go, unless others own them too.
 ///
 /// # Errors
-/// [`ApplyError::Conflicts`] where others own what would change, unless the author insists.
+/// [`ApplyError::Conflicts`] where others own what would change, unless the author insists;
+/// [`ApplyError::Untold`] where owners know the object in a version in which it cannot be had.
 pub(crate) fn apply<'a>(
     held: Vec<Held<'a>>,
     live: &'a Value,
@@ -60,20 +69,23 @@ pub(crate) fn apply<'a>(
     let Some(spot) = versions.spot(version) else {
         return Ok(Applied { object: None, held });
     };
-    let mut held = reconciled(held, versions);
+    let mut held = reconciled(held, live, change)?;
     let merged = typed::merge(live, config, spot);
     let at = held
         .iter()
         .position(|one| one.who.is_same_owner(&change.who));
     let last = at.map(|at| held.remove(at));
-    let set = versions.resets().filter(typed::fields_of(config, spot));
+    let set = versions
+        .resets(version)
+        .filter(typed::fields_of(config, spot));
     let mine = Held {
         who: change.who.clone(),
         seconds: last.as_ref().and_then(|last| last.seconds),
         fields: set,
     };
     let object = match &last {
-        Some(last) => prune(merged, &held, &mine, last, versions),
+        Some(last) => prune(merged, &held, &mine, last, versions)
+            .map_err(|why| why.on("failed to prune fields"))?,
         None => merged,
     };
     take(&mut held, live, &object, change, force)?;
@@ -107,7 +119,7 @@ fn take(
     let mut differences = Differences::new(live, object, &change.who.api_version, change.versions);
     let mut conflicts = Vec::new();
     for one in held.iter_mut() {
-        let Some(seen) = differences.within(&one.who.api_version) else {
+        let Some(seen) = differences.within(&one.who.api_version)? else {
             one.fields = FieldSet::default();
             continue;
         };
@@ -143,60 +155,83 @@ fn prune(
     mine: &Held<'_>,
     last: &Held<'_>,
     versions: &dyn Versions,
-) -> Value {
+) -> Result<Value, Untold> {
     let version = &last.who.api_version;
-    let is_same_version = *version == mine.who.api_version;
-    if is_same_version && last.fields.difference(&mine.fields).is_empty() {
-        return merged;
+    let own = &mine.who.api_version;
+    let is_alone = others.iter().all(|one| one.who.api_version == *own);
+    if version == own && is_alone && last.fields.difference(&mine.fields).is_empty() {
+        return Ok(merged);
     }
-    let (Some(spot), Some(converted)) = (
-        versions.spot(version),
-        in_version(&merged, version, &mine.who.api_version, versions),
-    ) else {
-        return merged;
+    let occasion = "failed to convert merged object to last applied version";
+    let converted = in_version(&merged, version, versions).map_err(|why| why.on(occasion))?;
+    let (Some(spot), Some(converted)) = (versions.spot(version), converted) else {
+        return Ok(merged);
     };
     let named_last = typed::with_named(&last.fields, spot);
-    let mut pruned = typed::remove(&converted, &named_last, spot);
+    let pruned = typed::remove(&converted, &named_last, spot);
+    let pruned = with_owned(&converted, pruned, version, (others, mine), versions)
+        .map_err(|why| why.on("failed add back owned items"))?;
+    // What the author did not own stays, even inside of what goes.
+    let occasion =
+        "failed add back dangling items: failed to convert pruned object to last applied version";
+    let pruned = in_version(&pruned, version, versions).map_err(|why| why.on(occasion))?;
+    let result = match pruned {
+        Some(pruned) => {
+            let left = typed::with_named(&typed::fields_of(&pruned, spot), spot);
+            let all = typed::with_named(&typed::fields_of(&converted, spot), spot);
+            let gone = all.difference(&left).intersection(&named_last);
+            typed::remove(&converted, &gone, spot)
+        }
+        None => converted,
+    };
+    Ok(in_version(&result, own, versions)?.unwrap_or(merged))
+}
+
+/// What is left, with what others own, and what the author applies now, put back.
+fn with_owned(
+    merged: &Value,
+    mut pruned: Value,
+    version: &str,
+    (others, mine): (&[Held<'_>], &Held<'_>),
+    versions: &dyn Versions,
+) -> Result<Value, Untold> {
     let mut owned: BTreeMap<&str, FieldSet<'_>> = BTreeMap::new();
     for one in others.iter().chain([mine]) {
         let set = owned.entry(&one.who.api_version).or_default();
         *set = set.union(&one.fields);
     }
     // The version of the last apply first: what another version needs may stand there.
-    let first = owned.remove_entry(&**version);
-    let mut from = version.clone();
+    let first = owned.remove_entry(version);
+    let mut merged = merged.clone();
     for (version, set) in first.into_iter().chain(owned) {
-        let (Some(spot), Some(whole), Some(left)) = (
-            versions.spot(version),
-            in_version(&merged, version, &mine.who.api_version, versions),
-            in_version(&pruned, version, &from, versions),
-        ) else {
+        let failed = |what: &str| format!("failed to convert {what} object at version {version}");
+        let whole =
+            in_version(&merged, version, versions).map_err(|why| why.on(&failed("merged")))?;
+        let (Some(spot), Some(whole)) = (versions.spot(version), whole) else {
             continue;
         };
+        let left =
+            in_version(&pruned, version, versions).map_err(|why| why.on(&failed("pruned")))?;
+        let Some(left) = left else { continue };
         let all = typed::with_named(&typed::fields_of(&whole, spot), spot);
         let kept = typed::with_named(&typed::fields_of(&left, spot), spot)
             .into_owned()
             .union(&typed::with_named(&set, spot).into_owned());
         pruned = typed::remove(&whole, &all.difference(&kept), spot);
-        from = version.to_owned();
+        merged = whole;
     }
-    // What the author did not own stays, even inside of what goes.
-    let Some(pruned) = in_version(&pruned, version, &from, versions) else {
-        return merged;
-    };
-    let left = typed::with_named(&typed::fields_of(&pruned, spot), spot);
-    let all = typed::with_named(&typed::fields_of(&converted, spot), spot);
-    let gone = all.difference(&left).intersection(&named_last);
-    let result = typed::remove(&converted, &gone, spot);
-    in_version(&result, &mine.who.api_version, version, versions).unwrap_or(merged)
+    Ok(pruned)
 }
 
-fn in_version(object: &Value, wanted: &str, from: &str, versions: &dyn Versions) -> Option<Value> {
-    if wanted == from {
-        Some(object.clone())
-    } else {
-        versions.convert(object, wanted)
+fn in_version(
+    object: &Value,
+    wanted: &str,
+    versions: &dyn Versions,
+) -> Result<Option<Value>, Untold> {
+    if object["apiVersion"] == *wanted {
+        return Ok(Some(object.clone()));
     }
+    versions.convert(object, wanted)
 }
 
 /// The fields that kubectl set before it applied on the server, as far as they still are so.

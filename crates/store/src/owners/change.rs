@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Held, Operation, Resets, Who};
 use crate::fields::FieldSet;
 use crate::schema::Spot;
+use crate::status::Refused;
 use crate::typed::{self, Comparison};
 
 /// Most owners that only update; older ones are put together.
@@ -30,14 +31,36 @@ pub(super) const COMMON: &[&[&str]] = &[
     &["metadata", "uid"],
 ];
 
+/// Why it cannot be told who owns what.
+#[derive(Debug)]
+pub(crate) enum Untold {
+    /// A webhook must convert an object first.
+    Asks(Refused),
+    /// An object cannot be had in a version that an owner knows.
+    Failed(String),
+}
+
+impl Untold {
+    /// A failure says on what occasion it came.
+    pub(super) fn on(self, occasion: &str) -> Untold {
+        match self {
+            Untold::Failed(why) => Untold::Failed(format!("{occasion}: {why}")),
+            asks @ Untold::Asks(_) => asks,
+        }
+    }
+}
+
 /// The versions of a kind: owners may know an object in another one than a request does.
 pub(crate) trait Versions {
     /// The kind's type in a version; `None` where that is not served.
     fn spot(&self, api_version: &str) -> Option<Spot<'_>>;
-    /// An object in a version.
-    fn convert(&self, object: &Value, api_version: &str) -> Option<Value>;
-    /// What the request cannot write.
-    fn resets(&self) -> Resets;
+    /// An object in a version; `None` where nobody keeps one for that version any more.
+    ///
+    /// # Errors
+    /// [`Untold`] where it must be converted first, or cannot be.
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Option<Value>, Untold>;
+    /// What the request cannot write, as a version names it.
+    fn resets(&self, api_version: &str) -> Resets;
 }
 
 /// One write: by whom, when.
@@ -53,6 +76,7 @@ pub(super) struct Differences<'a, 'v> {
     new: &'a Value,
     api_version: &'v str,
     versions: &'v dyn Versions,
+    /// `None` stands for a version that is not served any more.
     known: BTreeMap<String, Option<Comparison<'a>>>,
 }
 
@@ -73,26 +97,40 @@ impl<'a, 'v> Differences<'a, 'v> {
     }
 
     /// The differences in the version of the request.
-    pub(super) fn own(&mut self) -> Option<&Comparison<'a>> {
+    pub(super) fn own(&mut self) -> Result<Option<&Comparison<'a>>, Untold> {
         self.within(self.api_version)
     }
 
     /// The differences in a version; `None` where that is not served any more.
-    pub(super) fn within(&mut self, api_version: &str) -> Option<&Comparison<'a>> {
+    pub(super) fn within(&mut self, api_version: &str) -> Result<Option<&Comparison<'a>>, Untold> {
         if !self.known.contains_key(api_version) {
-            let found = self.find(api_version);
+            let found = self.find(api_version)?;
             self.known.insert(api_version.to_owned(), found);
         }
-        self.known.get(api_version)?.as_ref()
+        Ok(self.known.get(api_version).and_then(Option::as_ref))
     }
 
-    fn find(&self, api_version: &str) -> Option<Comparison<'a>> {
-        let spot = self.versions.spot(api_version)?;
+    fn find(&self, api_version: &str) -> Result<Option<Comparison<'a>>, Untold> {
+        let versions = self.versions;
         let found = if api_version == self.api_version {
+            let Some(spot) = versions.spot(api_version) else {
+                return Ok(None);
+            };
             typed::compare(self.old, self.new, spot)
         } else {
-            let old = self.versions.convert(self.old, api_version)?;
-            let new = self.versions.convert(self.new, api_version)?;
+            let convert = |object, occasion| {
+                let converted = versions.convert(object, api_version);
+                converted.map_err(|why| why.on(occasion))
+            };
+            let Some(old) = convert(self.old, "failed to convert old object")? else {
+                return Ok(None);
+            };
+            let Some(new) = convert(self.new, "failed to convert new object")? else {
+                return Ok(None);
+            };
+            let Some(spot) = versions.spot(api_version) else {
+                return Ok(None);
+            };
             let found = typed::compare(&old, &new, spot);
             Comparison {
                 added: found.added.into_owned(),
@@ -100,27 +138,30 @@ impl<'a, 'v> Differences<'a, 'v> {
                 removed: found.removed.into_owned(),
             }
         };
-        let resets = self.versions.resets();
-        Some(Comparison {
+        let resets = versions.resets(api_version);
+        Ok(Some(Comparison {
             added: resets.filter(found.added),
             modified: resets.filter(found.modified),
             removed: resets.filter(found.removed),
-        })
+        }))
     }
 }
 
 /// Ownership after a write that is not an apply: what it changed is now the writer's.
+///
+/// # Errors
+/// [`Untold`] where an owner knows the object in a version in which it cannot be had.
 pub(crate) fn update<'a>(
     held: Vec<Held<'a>>,
     old: &'a Value,
     new: &'a Value,
     change: &Change<'_>,
-) -> Vec<Held<'a>> {
+) -> Result<Vec<Held<'a>>, Untold> {
     let api_version = &change.who.api_version;
     let mut differences = Differences::new(old, new, api_version, change.versions);
-    let mut held = reconciled(held, change.versions);
+    let mut held = reconciled(held, old, change)?;
     for one in &mut held {
-        if let Some(seen) = differences.within(&one.who.api_version) {
+        if let Some(seen) = differences.within(&one.who.api_version)? {
             if seen.is_same() {
                 continue;
             }
@@ -133,9 +174,9 @@ pub(crate) fn update<'a>(
         }
     }
     held.retain(|one| !one.fields.is_empty());
-    let written = match differences.own() {
+    let written = match differences.own()? {
         Some(seen) if !seen.is_same() => seen.written(),
-        _ => return cap(held),
+        _ => return Ok(cap(held)),
     };
     let won = written.difference(&FieldSet::of_names(COMMON));
     if !won.is_empty() {
@@ -154,20 +195,33 @@ pub(crate) fn update<'a>(
             }),
         }
     }
-    cap(held)
+    Ok(cap(held))
 }
 
-/// Sets written before a part became one leaf are brought up to date.
-pub(super) fn reconciled<'a>(held: Vec<Held<'a>>, versions: &dyn Versions) -> Vec<Held<'a>> {
-    let one = |mut held: Held<'a>| {
-        if let Some(spot) = versions.spot(&held.who.api_version)
-            && let Some(fields) = typed::with_leaves(&held.fields, spot)
+/// Sets written before a part became one leaf are brought up to date; owners who know a version
+/// that is not there any more are forgotten.
+pub(super) fn reconciled<'a>(
+    held: Vec<Held<'a>>,
+    live: &Value,
+    change: &Change<'_>,
+) -> Result<Vec<Held<'a>>, Untold> {
+    let versions = change.versions;
+    let mut out = Vec::with_capacity(held.len());
+    for mut one in held {
+        let api_version = &one.who.api_version;
+        // Upstream finds here first whether the object can be had in each owner's version.
+        if *api_version != change.who.api_version && versions.convert(live, api_version)?.is_none()
         {
-            held.fields = fields;
+            continue;
         }
-        held
-    };
-    held.into_iter().map(one).collect()
+        if let Some(spot) = versions.spot(api_version)
+            && let Some(fields) = typed::with_leaves(&one.fields, spot)
+        {
+            one.fields = fields;
+        }
+        out.push(one);
+    }
+    Ok(out)
 }
 
 /// Puts the oldest updaters of each version together where there are too many.

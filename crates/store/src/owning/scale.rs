@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::applying::lay;
+use crate::applying::{lay, unapplied};
 use crate::entry::Entry;
 use crate::fields::FieldSet;
 use crate::json;
 use crate::owners::{
-    ApplyError, Change, Force, Operation, Owners, Replicas, Resets, SCALE_VERSION, Versions, Who,
-    refusal, to_object, to_scale, update,
+    Change, Force, Operation, Owners, Replicas, Resets, SCALE_VERSION, Untold, Versions, Who,
+    to_object, to_scale, update,
 };
 use crate::schema::Spot;
 use crate::status::{Outcome, Refused};
@@ -25,11 +25,11 @@ impl Versions for ScaleTyping<'_> {
         (api_version == SCALE_VERSION).then(|| schema.spot())
     }
 
-    fn convert(&self, _: &Value, _: &str) -> Option<Value> {
-        None
+    fn convert(&self, _: &Value, _: &str) -> Result<Option<Value>, Untold> {
+        Ok(None)
     }
 
-    fn resets(&self) -> Resets {
+    fn resets(&self, _: &str) -> Resets {
         Resets::Nothing
     }
 }
@@ -91,8 +91,7 @@ impl Store {
                 writing,
             };
             let scale = to_scale(&held, &paths);
-            let applied = lay(scale, live, &config, &change, force)
-                .map_err(|ApplyError::Conflicts(conflicts)| refusal(conflicts))?;
+            let applied = lay(scale, live, &config, &change, force).map_err(unapplied)?;
             let api_version = writing.row.api_version(&writing.target.version);
             (
                 applied.object,
@@ -126,7 +125,8 @@ impl Store {
             if before.is_empty() {
                 return old.owners.clone();
             }
-            let after = update(before, live, scale, &change);
+            // A Scale has one version, and is never converted.
+            let after = update(before, live, scale, &change).unwrap_or_default();
             let api_version = writing.row.api_version(&writing.target.version);
             to_object(held, after, &api_version, &paths)
         };

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::owners::{Change, Force, Held, Operation, Resets, Versions, Who, apply, update};
+use crate::owners::{Change, Force, Held, Operation, Resets, Untold, Versions, Who, apply, update};
 use crate::schema::{Compiler, Schema};
 
 /// A type with every way of sharing.
@@ -62,11 +62,11 @@ impl Versions for One {
         Some(self.0.spot())
     }
 
-    fn convert(&self, object: &Value, _: &str) -> Option<Value> {
-        Some(object.clone())
+    fn convert(&self, object: &Value, _: &str) -> Result<Option<Value>, Untold> {
+        Ok(Some(object.clone()))
     }
 
-    fn resets(&self) -> Resets {
+    fn resets(&self, _: &str) -> Resets {
         Resets::Nothing
     }
 }
@@ -249,7 +249,7 @@ proptest! {
         let one = One(schema());
         let maker = change("maker", Operation::Update, &one);
         let empty = json!({});
-        let held = update(Vec::new(), &empty, &a, &maker);
+        let held = update(Vec::new(), &empty, &a, &maker).expect("one version");
         let mine = change("mine", Operation::Apply, &one);
         let first = apply(held, &a, &b, &mine, Force::On).expect("forced");
         let object = first.object.clone().unwrap_or(a.clone());
@@ -277,7 +277,7 @@ proptest! {
                 live = applied.object.unwrap_or(live);
             } else {
                 let who = change(manager, Operation::Update, &one);
-                held = owned(update(held, &live, &next, &who));
+                held = owned(update(held, &live, &next, &who).expect("one version"));
                 live = next;
             }
             names_only_what_is(&held, &live, &one.0).map_err(TestCaseError::fail)?;

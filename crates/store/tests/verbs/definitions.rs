@@ -220,7 +220,7 @@ fn conditions(object: &Value) -> String {
     texts.join(", ")
 }
 
-fn events(plane: &Plane, watch: &mut Watch) -> Vec<(String, Value)> {
+pub(super) fn events(plane: &Plane, watch: &mut Watch) -> Vec<(String, Value)> {
     let mut out = Vec::new();
     plane.0.poll_watch(watch, NOW, &mut out);
     let text = String::from_utf8(out).expect("text");
@@ -328,7 +328,7 @@ fn names_that_are_taken_are_waited_for() {
 }
 
 /// Two versions, of which `stored` is stored.
-fn two_versions(stored: &str, conversion: Value) -> Value {
+pub(super) fn two_versions(stored: &str, conversion: Value) -> Value {
     let mut definition = cats("fur");
     let version = |name: &str| {
         json!({
@@ -364,114 +364,6 @@ fn objects_are_shown_in_the_version_that_is_asked_for() {
     assert_eq!(list["items"][0]["apiVersion"], "pets.dev/v1");
     let (_, list) = plane.ask("GET", &second, &Value::Null);
     assert_eq!(list["items"][0]["apiVersion"], "pets.dev/v2");
-}
-
-#[test]
-fn a_conversion_webhook_is_asked_for_reads_writes_and_watches() {
-    use store::Talk;
-    let mut plane = Plane::new();
-    let conversion = json!({ "strategy": "Webhook", "webhook": {
-        "clientConfig": { "url": "https://hooks.example/convert" },
-        "conversionReviewVersions": ["v1"],
-    } });
-    let (code, body) = plane.ask("POST", CRDS, &two_versions("v1", conversion));
-    assert_eq!(code, 201, "{body}");
-    // What is `fur` in v1 is `coat` in v2.
-    let convert = |body: &[u8]| {
-        let review: Value = serde_json::from_slice(body).expect("JSON");
-        let wanted = review["request"]["desiredAPIVersion"].clone();
-        let (from, to) = match wanted.as_str() {
-            Some("pets.dev/v2") => ("fur", "coat"),
-            _ => ("coat", "fur"),
-        };
-        let objects: Vec<Value> = review["request"]["objects"]
-            .as_array()
-            .expect("objects")
-            .iter()
-            .map(|object| {
-                let mut object = object.clone();
-                object["apiVersion"] = wanted.clone();
-                let map = object.as_object_mut().expect("an object");
-                if let Some(value) = map.remove(from) {
-                    map.insert(to.to_owned(), value);
-                }
-                object
-            })
-            .collect();
-        let answer = json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "ConversionReview",
-            "response": {
-                "uid": review["request"]["uid"],
-                "result": { "status": "Success" },
-                "convertedObjects": objects,
-            },
-        });
-        answer.to_string().into_bytes()
-    };
-    let through = |plane: &mut Plane, method: &str, target: &str, body: &Value| -> Value {
-        let request = Request {
-            method: Method::parse(method).expect("a method"),
-            path: target.to_owned(),
-            query: String::new(),
-            accept: String::new(),
-            content_type: "application/json".to_owned(),
-            body: if body.is_null() {
-                Vec::new()
-            } else {
-                body.to_string().into_bytes()
-            },
-            user: User::admin(),
-            user_agent: String::new(),
-        };
-        let mut talk = Talk::new(NOW);
-        loop {
-            let begin = plane
-                .0
-                .resume(&request, talk, &mut |_, _| Verdict::Allowed {
-                    object: None,
-                    warnings: Vec::new(),
-                });
-            let Begin::Call(calls) = begin else {
-                let response = plane.end(begin);
-                return serde_json::from_slice(&response.body).expect("JSON");
-            };
-            let answers = calls
-                .calls
-                .iter()
-                .map(|call| Ok(convert(&call.body)))
-                .collect();
-            talk = calls.answer(answers).expect("converted");
-        }
-    };
-    let second = CATS.replace("v1", "v2");
-    let cat = json!({
-        "apiVersion": "pets.dev/v2",
-        "kind": "Cat",
-        "metadata": { "name": "a" },
-        "coat": "red",
-    });
-    let made = through(&mut plane, "POST", &second, &cat);
-    assert_eq!(
-        (&made["apiVersion"], &made["coat"]),
-        (&json!("pets.dev/v2"), &json!("red"))
-    );
-    let (_, stored) = plane.ask("GET", &format!("{CATS}/a"), &Value::Null);
-    assert_eq!(stored["fur"], "red");
-    let list = through(&mut plane, "GET", &second, &Value::Null);
-    assert_eq!(list["items"][0]["coat"], "red");
-
-    let mut watch = plane.watch(&format!("{second}?watch=1"));
-    let mut out = Vec::new();
-    assert_eq!(
-        plane.0.poll_watch(&mut watch, NOW, &mut out),
-        WatchStep::Call
-    );
-    let calls = watch.take_calls();
-    let answers = calls.iter().map(|call| Ok(convert(&call.body))).collect();
-    watch.hear(calls, answers);
-    let (kind, object) = events(&plane, &mut watch).remove(0);
-    assert_eq!((&*kind, &object["coat"]), ("ADDED", &json!("red")));
 }
 
 #[test]
