@@ -136,6 +136,15 @@ impl Driver {
         self.advance(now);
     }
 
+    /// The clock was set, forward or back: what it shows has nothing to do with what has passed. To
+    /// be told before anything else is handed in or polled.
+    pub fn handle_leap(&mut self, now: Time) {
+        if let Some(election) = &mut self.election {
+            election.leapt(now);
+        }
+        self.advance(now);
+    }
+
     /// Answers [`Request::List`].
     pub fn handle_page(&mut self, id: RequestId, answer: Result<Page, Refusal>, now: Time) {
         let Some(kind) = self.streams.remove(&id) else {

@@ -8,8 +8,9 @@
 //! What is proved: two candidates with steady clocks never may write at one time. A holder stops
 //! [`ElectionSettings::renew_ms`] after it *asked* for the last renewal that was granted; another
 //! takes the Lease at the earliest `lease_ms` after it *saw* that renewal, which was later.
-//! Time that leaps is no proof. A holder for which it goes back stops at once; whoever waits counts
-//! a leap forward only as far as that leaves the proof intact.
+//! Time that leaps is no proof. A holder stops at once where it goes back or is said to have leapt:
+//! only the shell can know that a clock was set back by about as long as the process stood still.
+//! Whoever waits counts a leap forward only as far as that leaves the proof intact.
 //!
 //! What is not proved: a write that was handed out before the end may arrive after it. That is why
 //! every write carries a precondition; the Lease is economy.
@@ -140,6 +141,13 @@ impl Election {
             (false, true) => Turn::Won,
             (true, false) => Turn::Lost,
             _ => Turn::Same,
+        }
+    }
+
+    /// Somebody set the clock.
+    pub(crate) fn leapt(&mut self, now: Time) {
+        for elector in &mut self.electors {
+            elector.leapt(now);
         }
     }
 

@@ -58,6 +58,11 @@ impl Phase {
         )
     }
 
+    /// Whether the task was given a node by a write that was taken, and has not failed there.
+    pub fn is_under_way(self) -> bool {
+        matches!(self, Phase::Bound | Phase::Running | Phase::Succeeded)
+    }
+
     /// Whether the task still wants room.
     pub fn is_waiting(self) -> bool {
         matches!(self, Phase::Pending | Phase::Pipelined)

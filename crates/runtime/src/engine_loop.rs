@@ -13,7 +13,7 @@ use futures::StreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 
-use crate::clock::{now, sleep_until};
+use crate::clock::{Leaps, now, sleep_until};
 
 /// Answers taken from the channel before requests are handed out again.
 const ANSWERS_PER_ROUND_MAX: usize = 4_096;
@@ -105,6 +105,7 @@ async fn turn(
     counted: &watch::Sender<Metrics>,
 ) {
     let mut counted_at = Time(i64::MIN);
+    let mut leaps = Leaps::new();
     let (came, mut answers) = mpsc::channel(ANSWERS_WAITING_MAX);
     loop {
         while let Some((id, request)) = driver.poll_request(now()) {
@@ -124,21 +125,29 @@ async fn turn(
             counted.send_replace(driver.metrics());
         }
         let wake = driver.poll_wake();
-        tokio::select! {
+        let answer = tokio::select! {
             biased;
             _ = stopped.wait_for(|stop| *stop) => return,
-            answer = answers.recv() => {
-                let Some(answer) = answer else { return };
-                take(driver, answer);
-                // What has come already is taken together: a cycle looks at all of it once.
-                for _ in 1..ANSWERS_PER_ROUND_MAX {
-                    match answers.try_recv() {
-                        Ok(answer) => take(driver, answer),
-                        Err(_) => break,
-                    }
-                }
+            answer = answers.recv() => match answer {
+                Some(answer) => Some(answer),
+                None => return,
+            },
+            () = sleep_until(wake) => None,
+        };
+        if leaps.has_leapt() {
+            driver.handle_leap(now());
+        }
+        let Some(answer) = answer else {
+            driver.handle_time(now());
+            continue;
+        };
+        take(driver, answer);
+        // What has come already is taken together: a cycle looks at all of it once.
+        for _ in 1..ANSWERS_PER_ROUND_MAX {
+            match answers.try_recv() {
+                Ok(answer) => take(driver, answer),
+                Err(_) => break,
             }
-            () = sleep_until(wake) => driver.handle_time(now()),
         }
     }
 }

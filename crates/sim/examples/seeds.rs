@@ -43,7 +43,8 @@ struct Sum {
     ended: u64,
     writes: u64,
     playing: Duration,
-    violations: Vec<String>,
+    /// Seeds that failed.
+    violations: Vec<u64>,
 }
 
 fn main() -> ExitCode {
@@ -151,6 +152,7 @@ fn play_many(asked: &Asked) -> bool {
     let began = Instant::now();
     let end = Duration::from_secs(asked.minutes * 60);
     let mut sum = Sum::default();
+    let mut progress = Progress::default();
     for seed in base.. {
         if began.elapsed() >= end {
             break;
@@ -160,11 +162,14 @@ fn play_many(asked: &Asked) -> bool {
         let told = story.play(drivers::drivers(seed));
         sum.take(&story, &told, started.elapsed());
         if !told.findings.is_empty() {
-            let violation = reduced(seed, &story, &told);
-            say(&format!("\n{violation}"));
-            sum.violations.push(violation);
+            say(&format!("\nseed {seed} fails: {}", findings(&told)));
+            // What is left of the time goes into making it smaller, but never all of it.
+            let left = end.saturating_sub(began.elapsed());
+            say(&reduced(seed, &story, &told, PATIENCE.min(left / 4)));
+            sum.violations.push(seed);
         }
-        progress(seed - base + 1, &sum, end.saturating_sub(began.elapsed()));
+        let left = end.saturating_sub(began.elapsed());
+        progress.tell(seed - base + 1, &sum, left);
     }
     say(&sum.report(base, began.elapsed()));
     sum.violations.is_empty()
@@ -175,11 +180,11 @@ fn play_many(asked: &Asked) -> bool {
     clippy::disallowed_methods,
     reason = "its patience ends by this machine's time"
 )]
-fn reduced(seed: u64, story: &Story, told: &Told) -> String {
+fn reduced(seed: u64, story: &Story, told: &Told, patience: Duration) -> String {
     let law = told.findings.first().map_or("", |finding| finding.law);
     let began = Instant::now();
     let least = shrink(story, &mut |smaller| {
-        began.elapsed() < PATIENCE && {
+        began.elapsed() < patience && {
             let told = smaller.play(drivers::drivers(seed));
             told.findings.iter().any(|finding| finding.law == law)
         }
@@ -193,7 +198,7 @@ fn reduced(seed: u64, story: &Story, told: &Told) -> String {
     let parts: Vec<String> = least.parts().iter().map(ToString::to_string).collect();
     let told = least.play(drivers::drivers(seed));
     format!(
-        "seed {seed} fails; smallest: cargo xtask sim --seed-one {seed} --faults '{}' --parts '{}' --replicas {}\n{}",
+        "smallest found: cargo xtask sim --seed-one {seed} --faults '{}' --parts '{}' --replicas {}\n{}",
         faults.join(","),
         parts.join(","),
         least.settings().replicas,
@@ -239,7 +244,7 @@ impl Sum {
              workloads ended: {}; writes: {}\n\
              simulated time per playing time: {:.0}, without calm and rest {:.0}\n\
              cells of fault and phase hit at least {STRIKES_WANTED} times: {} of {cells}\n\
-             violations: {}\n\n",
+             seeds that failed: {:?}\n\n",
             self.lengths_ms.len(),
             took.as_secs_f64(),
             hours(self.stormy_ms),
@@ -252,7 +257,7 @@ impl Sum {
             self.lasted_ms as f64 / 1_000.0 / seconds,
             self.stormy_ms as f64 / 1_000.0 / seconds,
             cells - self.coverage.thin(STRIKES_WANTED),
-            self.violations.len(),
+            self.violations,
         );
         text.push_str(&self.coverage.text());
         text.push_str("\nnot yet:\n");
@@ -263,11 +268,24 @@ impl Sum {
     }
 }
 
-fn progress(seeds: u64, sum: &Sum, left: Duration) {
-    let mut screen = std::io::stderr();
-    if screen.is_terminal() {
+/// How far it is: all the time on a terminal, a line a minute elsewhere.
+#[derive(Default)]
+struct Progress {
+    minutes_told: u64,
+}
+
+impl Progress {
+    fn tell(&mut self, seeds: u64, sum: &Sum, left: Duration) {
+        let mut screen = std::io::stderr();
+        let minutes = sum.playing.as_secs() / 60;
+        let (begin, end) = match screen.is_terminal() {
+            true => ("\r", "   "),
+            false if minutes > self.minutes_told => ("", "\n"),
+            false => return,
+        };
+        self.minutes_told = minutes;
         let text = format!(
-            "\r{seeds} seeds, {:.1} cluster-hours, {} workloads ended, {} violations, {} s left   ",
+            "{begin}{seeds} seeds, {:.1} cluster-hours, {} workloads ended, {} violations, {} s left{end}",
             sum.lasted_ms as f64 / 3_600_000.0,
             sum.ended,
             sum.violations.len(),

@@ -126,12 +126,51 @@ enum Event {
     Mend(Mend),
 }
 
+impl Event {
+    /// For whoever asks why a world does not come to rest.
+    fn told(&self) -> String {
+        match self {
+            Event::User(call, tries) => {
+                format!("user {} {}, {tries} tries", call.method, call.target)
+            }
+            Event::Command(job, action, tries) => format!("{action} for {job}, {tries} tries"),
+            Event::Asked(life, id, request) => format!("{id:?} of life {life}: {request:?}"),
+            Event::Answer(life, id, answer) => {
+                format!("{} to {id:?} of life {life}", answer.told())
+            }
+            Event::Node(intent) => format!("a node's {:?}", intent.target),
+            Event::Disk(intent) => format!("a disk's {:?}", intent.target),
+            Event::Late(intent) | Event::Overdue(intent) => format!("a late {:?}", intent.target),
+            Event::Mend(mend) => mend.told(),
+            Event::Trouble(fault) | Event::Strike(fault) => fault.name().to_owned(),
+            Event::Pod(_) => "a pod's line".to_owned(),
+            Event::WatchPods => "a watch of pods".to_owned(),
+            Event::Crash | Event::Pause(_) | Event::Supplant(_) => "a driver's fate".to_owned(),
+        }
+    }
+}
+
 enum Answer {
     Page(Result<call::Page, Refusal>),
     Line(WatchLine),
     Closed(Option<Refusal>),
     Got(Result<Option<Box<RawValue>>, Refusal>),
     Written(WriteOutcome),
+}
+
+impl Answer {
+    fn told(&self) -> String {
+        match self {
+            Answer::Page(Ok(page)) => format!("a list of revision {}", page.revision),
+            Answer::Page(Err(why)) | Answer::Got(Err(why)) | Answer::Closed(Some(why)) => {
+                format!("refused {} {}", why.code, why.message)
+            }
+            Answer::Line(_) => "a line".to_owned(),
+            Answer::Closed(None) => "the end of a watch".to_owned(),
+            Answer::Got(Ok(_)) => "an object".to_owned(),
+            Answer::Written(outcome) => format!("{outcome:?}"),
+        }
+    }
 }
 
 /// One open watch.
@@ -455,9 +494,10 @@ impl World {
     /// Says who still had something to do when the time was up.
     fn tell_busy(&mut self) {
         let metrics = self.driver().metrics();
+        let waiting = self.queue.values().filter(|event| !self.is_upkeep(event));
+        let waiting: Vec<String> = waiting.map(Event::told).collect();
         let text = format!(
-            "time is up: {} events on the wire, {} keys ready, {} writes open, the engine {}",
-            self.queue.len(),
+            "time is up: on the wire {waiting:?}, {} keys ready, {} writes open, the engine {}",
             metrics.keys_ready,
             metrics.writes_open,
             if self.driver().is_quiet() {
@@ -498,8 +538,7 @@ impl World {
     /// Everything that is due now happens before anybody looks again.
     fn happen(&mut self) {
         for replica in self.replicas.iter_mut().filter(|it| it.is_awake(self.now)) {
-            let clock = replica.clock(self.now);
-            replica.driver.handle_time(clock);
+            replica.tick(self.now);
         }
         self.fleet.handle_time(self.now);
         while let Some(entry) = self.queue.first_entry() {

@@ -67,7 +67,8 @@ pub(super) fn moved(job: &Job, action: BusAction, target: &LastKill) -> Option<M
             Unset | Pending | Running,
             BusAction::RestartTask | BusAction::RestartPod | BusAction::RestartPartition,
         ) if *target != LastKill::None => restart(target.clone()),
-        (Aborting | Aborted, BusAction::ResumeJob) => restart(LastKill::Unfinished),
+        // A failed pod that stayed would keep the place of one that its gang cannot start without.
+        (Aborting | Aborted, BusAction::ResumeJob) => restart(LastKill::Unsuccessful),
         _ => None,
     }
 }

@@ -4,6 +4,7 @@
 //! job, the version) and names the target. Pods carry both numbers of the time of their creation,
 //! so every later step can tell the pods that must go from those that came after.
 
+use api::core::PodPhase;
 use api::volcano::{JobPhase, JobStatus};
 
 use super::roster::{Member, retry_of, version_of};
@@ -20,6 +21,8 @@ pub(super) enum LastKill {
     Job,
     /// Pods of a former version that have not ended.
     Unfinished,
+    /// Pods of a former version that have not ended well.
+    Unsuccessful,
     /// Pods of one task.
     Task(Box<str>),
     /// One pod.
@@ -38,6 +41,7 @@ impl LastKill {
         match (parts.next(), parts.next(), parts.next()) {
             (Some("Job"), None, None) => LastKill::Job,
             (Some("Unfinished"), None, None) => LastKill::Unfinished,
+            (Some("Unsuccessful"), None, None) => LastKill::Unsuccessful,
             (Some("Task"), Some(task), None) => LastKill::Task(task.into()),
             (Some("Pod"), Some(pod), None) => LastKill::Pod(pod.into()),
             (Some("Partition"), Some(task), Some(id)) => {
@@ -53,6 +57,7 @@ impl LastKill {
             LastKill::None => String::new(),
             LastKill::Job => "Job".to_owned(),
             LastKill::Unfinished => "Unfinished".to_owned(),
+            LastKill::Unsuccessful => "Unsuccessful".to_owned(),
             LastKill::Task(task) => format!("Task/{task}"),
             LastKill::Pod(pod) => format!("Pod/{pod}"),
             LastKill::Partition(task, id) => format!("Partition/{task}/{id}"),
@@ -61,7 +66,10 @@ impl LastKill {
 
     /// Whether the whole job is its target.
     pub(super) fn is_whole(&self) -> bool {
-        matches!(self, LastKill::Job | LastKill::Unfinished)
+        matches!(
+            self,
+            LastKill::Job | LastKill::Unfinished | LastKill::Unsuccessful
+        )
     }
 
     /// Whether it aims at this pod, were it decided now.
@@ -70,6 +78,7 @@ impl LastKill {
             LastKill::None => false,
             LastKill::Job => true,
             LastKill::Unfinished => !member.pod.is_finished(),
+            LastKill::Unsuccessful => member.pod.status.phase != PodPhase::Succeeded,
             LastKill::Task(task) => member.task == *task,
             LastKill::Pod(pod) => member.pod.metadata.name == *pod,
             LastKill::Partition(task, id) => {

@@ -134,10 +134,7 @@ impl Elector {
     pub(super) fn tick(&mut self, now: Time) {
         let last = self.last.replace(now).unwrap_or(now);
         if now < last {
-            self.proved = None;
-            if self.state != State::Over {
-                self.state = State::Due(now);
-            }
+            self.leapt(now);
         }
         let passed = now.micros().saturating_sub(last.micros());
         let counted = passed.clamp(0, leap_ms(&self.settings).saturating_mul(1_000));
@@ -152,6 +149,16 @@ impl Elector {
             && self.patience(since) <= now
         {
             self.version = None;
+            self.state = State::Due(now);
+        }
+    }
+
+    /// Somebody set the clock: what was proved by it is proved no more, and what others have kept
+    /// silent is counted on from here.
+    pub(super) fn leapt(&mut self, now: Time) {
+        self.last = Some(now);
+        self.proved = None;
+        if self.state != State::Over {
             self.state = State::Due(now);
         }
     }

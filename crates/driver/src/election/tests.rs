@@ -257,6 +257,20 @@ fn who_waits_does_not_take_a_leap_of_its_clock_for_silence() {
     assert_eq!(tale.ask(), None);
 }
 
+/// S1.3: the clock went back by nearly as long as the process stood still, which it cannot see.
+#[test]
+fn who_learns_that_its_clock_was_set_holds_nothing_until_the_next_renewal() {
+    let mut tale = Tale::new();
+    tale.lead();
+    tale.now = at(3);
+    assert!(tale.election.may_write(tale.now));
+    tale.election.leapt(tale.now);
+    assert_eq!(tale.pass_to(3), Turn::Lost);
+    tale.reads(Some(&lease("me", 0, 1)));
+    tale.writes(&done(9));
+    assert_eq!(tale.pass_to(3), Turn::Won);
+}
+
 #[test]
 fn letting_go_tells_others_that_they_need_not_wait() {
     let mut tale = Tale::new();

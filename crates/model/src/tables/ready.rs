@@ -18,7 +18,8 @@ impl Tables {
     /// Whoever binds a gang may die between two binds. If a member that was bound fails before its
     /// peers are, those would wait for a start together that can never be: too few are left alive.
     /// A task that was there when the failed one started belongs to the same start; one that was
-    /// made later replaces it, and is waited for as ever.
+    /// made later replaces it, and is waited for as ever. Where others of the gang run or have run
+    /// already there is no start to be waited for: whoever comes later joins them.
     pub fn spent(&self, id: GangId, min: u32, role: Option<&str>) -> u32 {
         let gang = self.gang(id);
         let failed = gang.count(Phase::Failed);
@@ -43,8 +44,10 @@ impl Tables {
         let Some(oldest) = oldest else {
             return 0;
         };
+        let has_begun = tasks().any(|task| task.phase.is_under_way());
         let had_its_part = |task: &Task| {
-            task.phase == Phase::Failed && task.started.is_some_and(|at| at >= oldest)
+            let was_there = has_begun || task.started.is_some_and(|at| at >= oldest);
+            task.phase == Phase::Failed && was_there
         };
         count(&had_its_part).min(missing)
     }

@@ -28,8 +28,10 @@ impl World {
         self.witness.hurt_pod(&target.namespace, &target.name);
         let mut refused = intent.clone();
         if let Action::Patch { patch, .. } = &mut refused.action {
+            let started = patch["status"]["startTime"].take();
             *patch = json!({ "status": {
                 "phase": "Failed",
+                "startTime": started,
                 "reason": reason,
                 "message": "Pod was rejected by its node",
             }});

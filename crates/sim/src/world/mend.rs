@@ -18,13 +18,25 @@ pub(super) enum Mend {
     Write(Call),
 }
 
+impl Mend {
+    /// For whoever asks why a world does not come to rest.
+    pub(super) fn told(&self) -> String {
+        match self {
+            Mend::Clocks => "right clocks".to_owned(),
+            Mend::Node(_, call) | Mend::Write(call) => {
+                format!("the end of a fault: {} {}", call.method, call.target)
+            }
+        }
+    }
+}
+
 impl World {
     pub(super) fn mend(&mut self, mend: Mend) {
         let again = self.now.plus_ms(AGAIN_MS);
         match mend {
             Mend::Clocks => {
                 for replica in &mut self.replicas {
-                    replica.skew_ms = 0;
+                    replica.leap(0);
                 }
                 self.note("all clocks are right");
             }

@@ -24,7 +24,9 @@ pub(super) struct Replica {
     /// Cycles of this life that the checker has looked at.
     checked: u64,
     /// Its clock is so far ahead of the server's.
-    pub(super) skew_ms: i64,
+    skew_ms: i64,
+    /// Its clock was set while it stood still: it learns so first of all.
+    has_leapt: bool,
     /// The server does not know it before this: 401.
     pub(super) expired_until: Time,
 }
@@ -52,7 +54,29 @@ impl Replica {
     }
 
     pub(super) fn may_write(&self, now: Time) -> bool {
-        self.driver.may_write(self.clock(now))
+        !self.has_leapt && self.driver.may_write(self.clock(now))
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self, now: Time) {
+        let clock = self.clock(now);
+        match std::mem::take(&mut self.has_leapt) {
+            true => self.driver.handle_leap(clock),
+            false => self.driver.handle_time(clock),
+        }
+    }
+
+    /// Where its clock was set it learns so before anything else.
+    fn notice_leap(&mut self, now: Time) {
+        if self.has_leapt && self.is_awake(now) {
+            self.tick(now);
+        }
+    }
+
+    /// Somebody sets its clock.
+    pub(super) fn leap(&mut self, skew_ms: i64) {
+        self.has_leapt |= self.skew_ms != skew_ms;
+        self.skew_ms = skew_ms;
     }
 }
 
@@ -72,6 +96,7 @@ impl World {
             awake_from,
             checked: 0,
             skew_ms: 0,
+            has_leapt: false,
             expired_until: self.now,
         }
     }
@@ -89,6 +114,7 @@ impl World {
 
     /// Takes out what a driver wants.
     pub(super) fn pump_replica(&mut self, at: usize) {
+        self.replicas[at].notice_leap(self.now);
         while self.replicas[at].is_awake(self.now) {
             let clock = self.replicas[at].clock(self.now);
             let request = self.replicas[at].driver.poll_request(clock);
@@ -125,6 +151,7 @@ impl World {
             return;
         }
         self.signs_of_life.remove(&(life, id));
+        self.replicas[at].notice_leap(self.now);
         self.answer(at, id, answer);
     }
 
@@ -159,7 +186,11 @@ impl World {
 
     /// Whether an event only keeps a watch open or a Lease alive, which goes on in a quiet world.
     pub(super) fn is_upkeep(&self, event: &Event) -> bool {
-        let is_upkeep = |line: &WatchLine| matches!(line, WatchLine::Bookmark(_));
+        let is_upkeep = |line: &WatchLine| match line {
+            WatchLine::Bookmark(_) => true,
+            WatchLine::Applied(object) => object.get().contains(r#""kind":"Lease""#),
+            WatchLine::Deleted(_) | WatchLine::Failed(_) => false,
+        };
         match event {
             Event::WatchPods
             | Event::Trouble(_)

@@ -136,7 +136,7 @@ impl World {
             Fault::ClockJump,
             &format!("to {skew_ms} ms from the server's"),
         );
-        self.replicas[at].skew_ms = skew_ms;
+        self.replicas[at].leap(skew_ms);
     }
 
     /// The leader stands still, and what it had sent arrives while another decides.

@@ -280,6 +280,8 @@ impl World {
         let mut next = self.clone();
         next.leaps = next.leaps.checked_sub(1)?;
         next.candidates[at].ahead += ticks;
+        let now = next.now(at);
+        next.candidates[at].elector.leapt(now);
         Some(next)
     }
 
