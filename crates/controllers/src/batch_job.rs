@@ -43,8 +43,6 @@ pub const CONTROLLER: Controller = Controller {
 const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 /// Who looks after a job that names nobody.
 const MANAGER: &str = "kubernetes.io/job-controller";
-/// How long to wait for news of jobs.
-const NEWS_MS: i64 = 5_000;
 
 fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     if change.kind() == Kind::BatchJob {
@@ -141,17 +139,15 @@ fn orphan(inputs: &Inputs<'_>) -> Step {
         if Kind::find(&owner.api_version, &owner.kind) != Some(Kind::BatchJob) {
             return Step::idle();
         }
+        let key = ObjectKey::new(Kind::BatchJob, namespace, &owner.name);
+        let named = std::iter::once((key, &*owner.uid));
+        if let Some(first) = inputs.before_presence(named, pod.metadata.revision()) {
+            return first;
+        }
         let job = inputs.mirror.get::<Job>(namespace, &owner.name);
-        match job.filter(|job| job.metadata.uid == owner.uid) {
-            Some(job) if is_foreign(job) || !job.is_finished() => return Step::idle(),
-            Some(_) => {}
-            // Kinds are watched apart: the job may be newer than what has been seen of jobs.
-            None => {
-                let seen = inputs.mirror.seen(Kind::BatchJob);
-                if !inputs.mirror.is_listed(Kind::BatchJob) || seen < pod.metadata.revision() {
-                    return Step::wake_at(inputs.now.plus_ms(NEWS_MS));
-                }
-            }
+        let job = job.filter(|job| job.metadata.uid == owner.uid);
+        if job.is_some_and(|job| is_foreign(job) || !job.is_finished()) {
+            return Step::idle();
         }
     }
     Step::write(vec![release(pod)])

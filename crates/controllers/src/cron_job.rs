@@ -33,8 +33,6 @@ pub const CONTROLLER: Controller = Controller {
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 /// What to add to a time so that it has certainly come.
 const SLACK_MS: i64 = 100;
-/// How long to wait for news of jobs.
-const NEWS_MS: i64 = 5_000;
 
 fn keys(_mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     match change.kind() {
@@ -55,9 +53,12 @@ fn step(inputs: &Inputs<'_>) -> Step {
     let Some(it) = inputs.mirror.get::<CronJob>(namespace, name) else {
         return Step::idle();
     };
-    // Kinds are watched apart: an active job may be newer than what has been seen of jobs.
-    if !it.status.active.is_empty() && inputs.mirror.seen(Kind::BatchJob) < it.metadata.revision() {
-        return Step::wake_at(inputs.now.plus_ms(NEWS_MS));
+    let named = it.status.active.iter().map(|job| {
+        let key = ObjectKey::new(Kind::BatchJob, namespace, &job.name);
+        (key, &*job.uid)
+    });
+    if let Some(first) = inputs.before_presence(named, it.metadata.revision()) {
+        return first;
     }
     let owned = inputs.mirror.owned_by::<Job>(&it.metadata.uid);
     let is_ours = |job: &&Arc<Job>| {

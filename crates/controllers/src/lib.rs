@@ -2,7 +2,8 @@
 //!
 //! The list is [`CONTROLLERS`]; the door is a row's `step`, a pure function from [`Inputs`] (the
 //! mirror at one revision, a key, `now`, settings) to a [`Step`] (wanted writes, a time to wake,
-//! an outcome). Steps are level-triggered: what happened is read from what is there, and what has
+//! an outcome). A step that cannot tell whether an object is there that another one names asks, and
+//! is run again with the answer. Steps are level-triggered: what happened is read from what is there, and what has
 //! been handled is written down in the object's own status.
 //!
 //! What it refuses to know: who calls, how writes are performed, retried or fenced on the wire,
@@ -29,6 +30,7 @@ mod ownership_gc;
 mod pod_conditions;
 mod pod_gc;
 mod podgroup;
+mod presence;
 mod queue;
 mod ranking;
 mod replica_set;
@@ -43,7 +45,7 @@ mod template_hash;
 mod vcjob;
 mod write;
 
-pub use row::{Controller, Inputs, Last, Outcome, Refused, Step};
+pub use row::{Controller, Inputs, Last, Looked, Outcome, Refused, Step};
 pub use settings::{ServiceGate, Settings};
 
 /// Every controller, by name.

@@ -9,6 +9,7 @@ use api::meta::{ObjectMeta, OwnerReference};
 use mirror::{Change, Mirror, Object};
 use serde_json::json;
 
+use crate::presence::Presence;
 use crate::{Controller, Inputs, Outcome, Step, write};
 
 /// The row.
@@ -22,8 +23,6 @@ pub const CONTROLLER: Controller = Controller {
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
-/// How long to wait for news of an owner's kind.
-const NEWS_MS: i64 = 5_000;
 
 /// Every kind of [`KINDS`] but one: Events are many and own nothing. Of Secrets only the metadata
 /// is kept.
@@ -159,20 +158,22 @@ fn collect(inputs: &Inputs<'_>, object: &Object) -> Step {
     if meta.owner_references.is_empty() {
         return Step::idle();
     }
-    let standings: Vec<Standing> = meta
-        .owner_references
-        .iter()
-        .map(|owner| standing(inputs.mirror, meta, owner))
-        .collect();
-    if standings.contains(&Standing::Unsure) {
-        return Step::wake_at(inputs.now.plus_ms(NEWS_MS));
+    let owners = meta.owner_references.iter();
+    let named = owners.filter_map(|owner| Some((key_of(meta, owner)?, &*owner.uid)));
+    if let Some(first) = inputs.before_presence(named, meta.revision()) {
+        return first;
     }
-    if !standings.contains(&Standing::Gone) {
+    // A kind that nobody here watches: its controller looks after its children.
+    let is_gone = |owner: &OwnerReference| {
+        key_of(meta, owner)
+            .is_some_and(|key| inputs.presence(&key, &owner.uid, meta.revision()) == Presence::Gone)
+    };
+    let gone = meta.owner_references.iter().filter(|owner| is_gone(owner));
+    let gone = gone.count();
+    if gone == 0 {
         return Step::idle();
     }
-    if standings.contains(&Standing::There) {
-        let mirror = inputs.mirror;
-        let is_gone = |owner: &OwnerReference| standing(mirror, meta, owner) == Standing::Gone;
+    if gone < meta.owner_references.len() {
         return Step::write(vec![without_owners(object, is_gone)]);
     }
     Step::write(vec![Intent {
@@ -187,31 +188,15 @@ fn collect(inputs: &Inputs<'_>, object: &Object) -> Step {
     }])
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Standing {
-    There,
-    Gone,
-    Unsure,
-}
-
-fn standing(mirror: &Mirror, meta: &ObjectMeta, owner: &OwnerReference) -> Standing {
-    let kind = Kind::find(&owner.api_version, &owner.kind);
-    let Some(kind) = kind.filter(|kind| WATCHED.contains(kind)) else {
-        // A kind that nobody here watches: its controller looks after its children.
-        return Standing::There;
-    };
+/// Where an owner is, if its kind is watched.
+fn key_of(meta: &ObjectMeta, owner: &OwnerReference) -> Option<ObjectKey> {
+    let kind = Kind::find(&owner.api_version, &owner.kind)?;
     let namespace = match kind.row().namespaced {
         true => &*meta.namespace,
         false => "",
     };
-    let found = mirror.find(kind, namespace, &owner.name);
-    if found.is_some_and(|object| object.uid() == &*owner.uid) {
-        return Standing::There;
-    }
-    if !mirror.is_listed(kind) || mirror.seen(kind) < meta.revision() {
-        return Standing::Unsure;
-    }
-    Standing::Gone
+    let key = || ObjectKey::new(kind, namespace, &owner.name);
+    WATCHED.contains(&kind).then(key)
 }
 
 fn without_owners(object: &Object, is_dropped: impl Fn(&OwnerReference) -> bool) -> Intent {

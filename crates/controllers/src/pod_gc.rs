@@ -20,8 +20,6 @@ pub const CONTROLLER: Controller = Controller {
 };
 
 const TARGET: &str = "DisruptionTarget";
-/// How long to wait for news of nodes.
-const NEWS_MS: i64 = 5_000;
 
 fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     if change.kind() == Kind::Node {
@@ -61,11 +59,9 @@ fn step(inputs: &Inputs<'_>) -> Step {
             return Step::write(vec![write::delete_now(Kind::Pod, &pod.metadata)]);
         }
     } else if mirror.get::<Node>("", node).is_none() {
-        // Kinds are watched apart: the node may be newer than what has been seen of nodes.
-        if !mirror.is_listed(Kind::Node) || mirror.seen(Kind::Node) < pod.metadata.revision() {
-            return Step::wake_at(inputs.now.plus_ms(NEWS_MS));
-        }
-        return orphan(inputs, pod);
+        let named = std::iter::once((ObjectKey::new(Kind::Node, "", node), ""));
+        let first = inputs.before_presence(named, pod.metadata.revision());
+        return first.unwrap_or_else(|| orphan(inputs, pod));
     }
     surplus(inputs)
 }

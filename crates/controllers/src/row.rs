@@ -1,5 +1,7 @@
 //! The row type of the list: what a controller looks at, and what it may answer.
 
+use std::collections::BTreeMap;
+
 use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
 use api::time::Time;
@@ -35,6 +37,24 @@ pub struct Inputs<'a> {
     pub settings: &'a Settings,
     /// What became of the writes of the last step.
     pub last: &'a Last,
+    /// What the last step asked for, if it did.
+    pub looked: &'a Looked,
+}
+
+/// What look-ups have told, for one step: who is there, by key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Looked(BTreeMap<ObjectKey, Option<Box<str>>>);
+
+impl Looked {
+    /// The object under this key has this uid, or there is none.
+    pub fn tell(&mut self, key: ObjectKey, uid: Option<&str>) {
+        self.0.insert(key, uid.map(Into::into));
+    }
+
+    /// The uid of what is under a key, `Some(None)` if nothing is; `None` if it was not looked up.
+    pub fn told(&self, key: &ObjectKey) -> Option<Option<&str>> {
+        self.0.get(key).map(Option::as_deref)
+    }
 }
 
 /// What became of the writes of a key's last step. Empty after a success, and after a restart.
@@ -76,6 +96,13 @@ pub struct Step {
 /// How a key stands.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
+    /// Cannot decide before it is known what is there under these keys, which the mirror cannot
+    /// tell yet. They are looked up, and the key is stepped again with the answers at once. Nothing
+    /// is written in such a step.
+    Asks {
+        /// What is to be looked up.
+        keys: Vec<ObjectKey>,
+    },
     /// Nothing more to do until something changes.
     Idle,
     /// Cannot go on before a named thing changes; its event wakes the key. Never counts as a
@@ -106,6 +133,14 @@ impl Step {
             wake_at: None,
             outcome: Outcome::Idle,
             counters: Vec::new(),
+        }
+    }
+
+    /// Decides when it is known what is there under these keys.
+    pub fn ask(keys: Vec<ObjectKey>) -> Step {
+        Step {
+            outcome: Outcome::Asks { keys },
+            ..Step::idle()
         }
     }
 

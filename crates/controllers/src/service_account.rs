@@ -30,8 +30,6 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
 /// The annotation of a Secret that is to hold a token: whose.
 const OF_ACCOUNT: &str = "kubernetes.io/service-account.name";
 const OF_ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
-/// How long to wait for news of accounts.
-const NEWS_MS: i64 = 5_000;
 
 fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     let (namespace, name) = (&change.key.namespace, &change.key.name);
@@ -69,17 +67,16 @@ fn of_token(inputs: &Inputs<'_>) -> Step {
     let Some(account) = account_of(secret) else {
         return Step::idle();
     };
-    let (meta, kind) = (&secret.metadata, Kind::ServiceAccount);
+    let meta = &secret.metadata;
     let found = inputs.mirror.get::<ServiceAccount>(namespace, account);
     let uid = meta.annotations.get(OF_ACCOUNT_UID);
     if found.is_some_and(|it| uid.is_none_or(|uid| *uid == it.metadata.uid)) {
         return Step::idle();
     }
-    // Kinds are watched apart: the account may be newer than what has been seen of accounts.
-    if !inputs.mirror.is_listed(kind) || inputs.mirror.seen(kind) < meta.revision() {
-        return Step::wake_at(inputs.now.plus_ms(NEWS_MS));
-    }
-    Step::write(vec![write::delete(Kind::Secret, meta)])
+    let key = ObjectKey::new(Kind::ServiceAccount, namespace, account);
+    let named = std::iter::once((key, uid.map_or("", |uid| &**uid)));
+    let first = inputs.before_presence(named, meta.revision());
+    first.unwrap_or_else(|| Step::write(vec![write::delete(Kind::Secret, meta)]))
 }
 
 fn step(inputs: &Inputs<'_>) -> Step {

@@ -2,6 +2,7 @@
 //! `poll_request`, and when to come back is `poll_wake`.
 
 mod leading;
+mod looking;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use serde_json::value::RawValue;
 use crate::backoff::Backoff;
 use crate::cycle::{Cycles, End, Told};
 use crate::election::Election;
+use crate::looks::Looks;
 use crate::metrics::{Level, Metrics, Notice};
 use crate::notes::Notes;
 use crate::reflector::{self, Reflected, Reflector};
@@ -38,6 +40,7 @@ pub struct Driver {
     rows_by_kind: Vec<Vec<u16>>,
     work: WorkQueue,
     writes: Writes,
+    looks: Looks,
     /// Notes about writes that are on their way.
     notes: Notes,
     cycles: Option<Cycles>,
@@ -71,6 +74,7 @@ impl Driver {
             rows_by_kind: rows_by_kind(&settings),
             work: WorkQueue::new(Backoff::KEY, limits.failures_max),
             writes: Writes::new(&watched, budget),
+            looks: Looks::default(),
             notes: Notes::default(),
             cycles: settings
                 .engine
@@ -206,6 +210,9 @@ impl Driver {
         let Some(answer) = self.election_got(id, answer, now) else {
             return;
         };
+        let Some(answer) = self.looked_got(id, answer, now) else {
+            return;
+        };
         let Some(kind) = self.writes.kind_of(id) else {
             return;
         };
@@ -262,6 +269,7 @@ impl Driver {
             && !self.has_more
             && !self.work.is_ready()
             && self.writes.open() == 0
+            && self.looks.open() == 0
             && self.cycles.as_ref().is_none_or(Cycles::is_quiet)
     }
 
@@ -338,11 +346,14 @@ impl Driver {
             if !is_synced || is_full {
                 return None;
             }
-            let (work, last) = self.work.next()?;
+            let Some((work, last)) = self.work.next() else {
+                return self.looks.poll(id);
+            };
             self.step(&work, &last, now);
         }
+        // Look-ups come last, so that keys that ask for the same share one.
         self.has_more = true;
-        None
+        self.looks.poll(id)
     }
 
     fn next_stream(&mut self, id: RequestId, now: Time) -> Option<Request> {
@@ -403,6 +414,7 @@ impl Driver {
     }
 
     fn step(&mut self, work: &WorkKey, last: &Last, now: Time) {
+        let looked = self.looks.take(work);
         let controller = &self.settings.controllers[usize::from(work.row)];
         let step = (controller.step)(&Inputs {
             mirror: &self.mirror,
@@ -410,6 +422,7 @@ impl Driver {
             now,
             settings: &self.settings.controller_settings,
             last,
+            looked: &looked,
         });
         for (name, amount) in step.counters {
             *self.metrics.counters.entry(name).or_default() += amount;
@@ -417,6 +430,11 @@ impl Driver {
         let counts = self.metrics.controllers.entry(controller.name).or_default();
         counts.steps += 1;
         let standing = match step.outcome {
+            Outcome::Asks { keys } => {
+                debug_assert!(step.intents.is_empty(), "who asks has not decided");
+                let count = self.looks.ask(work, keys);
+                return self.work.asked(work, count);
+            }
             Outcome::Idle => Standing::Idle,
             Outcome::Blocked { waits_for, .. } => {
                 counts.blocked += 1;

@@ -6,21 +6,22 @@
 //! [`Driver::poll_wake`], whichever is first.
 //!
 //! - *In*: `handle_page`, `handle_watch`, `handle_closed` (lists and watches), `handle_written`,
-//!   `handle_got` (writes and read-backs), `handle_time`.
+//!   `handle_got` (writes, read-backs and look-ups), `handle_time`.
 //! - *Out*: [`Request`]s, each under a [`RequestId`]; lines for the log (`poll_notice`).
 //! - *To look at*: `mirror`, `metrics`, `is_synced`, `is_quiet`, `may_write`.
 //! - *Before a clean end*: `release`, where there is an election.
 //!
 //! It owns the reflector of each kind, the work queue, the writes on their way, the engine and its
 //! tables. What it refuses to know: what a controller or the engine decides, and how a request is
-//! carried out. Questions to the outside have their door here and are not built yet.
+//! carried out.
 //!
 //! Where several processes may run it, [`ElectionSettings`] say which Leases it must hold; `now` must
 //! then come from a clock that is steady.
 //!
 //! Invariants, absences first: nothing is decided, and nothing written, without all Leases that must
 //! be held; no note tells of a write that was refused; nothing is decided before every watched kind was listed, after the Leases were won; a key is
-//! not stepped while a write of its last step is unseen; a blocked key is woken by events only; a
+//! not stepped while a write of its last step is unseen, or a look-up that it asked for unanswered; what
+//! was looked up is for one step and is kept nowhere; a blocked key is woken by events only; a
 //! failure counter is cleared by success only; a lost answer is read back before anything else is
 //! tried; no queue is without a named limit ([`Limits`]) and a counter ([`Metrics`]).
 
@@ -28,6 +29,7 @@ mod backoff;
 mod cycle;
 mod driver;
 mod election;
+mod looks;
 mod metrics;
 mod notes;
 mod reflector;

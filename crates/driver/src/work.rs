@@ -221,6 +221,40 @@ impl WorkQueue {
         self.end_round(work, now, After::Step)
     }
 
+    /// The key has been stepped and waits for so many look-ups.
+    pub(crate) fn asked(&mut self, work: &WorkKey, count: u32) {
+        if let Some(entry) = self.entries.get_mut(work) {
+            entry.writes_open = count;
+            entry.round = Ended::Done;
+        }
+        if count == 0 {
+            self.queue(work);
+        }
+    }
+
+    /// One look-up of the key was answered, or failed and may be tried again after so many
+    /// milliseconds. Answers are no success: they leave the failure counter as it is.
+    pub(crate) fn look_ended(
+        &mut self,
+        work: &WorkKey,
+        ended: Result<(), i64>,
+        now: Time,
+    ) -> Option<Round> {
+        let entry = self.entries.get_mut(work)?;
+        entry.writes_open = entry.writes_open.saturating_sub(1);
+        if let Err(retry_after_ms) = ended {
+            entry.round = worse(entry.round, Ended::Failed { retry_after_ms });
+        }
+        if entry.writes_open > 0 {
+            return None;
+        }
+        if entry.round == Ended::Done {
+            self.queue(work);
+            return None;
+        }
+        Some(self.end_round(work, now, After::Writes))
+    }
+
     /// A write of the key's last step was refused. Whether that is to be told to people: once for
     /// each verb, until the key succeeds.
     pub(crate) fn refused(&mut self, work: &WorkKey, refused: &Refused, passes: Passes) -> bool {

@@ -8,7 +8,7 @@ use api::time::Time;
 use mirror::{Change, Mirror, Object};
 use serde_json::{Value, json};
 
-use crate::{CONTROLLERS, Controller, Inputs, Last, Outcome, Settings, Step};
+use crate::{CONTROLLERS, Controller, Inputs, Last, Looked, Outcome, Settings, Step};
 
 const STEPS_MAX: usize = 2_000;
 
@@ -24,6 +24,10 @@ pub(crate) struct World {
     queue: BTreeSet<(usize, ObjectKey)>,
     wakes: BTreeMap<(usize, ObjectKey), Time>,
     waits: BTreeMap<(usize, ObjectKey), Vec<ObjectKey>>,
+    /// What was looked up for keys that asked.
+    looked: BTreeMap<(usize, ObjectKey), Looked>,
+    /// A kind of which nothing is heard.
+    unheard: Option<Kind>,
     /// Every write that was accepted, in order.
     pub(crate) writes: Vec<ObjectKey>,
     /// Whether accepted writes are to be printed.
@@ -53,6 +57,8 @@ impl World {
             queue: BTreeSet::new(),
             wakes: BTreeMap::new(),
             waits: BTreeMap::new(),
+            looked: BTreeMap::new(),
+            unheard: None,
             writes: Vec::new(),
             is_quiet: false,
             is_apart: false,
@@ -65,15 +71,19 @@ impl World {
         std::mem::take(&mut self.printed)
     }
 
-    /// `apart`, `service_accounts`, `gate=slice`, `volumes=…`.
+    /// `apart`, `unheard=Job`, `heard`, `service_accounts`, `gate=slice`, `volumes=…`.
     pub(crate) fn set(&mut self, setting: &str) {
         match setting {
             "apart" => self.is_apart = true,
+            "heard" => self.hear(),
             "service_accounts" => self.settings.service_accounts = true,
             "gate=slice" => self.settings.service_gate = crate::ServiceGate::EndpointSlice,
-            other => match other.strip_prefix("terminated_pods_max=") {
-                Some(count) => self.settings.terminated_pods_max = count.parse().unwrap(),
-                None => panic!("no such setting: {other}"),
+            other => match other.split_once('=') {
+                Some(("terminated_pods_max", count)) => {
+                    self.settings.terminated_pods_max = count.parse().unwrap();
+                }
+                Some(("unheard", kind)) => self.unheard = Some(super::kind(kind)),
+                _ => panic!("no such setting: {other}"),
             },
         }
     }
@@ -234,6 +244,7 @@ impl World {
             now: self.now,
             settings: &self.settings,
             last: &Last::default(),
+            looked: (self.looked.get(&(index, key.clone()))).unwrap_or(&Looked::default()),
         })
     }
 
@@ -245,7 +256,9 @@ impl World {
             None => self.wakes.remove(&(index, key.clone())),
         };
         self.waits.remove(&(index, key.clone()));
+        self.looked.remove(&(index, key.clone()));
         match step.outcome {
+            Outcome::Asks { keys } => self.look_up((index, key), keys),
             Outcome::Idle => {}
             Outcome::Blocked { waits_for, .. } => {
                 self.waits.insert((index, key), waits_for);
@@ -255,6 +268,30 @@ impl World {
         }
         for intent in step.intents {
             self.perform(intent);
+        }
+    }
+
+    fn look_up(&mut self, asker: (usize, ObjectKey), keys: Vec<ObjectKey>) {
+        let mut looked = Looked::default();
+        for key in keys {
+            let found = self.objects.get(&key);
+            let uid = found.and_then(|object| object["metadata"]["uid"].as_str());
+            let there = if uid.is_some() { "there" } else { "gone" };
+            let line = format!("look up {}: {there}", key.name);
+            looked.tell(key, uid);
+            self.say(line);
+        }
+        self.queue.insert(asker.clone());
+        self.looked.insert(asker, looked);
+    }
+
+    /// Lets the mirror hear of a kind again.
+    fn hear(&mut self) {
+        let kind = self.unheard.take().expect("a kind is unheard of");
+        for key in self.keys(kind) {
+            let text = self.objects[&key].to_string();
+            let change = self.mirror.apply(kind, &text).unwrap();
+            self.wake(change);
         }
     }
 
@@ -414,6 +451,9 @@ impl World {
         self.revision += 1;
         object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
         self.objects.insert(key.clone(), object.clone());
+        if self.unheard == Some(key.kind) {
+            return;
+        }
         if let Some(backlog) = &mut self.backlog {
             return backlog.push((key.kind, object.to_string()));
         }
@@ -429,6 +469,9 @@ impl World {
             return self.say("no such object".to_owned());
         };
         self.revision += 1;
+        if self.unheard == Some(key.kind) {
+            return;
+        }
         object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
         let object = Object::decode(key.kind, &object.to_string()).unwrap();
         let change = self.mirror.delete_object(&object);

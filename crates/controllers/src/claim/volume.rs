@@ -4,7 +4,7 @@ use api::core::{
     Node, NodeRequirement, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumePhase,
 };
 use api::disk::DIRECTORY;
-use api::intent::Part;
+use api::intent::{ObjectKey, Part};
 use api::kind::Kind;
 use mirror::Mirror;
 use serde_json::{Value, json};
@@ -15,8 +15,6 @@ use crate::{Inputs, Step, write};
 const HOSTNAME: &str = "kubernetes.io/hostname";
 /// Keeps a volume while a claim has it.
 const PROTECTION: &str = "kubernetes.io/pv-protection";
-/// How long to wait for news of claims.
-const NEWS_MS: i64 = 5_000;
 
 pub(super) fn step(inputs: &Inputs<'_>, volume: &PersistentVolume) -> Step {
     let meta = &volume.metadata;
@@ -42,12 +40,17 @@ pub(super) fn step(inputs: &Inputs<'_>, volume: &PersistentVolume) -> Step {
         )]);
     }
     if phase == VolumePhase::Released {
-        let claims = Kind::PersistentVolumeClaim;
-        // Kinds are watched apart: the claim may be newer than what has been seen of claims. One
-        // that has been found gone stays so, and news of claims may be long in coming.
-        let is_news = volume.status.phase != phase && mirror.seen(claims) < meta.revision();
-        if !mirror.is_listed(claims) || is_news {
-            return Step::wake_at(inputs.now.plus_ms(NEWS_MS));
+        // One that has been found gone stays so.
+        let claim = volume.spec.claim_ref.as_ref();
+        let claim = claim.filter(|_| volume.status.phase != phase).map(|claim| {
+            let kind = Kind::PersistentVolumeClaim;
+            (
+                ObjectKey::new(kind, &claim.namespace, &claim.name),
+                &*claim.uid,
+            )
+        });
+        if let Some(first) = inputs.before_presence(claim.into_iter(), meta.revision()) {
+            return first;
         }
     }
     if volume.status.phase != phase {

@@ -30,6 +30,8 @@ pub struct World {
     pub is_answer_slow: bool,
     /// Refusals for the next writes.
     pub refusals: VecDeque<Refusal>,
+    /// Refusals for the next reads.
+    pub get_refusals: VecDeque<Refusal>,
     /// Refusals for the next lists.
     pub list_refusals: VecDeque<Refusal>,
     /// Writes whose answer is lost, after they were carried out or before.
@@ -78,6 +80,7 @@ impl World {
             is_watch_slow: false,
             is_answer_slow: false,
             refusals: VecDeque::new(),
+            get_refusals: VecDeque::new(),
             list_refusals: VecDeque::new(),
             lost: VecDeque::new(),
             list_revision: None,
@@ -286,7 +289,10 @@ impl World {
             Request::Get { key } => {
                 self.log.push(format!("get {}", key.name));
                 let object = self.objects.get(&(key.kind, key.name.to_string()));
-                let answer = Ok(object.map(raw));
+                let answer = match self.get_refusals.pop_front() {
+                    Some(refusal) => Err(refusal),
+                    None => Ok(object.map(raw)),
+                };
                 self.driver.handle_got(id, answer, self.now);
             }
             Request::Write(intent) => {

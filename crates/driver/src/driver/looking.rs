@@ -1,0 +1,59 @@
+//! Look-ups on behalf of keys: asked for by a step, answered to the next one.
+
+use api::intent::Refusal;
+use api::time::Time;
+use mirror::Object;
+use serde_json::value::RawValue;
+
+use super::{Driver, Named};
+use crate::metrics::Level;
+use crate::request::RequestId;
+
+/// The answer to a read of one object.
+type Got = Result<Option<Box<RawValue>>, Refusal>;
+
+impl Driver {
+    /// Takes an answer to a look-up; any other is given back.
+    pub(super) fn looked_got(&mut self, id: RequestId, answer: Got, now: Time) -> Option<Got> {
+        let Some((key, waiting)) = self.looks.answered(id) else {
+            return Some(answer);
+        };
+        let found = match answer {
+            Ok(None) => Ok(None),
+            Err(refusal) if refusal.code == 404 => Ok(None),
+            Err(refusal) => Err(refusal),
+            Ok(Some(text)) => Object::decode(key.kind, text.get())
+                .map(|object| Some(object.uid().to_owned()))
+                .map_err(|problem| Refusal {
+                    code: 0,
+                    reason: "Unreadable".into(),
+                    message: problem.to_string().into(),
+                    retry_after_seconds: None,
+                }),
+        };
+        if let Err(refusal) = &found {
+            let text = format!("cannot look up {}: {}", Named(&key), refusal.message);
+            self.notice(Level::Warning, text);
+        }
+        for work in waiting {
+            let ended = match &found {
+                Ok(uid) => {
+                    self.looks.tell(&work, &key, uid.as_deref());
+                    Ok(())
+                }
+                Err(refusal) => {
+                    let seconds = refusal.retry_after_seconds.unwrap_or(0);
+                    Err(i64::from(seconds) * 1_000)
+                }
+            };
+            let is_failed = ended.is_err();
+            if let Some(round) = self.work.look_ended(&work, ended, now) {
+                self.round_ended(&work, round);
+            }
+            if is_failed {
+                self.looks.forget(&work);
+            }
+        }
+        None
+    }
+}
