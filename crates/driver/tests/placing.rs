@@ -51,7 +51,7 @@ const TASKS: [(&str, &str); 5] = [
     ("training-worker-3", "worker"),
 ];
 
-fn pods(world: &mut World, extra: &Value) {
+fn pods(world: &mut World, volumes: impl Fn(&str) -> Option<Value>) {
     for (name, role) in TASKS {
         let mut pod = json!({
             "metadata": { "annotations": {
@@ -64,8 +64,8 @@ fn pods(world: &mut World, extra: &Value) {
             },
             "status": { "phase": "Pending" },
         });
-        if let Some(volumes) = extra.get("volumes") {
-            pod["spec"]["volumes"] = volumes.clone();
+        if let Some(volumes) = volumes(role) {
+            pod["spec"]["volumes"] = volumes;
         }
         world.put_object(Kind::Pod, name, &pod);
     }
@@ -84,7 +84,7 @@ fn status(world: &World) -> &Value {
 fn a_gang_with_room_for_four_of_five_binds_nothing_and_says_so_in_plain_words() {
     let mut world = plane("450m");
     gang(&mut world, "Inqueue");
-    pods(&mut world, &json!({}));
+    pods(&mut world, |_| None);
     world.pass_ms(2_000);
     assert_eq!(binds(&mut world), Vec::<String>::new());
     let sentence = "4 of 5 tasks fit: worker-3 needs 100m cpu, node-1 has 50m left";
@@ -132,7 +132,7 @@ fn a_gang_is_let_in_then_bound_whole_then_counted() {
     world.settle();
     assert_eq!(status(&world)["phase"], "Inqueue");
     world.asked();
-    pods(&mut world, &json!({}));
+    pods(&mut world, |_| None);
     world.settle();
     assert_eq!(binds(&mut world).len(), 5);
     for (name, _) in TASKS {
@@ -186,7 +186,7 @@ fn a_gang_is_let_in_then_bound_whole_then_counted() {
 fn a_bind_whose_answer_is_lost_is_read_back_and_not_repeated() {
     let mut world = plane("1");
     gang(&mut world, "Inqueue");
-    pods(&mut world, &json!({}));
+    pods(&mut world, |_| None);
     world.lost.push_back(Lost::AfterCommit);
     world.lost.push_back(Lost::BeforeCommit);
     world.pass_ms(1_000);
@@ -207,7 +207,7 @@ fn a_bind_whose_answer_is_lost_is_read_back_and_not_repeated() {
 fn a_refused_bind_comes_back_with_doubling_delay() {
     let mut world = plane("1");
     gang(&mut world, "Inqueue");
-    pods(&mut world, &json!({}));
+    pods(&mut world, |_| None);
     for _ in 0..5 {
         world.refusals.push_back(refusal(403, "Forbidden"));
     }
@@ -224,17 +224,14 @@ fn a_refused_bind_comes_back_with_doubling_delay() {
     assert_eq!(binds(&mut world).len(), 5);
 }
 
-/// A gang all of whose pods mount the claim `shared`, of a class that waits for its first consumer.
-fn sharing_gang(world: &mut World) {
+/// A gang whose pods of these roles mount the claim `shared`, of a class that waits for its first
+/// consumer.
+fn sharing_gang(world: &mut World, roles: &[&str]) {
     let class = json!({ "provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer" });
     world.put_object(Kind::StorageClass, "standard", &class);
     gang(world, "Inqueue");
-    pods(
-        world,
-        &json!({ "volumes": [{
-            "name": "data", "persistentVolumeClaim": { "claimName": "shared" },
-        }]}),
-    );
+    let volumes = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "shared" } }]);
+    pods(world, |role| roles.contains(&role).then(|| volumes.clone()));
 }
 
 fn put_shared_claim(world: &mut World) {
@@ -243,6 +240,14 @@ fn put_shared_claim(world: &mut World) {
         "status": { "phase": "Pending" },
     });
     world.put_object(Kind::PersistentVolumeClaim, "shared", &claim);
+}
+
+fn bind_shared_claim(world: &mut World) {
+    let volume = json!({ "spec": { "claimRef": { "namespace": "ns", "name": "shared" } } });
+    world.put_object(Kind::PersistentVolume, "pv-1", &volume);
+    let bound = json!({ "spec": { "volumeName": "pv-1" }, "status": { "phase": "Bound" } });
+    world.put_object(Kind::PersistentVolumeClaim, "shared", &bound);
+    world.settle();
 }
 
 fn told_node(world: &World) -> &Value {
@@ -258,7 +263,7 @@ fn plain_reason(world: &World) -> &str {
 #[test]
 fn a_gang_whose_claim_waits_for_its_consumer_is_bound_whole_once_the_claim_is() {
     let mut world = plane("1");
-    sharing_gang(&mut world);
+    sharing_gang(&mut world, &["master", "worker"]);
     world.pass_ms(2_000);
     assert_eq!(binds(&mut world), Vec::<String>::new());
     assert_eq!(
@@ -271,21 +276,30 @@ fn a_gang_whose_claim_waits_for_its_consumer_is_bound_whole_once_the_claim_is() 
     assert_eq!(binds(&mut world), Vec::<String>::new());
     assert_eq!(told_node(&world), "node-1");
 
-    let volume = json!({ "spec": { "claimRef": { "namespace": "ns", "name": "shared" } } });
-    world.put_object(Kind::PersistentVolume, "pv-1", &volume);
-    let bound = json!({ "spec": { "volumeName": "pv-1" }, "status": { "phase": "Bound" } });
-    world.put_object(Kind::PersistentVolumeClaim, "shared", &bound);
-    world.settle();
+    bind_shared_claim(&mut world);
     assert_eq!(binds(&mut world).len(), 5);
     world.pass_ms(1_000);
     assert!(world.driver.is_quiet());
+}
+
+/// I4: whoever has no volume waits for those who have.
+#[test]
+fn a_gang_of_which_one_task_has_a_claim_is_bound_whole_once_the_claim_is() {
+    let mut world = plane("1");
+    sharing_gang(&mut world, &["master"]);
+    put_shared_claim(&mut world);
+    world.pass_ms(2_000);
+    assert_eq!(told_node(&world), "node-1");
+    assert_eq!(binds(&mut world), Vec::<String>::new());
+    bind_shared_claim(&mut world);
+    assert_eq!(binds(&mut world).len(), 5);
 }
 
 #[test]
 fn pods_that_share_a_claim_go_to_the_one_node_with_room_for_all_of_them() {
     let mut world = plane("400m");
     world.put_object(Kind::Node, "node-2", &node("300m"));
-    sharing_gang(&mut world);
+    sharing_gang(&mut world, &["master", "worker"]);
     put_shared_claim(&mut world);
     world.pass_ms(2_000);
     // Together the nodes have room for seven, but the claim must not be promised to either.
@@ -319,7 +333,7 @@ fn a_pod_of_another_scheduler_takes_room_on_our_nodes() {
     });
     world.put_object(Kind::Pod, "stranger", &stranger);
     gang(&mut world, "Inqueue");
-    pods(&mut world, &json!({}));
+    pods(&mut world, |_| None);
     world.pass_ms(100);
     assert_eq!(binds(&mut world).len(), 0);
     world.delete_object(Kind::Pod, "stranger");
