@@ -18,6 +18,7 @@ use std::process::{Command, Output};
 use anyhow::{Context, bail, ensure};
 
 use crate::say;
+use crate::tree::Tree;
 
 /// The least part of the mutants that must be caught, in hundredths.
 const SCORE_MIN: usize = 95;
@@ -39,7 +40,7 @@ enum Verdict {
 }
 
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
-    let root = root()?;
+    let root = Tree::read()?.root;
     let all = read_all(&root.join("tests/mutants"))?;
     let is_asked = |mutant: &&Mutant| arguments.is_empty() || arguments.contains(&mutant.name);
     let mutants: Vec<&Mutant> = all.iter().filter(is_asked).collect();
@@ -78,9 +79,15 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn root() -> anyhow::Result<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    Ok(here.parent().context("xtask lies in the tree")?.to_owned())
+/// A rule of tidy: each patch still applies.
+pub fn find(tree: &Tree) -> anyhow::Result<Vec<String>> {
+    let all = read_all(&tree.root.join("tests/mutants"))?;
+    let stale = all.iter().filter_map(|mutant| {
+        let patch = mutant.patch.to_str()?;
+        let why = git(&tree.root, &["apply", "--check", patch]).err()?;
+        Some(format!("{} no longer applies: {why}", mutant.name))
+    });
+    Ok(stale.collect())
 }
 
 fn read_all(folder: &Path) -> anyhow::Result<Vec<Mutant>> {

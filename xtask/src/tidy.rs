@@ -55,6 +55,10 @@ const RULES: &[Rule] = &[
         find: sources::lists,
     },
     Rule {
+        name: "mutants: every patch applies",
+        find: crate::mutants::find,
+    },
+    Rule {
         name: "names: no file called util, helpers, common or misc",
         find: sources::names,
     },

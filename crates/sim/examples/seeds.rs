@@ -6,6 +6,8 @@ mod drivers;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sim::{Coverage, FAULTS, Fault, NOT_YET, PHASES, Story, Told, shrink};
@@ -18,12 +20,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const PATIENCE: Duration = Duration::from_secs(300);
 /// A cell of the table is well covered from so many strikes on.
 const STRIKES_WANTED: u64 = 10;
-const USAGE: &str = "--minutes N [--seed BASE] | --seed-one N [--faults a,b] [--parts 1,2] [--replicas N] [--story]";
+const USAGE: &str = "--minutes N [--seed BASE] [--at-once N] | --seed-one N [--faults a,b] [--parts 1,2] [--replicas N] [--story]";
 
 /// What was asked for.
 #[derive(Default)]
 struct Asked {
     minutes: u64,
+    at_once: Option<usize>,
     base: Option<u64>,
     one: Option<u64>,
     faults: Option<Vec<Fault>>,
@@ -45,6 +48,8 @@ struct Sum {
     playing: Duration,
     /// Seeds that failed.
     violations: Vec<u64>,
+    /// How many minutes were left when it was last said.
+    told: Option<u64>,
 }
 
 fn main() -> ExitCode {
@@ -83,6 +88,7 @@ fn read(words: &[String]) -> Result<Asked, String> {
         };
         match &**word {
             "--minutes" => asked.minutes = number()?,
+            "--at-once" => asked.at_once = usize::try_from(number()?).ok(),
             "--seed" => asked.base = Some(number()?),
             "--seed-one" => asked.one = Some(number()?),
             "--replicas" => asked.replicas = u32::try_from(number()?).ok(),
@@ -151,28 +157,49 @@ fn play_many(asked: &Asked) -> bool {
     ));
     let began = Instant::now();
     let end = Duration::from_secs(asked.minutes * 60);
-    let mut sum = Sum::default();
-    let mut progress = Progress::default();
-    for seed in base.. {
-        if began.elapsed() >= end {
-            break;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicU64::new(base);
+    let sum = Mutex::new(Sum::default());
+    std::thread::scope(|scope| {
+        for _ in 0..asked.at_once.unwrap_or(cores).max(1) {
+            scope.spawn(|| {
+                while began.elapsed() < end {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    let left = || end.saturating_sub(began.elapsed());
+                    play_next(seed, &sum, &left);
+                }
+            });
         }
-        let story = Story::draw_long(seed);
-        let started = Instant::now();
-        let told = story.play(drivers::drivers(seed));
-        sum.take(&story, &told, started.elapsed());
-        if !told.findings.is_empty() {
-            say(&format!("\nseed {seed} fails: {}", findings(&told)));
-            // What is left of the time goes into making it smaller, but never all of it.
-            let left = end.saturating_sub(began.elapsed());
-            say(&reduced(seed, &story, &told, PATIENCE.min(left / 4)));
-            sum.violations.push(seed);
-        }
-        let left = end.saturating_sub(began.elapsed());
-        progress.tell(seed - base + 1, &sum, left);
-    }
+    });
+    let mut sum = take(&sum);
     say(&sum.report(base, began.elapsed()));
     sum.violations.is_empty()
+}
+
+/// One of many stories. Each is a world of its own, so that several are played at once.
+#[expect(clippy::disallowed_methods, reason = "it says how long a story took")]
+fn play_next(seed: u64, sum: &Mutex<Sum>, left: &dyn Fn() -> Duration) {
+    let story = Story::draw_long(seed);
+    let started = Instant::now();
+    let told = story.play(drivers::drivers(seed));
+    let took = started.elapsed();
+    if !told.findings.is_empty() {
+        say(&format!("\nseed {seed} fails: {}", findings(&told)));
+        // What is left of the time goes into making it smaller, but never all of it.
+        say(&reduced(seed, &story, &told, PATIENCE.min(left() / 4)));
+    }
+    let mut sum = take(sum);
+    sum.add(&story, &told, took);
+    if !told.findings.is_empty() {
+        sum.violations.push(seed);
+    }
+    sum.tell(left());
+}
+
+/// What was summed up so far, also where another thread ended badly.
+fn take(sum: &Mutex<Sum>) -> std::sync::MutexGuard<'_, Sum> {
+    sum.lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// A failing story, made smaller, with the command that plays it.
@@ -213,7 +240,7 @@ fn findings(told: &Told) -> String {
 }
 
 impl Sum {
-    fn take(&mut self, story: &Story, told: &Told, took: Duration) {
+    fn add(&mut self, story: &Story, told: &Told, took: Duration) {
         self.coverage.add(&told.coverage);
         self.lengths_ms.push(told.stormy_ms);
         self.stormy_ms += told.stormy_ms;
@@ -224,6 +251,27 @@ impl Sum {
         self.ended += told.ended;
         self.writes += told.writes;
         self.playing += took;
+    }
+
+    /// How far it is: all the time on a terminal, a line a minute elsewhere.
+    fn tell(&mut self, left: Duration) {
+        let mut screen = std::io::stderr();
+        let minutes_left = left.as_secs() / 60;
+        let (begin, end) = match screen.is_terminal() {
+            true => ("\r", "   "),
+            false if self.told != Some(minutes_left) => ("", "\n"),
+            false => return,
+        };
+        self.told = Some(minutes_left);
+        let text = format!(
+            "{begin}{} seeds, {:.1} cluster-hours, {} workloads ended, {} violations, {} s left{end}",
+            self.lengths_ms.len(),
+            self.lasted_ms as f64 / 3_600_000.0,
+            self.ended,
+            self.violations.len(),
+            left.as_secs(),
+        );
+        drop(screen.write_all(text.as_bytes()));
     }
 
     fn report(&mut self, base: u64, took: Duration) -> String {
@@ -265,33 +313,6 @@ impl Sum {
             text.push_str(&format!("{:<22}{}\n", row.name, row.why));
         }
         text
-    }
-}
-
-/// How far it is: all the time on a terminal, a line a minute elsewhere.
-#[derive(Default)]
-struct Progress {
-    minutes_told: u64,
-}
-
-impl Progress {
-    fn tell(&mut self, seeds: u64, sum: &Sum, left: Duration) {
-        let mut screen = std::io::stderr();
-        let minutes = sum.playing.as_secs() / 60;
-        let (begin, end) = match screen.is_terminal() {
-            true => ("\r", "   "),
-            false if minutes > self.minutes_told => ("", "\n"),
-            false => return,
-        };
-        self.minutes_told = minutes;
-        let text = format!(
-            "{begin}{seeds} seeds, {:.1} cluster-hours, {} workloads ended, {} violations, {} s left{end}",
-            sum.lasted_ms as f64 / 3_600_000.0,
-            sum.ended,
-            sum.violations.len(),
-            left.as_secs(),
-        );
-        drop(screen.write_all(text.as_bytes()));
     }
 }
 
