@@ -11,6 +11,7 @@ mod estimate;
 mod formats;
 mod kinds;
 mod literals;
+mod messages;
 mod parse;
 mod path;
 mod request;

@@ -7,11 +7,12 @@ use std::rc::Rc;
 
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, MapExpr, SelectExpr,
-    operators,
+    StructExpr, operators,
 };
 use kube_cel::cel::parser::Expression;
 
 use super::kinds::{Known, Type, most_general};
+use super::messages::{Message, NULL_VALUE};
 use super::parse::place_of;
 use super::signatures::{Signature, overloads, type_named};
 
@@ -113,7 +114,7 @@ impl Look {
             Expr::List(list) => self.list(list),
             Expr::Map(map) => self.map(map),
             Expr::Literal(literal) => literal_type(literal),
-            Expr::Struct(message) => self.undeclared(expression, &message.type_name),
+            Expr::Struct(message) => self.message(expression, message),
             Expr::Unspecified => Type::Dyn,
         };
         self.done.kinds.insert(expression.id, kind.clone());
@@ -162,6 +163,9 @@ impl Look {
             if let Some(kind) = type_named(&name) {
                 return Type::of_type(kind);
             }
+            if name == NULL_VALUE {
+                return Type::Int;
+            }
         }
         let found = self.field(at, &select.operand, &select.field, Asks::Plainly);
         match select.test {
@@ -201,6 +205,64 @@ impl Look {
             true => Type::optional(found),
             false => found,
         }
+    }
+
+    fn message(&mut self, at: &Expression, message: &StructExpr) -> Type {
+        let name = message.type_name.trim_start_matches('.');
+        let variable = self.names.iter().rev().find(|(known, _)| known == name);
+        let variable = variable.map(|(_, kind)| kind.full_name());
+        let named = match variable {
+            Some(_) => None,
+            None => type_named(name),
+        };
+        let (kind, fields) = match (&variable, named) {
+            (Some(kind), _) => (self.wrong(at, format!("'{kind}' is not a type")), None),
+            (None, None) => return self.undeclared(at, &message.type_name),
+            (None, Some(kind)) => match Message::find(name).or_else(|| Message::of(&kind)) {
+                Some(message) => (kind, Some(message)),
+                // It can be written down, but has no fields.
+                None if kind == Type::Null => (kind, None),
+                None => {
+                    let what = format!("'{}' is not a message type", kind.full_name());
+                    // Parts of a type are not a part of its name.
+                    let what = match what.split_once('(') {
+                        Some((name, _)) => format!("{name}' is not a message type"),
+                        None => what,
+                    };
+                    (self.wrong(at, what), None)
+                }
+            },
+        };
+        for entry in &message.entries {
+            let EntryExpr::StructField(field) = &entry.expr else {
+                continue;
+            };
+            let mut value = self.at(&field.value);
+            // The place of a field is that of its colon.
+            let colon = Expression {
+                id: entry.id,
+                expr: Expr::Unspecified,
+            };
+            let wanted = fields.and_then(|message| message.field(&field.field));
+            let wanted = wanted.unwrap_or_else(|| {
+                let what = match variable {
+                    Some(_) => format!("unexpected failed resolution of '{name}'"),
+                    None => format!("undefined field '{}'", field.field),
+                };
+                self.wrong(&colon, what)
+            });
+            if field.optional {
+                value = self.inside(&field.value, value);
+            }
+            if !self.known.is_assignable(&wanted, &value) {
+                let what = format!(
+                    "expected type of field '{}' is '{wanted}' but provided type is '{value}'",
+                    field.field
+                );
+                self.wrong(&colon, what);
+            }
+        }
+        kind
     }
 
     fn list(&mut self, list: &ListExpr) -> Type {
@@ -512,7 +574,7 @@ pub(super) fn mapped_name(call: &CallExpr) -> Option<&str> {
 }
 
 /// `a.b.c` as a name.
-fn qualified(expression: &Expression) -> Option<String> {
+pub(super) fn qualified(expression: &Expression) -> Option<String> {
     let mut names = Vec::new();
     let mut at = expression;
     loop {

@@ -17,6 +17,7 @@ use kube_cel::cel::parser::Expression;
 use super::check::{Checked, mapped_name};
 use super::declared::Declared;
 use super::kinds::Type;
+use super::messages::MESSAGE_COST;
 
 /// What making a list or a map costs beside its parts.
 const LIST_COST: u64 = 10;
@@ -157,7 +158,16 @@ impl Look<'_> {
             Expr::Comprehension(fold) => self.fold(expression, fold),
             Expr::List(list) => self.list(expression, list),
             Expr::Map(map) => self.map(expression, map),
-            Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => Span::default(),
+            Expr::Struct(message) => {
+                let mut sum = Span::exactly(MESSAGE_COST);
+                for entry in &message.entries {
+                    if let EntryExpr::StructField(field) = &entry.expr {
+                        sum = sum.plus(self.cost(&field.value));
+                    }
+                }
+                sum
+            }
+            Expr::Literal(_) | Expr::Unspecified => Span::default(),
         }
     }
 

@@ -42,6 +42,8 @@ pub(super) enum Type {
     Uint,
     /// What a type itself is.
     Kind(Option<Rc<Type>>),
+    /// A plain value that may also be null: a message that holds nothing else.
+    Wrapper(Rc<Type>),
     /// Not known yet.
     Variable(usize),
 }
@@ -76,7 +78,7 @@ impl Type {
             | Type::Int
             | Type::Timestamp
             | Type::Uint => true,
-            Type::Optional(inner) => inner.is_scalar(),
+            Type::Optional(inner) | Type::Wrapper(inner) => inner.is_scalar(),
             _ => false,
         }
     }
@@ -84,7 +86,10 @@ impl Type {
     /// What it is made of.
     pub(super) fn parts(&self) -> Vec<&Type> {
         match self {
-            Type::List(inner) | Type::Optional(inner) | Type::Kind(Some(inner)) => vec![&**inner],
+            Type::List(inner)
+            | Type::Optional(inner)
+            | Type::Kind(Some(inner))
+            | Type::Wrapper(inner) => vec![&**inner],
             Type::Map(pair) => vec![&pair.0, &pair.1],
             _ => Vec::new(),
         }
@@ -180,6 +185,7 @@ impl fmt::Display for Type {
             Type::Timestamp => "timestamp",
             Type::Uint => "uint",
             Type::Kind(_) => "type",
+            Type::Wrapper(_) => "wrapper",
             Type::Variable(number) => return write!(f, "_var{number}"),
         };
         f.write_str(word)?;
@@ -276,6 +282,8 @@ impl Known {
         match (from, to) {
             (Type::Null, other) | (other, Type::Null) => may_be_null(other),
             (Type::Kind(_), Type::Kind(_)) => true,
+            (Type::Wrapper(from), Type::Wrapper(to)) => from == to,
+            (Type::Wrapper(inner), other) | (other, Type::Wrapper(inner)) => **inner == *other,
             (Type::List(_), Type::List(_))
             | (Type::Map(_), Type::Map(_))
             | (Type::Optional(_), Type::Optional(_)) => {
@@ -360,6 +368,7 @@ fn may_be_null(kind: &Type) -> bool {
             | Type::Opaque(_)
             | Type::Optional(_)
             | Type::Timestamp
+            | Type::Wrapper(_)
     )
 }
 

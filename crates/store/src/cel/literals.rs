@@ -87,7 +87,14 @@ pub(super) fn look(tree: &Expression, checked: &Checked) -> Vec<Mistake> {
                 }
             }
             Expr::Select(select) => waiting.push((&select.operand, alike)),
-            Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
+            Expr::Struct(message) => {
+                for entry in &message.entries {
+                    if let EntryExpr::StructField(field) = &entry.expr {
+                        waiting.push((&field.value, alike));
+                    }
+                }
+            }
+            Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
         }
     }
     mistakes.sort_by_key(|mistake| mistake.at);
@@ -110,6 +117,7 @@ fn unlike<'a>(
     for (part, is_optional) in parts {
         let kind = match (checked.kind(part), is_optional) {
             (Type::Optional(inner), true) => (**inner).clone(),
+            (Type::Wrapper(inner), _) => (**inner).clone(),
             (kind, _) => kind.clone(),
         };
         match &first {

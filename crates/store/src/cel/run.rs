@@ -4,20 +4,25 @@
 //! the library's. One unit is about one step; functions that walk a text or a list cost a tenth of
 //! a unit an element, where the real server says so.
 
+mod format;
 mod price;
+mod types;
 
 use std::sync::Arc;
 
 use kube_cel::cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, MapExpr, SelectExpr, operators,
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, MapExpr, SelectExpr, StructExpr,
+    operators,
 };
 use kube_cel::cel::objects::{Key, OptionalValue};
 use kube_cel::cel::parser::Expression;
 use kube_cel::cel::{Context, ExecutionError, Value};
 
-use super::check::mapped_name;
+use super::check::{mapped_name, qualified};
+use super::messages::{MESSAGE_COST, Message, NULL_VALUE};
 use super::parse::{MAP_INSERT, RESULT, SORT};
-use price::{TOIL_MAX, compared_cost, cost, toil};
+use price::{TOIL_MAX, bulk, compared_cost, cost, toil};
+pub(super) use types::{TypeValue, name_of};
 
 /// What making a list or a map costs beside its parts.
 const LIST_COST: u64 = 10;
@@ -88,15 +93,23 @@ impl<'a> Run<'a> {
             Expr::Ident(name) => {
                 self.spend(1)?;
                 self.look_up(name)
+                    .or_else(|| types::of_name(name))
                     .ok_or_else(|| failed(format!("undeclared reference to '{name}'")))
             }
-            Expr::Select(select) => self.select(select),
+            Expr::Select(select) => match self.constant(expression, select) {
+                Some(constant) => {
+                    self.spend(1)?;
+                    Ok(constant)
+                }
+                None => self.select(select),
+            },
             Expr::Call(call) => self.call(call),
             Expr::Comprehension(fold) => self.fold(fold),
             Expr::List(list) => self.list(list),
             Expr::Map(map) => self.map(map),
             Expr::Literal(_) => Value::resolve(expression, self.functions).map_err(told),
-            Expr::Struct(_) | Expr::Unspecified => Err(failed("unsupported expression")),
+            Expr::Struct(message) => self.message(message),
+            Expr::Unspecified => Err(failed("unsupported expression")),
         }
     }
 
@@ -113,6 +126,24 @@ impl<'a> Run<'a> {
         names
             .find(|(known, _)| known == name)
             .map(|(_, value)| value.clone())
+    }
+
+    /// A name with dots in it that stands for a type, or for the one value of an enumeration.
+    fn constant(&self, expression: &Expression, select: &SelectExpr) -> Option<Value> {
+        let mut first = &select.operand;
+        while let Expr::Select(inner) = &first.expr {
+            first = &inner.operand;
+        }
+        match &first.expr {
+            // Few expressions have such names, and most of what is selected is of `self`.
+            Expr::Ident(name) if matches!(&**name, "google" | "net") => {}
+            _ => return None,
+        }
+        let name = qualified(expression)?;
+        match name == NULL_VALUE {
+            true => Some(Value::Int(0)),
+            false => types::of_name(&name),
+        }
     }
 
     fn select(&mut self, select: &SelectExpr) -> Answer {
@@ -146,6 +177,34 @@ impl<'a> Run<'a> {
             }
         }
         Ok(Value::List(Arc::new(out)))
+    }
+
+    /// What a message of protobuf is worth, which is a plain value.
+    fn message(&mut self, message: &StructExpr) -> Answer {
+        let mut set = Vec::with_capacity(message.entries.len());
+        for entry in &message.entries {
+            let EntryExpr::StructField(field) = &entry.expr else {
+                return Err(failed("unsupported expression"));
+            };
+            let value = self.value(&field.value)?;
+            // What is shared in the value is not in the message.
+            self.toil = self.toil.saturating_add(bulk(&value, TOIL_MAX));
+            match optional(&value) {
+                Some(inner) if field.optional => {
+                    set.extend(inner.map(|inner| (&*field.field, inner)));
+                }
+                _ => set.push((&*field.field, value)),
+            }
+        }
+        self.spend(MESSAGE_COST)?;
+        if self.toil > TOIL_MAX {
+            return Err(Halt::Limit);
+        }
+        let name = message.type_name.trim_start_matches('.');
+        let Some(known) = Message::find(name) else {
+            return Err(failed(format!("unknown type '{name}'")));
+        };
+        known.value(set).map_err(Halt::Error)
     }
 
     fn map(&mut self, map: &MapExpr) -> Answer {
@@ -412,6 +471,12 @@ impl<'a> Run<'a> {
         if let Some(answer) = quick(name, &values) {
             return answer;
         }
+        let mut values = values;
+        if name == "format"
+            && let [Value::String(text), Value::List(args)] = &mut values[..]
+        {
+            *args = Arc::new(format::shown(text, args));
+        }
         let is_value =
             |target: &Expression| matches!(&target.expr, Expr::Ident(name) if *name == numbered(0));
         let first = usize::from(target.as_ref().is_some_and(is_value));
@@ -463,6 +528,9 @@ fn quick(name: &str, values: &[Value]) -> Option<Answer> {
     let [left, right] = values else {
         return match (name, values) {
             (operators::LOGICAL_NOT, [Value::Bool(truth)]) => Some(Ok(Value::Bool(!truth))),
+            // Only types are not what they were.
+            ("dyn", [value]) => Some(Ok(value.clone())),
+            ("type", [value]) => Some(Ok(types::of_value(value))),
             ("size", [Value::String(text)]) => Some(Ok(Value::Int(text.chars().count() as i64))),
             ("size", [Value::List(list)]) => Some(Ok(Value::Int(list.len() as i64))),
             _ => None,

@@ -5,6 +5,7 @@
 //! an overload for every kind, which `*` stands for.
 
 use super::kinds::Type;
+use super::messages::Message;
 
 /// One way in which a function may be called.
 #[derive(Clone, Debug)]
@@ -48,7 +49,7 @@ pub(super) fn type_named(name: &str) -> Option<Type> {
         "type" => Type::Kind(None),
         "uint" => Type::Uint,
         "net.CIDR" | "net.IP" => thing(name)?,
-        _ => return None,
+        _ => return Message::find(name).map(Message::kind),
     })
 }
 

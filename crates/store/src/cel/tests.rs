@@ -185,6 +185,7 @@ fn what_would_fill_the_memory_is_cut_off() {
         format!("{long} == {long}"),
         format!("self.l in {long}"),
         format!("{long}.distinct().size() > 0"),
+        format!("google.protobuf.ListValue{{values: {long}}}.size() > 0"),
     ];
     for rule in rows {
         let told = complaints(&rule, &text, 20_000);
@@ -194,6 +195,30 @@ fn what_would_fill_the_memory_is_cut_off() {
             "{shown}: {told:?}"
         );
     }
+}
+
+#[test]
+fn messages_and_types_are_values() {
+    let rows = [
+        "google.protobuf.Int64Value{value: size(self.l)} == 2",
+        "google.protobuf.StringValue{value: self.s} + 'c' == 'abc'",
+        "google.protobuf.Timestamp{seconds: 1, nanos: 5} > timestamp('1970-01-01T00:00:01Z')",
+        "google.protobuf.Duration{seconds: 90} == duration('90s')",
+        "google.protobuf.Struct{fields: {'a': 1, 'b': [b'x']}}.b[0] == 'eA=='",
+        "google.protobuf.Value{} == null && google.protobuf.ListValue{values: self.l}[1] == 1.0",
+        "type(google.protobuf.BoolValue{}) == bool && type(self.l) == list && type(type(1)) == type",
+        "'%s %s'.format([duration('90s'), [1.5, b'x']]) == '90s [1.500000, b\"x\"]'",
+    ];
+    for rule in rows {
+        assert_eq!(complaints(rule, "ab", 2), Vec::<String>::new(), "{rule}");
+    }
+    let told = complaints(
+        "google.protobuf.Int32Value{value: 1099511627776} == 1",
+        "",
+        0,
+    );
+    let words = "field type conversion error for google.protobuf.Int32Value.value value type: integer overflow";
+    assert!(told.iter().any(|text| text.contains(words)), "{told:?}");
 }
 
 #[test]

@@ -119,7 +119,7 @@ pub(super) fn toil(name: &str, values: &[Value], limit: u64) -> u64 {
 }
 
 /// Everything in a value, counted up to a limit.
-fn bulk(value: &Value, limit: u64) -> u64 {
+pub(super) fn bulk(value: &Value, limit: u64) -> u64 {
     let mut waiting = vec![value];
     let mut count = 0u64;
     while let Some(next) = waiting.pop() {
