@@ -12,6 +12,8 @@ says "a list" "^FIELD: containers <\[\]Container>$" k explain pod.spec.container
 says "a map" "<map\[string\]string>" k explain configmap.data
 says "which fields are needed" "containers[[:space:]]+<\[\]Container> -required-" k explain pod.spec
 says "what values there are" "^    Recreate$" k explain deployment.spec.strategy.type
+says "that they are values" "^ENUM:$" k explain deployment.spec.strategy.type
+says "the values of a part that many have" "^    IfNotPresent$" k explain pod.spec.containers.imagePullPolicy
 says "all fields below" "^        maxSurge[[:space:]]" k explain deployment --recursive
 says "all fields below one" "^  secretKeyRef[[:space:]]" k explain pod.spec.containers.env.valueFrom --recursive
 says "a version" "^VERSION: +v1$" k explain cronjobs --api-version=batch/v1

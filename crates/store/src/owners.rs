@@ -5,6 +5,7 @@
 
 mod apply;
 mod change;
+mod created;
 mod memo;
 mod resets;
 mod scale;
@@ -22,6 +23,7 @@ pub(crate) use apply::{
     Applied, ApplyError, Force, apply, beyond, last_applied, refusal, renew_last_applied,
 };
 pub(crate) use change::{Change, Untold, Versions, update};
+pub(crate) use created::created;
 pub(crate) use memo::Memo;
 pub(crate) use resets::{Resets, resets};
 pub(crate) use scale::{Replicas, SCALE_VERSION, to_object, to_scale};

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::convert::Unconverted;
 use crate::forms::Form;
 use crate::owners::{
-    Change, Held, Operation, Owners, Resets, Untold, Versions, Who, resets, update,
+    Change, Held, Operation, Owners, Resets, Untold, Versions, Who, created, resets, update,
 };
 use crate::registry::{Resource, ResourceId, Source, Version};
 use crate::schema::Spot;
@@ -23,6 +23,9 @@ use crate::write::{Before, Writing};
 
 /// Longest name of an owner, in bytes.
 pub(crate) const MANAGER_BYTES_MAX: usize = 128;
+
+/// The kind of which `ports` is told though nobody has set it.
+const HAS_MORE: &str = "EndpointSlice";
 
 /// What a body says about owners.
 pub(crate) enum Given {
@@ -217,6 +220,18 @@ impl Store {
             Given::Nothing => Vec::new(),
         };
         let object = validation::as_labelled(as_asked(writing, object));
+        if held.is_empty() {
+            let (fields, who, seconds) = {
+                let unset = self.unset_object(writing);
+                let typing = Typing::new(self, writing);
+                let change = writing.change(Operation::Update, &typing);
+                let fields = created(&unset, &object, &change);
+                (fields, change.who, change.seconds)
+            };
+            if let Some(fields) = fields {
+                return Ok(Owners::of_author(who, seconds, &fields, &mut self.memo));
+            }
+        }
         let empty = self.empty_object(writing);
         let held = {
             let typing = Typing::new(self, writing);
@@ -269,6 +284,19 @@ impl Store {
         spot.is_none_or(|spot| crate::typed::check(object, spot).is_ok())
     }
 
+    /// As [`Store::empty_object`], for who does not look at its type: most often it is at hand.
+    fn unset_object(&self, writing: &Writing<'_>) -> Cow<'_, Value> {
+        match self.form(writing.id, &writing.target.version) {
+            Form::BuiltIn(Some(schema)) if &*writing.row.kind != HAS_MORE => {
+                match schema.kept_zero() {
+                    Some(kept) => Cow::Borrowed(kept),
+                    None => Cow::Owned(self.empty_object(writing)),
+                }
+            }
+            _ => Cow::Owned(self.empty_object(writing)),
+        }
+    }
+
     /// An object of the request's kind of which nothing is set.
     pub(crate) fn empty_object(&self, writing: &Writing<'_>) -> Value {
         let version = &writing.target.version;
@@ -278,8 +306,7 @@ impl Store {
         };
         object["apiVersion"] = json!(writing.row.api_version(version));
         object["kind"] = json!(writing.row.kind);
-        if &*writing.row.kind == "EndpointSlice" {
-            // It is told though nobody has set it.
+        if &*writing.row.kind == HAS_MORE {
             object["ports"] = Value::Null;
         }
         object

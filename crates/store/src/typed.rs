@@ -8,6 +8,7 @@ mod compare;
 mod item;
 mod merge;
 mod remove;
+mod written;
 
 use serde_json::Value;
 
@@ -18,6 +19,7 @@ pub(crate) use check::check;
 pub(crate) use compare::{Comparison, compare};
 pub(crate) use merge::merge;
 pub(crate) use remove::remove;
+pub(crate) use written::{Hidden, written};
 
 /// Deepest object that is followed.
 const DEPTH_MAX: usize = 130;

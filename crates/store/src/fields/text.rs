@@ -39,6 +39,20 @@ impl<'a> FieldSet<'a> {
     }
 }
 
+impl Element<'_> {
+    /// The element as `fieldsV1` writes it: `"f:spec"`.
+    pub(crate) fn write(&self, out: &mut String) {
+        out.push_str(match self.sort {
+            Sort::Field => "\"f:",
+            Sort::Key => "\"k:",
+            Sort::Value => "\"v:",
+            Sort::Index => "\"i:",
+        });
+        escape(&self.text, out);
+        out.push('"');
+    }
+}
+
 /// Writes what stands below one place; `is_member` says whether the place itself is in the set.
 fn write(mut steps: &[Step<'_>], is_member: bool, out: &mut String) {
     out.push('{');
@@ -52,14 +66,8 @@ fn write(mut steps: &[Step<'_>], is_member: bool, out: &mut String) {
             out.push(',');
         }
         is_first = false;
-        out.push_str(match step.element.sort {
-            Sort::Field => "\"f:",
-            Sort::Key => "\"k:",
-            Sort::Value => "\"v:",
-            Sort::Index => "\"i:",
-        });
-        escape(&step.element.text, out);
-        out.push_str("\":");
+        step.element.write(out);
+        out.push(':');
         let (below, after) = after.split_at(step.below as usize);
         write(below, step.is_member, out);
         steps = after;

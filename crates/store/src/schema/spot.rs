@@ -78,6 +78,11 @@ impl Schema {
         object
     }
 
+    /// [`Schema::zero_object`], where it is at hand.
+    pub(crate) fn kept_zero(&self) -> Option<&Value> {
+        self.zero.as_deref()
+    }
+
     /// Keeps [`Schema::zero_object`] at hand: every creation asks for it.
     pub(crate) fn keep_zero(&mut self) {
         if self.zero.is_none() {

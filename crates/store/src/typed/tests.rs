@@ -155,6 +155,32 @@ fn object() -> impl Strategy<Value = Value> {
     })
 }
 
+/// An object of which little is set, as Go leaves it.
+fn unset() -> impl Strategy<Value = Value> {
+    let part = || {
+        prop_oneof![
+            Just(json!(null)),
+            Just(json!({})),
+            Just(json!([])),
+            Just(json!(0))
+        ]
+    };
+    let names = [
+        "atomic", "count", "free", "items", "list", "map", "named", "set",
+    ];
+    prop::collection::btree_map(prop::sample::select(names.to_vec()), part(), 0..5)
+        .prop_map(|map| json!(map))
+}
+
+/// Whether two items of a set are one.
+fn has_twins(object: &Value) -> bool {
+    let lists = [&object["set"], &object["items"], &object["named"]];
+    lists.iter().any(|list| {
+        let items = list.as_array().map_or(&[][..], Vec::as_slice);
+        (1..items.len()).any(|at| items[..at].contains(&items[at]))
+    })
+}
+
 /// The object without empty parts, which merging cannot tell from absent ones.
 fn without_blanks(value: &Value) -> Value {
     match value {
@@ -261,6 +287,32 @@ proptest! {
         let other = apply(held, &object, &c, &mine, Force::On).expect("forced");
         let object_after = other.object.clone().unwrap_or(object.clone());
         names_only_what_is(&other.held, &object_after, &one.0).map_err(TestCaseError::fail)?;
+    }
+
+    /// What one walk tells of a new object is what comparing with the unset one tells.
+    #[test]
+    fn what_is_new_is_written_in_one_walk(
+        unset in prop_oneof![Just(json!({})), object(), unset()],
+        new in object(),
+        is_cut in any::<bool>(),
+    ) {
+        let one = One(schema());
+        let without: &[&[&str]] = if is_cut { &[&["map"]] } else { &[] };
+        let common: &[&[&str]] = &[&["count"], &["free"], &["named"], &["free", "a"]];
+        let hidden = Hidden { common, without };
+        let told = written(&unset, &new, one.0.spot(), &hidden);
+        let seen = compare(&unset, &new, one.0.spot());
+        let resets = match is_cut {
+            true => Resets::Without(&[&["map"]]),
+            false => Resets::Nothing,
+        };
+        let won = resets.filter(seen.modified).union(&resets.filter(seen.added));
+        let won = won.difference(&FieldSet::of_names(common)).to_text();
+        let is_usual = unset == json!({}) && !has_twins(&new);
+        prop_assert!(told.is_some() || !is_usual, "one walk must do");
+        if let Some(told) = told {
+            prop_assert_eq!(told, won);
+        }
     }
 
     #[test]
