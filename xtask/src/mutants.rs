@@ -8,7 +8,7 @@
 //! Net: -p katmai-engine --test decisions
 //! Net: …                                  asked in this order, until one fails
 //! ```
-//! A net is what follows `cargo test`. A patch that no longer applies or does not compile is an error,
+//! A net is what follows `cargo test`; the last one of all are random stories. A patch that no longer applies or does not compile is an error,
 //! and so is a net that fails without any bug.
 
 use std::collections::BTreeSet;
@@ -24,6 +24,8 @@ use crate::tree::Tree;
 const SCORE_MIN: usize = 95;
 /// A net that takes longer has caught its mutant, which no longer ends.
 const SECONDS_MAX: &str = "600";
+/// The last net of all: short random stories of the whole system.
+const SEEDS: &str = "-p katmai-sim --test stories seeds";
 /// What `timeout` ends with when time is over.
 const TIME_IS_OVER: i32 = 124;
 
@@ -168,7 +170,13 @@ impl Copy {
                 return Ok(Verdict::Caught { net, by });
             }
         }
-        Ok(Verdict::Survived)
+        match self.cast(SEEDS).with_context(|| mutant.name.clone())? {
+            Some(by) => Ok(Verdict::Caught {
+                net: SEEDS.to_owned(),
+                by,
+            }),
+            None => Ok(Verdict::Survived),
+        }
     }
 
     /// Runs one net; says which test failed first, if any.

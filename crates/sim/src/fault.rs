@@ -45,6 +45,10 @@ pub enum Fault {
     PartialList,
     /// The driver that decides stands still, past the end of its Lease.
     Pause,
+    /// Whoever tends directories cannot do what a volume wants, and tries again.
+    ProvisionerFailing,
+    /// Whoever tends directories takes up to a minute.
+    ProvisionerSlow,
     /// The driver's identity loses its rights for a while.
     RbacRevoked,
     /// A line of a watch is overtaken by later ones, which no real server allows.
@@ -53,6 +57,8 @@ pub enum Fault {
     RequestLost,
     /// The server answers 500.
     ServerError,
+    /// The sidecar of a running pod dies and is started again; the pod is not ready meanwhile.
+    SidecarDeath,
     /// A request and its answer take up to a minute.
     SlowApi,
     /// A read is answered from an older revision.
@@ -122,6 +128,7 @@ const EVENTS: &str = "Lost, duplicate, reordered events";
 const BUSY: &str = "429 and slow API";
 const LEADERS: &str = "Leader loss mid-bind, split brain, long pause";
 const NODES: &str = "Node loss, flap, allocatable shrink, cordon between plan and bind";
+const VOLUMES: &str = "Volume provisioner slow or failing";
 const DISK: &str = "OOM kill, disk full for the log, torn log tail";
 const ACCESS: &str = "RBAC revoked at runtime, token expiry";
 const UNKNOWN: &str = "Unknown result (timeout after commit)";
@@ -194,6 +201,20 @@ pub const FAULTS: &[Row] = &[
     ),
     row(Fault::PartialList, "partial-list", OnceIn, "wire", STREAMS),
     row(Fault::Pause, "pause", Every, "process", LEADERS),
+    row(
+        Fault::ProvisionerFailing,
+        "provisioner-failing",
+        OnceIn,
+        "node",
+        VOLUMES,
+    ),
+    row(
+        Fault::ProvisionerSlow,
+        "provisioner-slow",
+        OnceIn,
+        "node",
+        VOLUMES,
+    ),
     row(Fault::RbacRevoked, "rbac-revoked", Every, "store", ACCESS),
     row(
         Fault::ReorderedEvent,
@@ -204,6 +225,13 @@ pub const FAULTS: &[Row] = &[
     ),
     row(Fault::RequestLost, "request-lost", OnceIn, "wire", UNKNOWN),
     row(Fault::ServerError, "server-error", OnceIn, "wire", BUSY),
+    row(
+        Fault::SidecarDeath,
+        "sidecar-death",
+        Every,
+        "node",
+        "Sidecar death",
+    ),
     row(Fault::SlowApi, "slow-api", OnceIn, "wire", BUSY),
     row(
         Fault::StaleRead,
@@ -304,16 +332,6 @@ pub const NOT_YET: &[NotYet] = &[
         "huge-body",
         "Huge or compressed bodies",
         "there is no socket here; the server's tests send them",
-    ),
-    not_yet(
-        "provisioner-failing",
-        "Volume provisioner slow or failing",
-        "directories are filled at once by an imitation that does not fail",
-    ),
-    not_yet(
-        "sidecar-death",
-        "Sidecar death",
-        "imitation pods end as a whole",
     ),
     not_yet(
         "ssh-key-abuse",

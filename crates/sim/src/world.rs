@@ -4,9 +4,11 @@ mod kubelet;
 mod mend;
 mod replica;
 mod serve;
+mod sidecar;
 mod streams;
 mod strike;
 mod trouble;
+mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -472,7 +474,7 @@ impl World {
             self.push(at, Event::Node(intent));
         }
         for intent in self.disk.look(&mut self.server, self.now) {
-            let at = self.later();
+            let at = self.disk_time();
             self.push(at, Event::Disk(intent));
         }
         self.poll_streams();
@@ -566,12 +568,7 @@ impl World {
                 }
             }
             Event::Node(intent) => self.hear_node(&intent),
-            Event::Disk(intent) => {
-                let outcome = self.perform("disk", &intent);
-                if is_passing(&outcome) {
-                    self.push(self.now.plus_ms(1_000), Event::Disk(intent));
-                }
-            }
+            Event::Disk(intent) => self.hear_disk(intent),
             Event::Pod(line) => self.fleet_line(line),
             Event::WatchPods => self.watch_pods(),
             Event::Asked(life, id, request) => {
@@ -609,15 +606,6 @@ impl World {
                 self.findings.push(finding);
             }
         }
-    }
-}
-
-/// Whether a write that failed may well be taken later.
-fn is_passing(outcome: &WriteOutcome) -> bool {
-    match outcome {
-        WriteOutcome::Done { .. } => false,
-        WriteOutcome::Refused(refusal) => matches!(refusal.code, 429 | 500..),
-        WriteOutcome::Unknown { .. } => true,
     }
 }
 

@@ -114,6 +114,10 @@ fn template(part: &Part, exit_code: &str, names_scheduler: bool) -> Value {
             }],
         },
     });
+    if part.index % 5 == 2 {
+        template["spec"]["initContainers"] =
+            json!([{ "name": "sidecar", "image": "busybox", "restartPolicy": "Always" }]);
+    }
     if names_scheduler {
         template["spec"]["schedulerName"] = json!("volcano");
     }

@@ -86,6 +86,7 @@ impl World {
                 self.stand_still(self.deciding(), ms);
             }
             Fault::RbacRevoked => self.revoke(),
+            Fault::SidecarDeath => self.kill_sidecar(),
             Fault::TokenExpired => {
                 let ms = self.draw_ms(fault, 1_000, 60_000);
                 self.struck(fault, &format!("for {ms} ms"));
@@ -419,7 +420,7 @@ fn post(target: &str, body: &Value) -> Call {
     }
 }
 
-fn merge(target: &str, patch: &Value) -> Call {
+pub(super) fn merge(target: &str, patch: &Value) -> Call {
     Call {
         method: "PATCH",
         target: target.to_owned(),

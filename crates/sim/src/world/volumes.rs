@@ -1,0 +1,39 @@
+//! What reaches the server from whoever tends the directories behind volumes.
+
+use api::intent::{Intent, WriteOutcome};
+use api::time::Time;
+
+use super::{Event, World};
+use crate::fault::Fault;
+
+/// How long one that is slow takes at most.
+const SLOW_MS: i64 = 60_000;
+/// How long to wait before a write is tried again.
+const AGAIN_MS: i64 = 1_000;
+
+impl World {
+    /// When a directory is as its volume wants it.
+    pub(super) fn disk_time(&mut self) -> Time {
+        let at = self.later();
+        match self.strikes(Fault::ProvisionerSlow, "") {
+            true => at.plus_ms(self.draw_ms(Fault::ProvisionerSlow, 1, SLOW_MS)),
+            false => at,
+        }
+    }
+
+    pub(super) fn hear_disk(&mut self, intent: Intent) {
+        let is_failing = self.strikes(Fault::ProvisionerFailing, &intent.target.name);
+        if is_failing || is_passing(&self.perform("disk", &intent)) {
+            self.push(self.now.plus_ms(AGAIN_MS), Event::Disk(intent));
+        }
+    }
+}
+
+/// Whether a write that failed may well be taken later.
+fn is_passing(outcome: &WriteOutcome) -> bool {
+    match outcome {
+        WriteOutcome::Done { .. } => false,
+        WriteOutcome::Refused(refusal) => matches!(refusal.code, 429 | 500..),
+        WriteOutcome::Unknown { .. } => true,
+    }
+}
