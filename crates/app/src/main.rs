@@ -83,6 +83,10 @@ async fn perform(start: Start) -> anyhow::Result<u8> {
             plane.stop().await?;
             Ok(code)
         }
+        Start::Simulate(request) => {
+            let drivers = plane::simulated_driver(request.settings.seed)?;
+            cli::simulate(&request, drivers)
+        }
         Start::Ask(connection, question) => {
             let cluster = client::Cluster::from_kubeconfig(
                 connection.kubeconfig.as_deref(),

@@ -193,13 +193,7 @@ async fn open(
 
 /// Everything that decides, with the rows of the embedded plane.
 fn driver(directory: &Path, authority: String) -> anyhow::Result<Driver> {
-    let (engine, problems) =
-        engine::Engine::new(engine::Settings::default()).map_err(|problem| {
-            anyhow::anyhow!("cannot understand the scheduler's settings: {problem:?}")
-        })?;
-    for problem in problems {
-        tracing::warn!("the scheduler's settings: {problem:?}");
-    }
+    let engine = scheduler()?;
     let volumes = directory.join(VOLUMES);
     std::fs::create_dir_all(&volumes)
         .with_context(|| format!("cannot make the volumes' directory {}", volumes.display()))?;
@@ -223,6 +217,32 @@ fn driver(directory: &Path, authority: String) -> anyhow::Result<Driver> {
         election: None,
         seed: seed(),
     }))
+}
+
+/// What decides in a simulated world: the same rows as in a plane.
+pub(crate) fn simulated_driver(seed: u64) -> anyhow::Result<driver::Settings> {
+    Ok(driver::Settings {
+        controllers: controllers::CONTROLLERS,
+        controller_settings: controllers::Settings::default(),
+        engine: Some(driver::EngineSettings {
+            lone_scheduler_names: vec!["default-scheduler".into()],
+            ..driver::EngineSettings::new(scheduler()?)
+        }),
+        limits: driver::Limits::default(),
+        election: None,
+        seed,
+    })
+}
+
+fn scheduler() -> anyhow::Result<engine::Engine> {
+    let (engine, problems) =
+        engine::Engine::new(engine::Settings::default()).map_err(|problem| {
+            anyhow::anyhow!("cannot understand the scheduler's settings: {problem:?}")
+        })?;
+    for problem in problems {
+        tracing::warn!("the scheduler's settings: {problem:?}");
+    }
+    Ok(engine)
 }
 
 /// Where jitter comes from outside of simulation.

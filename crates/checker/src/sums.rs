@@ -147,8 +147,9 @@ fn queue_row(
 #[cfg(test)]
 mod tests {
     use super::{held, node_row, queue_row};
-    use crate::planted::{cluster, said};
-    use model::{Kind, Vector};
+    use crate::check;
+    use crate::planted::{cluster, said, task};
+    use model::{Kind, Phase, QueueSpec, TaskSpec, Vector};
 
     #[test]
     fn i1_a_node_whose_sums_are_wrong_is_found() {
@@ -181,5 +182,42 @@ mod tests {
         row.used_own.set(Kind::CPU, 1);
         queue_row(&tables, &row, None, &mut found);
         assert_eq!(said(&found), ["I3", "I3"], "more than its tasks use");
+    }
+
+    #[test]
+    fn i3_a_parent_that_forgets_its_children_and_one_that_counts_them_twice_are_found() {
+        let mut tables = cluster();
+        tables.put_queue(QueueSpec {
+            name: "above".into(),
+            weight: 1,
+            ..QueueSpec::default()
+        });
+        let (_, q) = tables.queues().next().expect("there is a queue");
+        let below = QueueSpec {
+            parent: Some("above".into()),
+            ..q.spec.clone()
+        };
+        tables.put_queue(below);
+        tables.put_task(TaskSpec {
+            phase: Phase::Running,
+            node: Some("n1".into()),
+            ..task("runs", 1_000)
+        });
+        assert_eq!(
+            check(&tables),
+            [],
+            "the tables count it once at each height"
+        );
+        let mut queues = tables.queues();
+        let above = queues.find(|(_, queue)| &*queue.spec.name == "above");
+        let (_, above) = above.expect("it was put there");
+        assert_eq!(above.used.get(Kind::CPU), 1_000);
+        for wrong in [0, 2_000] {
+            let mut row = above.clone();
+            row.used.set(Kind::CPU, wrong);
+            let mut found = Vec::new();
+            queue_row(&tables, &row, None, &mut found);
+            assert_eq!(said(&found), ["I3"], "{wrong}");
+        }
     }
 }

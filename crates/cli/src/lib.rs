@@ -24,9 +24,11 @@ pub mod view;
 mod logs;
 mod rest;
 mod run;
+mod simulate;
 mod vcctl;
 
-pub use start::{Outcome, Plane, Question, Start};
+pub use simulate::simulate;
+pub use start::{Outcome, Plane, Question, SimulateRequest, Start};
 pub use verbs::{answer, parse};
 
 /// The workload completed, or the verb did what it was told.

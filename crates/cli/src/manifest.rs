@@ -135,6 +135,11 @@ impl Document {
         yaml::locate(&self.source.text, self.index, &path)
     }
 
+    /// Which of its file's documents it stands in, from 1.
+    pub fn number(&self) -> usize {
+        self.index + 1
+    }
+
     /// `job.batch/pi` or `pod/one`, as kubectl says it.
     pub fn title(&self) -> String {
         let said = |value: &Value| value.as_str().unwrap_or_default().to_owned();

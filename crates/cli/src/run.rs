@@ -314,12 +314,17 @@ fn mistakes_of(document: &Document, error: anyhow::Error) -> anyhow::Result<Vec<
     if matches!(refusal.code, 401 | 429 | 500..) {
         return Err(refusal.into());
     }
+    Ok(mistakes_in(document, &refusal))
+}
+
+/// What a refusal says of a document, each with its line.
+pub(crate) fn mistakes_in(document: &Document, refusal: &Refusal) -> Vec<Mistake> {
     let unknown = strict_fields(&refusal.message);
     if !unknown.is_empty() {
-        return Ok(unknown
-            .into_iter()
+        let wrong = unknown.into_iter();
+        return wrong
             .map(|(field, what)| document.mistake(&field, what))
-            .collect());
+            .collect();
     }
     let causes: Vec<Mistake> = refusal
         .causes
@@ -328,14 +333,14 @@ fn mistakes_of(document: &Document, error: anyhow::Error) -> anyhow::Result<Vec<
         .map(|(field, message)| document.mistake(field, message.clone()))
         .collect();
     if !causes.is_empty() {
-        return Ok(causes);
+        return causes;
     }
     let mut mistake = document.mistake("", refusal.message.clone());
     if let Some(field) = named_field(&refusal.message) {
         (mistake.line, mistake.column) = document.locate(&field);
     }
     mistake.message = format!("{}: {}", document.title(), mistake.message);
-    Ok(vec![mistake])
+    vec![mistake]
 }
 
 /// The fields of `strict decoding error: unknown field "spec.a", duplicate field "spec.b"`.

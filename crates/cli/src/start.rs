@@ -22,6 +22,8 @@ pub enum Start {
     Serve(Plane),
     /// Build a plane of its own, ask it, end it.
     Own(Plane, Question),
+    /// Play a workload in a world of its own: no shells, only the settings of everything that decides.
+    Simulate(SimulateRequest),
     /// Ask a plane or cluster that is up.
     Ask(Connection, Question),
 }
@@ -179,6 +181,23 @@ pub enum Follow {
 pub struct StatusRequest {
     /// The plane's state directory.
     pub state: StateDir,
+    /// How to say it.
+    pub format: Format,
+}
+
+/// `katmai simulate`.
+#[derive(Clone, Debug)]
+pub struct SimulateRequest {
+    /// What was typed for the cluster.
+    pub cluster_file: String,
+    /// What is there from the beginning.
+    pub cluster: Vec<Document>,
+    /// What comes.
+    pub workload: Vec<Document>,
+    /// How it is played.
+    pub settings: sim::TraceSettings,
+    /// Where the picture goes, if one is wanted.
+    pub svg: Option<PathBuf>,
     /// How to say it.
     pub format: Format,
 }

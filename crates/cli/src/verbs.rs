@@ -5,6 +5,7 @@ mod down;
 mod get_kubeconfig;
 mod logs;
 mod run;
+mod simulate;
 mod status;
 mod up;
 mod vcctl;
@@ -40,6 +41,7 @@ pub const VERBS: &[Verb] = &[
     get_kubeconfig::VERB,
     logs::VERB,
     run::VERB,
+    simulate::VERB,
     status::VERB,
     up::VERB,
     vcctl::VERB,
@@ -129,6 +131,7 @@ mod tests {
           get-kubeconfig  Print the kubeconfig of the plane that is up
           logs            Print the logs of a workload's tasks, or without a name the plane's own
           run             Apply manifests and follow their workloads to the end
+          simulate        Play a workload on a simulated cluster, and say how it went
           status          Say whether a plane is up, where, and what it holds
           up              Start a plane and serve until interrupted: API, controllers, scheduler, nodes
           vcctl           Volcano's command line: jobs, queues and pods

@@ -37,6 +37,8 @@ enum Due {
 #[derive(Debug)]
 pub struct Fleet {
     settings: Settings,
+    /// Numbers of the nodes that others make; they come after our own.
+    others: BTreeMap<Box<str>, u32>,
     seed: u64,
     /// The first node that is not made yet.
     next_node: u32,
@@ -50,8 +52,11 @@ pub struct Fleet {
 impl Fleet {
     /// A fleet whose nodes are still to be made.
     pub fn new(settings: Settings, seed: u64) -> Fleet {
+        let numbers = settings.nodes..;
+        let others = settings.others.iter().cloned().zip(numbers).collect();
         Fleet {
             settings,
+            others,
             seed,
             next_node: 0,
             pods: BTreeMap::new(),
@@ -61,7 +66,7 @@ impl Fleet {
         }
     }
 
-    /// How many nodes there are.
+    /// How many nodes of its own there are.
     pub fn n_nodes(&self) -> u32 {
         self.settings.nodes
     }
@@ -74,7 +79,8 @@ impl Fleet {
     /// A pod is there, as it is now. Pods of other nodes are passed over.
     pub fn handle_pod(&mut self, pod: &Pod, now: Time) {
         let key = key_of(pod);
-        let mut seen = Resident::of(pod, self.settings.nodes, now);
+        let node = self.number(&pod.spec.node_name);
+        let mut seen = node.and_then(|node| Resident::of(pod, node, now));
         if let Some(known) = self.pods.get(&key) {
             let same = *known.uid == *pod.metadata.uid;
             if same && pod.metadata.revision() < known.revision {
@@ -254,6 +260,11 @@ impl Fleet {
                 patch: json!({ "status": status }),
             },
         })
+    }
+
+    /// The number of a node whose pods live here.
+    fn number(&self, name: &str) -> Option<u32> {
+        node::index(name, self.settings.nodes).or_else(|| self.others.get(name).copied())
     }
 
     /// Looks at a pod at this time and at no other.

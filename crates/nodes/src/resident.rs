@@ -3,8 +3,8 @@
 use api::core::{Condition, Pod, PodPhase};
 use api::time::Time;
 
+use crate::SIM_EXIT_CODE;
 use crate::stage::{Life, Stage, draw};
-use crate::{SIM_EXIT_CODE, node};
 
 /// First wait before an ended container is started again; doubled each time.
 const RESTART_MS: i64 = 10_000;
@@ -53,8 +53,9 @@ pub(crate) struct Part {
 }
 
 impl Resident {
-    /// A pod as it is seen; `None` for pods that are nothing to this fleet any more.
-    pub(crate) fn of(pod: &Pod, nodes: u32, now: Time) -> Option<Resident> {
+    /// A pod of the node of this number as it is seen; `None` for one that is nothing to this fleet
+    /// any more.
+    pub(crate) fn of(pod: &Pod, node: u32, now: Time) -> Option<Resident> {
         let deleted = pod.metadata.deletion_timestamp.is_some();
         // A pod that only finalizers hold has been let go already.
         if deleted && pod.metadata.deletion_grace_period_seconds == Some(0) {
@@ -84,7 +85,7 @@ impl Resident {
             uid: pod.metadata.uid.clone(),
             resource_version: pod.metadata.resource_version.clone(),
             revision: pod.metadata.revision(),
-            node: node::index(&pod.spec.node_name, nodes)?,
+            node,
             slot: slot_of(&pod.status.pod_ip),
             life,
             restarts: main.map_or(0, |status| status.restart_count),

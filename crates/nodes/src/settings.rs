@@ -12,6 +12,8 @@ use crate::stage::{STAGES, Stage};
 pub struct Settings {
     /// How many nodes; they are called `sim-node-0` and so on.
     pub nodes: u32,
+    /// Nodes that somebody else makes and whose pods live here, too, by name.
+    pub others: Vec<Box<str>>,
     /// What a node has of cpu.
     pub cpu: Quantity,
     /// What a node has of memory.
@@ -32,6 +34,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             nodes: 3,
+            others: Vec::new(),
             cpu: Quantity::from_value(32, Format::DecimalSi),
             memory: Quantity::from_value(256 << 30, Format::BinarySi),
             pods: 110,

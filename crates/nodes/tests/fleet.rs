@@ -415,3 +415,21 @@ fn the_same_seed_makes_the_same_writes_and_another_seed_others() {
     assert_eq!(story(1), story(1));
     assert_ne!(story(1), story(2));
 }
+
+#[test]
+fn pods_live_on_nodes_that_somebody_else_made_and_on_no_others() {
+    let mut world = World::new(
+        Settings {
+            nodes: 0,
+            others: vec!["gpu-a".into(), "gpu-b".into()],
+            ..Settings::default()
+        },
+        7,
+    );
+    for (name, node) in [("p", "gpu-b"), ("q", "gpu-c"), ("r", "sim-node-0")] {
+        let extra = format!("{{metadata: {{}}, spec: {{restartPolicy: Never, nodeName: {node}}}}}");
+        world.bind(name, &extra);
+    }
+    world.run_to(2_000);
+    world.check("5ms p Running ip=10.128.1.2 restarts=0");
+}

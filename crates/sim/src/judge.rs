@@ -132,7 +132,7 @@ fn is_finished(pod: &Value) -> bool {
     )
 }
 
-fn milli(amount: &Value) -> i128 {
+pub(crate) fn milli(amount: &Value) -> i128 {
     let written = match amount {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
@@ -143,14 +143,14 @@ fn milli(amount: &Value) -> i128 {
         .map_or(0, |quantity| i128::from(quantity.milli_value()))
 }
 
-fn list(value: &Value) -> &[Value] {
+pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn map(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+pub(crate) fn map(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
 
-fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("")
 }

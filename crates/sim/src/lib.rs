@@ -10,6 +10,8 @@
 //!   the store's objects, once the world is quiet).
 //! - [`Story`] is a random workload with what must have become of each of its parts in the end;
 //!   [`shrink`] makes one that fails smaller. [`Script`] is one that somebody wrote down.
+//! - [`Trace`] is a user's own cluster and workload; [`Play`] lets its time pass, and [`Report`] says
+//!   what a watcher of the stored objects saw of it.
 //! - [`FAULTS`] lists everything that can go wrong, by name; [`Coverage`] counts what struck when.
 //!
 //! What it refuses to know: how anything is decided. Nothing here stands in for a decision; only
@@ -24,12 +26,15 @@ mod coverage;
 mod disk;
 mod fault;
 mod judge;
+mod ledger;
 mod play;
 mod random;
+mod report;
 mod script;
 mod settings;
 mod shrink;
 mod story;
+mod trace;
 mod transcript;
 mod wire;
 mod witness;
@@ -41,9 +46,14 @@ pub use fault::{FAULTS, Fault, NOT_YET, NotYet, Strikes};
 pub use judge::Finding;
 pub use play::Told;
 pub use random::Random;
+pub use report::{QueueSum, Report, ResourceSum, Turned, Waits, Workload};
 pub use script::{Mistake, Script};
 pub use settings::{Faults, Settings};
 pub use shrink::shrink;
 pub use story::Story;
+pub use trace::{
+    FOR_MS_MAX, Flaw, Origin, Part, Play, SIM_ARRIVES, SIM_ARRIVES_JITTER, SIM_COUNT,
+    SIM_DURATION_JITTER, SIM_EVERY, SIM_TIMES, Trace, TraceSettings,
+};
 pub use transcript::Transcript;
 pub use world::{End, World};

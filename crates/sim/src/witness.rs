@@ -36,6 +36,14 @@ pub(crate) struct JobLife {
     pub(crate) service_revision: Option<u64>,
 }
 
+/// An object as it was before and is now; nothing after it has gone.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) kind: Kind,
+    pub(crate) before: Option<Value>,
+    pub(crate) after: Option<Value>,
+}
+
 /// The watcher.
 #[derive(Default)]
 pub(crate) struct Witness {
@@ -49,9 +57,21 @@ pub(crate) struct Witness {
     census: Census,
     /// Nodes that may hold more than they have, until then.
     excused: BTreeMap<String, Time>,
+    /// What has changed and nobody has been told, where somebody wants to know.
+    news: Option<Vec<Change>>,
 }
 
 impl Witness {
+    /// From now on it remembers what has changed until [`Witness::news`] is asked.
+    pub(crate) fn remember(&mut self) {
+        self.news = Some(Vec::new());
+    }
+
+    /// What has changed since the last time, in order.
+    pub(crate) fn news(&mut self) -> Vec<Change> {
+        self.news.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// The server has ended: everything is told again by its successor.
     pub(crate) fn reconnect(&mut self) {
         self.streams.clear();
@@ -175,6 +195,13 @@ impl Witness {
         let before = shelf.remove(&key);
         self.census
             .take(kind, before.as_ref(), is_there.then_some(&object));
+        if let Some(news) = &mut self.news {
+            news.push(Change {
+                kind,
+                before: before.clone(),
+                after: is_there.then(|| object.clone()),
+            });
+        }
         if !is_there {
             return;
         }

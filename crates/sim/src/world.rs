@@ -1,5 +1,6 @@
 //! A cluster in a box: time passes only from event to event.
 
+mod guest;
 mod kubelet;
 mod mend;
 mod replica;
@@ -27,6 +28,7 @@ use crate::coverage::Coverage;
 use crate::disk::Disk;
 use crate::fault::{FAULTS, Fault};
 use crate::judge::{self, Finding};
+use crate::ledger::Ledger;
 use crate::random::Random;
 use crate::settings::Settings;
 use crate::transcript::Transcript;
@@ -72,6 +74,10 @@ pub struct World {
     /// Writes of the driver that were performed.
     driver_writes: u64,
     witness: Witness,
+    /// What became of each workload, where somebody wants to know.
+    ledger: Option<Ledger>,
+    /// Calls of the user that were refused for good.
+    turned_away: Vec<guest::Refused>,
     findings: Vec<Finding>,
     /// Nodes that something is wrong with, which is still to be mended.
     troubled: BTreeSet<String>,
@@ -224,6 +230,8 @@ impl World {
             counts: Counts::default(),
             driver_writes: 0,
             witness: Witness::default(),
+            ledger: None,
+            turned_away: Vec::new(),
             findings: Vec::new(),
             troubled: BTreeSet::new(),
             dark: BTreeMap::new(),
@@ -559,6 +567,8 @@ impl World {
                 let is_taken = (200..400).contains(&response.code) || response.code == 409;
                 if !is_taken && tries > 0 {
                     self.push(self.now.plus_ms(1_000), Event::User(call, tries - 1));
+                } else if !is_taken {
+                    self.turn_away(&call, &response);
                 }
             }
             Event::Command(job, action, tries) => {
@@ -595,6 +605,11 @@ impl World {
     /// The witness looks at what was written.
     fn judge(&mut self) {
         let found = self.witness.look(&mut self.server, self.now);
+        if let Some(ledger) = &mut self.ledger {
+            for change in self.witness.news() {
+                ledger.take(&change, self.now);
+            }
+        }
         self.tell(found);
     }
 

@@ -99,7 +99,7 @@ fn is_up(place: &Place) -> bool {
         .is_ok_and(|running| running.is_some())
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let parsed: jiff::SignedDuration = text
         .parse()
         .map_err(|_| "expected a duration such as 5s or 1h30m".to_owned())?;

@@ -5,5 +5,6 @@ mod drivers;
 mod journey;
 mod plane;
 mod seeds;
+mod trace;
 mod work;
 mod written;

@@ -1,0 +1,75 @@
+//! What somebody outside may do to a world besides telling it a story: ask the server, and leave
+//! calls that are told of where they are refused for good.
+
+use api::call::Call;
+use api::kind::Kind;
+use serde_json::Value;
+use store::{Response, User};
+
+use super::{Event, World};
+use crate::judge::text;
+use crate::ledger::Ledger;
+use crate::wire::Answered;
+
+/// A call that was refused for good.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused {
+    /// Milliseconds after the world began.
+    pub(crate) age_ms: i64,
+    /// What was to be created.
+    pub(crate) object: Value,
+    pub(crate) why: String,
+}
+
+impl World {
+    /// From now on a ledger is kept of what becomes of each workload.
+    pub(crate) fn keep_ledger(&mut self) {
+        self.witness.remember();
+        self.ledger = Some(Ledger::new(self.settings.begins));
+    }
+
+    /// The ledger; empty where none is kept.
+    pub(crate) fn ledger(&self) -> Option<&Ledger> {
+        self.ledger.as_ref()
+    }
+
+    /// Calls that were refused for good.
+    pub(crate) fn turned_away(&self) -> &[Refused] {
+        &self.turned_away
+    }
+
+    pub(super) fn turn_away(&mut self, call: &Call, response: &Response) {
+        let answer: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+        let why = match text(&answer["message"]) {
+            "" => String::from_utf8_lossy(&response.body).into_owned(),
+            message => message.to_owned(),
+        };
+        self.turned_away.push(Refused {
+            age_ms: self.age_ms(),
+            object: serde_json::from_slice(&call.body).unwrap_or_default(),
+            why,
+        });
+    }
+
+    /// The server's answer to a user, at once. What it changes is part of the story.
+    pub(crate) fn ask(&mut self, call: &Call) -> Response {
+        if call.method != "GET" {
+            return self.written("user", call);
+        }
+        match self.server.answer_to(User::admin(), call, self.now) {
+            Answered::Whole(response) => response,
+            Answered::Stream(_) => Response::text(500, "a watch was answered where none was asked"),
+        }
+    }
+
+    /// A user's call reaches the server after `ms` milliseconds from now; refused, it is tried again
+    /// every second, so often.
+    pub(crate) fn submit(&mut self, ms: i64, call: Call, tries: u32) {
+        self.push(self.now.plus_ms(ms), Event::User(call, tries));
+    }
+
+    /// All objects of a kind that the witness has seen last.
+    pub(crate) fn seen(&self, kind: Kind) -> impl Iterator<Item = &Value> {
+        self.witness.all(kind)
+    }
+}
