@@ -3,8 +3,10 @@
 //! Every part is small and every gang fits the cluster alone (but those that are made too large on
 //! purpose), so that in the end each part stands as its fate says, whatever went wrong meanwhile.
 
+mod edit;
 mod manifest;
 mod part;
+mod tree;
 mod verdict;
 
 use api::call::{self, Call};
@@ -18,7 +20,9 @@ use crate::judge::Finding;
 use crate::random::Random;
 use crate::settings::{Faults, Settings};
 use crate::world::World;
-use part::{Fate, Part};
+use edit::Edit;
+use part::{Fate, Ground, Part};
+use tree::Tree;
 
 /// How far apart the things of a story are.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +62,10 @@ const HOUR_MS: i64 = 3_600_000;
 #[derive(Clone, Debug)]
 pub struct Story {
     settings: Settings,
+    tree: Tree,
+    has_priorities: bool,
     parts: Vec<Part>,
+    edits: Vec<Edit>,
 }
 
 impl Story {
@@ -73,10 +80,12 @@ impl Story {
         settings.nodes.cpu = Quantity::from_value(cores, Format::DecimalSi);
         let room = cores * i64::from(settings.nodes.nodes);
         let count = 1 + pick(&mut random, 6);
+        let people = People::draw(seed, room);
+        let ground = people.ground(cores, room, &SHORT);
         let parts = (0..count)
-            .map(|index| Part::draw(&mut random, index, cores, room, &SHORT))
+            .map(|index| Part::draw(&mut random, index, &ground))
             .collect();
-        Story { settings, parts }
+        people.story(settings, parts, &SHORT)
     }
 
     /// The long story of a seed: twenty nodes, fifty parts an hour, and faults from its beginning
@@ -98,10 +107,12 @@ impl Story {
         settings.nodes.cpu = Quantity::from_value(cores, Format::DecimalSi);
         let room = cores * i64::from(NODES);
         let count = usize::try_from(parts_ms * PARTS_AN_HOUR / HOUR_MS).unwrap_or(1);
+        let people = People::draw(seed, room);
+        let ground = people.ground(cores, room, &pace);
         let parts = (0..count)
-            .map(|index| Part::draw(&mut random, index, cores, room, &pace))
+            .map(|index| Part::draw(&mut random, index, &ground))
             .collect();
-        Story { settings, parts }
+        people.story(settings, parts, &pace)
     }
 
     /// The same without a fault.
@@ -126,6 +137,7 @@ impl Story {
     pub fn with_parts(&self, kept: &[usize]) -> Story {
         let mut story = self.clone();
         story.parts.retain(|part| kept.contains(&part.index));
+        story.edits.retain(|edit| kept.contains(&edit.index));
         story
     }
 
@@ -136,9 +148,10 @@ impl Story {
         story
     }
 
-    /// The numbers of its parts.
+    /// The numbers of its parts, and after them those of what somebody changes.
     pub fn parts(&self) -> Vec<usize> {
-        self.parts.iter().map(|part| part.index).collect()
+        let parts = self.parts.iter().map(|part| part.index);
+        parts.chain(self.edits.iter().map(|it| it.index)).collect()
     }
 
     /// The world that it is played in.
@@ -152,9 +165,24 @@ impl Story {
             "{} nodes of {} cpu, {} ms at most on the wire",
             self.settings.nodes.nodes, self.settings.nodes.cpu, self.settings.latency_ms_max
         ));
+        if self.has_priorities {
+            for class in manifest::priorities() {
+                world.insist(0, create(Kind::PriorityClass, class));
+            }
+        }
+        if !self.tree.queues.is_empty() {
+            world.note(&self.tree.told());
+        }
+        for at in 0..self.tree.queues.len() {
+            world.insist(0, create(Kind::Queue, self.tree.manifest(at)));
+        }
         for part in &self.parts {
             world.note(&part.told());
             self.schedule(part, world);
+        }
+        for edit in &self.edits {
+            world.note(&edit.told());
+            edit.schedule(&self.tree, world);
         }
     }
 
@@ -163,6 +191,9 @@ impl Story {
         let mut findings = Vec::new();
         for part in &self.parts {
             findings.extend(verdict::of(part, world));
+        }
+        for queue in &self.tree.queues {
+            findings.extend(verdict::of_queue(&queue.name, world));
         }
         findings
     }
@@ -181,10 +212,31 @@ impl Story {
                 world.insist(at, create(Kind::BatchJob, manifest::batch_job(part)));
                 return;
             }
+            Fate::BatchSuspended {
+                parallelism,
+                after_ms,
+                for_ms,
+            } => {
+                world.insist(at, create(Kind::BatchJob, manifest::batch_job(part)));
+                let target = Kind::BatchJob.path("default", &name);
+                let fewer = json!({ "spec": { "parallelism": parallelism } });
+                let resumed = json!({ "spec": { "suspend": false } });
+                world.insist(at + after_ms, merge(&target, &fewer));
+                world.insist(at + after_ms + for_ms, merge(&target, &resumed));
+                return;
+            }
             _ => {}
         }
         world.insist(at, create(Kind::VcJob, manifest::job(part)));
         match &part.fate {
+            Fate::Eased { after_ms } => {
+                let steps = manifest::resized(part, part.workers, 1);
+                world.insist(at + after_ms, steps_on(Kind::VcJob, &name, &steps));
+            }
+            Fate::Scaled { after_ms, workers } => {
+                let steps = manifest::resized(part, *workers, workers + part.helpers);
+                world.insist(at + after_ms, steps_on(Kind::VcJob, &name, &steps));
+            }
             Fate::LateClaim { after_ms } => {
                 let claim = manifest::claim(&format!("{name}-data"));
                 world.insist(at + after_ms, create(Kind::PersistentVolumeClaim, claim));
@@ -214,6 +266,62 @@ impl Story {
                 world.call(at + after_ms, delete(target, Propagation::Background));
             }
             _ => {}
+        }
+    }
+}
+
+/// What a story has of queues, priorities and changes: each seed has some of it. It is drawn apart,
+/// so that a story without any is what it was before there were such things.
+struct People {
+    random: Random,
+    tree: Tree,
+    has_priorities: bool,
+    has_edits: bool,
+}
+
+impl People {
+    fn draw(seed: u64, room: i64) -> People {
+        let mut random = Random::new(seed ^ 0x7065_6f70_6c65_0001);
+        let tree = match random.once_in(2) {
+            true => Tree::draw(&mut random, room * 1_000),
+            false => Tree::default(),
+        };
+        People {
+            has_priorities: random.once_in(3),
+            has_edits: random.once_in(2),
+            random,
+            tree,
+        }
+    }
+
+    fn ground<'a>(&'a self, cores: i64, room: i64, pace: &'a Pace) -> Ground<'a> {
+        Ground {
+            cores,
+            room,
+            pace,
+            tree: &self.tree,
+            has_priorities: self.has_priorities,
+            has_edits: self.has_edits,
+        }
+    }
+
+    fn story(mut self, settings: Settings, parts: Vec<Part>, pace: &Pace) -> Story {
+        let most = i64::try_from(parts.len() / 4).unwrap_or(0) + 2;
+        let count = match self.has_edits {
+            true => 1 + pick(&mut self.random, most),
+            false => 0,
+        };
+        let (nodes, n_parts) = (settings.nodes.nodes, parts.len());
+        let edits = (0..count).map(|at| {
+            let index = n_parts + at;
+            Edit::draw(&mut self.random, index, &self.tree, nodes, n_parts, pace)
+        });
+        Story {
+            edits: edits.collect(),
+            settings,
+            has_priorities: self.has_priorities,
+            parts,
+            tree: self.tree,
         }
     }
 }
@@ -281,6 +389,24 @@ fn create(kind: Kind, body: Value) -> Call {
     })
 }
 
+/// A user's change of some fields, which names no version.
+fn merge(target: &str, patch: &Value) -> Call {
+    Call {
+        method: "PATCH",
+        target: target.to_owned(),
+        content_type: "application/merge-patch+json",
+        body: patch.to_string().into_bytes(),
+    }
+}
+
+/// The same step by step.
+fn steps_on(kind: Kind, name: &str, steps: &Value) -> Call {
+    Call {
+        content_type: "application/json-patch+json",
+        ..merge(&kind.path("default", name), steps)
+    }
+}
+
 /// A user's delete, which has no precondition.
 fn delete(target: String, propagation: Propagation) -> Call {
     let policy = match propagation {
@@ -298,5 +424,40 @@ fn delete(target: String, propagation: Propagation) -> Call {
         target,
         content_type: "application/json",
         body: options.to_string().into_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every queue, edit and edited fate is drawn by some seeds, and none of them by others.
+    #[test]
+    fn each_seed_has_some_of_what_people_do() {
+        let words = [
+            "Closes",
+            "Cordons",
+            "Deletes",
+            "Notes",
+            "Recaps",
+            "Reweighs",
+            "BatchSuspended",
+            "Eased",
+            "Scaled",
+            " in queue-",
+            " as high",
+        ];
+        let stories: Vec<String> = (0..200)
+            .map(|seed| {
+                let story = Story::draw_long(seed);
+                let parts = story.parts.iter().map(Part::told);
+                let edits = story.edits.iter().map(Edit::told);
+                parts.chain(edits).collect::<Vec<_>>().join("\n")
+            })
+            .collect();
+        for word in words {
+            let count = stories.iter().filter(|told| told.contains(word)).count();
+            assert!((10..190).contains(&count), "{word}: {count} of 200 stories");
+        }
     }
 }

@@ -104,6 +104,8 @@ enum Event {
     User(Call, u32),
     /// The user tells a vcjob to do something.
     Command(Box<str>, &'static str, u32),
+    /// The user tells a queue to open or to close, so often if that does not help.
+    QueueCommand(Box<str>, &'static str, u32),
     /// A request of the driver reaches the server.
     Asked(u32, RequestId, Request),
     /// An answer reaches the driver.
@@ -141,7 +143,9 @@ impl Event {
             Event::User(call, tries) => {
                 format!("user {} {}, {tries} tries", call.method, call.target)
             }
-            Event::Command(job, action, tries) => format!("{action} for {job}, {tries} tries"),
+            Event::Command(name, action, tries) | Event::QueueCommand(name, action, tries) => {
+                format!("{action} for {name}, {tries} tries")
+            }
             Event::Asked(life, id, request) => format!("{id:?} of life {life}: {request:?}"),
             Event::Answer(life, id, answer) => {
                 format!("{} to {id:?} of life {life}", answer.told())
@@ -282,6 +286,14 @@ impl World {
             self.now.plus_ms(ms),
             Event::Command(job.into(), action, tries),
         );
+    }
+
+    /// The user tells a queue to open or to close, after `ms` milliseconds from now. Whoever opens one
+    /// looks after a minute whether it is open, and tells it again.
+    pub fn command_queue(&mut self, ms: i64, queue: &str, action: &'static str) {
+        let tries = if action == "OpenQueue" { 60 } else { 0 };
+        let told = Event::QueueCommand(queue.into(), action, tries);
+        self.push(self.now.plus_ms(ms), told);
     }
 
     /// A line of the story that nobody wrote.
@@ -575,6 +587,13 @@ impl World {
                 if !self.send_command(&job, action) && tries > 0 {
                     let again = Event::Command(job, action, tries - 1);
                     self.push(self.now.plus_ms(1_000), again);
+                }
+            }
+            Event::QueueCommand(queue, action, tries) => {
+                let looks_again = self.tell_queue(&queue, action, tries);
+                if let Some(again) = looks_again.filter(|_| tries > 0) {
+                    let told = Event::QueueCommand(queue, action, tries - 1);
+                    self.push(self.now.plus_ms(again), told);
                 }
             }
             Event::Node(intent) => self.hear_node(&intent),

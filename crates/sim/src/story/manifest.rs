@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::part::{Fate, Part};
+use super::part::{Fate, PRIORITIES, Part};
 
 /// The queue that comes later than the jobs that name it.
 pub(super) const LATE_QUEUE: &str = "late";
@@ -25,6 +25,12 @@ pub(super) fn job(part: &Part) -> Value {
         "tasks": tasks,
         "volumes": volumes(part),
     });
+    if let Some(queue) = &part.queue {
+        spec["queue"] = json!(queue);
+    }
+    if let Some(priority) = part.priority {
+        spec["priorityClassName"] = json!(priority);
+    }
     if part.has_service {
         spec["plugins"] = json!({ "env": [], "svc": [] });
     }
@@ -77,8 +83,36 @@ pub(super) fn bare_pods(part: &Part) -> Vec<Value> {
         .collect()
 }
 
+/// What a part's user changes of a vcjob: the pods of its first task, and all minimums.
+pub(super) fn resized(part: &Part, workers: i64, least: i64) -> Value {
+    let set = |path: &str, value: i64| json!({ "op": "add", "path": path, "value": value });
+    let of_tasks = if least > 1 { workers } else { 0 };
+    let mut steps = vec![
+        set("/spec/tasks/0/replicas", workers),
+        set("/spec/tasks/0/minAvailable", of_tasks),
+        set("/spec/minAvailable", least),
+    ];
+    if part.helpers > 0 && least == 1 {
+        steps.push(set("/spec/tasks/1/minAvailable", 0));
+    }
+    steps.into()
+}
+
+/// The priority classes of stories that have some.
+pub(super) fn priorities() -> impl Iterator<Item = Value> {
+    PRIORITIES.iter().map(|(name, value)| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": { "name": name },
+            "value": value,
+        })
+    })
+}
+
 /// Kubernetes' own Job.
 pub(super) fn batch_job(part: &Part) -> Value {
+    let is_suspended = matches!(part.fate, Fate::BatchSuspended { .. });
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -86,6 +120,7 @@ pub(super) fn batch_job(part: &Part) -> Value {
         "spec": {
             "completions": part.workers,
             "parallelism": part.workers,
+            "suspend": is_suspended,
             "template": template(part, "0", true),
         },
     })

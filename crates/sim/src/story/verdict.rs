@@ -14,7 +14,7 @@ const RETRIES: i64 = 2;
 pub(super) fn of(part: &Part, world: &mut World) -> Vec<Finding> {
     match &part.fate {
         Fate::Bare => bare(part, world),
-        Fate::Batch => batch(part, world),
+        Fate::Batch | Fate::BatchSuspended { .. } => batch(part, world),
         Fate::Deleted { .. } | Fate::Expires => gone(part, world),
         _ => job(part, world),
     }
@@ -207,6 +207,16 @@ fn named(world: &mut World, kind: Kind, name: &str) -> Option<Value> {
     objects
         .into_iter()
         .find(|object| object["metadata"]["name"] == name)
+}
+
+/// Every queue of the tree is there and takes work, whatever was done to it meanwhile.
+pub(super) fn of_queue(name: &str, world: &mut World) -> Option<Finding> {
+    let found = named(world, Kind::Queue, name);
+    let Some(queue) = found else {
+        return Some(finding("I6", format!("queue {name} is not there")));
+    };
+    let status = &queue["status"];
+    (status["state"] != "Open").then(|| finding("I6", format!("queue {name} is {status}")))
 }
 
 fn finding(law: &'static str, text: String) -> Finding {

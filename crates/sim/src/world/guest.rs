@@ -1,9 +1,10 @@
 //! What somebody outside may do to a world besides telling it a story: ask the server, and leave
 //! calls that are told of where they are refused for good.
 
-use api::call::Call;
+use api::call::{self, Call};
+use api::intent::{Action, Intent, ObjectKey};
 use api::kind::Kind;
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::{Response, User};
 
 use super::{Event, World};
@@ -21,7 +22,53 @@ pub(crate) struct Refused {
     pub(crate) why: String,
 }
 
+/// When somebody who has opened a queue looks at it.
+const LOOKS_MS: i64 = 60_000;
+/// When somebody whose command was refused sends it again.
+const AGAIN_MS: i64 = 1_000;
+
 impl World {
+    /// What `vcctl queue operate` sends. After how many milliseconds whoever sent it comes again, if
+    /// at all: not where the queue is as was asked, or there is none.
+    pub(super) fn tell_queue(&mut self, name: &str, action: &str, tries: u32) -> Option<i64> {
+        let queues = self.objects(Kind::Queue);
+        let queue = queues.iter().find(|it| it["metadata"]["name"] == name)?;
+        let commands = self.objects(Kind::Command);
+        let is_told = commands.iter().any(|it| it["target"]["name"] == name);
+        let is_first = action != "OpenQueue" || tries == 60;
+        if !is_first && is_told {
+            return Some(LOOKS_MS);
+        }
+        if !is_first && queue["status"]["state"] == "Open" {
+            return None;
+        }
+        self.deeds += 1;
+        let reference = json!({
+            "apiVersion": Kind::Queue.api_version(),
+            "kind": "Queue",
+            "name": name,
+            "uid": queue["metadata"]["uid"],
+            "controller": true,
+        });
+        let command = format!("{name}-{}-{}", action.to_lowercase(), self.deeds);
+        let body = json!({
+            "apiVersion": Kind::Command.api_version(),
+            "kind": "Command",
+            "metadata": {
+                "name": command,
+                "namespace": "default",
+                "ownerReferences": [reference],
+            },
+            "action": action,
+            "target": reference,
+        });
+        let target = ObjectKey::new(Kind::Command, "default", &command);
+        let action = Action::Create { body };
+        let response = self.written("user", &call::write(&Intent { target, action }));
+        let is_taken = (200..300).contains(&response.code);
+        Some(if is_taken { LOOKS_MS } else { AGAIN_MS })
+    }
+
     /// From now on a ledger is kept of what becomes of each workload.
     pub(crate) fn keep_ledger(&mut self) {
         self.witness.remember();
