@@ -4,6 +4,9 @@ mod facts;
 mod picture;
 mod table;
 
+use std::path::Path;
+
+use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sim::{Flaw, Origin, Part, Play, Report, Trace};
 
@@ -15,7 +18,7 @@ use crate::{EXIT_COMPLETE, EXIT_FAILED, EXIT_TIMEOUT, console, run};
 /// Plays what was asked for and tells how it went; gives the exit code.
 ///
 /// # Errors
-/// A picture that cannot be written.
+/// A picture or a transcript that cannot be written.
 pub fn simulate(request: &SimulateRequest, drivers: driver::Settings) -> anyhow::Result<u8> {
     let objects = |documents: &[Document]| -> Vec<_> {
         documents.iter().map(|it| it.object.clone()).collect()
@@ -33,15 +36,20 @@ pub fn simulate(request: &SimulateRequest, drivers: driver::Settings) -> anyhow:
     follow(&mut play, request.settings.for_ms);
     let report = play.report();
     if let Some(path) = &request.svg {
-        let drawn = picture::of(&report);
-        std::fs::write(path, drawn)
-            .map_err(|error| anyhow::anyhow!("cannot write {}: {error}", path.display()))?;
+        write(path, &picture::of(&report))?;
+    }
+    if let Some(path) = &request.transcript {
+        write(path, &play.transcript())?;
     }
     console::say(&match request.format {
         Format::Text => table::of(&report),
         Format::Json => facts::of(&report).to_string(),
     });
     Ok(verdict(&report))
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Lets time pass; on a terminal somebody is told how far it has come.

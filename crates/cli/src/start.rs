@@ -198,6 +198,8 @@ pub struct SimulateRequest {
     pub settings: sim::TraceSettings,
     /// Where the picture goes, if one is wanted.
     pub svg: Option<PathBuf>,
+    /// Where a line a write goes, if they are wanted.
+    pub transcript: Option<PathBuf>,
     /// How to say it.
     pub format: Format,
 }

@@ -63,6 +63,9 @@ struct Arguments {
     /// Draw who waited and ran when into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Write down who wrote what when, a line a write
+    #[arg(long, value_name = "FILE")]
+    transcript: Option<PathBuf>,
     /// How to write it
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -78,6 +81,7 @@ fn begin(typed: Arguments) -> Outcome {
         duration,
         faults,
         svg,
+        transcript,
         output,
     } = typed;
     if faults == ["list"] {
@@ -119,6 +123,7 @@ fn begin(typed: Arguments) -> Outcome {
             faults,
         },
         svg,
+        transcript,
         format: output,
     })))
 }
