@@ -12,6 +12,8 @@ use std::fmt;
 
 use crate::field;
 
+pub(crate) use text::escape;
+
 /// What an element of a path is. The order is the order in which `fieldsV1` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sort {

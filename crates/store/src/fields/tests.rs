@@ -121,6 +121,14 @@ proptest! {
     }
 
     #[test]
+    fn names_are_escaped_as_json_is(text in "[a-c\"\\\\é\n\u{1}\u{7f}]{0,12}") {
+        let mut out = "\"".to_owned();
+        escape(&text, &mut out);
+        out.push('"');
+        prop_assert_eq!(out, json!(text).to_string());
+    }
+
+    #[test]
     fn no_text_makes_reading_fall_over(text in ".{0,60}") {
         let _ = FieldSet::read(&text);
         if let Ok(value) = serde_json::from_str::<Value>(&text) {

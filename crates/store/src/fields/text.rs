@@ -75,13 +75,21 @@ fn write(mut steps: &[Step<'_>], is_member: bool, out: &mut String) {
     out.push('}');
 }
 
-fn escape(text: &str, out: &mut String) {
-    if text.bytes().all(|b| b >= 0x20 && b != b'"' && b != b'\\') {
-        out.push_str(text);
+/// Writes a text as it stands between the quotes of JSON.
+pub(crate) fn escape(text: &str, out: &mut String) {
+    if text.bytes().any(|byte| byte < 0x20) {
+        let quoted = Value::from(text).to_string();
+        out.push_str(&quoted[1..quoted.len() - 1]);
         return;
     }
-    let quoted = Value::from(text).to_string();
-    out.push_str(&quoted[1..quoted.len() - 1]);
+    let mut rest = text;
+    while let Some(at) = rest.find(['"', '\\']) {
+        out.push_str(&rest[..at]);
+        out.push('\\');
+        out.push_str(&rest[at..=at]);
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
 }
 
 /// The element that a name stands for, its text as it came; `None` for `.`.

@@ -33,8 +33,13 @@ pub(super) fn element<'a>(
     // The usual: one key, a plain name.
     if let ([key], Some(Value::String(text))) = (keys, keys.first().and_then(|key| map.get(&**key)))
     {
-        let quoted = Value::from(text.as_str()).to_string();
-        return Ok(Element::key(format!("{{\"{key}\":{quoted}}}")));
+        let mut json = String::with_capacity(key.len() + text.len() + 7);
+        json.push_str("{\"");
+        json.push_str(key);
+        json.push_str("\":\"");
+        crate::fields::escape(text, &mut json);
+        json.push_str("\"}");
+        return Ok(Element::key(json));
     }
     let mut found = Map::new();
     for key in keys {
@@ -63,6 +68,21 @@ fn set_element(item: &Value) -> Result<Element<'_>, String> {
         }
         scalar => Ok(Element::value(scalar.to_string())),
     }
+}
+
+/// The items of a list in the order of their elements, those without one left out; `None` where two
+/// have the same.
+pub(super) fn apart<'a>(
+    list: &'a [Value],
+    shape: ListShape<'_>,
+    spot: Spot<'_>,
+) -> Option<Vec<(Element<'a>, &'a Value)>> {
+    let items = list.iter();
+    let items = items.filter_map(|item| Some((element(item, shape, spot).ok()?, item)));
+    let mut found: Vec<(Element<'a>, &'a Value)> = items.collect();
+    found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    let is_apart = found.windows(2).all(|pair| pair[0].0 != pair[1].0);
+    is_apart.then_some(found)
 }
 
 /// The items of a list by their elements; twins stand together, items without one are left out.

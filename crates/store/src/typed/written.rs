@@ -100,8 +100,7 @@ impl Walk<'_> {
         if !old.is_empty() {
             return None;
         }
-        for (element, twins) in item::by_element(new, shape, spot) {
-            let [one] = twins[..] else { return None };
+        for (element, one) in item::apart(new, shape, spot)? {
             self.entry(&element, (None, one), spot, (Whose::Author, Place::Deeper))?;
         }
         Some(())
