@@ -245,12 +245,39 @@ async fn perform(side: &mut Side, step: &Step, hooks: &Hooks, name: &str) -> any
         Deed::Ask(ask) => side.ask(ask).await,
         Deed::Watch { name, ask } => side.watch(name, ask).await,
         Deed::Events { name, until } => side.events(name, until).await,
+        Deed::Enums(ask) => Ok(Seen::Values(enums(&side.ask(ask).await?.body()))),
         Deed::Reviews => Ok(Seen::Values(hooks.take(name))),
         Deed::Forget => {
             hooks.take(name);
             Ok(Seen::Values(Vec::new()))
         }
     }
+}
+
+/// The values that a document of schemas lists: `SCHEMA FIELD: VALUES`.
+fn enums(document: &Value) -> Vec<Value> {
+    let schemas = document["components"]["schemas"].as_object();
+    let mut found = Vec::new();
+    let mut waiting: Vec<(String, &Value)> = schemas
+        .into_iter()
+        .flatten()
+        .map(|(name, schema)| (name.clone(), schema))
+        .collect();
+    while let Some((place, schema)) = waiting.pop() {
+        if let Some(values) = schema.get("enum") {
+            found.push(format!("{place}: {values}"));
+        }
+        for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+            waiting.push((format!("{place} {name}"), inner));
+        }
+        for key in ["items", "additionalProperties"] {
+            if schema[key].is_object() {
+                waiting.push((format!("{place} {key}"), &schema[key]));
+            }
+        }
+    }
+    found.sort_unstable();
+    found.into_iter().map(Value::from).collect()
 }
 
 /// What a script took, longest first, so that a name within a name is no trap.

@@ -43,6 +43,8 @@ pub enum Deed {
         /// When to stop reading.
         until: Until,
     },
+    /// Compares which values a document of schemas lists, and for what.
+    Enums(Ask),
     /// Compares what the webhooks were asked since the last such step.
     Reviews,
     /// Forgets what the webhooks were asked.
@@ -132,6 +134,7 @@ impl Step {
             Deed::Ask(ask) => format!("{} / {} {}", self.heading, ask.method, ask.target),
             Deed::Watch { ask, .. } => format!("{} / WATCH {}", self.heading, ask.target),
             Deed::Events { name, .. } => format!("{} / EVENTS {name}", self.heading),
+            Deed::Enums(ask) => format!("{} / ENUMS {}", self.heading, ask.target),
             Deed::Reviews => format!("{} / REVIEWS", self.heading),
             Deed::Forget => format!("{} / FORGET", self.heading),
         }
@@ -170,13 +173,18 @@ pub fn parse(text: &str) -> anyhow::Result<Vec<Step>> {
 
 fn begins_step(line: &str) -> bool {
     let word = line.split(' ').next().unwrap_or_default();
-    METHODS.contains(&word) || ["WATCH", "EVENTS", "FORGET", "REVIEWS"].contains(&word)
+    METHODS.contains(&word) || ["WATCH", "ENUMS", "EVENTS", "FORGET", "REVIEWS"].contains(&word)
 }
 
 fn deed(line: &str, below: &[&str]) -> anyhow::Result<Deed> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words.as_slice() {
         ["FORGET"] => Ok(Deed::Forget),
+        ["ENUMS", target] => Ok(Deed::Enums(Ask {
+            method: "GET".to_owned(),
+            target: (*target).to_owned(),
+            ..Ask::default()
+        })),
         ["REVIEWS"] => Ok(Deed::Reviews),
         ["EVENTS", name, until @ ..] => Ok(Deed::Events {
             name: (*name).to_owned(),
