@@ -281,7 +281,7 @@ fn set(body: &mut Value, pointer: &str, value: Value) -> Option<()> {
 
 fn events(seen: &mut Seen) -> Option<&mut Vec<Value>> {
     match seen {
-        Seen::Values(events) => Some(events),
+        Seen::Values(events) => events.iter().all(Value::is_object).then_some(events),
         Seen::Answer(_) => None,
     }
 }
