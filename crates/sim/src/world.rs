@@ -104,8 +104,9 @@ enum Event {
     User(Call, u32),
     /// The user tells a vcjob to do something.
     Command(Box<str>, &'static str, u32),
-    /// The user tells a queue to open or to close, so often if that does not help.
-    QueueCommand(Box<str>, &'static str, u32),
+    /// The user tells a queue to open or to close, so often if that does not help; and how often that
+    /// was taken already.
+    QueueCommand(Box<str>, &'static str, u32, u32),
     /// A request of the driver reaches the server.
     Asked(u32, RequestId, Request),
     /// An answer reaches the driver.
@@ -143,7 +144,7 @@ impl Event {
             Event::User(call, tries) => {
                 format!("user {} {}, {tries} tries", call.method, call.target)
             }
-            Event::Command(name, action, tries) | Event::QueueCommand(name, action, tries) => {
+            Event::Command(name, action, tries) | Event::QueueCommand(name, action, tries, _) => {
                 format!("{action} for {name}, {tries} tries")
             }
             Event::Asked(life, id, request) => format!("{id:?} of life {life}: {request:?}"),
@@ -291,8 +292,8 @@ impl World {
     /// The user tells a queue to open or to close, after `ms` milliseconds from now. Whoever opens one
     /// looks after a minute whether it is open, and tells it again.
     pub fn command_queue(&mut self, ms: i64, queue: &str, action: &'static str) {
-        let tries = if action == "OpenQueue" { 60 } else { 0 };
-        let told = Event::QueueCommand(queue.into(), action, tries);
+        let tries = if action == "OpenQueue" { 3_600 } else { 0 };
+        let told = Event::QueueCommand(queue.into(), action, tries, 0);
         self.push(self.now.plus_ms(ms), told);
     }
 
@@ -589,11 +590,11 @@ impl World {
                     self.push(self.now.plus_ms(1_000), again);
                 }
             }
-            Event::QueueCommand(queue, action, tries) => {
-                let looks_again = self.tell_queue(&queue, action, tries);
-                if let Some(again) = looks_again.filter(|_| tries > 0) {
-                    let told = Event::QueueCommand(queue, action, tries - 1);
-                    self.push(self.now.plus_ms(again), told);
+            Event::QueueCommand(queue, action, tries, taken) => {
+                let again = self.tell_queue(&queue, action, taken);
+                if let Some((ms, taken)) = again.filter(|_| tries > 0) {
+                    let told = Event::QueueCommand(queue, action, tries - 1, taken);
+                    self.push(self.now.plus_ms(ms), told);
                 }
             }
             Event::Node(intent) => self.hear_node(&intent),

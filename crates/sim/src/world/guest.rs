@@ -28,18 +28,22 @@ const LOOKS_MS: i64 = 60_000;
 const AGAIN_MS: i64 = 1_000;
 
 impl World {
-    /// What `vcctl queue operate` sends. After how many milliseconds whoever sent it comes again, if
-    /// at all: not where the queue is as was asked, or there is none.
-    pub(super) fn tell_queue(&mut self, name: &str, action: &str, tries: u32) -> Option<i64> {
+    /// What `vcctl queue operate` sends, after so many that were taken. After how many milliseconds
+    /// whoever sent it comes again, if at all, and how many were taken then: not where the queue is as
+    /// was asked, or there is none.
+    pub(super) fn tell_queue(
+        &mut self,
+        name: &str,
+        action: &str,
+        taken: u32,
+    ) -> Option<(i64, u32)> {
         let queues = self.objects(Kind::Queue);
         let queue = queues.iter().find(|it| it["metadata"]["name"] == name)?;
         let commands = self.objects(Kind::Command);
-        let is_told = commands.iter().any(|it| it["target"]["name"] == name);
-        let is_first = action != "OpenQueue" || tries == 60;
-        if !is_first && is_told {
-            return Some(LOOKS_MS);
+        if taken > 0 && commands.iter().any(|it| it["target"]["name"] == name) {
+            return Some((LOOKS_MS, taken));
         }
-        if !is_first && queue["status"]["state"] == "Open" {
+        if taken > 0 && queue["status"]["state"] == "Open" {
             return None;
         }
         self.deeds += 1;
@@ -66,7 +70,10 @@ impl World {
         let action = Action::Create { body };
         let response = self.written("user", &call::write(&Intent { target, action }));
         let is_taken = (200..300).contains(&response.code);
-        Some(if is_taken { LOOKS_MS } else { AGAIN_MS })
+        Some(match is_taken {
+            true => (LOOKS_MS, taken + 1),
+            false => (AGAIN_MS, taken),
+        })
     }
 
     /// From now on a ledger is kept of what becomes of each workload.
