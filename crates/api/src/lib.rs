@@ -36,6 +36,7 @@ pub mod raw;
 pub mod selector;
 pub mod snapshot;
 pub mod time;
+pub mod token;
 pub mod volcano;
 
 /// Our own API group and the prefix of our annotations and labels.

@@ -3,7 +3,8 @@
 //! What they add to every struct: camelCase names, absent and `null` both read as the empty
 //! value, and (for kinds that are written back) unknown fields kept in `rest`.
 
-/// Structs that are only read. Unknown fields are skipped.
+/// Structs that are only read from the wire. Unknown fields are skipped. What they hold can be put
+/// down again, empty fields left out: the decision log keeps what decisions see, and no more.
 macro_rules! read_only {
     ($(
         $(#[$meta:meta])*
@@ -12,11 +13,14 @@ macro_rules! read_only {
         }
     )*) => { $(
         $(#[$meta])*
-        #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize, serde::Serialize)]
         #[serde(rename_all = "camelCase", default)]
         pub struct $name { $(
             $(#[$field_meta])*
-            #[serde(deserialize_with = "crate::meta::null_as_default")]
+            #[serde(
+                deserialize_with = "crate::meta::null_as_default",
+                skip_serializing_if = "crate::meta::is_default"
+            )]
             pub $field: $type,
         )* }
     )* };

@@ -121,7 +121,7 @@ pub const INVARIANTS: &[Invariant] = &[
     row(
         "I19",
         "a replay decides the same",
-        Applies::Elsewhere("crates/engine/tests/decisions/laws.rs"),
+        Applies::Elsewhere("crates/sim/src/logbook.rs"),
     ),
     row(
         "I20",

@@ -15,7 +15,7 @@ use crate::adoption::{self, Owner};
 use crate::note::Occasion;
 use crate::{Controller, Inputs, Step};
 
-mod revisions;
+pub(crate) mod revisions;
 mod rolling;
 mod scaling;
 mod status;
@@ -95,7 +95,7 @@ fn step(inputs: &Inputs<'_>) -> Step {
     if !claimed.intents.is_empty() {
         return Step::write(claimed.intents);
     }
-    let (new, old) = revisions::parted(it, claimed.own);
+    let (new, old) = revisions::parted(it, claimed.own, inputs.settings);
     let view = View {
         inputs,
         it,

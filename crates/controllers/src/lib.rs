@@ -47,6 +47,7 @@ mod write;
 
 pub use row::{Controller, Inputs, Last, Looked, Outcome, Refused, Step};
 pub use settings::{ServiceGate, Settings};
+pub use template_hash::word_of;
 
 /// Every controller, by name.
 pub const CONTROLLERS: &[Controller] = &[

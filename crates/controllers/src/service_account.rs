@@ -96,6 +96,7 @@ fn step(inputs: &Inputs<'_>) -> Step {
         intents.push(write::create(Kind::ServiceAccount, body));
     }
     let data = json!({ "ca.crt": inputs.settings.cluster_ca });
+    let data = inputs.settings.shown(data);
     match inputs.mirror.get::<ConfigMap>(name, CERTIFICATES) {
         None => {
             let body = json!({

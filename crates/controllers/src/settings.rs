@@ -1,6 +1,10 @@
 //! What the operator may choose about controllers, with the defaults in one place.
 
+use std::collections::BTreeMap;
+
 use api::time::Time;
+use api::token::Tokens;
+use serde_json::Value;
 
 /// Settings of all rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +32,27 @@ pub struct Settings {
     pub heard_since: Time,
     /// Every namespace gets a `default` ServiceAccount and the trusted certificates.
     pub service_accounts: bool,
+    /// Set where a log is played again: the world shows tokens instead of data of ConfigMaps, and
+    /// what is compared with it must show the same ones.
+    pub tokens: Option<Tokens>,
+    /// Set where a log is played again: words of templates that hold tokens, and the words that the
+    /// templates themselves had.
+    pub words: BTreeMap<String, String>,
+}
+
+impl Settings {
+    /// Data of a ConfigMap as the world shows it.
+    pub(crate) fn shown(&self, data: Value) -> Value {
+        match &self.tokens {
+            Some(tokens) => tokens.data(&data),
+            None => data,
+        }
+    }
+
+    /// The word of a template as it was when it held no tokens.
+    pub(crate) fn word(&self, word: String) -> String {
+        self.words.get(&word).cloned().unwrap_or(word)
+    }
 }
 
 /// How sure a job must be of its Service before its pods are created.
@@ -53,6 +78,8 @@ impl Default for Settings {
             pods_ahead_max: 5_000,
             heard_since: Time(i64::MIN),
             service_accounts: true,
+            tokens: None,
+            words: BTreeMap::new(),
         }
     }
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 mod claims;
 mod order;
 mod pods;
-mod revisions;
+pub(crate) mod revisions;
 mod status;
 
 use crate::adoption::{self, Owner};
@@ -101,7 +101,7 @@ fn step(inputs: &Inputs<'_>) -> Step {
     if !adopted.is_empty() {
         return Step::write(adopted);
     }
-    let revisions = match revisions::sorted_out(set, known.own) {
+    let revisions = match revisions::sorted_out(set, known.own, inputs.settings) {
         Ok(revisions) => revisions,
         // One that leaves may have let go of its revisions already.
         Err(_) if set.metadata.deletion_timestamp.is_some() => return Step::idle(),

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use api::kind::Kind;
 use api::names::SUFFIX_ALPHABET;
 use serde_json::{Value, json};
 
-use crate::write;
+use crate::{deployment, stateful_set, write};
 
 /// JSON with its fields in order.
 pub(crate) fn canonical(value: &Value) -> String {
@@ -39,4 +40,29 @@ pub(crate) fn word(parts: &[&str]) -> String {
         .bytes()
         .map(|digit| letters[usize::from(digit) % letters.len()] as char)
         .collect()
+}
+
+/// The word in the name of a ReplicaSet or ControllerRevision that is made, and what it would be if
+/// the template were as `body` shows it. The two differ where `body` shows tokens. `before` is how
+/// many were made of the same template before it.
+pub fn word_of(kind: Kind, body: &Value, before: i32) -> Option<(String, Vec<String>)> {
+    let labels = &body["metadata"]["labels"];
+    match kind {
+        Kind::ReplicaSet => {
+            let template = &body["spec"]["template"];
+            let hash = |collisions| deployment::revisions::hash(template, collisions);
+            let mut shown = vec![hash(Some(before))];
+            if before == 0 {
+                shown.push(hash(None));
+            }
+            let word = labels[deployment::revisions::HASH].as_str()?;
+            Some((word.to_owned(), shown))
+        }
+        Kind::ControllerRevision => {
+            let shown = stateful_set::revisions::hash(&body["data"], before);
+            let word = labels[stateful_set::revisions::HASH].as_str()?;
+            Some((word.to_owned(), vec![shown]))
+        }
+        _ => None,
+    }
 }

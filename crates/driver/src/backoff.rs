@@ -59,6 +59,11 @@ impl Draws {
         Draws(seed)
     }
 
+    /// Where the sequence stands: [`Draws::new`] goes on from it.
+    pub(crate) fn state(&self) -> u64 {
+        self.0
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -20,6 +20,7 @@ use mirror::{Bind, Change, Index, Mirror, Rows, Voice};
 use model::{GangId, Tables, WriteId};
 
 use crate::backoff::Backoff;
+use crate::log::Planned;
 use crate::settings::{EngineSettings, Limits};
 use crate::work::{Ended, Passes};
 use crate::writes::{self, Lane, Origin, Writes};
@@ -85,6 +86,8 @@ pub(crate) struct Cycles {
     counts: Counts,
     notices: Vec<String>,
     violations: Vec<String>,
+    /// What the last cycle came to.
+    planned: Option<Planned>,
 }
 
 impl std::fmt::Debug for Cycles {
@@ -118,7 +121,18 @@ impl Cycles {
             counts: Counts::default(),
             notices: Vec::new(),
             violations: Vec::new(),
+            planned: None,
         }
+    }
+
+    /// What the last cycle came to, once.
+    pub(crate) fn take_planned(&mut self) -> Option<Planned> {
+        self.planned.take()
+    }
+
+    /// Whether a plan is carried out whose binds are not all on their way.
+    pub(crate) fn has_binds_waiting(&self) -> bool {
+        !self.holds.is_empty() || self.binds.is_waiting()
     }
 
     pub(crate) fn tables(&self) -> &Tables {
@@ -231,6 +245,7 @@ impl Cycles {
         self.counts.cycle_micros += (self.stopwatch)().saturating_sub(began);
         self.counts.cycles += 1;
         self.counts.places += plan.places.len() as u64;
+        self.planned = Some(Planned::of(&plan));
         let kept_back = self.doubt(&plan, now);
         let voice = Voice {
             component: &self.component,

@@ -3,6 +3,7 @@
 
 mod leading;
 mod looking;
+mod recording;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use serde_json::value::RawValue;
 use crate::backoff::Backoff;
 use crate::cycle::{Cycles, End, Told};
 use crate::election::Election;
+use crate::log::{Asked, LineHeard, PageTaken, Record};
 use crate::looks::Looks;
 use crate::metrics::{Level, Metrics, Notice};
 use crate::notes::Notes;
@@ -27,6 +29,7 @@ use crate::request::{Request, RequestId};
 use crate::settings::Settings;
 use crate::work::{Ended, Round, Standing, WorkKey, WorkQueue};
 use crate::writes::{self, Budget, Lane, Origin, Over, Writes};
+use recording::Recorder;
 
 /// The event loop as a value. See the crate's page for the order of calls.
 #[derive(Debug)]
@@ -52,6 +55,8 @@ pub struct Driver {
     last_request: u64,
     /// Steps may be left although the last poll returned nothing.
     has_more: bool,
+    /// What has happened since it was taken last, where that is wanted.
+    recorder: Option<Recorder>,
 }
 
 impl Driver {
@@ -87,6 +92,7 @@ impl Driver {
             notices: VecDeque::new(),
             last_request: 0,
             has_more: false,
+            recorder: None,
             settings,
         }
     }
@@ -96,9 +102,15 @@ impl Driver {
     /// The next thing to be done, or `None` until something happens or [`Driver::poll_wake`] says.
     /// Hand in all events that are there before polling: a cycle looks at all of them once.
     pub fn poll_request(&mut self, now: Time) -> Option<(RequestId, Request)> {
+        self.begin_anew_if_due(now);
         self.advance(now);
         let id = RequestId(self.last_request + 1);
-        let request = self.next_request(id, now)?;
+        let request = self.next_request(id, now);
+        self.note(|| Record::Asked {
+            now,
+            asked: request.as_ref().map(Asked::of),
+        });
+        let request = request?;
         self.last_request += 1;
         Some((id, request))
     }
@@ -137,12 +149,14 @@ impl Driver {
 
     /// Time has passed.
     pub fn handle_time(&mut self, now: Time) {
+        self.note(|| Record::Passed { now });
         self.advance(now);
     }
 
     /// The clock was set, forward or back: what it shows has nothing to do with what has passed. To
     /// be told before anything else is handed in or polled.
     pub fn handle_leap(&mut self, now: Time) {
+        self.note(|| Record::Leapt { now });
         if let Some(election) = &mut self.election {
             election.leapt(now);
         }
@@ -157,7 +171,24 @@ impl Driver {
         let Some(reflector) = self.reflectors.get_mut(&kind) else {
             return;
         };
+        let heard = (self.recorder.is_some()).then(|| match &answer {
+            Ok(page) => Ok((page.revision, page.continue_token.clone())),
+            Err(refusal) => Err(refusal.clone()),
+        });
         let reflected = reflector.page(&mut self.mirror, id, answer, now);
+        if let Some(heard) = heard {
+            let changes = &reflected.changes;
+            self.note(|| Record::Page {
+                now,
+                id,
+                kind,
+                page: heard.map(|(revision, continue_token)| PageTaken {
+                    revision,
+                    continue_token,
+                    changes: changes.clone(),
+                }),
+            });
+        }
         self.reflected(kind, reflected, now);
     }
 
@@ -170,7 +201,17 @@ impl Driver {
             return;
         };
         let is_over = matches!(line, WatchLine::Failed(_));
+        let heard = (self.recorder.is_some()).then(|| LineHeard::of(&line));
         let reflected = reflector.line(&mut self.mirror, id, line, now);
+        if let Some(heard) = heard {
+            let line = heard.taken(&reflected.changes, self.mirror.seen(kind));
+            self.note(|| Record::Line {
+                now,
+                id,
+                kind,
+                line,
+            });
+        }
         if is_over {
             self.streams.remove(&id);
         }
@@ -186,12 +227,23 @@ impl Driver {
         let Some(reflector) = self.reflectors.get_mut(&kind) else {
             return;
         };
+        let why = refusal.clone();
         let reflected = reflector.closed(id, refusal, now);
+        self.note(|| Record::Closed {
+            now,
+            id,
+            refusal: why,
+        });
         self.reflected(kind, reflected, now);
     }
 
     /// Answers [`Request::Write`].
     pub fn handle_written(&mut self, id: RequestId, outcome: WriteOutcome, now: Time) {
+        self.note(|| Record::Written {
+            now,
+            id,
+            outcome: outcome.clone(),
+        });
         if self.election_written(id, &outcome, now) {
             return;
         }
@@ -228,6 +280,12 @@ impl Driver {
                     retry_after_seconds: None,
                 }),
         };
+        self.note(|| Record::Got {
+            now,
+            id,
+            kind,
+            object: decoded.clone(),
+        });
         if let Some(over) = self.writes.got(id, decoded, &self.mirror, now) {
             self.over(over, now);
         }
@@ -335,8 +393,14 @@ impl Driver {
             return Some(request);
         }
         let is_synced = self.is_synced();
+        if self.holds_back(now) {
+            return self.writes.poll(id);
+        }
         if let (true, Some(cycles)) = (is_synced, &mut self.cycles) {
             cycles.run_if_due(&self.mirror, &mut self.writes, now);
+            if let Some(planned) = cycles.take_planned() {
+                self.note(|| Record::Planned(planned));
+            }
         }
         for _ in 0..self.settings.limits.steps_per_turn_max {
             if let Some(request) = self.writes.poll(id) {

@@ -26,6 +26,7 @@ use api::kind::Kind;
 use api::time::Time;
 
 use crate::backoff::Draws;
+use crate::log::ElectionState;
 use crate::request::{Request, RequestId};
 use elector::{Ask, Elector};
 
@@ -120,6 +121,28 @@ impl Election {
             leads: false,
             is_over: false,
         }
+    }
+
+    /// How it stands; `None` while a Lease is asked about, or after the end.
+    pub(crate) fn state(&self) -> Option<ElectionState> {
+        let leases: Option<Vec<_>> = self.electors.iter().map(Elector::state).collect();
+        Some(ElectionState {
+            leads: self.leads,
+            draws: self.draws.state(),
+            leases: leases.filter(|_| !self.is_over)?,
+        })
+    }
+
+    /// Goes on from how it stood. Whether it has as many Leases.
+    #[must_use]
+    pub(crate) fn resume(&mut self, state: &ElectionState) -> bool {
+        self.asked.clear();
+        self.leads = state.leads;
+        self.draws = Draws::new(state.draws);
+        for (elector, lease) in self.electors.iter_mut().zip(&state.leases) {
+            elector.resume(lease);
+        }
+        self.electors.len() == state.leases.len()
     }
 
     /// Whether writes may be handed out now.

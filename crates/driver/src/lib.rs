@@ -10,6 +10,7 @@
 //! - *Out*: [`Request`]s, each under a [`RequestId`]; lines for the log (`poll_notice`).
 //! - *To look at*: `mirror`, `metrics`, `is_synced`, `is_quiet`, `may_write`.
 //! - *Before a clean end*: `release`, where there is an election.
+//! - *To play it again*: `record`, `take_records` and now and then `handle_checkpoint`; see [`log`].
 //!
 //! It owns the reflector of each kind, the work queue, the writes on their way, the engine and its
 //! tables. What it refuses to know: what a controller or the engine decides, and how a request is
@@ -29,6 +30,7 @@ mod backoff;
 mod cycle;
 mod driver;
 mod election;
+pub mod log;
 mod looks;
 mod metrics;
 mod notes;

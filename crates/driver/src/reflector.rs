@@ -8,6 +8,7 @@ use api::time::Time;
 use mirror::{Change, Listing, Mirror, Problem};
 
 use crate::backoff::{Backoff, Draws};
+use crate::log::{StreamAt, StreamState};
 use crate::request::{Request, RequestId};
 
 /// A watch that lived this long without a line counts as healthy when it ends.
@@ -79,6 +80,39 @@ impl Reflector {
             stale_lists: 0,
             draws: Draws::new(seed ^ (kind as u64).wrapping_mul(0x9e37_79b9)),
         }
+    }
+
+    /// Where it stands; `None` in the middle of a list.
+    pub(crate) fn state(&self, mirror: &Mirror) -> Option<StreamState> {
+        let at = match &self.state {
+            State::ListDue { at, part: None } => StreamAt::ListDue(*at),
+            State::WatchDue { at } => StreamAt::WatchDue(*at),
+            State::Watching { id, since } => StreamAt::Watching(*id, *since),
+            State::ListDue { part: Some(_), .. } | State::Listing { .. } => return None,
+        };
+        Some(StreamState {
+            kind: self.kind,
+            at,
+            revision: self.revision,
+            failures: self.failures,
+            stale_lists: self.stale_lists,
+            draws: self.draws.state(),
+            seen: mirror.seen(self.kind),
+            is_listed: mirror.is_listed(self.kind),
+        })
+    }
+
+    /// Goes on from where it stood.
+    pub(crate) fn resume(&mut self, state: &StreamState) {
+        self.state = match state.at {
+            StreamAt::ListDue(at) => State::ListDue { at, part: None },
+            StreamAt::WatchDue(at) => State::WatchDue { at },
+            StreamAt::Watching(id, since) => State::Watching { id, since },
+        };
+        self.revision = state.revision;
+        self.failures = state.failures;
+        self.stale_lists = state.stale_lists;
+        self.draws = Draws::new(state.draws);
     }
 
     /// What is to be asked now, if anything. The caller tells the id under which it is asked.

@@ -29,6 +29,7 @@ impl Default for Settings {
 /// Decides. It owns what makes deciding fast, and nothing that could not be thrown away.
 #[derive(Clone)]
 pub struct Engine {
+    settings: Settings,
     rules: Rules,
     pub(crate) status_interval_ms: i64,
     indexes: Indexes,
@@ -43,14 +44,11 @@ impl Engine {
     /// An engine for these settings, and what in them is not understood. An unknown action refuses
     /// all of them, as upstream does.
     pub fn new(settings: Settings) -> Result<(Engine, Vec<Problem>), Problem> {
-        let Settings {
-            placement,
-            status_interval_ms,
-        } = settings;
-        let (rules, problems) = Rules::compile(&placement)?;
+        let (rules, problems) = Rules::compile(&settings.placement)?;
         let engine = Engine {
             rules,
-            status_interval_ms,
+            status_interval_ms: settings.status_interval_ms,
+            settings,
             indexes: Indexes::default(),
             backlog: Backlog::default(),
             due: BTreeMap::new(),
@@ -66,6 +64,11 @@ impl Engine {
         let (engine, _) = Engine::new(Settings::default())
             .expect("the built-in configuration names known actions");
         engine
+    }
+
+    /// What it was told.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// All work ever done.

@@ -70,6 +70,13 @@ macro_rules! objects {
                 }
             }
 
+            /// Puts it down as JSON, as far as it was read: read again, it is the same.
+            pub fn write(&self, into: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+                match self {
+                    $(Object::$variant(object) => serde_json::to_writer(into, &**object),)*
+                }
+            }
+
             fn parse(kind: Kind, text: &str) -> Result<Object, serde_json::Error> {
                 Ok(match kind {
                     $(Kind::$variant => Object::$variant(Arc::new(serde_json::from_str(text)?)),)*

@@ -27,6 +27,7 @@ mod disk;
 mod fault;
 mod judge;
 mod ledger;
+mod logbook;
 mod play;
 mod random;
 mod report;

@@ -23,6 +23,9 @@ pub struct Settings {
     pub object_bytes_max: usize,
     /// What goes wrong.
     pub faults: Faults,
+    /// Each driver's decisions are logged, in segments of so many milliseconds, and played again at
+    /// the end of its life.
+    pub log_every_ms: Option<i64>,
     /// Imitation nodes.
     pub nodes: nodes::Settings,
 }
@@ -38,6 +41,7 @@ impl Settings {
             replicas: 1,
             object_bytes_max: store::Settings::default().object_bytes_max,
             faults: Faults::NONE,
+            log_every_ms: Some(600_000),
             nodes: nodes::Settings::default(),
         }
     }

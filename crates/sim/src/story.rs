@@ -75,6 +75,7 @@ impl Story {
         let mut settings = Settings::new(seed);
         settings.faults = faults(&mut random, SHORT.faults_ms);
         settings.latency_ms_max = [2, 20, 200, 2_000][pick(&mut random, 4)];
+        settings.log_every_ms = Some([5_000, 60_000, 600_000][(seed % 3) as usize]);
         settings.nodes.nodes = 1 + u32::try_from(pick(&mut random, 4)).unwrap_or(0);
         let cores = random.between(2, 6);
         settings.nodes.cpu = Quantity::from_value(cores, Format::DecimalSi);
@@ -100,6 +101,8 @@ impl Story {
             ..LONG
         };
         settings.faults = long_faults(&mut random, parts_ms);
+        // A log costs a tenth of a story, and playing it again as much as the drivers did.
+        settings.log_every_ms = (seed % 4 == 0).then_some(600_000);
         settings.latency_ms_max = [2, 20, 200][pick(&mut random, 3)];
         settings.replicas = 1 + u32::try_from(pick(&mut random, 3)).unwrap_or(0);
         settings.nodes.nodes = NODES;

@@ -425,8 +425,11 @@ impl World {
     }
 
     /// Laws that must hold once a world is quiet: gangs are whole, nobody is an orphan, nothing is
-    /// half deleted, and the driver has seen exactly what is stored.
+    /// half deleted, the driver has seen exactly what is stored, and its log plays again as it was.
     pub fn settled(&mut self) -> Vec<Finding> {
+        for at in 0..self.replicas.len() {
+            self.replay_log(at);
+        }
         let groups = self.objects(Kind::PodGroup);
         let pods = self.objects(Kind::Pod);
         let mut findings = judge::wholeness(&groups, &pods);

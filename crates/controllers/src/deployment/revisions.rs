@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::{View, replicas};
 use crate::conditions::{self, whole_seconds};
-use crate::{Step, child, template_hash, write};
+use crate::{Settings, Step, child, template_hash, write};
 
 /// The label that tells pods of one template from those of another.
-pub(super) const HASH: &str = "pod-template-hash";
+pub(crate) const HASH: &str = "pod-template-hash";
 pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 pub(super) const MAX: &str = "deployment.kubernetes.io/max-replicas";
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -37,10 +37,11 @@ const STEM_BYTES_MAX: usize = 242;
 pub(super) fn parted(
     it: &Deployment,
     mut sets: Vec<Arc<ReplicaSet>>,
+    settings: &Settings,
 ) -> (Option<Arc<ReplicaSet>>, Vec<Arc<ReplicaSet>>) {
     sets.sort_by_key(|set| age_key(&set.metadata));
     let template = it.spec.template.value();
-    let hash = hash(&template, it.status.collision_count);
+    let hash = settings.word(hash(&template, it.status.collision_count));
     let is_new = |set: &&Arc<ReplicaSet>| {
         let label = set.metadata.labels.get(HASH);
         label.is_some_and(|label| **label == *hash)
@@ -66,7 +67,7 @@ fn without_hash(mut template: Value) -> Value {
 }
 
 /// A word for a template, in the form that upstream gives it.
-fn hash(template: &Value, collisions: Option<i32>) -> String {
+pub(crate) fn hash(template: &Value, collisions: Option<i32>) -> String {
     let text = template_hash::canonical(&without_hash(template.clone()));
     let collisions = collisions.map(|count| count.to_string());
     template_hash::word(&[&text, collisions.as_deref().unwrap_or("")])
@@ -164,6 +165,7 @@ impl View<'_> {
         let meta = &self.it.metadata;
         let template = self.it.spec.template.value();
         let hash = hash(&template, self.it.status.collision_count);
+        let hash = self.inputs.settings.word(hash);
         let name = format!("{}-{hash}", child::cut(&meta.name, STEM_BYTES_MAX));
         if self
             .inputs

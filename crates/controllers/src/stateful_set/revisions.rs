@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::{View, pods};
 use crate::template_hash::{canonical, word};
-use crate::write;
+use crate::{Settings, write};
 
-const HASH: &str = "controller.kubernetes.io/hash";
+pub(crate) const HASH: &str = "controller.kubernetes.io/hash";
 
 /// The revisions of a set.
 pub(super) struct Revisions {
@@ -39,6 +39,7 @@ impl Revisions {
 pub(super) fn sorted_out(
     set: &StatefulSet,
     mut all: Vec<Arc<ControllerRevision>>,
+    settings: &Settings,
 ) -> Result<Revisions, Intent> {
     all.sort_by_key(|it| {
         let meta = &it.metadata;
@@ -51,7 +52,7 @@ pub(super) fn sorted_out(
         .iter()
         .rposition(|it| canonical(&it.data.value()) == text);
     let Some(at) = equal else {
-        return Err(create(set, &all, data, next));
+        return Err(create(set, &all, data, next, settings));
     };
     let update = Arc::clone(&all[at]);
     if at + 1 != all.len() {
@@ -80,10 +81,16 @@ fn data(set: &StatefulSet) -> Value {
     json!({ "spec": { "template": template } })
 }
 
-fn create(set: &StatefulSet, all: &[Arc<ControllerRevision>], data: Value, number: i64) -> Intent {
+fn create(
+    set: &StatefulSet,
+    all: &[Arc<ControllerRevision>],
+    data: Value,
+    number: i64,
+    settings: &Settings,
+) -> Intent {
     let meta = &set.metadata;
     let collisions = set.status.collision_count.unwrap_or(0);
-    let hash = word(&[&canonical(&data), &collisions.to_string()]);
+    let hash = settings.word(hash(&data, collisions));
     let stem = crate::child::cut(&meta.name, 223);
     let name = format!("{stem}-{hash}");
     if all.iter().any(|it| *it.metadata.name == *name) {
@@ -104,6 +111,11 @@ fn create(set: &StatefulSet, all: &[Arc<ControllerRevision>], data: Value, numbe
     }
     let body = json!({ "metadata": metadata, "data": data, "revision": number });
     write::create(Kind::ControllerRevision, body)
+}
+
+/// A word for what is kept of a template.
+pub(crate) fn hash(data: &Value, collisions: i32) -> String {
+    word(&[&canonical(data), &collisions.to_string()])
 }
 
 impl View<'_> {

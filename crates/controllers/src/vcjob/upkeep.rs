@@ -126,7 +126,8 @@ fn support(view: &View<'_>) -> Vec<Intent> {
             continue;
         };
         if let Some(map) = object.typed::<ConfigMap>()
-            && let Some(data) = write::merge_difference(&json!(map.data), &child.body["data"])
+            && let wanted = view.inputs.settings.shown(child.body["data"].clone())
+            && let Some(data) = write::merge_difference(&json!(map.data), &wanted)
         {
             let patch = json!({ "data": data });
             intents.push(write::patch(child.kind, &map.metadata, Part::Whole, patch));

@@ -8,11 +8,14 @@ use std::collections::VecDeque;
 
 use api::core::Lease;
 use api::intent::{Refusal, WriteOutcome};
+use api::kind::Kind;
 use api::time::Time;
+use mirror::Object;
 use serde_json::value::RawValue;
 
 use super::{Driver, Named};
 use crate::election::{Election, Turn};
+use crate::log::Record;
 use crate::metrics::Level;
 use crate::request::RequestId;
 
@@ -29,6 +32,7 @@ impl Driver {
     /// Lets go of what is held, before a clean end: from now on only the writes that tell others so
     /// are handed out.
     pub fn release(&mut self, now: Time) {
+        self.note(|| Record::Released { now });
         if let Some(election) = &mut self.election {
             self.farewells = VecDeque::from(election.release(now));
             self.start_again();
@@ -97,11 +101,18 @@ impl Driver {
                 .map_err(|error| unreadable(&error)),
             Err(refusal) => Err(refusal.clone()),
         };
+        let read = lease.clone();
         election.got(id, lease.as_ref().map(Option::as_ref), now);
         if let Err(refusal) = lease {
             let text = format!("cannot read the lease: {}", refusal.message);
             self.notice(Level::Warning, text);
         }
+        self.note(|| Record::Got {
+            now,
+            id,
+            kind: Kind::Lease,
+            object: read.map(|lease| lease.map(Object::from)),
+        });
         self.elect(now);
         None
     }
@@ -117,6 +128,7 @@ impl Driver {
         self.metrics = counted;
         self.notices = before.notices;
         self.last_request = before.last_request;
+        self.recorder = before.recorder;
     }
 }
 

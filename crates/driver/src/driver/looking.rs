@@ -6,6 +6,7 @@ use mirror::Object;
 use serde_json::value::RawValue;
 
 use super::{Driver, Named};
+use crate::log::{Record, unreadable};
 use crate::metrics::Level;
 use crate::request::RequestId;
 
@@ -18,19 +19,21 @@ impl Driver {
         let Some((key, waiting)) = self.looks.answered(id) else {
             return Some(answer);
         };
-        let found = match answer {
+        let read = match answer {
             Ok(None) => Ok(None),
             Err(refusal) if refusal.code == 404 => Ok(None),
             Err(refusal) => Err(refusal),
             Ok(Some(text)) => Object::decode(key.kind, text.get())
-                .map(|object| Some(object.uid().to_owned()))
-                .map_err(|problem| Refusal {
-                    code: 0,
-                    reason: "Unreadable".into(),
-                    message: problem.to_string().into(),
-                    retry_after_seconds: None,
-                }),
+                .map(Some)
+                .map_err(|problem| unreadable(&problem.to_string())),
         };
+        self.note(|| Record::Got {
+            now,
+            id,
+            kind: key.kind,
+            object: read.clone(),
+        });
+        let found = read.map(|object| object.map(|object| object.uid().to_owned()));
         if let Err(refusal) = &found {
             let text = format!("cannot look up {}: {}", Named(&key), refusal.message);
             self.notice(Level::Warning, text);

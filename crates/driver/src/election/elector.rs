@@ -8,6 +8,7 @@ use api::time::Time;
 use serde_json::{Value, json};
 
 use super::ElectionSettings;
+use crate::log::{LeaseState, SeenState};
 use crate::request::RequestId;
 
 /// A candidate waits up to so many per cent of the retry period longer, so that several do not ask
@@ -96,6 +97,54 @@ impl Elector {
             proved: None,
             last: None,
         }
+    }
+
+    /// How it stands between two requests.
+    pub(super) fn state(&self) -> Option<LeaseState> {
+        let State::Due(due) = self.state else {
+            return None;
+        };
+        let version = self.version.as_ref();
+        let seen = self
+            .seen
+            .as_ref()
+            .map(|Seen { record, age_micros }| SeenState {
+                holder: record.holder.clone(),
+                duration_seconds: record.duration_seconds,
+                acquired: record.acquired,
+                renewed: record.renewed,
+                transitions: record.transitions,
+                age_micros: *age_micros,
+            });
+        Some(LeaseState {
+            due,
+            last: self.last,
+            proved: self.proved,
+            version: version.map(|it| (it.uid.clone(), it.resource_version.clone())),
+            seen,
+        })
+    }
+
+    /// Goes on from how it stood.
+    pub(super) fn resume(&mut self, state: &LeaseState) {
+        self.state = State::Due(state.due);
+        self.last = state.last;
+        self.proved = state.proved;
+        let version = state.version.clone();
+        self.version = version.map(|(uid, resource_version)| Version {
+            uid,
+            resource_version,
+        });
+        self.seen = state.seen.as_ref().map(|seen| Seen {
+            record: Record {
+                holder: seen.holder.clone(),
+                duration_seconds: seen.duration_seconds,
+                acquired: seen.acquired,
+                renewed: seen.renewed,
+                transitions: seen.transitions,
+            },
+            age_micros: seen.age_micros,
+        });
     }
 
     pub(super) fn key(&self) -> &ObjectKey {

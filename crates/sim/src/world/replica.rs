@@ -8,6 +8,7 @@ use driver::{Driver, ElectionSettings, Level, Request, RequestId};
 use super::{Answer, Event, Owner, World};
 use crate::fault::Fault;
 use crate::judge::Finding;
+use crate::logbook::Logbook;
 use crate::witness::Witness;
 use api::call::WatchLine;
 
@@ -17,6 +18,8 @@ const SLOW_MS: i64 = 60_000;
 /// One driver.
 pub(super) struct Replica {
     pub(super) driver: Driver,
+    /// What it has done, where that is to be played again.
+    log: Option<Logbook>,
     /// Which life this is: answers to an earlier one are dropped.
     life: u32,
     /// It does nothing before this.
@@ -90,8 +93,14 @@ impl World {
             settings.election = Some(ElectionSettings::new("kube-system", "volcano", &identity));
             settings.seed ^= u64::from(life);
         }
+        let mut driver = Driver::new(settings.clone());
+        let log = self
+            .settings
+            .log_every_ms
+            .map(|every_ms| Logbook::begin(&mut driver, settings, every_ms, awake_from));
         Replica {
-            driver: Driver::new(settings),
+            driver,
+            log,
             life,
             awake_from,
             checked: 0,
@@ -117,7 +126,11 @@ impl World {
         self.replicas[at].notice_leap(self.now);
         while self.replicas[at].is_awake(self.now) {
             let clock = self.replicas[at].clock(self.now);
-            let request = self.replicas[at].driver.poll_request(clock);
+            let replica = &mut self.replicas[at];
+            let request = replica.driver.poll_request(clock);
+            if let Some(log) = &mut replica.log {
+                log.take(&mut replica.driver, clock);
+            }
             self.check(at);
             let Some((id, request)) = request else { break };
             let life = self.replicas[at].life;
@@ -232,9 +245,25 @@ impl World {
             .collect()
     }
 
+    /// I19: what a driver has done is what it does again, given the same.
+    pub(super) fn replay_log(&mut self, at: usize) {
+        let replica = &mut self.replicas[at];
+        let Some(mut log) = replica.log.take() else {
+            return;
+        };
+        log.take(&mut replica.driver, Time(i64::MIN));
+        let life = replica.life;
+        let found = log.replay().into_iter().map(|text| Finding {
+            law: "I19",
+            text: format!("life {life}: {text}"),
+        });
+        self.tell(found.collect());
+    }
+
     fn start_again(&mut self, at: usize, told: &str) {
         let down_ms = self.random.between(0, self.settings.faults.down_ms_max);
         let Replica { life, skew_ms, .. } = self.replicas[at];
+        self.replay_log(at);
         self.replicas[at] = self.begin_life(self.now.plus_ms(down_ms));
         self.replicas[at].skew_ms = skew_ms;
         self.signs_of_life.retain(|(of, _)| *of != life);

@@ -1,0 +1,194 @@
+//! What is kept of what happens, and how a segment of the log begins: with a driver that goes on from
+//! what a checkpoint holds, and from nothing else.
+
+use std::collections::BTreeMap;
+
+use api::time::Time;
+use mirror::{Change, Mirror};
+
+use super::{Driver, watched_kinds};
+use crate::election::Election;
+use crate::log::{Checkpoint, Record};
+use crate::reflector::Reflector;
+
+/// Records that wait to be taken. Whoever does not take them loses the log up to the next checkpoint.
+const RECORDS_MAX: usize = 400_000;
+/// How long a checkpoint waits for a moment at which nothing is on its way, before nothing new is
+/// decided until there is one.
+const PATIENCE_MS: i64 = 60_000;
+
+/// Records, and whether a new segment is wanted.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    records: Vec<Record>,
+    /// Records were lost: none is worth anything before a segment begins.
+    is_lost: bool,
+    due_since: Option<Time>,
+}
+
+impl Driver {
+    /// Records what happens from now on. To be called before the first poll.
+    pub fn record(&mut self, now: Time) {
+        self.recorder = Some(Recorder::default());
+        self.begin_anew(now);
+    }
+
+    /// What has happened since the last call, oldest first.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        let recorder = self.recorder.as_mut();
+        recorder.map_or_else(Vec::new, |it| std::mem::take(&mut it.records))
+    }
+
+    /// A new segment of the log is wanted: it begins at the next moment at which nothing is on its
+    /// way.
+    pub fn handle_checkpoint(&mut self, now: Time) {
+        self.note(|| Record::Due { now });
+        if let Some(recorder) = &mut self.recorder {
+            recorder.due_since.get_or_insert(now);
+        }
+    }
+
+    /// A driver that goes on from a checkpoint; `None` where that is of another kind of driver.
+    pub(crate) fn resumed(settings: crate::Settings, checkpoint: &Checkpoint) -> Option<Driver> {
+        let mut driver = Driver::new(settings);
+        driver.last_request = checkpoint.last_request;
+        driver.streams = checkpoint.open.clone();
+        for stream in &checkpoint.streams {
+            driver.reflectors.get_mut(&stream.kind)?.resume(stream);
+        }
+        driver.mirror = shelved(checkpoint);
+        match (&mut driver.election, &checkpoint.election) {
+            (None, None) => {}
+            (Some(election), Some(state)) => election.resume(state).then_some(())?,
+            _ => return None,
+        }
+        driver.take_stock(checkpoint.now);
+        Some(driver)
+    }
+
+    /// Records from now on without a checkpoint.
+    pub(crate) fn record_on(&mut self) {
+        self.recorder = Some(Recorder::default());
+    }
+
+    pub(super) fn note(&mut self, record: impl FnOnce() -> Record) {
+        let Some(recorder) = &mut self.recorder else {
+            return;
+        };
+        if recorder.is_lost {
+            return;
+        }
+        if recorder.records.len() >= RECORDS_MAX {
+            recorder.records.clear();
+            recorder.is_lost = true;
+            recorder.due_since.get_or_insert(Time(i64::MIN));
+            return;
+        }
+        recorder.records.push(record());
+    }
+
+    /// Whether nothing new is decided, so that a segment can begin.
+    pub(super) fn holds_back(&self, now: Time) -> bool {
+        let since = self.recorder.as_ref().and_then(|it| it.due_since);
+        since.is_some_and(|since| now >= since.plus_ms(PATIENCE_MS)) && self.writes.open() > 0
+    }
+
+    pub(super) fn begin_anew_if_due(&mut self, now: Time) {
+        let since = self.recorder.as_ref().and_then(|it| it.due_since);
+        let Some(since) = since else { return };
+        let is_patient = now < since.plus_ms(PATIENCE_MS);
+        let cycles = self.cycles.as_ref();
+        let has_binds = cycles.is_some_and(|cycles| cycles.has_binds_waiting());
+        if self.writes.open() == 0 && self.farewells.is_empty() && !(has_binds && is_patient) {
+            self.begin_anew(now);
+        }
+    }
+
+    /// Begins a segment, unless something is in the middle: forgets what is not in a checkpoint.
+    fn begin_anew(&mut self, now: Time) {
+        let Some(checkpoint) = self.checkpoint(now) else {
+            return;
+        };
+        if let (Some(election), Some(state)) = (&mut self.election, &checkpoint.election) {
+            // It is its own state; what was asked and never answered is forgotten.
+            let _is_same = election.resume(state);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.is_lost = false;
+            recorder.due_since = None;
+            recorder.records.push(Record::Began(Box::new(checkpoint)));
+        }
+        let counted = self.metrics();
+        let fresh = Driver::new(self.settings.clone());
+        self.work = fresh.work;
+        self.writes = fresh.writes;
+        self.looks = fresh.looks;
+        self.notes = fresh.notes;
+        self.cycles = fresh.cycles;
+        self.metrics = counted;
+        self.has_more = false;
+        self.take_stock(now);
+    }
+
+    /// All there is to go on from; `None` in the middle of a list, or of a renewal.
+    fn checkpoint(&self, now: Time) -> Option<Checkpoint> {
+        let election = match &self.election {
+            Some(election) => Some(Election::state(election)?),
+            None => None,
+        };
+        let streams = self.reflectors.values();
+        let streams: Option<Vec<_>> = streams
+            .map(|reflector| Reflector::state(reflector, &self.mirror))
+            .collect();
+        let kinds = watched_kinds(&self.settings);
+        Some(Checkpoint {
+            now,
+            last_request: self.last_request,
+            streams: streams?,
+            open: self.streams.clone(),
+            election,
+            objects: kinds
+                .iter()
+                .flat_map(|kind| self.mirror.objects(*kind).cloned())
+                .collect(),
+        })
+    }
+
+    /// Everything that is held is news.
+    fn take_stock(&mut self, now: Time) {
+        for kind in watched_kinds(&self.settings) {
+            let objects: Vec<_> = self.mirror.objects(kind).cloned().collect();
+            for object in objects {
+                let change = Change {
+                    key: std::sync::Arc::new(object.key()),
+                    before: None,
+                    after: Some(object),
+                };
+                self.changed(&change, now);
+            }
+        }
+    }
+}
+
+/// A mirror that holds what a checkpoint does.
+fn shelved(checkpoint: &Checkpoint) -> Mirror {
+    let mut mirror = Mirror::new();
+    let streams = checkpoint.streams.iter();
+    let mut listings: BTreeMap<_, _> = streams
+        .map(|stream| (stream.kind, mirror.begin_list(stream.kind)))
+        .collect();
+    for object in &checkpoint.objects {
+        if let Some(listing) = listings.get(&object.kind()) {
+            mirror.list_object(listing, object.clone());
+        }
+    }
+    for stream in &checkpoint.streams {
+        if let Some(listing) = listings.remove(&stream.kind)
+            && stream.is_listed
+        {
+            mirror.end_list(listing, stream.seen);
+        }
+        mirror.bookmark(stream.kind, stream.seen);
+    }
+    mirror
+}

@@ -1,0 +1,340 @@
+//! Who wrote a segment, and by which settings.
+
+use std::collections::BTreeMap;
+
+use api::time::Time;
+use api::token::Tokens;
+use controllers::{CONTROLLERS, Controller, ServiceGate};
+use engine::{Engine, PluginSettings, Switch};
+use serde_json::{Map, Value, json};
+
+use crate::election::ElectionSettings;
+use crate::settings::{EngineSettings, Limits, Settings};
+
+/// Keys of the scheduler's configuration that switch a hook of a plugin off.
+const SWITCHES: &[&str] = &[
+    "enableJobEnqueued",
+    "enableJobOrder",
+    "enableJobReady",
+    "enableNodeOrder",
+    "enablePredicate",
+    "enablePreemptable",
+    "enableQueueOrder",
+    "enableReclaimable",
+    "enableTaskOrder",
+    "enabledAllocatable",
+    "enabledOverused",
+];
+
+/// What a segment says of itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    /// Who decided: the candidate's name, or where there is no election the plane's.
+    pub identity: String,
+    /// The how-manieth time that it holds what must be held.
+    pub term: u64,
+    /// The version of the binary.
+    pub binary: String,
+    /// When the segment began.
+    pub began: Time,
+    /// What every decision was made by; see [`describe`].
+    pub settings: Value,
+    /// What a fixed word becomes, so that a wrong key is noticed.
+    pub check: String,
+}
+
+impl Header {
+    /// A segment's header.
+    pub fn new(
+        settings: &Settings,
+        tokens: &Tokens,
+        binary: &str,
+        term: u64,
+        began: Time,
+    ) -> Header {
+        let election = settings.election.as_ref();
+        Header {
+            identity: election.map_or("plane", |it| &*it.identity).to_owned(),
+            term,
+            binary: binary.to_owned(),
+            began,
+            settings: describe(settings, tokens),
+            check: token(tokens, "katmai"),
+        }
+    }
+
+    /// Whether the tokens of the segment were made under this key.
+    pub fn is_keyed_by(&self, tokens: &Tokens) -> bool {
+        !tokens.is_blank() && token(tokens, "katmai") == self.check
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "identity": self.identity,
+            "term": self.term,
+            "binary": self.binary,
+            "began": self.began.micros(),
+            "settings": self.settings,
+            "check": self.check,
+        })
+    }
+
+    pub(super) fn read(text: &[u8]) -> Result<Header, String> {
+        let value: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let word = |name: &str| {
+            let text = value[name].as_str().map(str::to_owned);
+            text.ok_or_else(|| format!("the header has no {name}"))
+        };
+        Ok(Header {
+            identity: word("identity")?,
+            term: value["term"].as_u64().ok_or("the header has no term")?,
+            binary: word("binary")?,
+            began: Time(value["began"].as_i64().ok_or("the header has no began")?),
+            check: word("check")?,
+            settings: value["settings"].clone(),
+        })
+    }
+}
+
+/// Settings as JSON: the scheduler's configuration in upstream's shape, the rest under our names.
+pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
+    let rows = settings.controllers.iter().map(|row| row.name);
+    let rules = &settings.controller_settings;
+    let limits = &settings.limits;
+    json!({
+        "controllers": rows.collect::<Vec<_>>(),
+        "schedulerNames": rules.scheduler_names,
+        "inheritOwnerAnnotations": rules.inherit_owner_annotations,
+        "volumesDirectory": rules.volumes_directory,
+        // It ends in data of ConfigMaps, which are tokens.
+        "clusterCa": token(tokens, &rules.cluster_ca),
+        "serviceGate": match rules.service_gate {
+            ServiceGate::Observed => "Observed",
+            ServiceGate::EndpointSlice => "EndpointSlice",
+        },
+        "serviceGateDeadlineMs": rules.service_gate_deadline_ms,
+        "terminatedPodsMax": rules.terminated_pods_max,
+        "writesPerStepMax": rules.writes_per_step_max,
+        "podsAheadMax": rules.pods_ahead_max,
+        "heardSince": rules.heard_since.micros(),
+        "serviceAccounts": rules.service_accounts,
+        "engine": settings.engine.as_ref().map(|it| json!({
+            "schedulerNames": it.scheduler_names,
+            "loneSchedulerNames": it.lone_scheduler_names,
+            "component": it.component,
+            "statusIntervalMs": it.engine.settings().status_interval_ms,
+            "configuration": configuration(&it.engine.settings().placement),
+        })),
+        "limits": {
+            "listPage": limits.list_page,
+            "watchSeconds": limits.watch_seconds,
+            "writesInFlightMax": limits.writes_in_flight_max,
+            "writesQueuedMax": limits.writes_queued_max,
+            "notesQueuedMax": limits.notes_queued_max,
+            "unseenMaxMs": limits.unseen_max_ms,
+            "failuresMax": limits.failures_max,
+            "stepsPerTurnMax": limits.steps_per_turn_max,
+            "cycleGapMs": limits.cycle_gap_ms,
+            "volumesWaitMaxMs": limits.volumes_wait_max_ms,
+            "noticesMax": limits.notices_max,
+        },
+        "election": settings.election.as_ref().map(|it| json!({
+            "namespace": it.namespace,
+            "names": it.names,
+            "identity": it.identity,
+            "leaseMs": it.lease_ms,
+            "renewMs": it.renew_ms,
+            "retryMs": it.retry_ms,
+        })),
+        "seed": settings.seed,
+    })
+}
+
+/// Settings from what [`describe`] wrote; which part of it is missing or unknown otherwise.
+pub fn settings_of(value: &Value) -> Result<Settings, String> {
+    let names = words(value, "controllers")?;
+    let controllers: Vec<Controller> = names
+        .iter()
+        .map(|name| {
+            let row = CONTROLLERS.iter().find(|row| *row.name == **name);
+            row.copied()
+                .ok_or_else(|| format!("no controller is called {name}"))
+        })
+        .collect::<Result<_, _>>()?;
+    let engine = match &value["engine"] {
+        Value::Null => None,
+        engine => Some(engine_of(engine)?),
+    };
+    Ok(Settings {
+        // Settings live as long as the process; a replay makes few of them.
+        controllers: controllers.leak(),
+        controller_settings: rules_of(value)?,
+        engine,
+        limits: limits_of(&value["limits"])?,
+        election: match &value["election"] {
+            Value::Null => None,
+            election => Some(ElectionSettings {
+                namespace: word(election, "namespace")?.into(),
+                names: words(election, "names")?,
+                identity: word(election, "identity")?.into(),
+                lease_ms: whole(election, "leaseMs")?,
+                renew_ms: whole(election, "renewMs")?,
+                retry_ms: whole(election, "retryMs")?,
+            }),
+        },
+        seed: value["seed"].as_u64().ok_or("settings have no seed")?,
+    })
+}
+
+fn rules_of(value: &Value) -> Result<controllers::Settings, String> {
+    Ok(controllers::Settings {
+        scheduler_names: words(value, "schedulerNames")?,
+        inherit_owner_annotations: flag(value, "inheritOwnerAnnotations")?,
+        volumes_directory: word(value, "volumesDirectory")?.into(),
+        cluster_ca: word(value, "clusterCa")?.into(),
+        service_gate: match word(value, "serviceGate")? {
+            "Observed" => ServiceGate::Observed,
+            "EndpointSlice" => ServiceGate::EndpointSlice,
+            other => return Err(format!("no service gate is called {other}")),
+        },
+        service_gate_deadline_ms: whole(value, "serviceGateDeadlineMs")?,
+        terminated_pods_max: whole(value, "terminatedPodsMax")?,
+        writes_per_step_max: whole(value, "writesPerStepMax")?,
+        pods_ahead_max: whole(value, "podsAheadMax")?,
+        heard_since: Time(whole(value, "heardSince")?),
+        service_accounts: flag(value, "serviceAccounts")?,
+        ..controllers::Settings::default()
+    })
+}
+
+fn engine_of(value: &Value) -> Result<EngineSettings, String> {
+    let settings = engine::Settings {
+        placement: placement_of(&value["configuration"])?,
+        status_interval_ms: whole(value, "statusIntervalMs")?,
+    };
+    let (engine, _) = Engine::new(settings).map_err(|problem| format!("{problem:?}"))?;
+    Ok(EngineSettings {
+        scheduler_names: words(value, "schedulerNames")?,
+        lone_scheduler_names: words(value, "loneSchedulerNames")?,
+        component: word(value, "component")?.into(),
+        ..EngineSettings::new(engine)
+    })
+}
+
+fn limits_of(value: &Value) -> Result<Limits, String> {
+    Ok(Limits {
+        list_page: whole(value, "listPage")?,
+        watch_seconds: whole(value, "watchSeconds")?,
+        writes_in_flight_max: whole(value, "writesInFlightMax")?,
+        writes_queued_max: whole(value, "writesQueuedMax")?,
+        notes_queued_max: whole(value, "notesQueuedMax")?,
+        unseen_max_ms: whole(value, "unseenMaxMs")?,
+        failures_max: match &value["failuresMax"] {
+            Value::Null => None,
+            _ => Some(whole(value, "failuresMax")?),
+        },
+        steps_per_turn_max: whole(value, "stepsPerTurnMax")?,
+        cycle_gap_ms: whole(value, "cycleGapMs")?,
+        volumes_wait_max_ms: whole(value, "volumesWaitMaxMs")?,
+        notices_max: whole(value, "noticesMax")?,
+    })
+}
+
+/// The scheduler's configuration in upstream's shape.
+fn configuration(placement: &engine::Placement) -> Value {
+    let plugin = |it: &PluginSettings| {
+        let mut row = Map::new();
+        row.insert("name".to_owned(), json!(it.name));
+        for key in SWITCHES {
+            if Switch::of_key(key).is_some_and(|switch| it.off.contains(&switch)) {
+                row.insert((*key).to_owned(), json!(false));
+            }
+        }
+        if !it.arguments.0.is_empty() {
+            row.insert("arguments".to_owned(), json!(it.arguments.0));
+        }
+        Value::Object(row)
+    };
+    let tiers = placement.tiers.iter();
+    let tiers = tiers.map(|tier| json!({ "plugins": tier.iter().map(plugin).collect::<Vec<_>>() }));
+    json!({
+        "actions": placement.actions.join(", "),
+        "tiers": tiers.collect::<Vec<_>>(),
+    })
+}
+
+/// Reads the scheduler's configuration (`volcano-scheduler.conf` as JSON); what is wrong with it
+/// otherwise.
+pub fn placement_of(value: &Value) -> Result<engine::Placement, String> {
+    let actions = value["actions"].as_str();
+    let actions = actions.ok_or("actions: a text such as \"enqueue, allocate\" is wanted")?;
+    let tiers = value["tiers"].as_array().ok_or("tiers: a list is wanted")?;
+    let mut read = Vec::new();
+    for (at, tier) in tiers.iter().enumerate() {
+        let plugins = tier["plugins"].as_array();
+        let plugins = plugins.ok_or_else(|| format!("tiers[{at}].plugins: a list is wanted"))?;
+        let mut row = Vec::new();
+        for (index, plugin) in plugins.iter().enumerate() {
+            let place = format!("tiers[{at}].plugins[{index}]");
+            row.push(plugin_of(plugin).map_err(|what| format!("{place}.{what}"))?);
+        }
+        read.push(row);
+    }
+    Ok(engine::Placement {
+        actions: actions
+            .split(',')
+            .map(|action| action.trim().to_owned())
+            .filter(|action| !action.is_empty())
+            .collect(),
+        tiers: read,
+    })
+}
+
+fn plugin_of(value: &Value) -> Result<PluginSettings, String> {
+    let name = value["name"].as_str().ok_or("name: a text is wanted")?;
+    let mut plugin = PluginSettings::named(name);
+    for (key, value) in value.as_object().into_iter().flatten() {
+        if let (Some(switch), Some(false)) = (Switch::of_key(key), value.as_bool()) {
+            plugin.off.insert(switch);
+        }
+    }
+    let arguments: BTreeMap<String, String> = value["arguments"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| {
+            let text = value.as_str().map(str::to_owned);
+            (key.clone(), text.unwrap_or_else(|| value.to_string()))
+        })
+        .collect();
+    plugin.arguments.0 = arguments;
+    Ok(plugin)
+}
+
+fn word<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {
+    let text = value[name].as_str();
+    text.ok_or_else(|| format!("settings have no {name}"))
+}
+
+fn words(value: &Value, name: &str) -> Result<Vec<Box<str>>, String> {
+    let list = value[name].as_array();
+    let texts = list.map(|list| list.iter().map(|it| it.as_str().map(Into::into)).collect());
+    texts
+        .flatten()
+        .ok_or_else(|| format!("settings have no {name}"))
+}
+
+fn whole<T: TryFrom<i64>>(value: &Value, name: &str) -> Result<T, String> {
+    let number = value[name].as_i64().and_then(|it| T::try_from(it).ok());
+    number.ok_or_else(|| format!("settings have no {name}"))
+}
+
+fn flag(value: &Value, name: &str) -> Result<bool, String> {
+    let flag = value[name].as_bool();
+    flag.ok_or_else(|| format!("settings have no {name}"))
+}
+
+fn token(tokens: &Tokens, text: &str) -> String {
+    let told = tokens.data(&json!({ "it": text }));
+    told["it"].as_str().unwrap_or_default().to_owned()
+}

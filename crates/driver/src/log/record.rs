@@ -1,0 +1,439 @@
+//! What is recorded, as values: cheap to make, since objects are shared with the mirror.
+
+use api::call::WatchLine;
+use api::intent::{
+    Action, Intent, KeyMaterial, ObjectKey, Part, Propagation, Refusal, WriteOutcome,
+};
+use api::kind::Kind;
+use api::time::Time;
+use api::token::Tokens;
+use mirror::{Change, Object};
+
+use super::checkpoint::Checkpoint;
+use crate::request::{Request, RequestId};
+
+/// One thing that happened to a driver, or that it did.
+#[derive(Clone, Debug)]
+pub enum Record {
+    /// A segment begins with this state.
+    Began(Box<Checkpoint>),
+    /// It was polled; what it wanted.
+    Asked {
+        /// When.
+        now: Time,
+        /// Under the id after the last one.
+        asked: Option<Asked>,
+    },
+    /// A cycle came to a plan.
+    Planned(Planned),
+    /// Time passed.
+    Passed {
+        /// Until when.
+        now: Time,
+    },
+    /// The clock was set.
+    Leapt {
+        /// To what.
+        now: Time,
+    },
+    /// A page of a list came.
+    Page {
+        /// When.
+        now: Time,
+        /// To which request.
+        id: RequestId,
+        /// Of which kind.
+        kind: Kind,
+        /// What it said.
+        page: Result<PageTaken, Refusal>,
+    },
+    /// A line of a watch came.
+    Line {
+        /// When.
+        now: Time,
+        /// Of which request.
+        id: RequestId,
+        /// Of which kind.
+        kind: Kind,
+        /// What it did.
+        line: LineTaken,
+    },
+    /// A watch ended.
+    Closed {
+        /// When.
+        now: Time,
+        /// Which.
+        id: RequestId,
+        /// Why.
+        refusal: Option<Refusal>,
+    },
+    /// A write was answered.
+    Written {
+        /// When.
+        now: Time,
+        /// Which.
+        id: RequestId,
+        /// How.
+        outcome: WriteOutcome,
+    },
+    /// A read was answered.
+    Got {
+        /// When.
+        now: Time,
+        /// Which.
+        id: RequestId,
+        /// Of which kind.
+        kind: Kind,
+        /// What is there.
+        object: Result<Option<Object>, Refusal>,
+    },
+    /// The driver was told to let go.
+    Released {
+        /// When.
+        now: Time,
+    },
+    /// A new segment is wanted.
+    Due {
+        /// When.
+        now: Time,
+    },
+}
+
+/// What a page did.
+#[derive(Clone, Debug)]
+pub struct PageTaken {
+    /// At which revision it was served.
+    pub revision: u64,
+    /// Empty at the end of a list.
+    pub continue_token: String,
+    /// What was not held so before, and at the end of a list what has gone.
+    pub changes: Vec<Change>,
+}
+
+/// What a line of a watch did.
+#[derive(Clone, Debug)]
+pub enum LineTaken {
+    /// It changed an object.
+    Changed {
+        /// What.
+        change: Change,
+        /// Everything up to here has been seen.
+        seen: u64,
+    },
+    /// It changed none; everything up to here has been seen.
+    Seen(u64),
+    /// It was an error.
+    Failed(Refusal),
+}
+
+/// What a driver wants, as it is compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// A read.
+    Get(ObjectKey),
+    /// A page.
+    List {
+        /// Of which kind.
+        kind: Kind,
+        /// Of so many objects.
+        limit: u32,
+        /// From here.
+        continue_token: String,
+    },
+    /// A watch.
+    Watch {
+        /// Of which kind.
+        kind: Kind,
+        /// After this revision.
+        revision: u64,
+        /// For so long.
+        timeout_seconds: u32,
+    },
+    /// A write.
+    Write(Wanted),
+}
+
+/// A wanted write with its body as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Of what.
+    pub target: ObjectKey,
+    /// Verb and fence.
+    pub how: How,
+    /// JSON; empty where there is none.
+    pub body: Vec<u8>,
+}
+
+/// The kinds of write, without what they write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum How {
+    /// A create, perhaps with drawn key material.
+    Create(Option<KeyMaterial>),
+    /// A merge patch.
+    Patch {
+        /// Of this object.
+        uid: Box<str>,
+        /// At this version.
+        resource_version: Box<str>,
+        /// Of this part.
+        part: Part,
+    },
+    /// A deletion.
+    Delete {
+        /// Of this object.
+        uid: Box<str>,
+        /// At this version.
+        resource_version: Option<Box<str>>,
+        /// With this grace.
+        grace_seconds: Option<i64>,
+        /// And this for its dependants.
+        propagation: Propagation,
+    },
+    /// A bind.
+    Bind {
+        /// Of this pod.
+        uid: Box<str>,
+        /// To this node.
+        node: Box<str>,
+    },
+}
+
+/// What a cycle came to, so far as it tells one plan from another. Everything that is written
+/// because of it is recorded beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Planned {
+    /// The tables' revision.
+    pub tick: u64,
+    /// Tasks placed.
+    pub places: u32,
+    /// Tasks evicted.
+    pub evictions: u32,
+    /// Everything else that is wanted.
+    pub others: u32,
+    /// A sum over which task goes where, and which goes.
+    pub sum: u64,
+}
+
+impl Planned {
+    /// What a plan comes to.
+    pub fn of(plan: &model::Plan) -> Planned {
+        let mut sum = Sum::default();
+        for place in &plan.places {
+            sum.add(&[
+                u64::from(place.task.0),
+                u64::from(place.node.0),
+                place.write.0,
+            ]);
+        }
+        for eviction in &plan.evictions {
+            let (task, gang) = (eviction.task.0, eviction.beneficiary.0);
+            sum.add(&[u64::from(task), u64::from(gang), eviction.write.0]);
+        }
+        for nomination in &plan.nominations {
+            let node = nomination.node.map_or(u64::MAX, |node| u64::from(node.0));
+            sum.add(&[u64::from(nomination.task.0), node]);
+        }
+        for status in &plan.statuses {
+            sum.add(&[u64::from(status.gang.0), status.write.0]);
+        }
+        let wake = plan.wake_at.map_or(i64::MIN, |at| at.micros);
+        sum.add(&[wake as u64]);
+        let others =
+            plan.nominations.len() + plan.statuses.len() + plan.waits.len() + plan.queues.len();
+        Planned {
+            tick: plan.tick.0,
+            places: u32::try_from(plan.places.len()).unwrap_or(u32::MAX),
+            evictions: u32::try_from(plan.evictions.len()).unwrap_or(u32::MAX),
+            others: u32::try_from(others).unwrap_or(u32::MAX),
+            sum: sum.0,
+        }
+    }
+}
+
+/// A sum that depends on the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sum(pub(super) u64);
+
+impl Default for Sum {
+    fn default() -> Sum {
+        Sum(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Sum {
+    pub(super) fn add(&mut self, words: &[u64]) {
+        for word in words {
+            self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.0 ^= self.0 >> 29;
+        }
+    }
+
+    pub(super) fn text(&mut self, text: &[u8]) {
+        self.add(&[text.len() as u64]);
+        for eight in text.chunks(8) {
+            let mut word = [0; 8];
+            word[..eight.len()].copy_from_slice(eight);
+            self.add(&[u64::from_le_bytes(word)]);
+        }
+    }
+}
+
+impl Asked {
+    /// What a request asks.
+    pub fn of(request: &Request) -> Asked {
+        match request {
+            Request::Get { key } => Asked::Get(key.clone()),
+            Request::List {
+                kind,
+                limit,
+                continue_token,
+            } => Asked::List {
+                kind: *kind,
+                limit: *limit,
+                continue_token: continue_token.clone(),
+            },
+            Request::Watch {
+                kind,
+                revision,
+                timeout_seconds,
+            } => Asked::Watch {
+                kind: *kind,
+                revision: *revision,
+                timeout_seconds: *timeout_seconds,
+            },
+            Request::Write(intent) => Asked::Write(Wanted::of(intent)),
+        }
+    }
+
+    /// The same with tokens.
+    #[must_use]
+    pub fn told(mut self, tokens: &Tokens) -> Asked {
+        if let Asked::Write(wanted) = &mut self
+            && !wanted.body.is_empty()
+        {
+            wanted.body = tokens.text(wanted.target.kind, &wanted.body);
+        }
+        self
+    }
+}
+
+impl Wanted {
+    fn of(intent: &Intent) -> Wanted {
+        let text = |value: &serde_json::Value| serde_json::to_vec(value).unwrap_or_default();
+        let (how, body) = match &intent.action {
+            Action::Create { body } => (How::Create(None), text(body)),
+            Action::CreateSecret { body, key } => (How::Create(Some(*key)), text(body)),
+            Action::Patch {
+                uid,
+                resource_version,
+                part,
+                patch,
+            } => {
+                let how = How::Patch {
+                    uid: uid.clone(),
+                    resource_version: resource_version.clone(),
+                    part: *part,
+                };
+                (how, text(patch))
+            }
+            Action::Delete {
+                uid,
+                resource_version,
+                grace_seconds,
+                propagation,
+            } => {
+                let how = How::Delete {
+                    uid: uid.clone(),
+                    resource_version: resource_version.clone(),
+                    grace_seconds: *grace_seconds,
+                    propagation: *propagation,
+                };
+                (how, Vec::new())
+            }
+            Action::Bind { uid, node } => {
+                let how = How::Bind {
+                    uid: uid.clone(),
+                    node: node.clone(),
+                };
+                (how, Vec::new())
+            }
+        };
+        Wanted {
+            target: intent.target.clone(),
+            how,
+            body,
+        }
+    }
+
+    /// `bind`, `create`, `delete` or `patch`.
+    pub fn verb(&self) -> &'static str {
+        match self.how {
+            How::Bind { .. } => "bind",
+            How::Create(_) => "create",
+            How::Delete { .. } => "delete",
+            How::Patch { .. } => "patch",
+        }
+    }
+}
+
+impl std::fmt::Display for Asked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Asked::Get(key) => write!(f, "get {}", Named(key)),
+            Asked::List { kind, .. } => write!(f, "list {}", kind.row().plural),
+            Asked::Watch { kind, revision, .. } => {
+                write!(f, "watch {} from {revision}", kind.row().plural)
+            }
+            Asked::Write(wanted) => {
+                write!(f, "{} {}", wanted.verb(), Named(&wanted.target))?;
+                match &wanted.how {
+                    How::Bind { node, .. } => write!(f, " to {node}"),
+                    How::Create(_) | How::Patch { .. } => {
+                        write!(f, " {}", String::from_utf8_lossy(&wanted.body))
+                    }
+                    How::Delete { .. } => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// A key as people type it.
+pub(super) struct Named<'a>(pub(super) &'a ObjectKey);
+
+impl std::fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let key = self.0;
+        match &*key.namespace {
+            "" => write!(f, "{}/{}", key.kind.row().name, key.name),
+            namespace => write!(f, "{}/{namespace}/{}", key.kind.row().name, key.name),
+        }
+    }
+}
+
+/// What is kept of a line until it is known what it did.
+#[derive(Clone, Debug)]
+pub(crate) enum LineHeard {
+    Failed(Refusal),
+    Other,
+}
+
+impl LineHeard {
+    pub(crate) fn of(line: &WatchLine) -> LineHeard {
+        match line {
+            WatchLine::Failed(refusal) => LineHeard::Failed(refusal.clone()),
+            _ => LineHeard::Other,
+        }
+    }
+
+    pub(crate) fn taken(self, changes: &[Change], seen: u64) -> LineTaken {
+        match (self, changes.first()) {
+            (LineHeard::Failed(refusal), _) => LineTaken::Failed(refusal),
+            (LineHeard::Other, Some(change)) => LineTaken::Changed {
+                change: change.clone(),
+                seen,
+            },
+            (LineHeard::Other, None) => LineTaken::Seen(seen),
+        }
+    }
+}
