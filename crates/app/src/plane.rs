@@ -12,6 +12,7 @@ use cli::Plane;
 use cli::cluster::Cluster;
 use cli::console;
 use cli::start::{Data, Durability, NativeGroups, Network};
+use runtime::decisions;
 use runtime::engine_loop::EngineLoop;
 use runtime::fleet_loop;
 use runtime::metrics::MetricsPage;
@@ -24,6 +25,7 @@ use tokio::task::JoinHandle;
 
 /// Where the directories of volumes lie, under the plane's own.
 const VOLUMES: &str = "volumes";
+const HOUR_MS: i64 = 3_600_000;
 
 /// A plane that is up. Its parts end in the order of the fields.
 pub(crate) struct Running {
@@ -60,6 +62,7 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         token_file,
         audit_log,
         native_groups,
+        decisions,
     } = shape;
     let images = read_image_map(image_map.as_deref())?;
     let cpu_milli = quantity("--node-cpu", node_cpu.as_deref())?.map(|cpu| cpu.milli_value());
@@ -133,7 +136,15 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
     }
     api.set_kubelet(node.clone());
 
-    let engine = EngineLoop::start(driver(&directory, authority)?, cluster.clone())?;
+    let log = decisions.map(|wish| decisions::Wish {
+        directory: wish.directory,
+        keep_ms: i64::from(wish.hours) * HOUR_MS,
+        bytes_max: u64::from(wish.mebibytes) << 20,
+        segment_ms: HOUR_MS,
+        binary: env!("CARGO_PKG_VERSION"),
+    });
+    let engine = EngineLoop::start(driver(&directory, authority)?, cluster.clone(), log)
+        .context("cannot begin to decide")?;
     // Nothing else sets it: this is the only plane of the process.
     metrics.get_or_init(|| MetricsPage::new(engine.metrics()));
     let fleet = (simulated_nodes > 0).then(|| {

@@ -22,6 +22,7 @@ pub mod verbs;
 pub mod view;
 
 mod logs;
+mod replay;
 mod rest;
 mod run;
 mod simulate;

@@ -64,6 +64,19 @@ pub struct Plane {
     pub audit_log: Option<PathBuf>,
     /// Kubernetes' own groups of pods.
     pub native_groups: NativeGroups,
+    /// Where decisions are logged.
+    pub decisions: Option<Decisions>,
+}
+
+/// The decision log of a plane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decisions {
+    /// Its directory.
+    pub directory: PathBuf,
+    /// What is older goes.
+    pub hours: u32,
+    /// And the oldest, beyond so many MiB.
+    pub mebibytes: u32,
 }
 
 /// Whether `scheduling.k8s.io` has Workload and PodGroup; upstream they are off by default, too.

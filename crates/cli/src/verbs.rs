@@ -4,6 +4,7 @@ mod completion;
 mod down;
 mod get_kubeconfig;
 mod logs;
+mod replay;
 mod run;
 mod simulate;
 mod status;
@@ -40,6 +41,7 @@ pub const VERBS: &[Verb] = &[
     down::VERB,
     get_kubeconfig::VERB,
     logs::VERB,
+    replay::VERB,
     run::VERB,
     simulate::VERB,
     status::VERB,
@@ -130,6 +132,7 @@ mod tests {
           down            End the plane that is up; its objects stay
           get-kubeconfig  Print the kubeconfig of the plane that is up
           logs            Print the logs of a workload's tasks, or without a name the plane's own
+          replay          Decide again what a decision log holds, and compare
           run             Apply manifests and follow their workloads to the end
           simulate        Play a workload on a simulated cluster, and say how it went
           status          Say whether a plane is up, where, and what it holds

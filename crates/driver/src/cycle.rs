@@ -6,6 +6,7 @@
 
 mod binds;
 mod holds;
+mod otherwise;
 #[cfg(test)]
 mod tests;
 
@@ -26,8 +27,10 @@ use crate::work::{Ended, Passes};
 use crate::writes::{self, Lane, Origin, Writes};
 use binds::Binds;
 use holds::{Holds, Look};
+use otherwise::Other;
 
 pub(crate) use holds::HoldId;
+pub use otherwise::Otherwise;
 
 /// Cycles that may follow one another without a gap after a calm.
 const BURST_MAX: i64 = 8;
@@ -88,6 +91,8 @@ pub(crate) struct Cycles {
     violations: Vec<String>,
     /// What the last cycle came to.
     planned: Option<Planned>,
+    /// Another engine that is asked the same.
+    other: Option<Other>,
 }
 
 impl std::fmt::Debug for Cycles {
@@ -122,7 +127,14 @@ impl Cycles {
             notices: Vec::new(),
             violations: Vec::new(),
             planned: None,
+            other: settings.other.map(Other::new),
         }
+    }
+
+    /// What another engine would have decided otherwise since the last call.
+    pub(crate) fn take_otherwise(&mut self) -> Vec<Otherwise> {
+        let other = self.other.as_mut();
+        other.map_or_else(Vec::new, |other| std::mem::take(&mut other.found))
     }
 
     /// What the last cycle came to, once.
@@ -236,6 +248,7 @@ impl Cycles {
             return;
         }
         self.spend_token(now);
+        let before = self.other.as_ref().map(|_| Other::fork(&self.tables));
         let began = (self.stopwatch)();
         let plan = self
             .engine
@@ -246,6 +259,14 @@ impl Cycles {
         self.counts.cycles += 1;
         self.counts.places += plan.places.len() as u64;
         self.planned = Some(Planned::of(&plan));
+        if let (Some(other), Some(before)) = (&mut self.other, before) {
+            other.compare(
+                before,
+                &plan,
+                &self.tables,
+                model::Time::from_micros(now.micros()),
+            );
+        }
         let kept_back = self.doubt(&plan, now);
         let voice = Voice {
             component: &self.component,

@@ -488,6 +488,9 @@ impl Driver {
             last,
             looked: &looked,
         });
+        let name = controller.name;
+        self.tell_step(name, &work.key, &step);
+        let controller = &self.settings.controllers[usize::from(work.row)];
         for (name, amount) in step.counters {
             *self.metrics.counters.entry(name).or_default() += amount;
         }

@@ -41,6 +41,7 @@ mod work;
 mod writes;
 
 pub use backoff::Backoff;
+pub use cycle::Otherwise;
 pub use driver::Driver;
 pub use election::ElectionSettings;
 pub use metrics::{ControllerCounts, Level, Metrics, Notice};

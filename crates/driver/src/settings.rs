@@ -36,6 +36,8 @@ pub struct EngineSettings {
     /// Microseconds of any steady clock, read around each cycle for [`crate::Metrics`] only: no
     /// decision sees it. Stands still unless a shell gives one.
     pub stopwatch: fn() -> u64,
+    /// Set where a log is played again: another engine, which is asked what it would decide.
+    pub other: Option<Engine>,
 }
 
 impl std::fmt::Debug for EngineSettings {
@@ -57,6 +59,7 @@ impl EngineSettings {
             lone_scheduler_names: Vec::new(),
             component: api::volcano::SCHEDULER_NAME.into(),
             stopwatch: || 0,
+            other: None,
         }
     }
 }

@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 
 use crate::clock::{Leaps, now, sleep_until};
+use crate::decisions::{self, DecisionLog};
 
 /// Answers taken from the channel before requests are handed out again.
 const ANSWERS_PER_ROUND_MAX: usize = 4_096;
@@ -40,8 +41,17 @@ pub struct EngineLoop {
 }
 
 impl EngineLoop {
-    /// Starts `driver` against `cluster`. Must be called inside a tokio runtime.
-    pub fn start(mut driver: Driver, cluster: Cluster) -> std::io::Result<EngineLoop> {
+    /// Starts `driver` against `cluster`, and logs what it does if that is wanted. Must be called
+    /// inside a tokio runtime.
+    pub fn start(
+        mut driver: Driver,
+        cluster: Cluster,
+        log: Option<decisions::Wish>,
+    ) -> std::io::Result<EngineLoop> {
+        let mut log = match log {
+            Some(wish) => Some(DecisionLog::begin(wish, &mut driver, now())?),
+            None => None,
+        };
         let (stop, stopped) = watch::channel(false);
         let (counted, metrics) = watch::channel(driver.metrics());
         let shells = Handle::current();
@@ -49,7 +59,17 @@ impl EngineLoop {
             .name("katmai-driver".to_owned())
             .spawn(move || {
                 let local = shells.clone();
-                local.block_on(turn(&mut driver, &cluster, &shells, stopped, &counted));
+                local.block_on(turn(
+                    &mut driver,
+                    &mut log,
+                    &cluster,
+                    &shells,
+                    stopped,
+                    &counted,
+                ));
+                if let Some(log) = log {
+                    log.end(&mut driver);
+                }
             })?;
         Ok(EngineLoop {
             stop,
@@ -99,6 +119,7 @@ enum Came {
 
 async fn turn(
     driver: &mut Driver,
+    log: &mut Option<DecisionLog>,
     cluster: &Cluster,
     shells: &Handle,
     mut stopped: watch::Receiver<bool>,
@@ -125,14 +146,22 @@ async fn turn(
             counted.send_replace(driver.metrics());
         }
         let wake = driver.poll_wake();
-        let answer = tokio::select! {
-            biased;
-            _ = stopped.wait_for(|stop| *stop) => return,
-            answer = answers.recv() => match answer {
-                Some(answer) => Some(answer),
-                None => return,
-            },
-            () = sleep_until(wake) => None,
+        let answer = loop {
+            if let Some(log) = log {
+                log.take(driver, now());
+            }
+            let log_wake = log.as_ref().and_then(|log| log.wake(driver));
+            tokio::select! {
+                biased;
+                _ = stopped.wait_for(|stop| *stop) => return,
+                answer = answers.recv() => match answer {
+                    Some(answer) => break Some(answer),
+                    None => return,
+                },
+                () = sleep_until(wake) => break None,
+                // Nothing has happened to the driver: only its log is taken.
+                () = sleep_until(log_wake) => {}
+            }
         };
         if leaps.has_leapt() {
             driver.handle_leap(now());

@@ -1,6 +1,7 @@
 //! Tokio around `driver`, and the node that runs pods as local processes.
 //!
 //! - [`clock`]: the wall clock.
+//! - [`decisions`]: the decision log on disk.
 //! - [`disk`]: directories behind volumes and snapshots.
 //! - [`engine_loop`]: performs the driver's requests and feeds back what came of them.
 //! - [`fleet_loop`]: the same around the imitation nodes.
@@ -13,6 +14,7 @@
 //! Invariants: nothing outlives the plane; no decision waits for a socket; no answer is invented.
 
 pub mod clock;
+pub mod decisions;
 pub mod disk;
 pub mod engine_loop;
 pub mod fleet_loop;

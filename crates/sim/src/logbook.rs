@@ -50,6 +50,8 @@ impl Logbook {
             self.encoder.put(&record, &mut self.records);
         }
         if now >= self.due {
+            // Soon at first and seldom later: a story's calm is long.
+            self.every_ms = self.every_ms.saturating_mul(2);
             self.due = now.plus_ms(self.every_ms);
             driver.handle_checkpoint(now);
         }

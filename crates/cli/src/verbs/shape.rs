@@ -6,7 +6,7 @@ use anyhow::bail;
 use api::quantity::Quantity;
 use clap::Args;
 
-use crate::start::{Connection, Data, Durability, NativeGroups, Network, Plane};
+use crate::start::{Connection, Data, Decisions, Durability, NativeGroups, Network, Plane};
 use crate::state::StateDir;
 
 // Not a doc comment: clap would take it for the help of the verb.
@@ -76,6 +76,18 @@ pub(super) struct Shape {
     /// Serve Workload and PodGroup of scheduling.k8s.io (v1beta1 and v1alpha3)
     #[arg(long)]
     native_groups: bool,
+    /// Log decisions here, for katmai replay [default: data/decisions of a plane that keeps its data]
+    #[arg(long, value_name = "DIR", conflicts_with = "no_decision_log")]
+    decision_log: Option<PathBuf>,
+    /// Log no decisions
+    #[arg(long)]
+    no_decision_log: bool,
+    /// Keep decisions for so many hours [default: 24]
+    #[arg(long, value_name = "HOURS", value_parser = clap::value_parser!(u32).range(1..=8_760))]
+    decision_log_hours: Option<u32>,
+    /// Keep so many MiB of decisions at most [default: 1024]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(8..=1_048_576))]
+    decision_log_size: Option<u32>,
 }
 
 impl Shape {
@@ -92,6 +104,10 @@ impl Shape {
             token_file,
             audit_log,
             native_groups,
+            decision_log,
+            no_decision_log,
+            decision_log_hours,
+            decision_log_size,
         } = self;
         port.is_some()
             || node_cpu.is_some()
@@ -103,6 +119,10 @@ impl Shape {
             || token_file.is_some()
             || audit_log.is_some()
             || *native_groups
+            || decision_log.is_some()
+            || *no_decision_log
+            || decision_log_hours.is_some()
+            || decision_log_size.is_some()
     }
 
     pub(super) fn plane(self, data: Data, state: Option<StateDir>) -> Plane {
@@ -117,7 +137,16 @@ impl Shape {
             token_file,
             audit_log,
             native_groups,
+            decision_log,
+            no_decision_log,
+            decision_log_hours,
+            decision_log_size,
         } = self;
+        let kept = match &data {
+            Data::Directory(directory) => Some(directory.join("decisions")),
+            Data::Ephemeral => None,
+        };
+        let decisions = decision_log.or(kept).filter(|_| !no_decision_log);
         Plane {
             port,
             data,
@@ -134,6 +163,11 @@ impl Shape {
                 true => NativeGroups::Served,
                 false => NativeGroups::Absent,
             },
+            decisions: decisions.map(|directory| Decisions {
+                directory,
+                hours: decision_log_hours.unwrap_or(24),
+                mebibytes: decision_log_size.unwrap_or(1_024),
+            }),
         }
     }
 }

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use api::intent::ObjectKey;
 use api::time::Time;
+use controllers::{Outcome, Step};
 use mirror::{Change, Mirror};
 
-use super::{Driver, watched_kinds};
+use super::{Driver, Named, watched_kinds};
 use crate::election::Election;
 use crate::log::{Checkpoint, Record};
 use crate::reflector::Reflector;
@@ -24,6 +26,9 @@ pub(super) struct Recorder {
     /// Records were lost: none is worth anything before a segment begins.
     is_lost: bool,
     due_since: Option<Time>,
+    /// Whose steps are told.
+    explained: Option<ObjectKey>,
+    steps: Vec<String>,
 }
 
 impl Driver {
@@ -37,6 +42,16 @@ impl Driver {
     pub fn take_records(&mut self) -> Vec<Record> {
         let recorder = self.recorder.as_mut();
         recorder.map_or_else(Vec::new, |it| std::mem::take(&mut it.records))
+    }
+
+    /// How many records wait to be taken.
+    pub fn records_waiting(&self) -> usize {
+        self.recorder.as_ref().map_or(0, |it| it.records.len())
+    }
+
+    /// What it decides by.
+    pub fn settings(&self) -> &crate::Settings {
+        &self.settings
     }
 
     /// A new segment of the log is wanted: it begins at the next moment at which nothing is on its
@@ -66,9 +81,53 @@ impl Driver {
         Some(driver)
     }
 
-    /// Records from now on without a checkpoint.
-    pub(crate) fn record_on(&mut self) {
-        self.recorder = Some(Recorder::default());
+    /// Records from now on without a checkpoint, and tells the steps of an object.
+    pub(crate) fn record_on(&mut self, explained: Option<ObjectKey>) {
+        self.recorder = Some(Recorder {
+            explained,
+            ..Recorder::default()
+        });
+    }
+
+    /// What controllers said about the object whose steps are told, since the last call.
+    pub fn take_steps(&mut self) -> Vec<String> {
+        let recorder = self.recorder.as_mut();
+        recorder.map_or_else(Vec::new, |it| std::mem::take(&mut it.steps))
+    }
+
+    /// What another engine would have decided otherwise since the last call.
+    pub fn take_otherwise(&mut self) -> Vec<crate::Otherwise> {
+        let cycles = self.cycles.as_mut();
+        cycles.map_or_else(Vec::new, |cycles| cycles.take_otherwise())
+    }
+
+    /// A controller has looked at a key.
+    pub(super) fn tell_step(&mut self, controller: &str, key: &ObjectKey, step: &Step) {
+        let Some(recorder) = &mut self.recorder else {
+            return;
+        };
+        if recorder.explained.as_ref() != Some(key) {
+            return;
+        }
+        let outcome = match &step.outcome {
+            Outcome::Idle => "has nothing more to do".to_owned(),
+            Outcome::Asks { keys } => format!("looks up {} objects", keys.len()),
+            Outcome::Blocked { reason, waits_for } => {
+                let names: Vec<String> =
+                    waits_for.iter().map(|key| Named(key).to_string()).collect();
+                format!("waits: {reason}, for {}", names.join(", "))
+            }
+            Outcome::Retry { reason } => format!("tries again: {reason}"),
+            Outcome::Fatal { reason } => format!("gives up: {reason}"),
+        };
+        let writes = step.intents.len();
+        let wake = step
+            .wake_at
+            .map(|at| format!(", looks again at {}", at.micro()));
+        recorder.steps.push(format!(
+            "{controller} wants {writes} writes and {outcome}{}",
+            wake.unwrap_or_default()
+        ));
     }
 
     pub(super) fn note(&mut self, record: impl FnOnce() -> Record) {

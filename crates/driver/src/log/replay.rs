@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 
 use api::call::{Page, WatchLine};
+use api::intent::ObjectKey;
 use api::kind::Kind;
 use api::time::Time;
 use api::token::Tokens;
 use mirror::Mirror;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::bytes::Reader;
 use super::checkpoint::{stub, unreadable};
 use super::decode::{Decoder, Objects, PageTold, Told};
 use super::frame::{Problem, Segment};
-use super::header::settings_of;
+use super::header::{placement_of, settings_of};
 use super::record::{Asked, How, Planned, Record, Sum};
+use crate::cycle::Otherwise;
 use crate::driver::Driver;
 use crate::settings::Settings;
 
@@ -65,6 +68,10 @@ pub struct Moment<'a> {
     pub now: Time,
     /// The driver as it is after it.
     pub driver: &'a Driver,
+    /// What controllers said about the object that is explained.
+    pub steps: Vec<String>,
+    /// What another engine would have decided otherwise.
+    pub otherwise: Vec<Otherwise>,
     /// What went out.
     pub asked: Option<&'a Asked>,
     /// Plans that came with it.
@@ -80,6 +87,7 @@ pub struct Replay<'a> {
     driver: Option<Driver>,
     decoder: Decoder,
     expected: Vec<Planned>,
+    explained: Option<ObjectKey>,
     logged: Sum,
     replayed: Sum,
     summary: Summary,
@@ -113,10 +121,35 @@ impl<'a> Replay<'a> {
             driver: None,
             decoder: Decoder::new(objects),
             expected: Vec::new(),
+            explained: None,
             logged: Sum::default(),
             replayed: Sum::default(),
             summary: Summary::default(),
         })
+    }
+
+    /// Tells the steps of an object.
+    #[must_use]
+    pub fn explaining(mut self, key: ObjectKey) -> Replay<'a> {
+        self.explained = Some(key);
+        self
+    }
+
+    /// Asks an engine of another configuration the same (`volcano-scheduler.conf` as JSON).
+    pub fn asking(mut self, configuration: &Value) -> Result<Replay<'a>, String> {
+        let Some(engine) = &mut self.settings.engine else {
+            return Err("the log is of a process that places nothing".to_owned());
+        };
+        let settings = engine::Settings {
+            placement: placement_of(configuration)?,
+            ..engine.engine.settings().clone()
+        };
+        let (other, problems) = engine::Engine::new(settings).map_err(|it| format!("{it:?}"))?;
+        if let Some(problem) = problems.first() {
+            return Err(format!("{problem:?}"));
+        }
+        engine.other = Some(other);
+        Ok(self)
     }
 
     /// Whether tokens are compared, or only that there are some.
@@ -167,7 +200,7 @@ impl<'a> Replay<'a> {
             self.summary.until = now;
             let mut driver = Driver::resumed(self.settings.clone(), &checkpoint)
                 .ok_or_else(|| reader.problem("the checkpoint is of another kind of driver"))?;
-            driver.record_on();
+            driver.record_on(self.explained.clone());
             self.driver = Some(driver);
             return Ok(());
         }
@@ -191,6 +224,8 @@ impl<'a> Replay<'a> {
         driver.take_records();
         see(&Moment {
             now,
+            steps: driver.take_steps(),
+            otherwise: driver.take_otherwise(),
             driver,
             asked: None,
             plans: &[],
@@ -227,6 +262,8 @@ impl<'a> Replay<'a> {
         };
         see(&Moment {
             now,
+            steps: driver.take_steps(),
+            otherwise: driver.take_otherwise(),
             driver,
             asked: wanted.as_ref(),
             plans: &plans,
