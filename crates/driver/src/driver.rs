@@ -55,6 +55,8 @@ pub struct Driver {
     last_request: u64,
     /// Steps may be left although the last poll returned nothing.
     has_more: bool,
+    /// Nothing new is decided until what is on its way is over.
+    is_held_back: bool,
     /// What has happened since it was taken last, where that is wanted.
     recorder: Option<Recorder>,
 }
@@ -92,6 +94,7 @@ impl Driver {
             notices: VecDeque::new(),
             last_request: 0,
             has_more: false,
+            is_held_back: false,
             recorder: None,
             settings,
         }
@@ -131,7 +134,8 @@ impl Driver {
         let reflectors = self.reflectors.values().filter_map(Reflector::wake);
         // Before everything is listed no cycle runs, so that its time must wake nobody: the last
         // page does.
-        let cycles = self.cycles.as_ref().filter(|_| self.is_synced());
+        let may_run = self.is_synced() && !self.is_held_back;
+        let cycles = self.cycles.as_ref().filter(|_| may_run);
         reflectors
             .chain(self.work.next_timer())
             .chain(self.writes.next_timer())
@@ -393,7 +397,8 @@ impl Driver {
             return Some(request);
         }
         let is_synced = self.is_synced();
-        if self.holds_back(now) {
+        self.is_held_back = self.holds_back(now);
+        if self.is_held_back {
             return self.writes.poll(id);
         }
         if let (true, Some(cycles)) = (is_synced, &mut self.cycles) {

@@ -8,6 +8,9 @@ use driver::log::{Encoder, Header, Record, Replay, Segment, Tokens, frame, openi
 /// Any key does: nobody but this process reads the log.
 const KEY: [u8; 16] = *b"a key of a story";
 
+/// Records make a frame when they are so long.
+const FRAME_BYTES: usize = 16_384;
+
 /// The log of one life.
 pub(crate) struct Logbook {
     settings: driver::Settings,
@@ -41,13 +44,16 @@ impl Logbook {
     pub(crate) fn take(&mut self, driver: &mut Driver, now: Time) {
         for record in driver.take_records() {
             if let Record::Began(checkpoint) = &record {
-                self.end_segment();
+                self.end_frame();
                 self.encoder = Encoder::new(Tokens::keyed(KEY));
                 let tokens = Tokens::keyed(KEY);
                 let header = Header::new(&self.settings, &tokens, "sim", 0, checkpoint.now);
                 self.segments.push(opening(&header));
             }
             self.encoder.put(&record, &mut self.records);
+            if self.records.len() > FRAME_BYTES {
+                self.end_frame();
+            }
         }
         if now >= self.due {
             // Soon at first and seldom later: a story's calm is long.
@@ -57,16 +63,25 @@ impl Logbook {
         }
     }
 
-    fn end_segment(&mut self) {
+    fn end_frame(&mut self) {
         let records = std::mem::take(&mut self.records);
+        if records.is_empty() {
+            return;
+        }
         if let Some(segment) = self.segments.last_mut() {
             segment.extend_from_slice(&frame(&records));
         }
     }
 
+    /// What was written since the last checkpoint, as a file.
+    pub(crate) fn last_segment(&mut self) -> Option<Vec<u8>> {
+        self.end_frame();
+        self.segments.last().cloned()
+    }
+
     /// Plays all of it again; what is wrong with it.
     pub(crate) fn replay(mut self) -> Vec<String> {
-        self.end_segment();
+        self.end_frame();
         let all = self.segments.iter().enumerate();
         all.filter_map(|(at, bytes)| {
             let wrong = self.replay_segment(bytes)?;

@@ -102,7 +102,7 @@ impl Story {
         };
         settings.faults = long_faults(&mut random, parts_ms);
         // A log costs a tenth of a story, and playing it again as much as the drivers did.
-        settings.log_every_ms = (seed % 4 == 0).then_some(600_000);
+        settings.log_every_ms = seed.is_multiple_of(4).then_some(600_000);
         settings.latency_ms_max = [2, 20, 200][pick(&mut random, 3)];
         settings.replicas = 1 + u32::try_from(pick(&mut random, 3)).unwrap_or(0);
         settings.nodes.nodes = NODES;

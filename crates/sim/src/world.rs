@@ -375,6 +375,12 @@ impl World {
         &self.replicas[self.deciding()].driver
     }
 
+    /// The log of the driver that decides since its last checkpoint, where it has one.
+    pub fn log(&mut self) -> Option<Vec<u8>> {
+        let at = self.deciding();
+        self.replicas[at].last_segment(self.now)
+    }
+
     /// Which faults struck in which phases.
     pub fn coverage(&self) -> &Coverage {
         &self.coverage

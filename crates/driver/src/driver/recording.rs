@@ -186,6 +186,7 @@ impl Driver {
         self.cycles = fresh.cycles;
         self.metrics = counted;
         self.has_more = false;
+        self.is_held_back = false;
         self.take_stock(now);
     }
 

@@ -56,6 +56,14 @@ impl Replica {
         self.driver.mirror().is_listed(kind)
     }
 
+    /// What its log holds since the last checkpoint.
+    pub(super) fn last_segment(&mut self, now: Time) -> Option<Vec<u8>> {
+        let clock = self.clock(now);
+        let log = self.log.as_mut()?;
+        log.take(&mut self.driver, clock);
+        log.last_segment()
+    }
+
     pub(super) fn may_write(&self, now: Time) -> bool {
         !self.has_leapt && self.driver.may_write(self.clock(now))
     }

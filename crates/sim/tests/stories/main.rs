@@ -3,6 +3,7 @@
 
 mod drivers;
 mod journey;
+mod logs;
 mod plane;
 mod seeds;
 mod trace;
