@@ -3,6 +3,7 @@
 
 mod leading;
 mod looking;
+mod naming;
 mod recording;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -29,6 +30,7 @@ use crate::request::{Request, RequestId};
 use crate::settings::Settings;
 use crate::work::{Ended, Round, Standing, WorkKey, WorkQueue};
 use crate::writes::{self, Budget, Lane, Origin, Over, Writes};
+use naming::Named;
 use recording::Recorder;
 
 /// The event loop as a value. See the crate's page for the order of calls.
@@ -695,23 +697,4 @@ fn rows_by_kind(settings: &Settings) -> Vec<Vec<u16>> {
                 .collect()
         })
         .collect()
-}
-
-/// An object's name in a log line.
-struct Named<'a>(&'a ObjectKey);
-
-impl std::fmt::Display for Named<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ObjectKey {
-            kind,
-            namespace,
-            name,
-        } = self.0;
-        let kind = kind.row().name;
-        if namespace.is_empty() {
-            write!(f, "{kind} {name}")
-        } else {
-            write!(f, "{kind} {namespace}/{name}")
-        }
-    }
 }
