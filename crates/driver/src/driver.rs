@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use api::call::{Page, WatchLine};
 use api::events::{Involved, Note, Tone};
-use api::intent::{Intent, ObjectKey, Refusal, WriteOutcome};
+use api::intent::{Intent, Refusal, WriteOutcome};
 use api::kind::{KINDS, Kind};
 use api::time::Time;
 use controllers::{Inputs, Last, Outcome, Refused};

@@ -9,7 +9,7 @@ use driver::log::{Encoder, Header, Record, Replay, Segment, Tokens, frame, openi
 const KEY: [u8; 16] = *b"a key of a story";
 
 /// Records make a frame when they are so long.
-const FRAME_BYTES: usize = 16_384;
+const FRAME_BYTES: usize = 1_024;
 
 /// The log of one life.
 pub(crate) struct Logbook {

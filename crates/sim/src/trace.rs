@@ -163,6 +163,8 @@ impl Trace {
         // What is written first comes first, where times are equal.
         arrivals.sort_by_key(|arrival| arrival.at_ms);
         let mut settings = Settings::new(asked.seed);
+        // Whoever asks wants the answer, not the proof.
+        settings.log_every_ms = None;
         settings.begins = ZERO.plus_ms(-WARM_UP_MS);
         settings.nodes.nodes = 0;
         settings.nodes.others = nodes.into_iter().map(Into::into).collect();
