@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::call::{Call, WatchLine};
+use api::intent::{Action, Intent};
 use api::kind::Kind;
 use api::time::Time;
 use serde_json::Value;
@@ -57,6 +58,9 @@ pub(crate) struct Witness {
     census: Census,
     /// Nodes that may hold more than they have, until then.
     excused: BTreeMap<String, Time>,
+    /// Services whose creation was told to be lost and arrives after all, by namespace and name: that
+    /// they come again is nobody's doing.
+    overdue: BTreeSet<String>,
     /// What has changed and nobody has been told, where somebody wants to know.
     news: Option<Vec<Change>>,
 }
@@ -112,6 +116,15 @@ impl Witness {
     /// Whether a node may hold more than it has.
     pub(crate) fn is_excused(&self, node: &str, now: Time) -> bool {
         self.excused.get(node).is_some_and(|until| now < *until)
+    }
+
+    /// A write that was told to be lost arrives now.
+    pub(crate) fn expect_overdue(&mut self, intent: &Intent) {
+        let target = &intent.target;
+        if target.kind == Kind::Service && matches!(intent.action, Action::Create { .. }) {
+            let place = format!("{}/{}", target.namespace, target.name);
+            self.overdue.insert(place);
+        }
     }
 
     /// Something was done to a pod that its job cannot help.
@@ -219,6 +232,9 @@ impl Witness {
 
     /// S0.5, S2.1, S2.2: children of a job come once, and the Service before the pods.
     fn appeared(&mut self, kind: Kind, object: &Value) {
+        if kind == Kind::Service && self.overdue.remove(&key(object)) {
+            return;
+        }
         let Some(owner) = controller(object) else {
             return;
         };

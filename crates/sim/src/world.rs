@@ -623,6 +623,7 @@ impl World {
                 self.perform("former driver", &intent);
             }
             Event::Overdue(intent) => {
+                self.witness.expect_overdue(&intent);
                 self.perform("driver", &intent);
             }
             Event::Trouble(fault) => self.trouble(fault),

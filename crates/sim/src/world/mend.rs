@@ -55,8 +55,12 @@ impl World {
         }
     }
 
-    /// Whether an attempt is all that is needed: it was made, or what it was about has gone.
+    /// Whether an attempt is all that is needed: it was made, or what it was about has gone or is over,
+    /// as a pod is whose sidecar would come back.
     fn is_over(&mut self, call: &Call) -> bool {
-        matches!(self.written("somebody", call).code, 200..300 | 404 | 409)
+        matches!(
+            self.written("somebody", call).code,
+            200..300 | 404 | 409 | 422
+        )
     }
 }
