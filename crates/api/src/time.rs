@@ -62,6 +62,14 @@ impl Serialize for Time {
     }
 }
 
+/// Serialises a `metav1.MicroTime`: what was read to the microsecond is put down so.
+pub(crate) fn as_micro<S: Serializer>(at: &Option<Time>, serializer: S) -> Result<S::Ok, S::Error> {
+    match at {
+        Some(at) => serializer.serialize_str(&at.micro()),
+        None => serializer.serialize_none(),
+    }
+}
+
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;

@@ -92,6 +92,7 @@ read_only! {
         /// Last seen.
         pub last_timestamp: Option<Time>,
         /// When, for events of the newer form.
+        #[serde(serialize_with = "crate::time::as_micro")]
         pub event_time: Option<Time>,
         /// Who says so.
         pub source: EventSource,

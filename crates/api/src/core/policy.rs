@@ -106,10 +106,24 @@ read_only! {
         /// For how long after the last renewal.
         pub lease_duration_seconds: Option<i32>,
         /// Since when this holder has it.
+        #[serde(serialize_with = "crate::time::as_micro")]
         pub acquire_time: Option<Time>,
         /// The last renewal.
+        #[serde(serialize_with = "crate::time::as_micro")]
         pub renew_time: Option<Time>,
         /// How often it went from one holder to another.
         pub lease_transitions: Option<i32>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_times_of_a_lease_are_put_down_to_the_microsecond() {
+        let text = r#"{"renewTime":"2026-11-22T12:31:39.036331Z"}"#;
+        let spec: LeaseSpec = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&spec).unwrap(), text);
     }
 }
