@@ -118,8 +118,8 @@ impl Witness {
         self.excused.get(node).is_some_and(|until| now < *until)
     }
 
-    /// A write that was told to be lost arrives now.
-    pub(crate) fn expect_overdue(&mut self, intent: &Intent) {
+    /// A write that was told to be lost has been done after all.
+    pub(crate) fn note_overdue(&mut self, intent: &Intent) {
         let target = &intent.target;
         if target.kind == Kind::Service && matches!(intent.action, Action::Create { .. }) {
             let place = format!("{}/{}", target.namespace, target.name);
@@ -232,12 +232,14 @@ impl Witness {
 
     /// S0.5, S2.1, S2.2: children of a job come once, and the Service before the pods.
     fn appeared(&mut self, kind: Kind, object: &Value) {
-        if kind == Kind::Service && self.overdue.remove(&key(object)) {
-            return;
-        }
         let Some(owner) = controller(object) else {
             return;
         };
+        if kind == Kind::Service && self.overdue.remove(&key(object)) {
+            let life = self.jobs.entry(owner.to_owned()).or_default();
+            life.service_revision.get_or_insert(revision(object));
+            return;
+        }
         let job = self
             .objects
             .get(&Kind::VcJob)

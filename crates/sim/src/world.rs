@@ -623,8 +623,9 @@ impl World {
                 self.perform("former driver", &intent);
             }
             Event::Overdue(intent) => {
-                self.witness.expect_overdue(&intent);
-                self.perform("driver", &intent);
+                if self.written("driver", &call::write(&intent)).code == 201 {
+                    self.witness.note_overdue(&intent);
+                }
             }
             Event::Trouble(fault) => self.trouble(fault),
             Event::Strike(fault) => self.inflict(fault),
