@@ -45,7 +45,13 @@ impl World {
                     self.troubled.remove(&name);
                     self.dark.remove(&name);
                 }
-                false => self.push(again, Event::Mend(Mend::Node(name, call))),
+                false => {
+                    // A node that is still too small holds too much for as long.
+                    if self.witness.is_excused(&name, self.now) {
+                        self.excuse(&name, AGAIN_MS);
+                    }
+                    self.push(again, Event::Mend(Mend::Node(name, call)));
+                }
             },
             Mend::Write(call) => {
                 if !self.is_over(&call) {

@@ -310,7 +310,7 @@ impl World {
     }
 
     /// What a node holds may be more than it has, for so long and until its kubelet has noticed.
-    fn excuse(&mut self, name: &str, ms: i64) {
+    pub(super) fn excuse(&mut self, name: &str, ms: i64) {
         self.witness.excuse(name, self.now.plus_ms(ms + EXCUSED_MS));
     }
 
