@@ -15,7 +15,7 @@ use api::intent::{Intent, Refusal, WriteOutcome};
 use api::kind::{KINDS, Kind};
 use api::time::Time;
 use controllers::{Inputs, Last, Outcome, Refused};
-use mirror::{Change, Mirror, Object, ROW_KINDS};
+use mirror::{Change, Mirror, ROW_KINDS};
 use serde_json::value::RawValue;
 
 use crate::backoff::Backoff;
@@ -26,7 +26,7 @@ use crate::looks::Looks;
 use crate::metrics::{Level, Metrics, Notice};
 use crate::notes::Notes;
 use crate::reflector::{self, Reflected, Reflector};
-use crate::request::{Request, RequestId};
+use crate::request::{Request, RequestId, decoded};
 use crate::settings::Settings;
 use crate::work::{Ended, Round, Standing, WorkKey, WorkQueue};
 use crate::writes::{self, Budget, Lane, Origin, Over, Writes};
@@ -274,18 +274,7 @@ impl Driver {
         let Some(kind) = self.writes.kind_of(id) else {
             return;
         };
-        let decoded = match answer {
-            Err(refusal) => Err(refusal),
-            Ok(None) => Ok(None),
-            Ok(Some(text)) => Object::decode(kind, text.get())
-                .map(Some)
-                .map_err(|problem| Refusal {
-                    code: 0,
-                    reason: "Unreadable".into(),
-                    message: problem.to_string().into(),
-                    retry_after_seconds: None,
-                }),
-        };
+        let decoded = decoded(kind, answer);
         self.note(|| Record::Got {
             now,
             id,

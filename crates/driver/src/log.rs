@@ -30,9 +30,7 @@ mod replay;
 
 pub use api::token::Tokens;
 pub use checkpoint::Checkpoint;
-pub(crate) use checkpoint::{
-    ElectionState, LeaseState, SeenState, StreamAt, StreamState, unreadable,
-};
+pub(crate) use checkpoint::{ElectionState, LeaseState, SeenState, StreamAt, StreamState};
 pub use encode::Encoder;
 pub use frame::{FORMAT, Problem, Segment, TornTail, frame, opening};
 pub use header::{Header, describe, placement_of, settings_of};

@@ -1,7 +1,9 @@
 //! What the driver asks its shell to do.
 
-use api::intent::{Intent, ObjectKey};
+use api::intent::{Intent, ObjectKey, Refusal};
 use api::kind::Kind;
+use mirror::Object;
+use serde_json::value::RawValue;
 
 /// Names one request until it has been answered. Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,4 +38,25 @@ pub enum Request {
     },
     /// Perform a write; answered by `handle_written`.
     Write(Intent),
+}
+
+/// The answer to [`Request::Get`]: the object, or `None` where there is none.
+pub(crate) type Got = Result<Option<Box<RawValue>>, Refusal>;
+
+/// An answer as the mirror reads objects.
+pub(crate) fn decoded(kind: Kind, answer: Got) -> Result<Option<Object>, Refusal> {
+    let decode = |text: Box<RawValue>| {
+        Object::decode(kind, text.get()).map_err(|problem| unreadable(&problem))
+    };
+    answer?.map(decode).transpose()
+}
+
+/// A refusal that stands for an answer that could not be read.
+pub(crate) fn unreadable(why: &dyn std::fmt::Display) -> Refusal {
+    Refusal {
+        code: 0,
+        reason: "Unreadable".into(),
+        message: why.to_string().into(),
+        retry_after_seconds: None,
+    }
 }

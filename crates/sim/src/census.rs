@@ -6,6 +6,7 @@ use api::kind::Kind;
 use serde_json::Value;
 
 use crate::coverage::{Phase, Phases};
+use crate::stored::{text, uid};
 
 /// The counts.
 #[derive(Debug, Default)]
@@ -157,12 +158,4 @@ fn batch_stage(job: &Value) -> Stage {
         (_, _, active) if active.as_i64() > Some(0) => Stage::Waiting,
         _ => Stage::New,
     }
-}
-
-fn uid(object: &Value) -> &str {
-    text(&object["metadata"]["uid"])
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or("")
 }

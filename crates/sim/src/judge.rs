@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::quantity::Quantity;
 use serde_json::Value;
+
+use crate::stored::{is_over, list, map, milli, text};
 
 /// A law that was broken, and by what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub(crate) fn capacity<'a>(
     pods: impl Iterator<Item = &'a Value>,
 ) -> Vec<Finding> {
     let mut used: BTreeMap<&str, BTreeMap<String, i128>> = BTreeMap::new();
-    for pod in pods.filter(|pod| !is_finished(pod)) {
+    for pod in pods.filter(|pod| !is_over(pod)) {
         let Some(node) = pod["spec"]["nodeName"].as_str() else {
             continue;
         };
@@ -123,34 +124,4 @@ pub(crate) fn ownership(objects: &[Value]) -> Vec<Finding> {
         }
     }
     findings
-}
-
-fn is_finished(pod: &Value) -> bool {
-    matches!(
-        pod["status"]["phase"].as_str(),
-        Some("Succeeded" | "Failed")
-    )
-}
-
-pub(crate) fn milli(amount: &Value) -> i128 {
-    let written = match amount {
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
-        _ => return 0,
-    };
-    written
-        .parse::<Quantity>()
-        .map_or(0, |quantity| i128::from(quantity.milli_value()))
-}
-
-pub(crate) fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-pub(crate) fn map(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    value.as_object().into_iter().flatten()
-}
-
-pub(crate) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or("")
 }

@@ -8,7 +8,7 @@ use api::time::Time;
 use api::volcano::{DEFAULT_QUEUE, GROUP_NAME, QUEUE_OF_POD};
 use serde_json::Value;
 
-use crate::judge::{list, map, milli, text};
+use crate::stored::{controller, is_over, key, list, map, milli, text, uid};
 use crate::witness::Change;
 
 /// Amounts of resources, in thousandths.
@@ -143,7 +143,7 @@ impl Ledger {
             "" => DEFAULT_QUEUE,
             queue => queue,
         };
-        self.groups.insert(place(group), queue.to_owned());
+        self.groups.insert(key(group), queue.to_owned());
         if let Some(owner) = controller(group).map(str::to_owned) {
             self.move_to(&owner, queue, age_ms);
         }
@@ -408,10 +408,6 @@ fn is_end(phase: &str) -> bool {
     matches!(phase, "Completed" | "Failed" | "Terminated" | "Aborted")
 }
 
-fn is_over(pod: &Value) -> bool {
-    matches!(text(&pod["status"]["phase"]), "Succeeded" | "Failed")
-}
-
 /// What all tasks of a vcjob ask for together.
 fn vcjob_asks(job: &Value) -> Amounts {
     let tasks = list(&job["spec"]["tasks"]).iter();
@@ -491,19 +487,4 @@ fn times(mut amounts: Amounts, count: i64) -> Amounts {
         *amount *= i128::from(count.max(0));
     }
     amounts
-}
-
-fn place(object: &Value) -> String {
-    let meta = &object["metadata"];
-    format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]))
-}
-
-fn uid(object: &Value) -> &str {
-    text(&object["metadata"]["uid"])
-}
-
-fn controller(object: &Value) -> Option<&str> {
-    let mut owners = list(&object["metadata"]["ownerReferences"]).iter();
-    let owner = owners.find(|owner| owner["controller"] == true)?;
-    Some(text(&owner["uid"]))
 }

@@ -34,6 +34,7 @@ mod report;
 mod script;
 mod settings;
 mod shrink;
+mod stored;
 mod story;
 mod trace;
 mod transcript;

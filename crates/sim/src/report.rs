@@ -6,8 +6,9 @@ mod sums;
 use api::kind::Kind;
 use serde_json::Value;
 
-use crate::judge::{Finding, list, text};
+use crate::judge::Finding;
 use crate::ledger::Life;
+use crate::stored::{list, text};
 use crate::world::World;
 
 /// Points of the course of a resource's use.

@@ -13,6 +13,7 @@ use store::Watch;
 use crate::census::Census;
 use crate::coverage::Phases;
 use crate::judge::{self, Finding};
+use crate::stored::{controller, key, list, text, uid};
 use crate::wire::{Answered, Next, Server};
 
 /// The kinds that are watched.
@@ -370,32 +371,8 @@ impl Witness {
     }
 }
 
-fn key(object: &Value) -> String {
-    let meta = &object["metadata"];
-    format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]))
-}
-
-fn uid(object: &Value) -> &str {
-    text(&object["metadata"]["uid"])
-}
-
 fn revision(object: &Value) -> u64 {
     text(&object["metadata"]["resourceVersion"])
         .parse()
         .unwrap_or(0)
-}
-
-fn controller(object: &Value) -> Option<&str> {
-    list(&object["metadata"]["ownerReferences"])
-        .iter()
-        .find(|owner| owner["controller"] == true)
-        .map(|owner| text(&owner["uid"]))
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or("")
 }

@@ -7,20 +7,16 @@
 use std::collections::VecDeque;
 
 use api::core::Lease;
-use api::intent::{Refusal, WriteOutcome};
+use api::intent::WriteOutcome;
 use api::kind::Kind;
 use api::time::Time;
 use mirror::Object;
-use serde_json::value::RawValue;
 
 use super::{Driver, Named};
 use crate::election::{Election, Turn};
 use crate::log::Record;
 use crate::metrics::Level;
-use crate::request::RequestId;
-
-/// The answer to a read of one object.
-type Got = Result<Option<Box<RawValue>>, Refusal>;
+use crate::request::{Got, RequestId, unreadable};
 
 impl Driver {
     /// Whether writes may be handed out at this instant.
@@ -129,14 +125,5 @@ impl Driver {
         self.notices = before.notices;
         self.last_request = before.last_request;
         self.recorder = before.recorder;
-    }
-}
-
-fn unreadable(error: &serde_json::Error) -> Refusal {
-    Refusal {
-        code: 0,
-        reason: "Unreadable".into(),
-        message: error.to_string().into(),
-        retry_after_seconds: None,
     }
 }

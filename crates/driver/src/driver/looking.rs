@@ -1,17 +1,11 @@
 //! Look-ups on behalf of keys: asked for by a step, answered to the next one.
 
-use api::intent::Refusal;
 use api::time::Time;
-use mirror::Object;
-use serde_json::value::RawValue;
 
 use super::{Driver, Named};
-use crate::log::{Record, unreadable};
+use crate::log::Record;
 use crate::metrics::Level;
-use crate::request::RequestId;
-
-/// The answer to a read of one object.
-type Got = Result<Option<Box<RawValue>>, Refusal>;
+use crate::request::{Got, RequestId, decoded};
 
 impl Driver {
     /// Takes an answer to a look-up; any other is given back.
@@ -20,12 +14,8 @@ impl Driver {
             return Some(answer);
         };
         let read = match answer {
-            Ok(None) => Ok(None),
             Err(refusal) if refusal.code == 404 => Ok(None),
-            Err(refusal) => Err(refusal),
-            Ok(Some(text)) => Object::decode(key.kind, text.get())
-                .map(Some)
-                .map_err(|problem| unreadable(&problem.to_string())),
+            other => decoded(key.kind, other),
         };
         self.note(|| Record::Got {
             now,

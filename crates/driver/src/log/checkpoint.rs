@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::intent::{ObjectKey, Refusal};
+use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
 use api::time::Time;
 use mirror::Object;
@@ -247,14 +247,4 @@ pub(super) fn stub(key: &ObjectKey, uid: &str, resource_version: &str) -> String
         "namespace": key.namespace, "name": key.name, "uid": uid, "resourceVersion": resource_version,
     } })
     .to_string()
-}
-
-/// A refusal that stands for an answer that could not be read.
-pub(crate) fn unreadable(message: &str) -> Refusal {
-    Refusal {
-        code: 0,
-        reason: "Unreadable".into(),
-        message: message.into(),
-        retry_after_seconds: None,
-    }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::bytes::Reader;
-use super::checkpoint::{stub, unreadable};
+use super::checkpoint::stub;
 use super::decode::{Decoder, Objects, PageTold, Told};
 use super::frame::{Problem, Segment};
 use super::header::{placement_of, settings_of};
@@ -427,5 +427,5 @@ fn page_of(mirror: &Mirror, told: PageTold) -> Result<Page, String> {
 }
 
 fn raw(text: String) -> Result<Box<RawValue>, String> {
-    RawValue::from_string(text).map_err(|error| unreadable(&error.to_string()).message.to_string())
+    RawValue::from_string(text).map_err(|error| error.to_string())
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::judge::{milli, text};
+use crate::stored::{milli, text};
 
 /// The queues of a cluster and one resource.
 #[derive(Debug, Default)]

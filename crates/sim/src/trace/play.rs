@@ -8,8 +8,8 @@ use store::Response;
 
 use super::prepare::is_workload;
 use super::{Arrival, Flaw, Origin, Trace, WARM_UP_MS};
-use crate::judge::{list, text};
 use crate::report::{self, Report};
+use crate::stored::{list, text};
 use crate::world::World;
 
 /// So much time passes with each step.

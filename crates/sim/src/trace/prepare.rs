@@ -12,6 +12,7 @@ use super::{
     ZERO,
 };
 use crate::random::Random;
+use crate::stored::controller;
 
 /// Fields of metadata that a server sets: manifests that were read from one have them.
 const SET_BY_SERVERS: &[&str] = &[
@@ -65,7 +66,7 @@ impl Reading<'_> {
 
     /// Reads one object.
     pub(super) fn take(&mut self, origin: Origin, written: &Value) {
-        if has_controller(written) {
+        if controller(written).is_some() {
             self.left_out += 1;
             return;
         }
@@ -311,10 +312,4 @@ fn strip(object: &mut Value) {
             meta.remove(*field);
         }
     }
-}
-
-fn has_controller(object: &Value) -> bool {
-    let owners = object["metadata"]["ownerReferences"].as_array();
-    let mut owners = owners.into_iter().flatten();
-    owners.any(|owner| owner["controller"] == true)
 }

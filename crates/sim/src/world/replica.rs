@@ -12,9 +12,6 @@ use crate::logbook::Logbook;
 use crate::witness::Witness;
 use api::call::WatchLine;
 
-/// A slow server takes so long at most, each way.
-const SLOW_MS: i64 = 60_000;
-
 /// One driver.
 pub(super) struct Replica {
     pub(super) driver: Driver,
@@ -152,11 +149,7 @@ impl World {
 
     /// When a request or an answer arrives.
     pub(super) fn wire_time(&mut self) -> Time {
-        let at = self.later();
-        match self.strikes(Fault::SlowApi, "") {
-            true => at.plus_ms(self.draw_ms(Fault::SlowApi, 1, SLOW_MS)),
-            false => at,
-        }
+        self.later_or_slow(Fault::SlowApi)
     }
 
     /// An answer reaches its driver, once that is awake.

@@ -346,7 +346,7 @@ impl World {
         self.whole(user, call)
     }
 
-    fn whole(&mut self, user: User, call: &Call) -> Response {
+    pub(super) fn whole(&mut self, user: User, call: &Call) -> Response {
         match self.server.answer_to(user, call, self.now) {
             Answered::Whole(response) => response,
             Answered::Stream(_) => Response::text(500, "a watch was answered where none was asked"),

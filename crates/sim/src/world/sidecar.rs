@@ -14,13 +14,16 @@ const DOWN_MS: i64 = 20_000;
 impl World {
     /// The sidecar of a running pod dies; its kubelet starts it again.
     pub(super) fn kill_sidecar(&mut self) {
-        let running = self.witness.all(Kind::Pod).filter(|pod| has_sidecar(pod));
-        let running: Vec<Value> = running.cloned().collect();
-        let Some(last) = running.len().checked_sub(1) else {
+        let running = self.running_with_sidecars().count();
+        let Some(last) = running.checked_sub(1) else {
             return;
         };
         let drawn = self.draw_ms(Fault::SidecarDeath, 0, i64::try_from(last).unwrap_or(0));
-        let pod = &running[usize::try_from(drawn).unwrap_or(0)];
+        let drawn = usize::try_from(drawn).unwrap_or(0);
+        let Some(pod) = self.running_with_sidecars().nth(drawn).cloned() else {
+            return;
+        };
+        let pod = &pod;
         let meta = &pod["metadata"];
         let name = meta["name"].as_str().unwrap_or("");
         let target = Kind::Pod.path(meta["namespace"].as_str().unwrap_or(""), name) + "/status";
@@ -34,6 +37,11 @@ impl World {
         let now: Value = serde_json::from_slice(&dead.body).unwrap_or_default();
         let alive = merge(&target, &status(pod, true, &now["metadata"]));
         self.push(self.now.plus_ms(ms), super::Event::Mend(Mend::Write(alive)));
+    }
+
+    fn running_with_sidecars(&self) -> impl Iterator<Item = &Value> {
+        let pods = self.witness.all(Kind::Pod);
+        pods.filter(|pod| has_sidecar(pod))
     }
 }
 

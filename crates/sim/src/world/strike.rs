@@ -1,9 +1,14 @@
 //! Whether a fault strikes, and what is remembered of it.
 
+use api::time::Time;
+
 use super::World;
 use crate::coverage::Phase;
 use crate::fault::Fault;
 use crate::random::Random;
+
+/// What is slow takes so long at most.
+const SLOW_MS: i64 = 60_000;
 
 impl World {
     /// Whether faults may happen now.
@@ -36,6 +41,15 @@ impl World {
         let phases = phases.with(Phase::LeaderChange, (!has_leader).into());
         self.coverage.struck(fault, phases);
         self.note(&format!("FAULT {} {what}", fault.name()));
+    }
+
+    /// When something arrives that a fault may make take up to a minute longer.
+    pub(super) fn later_or_slow(&mut self, fault: Fault) -> Time {
+        let at = self.later();
+        match self.strikes(fault, "") {
+            true => at.plus_ms(self.draw_ms(fault, 1, SLOW_MS)),
+            false => at,
+        }
     }
 
     /// The generator of one fault.

@@ -6,19 +6,13 @@ use api::time::Time;
 use super::{Event, World};
 use crate::fault::Fault;
 
-/// How long one that is slow takes at most.
-const SLOW_MS: i64 = 60_000;
 /// How long to wait before a write is tried again.
 const AGAIN_MS: i64 = 1_000;
 
 impl World {
     /// When a directory is as its volume wants it.
     pub(super) fn disk_time(&mut self) -> Time {
-        let at = self.later();
-        match self.strikes(Fault::ProvisionerSlow, "") {
-            true => at.plus_ms(self.draw_ms(Fault::ProvisionerSlow, 1, SLOW_MS)),
-            false => at,
-        }
+        self.later_or_slow(Fault::ProvisionerSlow)
     }
 
     pub(super) fn hear_disk(&mut self, intent: Intent) {
