@@ -87,6 +87,7 @@ async fn perform(start: Start) -> anyhow::Result<u8> {
             let drivers = plane::simulated_driver(request.settings.seed)?;
             cli::simulate(&request, drivers)
         }
+        Start::Replay(request) => Ok(cli::replay(&request, &plane::simulated_driver(0)?)),
         Start::Ask(connection, question) => {
             let cluster = client::Cluster::from_kubeconfig(
                 connection.kubeconfig.as_deref(),

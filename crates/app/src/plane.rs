@@ -230,7 +230,7 @@ fn driver(directory: &Path, authority: String) -> anyhow::Result<Driver> {
     }))
 }
 
-/// What decides in a simulated world: the same rows as in a plane.
+/// What decides in a simulated world, and what a log is compared with: the same rows as in a plane.
 pub(crate) fn simulated_driver(seed: u64) -> anyhow::Result<driver::Settings> {
     Ok(driver::Settings {
         controllers: controllers::CONTROLLERS,

@@ -28,8 +28,9 @@ mod run;
 mod simulate;
 mod vcctl;
 
+pub use replay::replay;
 pub use simulate::simulate;
-pub use start::{Outcome, Plane, Question, SimulateRequest, Start};
+pub use start::{Outcome, Plane, Question, ReplayRequest, SimulateRequest, Start};
 pub use verbs::{answer, parse};
 
 /// The workload completed, or the verb did what it was told.

@@ -1,50 +1,30 @@
 //! Decision logs, played again: what is read, and how it is told.
 
+#[cfg(test)]
+mod tests;
+mod told;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use api::intent::ObjectKey;
 use api::time::Time;
-use driver::log::{Asked, Moment, Replay, Segment, Summary, Tokens};
-use serde_json::{Value, json};
+use driver::log::{Asked, Moment, Problem, Replay, Segment, Tokens};
+use serde_json::Value;
 
 use crate::console;
-use crate::start::Format;
+use crate::start::{Format, ReplayRequest};
 use crate::{EXIT_BAD_INPUT, EXIT_COMPLETE, EXIT_FAILED};
+use told::{Found, Told};
 
 /// How a segment's name ends in a directory.
 const SUFFIX: &str = ".decisions";
 /// A longer file is no segment of ours.
 const SEGMENT_BYTES_MAX: u64 = 2 << 30;
-/// Pods that are named of those that other settings would treat otherwise.
-const NAMED_MAX: usize = 20;
-
-/// `katmai replay`.
-#[derive(Clone, Debug)]
-pub(crate) struct Request {
-    /// A segment, or a directory of them.
-    pub(crate) path: PathBuf,
-    /// Stop there.
-    pub(crate) until: Option<Time>,
-    /// Tell about this object.
-    pub(crate) explain: Option<ObjectKey>,
-    /// Compare with these settings of the scheduler.
-    pub(crate) settings: Option<PathBuf>,
-    /// How to say it.
-    pub(crate) format: Format,
-}
-
-/// What was found in one segment.
-#[derive(Default)]
-struct Found {
-    explained: Vec<(Time, String)>,
-    otherwise: Vec<driver::Otherwise>,
-}
-
-/// Plays what is named and gives the exit code.
-pub(crate) fn answer(request: &Request) -> u8 {
-    match replay_all(request) {
+/// Plays what is named and gives the exit code; `here` is what a plane of this binary decides by.
+pub fn replay(request: &ReplayRequest, here: &driver::Settings) -> u8 {
+    match replay_all(request, here) {
         Ok(true) => EXIT_COMPLETE,
         Ok(false) => EXIT_FAILED,
         Err(error) => {
@@ -55,7 +35,7 @@ pub(crate) fn answer(request: &Request) -> u8 {
 }
 
 /// Whether all segments came to the same.
-fn replay_all(request: &Request) -> anyhow::Result<bool> {
+fn replay_all(request: &ReplayRequest, here: &driver::Settings) -> anyhow::Result<bool> {
     let paths = segments(&request.path)?;
     let configuration = match &request.settings {
         Some(path) => Some(configuration(path)?),
@@ -63,8 +43,13 @@ fn replay_all(request: &Request) -> anyhow::Result<bool> {
     };
     let mut is_equal = true;
     for path in &paths {
-        is_equal &= replay(path, request, configuration.as_ref())
-            .with_context(|| path.display().to_string())?;
+        let begun = Begun {
+            path,
+            request,
+            configuration: configuration.as_ref(),
+            here,
+        };
+        is_equal &= begun.play().with_context(|| path.display().to_string())?;
     }
     Ok(is_equal)
 }
@@ -112,44 +97,81 @@ fn configuration(path: &Path) -> anyhow::Result<Value> {
         .with_context(|| format!("cannot understand the settings {}", path.display()))
 }
 
-fn replay(path: &Path, request: &Request, configuration: Option<&Value>) -> anyhow::Result<bool> {
-    let length = fs::metadata(path).map(|about| about.len())?;
-    if length > SEGMENT_BYTES_MAX {
-        bail!("{length} bytes are too many for a decision log");
-    }
-    let bytes = fs::read(path)?;
-    let segment = Segment::read(&bytes)?;
-    let mut replay = Replay::new(&segment, tokens(path)?)?;
-    if let Some(key) = &request.explain {
-        replay = replay.explaining(key.clone());
-    }
-    if let Some(configuration) = configuration {
-        replay = replay
-            .asking(configuration)
-            .map_err(|what| anyhow::anyhow!("the other settings: {what}"))?;
-    }
-    let is_keyed = replay.is_keyed();
-    let mut found = Found::default();
-    let mut version = String::new();
-    let summary = replay.run(request.until, &mut |moment| {
-        found.otherwise.extend(moment.otherwise.iter().cloned());
-        if let Some(key) = &request.explain {
-            explain(key, moment, &mut version, &mut found.explained);
+/// One segment, and what is asked about it.
+struct Begun<'a> {
+    path: &'a Path,
+    request: &'a ReplayRequest,
+    configuration: Option<&'a Value>,
+    here: &'a driver::Settings,
+}
+
+impl Begun<'_> {
+    /// Plays it, tells what was found, and says whether it came to the same.
+    fn play(&self) -> anyhow::Result<bool> {
+        let length = fs::metadata(self.path).map(|about| about.len())?;
+        if length > SEGMENT_BYTES_MAX {
+            bail!("{length} bytes are too many for a decision log");
         }
-    })?;
-    let told = Told {
-        path,
-        segment: &segment,
-        is_keyed,
-        summary: &summary,
-        found: &found,
-        request,
-    };
-    match request.format {
-        Format::Text => told.say(),
-        Format::Json => console::say(&told.json().to_string()),
+        let bytes = fs::read(self.path)?;
+        let is_one_of_many = self.path != self.request.path;
+        if is_one_of_many && Segment::read(&bytes).err() == Some(Problem::Empty) {
+            // A plane that ends at this very moment leaves such a file; nothing was decided in it.
+            let note = format!("{}: {}", self.path.display(), Problem::Empty);
+            console::complain(&note);
+            return Ok(true);
+        }
+        let told = self.told(&bytes, tokens(self.path)?)?;
+        match self.request.format {
+            Format::Text => told.lines().iter().for_each(|line| console::say(line)),
+            Format::Json => console::say(&told.json().to_string()),
+        }
+        Ok(told.summary.difference.is_none())
     }
-    Ok(summary.difference.is_none())
+
+    fn told(&self, bytes: &[u8], tokens: Tokens) -> anyhow::Result<Told> {
+        let segment = Segment::read(bytes)?;
+        let differs = segment.header.differs_from(self.here);
+        let mut replay = match Replay::new(&segment, tokens) {
+            Ok(replay) => replay,
+            Err(problem @ Problem::Settings { .. }) => {
+                let all: Vec<String> = differs.iter().map(ToString::to_string).collect();
+                bail!(
+                    "{problem}; they differ from this katmai's in {}",
+                    all.join("; ")
+                )
+            }
+            Err(problem) => return Err(problem.into()),
+        };
+        if let Some(key) = &self.request.explain {
+            replay = replay.explaining(key.clone());
+        }
+        let mut other_settings = None;
+        if let Some(configuration) = self.configuration {
+            let wrong = |what| anyhow::anyhow!("the other settings: {what}");
+            replay = replay.asking(configuration).map_err(wrong)?;
+            let others = segment.header.differs_from_configuration(configuration);
+            other_settings = Some(others.map_err(wrong)?);
+        }
+        let is_keyed = replay.is_keyed();
+        let mut found = Found::default();
+        let mut version = String::new();
+        let summary = replay.run(self.request.until, &mut |moment| {
+            found.otherwise.extend(moment.otherwise.iter().cloned());
+            if let Some(key) = &self.request.explain {
+                explain(key, moment, &mut version, &mut found.explained);
+            }
+        })?;
+        Ok(Told {
+            path: self.path.to_owned(),
+            header: segment.header,
+            torn: segment.torn,
+            is_keyed,
+            differs,
+            other_settings,
+            summary,
+            found,
+        })
+    }
 }
 
 /// What a moment says about an object.
@@ -192,130 +214,5 @@ fn explain(
         let word = |name: &str| note[name].as_str().unwrap_or("").to_owned();
         let text = format!("is told {}: {}", word("reason"), word("message"));
         explained.push((moment.now, text));
-    }
-}
-
-/// What is said of a segment.
-struct Told<'a> {
-    path: &'a Path,
-    segment: &'a Segment<'a>,
-    is_keyed: bool,
-    summary: &'a Summary,
-    found: &'a Found,
-    request: &'a Request,
-}
-
-impl Told<'_> {
-    fn say(&self) {
-        let (header, summary) = (&self.segment.header, self.summary);
-        console::say(&format!("{}", self.path.display()));
-        console::say(&format!(
-            "  written by {} in term {}, katmai {}, from {} to {}",
-            header.identity,
-            header.term,
-            header.binary,
-            summary.from.micro(),
-            summary.until.micro(),
-        ));
-        if header.binary != env!("CARGO_PKG_VERSION") {
-            console::say(&format!(
-                "  note: this is katmai {}, which may decide otherwise",
-                env!("CARGO_PKG_VERSION")
-            ));
-        }
-        if let Some(torn) = self.segment.torn {
-            console::say(&format!(
-                "  note: the last {} bytes, from byte {}, were never finished and are left out",
-                torn.bytes, torn.offset
-            ));
-        }
-        if !self.is_keyed {
-            console::say("  note: the key of its tokens is not here: secrets are not compared");
-        }
-        for (at, text) in &self.found.explained {
-            console::say(&format!("  {} {text}", at.micro()));
-        }
-        console::say(&format!(
-            "  {} events, {} plans with {} places, {} requests of which {} writes: {}",
-            summary.events,
-            summary.plans,
-            summary.places,
-            summary.requests,
-            summary.writes,
-            match &summary.difference {
-                None => format!("equal, sum {:016x}", summary.logged_sum),
-                Some(_) => "they differ".to_owned(),
-            }
-        ));
-        if let Some(difference) = &summary.difference {
-            console::say(&format!(
-                "  first at {}, byte {}",
-                difference.now.micro(),
-                difference.offset
-            ));
-            console::say(&format!("    logged:   {}", difference.logged));
-            console::say(&format!("    replayed: {}", difference.replayed));
-        }
-        self.say_otherwise();
-    }
-
-    fn say_otherwise(&self) {
-        if self.request.settings.is_none() {
-            return;
-        }
-        let all = &self.found.otherwise;
-        console::say(&format!(
-            "  the other settings would have treated {} pods otherwise",
-            all.len()
-        ));
-        for one in all.iter().take(NAMED_MAX) {
-            let place = |node: &Option<std::sync::Arc<str>>| match node {
-                Some(node) => format!("on {node}"),
-                None => "nowhere yet".to_owned(),
-            };
-            console::say(&format!(
-                "    {} {}/{}: {} as decided, {} by these",
-                one.now.micro(),
-                one.pod.0,
-                one.pod.1,
-                place(&one.decided),
-                place(&one.otherwise),
-            ));
-        }
-    }
-
-    fn json(&self) -> Value {
-        let (header, summary) = (&self.segment.header, self.summary);
-        let lines = self.found.explained.iter();
-        let otherwise = self.found.otherwise.iter().map(|one| {
-            json!({
-                "at": one.now.micro(), "namespace": &*one.pod.0, "pod": &*one.pod.1,
-                "decided": one.decided.as_deref(), "otherwise": one.otherwise.as_deref(),
-            })
-        });
-        json!({
-            "segment": self.path.display().to_string(),
-            "identity": header.identity,
-            "term": header.term,
-            "binary": header.binary,
-            "settings": header.settings,
-            "from": summary.from.micro(),
-            "until": summary.until.micro(),
-            "events": summary.events,
-            "plans": summary.plans,
-            "places": summary.places,
-            "requests": summary.requests,
-            "writes": summary.writes,
-            "secretsCompared": self.is_keyed,
-            "tornBytes": self.segment.torn.map_or(0, |torn| torn.bytes),
-            "equal": summary.difference.is_none(),
-            "sum": format!("{:016x}", summary.logged_sum),
-            "difference": summary.difference.as_ref().map(|it| json!({
-                "at": it.now.micro(), "offset": it.offset,
-                "logged": it.logged, "replayed": it.replayed,
-            })),
-            "explained": lines.map(|(at, text)| json!([at.micro(), text])).collect::<Vec<_>>(),
-            "otherwise": otherwise.collect::<Vec<_>>(),
-        })
     }
 }

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use api::intent::ObjectKey;
+use api::time::Time;
+
 use crate::manifest::Document;
 use crate::state::StateDir;
 
@@ -24,6 +27,8 @@ pub enum Start {
     Own(Plane, Question),
     /// Play a workload in a world of its own: no shells, only the settings of everything that decides.
     Simulate(SimulateRequest),
+    /// Decide again what a log holds, and tell by which settings of a plane's it was made otherwise.
+    Replay(ReplayRequest),
     /// Ask a plane or cluster that is up.
     Ask(Connection, Question),
 }
@@ -213,6 +218,21 @@ pub struct SimulateRequest {
     pub svg: Option<PathBuf>,
     /// Where a line a write goes, if they are wanted.
     pub transcript: Option<PathBuf>,
+    /// How to say it.
+    pub format: Format,
+}
+
+/// `katmai replay`.
+#[derive(Clone, Debug)]
+pub struct ReplayRequest {
+    /// A segment, or a directory of them.
+    pub path: PathBuf,
+    /// Stop there.
+    pub until: Option<Time>,
+    /// Tell about this object.
+    pub explain: Option<ObjectKey>,
+    /// Compare with these settings of the scheduler.
+    pub settings: Option<PathBuf>,
     /// How to say it.
     pub format: Format,
 }

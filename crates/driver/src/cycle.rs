@@ -9,6 +9,7 @@ mod holds;
 mod otherwise;
 #[cfg(test)]
 mod tests;
+mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +29,7 @@ use crate::writes::{self, Lane, Origin, Writes};
 use binds::Binds;
 use holds::{Holds, Look};
 use otherwise::Other;
+use verdicts::Verdicts;
 
 pub(crate) use holds::HoldId;
 pub use otherwise::Otherwise;
@@ -93,6 +95,8 @@ pub(crate) struct Cycles {
     planned: Option<Planned>,
     /// Another engine that is asked the same.
     other: Option<Other>,
+    /// What cycles find for the gangs of one object, where that is told.
+    verdicts: Option<Verdicts>,
 }
 
 impl std::fmt::Debug for Cycles {
@@ -128,7 +132,19 @@ impl Cycles {
             violations: Vec::new(),
             planned: None,
             other: settings.other.map(Other::new),
+            verdicts: None,
         }
+    }
+
+    /// Tells from now on what cycles find for the gangs of this object.
+    pub(crate) fn explain(&mut self, key: ObjectKey) {
+        self.verdicts = Some(Verdicts::of(key));
+    }
+
+    /// What was found for them since the last call.
+    pub(crate) fn take_verdicts(&mut self) -> Vec<String> {
+        let verdicts = self.verdicts.as_mut();
+        verdicts.map_or_else(Vec::new, Verdicts::take)
     }
 
     /// What another engine would have decided otherwise since the last call.
@@ -250,9 +266,17 @@ impl Cycles {
         self.spend_token(now);
         let before = self.other.as_ref().map(|_| Other::fork(&self.tables));
         let began = (self.stopwatch)();
-        let plan = self
-            .engine
-            .cycle(&mut self.tables, model::Time::from_micros(now.micros()));
+        let at = model::Time::from_micros(now.micros());
+        let plan = match &mut self.verdicts {
+            None => self.engine.cycle(&mut self.tables, at),
+            Some(verdicts) => {
+                let plan = (self.engine).cycle_heard(&mut self.tables, at, &mut |gang, outcome| {
+                    verdicts.hear(gang, outcome);
+                });
+                verdicts.tell(mirror, &self.tables, &plan);
+                plan
+            }
+        };
         self.last_tick = Some(self.tables.tick());
         self.wake_at = plan.wake_at.map(|at| Time(at.micros));
         self.counts.cycle_micros += (self.stopwatch)().saturating_sub(began);
@@ -260,12 +284,7 @@ impl Cycles {
         self.counts.places += plan.places.len() as u64;
         self.planned = Some(Planned::of(&plan));
         if let (Some(other), Some(before)) = (&mut self.other, before) {
-            other.compare(
-                before,
-                &plan,
-                &self.tables,
-                model::Time::from_micros(now.micros()),
-            );
+            other.compare(before, &plan, &self.tables, at);
         }
         let kept_back = self.doubt(&plan, now);
         let voice = Voice {

@@ -396,6 +396,7 @@ impl Driver {
             cycles.run_if_due(&self.mirror, &mut self.writes, now);
             if let Some(planned) = cycles.take_planned() {
                 self.note(|| Record::Planned(planned));
+                self.tell_verdicts();
             }
         }
         for _ in 0..self.settings.limits.steps_per_turn_max {

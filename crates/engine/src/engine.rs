@@ -91,6 +91,17 @@ impl Engine {
     /// Decides everything that can be decided now. The plan's rows are pending in the tables when it
     /// is returned.
     pub fn cycle(&mut self, tables: &mut Tables, now: Time) -> Plan {
+        self.cycle_heard(tables, now, &mut |_, _| {})
+    }
+
+    /// The same; `hear` is told of each gang that was looked at what was found for it, and nothing
+    /// where the rules had nothing to do.
+    pub fn cycle_heard(
+        &mut self,
+        tables: &mut Tables,
+        now: Time,
+        hear: &mut dyn FnMut(GangId, Option<&Outcome>),
+    ) -> Plan {
         let overdue = self.wake_at().is_some_and(|at| at <= now);
         if !tables.has_news() && !overdue {
             return Plan {
@@ -111,6 +122,7 @@ impl Engine {
         self.work.tasks += work.tasks;
         self.work.nodes += work.nodes;
         for gang in &gangs {
+            hear(*gang, outcomes.get(gang));
             status::settle_gang(self, &mut trial, *gang, outcomes.get(gang), now);
         }
         for (gang, outcome) in outcomes {

@@ -24,5 +24,5 @@ mod status;
 
 pub use engine::{Engine, Settings};
 pub use explain::{Explanation, explain, fork};
-pub use placement::{Arguments, PluginSettings, Settings as Placement, Switch, Work};
+pub use placement::{Arguments, Outcome, PluginSettings, Settings as Placement, Switch, Work};
 pub use record::Record;

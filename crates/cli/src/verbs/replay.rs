@@ -8,8 +8,7 @@ use api::time::Time;
 use clap::{Args, Command, FromArgMatches};
 
 use super::Verb;
-use crate::replay::{Request, answer};
-use crate::start::{Format, Outcome};
+use crate::start::{Format, Outcome, ReplayRequest, Start};
 
 /// The row.
 pub const VERB: Verb = Verb {
@@ -22,20 +21,22 @@ pub const VERB: Verb = Verb {
     },
     begin: |matches| {
         let typed = Arguments::from_arg_matches(matches)?;
-        let request = Request {
+        let request = ReplayRequest {
             path: typed.path,
             until: typed.until,
             explain: typed.explain,
             settings: typed.diff_settings,
             format: typed.output,
         };
-        Ok(Outcome::Exit(answer(&request)))
+        Ok(Outcome::Start(Box::new(Start::Replay(request))))
     },
 };
 
 const AFTER: &str = "\
 Ends with 0 if every plan and every request is the same, 1 if one differs, 2 if the log cannot be read.
-The key of the log's tokens is the file `key` beside it; without it secrets are not compared.";
+The key of the log's tokens is the file `key` beside it; without it secrets are not compared.
+A log is played by the settings that it was made by; where a plane of this katmai has others, they are listed.
+--diff-settings takes the scheduler's configuration (actions and tiers) only, as YAML or JSON.";
 
 #[derive(Args)]
 struct Arguments {
@@ -48,7 +49,7 @@ struct Arguments {
     /// Tell what was said about an object, such as pod/default/web-0 or queue/default
     #[arg(long, value_name = "KIND/[NAMESPACE/]NAME", value_parser = object)]
     explain: Option<ObjectKey>,
-    /// Tell what these settings of the scheduler (volcano-scheduler.conf) would have placed otherwise
+    /// Tell in which settings this volcano-scheduler.conf differs and what it would have placed otherwise
     #[arg(long, value_name = "FILE")]
     diff_settings: Option<PathBuf>,
     /// How to write it

@@ -83,13 +83,16 @@ impl Driver {
 
     /// Records from now on without a checkpoint, and tells the steps of an object.
     pub(crate) fn record_on(&mut self, explained: Option<ObjectKey>) {
+        if let (Some(cycles), Some(key)) = (&mut self.cycles, &explained) {
+            cycles.explain(key.clone());
+        }
         self.recorder = Some(Recorder {
             explained,
             ..Recorder::default()
         });
     }
 
-    /// What controllers said about the object whose steps are told, since the last call.
+    /// What controllers and cycles said about the object whose steps are told, since the last call.
     pub fn take_steps(&mut self) -> Vec<String> {
         let recorder = self.recorder.as_mut();
         recorder.map_or_else(Vec::new, |it| std::mem::take(&mut it.steps))
@@ -128,6 +131,14 @@ impl Driver {
             "{controller} wants {writes} writes and {outcome}{}",
             wake.unwrap_or_default()
         ));
+    }
+
+    /// A cycle has run.
+    pub(super) fn tell_verdicts(&mut self) {
+        let (Some(recorder), Some(cycles)) = (&mut self.recorder, &mut self.cycles) else {
+            return;
+        };
+        recorder.steps.extend(cycles.take_verdicts());
     }
 
     pub(super) fn note(&mut self, record: impl FnOnce() -> Record) {

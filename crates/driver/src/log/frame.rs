@@ -31,6 +31,11 @@ pub enum Problem {
     },
     /// It ends before it has begun.
     Empty,
+    /// It was made by settings that mean nothing here.
+    Settings {
+        /// What is missing or unknown.
+        what: String,
+    },
 }
 
 impl std::fmt::Display for Problem {
@@ -45,6 +50,12 @@ impl std::fmt::Display for Problem {
                 write!(f, "the log is damaged at byte {offset}: {what}")
             }
             Problem::Empty => f.write_str("the log ends before its first record"),
+            Problem::Settings { what } => {
+                write!(
+                    f,
+                    "the log was made by settings that are not understood: {what}"
+                )
+            }
         }
     }
 }

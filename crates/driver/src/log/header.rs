@@ -241,7 +241,7 @@ fn limits_of(value: &Value) -> Result<Limits, String> {
 }
 
 /// The scheduler's configuration in upstream's shape.
-fn configuration(placement: &engine::Placement) -> Value {
+pub(super) fn configuration(placement: &engine::Placement) -> Value {
     let plugin = |it: &PluginSettings| {
         let mut row = Map::new();
         row.insert("name".to_owned(), json!(it.name));

@@ -97,7 +97,7 @@ impl<'a> Replay<'a> {
     /// Plays by the settings that the segment names.
     pub fn new(segment: &'a Segment<'a>, tokens: Tokens) -> Result<Replay<'a>, Problem> {
         let settings = settings_of(&segment.header.settings);
-        let settings = settings.map_err(|what| Problem::Damaged { offset: 0, what })?;
+        let settings = settings.map_err(|what| Problem::Settings { what })?;
         Replay::by(segment, settings, tokens)
     }
 
