@@ -18,6 +18,8 @@ pub struct Metrics {
     pub read_backs: u64,
     /// Notes for people that were dropped at the limit.
     pub notes_dropped: u64,
+    /// Records of the decision log that nobody took in time.
+    pub records_lost: u64,
     /// Lines for the log that were dropped at the limit.
     pub notices_dropped: u64,
     /// Pages asked for.

@@ -68,7 +68,7 @@ impl EngineLoop {
                     &counted,
                 ));
                 if let Some(log) = log {
-                    log.end(&mut driver);
+                    log.end(&mut driver, now());
                 }
             })?;
         Ok(EngineLoop {

@@ -48,6 +48,11 @@ const ROWS: &[Row] = &[
         |metrics| metrics.violations,
     ),
     counter(
+        "katmai_decision_records_lost_total",
+        "Records of the decision log that its writer was too slow for.",
+        |metrics| metrics.records_lost,
+    ),
+    counter(
         "katmai_engine_cycles_total",
         "Cycles of the engine.",
         |metrics| metrics.cycles,

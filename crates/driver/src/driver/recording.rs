@@ -11,10 +11,11 @@ use mirror::{Change, Mirror};
 use super::{Driver, Named, watched_kinds};
 use crate::election::Election;
 use crate::log::{Checkpoint, Record};
+use crate::metrics::Level;
 use crate::reflector::Reflector;
 
 /// Records that wait to be taken. Whoever does not take them loses the log up to the next checkpoint.
-const RECORDS_MAX: usize = 400_000;
+const RECORDS_MAX: usize = 100_000;
 /// How long a checkpoint waits for a moment at which nothing is on its way, before nothing new is
 /// decided until there is one.
 const PATIENCE_MS: i64 = 60_000;
@@ -25,6 +26,8 @@ pub(super) struct Recorder {
     records: Vec<Record>,
     /// Records were lost: none is worth anything before a segment begins.
     is_lost: bool,
+    /// How many since the last segment began.
+    lost: u64,
     due_since: Option<Time>,
     /// Whose steps are told.
     explained: Option<ObjectKey>,
@@ -146,12 +149,20 @@ impl Driver {
             return;
         };
         if recorder.is_lost {
+            recorder.lost += 1;
             return;
         }
         if recorder.records.len() >= RECORDS_MAX {
-            recorder.records.clear();
+            let lost = recorder.records.len() + 1;
+            recorder.records = Vec::new();
             recorder.is_lost = true;
+            recorder.lost = lost as u64;
             recorder.due_since.get_or_insert(Time(i64::MIN));
+            let text = format!(
+                "the decision log falls behind: {lost} records are given up, and those to come until \
+                 a new segment begins"
+            );
+            self.notice(Level::Warning, text);
             return;
         }
         recorder.records.push(record());
@@ -183,10 +194,17 @@ impl Driver {
             // It is its own state; what was asked and never answered is forgotten.
             let _is_same = election.resume(state);
         }
+        let mut lost = 0;
         if let Some(recorder) = &mut self.recorder {
             recorder.is_lost = false;
             recorder.due_since = None;
+            lost = std::mem::take(&mut recorder.lost);
             recorder.records.push(Record::Began(Box::new(checkpoint)));
+        }
+        if lost > 0 {
+            self.metrics.records_lost += lost;
+            let text = format!("the decision log goes on; {lost} records before this are lost");
+            self.notice(Level::Warning, text);
         }
         let counted = self.metrics();
         let fresh = Driver::new(self.settings.clone());
