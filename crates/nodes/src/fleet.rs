@@ -12,7 +12,7 @@ use crate::resident::Resident;
 use crate::stage::Next;
 use crate::{Settings, node, status};
 
-/// Wait before a write that failed for a passing reason is wanted again.
+/// Wait before a node whose creation failed for a passing reason is created again.
 const AGAIN_MS: i64 = 500;
 /// Wait for the event of a removal before removing once more.
 const GONE_MS: i64 = 30_000;
@@ -95,6 +95,7 @@ impl Fleet {
                 }
                 seen.writing = known.writing;
                 seen.wait_for = known.wait_for;
+                seen.failures = known.failures;
                 seen.slot = known.slot;
             }
             self.disarm(&key);
@@ -141,12 +142,12 @@ impl Fleet {
 
     /// What became of a write that [`Fleet::poll_intent`] gave out.
     pub fn handle_written(&mut self, intent: &Intent, outcome: &WriteOutcome, now: Time) {
-        let again = now.plus_ms(AGAIN_MS);
         let target = &intent.target;
         if target.kind == Kind::Node {
             if let Some(index) = node::index(&target.name, self.settings.nodes)
                 && is_passing(outcome)
             {
+                let again = now.plus_ms(AGAIN_MS);
                 self.timers.insert((again, Due::Node(index)));
             }
             return;
@@ -163,6 +164,7 @@ impl Fleet {
             return;
         }
         resident.writing = false;
+        let again = now.plus_ms(resident.wait_after(outcome));
         let removed = matches!(intent.action, Action::Delete { .. });
         let at = resident.next.map_or(again, |(_, at)| at);
         match outcome {

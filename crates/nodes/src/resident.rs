@@ -1,6 +1,7 @@
 //! What a fleet remembers of one pod.
 
 use api::core::{Condition, Pod, PodPhase};
+use api::intent::WriteOutcome;
 use api::time::Time;
 
 use crate::SIM_EXIT_CODE;
@@ -10,6 +11,10 @@ use crate::stage::{Life, Stage, draw};
 const RESTART_MS: i64 = 10_000;
 /// Longest wait before an ended container is started again.
 const RESTART_MS_MAX: i64 = 300_000;
+/// Wait before a write that failed is wanted again; doubled each time.
+const AGAIN_MS: i64 = 500;
+/// Longest such wait: a kubelet goes through what it could not tell every 10 s.
+const AGAIN_MS_MAX: i64 = 10_000;
 /// Grace of pods that state none.
 const GRACE_SECONDS: i64 = 30;
 
@@ -33,6 +38,8 @@ pub(crate) struct Resident {
     pub armed: Option<Time>,
     /// A write is on its way.
     pub writing: bool,
+    /// How many writes in a row have failed.
+    pub failures: u32,
     /// Nothing is decided before this revision is seen.
     pub wait_for: u64,
     pub exit_code: i32,
@@ -93,6 +100,7 @@ impl Resident {
             next: None,
             armed: None,
             writing: false,
+            failures: 0,
             wait_for: 0,
             exit_code: annotation.and_then(|code| code.parse().ok()).unwrap_or(0),
             restart_policy: pod.spec.restart_policy.clone(),
@@ -126,6 +134,16 @@ impl Resident {
             Life::Pending => {}
         }
         Some((index, Time(self.since.0.saturating_add(delay))))
+    }
+
+    /// How long it waits after such an answer before it would write again.
+    pub(crate) fn wait_after(&mut self, outcome: &WriteOutcome) -> i64 {
+        let before = self.failures;
+        self.failures = match outcome {
+            WriteOutcome::Done { .. } => 0,
+            WriteOutcome::Refused(_) | WriteOutcome::Unknown { .. } => before.saturating_add(1),
+        };
+        (AGAIN_MS << before.min(5)).min(AGAIN_MS_MAX)
     }
 
     /// How long a container that has been restarted waited for that.

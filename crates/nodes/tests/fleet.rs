@@ -322,6 +322,25 @@ fn a_conflict_is_tried_again_and_a_lost_answer_is_not_done_twice() {
 }
 
 #[test]
+fn a_server_that_takes_nothing_is_asked_ever_less_often() {
+    let mut world = World::one_node();
+    world.faults = vec![Fault::Conflict; 7];
+    world.bind("p", TWO_SECONDS);
+    world.run_to(40_000);
+    world.check(
+        "5ms p conflict
+         505ms p conflict
+         1505ms p conflict
+         3505ms p conflict
+         7505ms p conflict
+         15505ms p conflict
+         25505ms p conflict
+         35505ms p Running ip=10.128.0.2 restarts=0
+         37505ms p Succeeded ip=10.128.0.2 restarts=0",
+    );
+}
+
+#[test]
 fn a_removal_whose_answer_is_lost_ends_the_pod_all_the_same() {
     let mut world = World::one_node();
     world.bind("p", FOR_EVER);
