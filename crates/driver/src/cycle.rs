@@ -241,6 +241,21 @@ impl Cycles {
         }
     }
 
+    /// Whatever is waited for is due now.
+    pub(crate) fn hurry(&mut self, now: Time) {
+        self.last = self.last.map(|last| last.min(now));
+        self.wake_at = self.wake_at.map(|at| at.min(now));
+        self.engine.hurry(model::Time::from_micros(now.micros()));
+        let refusals = std::mem::take(&mut self.refusals).into_iter();
+        self.refusals = refusals.map(|(at, write)| (at.min(now), write)).collect();
+        for (at, _) in self.refusals_by_key.values_mut().flatten() {
+            *at = now.min(*at);
+        }
+        self.binds.hurry(now);
+        let until = now.plus_ms(self.limits.volumes_wait_max_ms);
+        self.holds.hurry(now, until);
+    }
+
     pub(crate) fn wake(&self, writes: &Writes) -> Option<Time> {
         let earliest = self.earliest_cycle(writes);
         let cycle = self.has_news().then_some(earliest);

@@ -2,6 +2,7 @@
 //! `poll_request`, and when to come back is `poll_wake`.
 
 mod leading;
+mod leaping;
 mod looking;
 mod naming;
 mod recording;
@@ -159,16 +160,6 @@ impl Driver {
         self.advance(now);
     }
 
-    /// The clock was set, forward or back: what it shows has nothing to do with what has passed. To
-    /// be told before anything else is handed in or polled.
-    pub fn handle_leap(&mut self, now: Time) {
-        self.note(|| Record::Leapt { now });
-        if let Some(election) = &mut self.election {
-            election.leapt(now);
-        }
-        self.advance(now);
-    }
-
     /// Answers [`Request::List`].
     pub fn handle_page(&mut self, id: RequestId, answer: Result<Page, Refusal>, now: Time) {
         let Some(kind) = self.streams.remove(&id) else {
@@ -206,11 +197,11 @@ impl Driver {
         let Some(reflector) = self.reflectors.get_mut(&kind) else {
             return;
         };
-        let is_over = matches!(line, WatchLine::Failed(_));
+        let is_end = matches!(line, WatchLine::Failed(_));
         let heard = (self.recorder.is_some()).then(|| LineHeard::of(&line));
         let reflected = reflector.line(&mut self.mirror, id, line, now);
         if let Some(heard) = heard {
-            let line = heard.taken(&reflected.changes, self.mirror.seen(kind));
+            let line = heard.taken(&reflected, self.mirror.seen(kind));
             self.note(|| Record::Line {
                 now,
                 id,
@@ -218,7 +209,7 @@ impl Driver {
                 line,
             });
         }
-        if is_over {
+        if is_end || reflected.is_relist {
             self.streams.remove(&id);
         }
         self.metrics.events += 1;
@@ -556,7 +547,7 @@ impl Driver {
         if over.is_missing
             && let Some(reflector) = self.reflectors.get_mut(&kind)
         {
-            let reflected = reflector.doubt(now);
+            let reflected = reflector.doubt("a line was lost", now);
             self.reflected(kind, reflected, now);
         }
         match over.origin {

@@ -5,7 +5,7 @@ use api::call::{Page, WatchLine};
 use api::intent::Refusal;
 use api::kind::Kind;
 use api::time::Time;
-use mirror::{Change, Listing, Mirror, Problem};
+use mirror::{Change, Listing, Mirror, Object, Problem};
 
 use crate::backoff::{Backoff, Draws};
 use crate::log::{StreamAt, StreamState};
@@ -158,6 +158,13 @@ impl Reflector {
         }
     }
 
+    /// Whatever it waits for is due now.
+    pub(crate) fn hurry(&mut self, now: Time) {
+        if let State::ListDue { at, .. } | State::WatchDue { at } = &mut self.state {
+            *at = now.min(*at);
+        }
+    }
+
     pub(crate) fn page(
         &mut self,
         mirror: &mut Mirror,
@@ -232,25 +239,34 @@ impl Reflector {
         if !matches!(self.state, State::Watching { id: open, .. } if open == id) {
             return reflected;
         }
-        let changed = match line {
-            WatchLine::Applied(object) => mirror.apply(self.kind, object.get()),
-            WatchLine::Deleted(object) => mirror.delete(self.kind, object.get()),
+        let (text, is_there) = match &line {
+            WatchLine::Applied(object) => (object.get(), true),
+            WatchLine::Deleted(object) => (object.get(), false),
             WatchLine::Bookmark(revision) => {
-                mirror.bookmark(self.kind, revision);
-                Ok(None)
+                mirror.bookmark(self.kind, *revision);
+                self.goes_well(mirror);
+                return reflected;
             }
             WatchLine::Failed(refusal) => {
-                self.watch_failed(&refusal, now, &mut reflected);
+                self.watch_failed(refusal, now, &mut reflected);
                 return reflected;
             }
         };
-        self.failures = 0;
-        self.revision = self.revision.max(mirror.seen(self.kind));
-        match changed {
-            Ok(change) => reflected.changes.extend(change),
+        match Object::decode(self.kind, text) {
+            Ok(object) if mirror.is_behind(&object) => {
+                return self.doubt("a line came out of order", now);
+            }
+            Ok(object) if is_there => reflected.changes.extend(mirror.apply_object(object)),
+            Ok(object) => reflected.changes.extend(mirror.delete_object(&object)),
             Err(problem) => reflected.problems.push(problem),
         }
+        self.goes_well(mirror);
         reflected
+    }
+
+    fn goes_well(&mut self, mirror: &Mirror) {
+        self.failures = 0;
+        self.revision = self.revision.max(mirror.seen(self.kind));
     }
 
     /// A list or watch has ended without a further word, or could not be opened.
@@ -280,11 +296,11 @@ impl Reflector {
     }
 
     /// What was seen is proved to lack something: everything is listed again, unless it is being.
-    pub(crate) fn doubt(&mut self, now: Time) -> Reflected {
+    pub(crate) fn doubt(&mut self, why: &str, now: Time) -> Reflected {
         let mut reflected = Reflected::default();
         if matches!(self.state, State::Watching { .. } | State::WatchDue { .. }) {
             let plural = self.kind.row().plural;
-            reflected.trouble = Some(format!("{plural} must be listed again: a line was lost"));
+            reflected.trouble = Some(format!("{plural} must be listed again: {why}"));
             reflected.is_relist = true;
             self.fail(now, None, Next::List);
         }

@@ -173,6 +173,16 @@ impl WorkQueue {
         }
     }
 
+    /// Whatever a key waits for is due now.
+    pub(crate) fn hurry(&mut self, now: Time) {
+        for entry in self.entries.values_mut() {
+            entry.backs_off_until = entry.backs_off_until.map(|until| until.min(now));
+            entry.timer = entry.timer.map(|at| at.min(now));
+        }
+        let timers = std::mem::take(&mut self.timers).into_iter();
+        self.timers = timers.map(|(at, work)| (at.min(now), work)).collect();
+    }
+
     /// The next key to be stepped, and what became of its last step.
     pub(crate) fn next(&mut self) -> Option<(WorkKey, Last)> {
         let work = self.ready.pop_front()?;

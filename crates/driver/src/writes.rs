@@ -288,6 +288,17 @@ impl Writes {
         }
     }
 
+    /// Whatever is waited for is due now.
+    pub(crate) fn hurry(&mut self, now: Time) {
+        for flight in self.flights.values_mut() {
+            if let Some(unseen) = &mut flight.unseen {
+                unseen.until = unseen.until.min(now);
+            }
+        }
+        let timers = std::mem::take(&mut self.timers).into_iter();
+        self.timers = timers.map(|(at, id)| (at.min(now), id)).collect();
+    }
+
     pub(crate) fn next_timer(&self) -> Option<Time> {
         self.timers.first().map(|(at, _)| *at)
     }

@@ -157,6 +157,38 @@ fn what_a_lost_line_hides_is_listed_again_and_not_made_for_ever() {
     assert!(mirror.get::<ConfigMap>("ns", "a-0").is_some());
 }
 
+/// I10: the end of an object that is told of before its beginning would leave it there for ever.
+#[test]
+fn a_line_that_comes_out_of_order_makes_its_kind_be_listed_again() {
+    let mut world = world();
+    world.settle();
+    world.is_watch_slow = true;
+    world.put("a", json!({}));
+    world.delete("a");
+    world.deliver_backwards();
+    world.is_watch_slow = false;
+    world.asked();
+    world.pass_ms(60_000);
+    assert!(world.asked().contains(&"list configmaps".to_owned()));
+    let mirror = world.driver.mirror();
+    assert!(mirror.get::<ConfigMap>("ns", "a").is_none());
+}
+
+#[test]
+fn a_clock_that_was_set_back_makes_nobody_wait_for_as_long() {
+    let mut world = world();
+    world.put("a", json!({ "fails": "" }));
+    world.settle();
+    world.close_watch(Some(refusal(500, "InternalError")));
+    assert!(world.watch().is_none());
+    world.now = world.now.plus_ms(-600_000);
+    world.driver.handle_leap(world.now);
+    world.settle();
+    assert!(world.watch().is_some(), "it is opened again at once");
+    let wake = world.driver.poll_wake().expect("it fails again");
+    assert!(wake < world.now.plus_ms(60_000), "{wake:?}");
+}
+
 #[test]
 fn only_what_was_done_is_told() {
     let mut world = world();

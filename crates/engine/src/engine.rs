@@ -88,6 +88,13 @@ impl Engine {
         gang.into_iter().chain(queue).min().copied()
     }
 
+    /// Whatever waits for its time is due now: somebody has set the clock.
+    pub fn hurry(&mut self, now: Time) {
+        for at in self.due.values_mut().chain(self.queues_due.values_mut()) {
+            *at = now.min(*at);
+        }
+    }
+
     /// Decides everything that can be decided now. The plan's rows are pending in the tables when it
     /// is returned.
     pub fn cycle(&mut self, tables: &mut Tables, now: Time) -> Plan {

@@ -53,6 +53,8 @@ pub(crate) fn settle_gang(
         engine.due.remove(&id);
         return;
     }
+    // What was written in a time to come was written before the clock was set back.
+    let written_at = written_at.filter(|at| *at <= now);
     let due = written_at.map(|at| at.plus_millis(engine.status_interval_ms));
     let due =
         due.or_else(|| is_passing(&verdict).then(|| now.plus_millis(engine.status_interval_ms)));
@@ -201,6 +203,7 @@ pub(crate) fn settle_queues(
         }
         let due = queue
             .published_at
+            .filter(|at| *at <= now)
             .map_or(now, |at| at.plus_millis(engine.status_interval_ms));
         if due > now {
             engine.queues_due.insert(id, due);

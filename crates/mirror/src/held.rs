@@ -340,6 +340,13 @@ impl Mirror {
         self.take(&key)
     }
 
+    /// Whether a line of a watch tells of a time before what was seen of its kind. No server says such
+    /// a thing; where it is said all the same, what was to come in between may have been passed over.
+    pub fn is_behind(&self, object: &Object) -> bool {
+        let seen = self.shelves[object.kind() as usize].seen;
+        is_stale(object.meta().revision(), seen)
+    }
+
     /// Takes a bookmark: everything of that kind up to `revision` has been sent.
     pub fn bookmark(&mut self, kind: Kind, revision: u64) {
         let shelf = &mut self.shelves[kind as usize];

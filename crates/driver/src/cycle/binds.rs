@@ -53,6 +53,12 @@ impl Binds {
         }
     }
 
+    /// Those that wait are due now.
+    pub(super) fn hurry(&mut self, now: Time) {
+        let again = std::mem::take(&mut self.again).into_iter();
+        self.again = again.map(|(at, write)| (at.min(now), write)).collect();
+    }
+
     pub(super) fn next_timer(&self) -> Option<Time> {
         self.again.first().map(|(at, _)| *at)
     }

@@ -145,6 +145,16 @@ impl Holds {
         Some(id)
     }
 
+    /// Those that wait are due now, and are given up then at the latest.
+    pub(super) fn hurry(&mut self, now: Time, until: Time) {
+        self.timers.clear();
+        for (id, hold) in &mut self.holds {
+            hold.until = until.min(hold.until);
+            hold.timer = now.min(hold.timer);
+            self.timers.insert((hold.timer, *id));
+        }
+    }
+
     pub(super) fn next_timer(&self) -> Option<Time> {
         self.timers.first().map(|(at, _)| *at)
     }

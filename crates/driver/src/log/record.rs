@@ -10,6 +10,7 @@ use api::token::Tokens;
 use mirror::{Change, Object};
 
 use super::checkpoint::Checkpoint;
+use crate::reflector::Reflected;
 use crate::request::{Request, RequestId};
 
 /// One thing that happened to a driver, or that it did.
@@ -426,9 +427,16 @@ impl LineHeard {
         }
     }
 
-    pub(crate) fn taken(self, changes: &[Change], seen: u64) -> LineTaken {
-        match (self, changes.first()) {
+    /// A line after which everything is listed again is kept as one that says so.
+    pub(crate) fn taken(self, reflected: &Reflected, seen: u64) -> LineTaken {
+        match (self, reflected.changes.first()) {
             (LineHeard::Failed(refusal), _) => LineTaken::Failed(refusal),
+            (LineHeard::Other, _) if reflected.is_relist => LineTaken::Failed(Refusal {
+                code: 410,
+                reason: "Expired".into(),
+                message: reflected.trouble.clone().unwrap_or_default().into(),
+                retry_after_seconds: None,
+            }),
             (LineHeard::Other, Some(change)) => LineTaken::Changed {
                 change: change.clone(),
                 seen,

@@ -191,21 +191,37 @@ impl World {
 
     /// Hands in the events that open watches have not seen.
     pub fn deliver(&mut self) -> bool {
+        let lines = self.unseen();
+        self.hand_in(lines)
+    }
+
+    /// The same with the last one first, which no server does.
+    pub fn deliver_backwards(&mut self) -> bool {
+        let mut lines = self.unseen();
+        lines.reverse();
+        self.hand_in(lines)
+    }
+
+    fn unseen(&mut self) -> Vec<(RequestId, WatchLine)> {
         let mut lines = Vec::new();
         for (kind, (id, seen)) in &mut self.watches {
             for (revision, of, verb, object) in &self.history {
                 if of == kind && revision > seen {
                     *seen = *revision;
-                    lines.push((*id, *verb, raw(object)));
+                    let line = match *verb {
+                        "DELETED" => WatchLine::Deleted(raw(object)),
+                        _ => WatchLine::Applied(raw(object)),
+                    };
+                    lines.push((*id, line));
                 }
             }
         }
+        lines
+    }
+
+    fn hand_in(&mut self, lines: Vec<(RequestId, WatchLine)>) -> bool {
         let is_any = !lines.is_empty();
-        for (id, verb, object) in lines {
-            let line = match verb {
-                "DELETED" => WatchLine::Deleted(object),
-                _ => WatchLine::Applied(object),
-            };
+        for (id, line) in lines {
             self.driver.handle_watch(id, line, self.now);
         }
         is_any
