@@ -198,8 +198,16 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
             failed: count(group.status.failed),
             verdict: Verdict::Undecided,
         },
+        fails_for_good: is_of_vcjob(meta),
         lone: false,
     }
+}
+
+/// A vcjob makes a failed pod again only by deleting it first.
+fn is_of_vcjob(group: &api::meta::ObjectMeta) -> bool {
+    group.controller().is_some_and(|owner| {
+        *owner.api_version == *Kind::VcJob.api_version() && *owner.kind == *Kind::VcJob.row().name
+    })
 }
 
 fn queue_spec(queue: &Queue, tables: &mut Tables) -> QueueSpec {

@@ -89,6 +89,9 @@ pub struct GangSpec {
     pub created: Time,
     /// What its status shows.
     pub status: GangStatus,
+    /// Whether nobody makes another task beside one that has failed: it stays failed as long as the
+    /// others are there.
+    pub fails_for_good: bool,
     /// Whether it is one pod that names no group: nobody shows its status, so none is written.
     pub lone: bool,
 }
@@ -105,6 +108,7 @@ impl GangSpec {
             && self.priority_class == other.priority_class
             && self.preemptable == other.preemptable
             && self.created == other.created
+            && self.fails_for_good == other.fails_for_good
             && self.lone == other.lone
     }
 }

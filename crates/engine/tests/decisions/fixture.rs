@@ -248,6 +248,7 @@ impl World {
                 "min" => gang.min_member = value.parse().expect("a minimum"),
                 "class" => gang.priority_class = Some(value.into()),
                 "minres" => stated = false,
+                "failed" => gang.fails_for_good = value == "kept",
                 "role-min" => {
                     let (role, min) = value.split_once(':').expect("role:minimum");
                     gang.min_task_member

@@ -19,7 +19,9 @@ impl Tables {
     /// peers are, those would wait for a start together that can never be: too few are left alive.
     /// A task that was there when the failed one started belongs to the same start; one that was
     /// made later replaces it, and is waited for as ever. Where others of the gang run or have run
-    /// already there is no start to be waited for: whoever comes later joins them.
+    /// already there is no start to be waited for: whoever comes later joins them. And where nobody
+    /// makes another one beside a failed task, whoever is made later replaces a third one that was
+    /// lost, and the gang is never whole again.
     pub fn spent(&self, id: GangId, min: u32, role: Option<&str>) -> u32 {
         let gang = self.gang(id);
         let failed = gang.count(Phase::Failed);
@@ -45,8 +47,9 @@ impl Tables {
             return 0;
         };
         let has_begun = tasks().any(|task| task.phase.is_under_way());
+        let is_past = has_begun || gang.spec.fails_for_good;
         let had_its_part = |task: &Task| {
-            let was_there = has_begun || task.started.is_some_and(|at| at >= oldest);
+            let was_there = is_past || task.started.is_some_and(|at| at >= oldest);
             task.phase == Phase::Failed && was_there
         };
         count(&had_its_part).min(missing)
