@@ -1,6 +1,6 @@
 //! The API server on this thread: calls in, answers and watch lines out; its journal and its end.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use api::admission::{Facts, Review, Verdict};
 use api::call::{self, Call, WatchLine};
@@ -215,8 +215,10 @@ impl Server {
     /// The server ends and starts again from its journal. What is wrong with what it has read.
     pub(crate) fn restart(&mut self, now: Time) -> Vec<String> {
         self.ends += 1;
-        let before = stored(&self.store);
-        let mut store = Store::new(self.settings.clone(), Box::new(self.random.fork()));
+        let before = snapshot(&self.store);
+        let mut store = self
+            .store
+            .again(self.settings.clone(), Box::new(self.random.fork()));
         let mut problems = Vec::new();
         for (at, record) in self.records.iter().enumerate() {
             match store.load(record) {
@@ -227,22 +229,17 @@ impl Server {
             }
         }
         self.store = store;
-        let after = stored(&self.store);
-        let keys = before.keys().chain(after.keys());
-        let mut changed: Vec<&String> = keys
-            .filter(|key| before.get(*key) != after.get(*key))
-            .collect();
-        changed.sort_unstable();
-        changed.dedup();
-        problems.extend(
-            changed
-                .iter()
-                .map(|key| format!("{key} is not what it was")),
-        );
-        if let Some(commit) = self.store.start(now) {
-            self.store.finish(commit.ticket, now);
+        self.records = snapshot(&self.store);
+        if self.records != before {
+            problems.extend(differing(&before, &self.records));
         }
-        self.rebase();
+        match self.store.start(now) {
+            Some(commit) => {
+                self.store.finish(commit.ticket, now);
+                self.rebase();
+            }
+            None => self.mark_revision(),
+        }
         problems
     }
 
@@ -282,14 +279,14 @@ impl Server {
     }
 
     fn rebase(&mut self) {
-        self.records = self
-            .store
-            .snapshot()
-            .map(|record| record.encode())
-            .collect();
-        let revision = self.store.revision();
+        self.records = snapshot(&self.store);
+        self.mark_revision();
+    }
+
+    /// The newest revision may be that of an object that has gone.
+    fn mark_revision(&mut self) {
         let nothing = Record {
-            revision,
+            revision: self.store.revision(),
             changes: Vec::new(),
         };
         self.records.push(nothing.encode());
@@ -325,16 +322,22 @@ fn agreed(review: &[u8]) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Everything that is stored, by where.
-fn stored(store: &Store) -> BTreeMap<String, (u64, Vec<u8>)> {
-    let changes = store.snapshot().flat_map(|record| record.changes);
-    changes
-        .filter_map(|change| {
-            let state = change.state?;
-            let key = format!("{} {}", change.resource, change.key);
-            Some((key, (state.revision, state.bytes)))
-        })
-        .collect()
+/// Everything that is stored: a record for each object, in order.
+fn snapshot(store: &Store) -> Vec<Vec<u8>> {
+    store.snapshot().map(|record| record.encode()).collect()
+}
+
+/// What is said of each object that differs between two snapshots.
+fn differing(before: &[Vec<u8>], after: &[Vec<u8>]) -> Vec<String> {
+    let [before, after]: [BTreeSet<&Vec<u8>>; 2] = [before, after].map(|all| all.iter().collect());
+    let records = before.symmetric_difference(&after);
+    let changes = records
+        .filter_map(|record| Record::decode(record).ok())
+        .flat_map(|record| record.changes);
+    let named = changes.map(|change| format!("{} {}", change.resource, change.key));
+    let named: BTreeSet<String> = named.collect();
+    let told = named.iter().map(|key| format!("{key} is not what it was"));
+    told.collect()
 }
 
 /// When a watch has more to say.

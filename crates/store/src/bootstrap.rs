@@ -1,6 +1,6 @@
 //! What every plane has: namespaces, queues, a storage class, priorities, its own Service.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::time::Time;
 use serde_json::{Value, json};
@@ -27,20 +27,31 @@ impl Store {
     /// their names is replaced. Users' definitions stay as they are.
     pub fn start(&mut self, now: Time) -> Option<Commit> {
         let wire = self.wire.clone();
-        let mut stored: BTreeMap<String, Value> = BTreeMap::new();
-        for object in self.stored_definitions() {
-            stored.insert(text(&object["metadata"]["name"]), object);
-        }
+        // Those that came with this build and have not changed since are not even read.
+        let (settled, others): (Vec<_>, Vec<_>) =
+            self.stored_definitions().partition(|(name, entry)| {
+                let specs = self.specs.as_ref();
+                let spec = specs.and_then(|specs| specs.get(*name));
+                spec.is_some_and(|spec| entry.has_spec(spec))
+            });
+        let settled: BTreeSet<String> =
+            settled.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let mut stored: BTreeMap<String, Value> = others
+            .iter()
+            .map(|(name, entry)| ((*name).to_owned(), entry.value()))
+            .collect();
         self.end_history();
         self.age_events(now);
         let mut draft = Draft::with(Effect::Real);
         for crd in wire.crds() {
-            let object = crd.object(&wire);
-            let name = text(&object["metadata"]["name"]);
+            let name = crd.name();
+            if settled.contains(&name) {
+                continue;
+            }
+            let mut object = crd.object(&wire);
             match stored.remove(&name) {
                 Some(old) => self.renew(&mut draft, object, old, now),
                 None => {
-                    let mut object = object;
                     crate::definitions::establish(&mut object, now);
                     self.provide(&mut draft, object, now);
                 }

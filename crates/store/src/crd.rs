@@ -386,6 +386,11 @@ impl Crd {
             .unwrap_or(self.since);
     }
 
+    /// The name of that object.
+    pub(crate) fn name(&self) -> String {
+        format!("{}.{}", self.names.plural, self.group)
+    }
+
     /// The CustomResourceDefinition object that stands for this definition (without uid and times).
     pub fn object(&self, wire: &Wire) -> Value {
         let names = &self.names;
@@ -408,7 +413,7 @@ impl Crd {
             .collect();
         let stored = self.versions.iter().filter(|version| version.storage);
         let stored: Vec<&str> = stored.map(|version| version.name.as_str()).collect();
-        let mut metadata = json!({"name": format!("{}.{}", names.plural, self.group)});
+        let mut metadata = json!({"name": self.name()});
         if !self.annotations.is_empty() {
             metadata["annotations"] = json!(self.annotations);
         }

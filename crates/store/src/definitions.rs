@@ -376,7 +376,7 @@ impl Store {
             let Some(crd) = self.definition(id).filter(|crd| crd.is_ending) else {
                 continue;
             };
-            let key = format!("{}.{}", crd.names.plural, crd.group);
+            let key = crd.name();
             let left = self.shelf(id).latest_range("");
             if left.iter().any(|(key, _)| !removed.contains(key)) {
                 continue;

@@ -65,6 +65,17 @@ impl Entry {
         })
     }
 
+    /// Whether its `spec` is written just so.
+    pub(crate) fn has_spec(&self, spec: &str) -> bool {
+        #[derive(Deserialize)]
+        struct Peek<'a> {
+            #[serde(borrow)]
+            spec: Option<&'a RawValue>,
+        }
+        serde_json::from_slice::<Peek<'_>>(&self.bytes)
+            .is_ok_and(|peek| peek.spec.is_some_and(|found| found.get() == spec))
+    }
+
     /// Whether a text stands in its JSON: an object that lacks it is not worth reading whole.
     pub(crate) fn mentions(&self, text: &str) -> bool {
         memchr::memmem::find(&self.bytes, text.as_bytes()).is_some()

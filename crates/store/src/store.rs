@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use api::admission::{Facts, Review, Verdict};
 use api::time::Time;
-use serde_json::Value;
 
 use crate::access::Index;
 use crate::catalogue;
@@ -92,6 +91,8 @@ pub struct Store {
     pub(crate) settings: Settings,
     pub(crate) entropy: Box<dyn Entropy>,
     pub(crate) wire: Arc<Wire>,
+    /// The specs of the definitions that came with this build, where one starts again.
+    pub(crate) specs: Option<Arc<BTreeMap<String, String>>>,
     pub(crate) registry: Registry,
     pub(crate) definitions: BTreeMap<ResourceId, Crd>,
     pub(crate) documents: Documents,
@@ -130,6 +131,24 @@ impl Store {
     /// An empty store. Feed it [`Store::load`], then [`Store::start`].
     pub fn new(settings: Settings, entropy: Box<dyn Entropy>) -> Store {
         let wire = Arc::new(Wire::with(settings.native_groups));
+        Store::of(settings, entropy, wire)
+    }
+
+    /// An empty store of the same program, as [`Store::new`] makes one. What was read and compiled
+    /// for this one is shared, which spares most of its start.
+    pub fn again(&self, settings: Settings, entropy: Box<dyn Entropy>) -> Store {
+        if settings.native_groups != self.settings.native_groups {
+            return Store::new(settings, entropy);
+        }
+        let specs = self.specs.clone();
+        let specs = specs.unwrap_or_else(|| Arc::new(self.wire.written_specs()));
+        Store {
+            specs: Some(specs),
+            ..Store::of(settings, entropy, self.wire.clone())
+        }
+    }
+
+    fn of(settings: Settings, entropy: Box<dyn Entropy>, wire: Arc<Wire>) -> Store {
         let mut store = Store {
             settings,
             entropy,
@@ -151,6 +170,7 @@ impl Store {
             waiting: VecDeque::new(),
             touched: std::collections::BTreeSet::new(),
             wire: wire.clone(),
+            specs: None,
         };
         store.add_shelves();
         for crd in wire.crds() {
@@ -394,16 +414,12 @@ impl Store {
         }
     }
 
-    /// The definitions that were loaded.
-    pub(crate) fn stored_definitions(&self) -> Vec<Value> {
-        self.shelf_names
-            .get(DEFINITIONS)
-            .map_or_else(Vec::new, |at| {
-                self.shelves[*at]
-                    .range("")
-                    .map(|(_, entry)| entry.value())
-                    .collect()
-            })
+    /// The definitions that were loaded, by name.
+    pub(crate) fn stored_definitions(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        let at = self.shelf_names.get(DEFINITIONS);
+        at.into_iter()
+            .flat_map(|at| self.shelves[*at].range(""))
+            .map(|(key, entry)| (key.rsplit('/').next().unwrap_or(key), &**entry))
     }
 }
 

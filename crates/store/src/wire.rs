@@ -212,6 +212,15 @@ impl Wire {
         }
     }
 
+    /// The specs of the definitions that came with this build, as they are stored, by name.
+    pub(crate) fn written_specs(&self) -> BTreeMap<String, String> {
+        let specs = self.crds.iter().map(|crd| {
+            let spec = crd.object(self)["spec"].to_string();
+            (crd.name(), spec)
+        });
+        specs.collect()
+    }
+
     /// Every built-in resource and subresource, in discovery order.
     pub fn resources(&self) -> &[ResourceRow] {
         &self.resources

@@ -176,31 +176,40 @@ fn a_newer_program_renews_the_definitions_that_it_brings_and_no_others() {
     }
     let (_, cats) = plane.ask("GET", &format!("{CRDS}/cats.pets.dev"), &Value::Null);
 
-    let mut again = Store::new(Settings::default(), Box::new(Counting(99)));
-    for record in &records {
-        again.load(record).expect("a whole record");
-    }
-    let renewal = again.start(NOW).expect("a definition to renew");
-    records.push(renewal.record);
-    again.finish(renewal.ticket, NOW);
-    let mut again = Plane(again);
-    let (_, renewed) = again.ask("GET", &ours, &Value::Null);
-    assert_eq!(renewed["spec"], shipped["spec"]);
-    assert_eq!(renewed["metadata"]["uid"], shipped["metadata"]["uid"]);
-    assert_eq!(renewed["metadata"]["generation"], 3);
-    let (_, kept) = again.ask("GET", &format!("{CRDS}/cats.pets.dev"), &Value::Null);
-    assert_eq!(kept, cats);
-    let heavy = json!({ "metadata": { "name": "q" }, "spec": { "weight": 5 } });
-    let (code, queue) = again.ask("POST", QUEUES, &heavy);
-    assert_eq!((code, &queue["spec"]["weight"]), (201, &json!(5)));
-    let (code, _) = again.ask("GET", "/apis/pets.dev/v1/cats", &Value::Null);
-    assert_eq!(code, 200);
+    let settings = Settings::default;
+    let starts = [
+        Store::new(settings(), Box::new(Counting(99))),
+        plane.0.again(settings(), Box::new(Counting(99))),
+    ];
+    for mut again in starts {
+        let mut records = records.clone();
+        load(&mut again, &records);
+        let renewal = again.start(NOW).expect("a definition to renew");
+        records.push(renewal.record);
+        again.finish(renewal.ticket, NOW);
+        let mut again = Plane(again);
+        let (_, renewed) = again.ask("GET", &ours, &Value::Null);
+        assert_eq!(renewed["spec"], shipped["spec"]);
+        assert_eq!(renewed["metadata"]["uid"], shipped["metadata"]["uid"]);
+        assert_eq!(renewed["metadata"]["generation"], 3);
+        let (_, kept) = again.ask("GET", &format!("{CRDS}/cats.pets.dev"), &Value::Null);
+        assert_eq!(kept, cats);
+        let heavy = json!({ "metadata": { "name": "q" }, "spec": { "weight": 5 } });
+        let (code, queue) = again.ask("POST", QUEUES, &heavy);
+        assert_eq!((code, &queue["spec"]["weight"]), (201, &json!(5)));
+        let (code, _) = again.ask("GET", "/apis/pets.dev/v1/cats", &Value::Null);
+        assert_eq!(code, 200);
 
-    let mut third = Store::new(Settings::default(), Box::new(Counting(7)));
-    for record in &records {
-        third.load(record).expect("a whole record");
+        let mut third = again.0.again(settings(), Box::new(Counting(7)));
+        load(&mut third, &records);
+        assert!(third.start(NOW).is_none(), "nothing is to be renewed twice");
     }
-    assert!(third.start(NOW).is_none(), "nothing is to be renewed twice");
+}
+
+fn load(store: &mut Store, records: &[Vec<u8>]) {
+    for record in records {
+        store.load(record).expect("a whole record");
+    }
 }
 
 const CATS: &str = "/apis/pets.dev/v1/namespaces/default/cats";
