@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use sim::{Coverage, FAULTS, Fault, NOT_YET, PHASES, Story, Told, shrink};
+use sim::{Coverage, Fault, NOT_YET, Story, Told, shrink};
 
 /// As the binary's: half of a story's time is spent on small pieces of memory.
 #[global_allocator]
@@ -283,7 +283,10 @@ impl Sum {
             .unwrap_or(0);
         let hours = |ms: i64| ms as f64 / 3_600_000.0;
         let seconds = self.playing.as_secs_f64().max(0.001);
-        let cells = FAULTS.len() * PHASES.len();
+        let cells = sim::cells().count();
+        let thin: Vec<String> = (self.coverage.thin(STRIKES_WANTED))
+            .map(|(fault, phase)| format!("{} {}", fault.name(), phase.name()))
+            .collect();
         let mut text = format!(
             "\nbase {base}, {} seeds, {:.0} s\n\
              simulated cluster-hours with work and faults: {:.1}; calm and rest after them: {:.1}\n\
@@ -291,7 +294,7 @@ impl Sum {
              median length of a seed's work and faults: {:.1} minutes\n\
              workloads ended: {}; writes: {}\n\
              simulated time per playing time: {:.0}, without calm and rest {:.0}\n\
-             cells of fault and phase hit at least {STRIKES_WANTED} times: {} of {cells}\n\
+             cells of fault and phase hit at least {STRIKES_WANTED} times: {} of {cells}, not so {thin:?}\n\
              seeds that failed: {:?}\n\n",
             self.lengths_ms.len(),
             took.as_secs_f64(),
@@ -304,7 +307,7 @@ impl Sum {
             self.writes,
             self.lasted_ms as f64 / 1_000.0 / seconds,
             self.stormy_ms as f64 / 1_000.0 / seconds,
-            cells - self.coverage.thin(STRIKES_WANTED),
+            cells - thin.len(),
             self.violations,
         );
         text.push_str(&self.coverage.text());

@@ -3,7 +3,7 @@
 //! A fault is injected where it would happen: on the wire, in the store, at a node, at a clock. None
 //! is played inside a room that decides.
 
-use Strikes::{Every, OnceIn};
+use Strikes::{Every, OnceIn, OnceInFew};
 
 /// One thing that can go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,6 +88,8 @@ pub enum Fault {
 pub enum Strikes {
     /// Once in so many chances: lines, requests, writes.
     OnceIn,
+    /// The same, of chances that come seldom.
+    OnceInFew,
     /// Every so many seconds on average.
     Every,
 }
@@ -156,7 +158,7 @@ pub const FAULTS: &[Row] = &[
         "store",
         "Conflict storm (409), partial update loss",
     ),
-    row(Fault::Cordon, "cordon", OnceIn, "store", NODES),
+    row(Fault::Cordon, "cordon", OnceInFew, "store", NODES),
     row(Fault::Crash, "crash", OnceIn, "process", LEADERS),
     row(Fault::DiskFull, "disk-full", Every, "journal", DISK),
     row(
@@ -183,7 +185,7 @@ pub const FAULTS: &[Row] = &[
     row(
         Fault::KubeletRefusal,
         "kubelet-refusal",
-        OnceIn,
+        OnceInFew,
         "node",
         "Kubelet rejects (OutOfcpu, UnexpectedAdmissionError)",
     ),
@@ -195,23 +197,29 @@ pub const FAULTS: &[Row] = &[
     row(
         Fault::ObjectTooLarge,
         "object-too-large",
-        OnceIn,
+        OnceInFew,
         "store",
         "Object too large (>1.5 MiB), status bloat",
     ),
-    row(Fault::PartialList, "partial-list", OnceIn, "wire", STREAMS),
+    row(
+        Fault::PartialList,
+        "partial-list",
+        OnceInFew,
+        "wire",
+        STREAMS,
+    ),
     row(Fault::Pause, "pause", Every, "process", LEADERS),
     row(
         Fault::ProvisionerFailing,
         "provisioner-failing",
-        OnceIn,
+        OnceInFew,
         "node",
         VOLUMES,
     ),
     row(
         Fault::ProvisionerSlow,
         "provisioner-slow",
-        OnceIn,
+        OnceInFew,
         "node",
         VOLUMES,
     ),

@@ -43,7 +43,7 @@ mod witness;
 mod world;
 
 pub use counts::Counts;
-pub use coverage::{Coverage, PHASES, Phase};
+pub use coverage::{Coverage, PHASES, Phase, cells};
 pub use fault::{FAULTS, Fault, NOT_YET, NotYet, Strikes};
 pub use judge::Finding;
 pub use play::Told;

@@ -1,7 +1,12 @@
-//! Stored objects as who only looks at them reads them: JSON, where what is missing is empty.
+//! Stored objects as who only looks at them reads them: JSON, where what is missing is empty, and
+//! without the record of who owns which field, which is half of it.
+
+use std::fmt;
 
 use api::quantity::Quantity;
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Map, Value};
 
 /// The uid of an object's controller.
 pub(crate) fn controller(object: &Value) -> Option<&str> {
@@ -40,6 +45,71 @@ pub(crate) fn milli(amount: &Value) -> i128 {
     written
         .parse::<Quantity>()
         .map_or(0, |quantity| i128::from(quantity.milli_value()))
+}
+
+/// An object that the store has written; `null` for what is no object.
+pub(crate) fn object(text: &str) -> Value {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    Slim { within: "" }
+        .deserialize(&mut reader)
+        .unwrap_or_default()
+}
+
+/// Reads an object without its `metadata.managedFields`.
+struct Slim {
+    /// The field that it stands in; empty for the object itself.
+    within: &'static str,
+}
+
+impl<'de> DeserializeSeed<'de> for Slim {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Slim {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let value = match (self.within, &*key) {
+                ("", "metadata") => access.next_value_seed(Slim { within: "metadata" })?,
+                ("metadata", "managedFields") => {
+                    access.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                _ => access.next_value()?,
+            };
+            if map.insert(key, value).is_some() {
+                return Err(Error::custom("a field stands there twice"));
+            }
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+/// What tells one version of an object from the others, read without the rest.
+#[derive(Deserialize)]
+pub(crate) struct Version<'a> {
+    #[serde(borrow)]
+    pub(crate) metadata: VersionMeta<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct VersionMeta<'a> {
+    /// Names have nothing in them that JSON would write in another way.
+    #[serde(default)]
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) resource_version: &'a str,
 }
 
 pub(crate) fn text(value: &Value) -> &str {

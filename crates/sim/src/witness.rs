@@ -13,7 +13,7 @@ use store::Watch;
 use crate::census::Census;
 use crate::coverage::Phases;
 use crate::judge::{self, Finding};
-use crate::stored::{controller, key, list, text, uid};
+use crate::stored::{self, Version, controller, key, list, text, uid};
 use crate::wire::{Answered, Next, Server};
 
 /// The kinds that are watched.
@@ -186,7 +186,10 @@ impl Witness {
                     WatchLine::Deleted(object) => (object, false),
                     WatchLine::Bookmark(_) | WatchLine::Failed(_) => continue,
                 };
-                let object: Value = serde_json::from_str(object.get()).unwrap_or_default();
+                if is_there && self.knows(*kind, object.get()) {
+                    continue;
+                }
+                let object = stored::object(object.get());
                 news.push((revision(&object), *kind, object, is_there));
             }
         }
@@ -201,6 +204,17 @@ impl Witness {
         nodes.retain(|node| !self.is_excused(node, now));
         self.capacity(&nodes);
         std::mem::take(&mut self.findings)
+    }
+
+    /// Whether this very version was seen already: a server that has started again tells of all.
+    fn knows(&self, kind: Kind, text: &str) -> bool {
+        let Ok(Version { metadata }) = serde_json::from_str(text) else {
+            return false;
+        };
+        let key = format!("{}/{}", metadata.namespace, metadata.name);
+        let known = self.objects.get(&kind).and_then(|shelf| shelf.get(&key));
+        known
+            .is_some_and(|known| known["metadata"]["resourceVersion"] == *metadata.resource_version)
     }
 
     fn take(&mut self, kind: Kind, object: Value, is_there: bool) {

@@ -3,6 +3,7 @@
 mod guest;
 mod kubelet;
 mod mend;
+mod patience;
 mod replica;
 mod serve;
 mod sidecar;
@@ -35,6 +36,7 @@ use crate::transcript::Transcript;
 use crate::wire::{Server, Shape};
 use crate::witness::Witness;
 use mend::Mend;
+pub(crate) use patience::Patience;
 use replica::Replica;
 
 /// Rounds in one run; a world that needs more is taken to run for ever.
@@ -100,13 +102,12 @@ pub enum End {
 
 /// Something that happens at its time.
 enum Event {
-    /// A call of the user reaches the server; refused, it is tried that often again.
-    User(Call, u32),
+    /// A call of the user reaches the server.
+    User(Call, Patience),
     /// The user tells a vcjob to do something.
-    Command(Box<str>, &'static str, u32),
-    /// The user tells a queue to open or to close, so often if that does not help; and how often that
-    /// was taken already.
-    QueueCommand(Box<str>, &'static str, u32, u32),
+    Command(Box<str>, &'static str, Patience),
+    /// The user tells a queue to open or to close; and how often that was taken already.
+    QueueCommand(Box<str>, &'static str, Patience, u32),
     /// A request of the driver reaches the server.
     Asked(u32, RequestId, Request),
     /// An answer reaches the driver.
@@ -114,7 +115,7 @@ enum Event {
     /// An intent of the nodes reaches the server.
     Node(Intent),
     /// An intent of whoever tends directories reaches the server.
-    Disk(Intent),
+    Disk(Intent, Patience),
     /// A pod event reaches the nodes.
     Pod(WatchLine),
     /// The nodes' wish to watch pods reaches the server.
@@ -134,27 +135,25 @@ enum Event {
     /// A fault strikes now, whatever its rate.
     Strike(Fault),
     /// What a fault has done is undone.
-    Mend(Mend),
+    Mend(Mend, Patience),
 }
 
 impl Event {
     /// For whoever asks why a world does not come to rest.
     fn told(&self) -> String {
         match self {
-            Event::User(call, tries) => {
-                format!("user {} {}, {tries} tries", call.method, call.target)
-            }
-            Event::Command(name, action, tries) | Event::QueueCommand(name, action, tries, _) => {
-                format!("{action} for {name}, {tries} tries")
+            Event::User(call, _) => format!("user {} {}", call.method, call.target),
+            Event::Command(name, action, _) | Event::QueueCommand(name, action, _, _) => {
+                format!("{action} for {name}")
             }
             Event::Asked(life, id, request) => format!("{id:?} of life {life}: {request:?}"),
             Event::Answer(life, id, answer) => {
                 format!("{} to {id:?} of life {life}", answer.told())
             }
             Event::Node(intent) => format!("a node's {:?}", intent.target),
-            Event::Disk(intent) => format!("a disk's {:?}", intent.target),
+            Event::Disk(intent, _) => format!("a disk's {:?}", intent.target),
             Event::Late(intent) | Event::Overdue(intent) => format!("a late {:?}", intent.target),
-            Event::Mend(mend) => mend.told(),
+            Event::Mend(mend, _) => mend.told(),
             Event::Trouble(fault) | Event::Strike(fault) => fault.name().to_owned(),
             Event::Pod(_) => "a pod's line".to_owned(),
             Event::WatchPods => "a watch of pods".to_owned(),
@@ -269,31 +268,37 @@ impl World {
 
     /// A user's call reaches the server after `ms` milliseconds from now.
     pub fn call(&mut self, ms: i64, call: Call) {
-        self.push(self.now.plus_ms(ms), Event::User(call, 0));
+        self.push(self.now.plus_ms(ms), Event::User(call, Patience::NONE));
     }
 
-    /// Like [`World::call`] by a user who tries again every second, for an hour, until it is taken
-    /// or there already.
+    /// Like [`World::call`] by a user who tries again, for an hour, until it is taken or there
+    /// already.
     pub fn insist(&mut self, ms: i64, call: Call) {
-        self.push(self.now.plus_ms(ms), Event::User(call, 3_600));
+        self.push(self.now.plus_ms(ms), Event::User(call, Patience::HOUR));
     }
 
     /// The user tells a vcjob of the namespace `default` to abort or to resume, after `ms`
     /// milliseconds from now.
     pub fn command(&mut self, ms: i64, job: &str, action: &'static str) {
         // Whoever wakes a job insists; a job that was not put to sleep need not be.
-        let tries = if action == "ResumeJob" { 3_600 } else { 0 };
+        let patience = match action {
+            "ResumeJob" => Patience::HOUR,
+            _ => Patience::NONE,
+        };
         self.push(
             self.now.plus_ms(ms),
-            Event::Command(job.into(), action, tries),
+            Event::Command(job.into(), action, patience),
         );
     }
 
     /// The user tells a queue to open or to close, after `ms` milliseconds from now. Whoever opens one
     /// looks after a minute whether it is open, and tells it again.
     pub fn command_queue(&mut self, ms: i64, queue: &str, action: &'static str) {
-        let tries = if action == "OpenQueue" { 3_600 } else { 0 };
-        let told = Event::QueueCommand(queue.into(), action, tries, 0);
+        let patience = match action {
+            "OpenQueue" => Patience::HOUR,
+            _ => Patience::NONE,
+        };
+        let told = Event::QueueCommand(queue.into(), action, patience, 0);
         self.push(self.now.plus_ms(ms), told);
     }
 
@@ -505,7 +510,7 @@ impl World {
         }
         for intent in self.disk.look(&mut self.server, self.now) {
             let at = self.disk_time();
-            self.push(at, Event::Disk(intent));
+            self.push(at, Event::Disk(intent, Patience::ENDLESS));
         }
         self.poll_streams();
     }
@@ -584,30 +589,27 @@ impl World {
 
     fn take(&mut self, event: Event) {
         match event {
-            Event::User(call, tries) => {
+            Event::User(call, patience) => {
                 let response = self.written("user", &call);
                 let is_taken = (200..400).contains(&response.code) || response.code == 409;
-                if !is_taken && tries > 0 {
-                    self.push(self.now.plus_ms(1_000), Event::User(call, tries - 1));
-                } else if !is_taken {
-                    self.turn_away(&call, &response);
+                match patience.again() {
+                    _ if is_taken => {}
+                    Some((ms, left)) => self.push(self.now.plus_ms(ms), Event::User(call, left)),
+                    None => self.turn_away(&call, &response),
                 }
             }
-            Event::Command(job, action, tries) => {
-                if !self.send_command(&job, action) && tries > 0 {
-                    let again = Event::Command(job, action, tries - 1);
-                    self.push(self.now.plus_ms(1_000), again);
+            Event::Command(job, action, patience) => {
+                if !self.send_command(&job, action)
+                    && let Some((ms, left)) = patience.again()
+                {
+                    self.push(self.now.plus_ms(ms), Event::Command(job, action, left));
                 }
             }
-            Event::QueueCommand(queue, action, tries, taken) => {
-                let again = self.tell_queue(&queue, action, taken);
-                if let Some((ms, taken)) = again.filter(|_| tries > 0) {
-                    let told = Event::QueueCommand(queue, action, tries - 1, taken);
-                    self.push(self.now.plus_ms(ms), told);
-                }
+            Event::QueueCommand(queue, action, patience, taken) => {
+                self.tell_queue(queue, action, patience, taken);
             }
             Event::Node(intent) => self.hear_node(&intent),
-            Event::Disk(intent) => self.hear_disk(intent),
+            Event::Disk(intent, patience) => self.hear_disk(intent, patience),
             Event::Pod(line) => self.fleet_line(line),
             Event::WatchPods => self.watch_pods(),
             Event::Asked(life, id, request) => {
@@ -629,7 +631,7 @@ impl World {
             }
             Event::Trouble(fault) => self.trouble(fault),
             Event::Strike(fault) => self.inflict(fault),
-            Event::Mend(mend) => self.mend(mend),
+            Event::Mend(mend, patience) => self.mend(mend, patience),
         }
     }
 

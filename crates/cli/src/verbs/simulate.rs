@@ -160,6 +160,7 @@ fn fault(typed: &str) -> Result<(Fault, u64), String> {
 fn usual(fault: Fault) -> u64 {
     match fault.row().strikes {
         Strikes::OnceIn => 200,
+        Strikes::OnceInFew => 10,
         Strikes::Every => 600,
     }
 }
@@ -168,7 +169,7 @@ fn listed() -> String {
     let mut text = "what can go wrong; a rate counts\n".to_owned();
     for row in FAULTS {
         let counts = match row.strikes {
-            Strikes::OnceIn => "chances between two",
+            Strikes::OnceIn | Strikes::OnceInFew => "chances between two",
             Strikes::Every => "seconds between two",
         };
         text.push_str(&format!(

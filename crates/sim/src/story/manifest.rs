@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use super::part::{Fate, PRIORITIES, Part};
 
+const SOURCE: &str = "source";
+const AT_ONCE: &str = "at-once";
+
 /// The queue that comes later than the jobs that name it.
 pub(super) const LATE_QUEUE: &str = "late";
 
@@ -66,6 +69,24 @@ pub(super) fn claim(name: &str) -> Value {
         "kind": "PersistentVolumeClaim",
         "metadata": { "name": name, "namespace": "default" },
         "spec": claim_spec(),
+    })
+}
+
+/// The claim that others are copies of.
+pub(super) fn source() -> Value {
+    let mut claim = claim(SOURCE);
+    claim["spec"]["storageClassName"] = json!(AT_ONCE);
+    claim
+}
+
+/// The class of a claim whose volume waits for no pod.
+pub(super) fn class_at_once() -> Value {
+    json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": { "name": AT_ONCE },
+        "provisioner": api::disk::DRIVER,
+        "volumeBindingMode": "Immediate",
     })
 }
 
@@ -149,7 +170,7 @@ fn template(part: &Part, exit_code: &str, names_scheduler: bool) -> Value {
             }],
         },
     });
-    if part.index % 5 == 2 {
+    if part.index % 3 == 2 {
         template["spec"]["initContainers"] =
             json!([{ "name": "sidecar", "image": "busybox", "restartPolicy": "Always" }]);
     }
@@ -163,6 +184,10 @@ fn volumes(part: &Part) -> Vec<Value> {
     let mut volumes: Vec<Value> = (0..part.own_claims)
         .map(|index| json!({ "mountPath": format!("/own-{index}"), "volumeClaim": claim_spec() }))
         .collect();
+    if let Some(first) = volumes.first_mut().filter(|_| part.is_copy()) {
+        first["volumeClaim"]["dataSource"] =
+            json!({ "kind": "PersistentVolumeClaim", "name": SOURCE });
+    }
     if matches!(part.fate, Fate::LateClaim { .. } | Fate::NoClaim) {
         let named = json!({
             "mountPath": "/data",

@@ -47,6 +47,9 @@ pub(super) struct Ground<'a> {
     pub(super) has_priorities: bool,
     /// Parts are changed while they live.
     pub(super) has_edits: bool,
+    /// No job is there for a long time: all come early and end by themselves, and half of the parts
+    /// are pods without one, which come later.
+    pub(super) has_lull: bool,
 }
 
 /// What happens to a part, and so what must have become of it in the end.
@@ -96,11 +99,21 @@ pub(super) enum Fate {
 }
 
 impl Part {
+    /// Whether its first own claim is a copy of another one.
+    pub(super) fn is_copy(&self) -> bool {
+        self.own_claims > 0 && self.index.is_multiple_of(2)
+    }
+
     pub(super) fn draw(random: &mut Random, index: usize, ground: &Ground<'_>) -> Part {
         let Ground {
             cores, room, pace, ..
         } = *ground;
-        let fate = Fate::draw(random, ground);
+        let is_late = ground.has_lull && index % 4 < 2;
+        let fate = match Fate::draw(random, ground) {
+            _ if is_late => Fate::Bare,
+            fate if ground.has_lull && fate.is_endless() => Fate::Completes,
+            fate => fate,
+        };
         let place = match fate {
             // Pods of no vcjob and the late queue's are not in the tree.
             Fate::Bare | Fate::Batch | Fate::BatchSuspended { .. } | Fate::LateQueue { .. } => {
@@ -151,7 +164,11 @@ impl Part {
         };
         Part {
             index,
-            at_ms: random.between(0, pace.parts_ms),
+            at_ms: match ground.has_lull {
+                false => random.between(0, pace.parts_ms),
+                true if is_late => random.between(pace.parts_ms / 2, pace.parts_ms),
+                true => random.between(0, pace.parts_ms / 4),
+            },
             workers,
             helpers,
             milli_cpu,
@@ -209,6 +226,14 @@ impl Fate {
     /// Whether it is to be too much for its place.
     fn is_large(&self) -> bool {
         matches!(self, Fate::Eased { .. } | Fate::Elastic | Fate::TooLarge)
+    }
+
+    /// Whether its job is never over.
+    fn is_endless(&self) -> bool {
+        matches!(
+            self,
+            Fate::NoClaim | Fate::TooLarge | Fate::Fails { action: "AbortJob" }
+        )
     }
 
     fn draw(random: &mut Random, ground: &Ground<'_>) -> Fate {

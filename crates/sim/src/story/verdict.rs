@@ -1,5 +1,7 @@
 //! What must have become of a part of a story once the world is quiet.
 
+use std::collections::BTreeMap;
+
 use api::kind::Kind;
 use serde_json::Value;
 
@@ -10,19 +12,55 @@ use crate::world::World;
 /// Retries that every job of a story has.
 const RETRIES: i64 = 2;
 
-/// What is wrong with a part.
-pub(super) fn of(part: &Part, world: &mut World) -> Vec<Finding> {
-    match &part.fate {
-        Fate::Bare => bare(part, world),
-        Fate::Batch | Fate::BatchSuspended { .. } => batch(part, world),
-        Fate::Deleted { .. } | Fate::Expires => gone(part, world),
-        _ => job(part, world),
+/// The kinds of what parts are made of and leave.
+const KINDS: &[Kind] = &[
+    Kind::BatchJob,
+    Kind::ConfigMap,
+    Kind::NetworkPolicy,
+    Kind::PersistentVolumeClaim,
+    Kind::Pod,
+    Kind::PodGroup,
+    Kind::Queue,
+    Kind::Service,
+    Kind::VcJob,
+];
+
+/// A world at rest, and what is stored in it.
+pub(super) struct AtRest<'a> {
+    world: &'a World,
+    stored: BTreeMap<Kind, Vec<Value>>,
+}
+
+impl AtRest<'_> {
+    pub(super) fn of(world: &mut World) -> AtRest<'_> {
+        let stored = KINDS.iter().map(|kind| (*kind, world.objects(*kind)));
+        let stored = stored.collect();
+        AtRest { world, stored }
+    }
+
+    fn objects(&self, kind: Kind) -> &[Value] {
+        self.stored.get(&kind).map_or(&[], Vec::as_slice)
+    }
+
+    fn named(&self, kind: Kind, name: &str) -> Option<&Value> {
+        let mut objects = self.objects(kind).iter();
+        objects.find(|object| object["metadata"]["name"] == name)
     }
 }
 
-fn job(part: &Part, world: &mut World) -> Vec<Finding> {
+/// What is wrong with a part.
+pub(super) fn of(part: &Part, rest: &AtRest<'_>) -> Vec<Finding> {
+    match &part.fate {
+        Fate::Bare => bare(part, rest),
+        Fate::Batch | Fate::BatchSuspended { .. } => batch(part, rest),
+        Fate::Deleted { .. } | Fate::Expires => gone(part, rest),
+        _ => job(part, rest),
+    }
+}
+
+fn job(part: &Part, rest: &AtRest<'_>) -> Vec<Finding> {
     let name = part.name();
-    let Some(job) = named(world, Kind::VcJob, &name) else {
+    let Some(job) = rest.named(Kind::VcJob, &name) else {
         return vec![finding("I6", format!("job {name} is not there"))];
     };
     let mut findings = Vec::new();
@@ -30,7 +68,7 @@ fn job(part: &Part, world: &mut World) -> Vec<Finding> {
     let state = &job["status"]["state"];
     if job["metadata"]["uid"]
         .as_str()
-        .is_some_and(|uid| world.is_hurt(uid))
+        .is_some_and(|uid| rest.world.is_hurt(uid))
     {
         return hurt(&name, &state["phase"]);
     }
@@ -40,10 +78,10 @@ fn job(part: &Part, world: &mut World) -> Vec<Finding> {
     }
     let uid = job["metadata"]["uid"].as_str().unwrap_or("");
     if part.fate == Fate::NoClaim {
-        findings.extend(blocked(&name, &job, uid, world));
+        findings.extend(blocked(&name, job, uid, rest.world));
     }
     if let Fate::Fails { action } = part.fate {
-        findings.extend(retries(part, action, &job, uid, world));
+        findings.extend(retries(part, action, job, uid, rest.world));
     } else if job["status"]["retryCount"].as_i64().unwrap_or(0) > restarts(&part.fate) {
         let text = format!("job {name} was restarted too often: {}", job["status"]);
         findings.push(finding("S0.10", text));
@@ -136,9 +174,9 @@ fn retries(part: &Part, action: &str, job: &Value, uid: &str, world: &World) -> 
 }
 
 /// A job that has gone leaves nothing of its own behind.
-fn gone(part: &Part, world: &mut World) -> Vec<Finding> {
+fn gone(part: &Part, rest: &AtRest<'_>) -> Vec<Finding> {
     let name = part.name();
-    if named(world, Kind::VcJob, &name).is_some() {
+    if rest.named(Kind::VcJob, &name).is_some() {
         return vec![finding("I6", format!("job {name} is still there"))];
     }
     let mut findings = Vec::new();
@@ -150,7 +188,7 @@ fn gone(part: &Part, world: &mut World) -> Vec<Finding> {
         Kind::PodGroup,
         Kind::Service,
     ] {
-        for object in world.objects(kind) {
+        for object in rest.objects(kind) {
             let left = object["metadata"]["name"].as_str().unwrap_or("");
             if left == name || left.starts_with(&format!("{name}-")) {
                 let plural = kind.row().plural;
@@ -162,13 +200,13 @@ fn gone(part: &Part, world: &mut World) -> Vec<Finding> {
     findings
 }
 
-fn bare(part: &Part, world: &mut World) -> Vec<Finding> {
+fn bare(part: &Part, rest: &AtRest<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for index in 0..part.workers {
         let name = format!("{}-{index}", part.name());
-        let pod = named(world, Kind::Pod, &name).unwrap_or_default();
+        let pod = rest.named(Kind::Pod, &name).unwrap_or(&Value::Null);
         let phase = pod["status"]["phase"].as_str().unwrap_or("");
-        if world.is_hurt(&name) && matches!(phase, "" | "Failed" | "Succeeded") {
+        if rest.world.is_hurt(&name) && matches!(phase, "" | "Failed" | "Succeeded") {
             continue;
         }
         if pod["status"]["phase"] != "Succeeded" {
@@ -179,9 +217,9 @@ fn bare(part: &Part, world: &mut World) -> Vec<Finding> {
     findings
 }
 
-fn batch(part: &Part, world: &mut World) -> Vec<Finding> {
+fn batch(part: &Part, rest: &AtRest<'_>) -> Vec<Finding> {
     let name = part.name();
-    let job = named(world, Kind::BatchJob, &name).unwrap_or_default();
+    let job = rest.named(Kind::BatchJob, &name).unwrap_or(&Value::Null);
     let conditions = job["status"]["conditions"].as_array();
     let has = |kind: &str| {
         let mut all = conditions.into_iter().flatten();
@@ -190,7 +228,7 @@ fn batch(part: &Part, world: &mut World) -> Vec<Finding> {
     let is_complete = has("Complete");
     let has_failed = has("Failed");
     let uid = job["metadata"]["uid"].as_str().unwrap_or("");
-    if world.is_hurt(uid) && (is_complete || has_failed) {
+    if rest.world.is_hurt(uid) && (is_complete || has_failed) {
         return Vec::new();
     }
     if is_complete && job["status"]["succeeded"] == part.workers {
@@ -202,17 +240,9 @@ fn batch(part: &Part, world: &mut World) -> Vec<Finding> {
     )]
 }
 
-fn named(world: &mut World, kind: Kind, name: &str) -> Option<Value> {
-    let objects = world.objects(kind);
-    objects
-        .into_iter()
-        .find(|object| object["metadata"]["name"] == name)
-}
-
 /// Every queue of the tree is there and takes work, whatever was done to it meanwhile.
-pub(super) fn of_queue(name: &str, world: &mut World) -> Option<Finding> {
-    let found = named(world, Kind::Queue, name);
-    let Some(queue) = found else {
+pub(super) fn of_queue(name: &str, rest: &AtRest<'_>) -> Option<Finding> {
+    let Some(queue) = rest.named(Kind::Queue, name) else {
         return Some(finding("I6", format!("queue {name} is not there")));
     };
     let status = &queue["status"];

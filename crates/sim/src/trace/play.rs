@@ -10,16 +10,14 @@ use super::prepare::is_workload;
 use super::{Arrival, Flaw, Origin, Trace, WARM_UP_MS};
 use crate::report::{self, Report};
 use crate::stored::{list, text};
-use crate::world::World;
+use crate::world::{Patience, World};
 
 /// So much time passes with each step.
 const STEP_MS: i64 = 60_000;
 /// Rounds in which what the cluster consists of may be refused, a second apart.
 const ROUNDS: i64 = WARM_UP_MS / 1_000 - 2;
-/// How often an arrival that is refused is tried again, a second apart.
-const TRIES: u32 = 30;
-/// The same where things go wrong.
-const TRIES_IN_TROUBLE: u32 = 3_600;
+/// How long an arrival that is refused is tried again.
+const PATIENCE: Patience = Patience::of_ms(30_000);
 
 /// A trace that is being played.
 pub struct Play {
@@ -67,12 +65,12 @@ impl Trace {
         set_up(&mut world, there)?;
         world.run(WARM_UP_MS - world.age_ms());
         rehearse(&mut world, &comes)?;
-        let tries = match self.asked.faults.is_empty() {
-            true => TRIES,
-            false => TRIES_IN_TROUBLE,
+        let patience = match self.asked.faults.is_empty() {
+            true => PATIENCE,
+            false => Patience::HOUR,
         };
         for (arrival, call) in comes {
-            world.submit(arrival.at_ms, call, tries);
+            world.submit(arrival.at_ms, call, patience);
         }
         let last_arrival_ms = self.arrivals.last().map_or(0, |arrival| arrival.at_ms);
         let is_endless = self

@@ -7,7 +7,7 @@ use api::kind::Kind;
 use serde_json::{Value, json};
 use store::{Response, User};
 
-use super::{Event, World};
+use super::{Event, Patience, World};
 use crate::ledger::Ledger;
 use crate::stored::text;
 
@@ -23,28 +23,39 @@ pub(crate) struct Refused {
 
 /// When somebody who has opened a queue looks at it.
 const LOOKS_MS: i64 = 60_000;
-/// When somebody whose command was refused sends it again.
-const AGAIN_MS: i64 = 1_000;
 
 impl World {
-    /// What `vcctl queue operate` sends, after so many that were taken. After how many milliseconds
-    /// whoever sent it comes again, if at all, and how many were taken then: not where the queue is as
-    /// was asked, or there is none.
+    /// What `vcctl queue operate` sends, after so many that were taken; whoever has patience looks
+    /// from time to time whether the queue is as was asked.
     pub(super) fn tell_queue(
         &mut self,
-        name: &str,
-        action: &str,
+        name: Box<str>,
+        action: &'static str,
+        patience: Patience,
         taken: u32,
-    ) -> Option<(i64, u32)> {
+    ) {
         let queues = self.objects(Kind::Queue);
-        let queue = queues.iter().find(|it| it["metadata"]["name"] == name)?;
+        let Some(queue) = queues.iter().find(|it| it["metadata"]["name"] == *name) else {
+            return;
+        };
         let commands = self.objects(Kind::Command);
-        if taken > 0 && commands.iter().any(|it| it["target"]["name"] == name) {
-            return Some((LOOKS_MS, taken));
+        let is_told = taken > 0 && commands.iter().any(|it| it["target"]["name"] == *name);
+        if taken > 0 && !is_told && queue["status"]["state"] == "Open" {
+            return;
         }
-        if taken > 0 && queue["status"]["state"] == "Open" {
-            return None;
-        }
+        let was_taken = is_told || self.send_queue_command(queue, &name, action);
+        let Some((ms, left)) = patience.again() else {
+            return;
+        };
+        let (ms, left, taken) = match was_taken {
+            true => (LOOKS_MS, patience, taken + u32::from(!is_told)),
+            false => (ms, left, taken),
+        };
+        let told = Event::QueueCommand(name, action, left, taken);
+        self.push(self.now.plus_ms(ms), told);
+    }
+
+    fn send_queue_command(&mut self, queue: &Value, name: &str, action: &str) -> bool {
         self.deeds += 1;
         let reference = json!({
             "apiVersion": Kind::Queue.api_version(),
@@ -68,11 +79,7 @@ impl World {
         let target = ObjectKey::new(Kind::Command, "default", &command);
         let action = Action::Create { body };
         let response = self.written("user", &call::write(&Intent { target, action }));
-        let is_taken = (200..300).contains(&response.code);
-        Some(match is_taken {
-            true => (LOOKS_MS, taken + 1),
-            false => (AGAIN_MS, taken),
-        })
+        (200..300).contains(&response.code)
     }
 
     /// From now on a ledger is kept of what becomes of each workload.
@@ -112,10 +119,9 @@ impl World {
         self.whole(User::admin(), call)
     }
 
-    /// A user's call reaches the server after `ms` milliseconds from now; refused, it is tried again
-    /// every second, so often.
-    pub(crate) fn submit(&mut self, ms: i64, call: Call, tries: u32) {
-        self.push(self.now.plus_ms(ms), Event::User(call, tries));
+    /// A user's call reaches the server after `ms` milliseconds from now.
+    pub(crate) fn submit(&mut self, ms: i64, call: Call, patience: Patience) {
+        self.push(self.now.plus_ms(ms), Event::User(call, patience));
     }
 
     /// All objects of a kind that the witness has seen last.

@@ -1,11 +1,9 @@
 //! What faults have done is undone: calm comes back piece by piece.
 
 use api::call::Call;
+use api::time::Time;
 
-use super::{Event, World};
-
-/// How long to wait before mending is tried again.
-const AGAIN_MS: i64 = 1_000;
+use super::{Event, Patience, World};
 
 /// One thing to be undone.
 #[derive(Debug)]
@@ -31,33 +29,36 @@ impl Mend {
 }
 
 impl World {
-    pub(super) fn mend(&mut self, mend: Mend) {
-        let again = self.now.plus_ms(AGAIN_MS);
-        match mend {
+    /// What a fault has done is undone from this time on.
+    pub(super) fn mend_at(&mut self, at: Time, mend: Mend) {
+        self.push(at, Event::Mend(mend, Patience::ENDLESS));
+    }
+
+    pub(super) fn mend(&mut self, mend: Mend, patience: Patience) {
+        let is_over = match &mend {
             Mend::Clocks => {
                 for replica in &mut self.replicas {
                     replica.leap(0);
                 }
                 self.note("all clocks are right");
+                true
             }
-            Mend::Node(name, call) => match self.is_over(&call) {
-                true => {
-                    self.troubled.remove(&name);
-                    self.dark.remove(&name);
+            Mend::Node(_, call) | Mend::Write(call) => self.is_over(call),
+        };
+        let again = patience.again().filter(|_| !is_over);
+        if let Mend::Node(name, _) = &mend {
+            match again {
+                None => {
+                    self.troubled.remove(name);
+                    self.dark.remove(name);
                 }
-                false => {
-                    // A node that is still too small holds too much for as long.
-                    if self.witness.is_excused(&name, self.now) {
-                        self.excuse(&name, AGAIN_MS);
-                    }
-                    self.push(again, Event::Mend(Mend::Node(name, call)));
-                }
-            },
-            Mend::Write(call) => {
-                if !self.is_over(&call) {
-                    self.push(again, Event::Mend(Mend::Write(call)));
-                }
+                // A node that is still too small holds too much for as long.
+                Some((ms, _)) if self.witness.is_excused(name, self.now) => self.excuse(name, ms),
+                Some(_) => {}
             }
+        }
+        if let Some((ms, left)) = again {
+            self.push(self.now.plus_ms(ms), Event::Mend(mend, left));
         }
     }
 

@@ -341,7 +341,7 @@ impl World {
     }
 
     /// A read of a driver.
-    fn read(&mut self, call: &Call) -> Response {
+    pub(super) fn read(&mut self, call: &Call) -> Response {
         let user = self.driver_user();
         self.whole(user, call)
     }

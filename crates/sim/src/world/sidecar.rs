@@ -36,7 +36,7 @@ impl World {
         // A pod that has changed meanwhile has been told about by its kubelet again.
         let now: Value = serde_json::from_slice(&dead.body).unwrap_or_default();
         let alive = merge(&target, &status(pod, true, &now["metadata"]));
-        self.push(self.now.plus_ms(ms), super::Event::Mend(Mend::Write(alive)));
+        self.mend_at(self.now.plus_ms(ms), Mend::Write(alive));
     }
 
     fn running_with_sidecars(&self) -> impl Iterator<Item = &Value> {

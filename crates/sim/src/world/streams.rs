@@ -86,7 +86,8 @@ impl World {
         let mut at = stream.not_before;
         if is_drivers && self.strikes(Fault::LateEvent, "") {
             let ms = self.draw_ms(Fault::LateEvent, 1, LATE_MS);
-            at = at.plus_ms(ms);
+            // One that is late behind one that is late is no later than a late one alone.
+            at = at.max(self.now.plus_ms(ms));
             stream.not_before = at;
         }
         if is_drivers && self.strikes(Fault::ReorderedEvent, "") {
@@ -147,9 +148,10 @@ impl World {
         if self.fleet_seen == 0 {
             self.fleet_seen = self.server.revision();
             let at = self.later();
-            for pod in self.objects(Kind::Pod) {
-                let line = serde_json::value::to_raw_value(&pod).expect("JSON can be written");
-                self.push(at, Event::Pod(WatchLine::Applied(line)));
+            let response = self.read(&call::list(Kind::Pod, 0, ""));
+            let page = call::page(&response.body).expect("the store writes lists");
+            for pod in page.items {
+                self.push(at, Event::Pod(WatchLine::Applied(pod)));
             }
         }
         let revision = self.fleet_seen;

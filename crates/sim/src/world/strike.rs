@@ -3,12 +3,14 @@
 use api::time::Time;
 
 use super::World;
-use crate::coverage::Phase;
+use crate::coverage::{Phase, Phases};
 use crate::fault::Fault;
 use crate::random::Random;
 
 /// What is slow takes so long at most.
 const SLOW_MS: i64 = 60_000;
+/// So many times as often faults strike in the phase that a story is keen on.
+pub(super) const KEEN: u64 = 10;
 
 impl World {
     /// Whether faults may happen now.
@@ -22,7 +24,12 @@ impl World {
     /// [`World::struck`] says so.
     pub(super) fn is_due(&mut self, fault: Fault) -> bool {
         let rate = self.settings.faults.rate(fault);
-        rate > 0 && self.is_stormy() && self.chance(fault).once_in(rate)
+        if rate == 0 || !self.is_stormy() {
+            return false;
+        }
+        let is_keen = self.is_keen() == Some(true);
+        let rate = if is_keen { rate / KEEN } else { rate };
+        self.chance(fault).once_in(rate.max(1))
     }
 
     /// Whether a fault that can happen at any time happens now.
@@ -34,12 +41,21 @@ impl World {
         is_due
     }
 
-    /// A fault has happened.
-    pub(super) fn struck(&mut self, fault: Fault, what: &str) {
+    /// Whether the system is in the phase in which more goes wrong; `None` where there is none.
+    pub(super) fn is_keen(&self) -> Option<bool> {
+        let phase = self.settings.faults.keen_on?;
+        Some(self.phases().holds(phase))
+    }
+
+    fn phases(&self) -> Phases {
         let has_leader = self.replicas.iter().any(|it| it.may_write(self.now));
         let phases = self.witness.phases();
-        let phases = phases.with(Phase::LeaderChange, (!has_leader).into());
-        self.coverage.struck(fault, phases);
+        phases.with(Phase::LeaderChange, (!has_leader).into())
+    }
+
+    /// A fault has happened.
+    pub(super) fn struck(&mut self, fault: Fault, what: &str) {
+        self.coverage.struck(fault, self.phases());
         self.note(&format!("FAULT {} {what}", fault.name()));
     }
 

@@ -6,6 +6,7 @@ use driver::Request;
 use serde_json::{Value, json};
 
 use super::mend::Mend;
+use super::strike::KEEN;
 use super::{Answer, Event, World, serve};
 use crate::fault::{Fault, Strikes};
 use crate::wire::Answered;
@@ -39,12 +40,17 @@ impl World {
         let until = self.settings.faults.until_ms;
         if self.settings.faults.has(Fault::ClockJump) && until < i64::MAX {
             let at = self.settings.begins.plus_ms(until);
-            self.push(at, Event::Mend(Mend::Clocks));
+            self.mend_at(at, Mend::Clocks);
         }
     }
 
     fn expect(&mut self, fault: Fault) {
-        let mean = i64::try_from(self.settings.faults.rate(fault)).unwrap_or(i64::MAX / 4_000);
+        let faults = &self.settings.faults;
+        let rate = match faults.keen_on {
+            Some(_) => (faults.rate(fault) / KEEN).max(1),
+            None => faults.rate(fault),
+        };
+        let mean = i64::try_from(rate).unwrap_or(i64::MAX / 4_000);
         let wait = self.draw_ms(fault, 1, mean.saturating_mul(2_000));
         let from = self.settings.begins.plus_ms(self.settings.faults.from_ms);
         self.push(self.now.max(from).plus_ms(wait), Event::Trouble(fault));
@@ -55,7 +61,9 @@ impl World {
         if !self.is_stormy() {
             return;
         }
-        self.inflict(fault);
+        if self.is_keen() != Some(false) {
+            self.inflict(fault);
+        }
         self.expect(fault);
     }
 
@@ -163,21 +171,13 @@ impl World {
     }
 
     fn revoke(&mut self) {
-        let call = Call {
-            method: "DELETE",
-            target: format!("{BINDING}/katmai"),
-            content_type: "",
-            body: Vec::new(),
-        };
+        let call = delete(format!("{BINDING}/katmai"));
         if self.written("somebody", &call).code != 200 {
             return;
         }
         let ms = self.draw_ms(Fault::RbacRevoked, 1_000, 60_000);
         self.struck(Fault::RbacRevoked, &format!("for {ms} ms"));
-        self.push(
-            self.now.plus_ms(ms),
-            Event::Mend(Mend::Write(post(BINDING, &binding()))),
-        );
+        self.mend_at(self.now.plus_ms(ms), Mend::Write(post(BINDING, &binding())));
     }
 
     /// A node that nothing is wrong with.
@@ -214,9 +214,12 @@ impl World {
         };
         let name = name_of(&node);
         let ms = self.draw_ms(Fault::NodeLoss, 1_000, 60_000);
+        let gone = delete(Kind::Node.path("", &name));
+        if self.written("somebody", &gone).code != 200 {
+            return;
+        }
         self.struck(Fault::NodeLoss, &format!("{name} for {ms} ms"));
         self.witness.hurt_node(&name);
-        self.written("somebody", &on_node("DELETE", &name, "", None));
         for field in [
             "uid",
             "resourceVersion",
@@ -234,10 +237,7 @@ impl World {
         let until = self.now.plus_ms(ms);
         self.dark.insert(name.clone(), until);
         self.troubled.insert(name.clone());
-        self.push(
-            until,
-            Event::Mend(Mend::Node(name, post("/api/v1/nodes", &node))),
-        );
+        self.mend_at(until, Mend::Node(name, post("/api/v1/nodes", &node)));
     }
 
     fn flap(&mut self) {
@@ -257,8 +257,8 @@ impl World {
             json!({ "status": { "conditions": list } })
         };
         let (down, up) = (ready("False"), ready("True"));
-        self.written("somebody", &on_node("PATCH", &name, "/status", Some(&down)));
-        self.mend_node(&name, ms, on_node("PATCH", &name, "/status", Some(&up)));
+        self.written("somebody", &on_node(&name, "/status", &down));
+        self.mend_node(&name, ms, on_node(&name, "/status", &up));
     }
 
     fn shrink(&mut self) {
@@ -271,15 +271,8 @@ impl World {
         let before = node["status"]["allocatable"]["cpu"].clone();
         let cpu = |amount: &Value| json!({ "status": { "allocatable": { "cpu": amount } } });
         self.excuse(&name, ms);
-        self.written(
-            "somebody",
-            &on_node("PATCH", &name, "/status", Some(&cpu(&json!("500m")))),
-        );
-        self.mend_node(
-            &name,
-            ms,
-            on_node("PATCH", &name, "/status", Some(&cpu(&before))),
-        );
+        self.written("somebody", &on_node(&name, "/status", &cpu(&json!("500m"))));
+        self.mend_node(&name, ms, on_node(&name, "/status", &cpu(&before)));
     }
 
     /// A node is cordoned, for a while.
@@ -290,23 +283,13 @@ impl World {
         let ms = self.draw_ms(Fault::Cordon, 100, 60_000);
         self.struck(Fault::Cordon, &format!("{name} for {ms} ms"));
         let spec = |is_on: Value| json!({ "spec": { "unschedulable": is_on } });
-        self.written(
-            "somebody",
-            &on_node("PATCH", name, "", Some(&spec(json!(true)))),
-        );
-        self.mend_node(
-            name,
-            ms,
-            on_node("PATCH", name, "", Some(&spec(Value::Null))),
-        );
+        self.written("somebody", &on_node(name, "", &spec(json!(true))));
+        self.mend_node(name, ms, on_node(name, "", &spec(Value::Null)));
     }
 
     fn mend_node(&mut self, name: &str, ms: i64, call: Call) {
         self.troubled.insert(name.to_owned());
-        self.push(
-            self.now.plus_ms(ms),
-            Event::Mend(Mend::Node(name.to_owned(), call)),
-        );
+        self.mend_at(self.now.plus_ms(ms), Mend::Node(name.to_owned(), call));
     }
 
     /// What a node holds may be more than it has, for so long and until its kubelet has noticed.
@@ -377,10 +360,12 @@ impl World {
         if found.code != 200 || room < 1_000 {
             return;
         }
+        // What is large in real ones too, and is inherited by nobody.
         let note = |text: Value| {
+            let key = "kubectl.kubernetes.io/last-applied-configuration";
             merge(
                 target,
-                &json!({ "metadata": { "annotations": { "sim/bloat": text } } }),
+                &json!({ "metadata": { "annotations": { key: text } } }),
             )
         };
         if self
@@ -392,10 +377,7 @@ impl World {
         }
         let ms = self.draw_ms(Fault::ObjectTooLarge, 1_000, 60_000);
         self.struck(Fault::ObjectTooLarge, target);
-        self.push(
-            self.now.plus_ms(ms),
-            Event::Mend(Mend::Write(note(Value::Null))),
-        );
+        self.mend_at(self.now.plus_ms(ms), Mend::Write(note(Value::Null)));
     }
 
     /// Somebody else changes an object.
@@ -429,14 +411,17 @@ pub(super) fn merge(target: &str, patch: &Value) -> Call {
     }
 }
 
-fn on_node(method: &'static str, name: &str, part: &str, patch: Option<&Value>) -> Call {
+fn delete(target: String) -> Call {
     Call {
-        method,
-        ..merge(
-            &format!("{}{part}", Kind::Node.path("", name)),
-            patch.unwrap_or(&json!({})),
-        )
+        method: "DELETE",
+        target,
+        content_type: "",
+        body: Vec::new(),
     }
+}
+
+fn on_node(name: &str, part: &str, patch: &Value) -> Call {
+    merge(&format!("{}{part}", Kind::Node.path("", name)), patch)
 }
 
 fn binding() -> Value {

@@ -3,11 +3,8 @@
 use api::intent::{Intent, WriteOutcome};
 use api::time::Time;
 
-use super::{Event, World};
+use super::{Event, Patience, World};
 use crate::fault::Fault;
-
-/// How long to wait before a write is tried again.
-const AGAIN_MS: i64 = 1_000;
 
 impl World {
     /// When a directory is as its volume wants it.
@@ -15,10 +12,11 @@ impl World {
         self.later_or_slow(Fault::ProvisionerSlow)
     }
 
-    pub(super) fn hear_disk(&mut self, intent: Intent) {
+    pub(super) fn hear_disk(&mut self, intent: Intent, patience: Patience) {
         let is_failing = self.strikes(Fault::ProvisionerFailing, &intent.target.name);
-        if is_failing || is_passing(&self.perform("disk", &intent)) {
-            self.push(self.now.plus_ms(AGAIN_MS), Event::Disk(intent));
+        let is_wanted = is_failing || is_passing(&self.perform("disk", &intent));
+        if let Some((ms, left)) = patience.again().filter(|_| is_wanted) {
+            self.push(self.now.plus_ms(ms), Event::Disk(intent, left));
         }
     }
 }

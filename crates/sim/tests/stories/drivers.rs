@@ -9,7 +9,11 @@ pub fn drivers(seed: u64) -> driver::Settings {
         controllers: controllers::CONTROLLERS,
         controller_settings: controllers::Settings::default(),
         engine: Some(driver::EngineSettings::new(engine)),
-        limits: driver::Limits::default(),
+        limits: driver::Limits {
+            // Lists of many pages, of some, and of one.
+            list_page: [5, 50, 500][(seed % 3) as usize],
+            ..driver::Limits::default()
+        },
         election: None,
         seed,
     }
