@@ -10,6 +10,8 @@ mod load;
 #[cfg(feature = "bench")]
 mod load_rows;
 #[cfg(feature = "bench")]
+mod log_rows;
+#[cfg(feature = "bench")]
 mod plane;
 #[cfg(feature = "bench")]
 mod plane_rows;

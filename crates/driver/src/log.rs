@@ -28,6 +28,7 @@ mod frame;
 mod header;
 mod record;
 mod replay;
+mod texts;
 
 pub use api::token::Tokens;
 pub use checkpoint::Checkpoint;

@@ -70,6 +70,13 @@ macro_rules! objects {
                 }
             }
 
+            /// Where it lies: as long as it is held, no other object lies there.
+            pub fn address(&self) -> usize {
+                match self {
+                    $(Object::$variant(object) => Arc::as_ptr(object).addr(),)*
+                }
+            }
+
             /// Puts it down as JSON, as far as it was read: read again, it is the same.
             pub fn write(&self, into: &mut Vec<u8>) -> Result<(), serde_json::Error> {
                 match self {

@@ -125,7 +125,8 @@ async fn create_bind(cluster: &Cluster) -> anyhow::Result<Vec<f64>> {
     Ok(times)
 }
 
-async fn gangs(cluster: &Cluster) -> anyhow::Result<(f64, Option<f64>)> {
+/// Time until all pods of the gangs are bound, and time spent deciding.
+pub async fn gangs(cluster: &Cluster) -> anyhow::Result<(f64, Option<f64>)> {
     let revision = revision(cluster, Kind::Pod).await?;
     let mut watch = cluster.watch(Kind::Pod, revision, 600).await?;
     let began = Instant::now();

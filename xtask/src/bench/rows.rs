@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use super::{api_rows, load_rows, plane_rows, tree_rows};
+use super::{api_rows, load_rows, log_rows, plane_rows, tree_rows};
 use crate::say;
 use crate::tree::Tree;
 
@@ -38,7 +38,9 @@ const ROWS: &[Row] = &[
     load_rows::WATCHERS,
     api_rows::S1_CREATE_BIND,
     api_rows::S2_500X20_API,
+    log_rows::S2_LOG,
     tree_rows::BUILD_RELEASE,
+    log_rows::DECISION_LOG,
     plane_rows::EXAMPLE_RUNNING,
     plane_rows::IDLE_100,
     api_rows::RESTART_100K,

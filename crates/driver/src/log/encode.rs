@@ -12,6 +12,7 @@ use super::bytes::{number, signed, text};
 use super::checkpoint::Checkpoint;
 use super::delta;
 use super::record::{Asked, How, LineTaken, PageTaken, Planned, Record, Wanted};
+use super::texts::Texts;
 
 /// What begins a record.
 pub(super) mod tag {
@@ -51,6 +52,7 @@ pub struct Encoder {
     fresh: BTreeMap<Kind, Vec<u8>>,
     /// The last body of each kind and verb.
     bodies: BTreeMap<(Kind, u8), Vec<u8>>,
+    texts: Texts,
 }
 
 impl Encoder {
@@ -61,6 +63,7 @@ impl Encoder {
             now: 0,
             fresh: BTreeMap::new(),
             bodies: BTreeMap::new(),
+            texts: Texts::default(),
         }
     }
 
@@ -134,7 +137,8 @@ impl Encoder {
         number(out, checkpoint.objects.len() as u64);
         for object in &checkpoint.objects {
             out.push(object.kind() as u8);
-            self.object(object, None, out);
+            let told = object_text(object, &self.tokens);
+            self.fresh(object.kind(), told, out);
         }
     }
 
@@ -260,30 +264,28 @@ impl Encoder {
     }
 
     fn changed(&mut self, change: &Change, after: &Object, out: &mut Vec<u8>) {
+        let told = object_text(after, &self.tokens);
         match &change.before {
             Some(before) => {
                 out.push(1);
                 put_name(&change.key, out);
-                self.object(after, Some(before), out);
+                let known = self.texts.take(before);
+                let base = known.unwrap_or_else(|| object_text(before, &self.tokens));
+                put_delta(&base, &told, out);
             }
             None => {
                 out.push(0);
-                self.object(after, None, out);
+                self.fresh(after.kind(), told.clone(), out);
             }
         }
+        self.texts.keep(after, told);
     }
 
-    /// An object against what was held before, or against the last one of its kind.
-    fn object(&mut self, object: &Object, before: Option<&Object>, out: &mut Vec<u8>) {
-        let told = object_text(object, &self.tokens);
-        match before {
-            Some(before) => put_delta(&object_text(before, &self.tokens), &told, out),
-            None => {
-                let base = self.fresh.entry(object.kind()).or_default();
-                put_delta(base, &told, out);
-                *base = told;
-            }
-        }
+    /// A text against the last one of its kind that had no base of its own.
+    fn fresh(&mut self, kind: Kind, told: Vec<u8>, out: &mut Vec<u8>) {
+        let base = self.fresh.entry(kind).or_default();
+        put_delta(base, &told, out);
+        *base = told;
     }
 
     fn written(&mut self, now: Time, id: u64, outcome: &WriteOutcome, out: &mut Vec<u8>) {
@@ -320,7 +322,8 @@ impl Encoder {
                 self.head(tag::GOT, now, out);
                 number(out, id);
                 out.push(kind as u8);
-                self.object(object, None, out);
+                let told = object_text(object, &self.tokens);
+                self.fresh(kind, told, out);
             }
             Ok(None) => {
                 self.head(tag::GOT_NONE, now, out);

@@ -147,6 +147,14 @@ impl<'a> Segment<'a> {
     }
 }
 
+impl Segment<'_> {
+    /// How many bytes lie before the first event, where the checkpoint has a frame of its own.
+    pub fn bytes_before_events(&self) -> usize {
+        let second = self.frames.get(1).map(|(offset, _)| *offset);
+        second.and_then(|at| usize::try_from(at).ok()).unwrap_or(0)
+    }
+}
+
 /// The frame at an offset; `None` for a tail that was never finished.
 fn next(bytes: &[u8], at: usize) -> Result<Option<&[u8]>, Problem> {
     let rest = &bytes[at..];

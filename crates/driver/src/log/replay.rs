@@ -76,6 +76,8 @@ pub struct Moment<'a> {
     pub asked: Option<&'a Asked>,
     /// Plans that came with it.
     pub plans: &'a [Planned],
+    /// Everything that it recorded of this.
+    pub records: &'a [Record],
 }
 
 /// A segment that is being played.
@@ -164,10 +166,10 @@ impl<'a> Replay<'a> {
         see: &mut dyn FnMut(&Moment<'_>),
     ) -> Result<Summary, Problem> {
         let segment = self.segment;
+        let nothing = Mirror::new();
         for (offset, frame) in &segment.frames {
             let mut reader = Reader::new(frame, *offset);
             while !reader.is_done() {
-                let nothing = Mirror::new();
                 let mirror = self.driver.as_ref().map_or(&nothing, Driver::mirror);
                 let told = self.decoder.next(&mut reader, mirror)?;
                 if until.is_some_and(|until| self.decoder.now > until) {
@@ -221,7 +223,7 @@ impl<'a> Replay<'a> {
         };
         self.summary.events += 1;
         hand_in(driver, asked, now).map_err(|what| reader.problem(&what))?;
-        driver.take_records();
+        let records = driver.take_records();
         see(&Moment {
             now,
             steps: driver.take_steps(),
@@ -229,6 +231,7 @@ impl<'a> Replay<'a> {
             driver,
             asked: None,
             plans: &[],
+            records: &records,
         });
         Ok(())
     }
@@ -248,10 +251,11 @@ impl<'a> Replay<'a> {
         let _wanted = driver.poll_request(now);
         let mut plans = Vec::new();
         let mut wanted = None;
-        for record in driver.take_records() {
+        let records = driver.take_records();
+        for record in &records {
             match record {
-                Record::Planned(planned) => plans.push(planned),
-                Record::Asked { asked, .. } => wanted = asked,
+                Record::Planned(planned) => plans.push(*planned),
+                Record::Asked { asked, .. } => wanted.clone_from(asked),
                 _ => {}
             }
         }
@@ -267,6 +271,7 @@ impl<'a> Replay<'a> {
             driver,
             asked: wanted.as_ref(),
             plans: &plans,
+            records: &records,
         });
         let expected = std::mem::take(&mut self.expected);
         add(&mut self.logged, &expected, asked.as_ref());
