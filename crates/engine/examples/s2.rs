@@ -28,9 +28,11 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     for (name, nodes, gangs, tasks, reach) in ROWS {
         if wanted.is_empty() || wanted.iter().any(|w| name.starts_with(w.as_str())) {
-            let mut times: Vec<f64> = (0..RUNS).map(|_| place(*nodes, *gangs, *tasks)).collect();
-            times.sort_by(f64::total_cmp);
-            print(name, times[RUNS / 2], *reach);
+            let runs = (0..RUNS).map(|_| place(*nodes, *gangs, *tasks));
+            let (times, checks): (Vec<f64>, Vec<f64>) = runs.unzip();
+            print(name, median(times), *reach);
+            // What production pays for having every plan checked.
+            print(&format!("{name}-checked"), median(checks), *reach / 5.0);
         }
     }
     if wanted.is_empty()
@@ -51,17 +53,19 @@ fn large_cluster() {
     assert_eq!(plan.places.len(), 100_000, "the cluster takes all of them");
     confirm(&mut tables, &plan);
     while !engine.cycle(&mut tables, Time::from_micros(0)).is_empty() {}
-    let mut times = Vec::new();
+    let (mut times, mut checks) = (Vec::new(), Vec::new());
     for at in 0..201 {
         gang(&mut tables, 1_000_000 + at, 1);
         let start = Instant::now();
         let plan = engine.cycle(&mut tables, Time::from_micros(0));
         times.push(start.elapsed().as_secs_f64() * 1_000.0);
         assert_eq!(plan.places.len(), 1, "one pod comes, one pod is placed");
+        checks.push(checked(&tables, &plan));
     }
     times.sort_by(f64::total_cmp);
     print("S3-one-pod-10k-100k-proc", times[100], 1.0);
     print("S3-one-pod-10k-100k-proc-max", times[200], 5.0);
+    print("S3-one-pod-10k-100k-proc-checked", median(checks), 0.2);
     while !engine.cycle(&mut tables, Time::from_micros(0)).is_empty() {}
     let start = Instant::now();
     for _ in 0..1_000 {
@@ -92,7 +96,22 @@ fn print(row: &str, value: f64, reach: f64) {
     println!(r#"{{"row":"{row}","value":{value:.4},"unit":"ms","reach":{reach},"ok":{ok}}}"#);
 }
 
-fn place(nodes: u32, gangs: u32, tasks: u32) -> f64 {
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// How many milliseconds it takes to check a plan.
+fn checked(tables: &Tables, plan: &model::Plan) -> f64 {
+    let start = Instant::now();
+    let found = checker::check_plan(tables, plan);
+    let spent = start.elapsed().as_secs_f64() * 1_000.0;
+    assert!(found.is_empty(), "{found:?}");
+    spent
+}
+
+/// How many milliseconds it takes to place all, and to check the plan.
+fn place(nodes: u32, gangs: u32, tasks: u32) -> (f64, f64) {
     let mut tables = Tables::new();
     fill(&mut tables, nodes, gangs, tasks);
     let mut engine = Engine::with_defaults();
@@ -104,7 +123,7 @@ fn place(nodes: u32, gangs: u32, tasks: u32) -> f64 {
         (gangs * tasks) as usize,
         "all of them fit"
     );
-    spent
+    (spent, checked(&tables, &plan))
 }
 
 fn fill(tables: &mut Tables, nodes: u32, gangs: u32, tasks: u32) {
