@@ -10,9 +10,10 @@ use serde_json::value::RawValue;
 pub struct RequestId(pub u64);
 
 /// One thing to do, outside. Each is answered by the handler that its variant names, exactly once,
-/// save for watches, whose lines come one by one until they are closed.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Request {
+/// save for watches, whose lines come one by one until they are closed. The log has another form of
+/// writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request<W = Intent> {
     /// Read one object; answered by `handle_got`.
     Get {
         /// Which one.
@@ -37,7 +38,35 @@ pub enum Request {
         timeout_seconds: u32,
     },
     /// Perform a write; answered by `handle_written`.
-    Write(Intent),
+    Write(W),
+}
+
+impl<W> Request<W> {
+    /// The same with another form of its write.
+    pub(crate) fn with<V>(&self, form: impl FnOnce(&W) -> V) -> Request<V> {
+        match self {
+            Request::Get { key } => Request::Get { key: key.clone() },
+            Request::List {
+                kind,
+                limit,
+                continue_token,
+            } => Request::List {
+                kind: *kind,
+                limit: *limit,
+                continue_token: continue_token.clone(),
+            },
+            Request::Watch {
+                kind,
+                revision,
+                timeout_seconds,
+            } => Request::Watch {
+                kind: *kind,
+                revision: *revision,
+                timeout_seconds: *timeout_seconds,
+            },
+            Request::Write(write) => Request::Write(form(write)),
+        }
+    }
 }
 
 /// The answer to [`Request::Get`]: the object, or `None` where there is none.

@@ -94,7 +94,7 @@ impl Decoder {
         Ok(match tag {
             tag::BEGAN => Told::Began(self.began(reader)?),
             tag::IDLE => Told::Asked(None),
-            tag::GET => Told::Asked(Some(Asked::Get(key(reader)?))),
+            tag::GET => Told::Asked(Some(Asked::Get { key: key(reader)? })),
             tag::LIST => Told::Asked(Some(Asked::List {
                 kind: kind(reader)?,
                 limit: small(reader)?,

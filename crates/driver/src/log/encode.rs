@@ -148,7 +148,7 @@ impl Encoder {
             return;
         };
         match asked {
-            Asked::Get(key) => {
+            Asked::Get { key } => {
                 self.head(tag::GET, now, out);
                 put_key(key, out);
             }

@@ -128,31 +128,7 @@ pub enum LineTaken {
 }
 
 /// What a driver wants, as it is compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// A read.
-    Get(ObjectKey),
-    /// A page.
-    List {
-        /// Of which kind.
-        kind: Kind,
-        /// Of so many objects.
-        limit: u32,
-        /// From here.
-        continue_token: String,
-    },
-    /// A watch.
-    Watch {
-        /// Of which kind.
-        kind: Kind,
-        /// After this revision.
-        revision: u64,
-        /// For so long.
-        timeout_seconds: u32,
-    },
-    /// A write.
-    Write(Wanted),
-}
+pub type Asked = Request<Wanted>;
 
 /// A wanted write with its body as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -282,28 +258,7 @@ impl Sum {
 impl Asked {
     /// What a request asks.
     pub fn of(request: &Request) -> Asked {
-        match request {
-            Request::Get { key } => Asked::Get(key.clone()),
-            Request::List {
-                kind,
-                limit,
-                continue_token,
-            } => Asked::List {
-                kind: *kind,
-                limit: *limit,
-                continue_token: continue_token.clone(),
-            },
-            Request::Watch {
-                kind,
-                revision,
-                timeout_seconds,
-            } => Asked::Watch {
-                kind: *kind,
-                revision: *revision,
-                timeout_seconds: *timeout_seconds,
-            },
-            Request::Write(intent) => Asked::Write(Wanted::of(intent)),
-        }
+        request.with(Wanted::of)
     }
 
     /// The same with tokens.
@@ -380,7 +335,7 @@ impl Wanted {
 impl std::fmt::Display for Asked {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Asked::Get(key) => write!(f, "get {}", Named(key)),
+            Asked::Get { key } => write!(f, "get {}", Named(key)),
             Asked::List { kind, .. } => write!(f, "list {}", kind.row().plural),
             Asked::Watch { kind, revision, .. } => {
                 write!(f, "watch {} from {revision}", kind.row().plural)
