@@ -237,12 +237,23 @@ impl Witness {
         if before.is_none() {
             self.appeared(kind, &object);
         }
+        if kind == Kind::Pod && self.is_stranded(&object) {
+            let hurt = controller(&object).unwrap_or(text(&object["metadata"]["name"]));
+            self.hurt.insert(hurt.to_owned());
+        }
         match (kind, &before) {
             (Kind::Pod, Some(before)) => self.pod_changed(before, &object),
             (Kind::VcJob, Some(before)) => self.job_changed(before, &object),
             _ => {}
         }
         self.objects.entry(kind).or_default().insert(key, object);
+    }
+
+    /// Whether a pod is bound to a node that has gone meanwhile: it goes after it.
+    fn is_stranded(&self, pod: &Value) -> bool {
+        let node = text(&pod["spec"]["nodeName"]);
+        let nodes = self.objects.get(&Kind::Node);
+        !node.is_empty() && nodes.is_none_or(|nodes| !nodes.contains_key(&format!("/{node}")))
     }
 
     /// S0.5, S2.1, S2.2: children of a job come once, and the Service before the pods.

@@ -128,8 +128,8 @@ enum Event {
     Supplant(i64),
     /// A write of a driver that was supplanted arrives.
     Late(Intent),
-    /// A write that its driver was told to be lost arrives.
-    Overdue(Intent),
+    /// A write arrives of which its driver, by the number of its life, was told that it is lost.
+    Overdue(u32, Intent),
     /// A fault that comes by the clock strikes.
     Trouble(Fault),
     /// A fault strikes now, whatever its rate.
@@ -152,7 +152,9 @@ impl Event {
             }
             Event::Node(intent) => format!("a node's {:?}", intent.target),
             Event::Disk(intent, _) => format!("a disk's {:?}", intent.target),
-            Event::Late(intent) | Event::Overdue(intent) => format!("a late {:?}", intent.target),
+            Event::Late(intent) | Event::Overdue(_, intent) => {
+                format!("a late {:?}", intent.target)
+            }
             Event::Mend(mend, _) => mend.told(),
             Event::Trouble(fault) | Event::Strike(fault) => fault.name().to_owned(),
             Event::Pod(_) => "a pod's line".to_owned(),
@@ -624,11 +626,7 @@ impl World {
             Event::Late(intent) => {
                 self.perform("former driver", &intent);
             }
-            Event::Overdue(intent) => {
-                if self.written("driver", &call::write(&intent)).code == 201 {
-                    self.witness.note_overdue(&intent);
-                }
-            }
+            Event::Overdue(life, intent) => self.perform_overdue(life, &intent),
             Event::Trouble(fault) => self.trouble(fault),
             Event::Strike(fault) => self.inflict(fault),
             Event::Mend(mend, patience) => self.mend(mend, patience),

@@ -290,7 +290,7 @@ impl World {
             replica.checked = cycles;
             let tables = replica.driver.tables();
             for violation in tables.map(checker::check).into_iter().flatten() {
-                if is_excused(&self.witness, &violation, self.now) {
+                if is_excused(&self.witness, &replica.driver, &violation, self.now) {
                     continue;
                 }
                 found.push(Finding {
@@ -304,13 +304,27 @@ impl World {
 }
 
 /// Whether a node holds more than it has since others bound to it while our bind was on its way: its
-/// kubelet refuses one of them.
-fn is_excused(witness: &Witness, violation: &checker::Violation, now: Time) -> bool {
+/// kubelet refuses one of them. Or since the driver is told late of a pod whose end it has read back
+/// already, so that its room was given to another one.
+fn is_excused(
+    witness: &Witness,
+    driver: &Driver,
+    violation: &checker::Violation,
+    now: Time,
+) -> bool {
     let node = violation.what.strip_prefix("node ");
-    let name = node.and_then(|rest| rest.split(' ').next());
+    let Some(name) = node.and_then(|rest| rest.split(' ').next()) else {
+        return false;
+    };
+    let holds_the_gone = |tables: &model::Tables| {
+        let node = tables.node_named(name);
+        let mut held =
+            (tables.tasks()).filter(|(_, task)| task.node.is_some() && task.node == node);
+        held.any(|(_, task)| witness.pod(&task.key.namespace, &task.key.name).is_none())
+    };
     violation.invariant == "I1"
         && violation.what.ends_with(" bound")
-        && name.is_some_and(|name| witness.is_excused(name, now))
+        && (witness.is_excused(name, now) || driver.tables().is_some_and(holds_the_gone))
 }
 
 fn is_sign_of_life(request: &Request) -> bool {

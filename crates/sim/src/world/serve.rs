@@ -147,6 +147,21 @@ impl World {
         }
     }
 
+    /// A write that was told to be lost is done after all. Where its driver has died meanwhile, nobody
+    /// knows of it: its successor may have given the same room to another pod, and the kubelet of that
+    /// node refuses one of them.
+    pub(super) fn perform_overdue(&mut self, life: u32, intent: &Intent) {
+        if self.written("driver", &call::write(intent)).code != 201 {
+            return;
+        }
+        self.witness.note_overdue(intent);
+        if let Action::Bind { node, .. } = &intent.action
+            && self.living(life).is_none()
+        {
+            self.excuse(node, OVERDUE_MS);
+        }
+    }
+
     fn stale_revision(&mut self, what: &str) -> Option<u64> {
         let newest = self.server.revision();
         if newest < 100 || !self.strikes(Fault::StaleRead, what) {
@@ -164,7 +179,7 @@ impl World {
         }
         if self.strikes(Fault::TimeoutBeforeCommit, "") {
             let ms = self.draw_ms(Fault::TimeoutBeforeCommit, 1, OVERDUE_MS);
-            self.push(self.now.plus_ms(ms), Event::Overdue(intent.clone()));
+            self.push(self.now.plus_ms(ms), Event::Overdue(life, intent.clone()));
             self.reply(life, id, Answer::Written(lost()));
             return;
         }
