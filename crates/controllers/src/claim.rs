@@ -27,6 +27,7 @@ pub const CONTROLLER: Controller = Controller {
     name: "claim",
     component: "persistentvolume-controller",
     watches: &[
+        Kind::Node,
         Kind::PersistentVolume,
         Kind::PersistentVolumeClaim,
         Kind::Pod,
@@ -80,6 +81,9 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             }
         }
         Kind::StorageClass => keys.extend(pending(mirror)),
+        // One that was chosen for a claim and lost comes back.
+        Kind::Node if change.before.is_none() => keys.extend(pending(mirror)),
+        Kind::Node => {}
         _ => of_pod(mirror, change, keys),
     }
 }
