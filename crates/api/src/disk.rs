@@ -1,5 +1,7 @@
 //! What is written on a volume of the directory provisioner for whoever tends its directory.
 
+/// Set on a claim that waits for its first consumer: the node where that consumer goes.
+pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 /// Keeps a volume until its directory is gone, or is to stay.
 pub const DIRECTORY: &str = "katmai.dev/directory";
 /// The handle of the snapshot that a new volume is to be filled from.

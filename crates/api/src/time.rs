@@ -57,20 +57,9 @@ impl Time {
 
     /// `2026-11-21T18:00:00.000000` and room for one more, in years of four digits.
     fn digits(self) -> Option<[u8; MICROS + 1]> {
-        let seconds = self.0.div_euclid(1_000_000);
-        let second = seconds.rem_euclid(86_400);
-        // Days since 0000-03-01, so that a leap day is the last of its year.
-        let days = u64::try_from(seconds.div_euclid(86_400) + 719_468).ok()?;
-        let (era, day) = (days / 146_097, days % 146_097);
-        let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-        let day = day - (365 * year + year / 4 - year / 100);
-        let month = (5 * day + 2) / 153;
-        let day = day - (153 * month + 2) / 5 + 1;
-        let month = if month < 10 { month + 3 } else { month - 9 };
-        let year = era * 400 + year + u64::from(month <= 2);
-        if year > 9_999 {
-            return None;
-        }
+        let stamp = jiff::Timestamp::from_microsecond(self.0).ok()?;
+        let at = jiff::tz::Offset::UTC.to_datetime(stamp);
+        let year = u64::try_from(at.year()).ok()?;
         let mut text = *b"0000-00-00T00:00:00.000000Z";
         let mut put = |at: usize, mut value: u64, width: usize| {
             for place in (at..at + width).rev() {
@@ -78,12 +67,13 @@ impl Time {
                 value /= 10;
             }
         };
+        let small = |value: i8| u64::from(value.unsigned_abs());
         put(0, year, 4);
-        put(5, month, 2);
-        put(8, day, 2);
-        put(11, second.unsigned_abs() / 3_600, 2);
-        put(14, second.unsigned_abs() / 60 % 60, 2);
-        put(17, second.unsigned_abs() % 60, 2);
+        put(5, small(at.month()), 2);
+        put(8, small(at.day()), 2);
+        put(11, small(at.hour()), 2);
+        put(14, small(at.minute()), 2);
+        put(17, small(at.second()), 2);
         put(20, self.0.rem_euclid(1_000_000).unsigned_abs(), 6);
         Some(text)
     }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use api::core::{ClaimPhase, Node, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass};
+use api::disk::SELECTED_NODE;
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::quantity::Quantity;
@@ -40,7 +41,6 @@ pub const CONTROLLER: Controller = Controller {
 
 /// The provisioner whose volumes are directories of the machine.
 pub const PROVISIONER: &str = api::disk::DRIVER;
-const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 /// What provisioners of old look for.
 const OLD_STORAGE_PROVISIONER: &str = "volume.beta.kubernetes.io/storage-provisioner";
@@ -81,10 +81,20 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             }
         }
         Kind::StorageClass => keys.extend(pending(mirror)),
-        // One that was chosen for a claim and lost comes back.
-        Kind::Node if change.before.is_none() => keys.extend(pending(mirror)),
+        Kind::Node if change.before.is_none() => of_node(mirror, &change.key.name, keys),
         Kind::Node => {}
         _ => of_pod(mirror, change, keys),
+    }
+}
+
+/// A node that was lost may be the one that was chosen for a claim, or that its pod is bound to.
+fn of_node(mirror: &Mirror, name: &str, keys: &mut Vec<ObjectKey>) {
+    let claims = mirror.keys(Index::ClaimNode, "", name);
+    keys.extend(claims.map(|key| (**key).clone()));
+    for pod in mirror.indexed::<Pod>(Index::PodNode, "", name) {
+        let meta = &pod.metadata;
+        let claims = api::core::claims_named(&meta.name, &pod.spec.volumes);
+        keys.extend(claims.map(|claim| key_of(&meta.namespace, &claim)));
     }
 }
 
@@ -100,11 +110,7 @@ fn of_pod(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     };
     let (namespace, name) = (&change.key.namespace, &pod.metadata.name);
     for claim in api::core::claims_named(name, &pod.spec.volumes) {
-        keys.push(ObjectKey::new(
-            Kind::PersistentVolumeClaim,
-            namespace,
-            &claim,
-        ));
+        keys.push(key_of(namespace, &claim));
         // A claim may be gone before its last pod: then its volume has waited.
         let term = format!("{namespace}/{claim}");
         let volumes = mirror.keys(Index::VolumeClaim, "", &term);

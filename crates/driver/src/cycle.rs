@@ -24,6 +24,7 @@ use model::{GangId, Tables, WriteId};
 use crate::backoff::Backoff;
 use crate::log::Planned;
 use crate::settings::{EngineSettings, Limits};
+use crate::timers;
 use crate::work::{Ended, Passes};
 use crate::writes::{self, Lane, Origin, Writes};
 use binds::Binds;
@@ -246,8 +247,7 @@ impl Cycles {
         self.last = self.last.map(|last| last.min(now));
         self.wake_at = self.wake_at.map(|at| at.min(now));
         self.engine.hurry(model::Time::from_micros(now.micros()));
-        let refusals = std::mem::take(&mut self.refusals).into_iter();
-        self.refusals = refusals.map(|(at, write)| (at.min(now), write)).collect();
+        timers::hurry(&mut self.refusals, now);
         for (at, _) in self.refusals_by_key.values_mut().flatten() {
             *at = now.min(*at);
         }

@@ -37,6 +37,7 @@ mod notes;
 mod reflector;
 mod request;
 mod settings;
+mod timers;
 mod work;
 mod writes;
 

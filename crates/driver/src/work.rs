@@ -12,6 +12,7 @@ use api::time::Time;
 use controllers::{Last, Refused};
 
 use crate::backoff::Backoff;
+use crate::timers;
 
 /// A key of a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -179,8 +180,7 @@ impl WorkQueue {
             entry.backs_off_until = entry.backs_off_until.map(|until| until.min(now));
             entry.timer = entry.timer.map(|at| at.min(now));
         }
-        let timers = std::mem::take(&mut self.timers).into_iter();
-        self.timers = timers.map(|(at, work)| (at.min(now), work)).collect();
+        timers::hurry(&mut self.timers, now);
     }
 
     /// The next key to be stepped, and what became of its last step.

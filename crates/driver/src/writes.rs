@@ -13,6 +13,7 @@ use mirror::{Mirror, Object};
 use crate::backoff::Backoff;
 use crate::cycle::HoldId;
 use crate::request::{Request, RequestId};
+use crate::timers;
 use crate::work::{Ended, Passes, WorkKey};
 use effect::{Effect, ReadBack, has_controller, is_seen, read_back};
 
@@ -295,8 +296,7 @@ impl Writes {
                 unseen.until = unseen.until.min(now);
             }
         }
-        let timers = std::mem::take(&mut self.timers).into_iter();
-        self.timers = timers.map(|(at, id)| (at.min(now), id)).collect();
+        timers::hurry(&mut self.timers, now);
     }
 
     pub(crate) fn next_timer(&self) -> Option<Time> {

@@ -36,13 +36,7 @@ fn plane() -> World {
     let mut world = World::new(placing());
     world.driver.record(world.now);
     node(&mut world, "1500m");
-    for (name, parent) in [("root", ""), ("default", "root")] {
-        let queue = json!({
-            "spec": { "weight": 1, "parent": parent },
-            "status": { "state": "Open" },
-        });
-        world.put_object(Kind::Queue, name, &queue);
-    }
+    world.put_queues();
     world
 }
 

@@ -18,13 +18,7 @@ fn plane(cpu: &str) -> World {
     let node =
         json!({ "status": { "allocatable": { "cpu": cpu, "memory": "8Gi", "pods": "110" } } });
     world.put_object(Kind::Node, "node-1", &node);
-    for (name, parent) in [("root", ""), ("default", "root")] {
-        let queue = json!({
-            "spec": { "weight": 1, "parent": parent },
-            "status": { "state": "Open" },
-        });
-        world.put_object(Kind::Queue, name, &queue);
-    }
+    world.put_queues();
     world
 }
 

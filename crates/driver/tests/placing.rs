@@ -13,13 +13,7 @@ fn plane(cpu: &str) -> World {
     settings.engine = Some(EngineSettings::new(Engine::with_defaults()));
     let mut world = World::new(settings);
     world.put_object(Kind::Node, "node-1", &node(cpu));
-    for (name, parent) in [("root", ""), ("default", "root")] {
-        let queue = json!({
-            "spec": { "weight": 1, "parent": parent },
-            "status": { "state": "Open" },
-        });
-        world.put_object(Kind::Queue, name, &queue);
-    }
+    world.put_queues();
     world
 }
 

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api::disk::SELECTED_NODE;
 use api::intent::ObjectKey;
 use api::volcano::{DEFAULT_QUEUE, GROUP_NAME};
 
@@ -15,6 +16,9 @@ use crate::object::Object;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Index {
+    /// PersistentVolumeClaims that name no volume yet by the node that was chosen for them (no
+    /// namespace).
+    ClaimNode,
     /// PersistentVolumeClaims by the volume that they name (no namespace).
     ClaimVolume,
     /// Commands by the uid of their target (no namespace).
@@ -55,6 +59,7 @@ pub struct IndexRow {
 
 /// The list, in the order of [`Index`].
 pub const INDEXES: &[IndexRow] = &[
+    row(Index::ClaimNode, claim_node),
     row(Index::ClaimVolume, claim_volume),
     row(Index::CommandTarget, command_target),
     row(Index::EndpointSliceService, endpoint_slice_service),
@@ -196,6 +201,15 @@ fn orphan(object: &Object, terms: &mut Terms) {
 fn owner(object: &Object, terms: &mut Terms) {
     for owner in &object.meta().owner_references {
         terms.add("", &owner.uid);
+    }
+}
+
+fn claim_node(object: &Object, terms: &mut Terms) {
+    if let Object::PersistentVolumeClaim(claim) = object
+        && claim.spec.volume_name.is_empty()
+        && let Some(node) = claim.metadata.annotations.get(SELECTED_NODE)
+    {
+        terms.add("", node);
     }
 }
 

@@ -20,6 +20,7 @@
 //! Invariants: no real clock, thread or socket; every random choice comes from the seed; the
 //! witness shares no code with the rooms that decide.
 
+mod calls;
 mod census;
 mod counts;
 mod coverage;

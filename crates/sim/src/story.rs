@@ -15,6 +15,7 @@ use api::kind::Kind;
 use api::quantity::{Format, Quantity};
 use serde_json::{Value, json};
 
+use crate::calls::merge;
 use crate::coverage::Phase;
 use crate::fault::{FAULTS, Fault, Strikes};
 use crate::judge::Finding;
@@ -401,17 +402,7 @@ fn create(kind: Kind, body: Value) -> Call {
     })
 }
 
-/// A user's change of some fields, which names no version.
-fn merge(target: &str, patch: &Value) -> Call {
-    Call {
-        method: "PATCH",
-        target: target.to_owned(),
-        content_type: "application/merge-patch+json",
-        body: patch.to_string().into_bytes(),
-    }
-}
-
-/// The same step by step.
+/// A user's change step by step, which names no version.
 fn steps_on(kind: Kind, name: &str, steps: &Value) -> Call {
     Call {
         content_type: "application/json-patch+json",

@@ -1,6 +1,6 @@
 //! What every plane has: namespaces, queues, a storage class, priorities, its own Service.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use api::time::Time;
 use serde_json::{Value, json};
@@ -27,37 +27,29 @@ impl Store {
     /// their names is replaced. Users' definitions stay as they are.
     pub fn start(&mut self, now: Time) -> Option<Commit> {
         let wire = self.wire.clone();
-        // Those that came with this build and have not changed since are not even read.
-        let (settled, others): (Vec<_>, Vec<_>) =
-            self.stored_definitions().partition(|(name, entry)| {
-                let specs = self.specs.as_ref();
-                let spec = specs.and_then(|specs| specs.get(*name));
-                spec.is_some_and(|spec| entry.has_spec(spec))
-            });
-        let settled: BTreeSet<String> =
-            settled.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let mut stored: BTreeMap<String, Value> = others
-            .iter()
-            .map(|(name, entry)| ((*name).to_owned(), entry.value()))
-            .collect();
+        // Those known to be as this build brings them are not even read.
+        let specs = self.specs.as_ref();
+        let stored = self.stored_definitions().map(|(name, entry)| {
+            let spec = specs.and_then(|specs| specs.get(name));
+            let is_shipped = spec.is_some_and(|spec| entry.has_spec(spec));
+            (name.to_owned(), (!is_shipped).then(|| entry.value()))
+        });
+        let mut stored: BTreeMap<String, Option<Value>> = stored.collect();
         self.end_history();
         self.age_events(now);
         let mut draft = Draft::with(Effect::Real);
         for crd in wire.crds() {
-            let name = crd.name();
-            if settled.contains(&name) {
-                continue;
-            }
-            let mut object = crd.object(&wire);
-            match stored.remove(&name) {
-                Some(old) => self.renew(&mut draft, object, old, now),
+            match stored.remove(&crd.name()) {
+                Some(None) => {}
+                Some(Some(old)) => self.renew(&mut draft, crd.object(&wire), old, now),
                 None => {
+                    let mut object = crd.object(&wire);
                     crate::definitions::establish(&mut object, now);
                     self.provide(&mut draft, object, now);
                 }
             }
         }
-        for object in stored.values() {
+        for object in stored.values().flatten() {
             // One that was stored compiled then; if a newer program refuses it, its objects stay
             // in the journal and the others are served. Native groups wait for their setting.
             let is_native = object["spec"]["group"] == NATIVE_GROUP;

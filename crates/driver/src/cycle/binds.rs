@@ -10,6 +10,7 @@ use mirror::Bind;
 use model::WriteId;
 
 use crate::backoff::Backoff;
+use crate::timers;
 
 #[derive(Debug, Default)]
 pub(super) struct Binds {
@@ -55,8 +56,7 @@ impl Binds {
 
     /// Those that wait are due now.
     pub(super) fn hurry(&mut self, now: Time) {
-        let again = std::mem::take(&mut self.again).into_iter();
-        self.again = again.map(|(at, write)| (at.min(now), write)).collect();
+        timers::hurry(&mut self.again, now);
     }
 
     pub(super) fn next_timer(&self) -> Option<Time> {

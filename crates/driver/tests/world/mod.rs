@@ -128,6 +128,17 @@ impl World {
     }
 
     /// Somebody else deletes an object of any kind.
+    /// The queues that a plane has.
+    pub fn put_queues(&mut self) {
+        for (name, parent) in [("root", ""), ("default", "root")] {
+            let queue = json!({
+                "spec": { "weight": 1, "parent": parent },
+                "status": { "state": "Open" },
+            });
+            self.put_object(Kind::Queue, name, &queue);
+        }
+    }
+
     pub fn delete_object(&mut self, kind: Kind, name: &str) {
         self.remove(kind, name);
     }

@@ -7,6 +7,7 @@ use api::core::{
     ClaimPhase, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, TopologyTerm,
     claims_named,
 };
+use api::disk::SELECTED_NODE;
 use api::intent::{Action, Intent, ObjectKey, Part};
 use api::kind::Kind;
 use model::{Labels, NodeTerm, Operator, Requirement, VolumeNeed};
@@ -14,9 +15,6 @@ use serde_json::json;
 
 use super::constraints;
 use crate::held::Mirror;
-
-/// Set on a claim that waits for its first consumer: the node where that consumer goes.
-const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
 /// How a pod's claims stand on their way to a node.
 #[derive(Clone, Debug, PartialEq)]

@@ -187,13 +187,8 @@ impl Desk {
         }
     }
 
-    /// The driver lives for so many seconds, what it did is written, and a segment that is asked for
-    /// begins.
-    fn pass(&mut self, seconds: i64) {
-        for _ in 0..seconds {
-            self.now = self.now.plus_ms(1_000);
-            live(&mut self.driver, self.now);
-        }
+    /// The writer is given what the driver did.
+    fn hand_in(&mut self) {
         let records = self.driver.take_records();
         self.signals
             .waiting
@@ -203,6 +198,16 @@ impl Desk {
             term: 0,
             now: self.now,
         });
+    }
+
+    /// The driver lives for so many seconds, what it did is written, and a segment that is asked for
+    /// begins.
+    fn pass(&mut self, seconds: i64) {
+        for _ in 0..seconds {
+            self.now = self.now.plus_ms(1_000);
+            live(&mut self.driver, self.now);
+        }
+        self.hand_in();
         self.writer.flush();
         if self.signals.wants_segment.swap(false, Ordering::Relaxed) {
             self.driver.handle_checkpoint(self.now);
@@ -374,15 +379,7 @@ fn a_writer_that_stands_still_is_given_no_more_than_it_can_hold_and_the_loss_is_
 #[test]
 fn nothing_is_on_disk_before_a_segment_has_its_checkpoint() {
     let mut desk = Desk::new(Memory::with_room(usize::MAX), wish());
-    let records = desk.driver.take_records();
-    desk.signals
-        .waiting
-        .fetch_add(records.len(), Ordering::Relaxed);
-    desk.writer.take(Batch {
-        records,
-        term: 0,
-        now: desk.now,
-    });
+    desk.hand_in();
     assert_eq!(desk.memory.names(), [""; 0]);
     desk.writer.flush();
     assert_eq!(desk.memory.play(), [0]);

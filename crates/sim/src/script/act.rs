@@ -1,9 +1,9 @@
 //! A script, played.
 
-use api::call::Call;
 use api::kind::Kind;
 
 use super::{Deed, Mistake, Script, Step, Wish};
+use crate::calls;
 use crate::world::{End, World};
 
 /// How long a quiet world is watched.
@@ -70,15 +70,7 @@ fn prepare(world: &mut World, at: i64, deed: &Deed) -> Result<(), String> {
         Deed::Delete { kind, name } => {
             let namespace = if kind.row().namespaced { "default" } else { "" };
             let target = kind.path(namespace, name);
-            world.call(
-                at,
-                Call {
-                    method: "DELETE",
-                    target,
-                    content_type: "",
-                    body: Vec::new(),
-                },
-            );
+            world.call(at, calls::delete(target));
         }
         Deed::Command { job, action } => world.command(at, job, action),
         Deed::Strike(fault) => world.strike(at, *fault),

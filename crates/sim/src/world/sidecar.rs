@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::World;
 use super::mend::Mend;
-use super::trouble::merge;
+use crate::calls::merge;
 use crate::fault::Fault;
 
 /// How long it takes at most until the container runs again.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::mend::Mend;
 use super::strike::KEEN;
 use super::{Answer, Event, World, serve};
+use crate::calls::{delete, merge, post};
 use crate::fault::{Fault, Strikes};
 use crate::wire::Answered;
 
@@ -391,33 +392,6 @@ impl World {
 
 fn name_of(object: &Value) -> String {
     object["metadata"]["name"].as_str().unwrap_or("").to_owned()
-}
-
-fn post(target: &str, body: &Value) -> Call {
-    Call {
-        method: "POST",
-        target: target.to_owned(),
-        content_type: "application/json",
-        body: body.to_string().into_bytes(),
-    }
-}
-
-pub(super) fn merge(target: &str, patch: &Value) -> Call {
-    Call {
-        method: "PATCH",
-        target: target.to_owned(),
-        content_type: "application/merge-patch+json",
-        body: patch.to_string().into_bytes(),
-    }
-}
-
-fn delete(target: String) -> Call {
-    Call {
-        method: "DELETE",
-        target,
-        content_type: "",
-        body: Vec::new(),
-    }
 }
 
 fn on_node(name: &str, part: &str, patch: &Value) -> Call {
