@@ -81,13 +81,15 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             }
         }
         Kind::StorageClass => keys.extend(pending(mirror)),
-        Kind::Node if change.before.is_none() => of_node(mirror, &change.key.name, keys),
+        Kind::Node if change.before.is_none() || change.after.is_none() => {
+            of_node(mirror, &change.key.name, keys);
+        }
         Kind::Node => {}
         _ => of_pod(mirror, change, keys),
     }
 }
 
-/// A node that was lost may be the one that was chosen for a claim, or that its pod is bound to.
+/// A node that goes or comes may be the one that was chosen for a claim, or that its pod is bound to.
 fn of_node(mirror: &Mirror, name: &str, keys: &mut Vec<ObjectKey>) {
     let claims = mirror.keys(Index::ClaimNode, "", name);
     keys.extend(claims.map(|key| (**key).clone()));
@@ -151,7 +153,34 @@ fn step(inputs: &Inputs<'_>) -> Step {
     let Some(claim) = inputs.mirror.get::<PersistentVolumeClaim>(namespace, name) else {
         return Step::idle();
     };
-    Step::write(of_claim(inputs, claim))
+    match lost_node(inputs.mirror, claim) {
+        Some(node) => choose_again(inputs, claim, node),
+        None => Step::write(of_claim(inputs, claim)),
+    }
+}
+
+/// The node that was chosen for a claim of ours that has no volume yet, if it is not there.
+fn lost_node<'a>(mirror: &Mirror, claim: &'a PersistentVolumeClaim) -> Option<&'a str> {
+    let meta = &claim.metadata;
+    let node = meta.annotations.get(SELECTED_NODE)?;
+    let row = mirror.get::<StorageClass>("", class_of(mirror, claim)?)?;
+    let is_lost = meta.deletion_timestamp.is_none()
+        && claim.spec.volume_name.is_empty()
+        && &*row.provisioner == PROVISIONER
+        && is_late(row)
+        && mirror.get::<Node>("", node).is_none()
+        && reserved(mirror, claim).is_none();
+    is_lost.then_some(node)
+}
+
+/// Takes the choice away, so that whoever places the claim's next pod chooses another node.
+fn choose_again(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim, node: &str) -> Step {
+    let named = std::iter::once((ObjectKey::new(Kind::Node, "", node), ""));
+    let first = inputs.before_presence(named, claim.metadata.revision());
+    first.unwrap_or_else(|| {
+        let unchosen = json!({ "metadata": { "annotations": { SELECTED_NODE: null } } });
+        Step::write(vec![patch_claim(claim, unchosen)])
+    })
 }
 
 fn of_claim(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim) -> Vec<Intent> {
