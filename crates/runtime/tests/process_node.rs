@@ -17,6 +17,7 @@ mod life;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::{Command, ExitCode, Stdio};
@@ -39,6 +40,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{broadcast, watch};
 
 const PATIENCE: Duration = Duration::from_secs(20);
+const HANGUP: u64 = 1;
 
 type Test = fn(World) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -107,6 +109,10 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == "__plane") {
         return plane(arguments[1].clone().into());
     }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    if ignored(&status) & HANGUP == 0 {
+        return as_a_script_would(&arguments);
+    }
     let filter = arguments
         .iter()
         .filter_map(|word| word.to_str())
@@ -122,6 +128,23 @@ fn main() -> ExitCode {
         failed += u32::from(!passes(name, killed));
     }
     ExitCode::from(u8::from(failed > 0))
+}
+
+/// Which signals of shells and terminals a process ignores, as a mask, by its `/proc/N/status`.
+fn ignored(status: &str) -> u64 {
+    let mask = status.lines().find_map(|it| it.strip_prefix("SigIgn:"));
+    u64::from_str_radix(mask.unwrap().trim(), 16).unwrap() & 0x7fff_ffff
+}
+
+/// Starts this again as `nohup` or a script in the background would: what runs in pods is not to
+/// ignore what the plane does.
+fn as_a_script_would(arguments: &[std::ffi::OsString]) -> ExitCode {
+    let error = Command::new("sh")
+        .args(["-c", "trap '' HUP QUIT; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
+        .args(arguments)
+        .exec();
+    panic!("{error}");
 }
 
 fn passes(name: &str, test: impl FnOnce() + std::panic::UnwindSafe) -> bool {
@@ -510,6 +533,12 @@ async fn ends(world: World) {
         "bad",
         json!({"restartPolicy": "Never", "containers": shell("exit 3")}),
     );
+    world.pod(
+        "heeds",
+        json!({"restartPolicy": "Never", "containers": shell("grep SigIgn /proc/self/status")}),
+    );
+    world.phase("heeds", "Succeeded").await;
+    assert_eq!(ignored(&world.log("heeds", "c").await), 0);
     let good = world.phase("good", "Succeeded").await;
     assert_eq!(ended(&good)["reason"], "Completed");
     assert_eq!(good["conditions"][2]["reason"], "PodCompleted");
@@ -696,6 +725,11 @@ async fn exec(world: World) {
     }
     let (code, text) = world.run("p", &["no-such"], false, b"").await;
     assert!(code == 126 && text.contains("not found"), "{code} {text}");
+    let asked = ["grep", "SigIgn", "/proc/self/status"];
+    for is_terminal in [false, true] {
+        let (code, text) = world.run("p", &asked, is_terminal, b"").await;
+        assert_eq!((code, ignored(&text)), (0, 0), "{text}");
+    }
 }
 
 /// Whoever leaves a terminal takes what runs on it along.

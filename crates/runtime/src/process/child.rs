@@ -12,6 +12,8 @@ use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use nix::sched::{CloneFlags, setns, unshare};
 
@@ -43,6 +45,9 @@ pub fn is_child(arguments: &[OsString]) -> bool {
 pub fn child_main(arguments: &[OsString]) -> ! {
     let verb = arguments.first().and_then(|verb| verb.to_str());
     let rest = arguments.get(1..).unwrap_or_default();
+    if let Err(error) = heed_signals() {
+        std::process::exit(complain(&format!("cannot heed signals: {error}")));
+    }
     let code = match verb {
         Some(CONTAINER) => container(),
         Some(EXEC) => exec(),
@@ -52,6 +57,23 @@ pub fn child_main(arguments: &[OsString]) -> ! {
         _ => 2,
     };
     std::process::exit(code)
+}
+
+/// Lets what is executed from here on begin with no signal ignored, although whoever started the
+/// plane had it ignore some (`nohup`, `&` in a script): a signal that is handled is the default again
+/// once something is executed, one that is ignored stays so.
+fn heed_signals() -> io::Result<()> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let mask = status.lines().find_map(|it| it.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let mask = mask.ok_or_else(|| io::Error::other("/proc/self/status tells no SigIgn"))?;
+    let heard = Arc::new(AtomicBool::new(false));
+    // Those above are of no terminal and no shell; some of them are the C library's own.
+    let ignored = (1..=31).filter(|number| mask & (1 << (number - 1)) != 0);
+    for number in ignored.filter(|number| !signal_hook::consts::FORBIDDEN.contains(number)) {
+        signal_hook::flag::register(number, Arc::clone(&heard))?;
+    }
+    Ok(())
 }
 
 /// The exit code of a status as a shell counts it.
