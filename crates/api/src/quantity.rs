@@ -5,6 +5,7 @@
 //! The kind of suffix is remembered, and texts print as Go prints them: mostly in canonical form,
 //! but Go keeps some texts as they came (`1.500`, `+5`), and so do we.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -168,6 +169,14 @@ impl Quantity {
         self.nanos = operation(self.nanos, other.nanos);
     }
 
+    /// The canonical text of an amount that is given as text.
+    pub fn canonical_text(text: &str) -> Result<Cow<'_, str>, ParseError> {
+        if is_plain(text) {
+            return Ok(Cow::Borrowed(text));
+        }
+        Ok(Cow::Owned(Quantity::parse(text)?.canonical()))
+    }
+
     /// The canonical text, as `CanonicalizeBytes` gives it.
     pub fn canonical(&self) -> String {
         if self.nanos == 0 {
@@ -284,10 +293,25 @@ fn binary(text: &str, parts: &Parts<'_>, bits: u32) -> Quantity {
 
 /// Go reuses the text of a number that looks canonical to it, without making sure.
 fn keep(mut quantity: Quantity, text: &str) -> Quantity {
-    if quantity.canonical() != text {
+    if !is_plain(text) && quantity.canonical() != text {
         quantity.kept = Some(text.into());
     }
     quantity
+}
+
+/// Whether a text is surely canonical; so are nearly all, and no number need be made to see it. So few
+/// digits are in no danger of the ends of the range.
+fn is_plain(text: &str) -> bool {
+    let (whole, suffix) = digits(text.strip_prefix('-').unwrap_or(text));
+    if whole.is_empty() || whole.starts_with('0') || whole.len() > 6 {
+        return false;
+    }
+    match suffix {
+        // With three zeros another suffix would do.
+        "" | "n" | "u" | "m" | "k" | "M" | "G" => !whole.ends_with("000"),
+        "Ki" | "Mi" | "Gi" | "Ti" => whole.parse::<u32>().is_ok_and(|whole| whole % 1024 != 0),
+        _ => false,
+    }
 }
 
 /// `digits × 10^exponent × factor`, rounded away from zero, saturating.

@@ -161,6 +161,11 @@ impl Entry {
         serde_json::from_slice(&self.bytes).unwrap_or(Value::Null)
     }
 
+    /// What `T` names of the object; nothing where that is of another type than it should be.
+    pub(crate) fn read<T: serde::de::DeserializeOwned + Default>(&self) -> T {
+        serde_json::from_slice(&self.bytes).unwrap_or_default()
+    }
+
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.glance.label(key)

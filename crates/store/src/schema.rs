@@ -8,6 +8,7 @@
 mod coerce;
 mod compile;
 mod default;
+mod fields;
 mod format;
 mod golang;
 mod prune;
@@ -15,13 +16,14 @@ mod spot;
 mod structural;
 mod validate;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use regex::Regex;
 use serde_json::Value;
 
 use crate::field::FieldError;
+
+use fields::Fields;
 
 pub use compile::Compiler;
 pub(crate) use format::base64_error;
@@ -157,7 +159,7 @@ pub(crate) struct Node {
     nullable: bool,
     preserve_unknown: bool,
     embedded: bool,
-    properties: BTreeMap<Box<str>, Edge>,
+    properties: Fields,
     additional: Additional,
     items: Option<Box<Edge>>,
     required: Vec<Box<str>>,

@@ -207,6 +207,15 @@ mod properties {
         }
 
         #[test]
+        fn a_text_that_is_left_as_it_is_is_what_its_amount_prints(
+            text in "-?[0-9]{1,10}(0{3})?(n|u|m|k|M|G|T|Ki|Mi|Gi|Ti|e3|)",
+        ) {
+            let printed = Quantity::parse(&text).map(|quantity| quantity.canonical());
+            let text = Quantity::canonical_text(&text).map(|text| text.into_owned());
+            prop_assert_eq!(text, printed);
+        }
+
+        #[test]
         fn adding_and_subtracting_are_inverse(a in any::<i64>(), b in any::<i64>()) {
             let (a, b) = (Quantity::from_milli(a), Quantity::from_milli(b));
             let mut sum = a.clone();

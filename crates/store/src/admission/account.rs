@@ -1,6 +1,7 @@
 //! The service account of a pod: who it is by default, its token as a volume, its pull secrets.
 
 use api::kind::Kind;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::field;
@@ -15,20 +16,25 @@ const VOLUME: &str = "kube-api-access-";
 /// An hour, and a little more by which upstream tells such tokens apart.
 const TOKEN_SECONDS: i64 = 3_607;
 
+/// What a service account says about the pods that run under it. Every pod asks.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Account {
+    image_pull_secrets: Vec<Value>,
+    automount_service_account_token: Option<bool>,
+}
+
 impl Store {
     pub(super) fn admit_account(&mut self, writing: &Writing<'_>, pod: &mut Value) -> Outcome<()> {
         name_account(&mut pod["spec"]);
         let account = self.find_account(writing, pod)?;
         let spec = &mut pod["spec"];
-        let pull = &account["imagePullSecrets"];
-        if list(&spec["imagePullSecrets"]).is_empty() && !list(pull).is_empty() {
-            spec["imagePullSecrets"] = pull.clone();
+        let pull = account.image_pull_secrets;
+        if list(&spec["imagePullSecrets"]).is_empty() && !pull.is_empty() {
+            spec["imagePullSecrets"] = Value::Array(pull);
         }
-        let automatic = [
-            &spec["automountServiceAccountToken"],
-            &account["automountServiceAccountToken"],
-        ];
-        if automatic.into_iter().find_map(Value::as_bool) != Some(false) {
+        let said = spec["automountServiceAccountToken"].as_bool();
+        if said.or(account.automount_service_account_token) != Some(false) {
             self.mount_token(spec);
         }
         Ok(())
@@ -36,14 +42,14 @@ impl Store {
 
     /// The pod's service account must be there. Each namespace gets its default one a moment after
     /// it was made; pods do not wait for that.
-    fn find_account(&self, writing: &Writing<'_>, pod: &Value) -> Outcome<Value> {
+    fn find_account(&self, writing: &Writing<'_>, pod: &Value) -> Outcome<Account> {
         let account = text(&pod["spec"]["serviceAccountName"]);
         let namespace = &writing.target.namespace;
-        if let Some(found) = self.latest_of(Kind::ServiceAccount, namespace, &account) {
-            return Ok(found);
+        if let Some(found) = self.latest_entry(Kind::ServiceAccount, namespace, &account) {
+            return Ok(found.read());
         }
         if account == "default" {
-            return Ok(Value::Null);
+            return Ok(Account::default());
         }
         Err(Refused::forbidden(
             writing.about(&text(&pod["metadata"]["name"])),

@@ -1,5 +1,7 @@
 //! Built-in objects as Go's decoder leaves them: typed, pruned, with zero values that Go prints.
 
+use std::borrow::Cow;
+
 use api::quantity::Quantity;
 use api::time::Time;
 use serde_json::{Map, Value};
@@ -171,31 +173,44 @@ impl Schema {
         if node.preserve_unknown || matches!(node.additional, Additional::Any) {
             return Ok(());
         }
-        map.retain(|name, inner| !inner.is_null() && node.properties.contains_key(name.as_str()));
         let in_struct = node.go_name.as_deref().map_or(place.in_struct, short_name);
         let place = Place {
             in_struct,
             ..*place
         };
-        for (name, edge) in &node.properties {
-            match map.get_mut(name.as_ref()) {
-                Some(inner) => {
-                    self.coerce_at(edge.to, inner, &place.inner(name), depth + 1)?;
-                    if edge.blank == Blank::Dropped && is_zero(inner) {
-                        map.remove(name.as_ref());
-                    }
-                }
-                None if edge.blank == Blank::Null => {
-                    map.insert(name.to_string(), Value::Null);
-                }
-                None => {
-                    if let Some(default) = &edge.default {
-                        let mut filled = (**default).clone();
-                        self.coerce_at(edge.to, &mut filled, &place.inner(name), depth + 1)?;
-                        map.insert(name.to_string(), filled);
-                    }
-                }
+        let mut wrong = None;
+        let mut dropped: Vec<String> = Vec::new();
+        map.retain(|name, inner| {
+            let Some(edge) = node.properties.get(name) else {
+                return false;
+            };
+            if inner.is_null() || wrong.is_some() {
+                return false;
             }
+            wrong = self
+                .coerce_at(edge.to, inner, &place.inner(name), depth + 1)
+                .err();
+            let is_dropped = edge.blank == Blank::Dropped && is_zero(inner);
+            if is_dropped && edge.default.is_some() {
+                dropped.push(name.clone());
+            }
+            !is_dropped
+        });
+        if let Some(wrong) = wrong {
+            return Err(wrong);
+        }
+        for (name, edge) in node.properties.filled() {
+            if map.contains_key(name) || dropped.iter().any(|one| one == name) {
+                continue;
+            }
+            let mut filled = Value::Null;
+            if edge.blank != Blank::Null
+                && let Some(default) = &edge.default
+            {
+                filled = (**default).clone();
+                self.coerce_at(edge.to, &mut filled, &place.inner(name), depth + 1)?;
+            }
+            map.insert(name.to_owned(), filled);
         }
         Ok(())
     }
@@ -291,11 +306,11 @@ fn fits(node: &Node, number: &serde_json::Number) -> bool {
 
 fn canonical_quantity(value: &Value) -> Result<Value, String> {
     let text = match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        Value::String(text) => Cow::Borrowed(&**text),
+        other => Cow::Owned(other.to_string()),
     };
-    match Quantity::parse(&text) {
-        Ok(quantity) => Ok(Value::String(quantity.canonical())),
+    match Quantity::canonical_text(&text) {
+        Ok(text) => Ok(Value::String(text.into_owned())),
         Err(cause) => Err(cause.to_string()),
     }
 }

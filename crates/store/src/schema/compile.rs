@@ -82,6 +82,9 @@ impl Compiler {
             let id = self.reference(&name, Flavor::Builtin, 0);
             builtin.push((name, id));
         }
+        for node in &mut self.nodes {
+            node.properties.seal();
+        }
         let nodes = Arc::new(self.nodes);
         let schemas = builtin
             .into_iter()
@@ -147,7 +150,7 @@ impl Compiler {
     fn mark_blanks(&self, name: &str, node: &mut Node) {
         let zeroes = self.zeroes.get(name);
         let short = name.rsplit('.').next().unwrap_or(name);
-        for (field, edge) in &mut node.properties {
+        for (field, edge) in node.properties.iter_mut() {
             let inner = &self.nodes[edge.to as usize];
             let is_many = match inner.kind {
                 Type::Array => true,
@@ -279,8 +282,9 @@ impl Compiler {
         node.share = share(schema).unwrap_or_default();
         node.limits = self.limits(schema, flavor, path, depth);
         if node.embedded {
-            let edges = self.object_edges();
-            node.properties.extend(edges);
+            for (name, edge) in self.object_edges() {
+                node.properties.insert(name, edge);
+            }
         }
         node
     }
@@ -419,7 +423,9 @@ impl Compiler {
         let edges = self.object_edges();
         let node = &mut self.nodes[id as usize];
         node.kind = Type::Object;
-        node.properties.extend(edges);
+        for (name, edge) in edges {
+            node.properties.insert(name, edge);
+        }
     }
 
     fn object_edges(&mut self) -> Vec<(Box<str>, Edge)> {

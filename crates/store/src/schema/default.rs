@@ -30,11 +30,11 @@ impl Schema {
                             _ => true,
                         }
                 });
-                for (name, edge) in &node.properties {
+                for (name, edge) in node.properties.filled() {
                     if let Some(default) = &edge.default
-                        && !map.contains_key(name.as_ref())
+                        && !map.contains_key(name)
                     {
-                        map.insert(name.to_string(), (**default).clone());
+                        map.insert(name.to_owned(), (**default).clone());
                     }
                 }
                 for (name, inner) in map.iter_mut() {
@@ -84,7 +84,7 @@ impl Schema {
             }
             self.defaults_at(edge.to, &at, depth + 1, errors);
         };
-        for (name, edge) in &node.properties {
+        for (name, edge) in node.properties.iter() {
             if depth == 0 && matches!(&**name, "apiVersion" | "kind" | "metadata") {
                 continue;
             }

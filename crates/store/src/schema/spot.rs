@@ -97,7 +97,7 @@ impl Schema {
             return;
         }
         let node = self.node(id);
-        for (name, edge) in &node.properties {
+        for (name, edge) in node.properties.iter() {
             if let Some(inner) = map.get_mut(&**name) {
                 self.fill_nulls(edge.to, inner, depth + 1);
             } else if node.required.contains(name) {
