@@ -179,17 +179,27 @@ impl Quantity {
 
     /// The canonical text, as `CanonicalizeBytes` gives it.
     pub fn canonical(&self) -> String {
-        if self.nanos == 0 {
-            return "0".to_owned();
+        Canonical(self).to_string()
+    }
+}
+
+/// Shows the canonical text.
+struct Canonical<'a>(&'a Quantity);
+
+impl std::fmt::Display for Canonical<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Quantity { nanos, format, .. } = *self.0;
+        if nanos == 0 {
+            return f.write_str("0");
         }
-        if self.format != Format::BinarySi {
-            return canonical_decimal(self.nanos, self.format);
+        if format != Format::BinarySi {
+            return show_decimal(nanos, format, f);
         }
-        let small = self.nanos.unsigned_abs() < 1024 * NANO as u128;
-        if small || !self.is_whole() {
-            return canonical_decimal(self.nanos, Format::DecimalSi);
+        let whole = nanos / NANO;
+        if whole.unsigned_abs() < 1024 || whole * NANO != nanos {
+            return show_decimal(nanos, Format::DecimalSi, f);
         }
-        canonical_binary(self.nanos / NANO)
+        show_binary(whole, f)
     }
 }
 
@@ -382,33 +392,50 @@ fn rounded(nanos: i128, unit: i128) -> i64 {
     i64::try_from(whole).unwrap_or(if whole < 0 { i64::MIN } else { i64::MAX })
 }
 
-fn canonical_binary(mut whole: i128) -> String {
+fn show_binary(mut whole: i128, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
     let mut name = "";
-    for (next, _) in BINARY {
-        if whole % 1024 != 0 {
-            break;
-        }
-        whole /= 1024;
-        name = next;
+    // Zeros at the end are cheaper to count than to divide away.
+    let zeros = whole.trailing_zeros();
+    if let Some((last, bits)) = BINARY.iter().rfind(|(_, bits)| *bits <= zeros) {
+        whole >>= bits;
+        name = last;
     }
-    format!("{whole}{name}")
+    write!(f, "{whole}{name}")
 }
 
-fn canonical_decimal(mut amount: i128, format: Format) -> String {
+fn show_decimal(amount: i128, format: Format, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
     let mut exponent = -NANO_DIGITS;
+    // Most amounts fit half the width, which is divided at a tenth of the cost.
+    if let Ok(mut amount) = i64::try_from(amount) {
+        while amount % 1_000 == 0 {
+            amount /= 1_000;
+            exponent += 3;
+        }
+        return show_scaled(amount, exponent, format, f);
+    }
+    let mut amount = amount;
     while amount % 1_000 == 0 {
         amount /= 1_000;
         exponent += 3;
     }
+    show_scaled(amount, exponent, format, f)
+}
+
+fn show_scaled(
+    amount: impl std::fmt::Display,
+    exponent: i64,
+    format: Format,
+    f: &mut std::fmt::Formatter<'_>,
+) -> std::fmt::Result {
     if format == Format::DecimalSi
         && let Some((name, _)) = DECIMAL.iter().find(|(_, power)| *power == exponent)
     {
-        return format!("{amount}{name}");
+        return write!(f, "{amount}{name}");
     }
-    if exponent == 0 {
-        return amount.to_string();
+    match exponent {
+        0 => write!(f, "{amount}"),
+        _ => write!(f, "{amount}e{exponent}"),
     }
-    format!("{amount}e{exponent}")
 }
 
 impl std::str::FromStr for Quantity {
@@ -422,7 +449,7 @@ impl std::fmt::Display for Quantity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.kept {
             Some(text) => f.write_str(text),
-            None => f.write_str(&self.canonical()),
+            None => Canonical(self).fmt(f),
         }
     }
 }

@@ -2,6 +2,12 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Writers that nobody reads by eye are given times as numbers, under these names: whole seconds,
+/// and microseconds.
+pub const SECONDS_NAME: &str = "katmai::Seconds";
+/// See [`SECONDS_NAME`].
+pub const MICROS_NAME: &str = "katmai::Micros";
+
 /// How long the texts are without their last letter.
 const SECONDS: usize = "2026-11-21T18:00:00".len();
 const MICROS: usize = "2026-11-21T18:00:00.000000".len();
@@ -99,6 +105,10 @@ pub fn is_zone(name: &str) -> bool {
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !serializer.is_human_readable() {
+            let seconds = self.0.div_euclid(1_000_000);
+            return serializer.serialize_newtype_struct(SECONDS_NAME, &seconds);
+        }
         self.shown(SECONDS, |text| serializer.serialize_str(text))
     }
 }
@@ -106,6 +116,9 @@ impl Serialize for Time {
 /// Serialises a `metav1.MicroTime`: what was read to the microsecond is put down so.
 pub(crate) fn as_micro<S: Serializer>(at: &Option<Time>, serializer: S) -> Result<S::Ok, S::Error> {
     match at {
+        Some(at) if !serializer.is_human_readable() => {
+            serializer.serialize_newtype_struct(MICROS_NAME, &at.0)
+        }
         Some(at) => at.shown(MICROS, |text| serializer.serialize_str(text)),
         None => serializer.serialize_none(),
     }

@@ -1,20 +1,20 @@
 //! Strings that may be secret become tokens: the same string the same token, and nobody without the
-//! key can tell which string it was.
+//! key can tell which string it was. And where in an object such strings stand.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use siphasher::sip::SipHasher24;
 
 use crate::kind::Kind;
 
 const PREFIX: &[u8] = b"tok:";
 const LENGTH: usize = 20;
-/// Deeper JSON than any reader of ours takes.
-const DEPTH_MAX: usize = 512;
+/// Holds an object as somebody applied it.
 const LAST_APPLIED: &[u8] = b"kubectl.kubernetes.io/last-applied-configuration";
 
 /// Makes tokens under one key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Tokens {
-    key: Option<[u64; 2]>,
+    key: Option<[u8; 16]>,
 }
 
 impl std::fmt::Debug for Tokens {
@@ -24,36 +24,10 @@ impl std::fmt::Debug for Tokens {
     }
 }
 
-/// What the strings inside a value are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Inside {
-    Plain,
-    /// All of them are secret.
-    Secret,
-    /// The list of a container's variables.
-    Variables,
-    /// One variable, whose `value` is secret.
-    Variable,
-}
-
-struct Level {
-    inside: Inside,
-    is_object: bool,
-    /// The next string is a key.
-    wants_key: bool,
-}
-
 impl Tokens {
     /// Tokens under a key that is written down nowhere in the log.
     pub fn keyed(key: [u8; 16]) -> Tokens {
-        let half = |at: usize| {
-            let mut eight = [0; 8];
-            eight.copy_from_slice(&key[at..at + 8]);
-            u64::from_le_bytes(eight)
-        };
-        Tokens {
-            key: Some([half(0), half(8)]),
-        }
+        Tokens { key: Some(key) }
     }
 
     /// One token for all strings: for those who have the log and not its key.
@@ -66,135 +40,153 @@ impl Tokens {
         self.key.is_none()
     }
 
-    /// The JSON of an object, or of a part of one, with tokens. What is a token stays one, so that
-    /// doing it twice is doing it once.
-    pub fn text(&self, kind: Kind, text: &[u8]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(text.len());
-        let is_data = matches!(kind, Kind::Secret | Kind::ConfigMap);
-        let mut levels: Vec<Level> = Vec::new();
-        let mut key: (usize, usize) = (0, 0);
-        let mut at = 0;
-        while at < text.len() {
-            let byte = text[at];
-            match byte {
-                b'"' => {
-                    let end = end_of_string(text, at);
-                    let string = &text[at + 1..end.max(at + 1)];
-                    let level = levels.last_mut();
-                    let is_key = level.as_ref().is_some_and(|level| level.wants_key);
-                    if let (true, Some(level)) = (is_key, level) {
-                        level.wants_key = false;
-                        key = (at + 1, end.max(at + 1));
-                        out.extend_from_slice(&text[at..(end + 1).min(text.len())]);
-                    } else if is_secret(levels.last(), &text[key.0..key.1]) {
-                        out.push(b'"');
-                        self.token(string, &mut out);
-                        out.push(b'"');
-                    } else {
-                        out.extend_from_slice(&text[at..(end + 1).min(text.len())]);
-                    }
-                    at = end + 1;
-                    continue;
+    /// The token of a string. A token is its own, so that doing it twice is doing it once, and the
+    /// empty string is no secret.
+    pub fn token(&self, string: &[u8]) -> Token {
+        let mut token = Token {
+            bytes: [0; LENGTH],
+            length: 0,
+        };
+        match self.key {
+            _ if string.is_empty() => {}
+            None => token.put(PREFIX),
+            Some(_) if is_token(string) => token.put(string),
+            Some(key) => {
+                let sum = SipHasher24::new_with_key(&key).hash(string);
+                token.put(PREFIX);
+                for nibble in (0..16).rev() {
+                    let nibble = ((sum >> (nibble * 4)) & 15) as usize;
+                    token.put(&b"0123456789abcdef"[nibble..=nibble]);
                 }
-                b'{' | b'[' if levels.len() < DEPTH_MAX => {
-                    let is_object = byte == b'{';
-                    let name = &text[key.0..key.1];
-                    let inside = inside(&levels, name, is_object, is_data);
-                    levels.push(Level {
-                        inside,
-                        is_object,
-                        wants_key: is_object,
-                    });
-                }
-                b'}' | b']' => {
-                    levels.pop();
-                }
-                b',' => {
-                    if let Some(level) = levels.last_mut() {
-                        level.wants_key = level.is_object;
-                    }
-                }
-                _ => {}
             }
-            out.push(byte);
-            at += 1;
         }
-        out
+        token
     }
 
     /// Data of a Secret or ConfigMap with tokens.
     pub fn data(&self, data: &Value) -> Value {
-        let whole = json!({ "data": data }).to_string();
-        let told = self.text(Kind::ConfigMap, whole.as_bytes());
-        let mut told: Value = serde_json::from_slice(&told).unwrap_or_default();
-        told["data"].take()
+        match data {
+            Value::Object(_) | Value::Array(_) => self.hidden(data),
+            other => other.clone(),
+        }
     }
 
-    fn token(&self, string: &[u8], out: &mut Vec<u8>) {
-        if string.is_empty() {
-            return;
+    fn hidden(&self, value: &Value) -> Value {
+        match value {
+            Value::String(string) => {
+                let token = self.token(string.as_bytes());
+                Value::String(String::from_utf8_lossy(&token).into_owned())
+            }
+            Value::Array(list) => list.iter().map(|value| self.hidden(value)).collect(),
+            Value::Object(map) => {
+                let rows = map.iter();
+                rows.map(|(key, value)| (key.clone(), self.hidden(value)))
+                    .collect()
+            }
+            other => other.clone(),
         }
-        let Some(key) = self.key else {
-            out.extend_from_slice(PREFIX);
-            return;
+    }
+}
+
+/// What stands for a string.
+#[derive(Clone, Copy, Debug)]
+pub struct Token {
+    bytes: [u8; LENGTH],
+    length: usize,
+}
+
+impl Token {
+    fn put(&mut self, bytes: &[u8]) {
+        let room = self.bytes.iter_mut().skip(self.length);
+        room.zip(bytes).for_each(|(to, from)| *to = *from);
+        self.length = LENGTH.min(self.length + bytes.len());
+    }
+}
+
+impl std::ops::Deref for Token {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// An object or list inside an object of some kind, so far as secrets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    inside: Inside,
+    is_object: bool,
+    /// The whole of an object that holds data.
+    is_data: bool,
+}
+
+/// What the strings inside a value are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inside {
+    Plain,
+    /// All of them are secret.
+    Secret,
+    /// The list of a container's variables.
+    Variables,
+    /// One variable, whose `value` is secret.
+    Variable,
+}
+
+impl Place {
+    /// An object as a whole.
+    pub fn top(kind: Kind) -> Place {
+        Place {
+            inside: Inside::Plain,
+            is_object: true,
+            is_data: holds_data(kind),
+        }
+    }
+
+    /// What stands in it under a key, or as an item of a list: another object, or else a list.
+    #[must_use]
+    pub fn within(self, key: &[u8], is_object: bool) -> Place {
+        let inside = match (self.inside, key) {
+            (Inside::Secret, _) => Inside::Secret,
+            (Inside::Variables, _) if is_object => Inside::Variable,
+            _ if !self.is_object => Inside::Plain,
+            (_, b"env") if !is_object => Inside::Variables,
+            (_, b"args" | b"command") if !is_object => Inside::Secret,
+            (_, b"data" | b"stringData" | b"binaryData") if self.is_data => Inside::Secret,
+            _ => Inside::Plain,
         };
-        if is_token(string) {
-            out.extend_from_slice(string);
-            return;
-        }
-        let sum = sip(key, string);
-        out.extend_from_slice(PREFIX);
-        for nibble in (0..16).rev() {
-            out.push(b"0123456789abcdef"[((sum >> (nibble * 4)) & 15) as usize]);
+        Place {
+            inside,
+            is_object,
+            is_data: false,
         }
     }
-}
 
-/// Whether an object of a kind, as far as the mirror reads it, may hold a secret string.
-pub fn holds_secrets(kind: Kind, text: &[u8]) -> bool {
-    matches!(
-        kind,
-        Kind::BatchCronJob
-            | Kind::BatchJob
-            | Kind::ConfigMap
-            | Kind::ControllerRevision
-            | Kind::Deployment
-            | Kind::ReplicaSet
-            | Kind::Secret
-            | Kind::StatefulSet
-            | Kind::VcJob
-    ) || std::str::from_utf8(text).is_ok_and(|text| text.contains("last-applied-configuration"))
-}
-
-fn inside(levels: &[Level], key: &[u8], is_object: bool, is_data: bool) -> Inside {
-    let Some(parent) = levels.last() else {
-        return Inside::Plain;
-    };
-    match parent.inside {
-        Inside::Secret => return Inside::Secret,
-        Inside::Variables if is_object => return Inside::Variable,
-        _ => {}
-    }
-    if !parent.is_object {
-        return Inside::Plain;
-    }
-    match key {
-        b"env" if !is_object => Inside::Variables,
-        b"args" | b"command" if !is_object => Inside::Secret,
-        b"data" | b"stringData" | b"binaryData" if is_data && levels.len() == 1 => Inside::Secret,
-        _ => Inside::Plain,
+    /// Whether a string that stands in it under a key, or as an item of a list, may be secret.
+    pub fn hides(self, key: &[u8]) -> bool {
+        match self.inside {
+            Inside::Secret => true,
+            Inside::Variable if key == b"value" => true,
+            _ => self.is_object && key == LAST_APPLIED,
+        }
     }
 }
 
-fn is_secret(level: Option<&Level>, key: &[u8]) -> bool {
-    let Some(level) = level else {
-        return false;
-    };
-    match level.inside {
-        Inside::Secret => true,
-        Inside::Variable if key == b"value" => true,
-        _ => level.is_object && key == LAST_APPLIED,
+/// Whether there may be secrets under such a key, wherever it stands and but for what
+/// [`holds_data`]: where no key of an object is one of these it holds none.
+#[inline]
+pub fn may_hide(key: &[u8]) -> bool {
+    match key.len() {
+        3 => key == b"env",
+        4 => key == b"args",
+        7 => key == b"command",
+        48 => key == LAST_APPLIED,
+        _ => false,
     }
+}
+
+/// Whether objects of a kind hold data, any of which may be secret.
+pub fn holds_data(kind: Kind) -> bool {
+    matches!(kind, Kind::Secret | Kind::ConfigMap)
 }
 
 fn is_token(string: &[u8]) -> bool {
@@ -205,139 +197,64 @@ fn is_token(string: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte))
 }
 
-/// Where the string that begins at `at` has its closing quote.
-fn end_of_string(text: &[u8], at: usize) -> usize {
-    let mut end = at + 1;
-    while end < text.len() {
-        match text[end] {
-            b'"' => return end,
-            b'\\' => end += 2,
-            _ => end += 1,
-        }
-    }
-    text.len()
-}
-
-/// SipHash-2-4.
-fn sip(key: [u64; 2], text: &[u8]) -> u64 {
-    let mut state = [
-        key[0] ^ 0x736f_6d65_7073_6575,
-        key[1] ^ 0x646f_7261_6e64_6f6d,
-        key[0] ^ 0x6c79_6765_6e65_7261,
-        key[1] ^ 0x7465_6462_7974_6573,
-    ];
-    let mut eights = text.chunks_exact(8);
-    for eight in &mut eights {
-        let mut word = [0; 8];
-        word.copy_from_slice(eight);
-        absorb(&mut state, u64::from_le_bytes(word));
-    }
-    let mut last = [0; 8];
-    let rest = eights.remainder();
-    last[..rest.len()].copy_from_slice(rest);
-    last[7] = (text.len() & 255) as u8;
-    absorb(&mut state, u64::from_le_bytes(last));
-    state[2] ^= 0xff;
-    for _ in 0..4 {
-        round(&mut state);
-    }
-    state[0] ^ state[1] ^ state[2] ^ state[3]
-}
-
-fn absorb(state: &mut [u64; 4], word: u64) {
-    state[3] ^= word;
-    round(state);
-    round(state);
-    state[0] ^= word;
-}
-
-fn round([a, b, c, d]: &mut [u64; 4]) {
-    *a = a.wrapping_add(*b);
-    *b = b.rotate_left(13) ^ *a;
-    *a = a.rotate_left(32);
-    *c = c.wrapping_add(*d);
-    *d = d.rotate_left(16) ^ *c;
-    *a = a.wrapping_add(*d);
-    *d = d.rotate_left(21) ^ *a;
-    *c = c.wrapping_add(*b);
-    *b = b.rotate_left(17) ^ *c;
-    *c = c.rotate_left(32);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
-    fn text(kind: Kind, text: &str) -> String {
-        let tokens = Tokens::keyed([7; 16]);
-        String::from_utf8(tokens.text(kind, text.as_bytes())).unwrap()
+    fn hex(sum: u64) -> String {
+        format!("tok:{sum:016x}")
+    }
+
+    fn token(tokens: &Tokens, string: &[u8]) -> String {
+        String::from_utf8(tokens.token(string).to_vec()).expect("tokens are letters")
     }
 
     #[test]
     fn the_sums_are_those_of_siphash() {
         let bytes: [u8; 16] = std::array::from_fn(|at| at as u8);
-        let half = |at| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
-        let key = [half(0), half(8)];
-        assert_eq!(sip(key, &[]), 0x726f_db47_dd0e_0e31);
-        assert_eq!(sip(key, &bytes[..15]), 0xa129_ca61_49be_45e5);
+        let tokens = Tokens::keyed(bytes);
+        assert_eq!(token(&tokens, &bytes[..15]), hex(0xa129_ca61_49be_45e5));
+        assert_eq!(token(&tokens, &bytes[..1]), hex(0x74f8_39c5_93dc_67fd));
+        assert_eq!(token(&tokens, &bytes[..8]), hex(0x93f5_f579_9a93_2462));
     }
 
     #[test]
-    fn values_of_variables_arguments_and_commands_are_tokens_and_names_are_not() {
-        let told = text(
-            Kind::Pod,
-            r#"{"metadata":{"labels":{"args":"x","value":"y"}},"spec":{"containers":[{"name":"c","env":[{"name":"A","value":"pass\"word"},{"name":"B","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}}],"args":["--token=1"],"command":["sh",""]}]}}"#,
-        );
-        for gone in ["pass", "word", "--token", "\"sh\""] {
-            assert!(!told.contains(gone), "{gone} in {told}");
+    fn a_token_is_its_own_and_nothing_has_none() {
+        let tokens = Tokens::keyed([7; 16]);
+        let once = token(&tokens, b"hunter2");
+        assert_eq!(token(&tokens, once.as_bytes()), once);
+        assert_ne!(token(&Tokens::keyed([8; 16]), b"hunter2"), once);
+        assert_eq!(token(&tokens, b""), "");
+        assert_eq!(token(&Tokens::blank(), once.as_bytes()), "tok:");
+        assert_eq!(token(&Tokens::blank(), b"hunter2"), "tok:");
+    }
+
+    #[test]
+    fn only_some_keys_have_secrets_under_them() {
+        assert_eq!(LAST_APPLIED.len(), 48);
+        for key in [b"env", b"args".as_slice(), b"command", LAST_APPLIED] {
+            assert!(may_hide(key));
         }
-        for there in [
-            r#""args":"x""#,
-            r#""value":"y""#,
-            r#""name":"A""#,
-            r#""key":"k""#,
-            r#","""#,
-        ] {
-            assert!(told.contains(there), "{there} in {told}");
+        let keys = [b"name", b"value".as_slice(), b"data", b"", b"enw"];
+        let top = Place::top(Kind::VcJob);
+        for key in keys {
+            let list = top.within(key, false);
+            assert!(!may_hide(key) && !top.hides(key) && !list.hides(b""));
+            assert!(!list.within(b"", true).hides(b"value"));
         }
-        assert_eq!(text(Kind::Pod, &told), told);
-        assert!(serde_json::from_str::<Value>(&told).is_ok());
+        assert!(holds_data(Kind::Secret) && !holds_data(Kind::VcJob));
+        assert!(Place::top(Kind::Secret).within(b"data", true).hides(b"a"));
     }
 
     #[test]
-    fn data_of_secrets_and_config_maps_and_what_was_last_applied_are_tokens() {
-        let secret = r#"{"metadata":{"name":"s","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"data\":1}"}},"data":{"password":"aGVsbG8="},"type":"Opaque"}"#;
-        let told = text(Kind::Secret, secret);
-        assert!(
-            !told.contains("aGVsbG8") && !told.contains(r#"{\"data"#),
-            "{told}"
-        );
-        assert!(told.contains("password") && told.contains("Opaque"));
-        let other = r#"{"data":{"a":"b"}}"#;
-        assert_eq!(text(Kind::Pod, other), other);
-        assert_ne!(text(Kind::ConfigMap, other), other);
-    }
-
-    #[test]
-    fn another_key_gives_other_tokens_and_no_key_one_for_all() {
-        let map = br#"{"data":{"a":"b","c":"d"}}"#;
-        let one = Tokens::keyed([1; 16]).text(Kind::ConfigMap, map);
-        assert_ne!(one, Tokens::keyed([2; 16]).text(Kind::ConfigMap, map));
-        let blank = Tokens::blank().text(Kind::ConfigMap, &one);
-        assert_eq!(blank, br#"{"data":{"a":"tok:","c":"tok:"}}"#);
-    }
-
-    #[test]
-    fn broken_text_is_passed_through_without_a_panic() {
-        for broken in [
-            "\"",
-            "{\"a",
-            "[[[",
-            "]]}",
-            "{\"env\":[{\"value\":\"x\\",
-            "\\",
-        ] {
-            text(Kind::Secret, broken);
-        }
+    fn data_have_tokens_at_any_depth_and_keep_their_keys() {
+        let data = json!({ "a": "b", "c": { "d": ["e", 1, ""] }, "f": null });
+        let blank = json!({ "a": "tok:", "c": { "d": ["tok:", 1, ""] }, "f": null });
+        assert_eq!(Tokens::blank().data(&data), blank);
+        let told = Tokens::keyed([1; 16]).data(&data);
+        assert_ne!(told, Tokens::keyed([2; 16]).data(&data));
+        assert_eq!(Tokens::keyed([1; 16]).data(&told), told);
+        assert_eq!(Tokens::blank().data(&json!("a")), json!("a"));
     }
 }

@@ -205,7 +205,7 @@ fn explain(
     if wanted.target.kind != api::kind::Kind::Event {
         return;
     }
-    let note: Value = serde_json::from_slice(&wanted.body).unwrap_or_default();
+    let note = wanted.body.value();
     let involved = &note["involvedObject"];
     let is_about = involved["kind"] == key.kind.row().name
         && involved["name"] == *key.name

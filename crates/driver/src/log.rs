@@ -18,19 +18,23 @@
 //! data of ConfigMaps. No decision reads them, with one exception that [`Replay`] knows of: the words
 //! that name the templates of Deployments and StatefulSets.
 
+mod body;
 mod bytes;
 mod checkpoint;
 mod decode;
 mod delta;
 mod differs;
 mod encode;
+mod form;
+mod forms;
 mod frame;
 mod header;
+mod names;
 mod record;
 mod replay;
-mod texts;
 
 pub use api::token::Tokens;
+pub use body::Body;
 pub use checkpoint::Checkpoint;
 pub(crate) use checkpoint::{ElectionState, LeaseState, SeenState, StreamAt, StreamState};
 pub use differs::Differs;

@@ -303,7 +303,13 @@ fn what_is_foreign_newer_or_made_by_unknown_settings_is_refused_by_name() {
     newer[8] = 9;
     assert_eq!(
         play(&newer).unwrap_err().to_string(),
-        "the log has format 9, and this version of katmai reads up to 1"
+        "the log has format 9, and this version of katmai reads up to 2"
+    );
+    let mut older = whole.clone();
+    older[8] = 1;
+    assert_eq!(
+        play(&older).unwrap_err().to_string(),
+        "the log has format 1, and this version of katmai reads format 2"
     );
     // The onlooker is the test's own.
     let segment = Segment::read(&whole).expect("it was written just now");

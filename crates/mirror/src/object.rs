@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::kind::Kind;
 use api::meta::ObjectMeta;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A wire type that the mirror holds.
 pub trait Typed: Sized + 'static {
@@ -77,17 +77,19 @@ macro_rules! objects {
                 }
             }
 
-            /// Puts it down as JSON, as far as it was read: read again, it is the same.
-            pub fn write(&self, into: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-                match self {
-                    $(Object::$variant(object) => serde_json::to_writer(into, &**object),)*
-                }
-            }
-
             fn parse(kind: Kind, text: &str) -> Result<Object, serde_json::Error> {
                 Ok(match kind {
                     $(Kind::$variant => Object::$variant(Arc::new(serde_json::from_str(text)?)),)*
                 })
+            }
+        }
+
+        /// As far as it was read: read again, it is the same.
+        impl Serialize for Object {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(Object::$variant(object) => object.serialize(serializer),)*
+                }
             }
         }
 

@@ -43,8 +43,12 @@ impl Driver {
 
     /// What has happened since the last call, oldest first.
     pub fn take_records(&mut self) -> Vec<Record> {
-        let recorder = self.recorder.as_mut();
-        recorder.map_or_else(Vec::new, |it| std::mem::take(&mut it.records))
+        let Some(recorder) = &mut self.recorder else {
+            return Vec::new();
+        };
+        // As many come again, and none of them is moved then as the list grows.
+        let next = Vec::with_capacity(recorder.records.len());
+        std::mem::replace(&mut recorder.records, next)
     }
 
     /// How many records wait to be taken.

@@ -86,12 +86,15 @@ impl<'a> Reader<'a> {
 
     pub(super) fn text(&mut self) -> Result<&'a [u8], Problem> {
         let length = self.length()?;
-        let end = self.at.checked_add(length);
-        let Some(text) = end.and_then(|end| self.bytes.get(self.at..end)) else {
-            return Err(self.problem("a text ends early"));
-        };
+        self.take(length)
+            .ok_or_else(|| self.problem("a text ends early"))
+    }
+
+    /// So many bytes, if there are so many.
+    pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let text = self.bytes.get(self.at..)?.get(..length)?;
         self.at += length;
-        Ok(text)
+        Some(text)
     }
 
     pub(super) fn word(&mut self) -> Result<&'a str, Problem> {

@@ -8,11 +8,14 @@ use api::time::Time;
 use api::token::Tokens;
 use mirror::{Mirror, Object};
 
+use super::body::Body;
 use super::bytes::Reader;
 use super::checkpoint::Checkpoint;
 use super::delta;
-use super::encode::{object_text, tag};
+use super::encode::{flag, tag, write};
+use super::form::{self, Form};
 use super::frame::Problem;
+use super::names::Names;
 use super::record::{Asked, How, Planned, Wanted};
 use crate::request::RequestId;
 
@@ -50,6 +53,7 @@ pub(super) struct PageTold {
 pub(super) struct Decoder {
     /// Tokens are tokens already; this only has to leave them as they are.
     tokens: Tokens,
+    names: Names,
     pub(super) now: Time,
     fresh: BTreeMap<Kind, Vec<u8>>,
     bodies: BTreeMap<(Kind, u8), Vec<u8>>,
@@ -71,6 +75,7 @@ impl Decoder {
     pub(super) fn new(objects: Objects) -> Decoder {
         Decoder {
             tokens: Tokens::keyed([0; 16]),
+            names: Names::of_reader(),
             now: Time(0),
             fresh: BTreeMap::new(),
             bodies: BTreeMap::new(),
@@ -113,7 +118,7 @@ impl Decoder {
             tag::PUT => {
                 let id = id(reader)?;
                 let kind = kind(reader)?;
-                Told::Put(id, self.changed(kind, reader, mirror)?)
+                Told::Put(id, self.object(kind, reader, mirror)?)
             }
             tag::GONE => {
                 let id = id(reader)?;
@@ -138,7 +143,7 @@ impl Decoder {
             tag::GOT => {
                 let id = id(reader)?;
                 let kind = kind(reader)?;
-                Told::Got(id, Ok(Some(self.fresh(kind, reader)?)))
+                Told::Got(id, Ok(Some(self.object(kind, reader, mirror)?)))
             }
             tag::GOT_NONE => Told::Got(id(reader)?, Ok(None)),
             tag::GOT_REFUSED => Told::Got(id(reader)?, Err(refusal(reader)?)),
@@ -170,10 +175,10 @@ impl Decoder {
         let checkpoint = state.as_ref().and_then(Checkpoint::of_state);
         let mut checkpoint =
             checkpoint.ok_or_else(|| reader.problem("the state of a checkpoint is unreadable"))?;
-        let count = reader.number()?;
-        for _ in 0..count {
+        let nothing = Mirror::new();
+        for _ in 0..reader.number()? {
             let kind = kind(reader)?;
-            let text = self.fresh(kind, reader)?;
+            let text = self.object(kind, reader, &nothing)?;
             if matches!(self.objects, Objects::Skipped) {
                 continue;
             }
@@ -221,11 +226,12 @@ impl Decoder {
             },
             other => return Err(reader.problem(&format!("no write begins with {other}"))),
         };
-        let mut body = Vec::new();
+        let mut body = Body::default();
         if matches!(how, How::Create(_) | How::Patch { .. }) {
             let base = self.bodies.entry((target.kind, tag)).or_default();
-            body = undelta(base, reader)?;
-            base.clone_from(&body);
+            let form = undelta(base, reader)?;
+            base.clone_from(&form);
+            body = Body::read(form).map_err(|what| reader.problem(what))?;
         }
         Ok(Wanted { target, how, body })
     }
@@ -241,83 +247,82 @@ impl Decoder {
         for _ in 0..reader.number()? {
             match reader.byte()? {
                 0 => page.gone.push(name(page.kind, reader)?),
-                _ => page.put.push(self.changed(page.kind, reader, mirror)?),
+                _ => page.put.push(self.object(page.kind, reader, mirror)?),
             }
         }
         Ok(page)
     }
 
-    fn changed(
+    /// An object against what was held, or the last of its kind, as JSON.
+    fn object(
         &mut self,
         kind: Kind,
         reader: &mut Reader<'_>,
         mirror: &Mirror,
     ) -> Result<String, Problem> {
-        if reader.byte()? == 0 {
-            return self.fresh(kind, reader);
-        }
-        let key = name(kind, reader)?;
-        let base = match &self.objects {
-            Objects::Skipped => {
-                skip(reader)?;
-                return Ok(String::new());
+        let flags = reader.byte()?;
+        if flags & flag::NAMES != 0 {
+            for _ in 0..reader.number()? {
+                self.names.learn(reader.word()?);
             }
-            Objects::Blanked(objects) if objects.contains_key(&key) => objects[&key].clone(),
-            Objects::Told | Objects::Blanked(_) => {
+        }
+        let held = match flags & flag::HELD {
+            0 => None,
+            _ => Some(name(kind, reader)?),
+        };
+        if matches!(self.objects, Objects::Skipped) {
+            reader.text()?;
+            return Ok(String::new());
+        }
+        let Some(key) = held else {
+            let base = self.fresh.entry(kind).or_default();
+            let form = undelta(base, reader)?;
+            base.clone_from(&form);
+            return self.shown(kind, form, reader);
+        };
+        let form = match &self.objects {
+            Objects::Blanked(objects) if objects.contains_key(&key) => {
+                undelta(&objects[&key], reader)?
+            }
+            _ => {
                 let held = mirror.object(&key).ok_or_else(|| {
                     let name = super::record::Named(&key);
                     reader.problem(&format!("{name} changes and was never there"))
                 })?;
-                object_text(held, &self.tokens)
+                let (mut base, mut told) = (Form::default(), Form::default());
+                write(held, &self.tokens, &mut self.names, &mut base, &mut told);
+                undelta(&base.bytes, reader)?
             }
         };
-        let text = undelta(&base, reader)?;
-        self.shown(kind, text, reader)
+        self.shown(kind, form, reader)
     }
 
-    fn fresh(&mut self, kind: Kind, reader: &mut Reader<'_>) -> Result<String, Problem> {
-        if matches!(self.objects, Objects::Skipped) {
-            skip(reader)?;
-            return Ok(String::new());
-        }
-        let base = self.fresh.entry(kind).or_default();
-        let text = undelta(base, reader)?;
-        base.clone_from(&text);
-        self.shown(kind, text, reader)
-    }
-
-    fn shown(&mut self, kind: Kind, text: Vec<u8>, reader: &Reader<'_>) -> Result<String, Problem> {
+    fn shown(&mut self, kind: Kind, form: Vec<u8>, reader: &Reader<'_>) -> Result<String, Problem> {
+        let json = |form: &[u8], names: &Names| {
+            form::json(form, names).map_err(|what| reader.problem(what))
+        };
         let Objects::Blanked(objects) = &mut self.objects else {
-            return utf8(text, reader);
+            return json(&form, &self.names);
         };
-        let blank = Tokens::blank().text(kind, &text);
-        let blank = utf8(blank, reader)?;
+        let mut blank = Form::default();
+        form::told(&form, kind, &Tokens::blank(), &self.names, &mut blank);
+        let text = json(&blank.bytes, &self.names)?;
         let object =
-            Object::decode(kind, &blank).map_err(|problem| reader.problem(&problem.to_string()))?;
-        // One that has gone may come again: its last text does no harm, for what comes then has no
+            Object::decode(kind, &text).map_err(|problem| reader.problem(&problem.to_string()))?;
+        // One that has gone may come again: its last form does no harm, for what comes then has no
         // base, or this one's successor.
-        match blank.as_bytes() == text {
+        match blank.bytes == form {
             true => objects.remove(&object.key()),
-            false => objects.insert(object.key(), text),
+            false => objects.insert(object.key(), form),
         };
-        Ok(blank)
+        Ok(text)
     }
-}
-
-fn skip(reader: &mut Reader<'_>) -> Result<(), Problem> {
-    reader.length()?;
-    reader.text()?;
-    Ok(())
 }
 
 fn undelta(base: &[u8], reader: &mut Reader<'_>) -> Result<Vec<u8>, Problem> {
-    let length = reader.length()?;
-    let offset = reader.offset();
-    delta::apply(base, reader.text()?, length, offset)
-}
-
-fn utf8(text: Vec<u8>, reader: &Reader<'_>) -> Result<String, Problem> {
-    String::from_utf8(text).map_err(|_| reader.problem("an object is not UTF-8"))
+    let delta = reader.text()?;
+    let offset = reader.offset() - delta.len() as u64;
+    delta::apply(base, delta, offset)
 }
 
 fn kind(reader: &mut Reader<'_>) -> Result<Kind, Problem> {

@@ -1,18 +1,18 @@
 //! Records → bytes. What it remembers begins anew with each segment.
 
-use std::collections::BTreeMap;
+mod objects;
 
 use api::intent::{KeyMaterial, ObjectKey, Part, Propagation, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
-use api::token::{Tokens, holds_secrets};
-use mirror::{Change, Object};
+use api::token::Tokens;
+use mirror::Object;
 
 use super::bytes::{number, signed, text};
 use super::checkpoint::Checkpoint;
-use super::delta;
 use super::record::{Asked, How, LineTaken, PageTaken, Planned, Record, Wanted};
-use super::texts::Texts;
+use objects::Objects;
+pub(super) use objects::{flag, write};
 
 /// What begins a record.
 pub(super) mod tag {
@@ -46,24 +46,16 @@ pub(super) mod tag {
 /// Turns records into bytes.
 #[derive(Debug)]
 pub struct Encoder {
-    tokens: Tokens,
     now: i64,
-    /// The last object of each kind that had no base of its own.
-    fresh: BTreeMap<Kind, Vec<u8>>,
-    /// The last body of each kind and verb.
-    bodies: BTreeMap<(Kind, u8), Vec<u8>>,
-    texts: Texts,
+    objects: Objects,
 }
 
 impl Encoder {
     /// For one segment.
     pub fn new(tokens: Tokens) -> Encoder {
         Encoder {
-            tokens,
             now: 0,
-            fresh: BTreeMap::new(),
-            bodies: BTreeMap::new(),
-            texts: Texts::default(),
+            objects: Objects::new(tokens),
         }
     }
 
@@ -137,8 +129,7 @@ impl Encoder {
         number(out, checkpoint.objects.len() as u64);
         for object in &checkpoint.objects {
             out.push(object.kind() as u8);
-            let told = object_text(object, &self.tokens);
-            self.fresh(object.kind(), told, out);
+            self.objects.read(object, out);
         }
     }
 
@@ -212,10 +203,8 @@ impl Encoder {
             }
         }
         if matches!(wanted.how, How::Create(_) | How::Patch { .. }) {
-            let body = self.tokens.text(wanted.target.kind, &wanted.body);
-            let base = self.bodies.entry((wanted.target.kind, how)).or_default();
-            put_delta(base, &body, out);
-            *base = body;
+            self.objects
+                .body(wanted.target.kind, how, &wanted.body, out);
         }
     }
 
@@ -228,10 +217,11 @@ impl Encoder {
             match &change.after {
                 Some(after) => {
                     out.push(1);
-                    self.changed(change, after, out);
+                    self.objects.changed(change, after, out);
                 }
                 None => {
                     out.push(0);
+                    self.objects.gone(change);
                     put_name(&change.key, out);
                 }
             }
@@ -251,8 +241,9 @@ impl Encoder {
             LineTaken::Changed { change, seen } => {
                 out.push(kind as u8);
                 match &change.after {
-                    Some(after) => self.changed(change, after, out),
+                    Some(after) => self.objects.changed(change, after, out),
                     None => {
+                        self.objects.gone(change);
                         put_name(&change.key, out);
                         number(out, *seen);
                     }
@@ -261,31 +252,6 @@ impl Encoder {
             LineTaken::Seen(seen) => number(out, *seen),
             LineTaken::Failed(refusal) => put_refusal(refusal, out),
         }
-    }
-
-    fn changed(&mut self, change: &Change, after: &Object, out: &mut Vec<u8>) {
-        let told = object_text(after, &self.tokens);
-        match &change.before {
-            Some(before) => {
-                out.push(1);
-                put_name(&change.key, out);
-                let known = self.texts.take(before);
-                let base = known.unwrap_or_else(|| object_text(before, &self.tokens));
-                put_delta(&base, &told, out);
-            }
-            None => {
-                out.push(0);
-                self.fresh(after.kind(), told.clone(), out);
-            }
-        }
-        self.texts.keep(after, told);
-    }
-
-    /// A text against the last one of its kind that had no base of its own.
-    fn fresh(&mut self, kind: Kind, told: Vec<u8>, out: &mut Vec<u8>) {
-        let base = self.fresh.entry(kind).or_default();
-        put_delta(base, &told, out);
-        *base = told;
     }
 
     fn written(&mut self, now: Time, id: u64, outcome: &WriteOutcome, out: &mut Vec<u8>) {
@@ -322,8 +288,7 @@ impl Encoder {
                 self.head(tag::GOT, now, out);
                 number(out, id);
                 out.push(kind as u8);
-                let told = object_text(object, &self.tokens);
-                self.fresh(kind, told, out);
+                self.objects.read(object, out);
             }
             Ok(None) => {
                 self.head(tag::GOT_NONE, now, out);
@@ -335,19 +300,6 @@ impl Encoder {
                 put_refusal(refusal, out);
             }
         }
-    }
-}
-
-/// An object as the log has it.
-pub(super) fn object_text(object: &Object, tokens: &Tokens) -> Vec<u8> {
-    let mut text = Vec::with_capacity(1_024);
-    // Writing to memory does not fail, and every key is a text.
-    if object.write(&mut text).is_err() {
-        return Vec::new();
-    }
-    match holds_secrets(object.kind(), &text) {
-        true => tokens.text(object.kind(), &text),
-        false => text,
     }
 }
 
@@ -377,11 +329,6 @@ fn put_planned(planned: &Planned, out: &mut Vec<u8>) {
     number(out, u64::from(planned.evictions));
     number(out, u64::from(planned.others));
     out.extend_from_slice(&planned.sum.to_le_bytes());
-}
-
-fn put_delta(base: &[u8], told: &[u8], out: &mut Vec<u8>) {
-    number(out, told.len() as u64);
-    text(out, &delta::against(base, told));
 }
 
 fn put_key(key: &ObjectKey, out: &mut Vec<u8>) {

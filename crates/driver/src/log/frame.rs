@@ -3,8 +3,8 @@
 
 use super::header::Header;
 
-/// The version of the format that this binary writes, and the newest that it reads.
-pub const FORMAT: u16 = 1;
+/// The version of the format that this binary writes, and the only one that it reads.
+pub const FORMAT: u16 = 2;
 
 const MAGIC: &[u8; 8] = b"KATMAIDL";
 const PREFIX: usize = MAGIC.len() + 2;
@@ -19,6 +19,11 @@ pub enum Problem {
     Foreign,
     /// A later version wrote it.
     Newer {
+        /// Its version.
+        version: u16,
+    },
+    /// An earlier version wrote it.
+    Older {
         /// Its version.
         version: u16,
     },
@@ -45,6 +50,10 @@ impl std::fmt::Display for Problem {
             Problem::Newer { version } => write!(
                 f,
                 "the log has format {version}, and this version of katmai reads up to {FORMAT}"
+            ),
+            Problem::Older { version } => write!(
+                f,
+                "the log has format {version}, and this version of katmai reads format {FORMAT}"
             ),
             Problem::Damaged { offset, what } => {
                 write!(f, "the log is damaged at byte {offset}: {what}")
@@ -119,6 +128,9 @@ impl<'a> Segment<'a> {
         }
         if version == 0 {
             return Err(damaged(8, "there is no format 0"));
+        }
+        if version < FORMAT {
+            return Err(Problem::Older { version });
         }
         let mut frames = Vec::new();
         let mut at = PREFIX;

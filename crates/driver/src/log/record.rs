@@ -9,6 +9,7 @@ use api::time::Time;
 use api::token::Tokens;
 use mirror::{Change, Object};
 
+use super::body::Body;
 use super::checkpoint::Checkpoint;
 use crate::reflector::Reflected;
 use crate::request::{Request, RequestId};
@@ -130,15 +131,15 @@ pub enum LineTaken {
 /// What a driver wants, as it is compared.
 pub type Asked = Request<Wanted>;
 
-/// A wanted write with its body as text.
+/// A wanted write with its body in the log's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// Of what.
     pub target: ObjectKey,
     /// Verb and fence.
     pub how: How,
-    /// JSON; empty where there is none.
-    pub body: Vec<u8>,
+    /// Empty where there is none.
+    pub body: Body,
 }
 
 /// The kinds of write, without what they write.
@@ -267,7 +268,7 @@ impl Asked {
         if let Asked::Write(wanted) = &mut self
             && !wanted.body.is_empty()
         {
-            wanted.body = tokens.text(wanted.target.kind, &wanted.body);
+            wanted.body = wanted.body.told(wanted.target.kind, tokens);
         }
         self
     }
@@ -275,10 +276,9 @@ impl Asked {
 
 impl Wanted {
     fn of(intent: &Intent) -> Wanted {
-        let text = |value: &serde_json::Value| serde_json::to_vec(value).unwrap_or_default();
         let (how, body) = match &intent.action {
-            Action::Create { body } => (How::Create(None), text(body)),
-            Action::CreateSecret { body, key } => (How::Create(Some(*key)), text(body)),
+            Action::Create { body } => (How::Create(None), Body::of(body)),
+            Action::CreateSecret { body, key } => (How::Create(Some(*key)), Body::of(body)),
             Action::Patch {
                 uid,
                 resource_version,
@@ -290,7 +290,7 @@ impl Wanted {
                     resource_version: resource_version.clone(),
                     part: *part,
                 };
-                (how, text(patch))
+                (how, Body::of(patch))
             }
             Action::Delete {
                 uid,
@@ -304,14 +304,14 @@ impl Wanted {
                     grace_seconds: *grace_seconds,
                     propagation: *propagation,
                 };
-                (how, Vec::new())
+                (how, Body::default())
             }
             Action::Bind { uid, node } => {
                 let how = How::Bind {
                     uid: uid.clone(),
                     node: node.clone(),
                 };
-                (how, Vec::new())
+                (how, Body::default())
             }
         };
         Wanted {
@@ -345,7 +345,7 @@ impl std::fmt::Display for Asked {
                 match &wanted.how {
                     How::Bind { node, .. } => write!(f, " to {node}"),
                     How::Create(_) | How::Patch { .. } => {
-                        write!(f, " {}", String::from_utf8_lossy(&wanted.body))
+                        write!(f, " {}", wanted.body)
                     }
                     How::Delete { .. } => Ok(()),
                 }

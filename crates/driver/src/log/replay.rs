@@ -317,9 +317,8 @@ fn words_of(segment: &Segment<'_>, tokens: &Tokens) -> Result<BTreeMap<String, S
             {
                 continue;
             }
-            let body = tokens.text(wanted.target.kind, &wanted.body);
-            let body = serde_json::from_slice(&body).unwrap_or_default();
             let kind = wanted.target.kind;
+            let body = wanted.body.told(kind, tokens).value();
             let first =
                 controllers::word_of(kind, &body, 0).and_then(|(_, shown)| shown.first().cloned());
             let Some(first) = first else { continue };
@@ -340,7 +339,7 @@ fn add(sum: &mut Sum, plans: &[Planned], asked: Option<&Asked>) {
     match asked {
         Some(Asked::Write(wanted)) => {
             sum.text(wanted.target.name.as_bytes());
-            sum.text(&wanted.body);
+            sum.text(wanted.body.bytes());
         }
         Some(_) => sum.add(&[1]),
         None => sum.add(&[0]),
