@@ -1,6 +1,6 @@
 //! The roles and bindings that every plane has, as a real server makes them for itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::time::Time;
 use serde::Deserialize;
@@ -69,13 +69,13 @@ impl Store {
             return;
         };
         let row = self.registry.row(id).clone();
-        let stored: BTreeMap<String, Value> = self
+        let mut wanted: BTreeMap<String, Value> = self
             .shelf(id)
             .latest_range("")
             .into_iter()
             .map(|(key, entry)| (key.to_string(), entry.value()))
             .collect();
-        let mut wanted = stored.clone();
+        let mut changed = BTreeSet::new();
         // In the order of the list, as a real server makes them; what others made comes last.
         let mut order = Vec::new();
         let mut new = BTreeMap::new();
@@ -85,7 +85,11 @@ impl Store {
             let key = key_of(part("namespace"), part("name"));
             order.push(key.clone());
             match wanted.get_mut(&key) {
-                Some(kept) => complete(kept, &object),
+                Some(kept) => {
+                    if complete(kept, &object) {
+                        changed.insert(key);
+                    }
+                }
                 None => {
                     let zero = self.zero_object(&row);
                     let nobody = (&zero, &Owners::default());
@@ -98,22 +102,23 @@ impl Store {
                     new.insert(key.clone(), owners);
                     object["metadata"]["uid"] = json!(self.draw_uid());
                     object["metadata"]["creationTimestamp"] = json!(now.seconds_text());
+                    changed.insert(key.clone());
                     wanted.insert(key, object);
                 }
             }
         }
         if plural == "clusterroles" {
-            gather::fill(&mut wanted);
+            changed.extend(gather::fill(&mut wanted));
         }
-        let others = wanted.keys().filter(|key| !order.contains(key)).cloned();
+        let others = changed.iter().filter(|key| !order.contains(key)).cloned();
         let others: Vec<String> = others.collect();
         for key in order.into_iter().chain(others) {
+            if !changed.contains(&key) {
+                continue;
+            }
             let Some(mut object) = wanted.remove(&key) else {
                 continue;
             };
-            if stored.get(&key) == Some(&object) {
-                continue;
-            }
             match new.remove(&key) {
                 Some(owners) => draft.put_owned(self, id, &key, &mut object, owners),
                 None => draft.put(self, id, &key, object),
@@ -122,25 +127,29 @@ impl Store {
     }
 }
 
-/// Adds the rules and subjects that a kept object lacks.
-fn complete(kept: &mut Value, first: &Value) {
+/// Adds the rules and subjects that a kept object lacks; says whether it lacked any.
+fn complete(kept: &mut Value, first: &Value) -> bool {
     if kept["metadata"]["annotations"][UPDATES] != "true" {
-        return;
+        return false;
     }
+    let mut has_changed = false;
     for part in ["rules", "subjects"] {
         let Some(wanted) = first[part].as_array() else {
             continue;
         };
-        let mut list = kept[part].as_array().cloned().unwrap_or_default();
-        for one in wanted {
-            if !list.contains(one) {
-                list.push(one.clone());
-            }
+        let list = kept[part].as_array().map_or(&[][..], Vec::as_slice);
+        let lacking = wanted.iter().filter(|one| !list.contains(one)).cloned();
+        let lacking: Vec<Value> = lacking.collect();
+        if lacking.is_empty() {
+            continue;
         }
-        if !list.is_empty() {
-            kept[part] = json!(list);
+        has_changed = true;
+        match kept[part].as_array_mut() {
+            Some(list) => list.extend(lacking),
+            None => kept[part] = Value::Array(lacking),
         }
     }
+    has_changed
 }
 
 impl FirstRole {

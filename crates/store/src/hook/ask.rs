@@ -183,8 +183,8 @@ impl Store {
     ) -> Outcome<Option<Heard>> {
         let hook = asking.hook;
         let request = self.request_body(writing, passing, asking, owners)?;
-        let of = |key: &str| request[key].clone();
-        match fit(&hook.conditions, &request, &of("object"), &of("oldObject")) {
+        let (object, old) = (&request["object"], &request["oldObject"]);
+        match fit(&hook.conditions, &request, object, old) {
             Fit::Asked => {}
             Fit::Skipped => return Ok(None),
             Fit::Unknown(_) if hook.fails_open => return Ok(None),
@@ -223,11 +223,11 @@ impl Store {
         };
         let mut request = request;
         request["uid"] = json!(uid);
-        let body = json!({
+        let mut body = json!({
             "kind": "AdmissionReview",
             "apiVersion": format!("admission.k8s.io/{review_version}"),
-            "request": request,
         });
+        body["request"] = request;
         Ok(Some(Heard::Call(Box::new(Call {
             name: hook.name.to_string(),
             address,
@@ -281,11 +281,12 @@ impl Store {
             "requestResource": resource(&target.version),
             "operation": passing.operation,
             "userInfo": info,
-            "object": shown(passing.object, &owners.0)?,
-            "oldObject": shown(passing.old, &owners.1)?,
             "dryRun": writing.options.effect == Effect::DryRun,
-            "options": options(writing, passing),
         });
+        // A value that is put in is not copied, as one inside of the macro would be.
+        request["object"] = shown(passing.object, &owners.0)?;
+        request["oldObject"] = shown(passing.old, &owners.1)?;
+        request["options"] = options(writing, passing);
         if !target.subresource.is_empty() {
             request["subResource"] = json!(target.subresource);
             request["requestSubResource"] = json!(target.subresource);
