@@ -289,6 +289,12 @@ impl Driver {
         self.cycles.as_ref().map(Cycles::tables)
     }
 
+    /// Whether the answer to a write makes a difference: not, if it was asked for in an earlier
+    /// leadership.
+    pub fn awaits_write(&self, id: RequestId) -> bool {
+        self.writes.kind_of(id).is_some()
+    }
+
     /// How many cycles have run.
     pub fn cycles(&self) -> u64 {
         let now = self.cycles.as_ref().map(|cycles| cycles.counts().cycles);

@@ -2,8 +2,26 @@
 
 use api::call::Call;
 use api::time::Time;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use store::Response;
+
+/// As much of an answer as a line may tell.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Told<'a> {
+    metadata: Named,
+    reason: Option<String>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Named {
+    name: Option<String>,
+}
 
 /// The story of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,21 +60,21 @@ impl Transcript {
         answer: &Response,
     ) {
         let path = call.target.split('?').next().unwrap_or_default();
-        let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let body: Told<'_> = serde_json::from_slice(&answer.body).unwrap_or_default();
         let place = path
             .rsplit_once("/namespaces/")
             .map_or(path, |(_, rest)| rest);
         let mut line = format!("{who} {} {place}", call.method.to_lowercase());
         if call.method == "POST"
             && !path.ends_with("/binding")
-            && let Some(name) = body["metadata"]["name"].as_str()
+            && let Some(name) = &body.metadata.name
         {
             line.push_str(&format!("/{name}"));
         }
         if (200..300).contains(&answer.code) {
-            line.push_str(&told(call, &body));
+            line.push_str(&told(call, body.status));
         } else {
-            let reason = body["reason"].as_str().unwrap_or("");
+            let reason = body.reason.unwrap_or_default();
             line.push_str(&format!(" refused {} {reason}", answer.code));
         }
         self.note(begins, now, &line);
@@ -64,7 +82,7 @@ impl Transcript {
 }
 
 /// The part of an accepted write that tells the story: a phase, a node.
-fn told(call: &Call, body: &Value) -> String {
+fn told(call: &Call, status: Option<&RawValue>) -> String {
     let mut told = String::new();
     if call.target.contains("/binding") {
         let wanted: Value = serde_json::from_slice(&call.body).unwrap_or_default();
@@ -72,10 +90,15 @@ fn told(call: &Call, body: &Value) -> String {
             told.push_str(&format!(" node={node}"));
         }
     }
+    let status = status.map_or("", RawValue::get);
+    if !status.contains("\"phase\"") && !status.contains("\"state\"") {
+        return told;
+    }
+    let status: Value = serde_json::from_str(status).unwrap_or_default();
     for phase in [
-        &body["status"]["phase"],
-        &body["status"]["state"]["phase"],
-        &body["status"]["state"],
+        &status["phase"],
+        &status["state"]["phase"],
+        &status["state"],
     ] {
         if let Some(phase) = phase.as_str() {
             told.push_str(&format!(" phase={phase}"));

@@ -192,8 +192,16 @@ impl World {
             return;
         }
         self.meddle(intent);
+        let before = self.server.revision();
         let outcome = self.perform("driver", intent);
+        let is_done = self.server.revision() > before;
         self.learn_of_record(&outcome);
+        let at = self.living(life);
+        let is_awaited = at.is_some_and(|at| self.replicas[at].driver.awaits_write(id));
+        if is_done && !is_awaited {
+            // It was asked for under an earlier lease, and is like one that was told to be lost.
+            self.witness.note_overdue(intent);
+        }
         self.driver_writes += 1;
         let is_the_one = self.driver_writes == self.settings.faults.crash_at_write;
         if is_the_one || self.strikes(Fault::Crash, "") {
