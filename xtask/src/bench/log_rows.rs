@@ -19,6 +19,8 @@ const FIGURES: &[(&str, &str, f64)] = &[
     ("log-record", "µs", 2.0),
     ("log-bytes", "B", 200.0),
     ("log-encode", "µs", 2.0),
+    // Both of these, for that is what an event costs.
+    ("log-event", "µs", 2.0),
     ("replay-1h-1000", "s", 10.0),
 ];
 

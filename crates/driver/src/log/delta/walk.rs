@@ -253,13 +253,14 @@ fn end(form: &Form, side: Side) -> Option<Side> {
 fn run(one: &[u8], other: &[u8]) -> usize {
     const WORD: usize = size_of::<u64>();
     let (ones, others) = (one.as_chunks::<WORD>().0, other.as_chunks::<WORD>().0);
-    let mut words = ones.iter().zip(others);
-    let same = words
-        .by_ref()
-        .take_while(|(one, other)| one == other)
-        .count()
-        * WORD;
-    let (one, other) = (&one[same..], &other[same..]);
-    let rest = one.iter().zip(other);
+    let mut same = 0;
+    for (one, other) in ones.iter().zip(others) {
+        let differs = u64::from_le_bytes(*one) ^ u64::from_le_bytes(*other);
+        if differs != 0 {
+            return same + differs.trailing_zeros() as usize / 8;
+        }
+        same += WORD;
+    }
+    let rest = one.iter().zip(other).skip(same);
     same + rest.take_while(|(one, other)| one == other).count()
 }
