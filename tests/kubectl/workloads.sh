@@ -101,7 +101,8 @@ says "status of a stateful set" "roll(ing|ed)? ?out complete|rolling update comp
 says "columns of stateful sets" "^NAME +READY +AGE$" k get statefulsets
 says "a row of a stateful set" "^db +2/2 +[0-9]+[sm]" k get statefulsets
 says "set image of a stateful set" "image updated" k set image statefulset/db c=nginx:2
-says "the last pod is the first" "condition met" k wait --for=jsonpath='{.spec.containers[0].image}'=nginx:2 pod/db-1 --timeout=40s
+# Between the old one and the new one there is none.
+eventually "the last pod is the first" "condition met" k wait --for=jsonpath='{.spec.containers[0].image}'=nginx:2 pod/db-1 --timeout=40s
 says "it comes to an end" "rolling update complete|roll out complete" k rollout status statefulset/db --timeout=60s
 says "history of a stateful set" "^2 +<none>$" k rollout history statefulset/db
 says "undo of a stateful set" "statefulset.apps/db rolled back" k rollout undo statefulset/db
