@@ -24,5 +24,8 @@ mod status;
 
 pub use engine::{Engine, Settings};
 pub use explain::{Explanation, explain, fork};
-pub use placement::{Arguments, Outcome, PluginSettings, Settings as Placement, Switch, Work};
+pub use placement::{
+    ACTIONS, Argument, Arguments, Complaint, Decimal, Outcome, PLUGINS, PluginSettings, Problem,
+    Seat, Settings as Placement, Switch, WEIGHT_MAX, Work,
+};
 pub use record::Record;

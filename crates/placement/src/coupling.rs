@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 
 use model::{NodeId, Phase, PodTerm, Refusal, Shape, Spread, Tables, TaintEffect, Task, TaskId};
 
+use crate::arguments::Switched;
 use crate::feasibility::Index;
 use crate::plugin::{Score, View};
 use crate::plugins::nodeorder::POINT;
-use crate::settings::Switched;
 
 /// Whether other pods decide where this task may run.
 pub(crate) fn concerns(view: View<'_>, task: TaskId) -> bool {

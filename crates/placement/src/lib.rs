@@ -19,6 +19,7 @@
 //! - scores are integers (millionths of a point); no floating point is compared.
 
 mod actions;
+mod arguments;
 mod coupling;
 mod cycle;
 mod diagnosis;
@@ -31,9 +32,10 @@ mod settings;
 mod together;
 
 pub use actions::ACTIONS;
+pub use arguments::{Argument, Arguments, Asked, Complaint, Decimal, Switched, WEIGHT_MAX};
 pub use cycle::{Cycle, Lacks, Outcome, Work};
 pub use feasibility::{Indexes, may_fit};
 pub use plugin::{Action, NodeCheck, Plugin, Score, ShareCheck, View, Vote};
 pub use plugins::PLUGINS;
-pub use rules::{Problem, Rules};
-pub use settings::{Arguments, PluginSettings, Settings, Switch, Switched};
+pub use rules::{Problem, Rules, Seat};
+pub use settings::{PluginSettings, Settings, Switch};

@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 
 use model::{GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId};
 
+use crate::arguments::Asked;
 use crate::cycle::Cycle;
 use crate::rules::{Config, State};
-use crate::settings::{Arguments, Switch};
+use crate::settings::Switch;
 
 /// What a plugin sees: the tables as the trial has them, its settings, and what it computed when the
 /// cycle began.
@@ -46,7 +47,7 @@ pub struct Plugin {
     /// Its name in the configuration.
     pub name: &'static str,
     /// Reads its arguments.
-    pub configure: Option<fn(&Arguments, &mut Config)>,
+    pub configure: Option<fn(&mut Asked<'_>, &mut Config)>,
     /// Computes its state at the start of a cycle.
     pub open: Option<fn(&Tables, &Config, &mut State)>,
     /// Which gang of a queue comes first.
@@ -111,6 +112,21 @@ impl Plugin {
                 Switch::Preemptable | Switch::Reclaimable => self.protects = None,
                 Switch::QueueOrder => self.queue_order = None,
                 Switch::TaskOrder => self.task_order = None,
+                // No row has the hooks of these yet.
+                Switch::BestNode
+                | Switch::ClusterOrder
+                | Switch::Hierarchy
+                | Switch::HyperNodeGradient
+                | Switch::HyperNodeOrder
+                | Switch::JobPipelined
+                | Switch::JobStarving
+                | Switch::Preemptive
+                | Switch::ReservedNodes
+                | Switch::SubJobOrder
+                | Switch::SubJobPipelined
+                | Switch::SubJobReady
+                | Switch::TargetJob
+                | Switch::Victim => {}
             }
         }
         self

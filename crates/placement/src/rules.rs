@@ -4,24 +4,68 @@ use std::cmp::Ordering;
 
 use model::{GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId};
 
+use crate::arguments::{Asked, Complaint};
 use crate::plugin::{Action, Plugin, Score, View, Vote};
 use crate::plugins::{self, PLUGINS};
-use crate::settings::Settings;
+use crate::settings::{PluginSettings, Settings, Switch};
+
+/// Where a plugin stands in a configuration, both counted from zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Seat {
+    /// Which tier.
+    pub tier: usize,
+    /// Which plugin of it.
+    pub index: usize,
+}
 
 /// What is wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// There is no such action: the whole configuration is rejected.
-    UnknownAction(String),
+    UnknownAction {
+        /// Which of the actions, from zero.
+        index: usize,
+        /// Its name.
+        name: String,
+    },
+    /// Two plugins of a tier exclude each other: the whole configuration is rejected.
+    HierarchyBesideProportion {
+        /// The `drf` that is told to share by a hierarchy of queues.
+        drf: Seat,
+        /// The `proportion` in the same tier.
+        proportion: Seat,
+    },
     /// There is no such plugin: it is left out.
-    UnknownPlugin(String),
+    UnknownPlugin {
+        /// Where.
+        seat: Seat,
+        /// Its name.
+        name: String,
+    },
+    /// An argument of a plugin does not count as it is written.
+    Argument {
+        /// Whose.
+        seat: Seat,
+        /// Which.
+        key: String,
+        /// What is wrong with it.
+        complaint: Complaint,
+    },
 }
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Problem::UnknownAction(name) => write!(f, "failed to find Action {name}, ignore it"),
-            Problem::UnknownPlugin(name) => write!(f, "Failed to get plugin {name}."),
+            Problem::UnknownAction { name, .. } => {
+                write!(f, "failed to find Action {name}, ignore it")
+            }
+            Problem::HierarchyBesideProportion { drf, .. } => write!(
+                f,
+                "tier {} has proportion and drf with enableHierarchy, which exclude each other",
+                drf.tier + 1
+            ),
+            Problem::UnknownPlugin { name, .. } => write!(f, "Failed to get plugin {name}."),
+            Problem::Argument { key, complaint, .. } => write!(f, "{key}: {complaint}"),
         }
     }
 }
@@ -54,7 +98,12 @@ impl Rules {
     /// Compiles a configuration. An unknown action refuses all of it; an unknown plugin is left out
     /// and reported.
     pub fn compile(settings: &Settings) -> Result<(Rules, Vec<Problem>), Problem> {
-        let Settings { actions, tiers } = settings;
+        let Settings {
+            actions,
+            tiers,
+            // The actions that there are ask for none.
+            action_arguments: _,
+        } = settings;
         let mut problems = Vec::new();
         let mut rules = Rules {
             actions: Vec::new(),
@@ -62,31 +111,68 @@ impl Rules {
             flat: Vec::new(),
             config: Config::default(),
         };
-        for name in actions {
-            match crate::ACTIONS
-                .iter()
-                .find(|action| action.name == name.trim())
-            {
+        for (index, name) in actions.iter().enumerate() {
+            let name = name.trim();
+            match crate::ACTIONS.iter().find(|action| action.name == name) {
                 Some(action) => rules.actions.push(*action),
-                None => return Err(Problem::UnknownAction(name.clone())),
+                None => {
+                    let name = name.to_owned();
+                    return Err(Problem::UnknownAction { index, name });
+                }
             }
         }
-        for tier in tiers {
+        for (at, tier) in tiers.iter().enumerate() {
+            refuse_two_orders(at, tier)?;
             let mut rows = Vec::new();
-            for wanted in tier {
-                let Some(plugin) = PLUGINS.iter().find(|plugin| plugin.name == wanted.name) else {
-                    problems.push(Problem::UnknownPlugin(wanted.name.clone()));
-                    continue;
-                };
-                if let Some(configure) = plugin.configure {
-                    configure(&wanted.arguments, &mut rules.config);
-                }
-                rows.push(plugin.without(wanted.off.iter().copied()));
+            for (index, wanted) in tier.iter().enumerate() {
+                let seat = Seat { tier: at, index };
+                rows.extend(rules.row(seat, wanted, &mut problems));
             }
             rules.flat.extend(rows.iter().copied());
             rules.tiers.push(rows);
         }
+        rules.couple();
         Ok((rules, problems))
+    }
+
+    /// The row of a wanted plugin, its arguments read.
+    fn row(
+        &mut self,
+        seat: Seat,
+        wanted: &PluginSettings,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Plugin> {
+        let Some(plugin) = PLUGINS.iter().find(|plugin| plugin.name == wanted.name) else {
+            let name = wanted.name.clone();
+            problems.push(Problem::UnknownPlugin { seat, name });
+            return None;
+        };
+        let mut asked = Asked::new(&wanted.arguments);
+        if let Some(configure) = plugin.configure {
+            configure(&mut asked, &mut self.config);
+        }
+        let complaints = asked.complaints().into_iter();
+        problems.extend(complaints.map(|(key, complaint)| Problem::Argument {
+            seat,
+            key,
+            complaint,
+        }));
+        Some(plugin.without(wanted.off.iter().copied()))
+    }
+
+    /// Scores and checks that look at other pods or nodes are no hooks of a row: they are taken away
+    /// with the hook of their plugin.
+    fn couple(&mut self) {
+        let has = |name: &str, hook: fn(&Plugin) -> bool| {
+            let mut rows = self.flat.iter();
+            rows.any(|row| row.name == name && hook(row))
+        };
+        if !has("nodeorder", |row| row.score.is_some()) {
+            self.config.nodeorder = plugins::nodeorder::Weights::NONE;
+        }
+        if !has("predicates", |row| row.suits.is_some()) {
+            self.config.predicates = self.config.predicates.of_the_node_alone();
+        }
     }
 
     /// Whether an action of this name runs.
@@ -230,8 +316,27 @@ impl Rules {
     }
 }
 
+/// Upstream: both order the queues, so one tier may not have both. Of two tiers the earlier decides.
+fn refuse_two_orders(at: usize, tier: &[PluginSettings]) -> Result<(), Problem> {
+    let seat = |is_it: &dyn Fn(&PluginSettings) -> bool| {
+        let index = tier.iter().position(is_it)?;
+        Some(Seat { tier: at, index })
+    };
+    let drf = seat(&|it| it.name == "drf" && it.is_on(Switch::Hierarchy));
+    let proportion = seat(&|it| it.name == "proportion");
+    match (drf, proportion) {
+        (Some(drf), Some(proportion)) => {
+            Err(Problem::HierarchyBesideProportion { drf, proportion })
+        }
+        _ => Ok(()),
+    }
+}
+
 fn first_decided(mut orders: impl Iterator<Item = Ordering>) -> Ordering {
     orders
         .find(|order| order.is_ne())
         .unwrap_or(Ordering::Equal)
 }
+
+#[cfg(test)]
+mod tests;

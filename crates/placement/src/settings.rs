@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::arguments::Arguments;
+
 /// The scheduler configuration. [`Settings::default`] is Volcano's built-in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -9,6 +11,8 @@ pub struct Settings {
     pub actions: Vec<String>,
     /// Tiers of plugins; an earlier tier decides first.
     pub tiers: Vec<Vec<PluginSettings>>,
+    /// Arguments of actions, by the action's name.
+    pub action_arguments: BTreeMap<String, Arguments>,
 }
 
 /// One plugin in a tier.
@@ -18,123 +22,102 @@ pub struct PluginSettings {
     pub name: String,
     /// The hooks that are switched off (`enableJobOrder: false` …).
     pub off: BTreeSet<Switch>,
+    /// The hooks that are switched on although they are off by default (`enableHierarchy: true`).
+    pub on: BTreeSet<Switch>,
     /// Its arguments.
     pub arguments: Arguments,
 }
 
 impl PluginSettings {
-    /// The plugin with every hook on and no arguments.
+    /// The plugin with every hook as it is by default and no arguments.
     pub fn named(name: &str) -> PluginSettings {
         PluginSettings {
             name: name.to_owned(),
             ..PluginSettings::default()
         }
     }
+
+    /// Switches a hook, or leaves it where it is that way by default.
+    pub fn switch(&mut self, switch: Switch, is_on: bool) {
+        self.off.remove(&switch);
+        self.on.remove(&switch);
+        if is_on != switch.is_on_by_default() {
+            let set = if is_on { &mut self.on } else { &mut self.off };
+            set.insert(switch);
+        }
+    }
+
+    /// Whether a hook is on.
+    pub fn is_on(&self, switch: Switch) -> bool {
+        match switch.is_on_by_default() {
+            true => !self.off.contains(&switch),
+            false => self.on.contains(&switch),
+        }
+    }
 }
 
-/// A hook that the configuration can switch off for one plugin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Switch {
-    /// `enabledAllocatable`.
-    Allocatable,
-    /// `enableJobEnqueued`.
-    JobEnqueued,
-    /// `enableJobOrder`.
-    JobOrder,
-    /// `enableJobReady`.
-    JobReady,
-    /// `enableNodeOrder`.
-    NodeOrder,
-    /// `enabledOverused`.
-    Overused,
-    /// `enablePredicate`.
-    Predicate,
-    /// `enablePreemptable`.
-    Preemptable,
-    /// `enableQueueOrder`.
-    QueueOrder,
-    /// `enableReclaimable`.
-    Reclaimable,
-    /// `enableTaskOrder`.
-    TaskOrder,
+macro_rules! switches {
+    ($($(#[$doc:meta])* $name:ident = $key:literal,)*) => {
+        /// A hook that the configuration can switch for one plugin.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Switch {
+            $($(#[$doc])* #[doc = concat!("`", $key, "`.")] $name,)*
+        }
+
+        impl Switch {
+            /// Every switch, in the order of its names here.
+            pub const ALL: &[Switch] = &[$(Switch::$name,)*];
+
+            /// Its key in the configuration, in upstream's spelling.
+            pub fn key(self) -> &'static str {
+                match self {
+                    $(Switch::$name => $key,)*
+                }
+            }
+        }
+    };
+}
+
+// Source: `specs/volcano.md`, section 3.1. The prefix is `enable` or `enabled`, as upstream has it.
+switches! {
+    Allocatable = "enabledAllocatable",
+    BestNode = "enableBestNode",
+    ClusterOrder = "enabledClusterOrder",
+    Hierarchy = "enableHierarchy",
+    HyperNodeGradient = "enabledHyperNodeGradient",
+    HyperNodeOrder = "enabledHyperNodeOrder",
+    JobEnqueued = "enableJobEnqueued",
+    JobOrder = "enableJobOrder",
+    JobPipelined = "enableJobPipelined",
+    JobReady = "enableJobReady",
+    JobStarving = "enableJobStarving",
+    NodeOrder = "enableNodeOrder",
+    Overused = "enabledOverused",
+    Predicate = "enablePredicate",
+    Preemptable = "enablePreemptable",
+    Preemptive = "enablePreemptive",
+    QueueOrder = "enableQueueOrder",
+    Reclaimable = "enableReclaimable",
+    ReservedNodes = "enableReservedNodes",
+    SubJobOrder = "enabledSubJobOrder",
+    SubJobPipelined = "enabledSubJobPipelined",
+    SubJobReady = "enabledSubJobReady",
+    TargetJob = "enableTargetJob",
+    TaskOrder = "enableTaskOrder",
+    Victim = "enabledVictim",
 }
 
 impl Switch {
     /// The switch of a configuration key, in upstream's spelling.
     pub fn of_key(key: &str) -> Option<Switch> {
-        Some(match key {
-            "enabledAllocatable" => Switch::Allocatable,
-            "enableJobEnqueued" => Switch::JobEnqueued,
-            "enableJobOrder" => Switch::JobOrder,
-            "enableJobReady" => Switch::JobReady,
-            "enableNodeOrder" => Switch::NodeOrder,
-            "enabledOverused" => Switch::Overused,
-            "enablePredicate" => Switch::Predicate,
-            "enablePreemptable" => Switch::Preemptable,
-            "enableQueueOrder" => Switch::QueueOrder,
-            "enableReclaimable" => Switch::Reclaimable,
-            "enableTaskOrder" => Switch::TaskOrder,
-            _ => return None,
-        })
-    }
-}
-
-/// A plugin's arguments as written. A value of the wrong type keeps the default, as upstream does.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Arguments(pub BTreeMap<String, String>);
-
-impl Arguments {
-    /// An integer argument.
-    pub fn int(&self, key: &str, default: i64) -> i64 {
-        self.0
-            .get(key)
-            .and_then(|value| value.trim().parse().ok())
-            .unwrap_or(default)
+        let mut all = Switch::ALL.iter();
+        all.find(|switch| switch.key() == key).copied()
     }
 
-    /// A boolean argument; upstream accepts what Go's `ParseBool` does.
-    pub fn flag(&self, key: &str, default: Switched) -> Switched {
-        match self.0.get(key).map(|value| value.trim()) {
-            Some("1" | "t" | "T" | "true" | "TRUE" | "True") => Switched::On,
-            Some("0" | "f" | "F" | "false" | "FALSE" | "False") => Switched::Off,
-            _ => default,
-        }
+    /// What it is where the configuration says nothing.
+    pub fn is_on_by_default(self) -> bool {
+        !matches!(self, Switch::Hierarchy | Switch::ClusterOrder)
     }
-
-    /// A decimal argument in millionths.
-    pub fn millionths(&self, key: &str, default: i64) -> i64 {
-        self.0
-            .get(key)
-            .and_then(|value| millionths(value.trim()))
-            .unwrap_or(default)
-    }
-
-    /// A text argument.
-    pub fn text(&self, key: &str) -> &str {
-        self.0.get(key).map_or("", String::as_str)
-    }
-}
-
-/// On or off, by name rather than by position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switched {
-    /// On.
-    On,
-    /// Off.
-    Off,
-}
-
-fn millionths(text: &str) -> Option<i64> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let whole: i64 = whole.parse().ok()?;
-    if !part.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let digits: String = part.chars().chain(std::iter::repeat('0')).take(6).collect();
-    let part: i64 = digits.parse().ok()?;
-    whole
-        .checked_mul(1_000_000)?
-        .checked_add(if text.starts_with('-') { -part } else { part })
 }
 
 impl Default for Settings {
@@ -153,6 +136,36 @@ impl Default for Settings {
                 tier(&["priority", "gang", "conformance"]),
                 tier(&["overcommit", "drf", "predicates", "proportion", "nodeorder"]),
             ],
+            action_arguments: BTreeMap::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_switch_has_a_key_of_its_own_and_two_are_off_by_default() {
+        assert_eq!(Switch::ALL.len(), 25);
+        for switch in Switch::ALL {
+            assert_eq!(Switch::of_key(switch.key()), Some(*switch));
+        }
+        let off = Switch::ALL.iter().filter(|it| !it.is_on_by_default());
+        let keys: Vec<&str> = off.map(|switch| switch.key()).collect();
+        assert_eq!(keys, ["enabledClusterOrder", "enableHierarchy"]);
+        assert_eq!(Switch::of_key("enabledJobOrder"), None);
+    }
+
+    #[test]
+    fn a_switch_is_kept_only_where_it_differs_from_its_default() {
+        let mut drf = PluginSettings::named("drf");
+        assert!(drf.is_on(Switch::JobOrder) && !drf.is_on(Switch::Hierarchy));
+        drf.switch(Switch::JobOrder, true);
+        drf.switch(Switch::Hierarchy, false);
+        assert_eq!(drf, PluginSettings::named("drf"));
+        drf.switch(Switch::JobOrder, false);
+        drf.switch(Switch::Hierarchy, true);
+        assert!(!drf.is_on(Switch::JobOrder) && drf.is_on(Switch::Hierarchy));
     }
 }

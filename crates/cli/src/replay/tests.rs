@@ -151,7 +151,7 @@ fn settings_that_differ_are_named_with_both_sides() {
             r#"    engine.configuration.tiers[0].plugins: ["priority","gang","conformance"] in the log, ["priority","gang"] here"#,
             "    engine.configuration.tiers[0].plugins[gang].enableJobOrder: not set in the log, false here",
             r#"    engine.configuration.tiers[1].plugins: ["overcommit","drf","predicates","proportion","nodeorder"] in the log, ["binpack"] here"#,
-            r#"    engine.configuration.tiers[1].plugins[binpack].arguments.binpack.weight: not set in the log, "10" here"#,
+            r#"    engine.configuration.tiers[1].plugins[binpack].arguments.binpack.weight: not set in the log, 10 here"#,
             "  the other settings would have treated 0 pods otherwise",
         ]
     );

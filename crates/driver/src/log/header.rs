@@ -5,26 +5,11 @@ use std::collections::BTreeMap;
 use api::time::Time;
 use api::token::Tokens;
 use controllers::{CONTROLLERS, Controller, ServiceGate};
-use engine::{Engine, PluginSettings, Switch};
+use engine::{Argument, Decimal, Engine, PluginSettings, Switch};
 use serde_json::{Map, Value, json};
 
 use crate::election::ElectionSettings;
 use crate::settings::{EngineSettings, Limits, Settings};
-
-/// Keys of the scheduler's configuration that switch a hook of a plugin off.
-const SWITCHES: &[&str] = &[
-    "enableJobEnqueued",
-    "enableJobOrder",
-    "enableJobReady",
-    "enableNodeOrder",
-    "enablePredicate",
-    "enablePreemptable",
-    "enableQueueOrder",
-    "enableReclaimable",
-    "enableTaskOrder",
-    "enabledAllocatable",
-    "enabledOverused",
-];
 
 /// What a segment says of itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -245,13 +230,11 @@ pub(super) fn configuration(placement: &engine::Placement) -> Value {
     let plugin = |it: &PluginSettings| {
         let mut row = Map::new();
         row.insert("name".to_owned(), json!(it.name));
-        for key in SWITCHES {
-            if Switch::of_key(key).is_some_and(|switch| it.off.contains(&switch)) {
-                row.insert((*key).to_owned(), json!(false));
-            }
+        for switch in it.off.iter().chain(&it.on) {
+            row.insert(switch.key().to_owned(), json!(it.on.contains(switch)));
         }
         if !it.arguments.0.is_empty() {
-            row.insert("arguments".to_owned(), json!(it.arguments.0));
+            row.insert("arguments".to_owned(), map_json(&it.arguments.0));
         }
         Value::Object(row)
     };
@@ -287,6 +270,7 @@ pub fn placement_of(value: &Value) -> Result<engine::Placement, String> {
             .filter(|action| !action.is_empty())
             .collect(),
         tiers: read,
+        action_arguments: BTreeMap::new(),
     })
 }
 
@@ -294,21 +278,58 @@ fn plugin_of(value: &Value) -> Result<PluginSettings, String> {
     let name = value["name"].as_str().ok_or("name: a text is wanted")?;
     let mut plugin = PluginSettings::named(name);
     for (key, value) in value.as_object().into_iter().flatten() {
-        if let (Some(switch), Some(false)) = (Switch::of_key(key), value.as_bool()) {
-            plugin.off.insert(switch);
+        if let (Some(switch), Some(is_on)) = (Switch::of_key(key), value.as_bool()) {
+            plugin.switch(switch, is_on);
         }
     }
-    let arguments: BTreeMap<String, String> = value["arguments"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| {
-            let text = value.as_str().map(str::to_owned);
-            (key.clone(), text.unwrap_or_else(|| value.to_string()))
-        })
+    let arguments = value["arguments"].as_object().into_iter().flatten();
+    plugin.arguments.0 = arguments
+        .map(|(key, value)| (key.clone(), argument_of(value)))
         .collect();
-    plugin.arguments.0 = arguments;
     Ok(plugin)
+}
+
+fn map_json(map: &BTreeMap<String, Argument>) -> Value {
+    let fields = map.iter();
+    Value::Object(
+        fields
+            .map(|(key, value)| (key.clone(), argument_json(value)))
+            .collect(),
+    )
+}
+
+fn argument_json(argument: &Argument) -> Value {
+    match argument {
+        Argument::Nothing => Value::Null,
+        Argument::Flag(flag) => json!(flag),
+        Argument::Whole(number) => json!(number),
+        Argument::Decimal(number) => json!(number.value()),
+        Argument::Text(text) => json!(text),
+        Argument::List(items) => items.iter().map(argument_json).collect(),
+        Argument::Map(map) => map_json(map),
+    }
+}
+
+fn argument_of(value: &Value) -> Argument {
+    match value {
+        Value::Null => Argument::Nothing,
+        Value::Bool(flag) => Argument::Flag(*flag),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => Argument::Whole(whole),
+            None => number
+                .as_f64()
+                .and_then(Decimal::new)
+                .map_or(Argument::Nothing, Argument::Decimal),
+        },
+        Value::String(text) => Argument::Text(text.clone()),
+        Value::Array(items) => Argument::List(items.iter().map(argument_of).collect()),
+        Value::Object(fields) => Argument::Map(
+            fields
+                .iter()
+                .map(|(key, value)| (key.clone(), argument_of(value)))
+                .collect(),
+        ),
+    }
 }
 
 fn word<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {

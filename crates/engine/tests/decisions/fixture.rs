@@ -139,7 +139,8 @@ impl World {
         self.settings.placement.tiers[1].push(PluginSettings::named("binpack"));
         let mut weights = PluginSettings::named("nodeorder");
         for key in ["leastrequested.weight", "balancedresource.weight"] {
-            weights.arguments.0.insert(key.to_owned(), "0".to_owned());
+            let none = placement::Argument::Whole(0);
+            weights.arguments.0.insert(key.to_owned(), none);
         }
         self.settings.placement.tiers[1].retain(|plugin| plugin.name != "nodeorder");
         self.settings.placement.tiers[1].push(weights);

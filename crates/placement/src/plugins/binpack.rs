@@ -2,10 +2,10 @@
 
 use model::{NodeId, Shape};
 
+use crate::arguments::Asked;
 use crate::plugin::{Plugin, Score, View};
 use crate::plugins::millionths;
 use crate::rules::Config;
-use crate::settings::Arguments;
 
 /// The row.
 pub const PLUGIN: Plugin = Plugin {
@@ -35,28 +35,19 @@ impl Default for Weights {
     }
 }
 
-fn configure(arguments: &Arguments, config: &mut Config) {
-    let weight = |key: &str| {
-        let value = arguments.int(key, 1);
-        if value < 0 { 1 } else { value }
-    };
-    let names = arguments
-        .text("binpack.resources")
-        .split(',')
-        .map(str::trim);
+fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
+    let names = arguments.text("binpack.resources").split(',');
+    let names = names.map(str::trim).filter(|name| !name.is_empty());
+    let mut weight_of =
+        |name: &str| arguments.weight_or_default(&format!("binpack.resources.{name}"), 1);
+    let others = names
+        .map(|name| (name.to_owned(), weight_of(name)))
+        .collect();
     config.binpack = Weights {
-        whole: arguments.int("binpack.weight", 1),
-        cpu: weight("binpack.cpu"),
-        memory: weight("binpack.memory"),
-        others: names
-            .filter(|name| !name.is_empty())
-            .map(|name| {
-                (
-                    name.to_owned(),
-                    weight(&format!("binpack.resources.{name}")),
-                )
-            })
-            .collect(),
+        whole: arguments.weight("binpack.weight", 1),
+        cpu: arguments.weight_or_default("binpack.cpu", 1),
+        memory: arguments.weight_or_default("binpack.memory", 1),
+        others,
     };
 }
 

@@ -2,10 +2,10 @@
 
 use model::{Kind, NodeId, Shape};
 
+use crate::arguments::Asked;
 use crate::plugin::{Plugin, Score, View};
 use crate::plugins::millionths;
 use crate::rules::Config;
-use crate::settings::Arguments;
 
 /// The row. Scores that look at other nodes or pods (node affinity, taints, pod affinity, spread) are
 /// normalised over all candidates and live in `coupling`.
@@ -31,6 +31,19 @@ pub(crate) struct Weights {
     pub(crate) spread: i64,
 }
 
+impl Weights {
+    /// Nothing counts.
+    pub(crate) const NONE: Weights = Weights {
+        least_requested: 0,
+        most_requested: 0,
+        balanced: 0,
+        node_affinity: 0,
+        pod_affinity: 0,
+        taints: 0,
+        spread: 0,
+    };
+}
+
 impl Default for Weights {
     fn default() -> Self {
         Weights {
@@ -45,17 +58,18 @@ impl Default for Weights {
     }
 }
 
-fn configure(arguments: &Arguments, config: &mut Config) {
+fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
     let defaults = Weights::default();
     config.nodeorder = Weights {
-        least_requested: arguments.int("leastrequested.weight", defaults.least_requested),
-        most_requested: arguments.int("mostrequested.weight", defaults.most_requested),
-        balanced: arguments.int("balancedresource.weight", defaults.balanced),
-        node_affinity: arguments.int("nodeaffinity.weight", defaults.node_affinity),
-        pod_affinity: arguments.int("podaffinity.weight", defaults.pod_affinity),
-        taints: arguments.int("tainttoleration.weight", defaults.taints),
-        spread: arguments.int("podtopologyspread.weight", defaults.spread),
+        least_requested: arguments.weight("leastrequested.weight", defaults.least_requested),
+        most_requested: arguments.weight("mostrequested.weight", defaults.most_requested),
+        balanced: arguments.weight("balancedresource.weight", defaults.balanced),
+        node_affinity: arguments.weight("nodeaffinity.weight", defaults.node_affinity),
+        pod_affinity: arguments.weight("podaffinity.weight", defaults.pod_affinity),
+        taints: arguments.weight("tainttoleration.weight", defaults.taints),
+        spread: arguments.weight("podtopologyspread.weight", defaults.spread),
     };
+    arguments.without_effect(&["imagelocality.weight"]);
 }
 
 fn score(view: View<'_>, shape: &Shape, node: NodeId) -> Score {

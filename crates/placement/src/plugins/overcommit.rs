@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use model::{GangId, Kind, Reason, Vector};
 
+use crate::arguments::Asked;
 use crate::plugin::{Plugin, View, Vote};
 use crate::rules::Config;
-use crate::settings::Arguments;
 
 /// The row.
 pub const PLUGIN: Plugin = Plugin {
@@ -26,17 +26,16 @@ impl Default for Factor {
     }
 }
 
+/// The largest factor, in millionths: a million.
+const FACTOR_MAX: i64 = 1_000_000_000_000;
 /// Gangs of so many tasks are let in without counting pod slots.
 const MEMBERS_UNASKED_MAX: i64 = 5_000;
 
-fn configure(arguments: &Arguments, config: &mut Config) {
-    let factor = arguments.millionths("overcommit-factor", 1_200_000);
+fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
+    let Factor(default) = Factor::default();
     // Upstream: a factor below one is taken for a mistake.
-    config.overcommit = if factor < 1_000_000 {
-        Factor::default()
-    } else {
-        Factor(factor)
-    };
+    let factor = arguments.millionths("overcommit-factor", default, 1_000_000, FACTOR_MAX);
+    config.overcommit = Factor(factor);
 }
 
 fn enqueueable(view: View<'_>, gang: GangId) -> Vote {

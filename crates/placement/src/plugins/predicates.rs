@@ -2,9 +2,9 @@
 
 use model::{Kind, NodeId, NodeTerm, Refusal, Shape, TaintEffect, VolumeNeed};
 
+use crate::arguments::{Asked, Switched};
 use crate::plugin::{Plugin, View};
 use crate::rules::Config;
-use crate::settings::{Arguments, Switched};
 
 /// The row. Room itself (cpu, memory, …) is always checked, as upstream's allocate action does;
 /// pod affinity and spread look at other pods and live in `coupling`.
@@ -44,8 +44,19 @@ impl Default for Checks {
     }
 }
 
-fn configure(arguments: &Arguments, config: &mut Config) {
-    let flag = |key: &str| arguments.flag(&format!("predicate.{key}Enable"), Switched::On);
+impl Checks {
+    /// Without those that look at other pods.
+    pub(crate) fn of_the_node_alone(self) -> Checks {
+        Checks {
+            pod_affinity: Switched::Off,
+            spread: Switched::Off,
+            ..self
+        }
+    }
+}
+
+fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
+    let mut flag = |key: &str| arguments.flag(&format!("predicate.{key}Enable"), Switched::On);
     config.predicates = Checks {
         node_affinity: flag("NodeAffinity"),
         ports: flag("NodePorts"),
@@ -56,6 +67,15 @@ fn configure(arguments: &Arguments, config: &mut Config) {
         pod_affinity: flag("PodAffinity"),
         spread: flag("PodTopologySpread"),
     };
+    // What is feasible is kept per shape anyway, and nothing here waits for a volume.
+    arguments.without_effect(&[
+        "predicate.CacheEnable",
+        "predicate.DynamicResourceAllocationEnable",
+        "volumebinding.bindTimeoutSeconds",
+        "volumebinding.weight",
+        "volumebinding.shape",
+        "dynamicresources.filterTimeoutSeconds",
+    ]);
 }
 
 fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
