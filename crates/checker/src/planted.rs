@@ -63,6 +63,7 @@ pub(crate) fn task(name: &str, cpu: i64) -> TaskSpec {
         node: None,
         gated: false,
         preemptable: true,
+        preempts: true,
         created: Time::from_micros(0),
         started: None,
     }

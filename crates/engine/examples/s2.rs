@@ -185,6 +185,7 @@ fn gang(tables: &mut Tables, at: u32, tasks: u32) {
             node: None,
             gated: false,
             preemptable: true,
+            preempts: true,
             created: Time::from_micros(0),
             started: None,
         });

@@ -14,6 +14,7 @@ pub(crate) struct Backlog {
     promised: BTreeSet<GangId>,
     shares: BTreeSet<GangId>,
     deserts: BTreeSet<GangId>,
+    victims: BTreeSet<GangId>,
 }
 
 impl Backlog {
@@ -38,10 +39,16 @@ impl Backlog {
         self.deserts.insert(gang);
     }
 
+    /// Waits for somebody whose room it may take.
+    pub(crate) fn wait_for_victims(&mut self, gang: GangId) {
+        self.victims.insert(gang);
+    }
+
     pub(crate) fn forget(&mut self, gang: GangId) {
         self.promised.remove(&gang);
         self.shares.remove(&gang);
         self.deserts.remove(&gang);
+        self.victims.remove(&gang);
         for shape in self.shapes.remove(&gang).unwrap_or_default() {
             if let Some(gangs) = self.by_shape.get_mut(&shape) {
                 gangs.remove(&gang);
@@ -60,6 +67,9 @@ impl Backlog {
         }
         if news.requests {
             woken.extend(self.deserts.iter().copied());
+        }
+        if news.holders || news.shares {
+            woken.extend(self.victims.iter().copied());
         }
         let some_left = !news.freed.is_empty();
         if some_left {

@@ -164,6 +164,13 @@ impl Engine {
     }
 
     fn remember(&mut self, gang: GangId, outcome: &Outcome) {
+        let may_help = matches!(
+            outcome,
+            Outcome::Extras(..) | Outcome::WaitsForRoom(..) | Outcome::WaitsForShares(_)
+        );
+        if may_help && self.rules.takes_room() {
+            self.backlog.wait_for_victims(gang);
+        }
         match outcome {
             Outcome::Entered | Outcome::Whole | Outcome::WaitsForObjects(_) => {}
             Outcome::Extras(_, lacks) | Outcome::WaitsForRoom(_, lacks) => {

@@ -172,6 +172,8 @@ pub struct Gang {
     pub allocated: Vector,
     /// Requests of its gated tasks.
     pub gated: Vector,
+    /// Requests of its tasks that are promised room on a node.
+    pub promised: Vector,
     /// The status that is planned and not yet seen.
     pub wanted: Option<GangStatus>,
     /// The write that carries it.
@@ -203,6 +205,7 @@ impl Gang {
             roles: BTreeMap::new(),
             allocated: Vector::ZERO,
             gated: Vector::ZERO,
+            promised: Vector::ZERO,
             wanted: None,
             status_write: None,
             said: Verdict::Undecided,

@@ -77,6 +77,8 @@ pub struct Queue {
     pub used: Vector,
     /// Requests of this queue's own tasks that want room.
     pub pending: Vector,
+    /// The part of `pending` that is promised room on a node.
+    pub promised: Vector,
     /// What enqueued gangs of this queue have been let in for and do not hold yet (A.2 `inqueue`).
     pub inqueue: Vector,
     /// What gangs of this queue hold beyond their minimum (A.2 `elastic`).
@@ -102,6 +104,7 @@ impl Queue {
             used_own: Vector::ZERO,
             used: Vector::ZERO,
             pending: Vector::ZERO,
+            promised: Vector::ZERO,
             inqueue: Vector::ZERO,
             elastic: Vector::ZERO,
             publishing: None,

@@ -55,6 +55,8 @@ pub struct News {
     pub shares: bool,
     /// Whether some queue asks for more than before: what it deserves may have grown with that.
     pub requests: bool,
+    /// Whether a task came to hold room that others may want to have.
+    pub holders: bool,
     /// Queues whose use changed.
     pub queues: BTreeSet<QueueId>,
     /// Whether a task may find a node because of something in `gangs`. What only has to be told
@@ -263,7 +265,7 @@ impl Tables {
         &self.inqueue_whole
     }
 
-    /// Tasks that hold a node and whose shape speaks of other pods.
+    /// Tasks that hold or are promised a node and whose shape speaks of other pods.
     pub fn coupled_tasks(&self) -> &BTreeSet<TaskId> {
         &self.coupled
     }

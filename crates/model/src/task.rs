@@ -99,6 +99,8 @@ pub struct TaskSpec {
     pub gated: bool,
     /// Whether the task may be evicted for another.
     pub preemptable: bool,
+    /// Whether others may be evicted for it (`preemptionPolicy` is not Never).
+    pub preempts: bool,
     /// When the pod was created.
     pub created: Time,
     /// When its node took the pod on, if it ever did.
@@ -137,6 +139,8 @@ pub struct Task {
     pub best_effort: bool,
     /// Whether it may be evicted for another.
     pub preemptable: bool,
+    /// Whether others may be evicted for it.
+    pub preempts: bool,
     /// When the pod was created.
     pub created: Time,
     /// When its node took the pod on, if it ever did.
@@ -174,6 +178,7 @@ impl Task {
             && self.node == other.node
             && self.gated == other.gated
             && self.preemptable == other.preemptable
+            && self.preempts == other.preempts
             && self.created == other.created
     }
 

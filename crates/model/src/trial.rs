@@ -36,6 +36,10 @@ enum Move {
         beneficiary: GangId,
         cause: &'static str,
     },
+    Spare {
+        task: TaskId,
+        was: (Phase, Option<NodeId>),
+    },
     Show {
         gang: GangId,
         was: Option<GangStatus>,
@@ -120,6 +124,32 @@ impl<'t> Trial<'t> {
         });
     }
 
+    /// Takes back an eviction of this trial: the task goes on in the phase that it had.
+    pub fn spare(&mut self, task: TaskId) {
+        let was = self.standing(task);
+        assert!(was.0 == Phase::Releasing, "only a victim is spared");
+        let evicted = self.moves.iter().rev().find_map(|moved| match moved {
+            Move::Evict { task: other, was, .. } if *other == task => Some(*was),
+            _ => None,
+        });
+        let before = evicted.expect("only a victim of this trial is spared");
+        self.tables.shift(task, before.0, before.1);
+        self.moves.push(Move::Spare { task, was });
+    }
+
+    /// The tasks that this trial has evicted since the mark and not spared again, in the order in
+    /// which they were first evicted.
+    pub fn evicted_since(&self, mark: Mark) -> Vec<TaskId> {
+        let mut seen = BTreeSet::new();
+        let evicted = self.moves[mark.0..].iter().filter_map(|moved| match moved {
+            Move::Evict { task, .. } => Some(*task),
+            _ => None,
+        });
+        evicted
+            .filter(|task| self.tables.task(*task).phase == Phase::Releasing && seen.insert(*task))
+            .collect()
+    }
+
     /// Gives the gang another status.
     pub fn show(&mut self, gang: GangId, status: GangStatus) {
         let was = self.tables.swap_wanted(gang, Some(status));
@@ -143,6 +173,7 @@ impl<'t> Trial<'t> {
                 Move::Place { task, was }
                 | Move::Promise { task, was }
                 | Move::Unpromise { task, was }
+                | Move::Spare { task, was }
                 | Move::Evict { task, was, .. } => self.tables.shift(task, was.0, was.1),
                 Move::Show { gang, was } => {
                     self.tables.swap_wanted(gang, was);
@@ -161,6 +192,7 @@ impl<'t> Trial<'t> {
         };
         let mut nominated: BTreeMap<TaskId, Option<NodeId>> = BTreeMap::new();
         let mut shown = BTreeSet::new();
+        let mut evicted = BTreeSet::new();
         for moved in std::mem::take(&mut self.moves) {
             match moved {
                 Move::Place { task, .. } => self.commit_place(task, &mut plan),
@@ -174,14 +206,19 @@ impl<'t> Trial<'t> {
                     cause,
                     ..
                 } => {
-                    let write = self.tables.plan_write(task, Written::Evict(task));
-                    plan.evictions.push(Eviction {
-                        task,
-                        beneficiary,
-                        cause,
-                        write,
-                    });
+                    // Evicted, spared and evicted again: one eviction, in favour of whoever was first.
+                    let goes = self.tables.task(task).phase == Phase::Releasing;
+                    if goes && evicted.insert(task) {
+                        let write = self.tables.plan_write(task, Written::Evict(task));
+                        plan.evictions.push(Eviction {
+                            task,
+                            beneficiary,
+                            cause,
+                            write,
+                        });
+                    }
                 }
+                Move::Spare { .. } => {}
                 Move::Show { gang, .. } => {
                     shown.insert(gang);
                 }

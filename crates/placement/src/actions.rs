@@ -1,14 +1,22 @@
 //! All actions, sorted by name. The configuration says in which order they run.
 
-mod allocate;
+pub(crate) mod allocate;
 mod backfill;
 mod enqueue;
 mod pack;
+mod preempt;
+mod reclaim;
 
 use crate::plugin::Action;
 
 /// All actions, sorted by name.
-pub const ACTIONS: &[Action] = &[allocate::ACTION, backfill::ACTION, enqueue::ACTION];
+pub const ACTIONS: &[Action] = &[
+    allocate::ACTION,
+    backfill::ACTION,
+    enqueue::ACTION,
+    preempt::ACTION,
+    reclaim::ACTION,
+];
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use model::{NodeId, Phase, PodTerm, Refusal, Shape, Spread, Tables, TaintEffect,
 
 use crate::arguments::Switched;
 use crate::feasibility::Index;
-use crate::plugin::{Score, View};
+use crate::plugin::{Room, Score, View};
 use crate::plugins::nodeorder::POINT;
 
 /// Whether other pods decide where this task may run.
@@ -50,15 +50,19 @@ fn domain<'a>(tables: &'a Tables, node: NodeId, key: &str) -> Option<&'a str> {
     tables.node(node).spec.labels.get(key)
 }
 
-fn on_nodes(tables: &Tables) -> impl Iterator<Item = (&Task, NodeId)> {
-    tables
-        .nodes()
-        .flat_map(move |(id, node)| node.tasks.iter().map(move |t| (tables.task(*t), id)))
+/// The tasks on nodes; later, without those on their way out and with the promised ones.
+fn on_nodes(tables: &Tables, room: Room) -> impl Iterator<Item = (&Task, NodeId)> {
+    tables.nodes().flat_map(move |(id, node)| {
+        let promised = node.promised.iter().filter(move |_| room == Room::Later);
+        let tasks = node.tasks.iter().chain(promised);
+        let tasks = tasks.map(move |task| (tables.task(*task), id));
+        tasks.filter(move |(task, _)| room == Room::Now || task.phase != Phase::Releasing)
+    })
 }
 
-fn selected(tables: &Tables, term: &PodTerm) -> Domains {
+fn selected(tables: &Tables, term: &PodTerm, room: Room) -> Domains {
     let mut domains = Domains::new();
-    for (task, node) in on_nodes(tables) {
+    for (task, node) in on_nodes(tables, room) {
         if let Some(value) = domain(tables, node, &term.topology_key)
             && term.selects(&task.key.namespace, &task.labels)
         {
@@ -69,14 +73,14 @@ fn selected(tables: &Tables, term: &PodTerm) -> Domains {
 }
 
 impl<'a> Surroundings<'a> {
-    pub(crate) fn of(view: View<'a>, task: TaskId) -> Surroundings<'a> {
+    pub(crate) fn of(view: View<'a>, task: TaskId, room: Room) -> Surroundings<'a> {
         let tables = view.tables;
         let row = tables.task(task);
         let shape = tables.shape_of(task);
         let count = |terms: &'a [PodTerm]| -> Vec<(&'a PodTerm, Domains)> {
             terms
                 .iter()
-                .map(|term| (term, selected(tables, term)))
+                .map(|term| (term, selected(tables, term, room)))
                 .collect()
         };
         let pods = view.config.predicates.pod_affinity == Switched::On;
@@ -102,7 +106,7 @@ impl<'a> Surroundings<'a> {
             spread: Vec::new(),
         };
         for wish in &shape.spec.preferred_pods {
-            for (value, n) in selected(tables, &wish.term) {
+            for (value, n) in selected(tables, &wish.term, room) {
                 *around
                     .attraction
                     .entry((&wish.term.topology_key, value))
@@ -110,26 +114,31 @@ impl<'a> Surroundings<'a> {
             }
         }
         if pods {
-            around.hear_the_others(tables, row);
+            around.hear_the_others(tables, row, room);
         }
         if view.config.predicates.spread == Switched::On {
             around.spread = shape
                 .spec
                 .spread
                 .iter()
-                .map(|s| spread_counts(tables, shape, row, s))
+                .map(|s| spread_counts(tables, shape, row, s, room))
                 .collect();
         }
         around
     }
 
     /// What the pods that are there already say about this one.
-    fn hear_the_others(&mut self, tables: &'a Tables, row: &Task) {
+    fn hear_the_others(&mut self, tables: &'a Tables, row: &Task, room: Room) {
+        // A promise is kept: who comes now must suit whoever comes later.
         for other in tables.coupled_tasks() {
             let spec = &tables.shape_of(*other).spec;
-            let Some(node) = tables.task(*other).node else {
+            let other = tables.task(*other);
+            let Some(node) = other.node else {
                 continue;
             };
+            if room == Room::Later && other.phase == Phase::Releasing {
+                continue;
+            }
             let here = |term: &PodTerm| domain(tables, node, &term.topology_key).map(str::to_owned);
             let speaks = |term: &&PodTerm| term.selects(&row.key.namespace, &row.labels);
             for term in spec.pod_anti_affinity.iter().filter(speaks) {
@@ -259,6 +268,7 @@ fn spread_counts<'a>(
     shape: &Shape,
     row: &Task,
     spread: &'a Spread,
+    room: Room,
 ) -> (&'a Spread, Domains, i64) {
     let mut domains = Domains::new();
     for (id, node) in tables.nodes() {
@@ -272,7 +282,9 @@ fn spread_counts<'a>(
         let Some(value) = domain(tables, id, &spread.topology_key).filter(|_| eligible) else {
             continue;
         };
-        let pods = node.tasks.iter().map(|task| tables.task(*task));
+        let promised = node.promised.iter().filter(|_| room == Room::Later);
+        let pods = node.tasks.iter().chain(promised);
+        let pods = pods.map(|task| tables.task(*task));
         let counted = pods.filter(|task| {
             task.phase != Phase::Releasing
                 && task.key.namespace == spread.namespace

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use model::{GangId, NoFit, NodeId, QueueId, Reason, ShapeId, TaskId, Trial};
 
+use crate::clearing::Fields;
 use crate::coupling::{self, Surroundings};
 use crate::feasibility::{Index, Indexes};
 use crate::order::Heap;
-use crate::plugin::View;
+use crate::plugin::{Room, View};
 use crate::rules::{Rules, State};
 use crate::together::{self, Home};
 
@@ -82,6 +83,10 @@ pub struct Cycle<'a, 't> {
     pub(crate) gangs: BTreeSet<GangId>,
     pub(crate) outcomes: BTreeMap<GangId, Outcome>,
     pub(crate) refused: BTreeMap<ShapeId, Refused>,
+    /// What room would cost, by who asks for it.
+    pub(crate) fields: Fields,
+    /// Counts evictions, also those that were taken back.
+    pub(crate) evictions: u64,
     /// Counts kept moves: what was found before one of them may no longer hold.
     pub(crate) moves: u64,
     /// What was done so far.
@@ -111,6 +116,8 @@ impl<'a, 't> Cycle<'a, 't> {
             gangs,
             outcomes: BTreeMap::new(),
             refused: BTreeMap::new(),
+            fields: Fields::new(),
+            evictions: 0,
             moves: 0,
         };
         for action in &rules.actions {
@@ -124,6 +131,16 @@ impl<'a, 't> Cycle<'a, 't> {
         self.rules.view(self.trial.tables(), &self.state)
     }
 
+    /// Room is kept for so many tasks of the gang until others have left.
+    pub(crate) fn kept_for(&self, gang: GangId, tasks: u32) -> Outcome {
+        let reason = Arc::new(Reason::WaitsForRelease { tasks });
+        if self.rules.job_ready(self.view(), gang) {
+            Outcome::Extras(reason, Lacks::default())
+        } else {
+            Outcome::WaitsForPromise(reason)
+        }
+    }
+
     /// The best node for the task now.
     pub(crate) fn best_node(&mut self, task: TaskId) -> Option<NodeId> {
         self.work.tasks += 1;
@@ -135,7 +152,7 @@ impl<'a, 't> Cycle<'a, 't> {
             Home::Anywhere if !index.has_wishes() && !coupling::concerns(view, task) => {
                 index.best()
             }
-            Home::Anywhere => Surroundings::of(view, task).best(view, index),
+            Home::Anywhere => Surroundings::of(view, task, Room::Now).best(view, index),
             Home::At { node, .. } => takes(view, index, task, node).then_some(node),
             Home::Nowhere { .. } => None,
         }
@@ -215,7 +232,7 @@ impl<'a, 't> Cycle<'a, 't> {
 fn takes(view: View<'_>, index: &Index, task: TaskId, node: NodeId) -> bool {
     let is_refused = || {
         coupling::concerns(view, task)
-            && Surroundings::of(view, task)
+            && Surroundings::of(view, task, Room::Now)
                 .refuses(view.tables, node)
                 .is_some()
     };

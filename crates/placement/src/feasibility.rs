@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use model::{NodeId, Shape, ShapeId, TaintEffect};
 
-use crate::plugin::{Score, View};
-use crate::plugins::predicates::{Room, lacks};
+use crate::plugin::{Room, Score, View};
+use crate::plugins::predicates::lacks;
 use crate::rules::Rules;
 
 /// A node that does not take the shape.
@@ -158,7 +158,7 @@ impl Index {
         }
         if !nature.suits
             || lacks(view, shape, id, Room::Now).is_some()
-            || rules.has_room(view, shape, id).is_some()
+            || rules.has_room(view, shape, id, Room::Now).is_some()
         {
             return NEVER;
         }

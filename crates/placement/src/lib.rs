@@ -20,6 +20,7 @@
 
 mod actions;
 mod arguments;
+mod clearing;
 mod coupling;
 mod cycle;
 mod diagnosis;
@@ -30,12 +31,15 @@ mod plugins;
 mod rules;
 mod settings;
 mod together;
+mod victims;
 
 pub use actions::ACTIONS;
 pub use arguments::{Argument, Arguments, Asked, Complaint, Decimal, Switched, WEIGHT_MAX};
 pub use cycle::{Cycle, Lacks, Outcome, Work};
 pub use feasibility::{Indexes, may_fit};
-pub use plugin::{Action, NodeCheck, Plugin, Score, ShareCheck, View, Vote};
+pub use plugin::{
+    Action, Claimant, NodeCheck, Plugin, Room, RoomCheck, Score, ShareCheck, VictimCheck, View, Vote,
+};
 pub use plugins::PLUGINS;
 pub use rules::{Problem, Rules, Seat};
 pub use settings::{PluginSettings, Settings, Switch};

@@ -35,8 +35,36 @@ pub enum Vote {
 /// A score in millionths of a point.
 pub type Score = i64;
 
-/// Whether a node takes a shape.
+/// Whether a node takes a shape for what it is.
 pub type NodeCheck = fn(View<'_>, &Shape, NodeId) -> Option<Refusal>;
+
+/// Whether what is held on a node leaves room for a shape, now or later.
+pub type RoomCheck = fn(View<'_>, &Shape, NodeId, Room) -> Option<Refusal>;
+
+/// Which room to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// What is free now.
+    Now,
+    /// Once the tasks on their way out are gone and the promised ones are in.
+    Later,
+}
+
+/// Who wants room that others hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claimant {
+    /// The task that wants it.
+    pub task: TaskId,
+    /// Its gang.
+    pub gang: GangId,
+    /// Its queue.
+    pub queue: QueueId,
+}
+
+/// Which of the candidates may be victims: turns `allowed` to false where one may not. The candidates
+/// come in the order in which they would be evicted; a check that counts what is left counts each of
+/// them as gone once it was allowed by the check itself, whatever others say (chapter 3.3, A.2 to A.5).
+pub type VictimCheck = fn(View<'_>, Claimant, &[TaskId], &mut [bool]);
 
 /// Whether a queue has room left for a task.
 pub type ShareCheck = fn(View<'_>, QueueId, TaskId) -> Option<Reason>;
@@ -60,6 +88,10 @@ pub struct Plugin {
     pub job_valid: Option<fn(View<'_>, GangId) -> Option<Reason>>,
     /// Whether enough of a gang is placed.
     pub job_ready: Option<fn(View<'_>, GangId) -> bool>,
+    /// Whether enough of a gang is placed or promised room.
+    pub job_pipelined: Option<fn(View<'_>, GangId) -> bool>,
+    /// Whether a gang may take others' room, being short of tasks.
+    pub job_starving: Option<fn(View<'_>, GangId) -> bool>,
     /// Whether a gang may be let in.
     pub enqueueable: Option<fn(View<'_>, GangId) -> Vote>,
     /// Whether a queue has its whole share.
@@ -69,11 +101,26 @@ pub struct Plugin {
     /// Whether the node's own nature suits the shape: labels, taints, volumes' places.
     pub suits: Option<NodeCheck>,
     /// Whether what is held on the node leaves room for the shape.
-    pub has_room: Option<NodeCheck>,
+    pub has_room: Option<RoomCheck>,
     /// Points for the node, from the node alone.
     pub score: Option<fn(View<'_>, &Shape, NodeId) -> Score>,
-    /// Whether the task may never be a victim (the complete rule book's door).
-    pub protects: Option<fn(View<'_>, TaskId) -> bool>,
+    /// Whether the task may never make room for others of its queue, whatever other tiers say.
+    pub never_preempted: Option<fn(View<'_>, TaskId) -> bool>,
+    /// Whether the task may never make room for this claimant of its queue.
+    pub never_preempted_by: Option<fn(View<'_>, Claimant, TaskId) -> bool>,
+    /// Whether the task may never make room for other queues.
+    pub never_reclaimed: Option<fn(View<'_>, TaskId) -> bool>,
+    /// Which tasks may make room for others of their queue.
+    pub preemptable: Option<VictimCheck>,
+    /// Which tasks may make room for other queues.
+    pub reclaimable: Option<VictimCheck>,
+    /// Whether a queue may take room from others for a task.
+    pub preemptive: Option<fn(View<'_>, QueueId, TaskId) -> bool>,
+    /// From which of two other queues the named one takes room first.
+    pub victim_queue_order: Option<fn(View<'_>, QueueId, QueueId, QueueId) -> Ordering>,
+    /// Set where `reclaimable` looks at who asks: a number that is the same for gangs that it treats
+    /// alike.
+    pub reclaims_like: Option<fn(View<'_>, GangId) -> u64>,
 }
 
 impl Plugin {
@@ -87,13 +134,22 @@ impl Plugin {
         task_order: None,
         job_valid: None,
         job_ready: None,
+        job_pipelined: None,
+        job_starving: None,
         enqueueable: None,
         overused: None,
         allocatable: None,
         suits: None,
         has_room: None,
         score: None,
-        protects: None,
+        never_preempted: None,
+        never_preempted_by: None,
+        never_reclaimed: None,
+        preemptable: None,
+        reclaimable: None,
+        preemptive: None,
+        victim_queue_order: None,
+        reclaims_like: None,
     };
 
     /// The row with the switched-off hooks taken out.
@@ -104,12 +160,20 @@ impl Plugin {
                 Switch::Allocatable => self.allocatable = None,
                 Switch::JobEnqueued => self.enqueueable = None,
                 Switch::JobOrder => self.job_order = None,
+                Switch::JobPipelined => self.job_pipelined = None,
                 Switch::JobReady => self.job_ready = None,
+                Switch::JobStarving => self.job_starving = None,
                 Switch::NodeOrder => self.score = None,
                 Switch::Overused => self.overused = None,
                 Switch::Predicate => (self.suits, self.has_room) = (None, None),
-                // The victim rules come with the complete rule book.
-                Switch::Preemptable | Switch::Reclaimable => self.protects = None,
+                Switch::Preemptable => {
+                    self.preemptable = None;
+                    (self.never_preempted, self.never_preempted_by) = (None, None);
+                }
+                Switch::Reclaimable => {
+                    (self.reclaimable, self.never_reclaimed) = (None, None);
+                }
+                Switch::Preemptive => self.preemptive = None,
                 Switch::QueueOrder => self.queue_order = None,
                 Switch::TaskOrder => self.task_order = None,
                 // No row has the hooks of these yet.
@@ -118,9 +182,6 @@ impl Plugin {
                 | Switch::Hierarchy
                 | Switch::HyperNodeGradient
                 | Switch::HyperNodeOrder
-                | Switch::JobPipelined
-                | Switch::JobStarving
-                | Switch::Preemptive
                 | Switch::ReservedNodes
                 | Switch::SubJobOrder
                 | Switch::SubJobPipelined
@@ -138,6 +199,8 @@ impl Plugin {
 pub struct Action {
     /// Its name in the configuration.
     pub name: &'static str,
+    /// Whether it may evict tasks.
+    pub evicts: bool,
     /// What it does in a cycle.
     pub run: fn(&mut Cycle<'_, '_>),
 }

@@ -12,6 +12,8 @@ pub(crate) mod proportion;
 
 pub(crate) use gang::ready_without_promises;
 
+use model::{QueueId, Tables, TaskId};
+
 use crate::plugin::Plugin;
 
 /// All plugins, sorted by name.
@@ -26,6 +28,11 @@ pub const PLUGINS: &[Plugin] = &[
     priority::PLUGIN,
     proportion::PLUGIN,
 ];
+
+/// The queue to which a task is charged, if there is one.
+pub(crate) fn queue_of(tables: &Tables, task: TaskId) -> Option<QueueId> {
+    tables.gang(tables.task(task).gang?).queue
+}
 
 /// `part / whole` in millionths; a whole of zero or less gives none.
 pub(crate) fn millionths(part: i64, whole: i64) -> Option<i64> {

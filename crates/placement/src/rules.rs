@@ -5,9 +5,10 @@ use std::cmp::Ordering;
 use model::{GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId};
 
 use crate::arguments::{Asked, Complaint};
-use crate::plugin::{Action, Plugin, Score, View, Vote};
+use crate::plugin::{Action, Claimant, Plugin, Room, Score, View, Vote};
 use crate::plugins::{self, PLUGINS};
 use crate::settings::{PluginSettings, Settings, Switch};
+use crate::victims::Against;
 
 /// Where a plugin stands in a configuration, both counted from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -180,6 +181,11 @@ impl Rules {
         self.actions.iter().any(|action| action.name == name)
     }
 
+    /// Whether an action runs that evicts.
+    pub fn takes_room(&self) -> bool {
+        self.actions.iter().any(|action| action.evicts)
+    }
+
     /// What the plugins see, with the state of a cycle that begins now.
     pub(crate) fn open(&self, tables: &Tables) -> State {
         let mut state = State::default();
@@ -253,6 +259,110 @@ impl Rules {
             .all(|f| f(view, gang))
     }
 
+    /// Whether enough of the gang is placed or promised room: a tier that says no refuses, one that
+    /// says yes ends the asking.
+    pub(crate) fn job_pipelined(&self, view: View<'_>, gang: GangId) -> bool {
+        for tier in &self.tiers {
+            let mut said = tier.iter().filter_map(|p| p.job_pipelined).peekable();
+            if said.peek().is_some() {
+                return said.all(|f| f(view, gang));
+            }
+        }
+        true
+    }
+
+    /// Whether the gang may take others' room: the first tier that has an opinion decides.
+    pub(crate) fn job_starving(&self, view: View<'_>, gang: GangId) -> bool {
+        for tier in &self.tiers {
+            let mut said = tier.iter().filter_map(|p| p.job_starving).peekable();
+            if said.peek().is_some() {
+                return said.all(|f| f(view, gang));
+            }
+        }
+        false
+    }
+
+    /// Whether the queue may take room from others for the task.
+    pub(crate) fn preemptive(&self, view: View<'_>, queue: QueueId, task: TaskId) -> bool {
+        self.flat
+            .iter()
+            .filter_map(|p| p.preemptive)
+            .all(|f| f(view, queue, task))
+    }
+
+    /// Whether a rule keeps the task from being a victim, whatever the tiers say.
+    pub(crate) fn keeps(
+        &self,
+        view: View<'_>,
+        against: Against,
+        claimant: Claimant,
+        task: TaskId,
+    ) -> bool {
+        self.flat.iter().any(|p| match against {
+            Against::OtherQueues => p.never_reclaimed.is_some_and(|f| f(view, task)),
+            Against::OtherGangs | Against::OwnTasks => {
+                p.never_preempted.is_some_and(|f| f(view, task))
+                    || p.never_preempted_by
+                        .is_some_and(|f| f(view, claimant, task))
+            }
+        })
+    }
+
+    /// Which of the candidates may be victims: in the first tier whose plugins agree on anybody, those
+    /// on whom all of them agree.
+    pub(crate) fn victims(
+        &self,
+        view: View<'_>,
+        against: Against,
+        claimant: Claimant,
+        candidates: &mut Vec<TaskId>,
+    ) {
+        for tier in &self.tiers {
+            let mut allowed = vec![true; candidates.len()];
+            let mut asked = false;
+            let checks = tier.iter().filter_map(|p| match against {
+                Against::OtherQueues => p.reclaimable,
+                Against::OtherGangs | Against::OwnTasks => p.preemptable,
+            });
+            for check in checks {
+                asked = true;
+                check(view, claimant, candidates, &mut allowed);
+            }
+            if asked && allowed.contains(&true) {
+                let mut allowed = allowed.into_iter();
+                candidates.retain(|_| allowed.next().unwrap_or(false));
+                return;
+            }
+        }
+        candidates.clear();
+    }
+
+    /// Which of two gangs gives tasks first: of another queue than the claimant's, the one whose queue
+    /// comes first among victims; of one queue, the one that is served last.
+    pub(crate) fn victim_order(
+        &self,
+        view: View<'_>,
+        claimant: QueueId,
+        a: GangId,
+        b: GangId,
+    ) -> Ordering {
+        let queues = (view.tables.gang(a).queue, view.tables.gang(b).queue);
+        if let (Some(x), Some(y)) = queues
+            && x != y
+        {
+            let said = self.flat.iter().filter_map(|p| p.victim_queue_order);
+            return first_decided(said.map(|f| f(view, claimant, x, y)))
+                .then_with(|| self.queue_order(view, y, x));
+        }
+        self.job_order(view, b, a)
+    }
+
+    /// A number that is the same for gangs which the reclaim rules treat alike.
+    pub(crate) fn reclaims_like(&self, view: View<'_>, gang: GangId) -> Vec<u64> {
+        let said = self.flat.iter().filter_map(|p| p.reclaims_like);
+        said.map(|f| f(view, gang)).collect()
+    }
+
     /// Votes: a rejection in a tier refuses; a permit ends the asking after its tier.
     pub(crate) fn enqueueable(&self, view: View<'_>, gang: GangId) -> Option<Reason> {
         for tier in &self.tiers {
@@ -297,11 +407,17 @@ impl Rules {
             .find_map(|f| f(view, shape, node))
     }
 
-    pub(crate) fn has_room(&self, view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
+    pub(crate) fn has_room(
+        &self,
+        view: View<'_>,
+        shape: &Shape,
+        node: NodeId,
+        room: Room,
+    ) -> Option<Refusal> {
         self.flat
             .iter()
             .filter_map(|p| p.has_room)
-            .find_map(|f| f(view, shape, node))
+            .find_map(|f| f(view, shape, node, room))
     }
 
     pub(crate) fn score(&self, view: View<'_>, shape: &Shape, node: NodeId) -> Score {

@@ -32,6 +32,7 @@ fn task(name: &str) -> TaskSpec {
         node: None,
         gated: false,
         preemptable: true,
+        preempts: true,
         created: Instant::from_micros(0),
         started: None,
     }

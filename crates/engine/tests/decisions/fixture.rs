@@ -81,6 +81,17 @@ impl World {
         match command {
             "" => {}
             "binpack" => self.binpack(),
+            "actions" => {
+                let names = rest.split_whitespace().map(str::to_owned);
+                self.settings.placement.actions = names.collect();
+                self.configure();
+            }
+            "tiers" => {
+                let tier = |text: &str| text.split_whitespace().map(PluginSettings::named).collect();
+                self.settings.placement.tiers = rest.split('/').map(tier).collect();
+                self.configure();
+            }
+            "off" => self.switch_off(rest),
             "node" => self.node(rest),
             "queue" => self.queue(rest),
             "class" => self.class(rest),
@@ -144,7 +155,21 @@ impl World {
         }
         self.settings.placement.tiers[1].retain(|plugin| plugin.name != "nodeorder");
         self.settings.placement.tiers[1].push(weights);
+        self.configure();
+    }
+
+    fn configure(&mut self) {
         self.engine = Engine::new(self.settings.clone()).expect("known actions").0;
+    }
+
+    fn switch_off(&mut self, text: &str) {
+        let (plugin, key) = text.split_once(' ').expect("plugin switch");
+        let switch = placement::Switch::of_key(key).expect("a switch");
+        let plugins = self.settings.placement.tiers.iter_mut().flatten();
+        for row in plugins.filter(|row| row.name == plugin) {
+            row.off.insert(switch);
+        }
+        self.configure();
     }
 
     fn node(&mut self, text: &str) {
@@ -200,6 +225,10 @@ impl World {
                 "guarantee" => {
                     queue.guarantee = Vector::of(parse::amounts(&mut self.tables, value));
                 }
+                "deserved" => {
+                    queue.deserved = Vector::of(parse::amounts(&mut self.tables, value));
+                }
+                "keeps" => queue.reclaimable = false,
                 "parent" => queue.parent = Some(value.into()),
                 "state" => {
                     queue.state = match value {
@@ -299,7 +328,8 @@ impl World {
                     phase: Phase::Pending,
                     node: None,
                     gated: task.gated,
-                    preemptable: true,
+                    preemptable: !task.stays,
+                    preempts: !task.humble,
                     created: self.now,
                     started: None,
                 };
@@ -332,6 +362,7 @@ impl World {
             node: Some(node.into()),
             gated: false,
             preemptable: false,
+            preempts: true,
             created: self.now,
             started: Some(self.now),
         });
@@ -421,6 +452,17 @@ impl World {
             let (task, node) = (self.tables.task(place.task), self.tables.node(place.node));
             let _ = writeln!(self.said, "{} -> {}", task.key, node.spec.name);
         }
+        for eviction in &plan.evictions {
+            let (task, gang) = (
+                self.tables.task(eviction.task),
+                self.tables.gang(eviction.beneficiary),
+            );
+            let _ = writeln!(
+                self.said,
+                "{} is evicted for {} ({})",
+                task.key, gang.spec.key, eviction.cause
+            );
+        }
         for nomination in &plan.nominations {
             let task = self.tables.task(nomination.task);
             let node = nomination
@@ -464,6 +506,17 @@ impl World {
             pod.node = Some(self.tables.node(place.node).spec.name.clone());
             self.put(pod);
             self.tables.confirm(place.write);
+        }
+        for eviction in &plan.evictions {
+            let key = self.tables.task(eviction.task).key.clone();
+            if self.refused.remove(&key.to_string()) {
+                self.tables.refuse(eviction.write);
+                continue;
+            }
+            let mut pod = self.pods[&key].clone();
+            pod.phase = Phase::Releasing;
+            self.put(pod);
+            self.tables.confirm(eviction.write);
         }
         for row in &plan.statuses {
             let key = self.tables.gang(row.gang).spec.key.clone();

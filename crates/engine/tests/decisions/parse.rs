@@ -3,7 +3,8 @@
 //! One command a line; `#` starts a comment. Amounts are written as in Kubernetes.
 //! ```text
 //! node n1 n2 cpu=2 mem=4Gi pods=110 label=zone:a taint=k:v:NoSchedule limit=csi:1 cordoned
-//! queue q weight=2 cap=cpu:4 guarantee=cpu:1 parent=root priority=3 state=Closed
+//! actions enqueue allocate preempt | tiers priority gang / drf proportion | off gang enablePreemptable
+//! queue q weight=2 cap=cpu:4 guarantee=cpu:1 deserved=cpu:2 parent=root priority=3 state=Closed keeps
 //! class high 1000
 //! gang a/t queue=q min=3 class=high minres=none role-min=worker:2 : 1 x role=master cpu=1 + 2 x role=worker cpu=1
 //! bound n1 a/x cpu=1                   a pod that is not ours
@@ -86,6 +87,10 @@ pub struct TaskWords {
     pub claims: Vec<Arc<str>>,
     pub labels: BTreeMap<String, String>,
     pub gated: bool,
+    /// It may not be evicted.
+    pub stays: bool,
+    /// Nobody is evicted for it.
+    pub humble: bool,
     pub priority: i32,
 }
 
@@ -126,6 +131,8 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
                     .push(VolumeNeed::FirstConsumer { topology: None });
             }
             "gated" => task.gated = true,
+            "stays" => task.stays = true,
+            "humble" => task.humble = true,
             "priority" => task.priority = value.parse().expect("a priority"),
             _ => constraint(&mut task.shape, word, value),
         }

@@ -161,6 +161,7 @@ impl World {
             node: node.map(|at| NODES[at].into()),
             gated: false,
             preemptable: true,
+            preempts: true,
             created: Time::from_micros(0),
             started: None,
             key,

@@ -308,6 +308,7 @@ impl Stage {
             node: pod.node.map(node_name),
             gated: pod.ask.gated,
             preemptable: true,
+            preempts: true,
             created: Time::from_micros(i64::try_from(number).expect("few pods")),
             started: None,
         };

@@ -64,6 +64,7 @@ impl Rows {
             gated: !pod.spec.scheduling_gates.is_empty(),
             // Upstream: a pod that says nothing may be evicted.
             preemptable: preemptable(meta).unwrap_or(true),
+            preempts: pod.spec.preemption_policy.as_deref() != Some("Never"),
             created: created(meta),
             started: pod
                 .status

@@ -217,6 +217,7 @@ impl Tables {
             gated: spec.gated,
             best_effort,
             preemptable: spec.preemptable,
+            preempts: spec.preempts,
             created: spec.created,
             started: spec.started,
             write: None,

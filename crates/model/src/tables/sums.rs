@@ -84,6 +84,7 @@ impl Tables {
         tally_task(gang, task, task.phase, Sign::Add);
         self.unsettle(at);
         self.news.gangs.insert(at);
+        self.news.holders = true;
     }
 
     fn contribute(&mut self, id: TaskId, sign: Sign) {
@@ -167,17 +168,25 @@ impl Tables {
         if node.known {
             apply(&mut self.used_total, &shape.held, sign);
         }
-        if shape.spec.is_coupled() {
-            if sign == Sign::Add {
-                self.coupled.insert(id);
-            } else {
-                self.coupled.remove(&id);
-            }
-        }
+        self.couple(id, sign);
         if sign == Sign::Take || phase == Phase::Releasing {
             self.mark_freed(at);
+        } else if !self.in_trial && matches!(phase, Phase::Bound | Phase::Running) {
+            self.news.holders = true;
         }
         self.touch(at);
+    }
+
+    /// Keeps the list of tasks on nodes whose shapes speak of other pods.
+    fn couple(&mut self, id: TaskId, sign: Sign) {
+        let shape = self.tasks.row(id.index()).shape;
+        if !self.shapes.row(shape.index()).spec.is_coupled() {
+            return;
+        }
+        match sign {
+            Sign::Add => self.coupled.insert(id),
+            Sign::Take => self.coupled.remove(&id),
+        };
     }
 
     fn promise(&mut self, id: TaskId, at: NodeId, sign: Sign) {
@@ -191,6 +200,7 @@ impl Tables {
             node.promised.remove(&id);
             self.mark_freed(at);
         }
+        self.couple(id, sign);
         self.touch(at);
     }
 
@@ -205,6 +215,9 @@ impl Tables {
         }
         if task.gated && phase == Phase::Pending {
             apply(&mut gang.gated, requests, sign);
+        }
+        if phase == Phase::Pipelined {
+            apply(&mut gang.promised, requests, sign);
         }
         if !gang.unsettled {
             gang.unsettled = true;
@@ -229,6 +242,9 @@ impl Tables {
         } else if phase.is_waiting() {
             let row = self.queues.row_mut(queue.index());
             apply(&mut row.pending, requests, sign);
+            if phase == Phase::Pipelined {
+                apply(&mut row.promised, requests, sign);
+            }
             match sign {
                 // What one queue no longer asks for, others may have.
                 Sign::Take => self.mark_shares(),

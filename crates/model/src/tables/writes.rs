@@ -82,6 +82,8 @@ impl Tables {
                 if row.phase == Phase::Releasing {
                     let node = row.node;
                     self.shift(task, Phase::Running, node);
+                    // Whoever was promised its room has to be looked at again.
+                    node.into_iter().for_each(|node| self.mark_freed(node));
                 }
                 self.mark_gang_of(task);
             }

@@ -4,19 +4,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{GangId, GangPhase, NoFit, NodeId, Phase, QueueId, Reason, ShapeId, Tables, TaskId};
+use model::{GangId, GangPhase, Mark, NoFit, NodeId, Phase, QueueId, Reason, ShapeId, Tables, TaskId};
 
 use crate::actions::pack;
+use crate::clearing::will_take;
 use crate::cycle::{Cycle, Lacks, Outcome, Refused, Turn};
 use crate::diagnosis;
-use crate::plugin::Action;
-use crate::plugins::predicates::{Room, lacks};
+use crate::plugin::{Action, Room};
+use crate::plugins::predicates::lacks;
 use crate::plugins::ready_without_promises;
 use crate::together;
 
 /// The row.
 pub const ACTION: Action = Action {
     name: "allocate",
+    evicts: false,
     run,
 };
 
@@ -105,7 +107,7 @@ fn has_requests(tables: &Tables, gang: GangId) -> bool {
 
 /// Which tasks to place.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asking {
+pub(crate) enum Asking {
     /// Tasks that request resources.
     Something,
     /// Tasks that request none.
@@ -113,7 +115,7 @@ pub(super) enum Asking {
 }
 
 /// Tasks that wait for room, in order.
-pub(super) fn waiting_tasks(cycle: &Cycle<'_, '_>, gang: GangId, asking: Asking) -> Vec<TaskId> {
+pub(crate) fn waiting_tasks(cycle: &Cycle<'_, '_>, gang: GangId, asking: Asking) -> Vec<TaskId> {
     let view = cycle.view();
     let mut tasks: Vec<TaskId> = view.tables.gang(gang).tasks.iter().copied().collect();
     tasks.retain(|id| {
@@ -151,7 +153,7 @@ pub(super) fn try_task(
 fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     let mut lacks = Lacks::default();
     let mut first: Option<Reason> = None;
-    take_promises_back(cycle, gang);
+    let promises = take_promises_back(cycle, gang);
     for task in waiting_tasks(cycle, gang, Asking::Something) {
         let shape = cycle.trial.tables().task(task).shape;
         if lacks.shapes.contains(&shape) {
@@ -160,6 +162,7 @@ fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
         match try_task(cycle, queue, task) {
             Ok(_) => {
                 cycle.moves += 1;
+                promise_again(cycle, &promises);
                 return Turn::Again;
             }
             Err(Obstacle::Share(reason)) => {
@@ -174,6 +177,10 @@ fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
             }
         }
     }
+    let first = match promise_again(cycle, &promises) {
+        0 => first,
+        tasks => Some(Reason::WaitsForRelease { tasks }),
+    };
     let outcome = match first {
         Some(reason) => Outcome::Extras(Arc::new(reason), lacks),
         None => Outcome::Whole,
@@ -189,24 +196,55 @@ fn finding(cycle: &Cycle<'_, '_>, gang: GangId, task: TaskId) -> NoFit {
     diagnosis::no_fit(cycle.rules, cycle.view(), task, fits, all)
 }
 
-fn take_promises_back(cycle: &mut Cycle<'_, '_>, gang: GangId) {
+/// Takes back what the gang was promised, so that it may get something better; what that was.
+fn take_promises_back(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Vec<(TaskId, NodeId)> {
     let tables = cycle.trial.tables();
     let tasks = tables.gang(gang).tasks.iter().copied();
-    let promised: Vec<TaskId> = tasks
+    let promised: Vec<(TaskId, NodeId)> = tasks
         .filter(|id| tables.task(*id).phase == Phase::Pipelined)
+        .filter_map(|id| Some((id, tables.task(id).node?)))
         .collect();
     if !promised.is_empty() {
         // Room that was kept is free again: earlier findings no longer hold.
         cycle.refused.clear();
     }
-    for task in promised {
-        cycle.trial.unpromise(task);
+    for (task, _) in &promised {
+        cycle.trial.unpromise(*task);
     }
+    promised
+}
+
+/// Promises again what still holds and was not needed; how many tasks are promised room then.
+fn promise_again(cycle: &mut Cycle<'_, '_>, promises: &[(TaskId, NodeId)]) -> u32 {
+    let mut kept = 0;
+    for (task, node) in promises {
+        let waits = cycle.trial.tables().task(*task).phase == Phase::Pending;
+        if waits && will_take(cycle, *task, *node) {
+            cycle.trial.promise(*task, *node);
+            kept += 1;
+        }
+    }
+    kept
+}
+
+/// A promise is kept until the gang starts or it no longer holds.
+fn keep_promises(
+    cycle: &mut Cycle<'_, '_>,
+    gang: GangId,
+    promises: &[(TaskId, NodeId)],
+) -> Option<Outcome> {
+    let here = cycle.trial.mark();
+    let tasks = promise_again(cycle, promises);
+    if tasks > 0 && cycle.rules.job_pipelined(cycle.view(), gang) {
+        return Some(cycle.kept_for(gang, tasks));
+    }
+    cycle.trial.rewind(here);
+    None
 }
 
 /// Places enough of a gang for it to start, or nothing of it.
 fn whole(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
-    take_promises_back(cycle, gang);
+    let promises = take_promises_back(cycle, gang);
     if let Some(reason) = known_to_fail(cycle, queue, gang) {
         cycle.outcomes.insert(gang, reason);
         return Turn::Done;
@@ -249,16 +287,38 @@ fn whole(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
             attempt.shapes.insert(shape);
         }
     }
-    let outcome = match promise(cycle, gang, mark, &attempt) {
+    let outcome = waits(cycle, gang, mark, attempt, &promises);
+    cycle.outcomes.insert(gang, outcome);
+    Turn::Done
+}
+
+/// What a gang that cannot start now waits for: what it was promised before, else what can be promised,
+/// else nothing that anybody has.
+fn waits(
+    cycle: &mut Cycle<'_, '_>,
+    gang: GangId,
+    mark: Mark,
+    attempt: Attempt,
+    promises: &[(TaskId, NodeId)],
+) -> Outcome {
+    let as_tried: Vec<(TaskId, NodeId)> = attempt.places.clone();
+    if !promises.is_empty() {
+        cycle.trial.rewind(mark);
+        if let Some(outcome) = keep_promises(cycle, gang, promises) {
+            return outcome;
+        }
+        for (task, node) in as_tried {
+            cycle.trial.place(task, node);
+        }
+    }
+    match promise(cycle, gang, mark, &attempt) {
         Some(outcome) => outcome,
         None => {
             let outcome = give_up(cycle, gang, attempt);
             cycle.trial.rewind(mark);
             outcome
         }
-    };
-    cycle.outcomes.insert(gang, outcome);
-    Turn::Done
+    }
 }
 
 fn started(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Turn {
@@ -449,7 +509,7 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
 fn promise(
     cycle: &mut Cycle<'_, '_>,
     gang: GangId,
-    mark: model::Mark,
+    mark: Mark,
     attempt: &Attempt,
 ) -> Option<Outcome> {
     if attempt.shares.is_some() || attempt.homeless.is_empty() {
@@ -500,7 +560,5 @@ fn promise(
         cycle.trial.promise(task, node);
     }
     cycle.moves += 1;
-    Some(Outcome::WaitsForPromise(Arc::new(
-        Reason::WaitsForRelease { tasks },
-    )))
+    Some(cycle.kept_for(gang, tasks))
 }

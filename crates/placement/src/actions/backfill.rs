@@ -15,6 +15,7 @@ use crate::together;
 /// The row.
 pub const ACTION: Action = Action {
     name: "backfill",
+    evicts: false,
     run,
 };
 

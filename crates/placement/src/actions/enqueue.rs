@@ -11,6 +11,7 @@ use crate::plugin::Action;
 /// The row.
 pub const ACTION: Action = Action {
     name: "enqueue",
+    evicts: false,
     run,
 };
 

@@ -1,23 +1,51 @@
-//! Dominant resource fairness: the gang with the smaller share of the cluster comes first.
+//! Dominant resource fairness: the gang with the smaller share of the cluster comes first, and may take
+//! room of one that stays at least as large.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
-use model::{GangId, Share};
+use model::{GangId, Share, TaskId, Vector};
 
-use crate::plugin::{Plugin, View};
+use crate::plugin::{Claimant, Plugin, View};
 
 /// The row.
 pub const PLUGIN: Plugin = Plugin {
     name: "drf",
     job_order: Some(job_order),
+    preemptable: Some(preemptable),
     ..Plugin::NONE
 };
 
 fn job_order(view: View<'_>, a: GangId, b: GangId) -> Ordering {
-    share(view, a).cmp(&share(view, b))
+    share(view, &held(view, a)).cmp(&share(view, &held(view, b)))
 }
 
-/// A gang's share: the largest part that it has of any resource of the cluster (A.5).
-fn share(view: View<'_>, gang: GangId) -> Share {
-    Share::dominant(&view.tables.gang(gang).allocated, view.tables.total())
+/// What a gang holds, with what it is promised.
+fn held(view: View<'_>, gang: GangId) -> Vector {
+    let gang = view.tables.gang(gang);
+    gang.allocated.plus(&gang.promised)
+}
+
+/// The largest part of any resource of the cluster (A.5).
+fn share(view: View<'_>, held: &Vector) -> Share {
+    Share::dominant(held, view.tables.total())
+}
+
+/// A.5: a candidate is a victim if its gang's share without it is at least the claimant's with the
+/// task. Each candidate lowers its gang's balance, whether or not it becomes a victim. Upstream takes
+/// shares within a millionth for equal; ours are exact.
+fn preemptable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
+    let task = &view.tables.shape_of(claimant.task).spec.requests;
+    let wanted = held(view, claimant.gang).plus(task);
+    let wanted = share(view, &wanted);
+    let mut left: BTreeMap<GangId, Vector> = BTreeMap::new();
+    for (task, allowed) in tasks.iter().zip(allowed) {
+        let Some(gang) = view.tables.task(*task).gang else {
+            *allowed = false;
+            continue;
+        };
+        let balance = left.entry(gang).or_insert_with(|| held(view, gang));
+        balance.sub(&view.tables.shape_of(*task).spec.requests);
+        *allowed &= wanted <= share(view, balance);
+    }
 }

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{GangId, Reason, Tables};
+use model::{GangId, Phase, Reason, Tables, TaskId};
 
-use crate::plugin::{Plugin, View};
+use crate::plugin::{Claimant, Plugin, View};
 
 /// The row.
 pub const PLUGIN: Plugin = Plugin {
@@ -14,6 +14,10 @@ pub const PLUGIN: Plugin = Plugin {
     job_order: Some(job_order),
     job_valid: Some(job_valid),
     job_ready: Some(job_ready),
+    job_pipelined: Some(job_pipelined),
+    job_starving: Some(job_starving),
+    preemptable: Some(keeps_its_minimum),
+    reclaimable: Some(keeps_its_minimum),
     ..Plugin::NONE
 };
 
@@ -46,6 +50,50 @@ fn job_ready(view: View<'_>, id: GangId) -> bool {
             let have = ready_of(view.tables, id, role, min);
             have + gang.of_role(role).pending_best_effort >= min
         })
+}
+
+/// As ready, with the tasks that are promised room.
+fn job_pipelined(view: View<'_>, id: GangId) -> bool {
+    let gang = view.tables.gang(id);
+    let promised = gang.count(Phase::Pipelined) + gang.census.pending_best_effort;
+    view.tables.ready(id) + promised >= gang.spec.min_member
+        && role_minima(view.tables, id).all(|(role, min)| {
+            let of_role = gang.of_role(role);
+            let promised = of_role.count(Phase::Pipelined) + of_role.pending_best_effort;
+            ready_of(view.tables, id, role, min) + promised >= min
+        })
+}
+
+fn job_starving(view: View<'_>, id: GangId) -> bool {
+    let gang = view.tables.gang(id);
+    view.tables.ready(id) + gang.count(Phase::Pipelined) < gang.spec.min_member
+}
+
+/// A gang gives tasks only as long as more than its minimum are left. Beyond upstream the minimum of
+/// the task's role counts, too.
+fn keeps_its_minimum(view: View<'_>, _: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
+    let mut gone: Vec<(GangId, Arc<str>)> = Vec::new();
+    for (task, allowed) in tasks.iter().zip(allowed) {
+        let row = view.tables.task(*task);
+        let Some(id) = row.gang else {
+            *allowed = false;
+            continue;
+        };
+        let lost = gone.iter().filter(|(gang, _)| *gang == id);
+        let of_role = lost.clone().filter(|(_, role)| *role == row.role);
+        let (lost, lost_of_role) = (lost.count(), of_role.count());
+        let spare = (view.tables.ready(id) as usize).saturating_sub(lost);
+        let min = view.tables.gang(id).spec.min_member as usize;
+        let mut minima = role_minima(view.tables, id).filter(|(role, _)| **role == row.role);
+        let role_has_more = minima.all(|(role, min)| {
+            ready_of(view.tables, id, role, min) as usize > min as usize + lost_of_role
+        });
+        if spare > min && role_has_more {
+            gone.push((id, row.role.clone()));
+        } else {
+            *allowed = false;
+        }
+    }
 }
 
 /// Whether the gang is whole without counting tasks that have no place yet.

@@ -1,9 +1,14 @@
 //! Predicates: which nodes a task may use at all.
 
-use model::{Kind, NodeId, NodeTerm, Refusal, Shape, TaintEffect, VolumeNeed};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::{
+    HostPort, Kind, NodeId, NodeTerm, Phase, Refusal, Shape, TaintEffect, TaskId, VolumeNeed,
+};
 
 use crate::arguments::{Asked, Switched};
-use crate::plugin::{Plugin, View};
+use crate::plugin::{Plugin, Room, View};
 use crate::rules::Config;
 
 /// The row. Room itself (cpu, memory, …) is always checked, as upstream's allocate action does;
@@ -140,33 +145,69 @@ fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
     None
 }
 
-fn has_room(view: View<'_>, shape: &Shape, id: NodeId) -> Option<Refusal> {
+fn has_room(view: View<'_>, shape: &Shape, id: NodeId, room: Room) -> Option<Refusal> {
     let checks = &view.config.predicates;
-    let node = view.tables.node(id);
-    if checks.ports == Switched::On {
-        let taken = |port| node.ports.keys().any(|other| other.conflicts(port));
+    if checks.ports == Switched::On && !shape.spec.ports.is_empty() {
+        let taken = |port: &HostPort| ports_at(view, id, room).any(|other| other.conflicts(port));
         if shape.spec.ports.iter().any(taken) {
             return Some(Refusal::Ports);
         }
     }
+    let node = view.tables.node(id);
     if checks.volume_limits == Switched::On && !node.spec.volume_limits.is_empty() {
         for (driver, limit) in &node.spec.volume_limits {
+            let attached: BTreeSet<_> = attached_at(view, id, room)
+                .filter(|(name, _)| name == driver)
+                .collect();
             let new = shape.spec.volumes.iter().filter(|volume| {
                 matches!(volume, VolumeNeed::Bound { attach: Some(attach), .. }
-                    if attach.0 == *driver && !node.volumes.contains_key(attach))
+                    if attach.0 == *driver && !attached.contains(attach))
             });
-            let attached = node
-                .volumes
-                .keys()
-                .filter(|(name, _)| name == driver)
-                .count();
             let new = new.count();
-            if new > 0 && i64::try_from(attached + new).unwrap_or(i64::MAX) > *limit {
+            let all = i64::try_from(attached.len() + new).unwrap_or(i64::MAX);
+            if new > 0 && all > *limit {
                 return Some(Refusal::VolumeLimit);
             }
         }
     }
     None
+}
+
+/// The tasks that will be on the node once those on their way out are gone and the promised ones in.
+fn later_on(view: View<'_>, id: NodeId) -> impl Iterator<Item = TaskId> {
+    let node = view.tables.node(id);
+    let stays = move |task: &&TaskId| view.tables.task(**task).phase != Phase::Releasing;
+    node.tasks.iter().filter(stays).chain(&node.promised).copied()
+}
+
+/// Host ports that are taken on the node.
+fn ports_at(view: View<'_>, id: NodeId, room: Room) -> Box<dyn Iterator<Item = &HostPort> + '_> {
+    match room {
+        Room::Now => Box::new(view.tables.node(id).ports.keys()),
+        Room::Later => {
+            let tasks = later_on(view, id);
+            Box::new(tasks.flat_map(move |task| &view.tables.shape_of(task).spec.ports))
+        }
+    }
+}
+
+/// Volumes that take an attach slot of the node, by driver and handle.
+fn attached_at(
+    view: View<'_>,
+    id: NodeId,
+    room: Room,
+) -> Box<dyn Iterator<Item = &(Arc<str>, Arc<str>)> + '_> {
+    match room {
+        Room::Now => Box::new(view.tables.node(id).volumes.keys()),
+        Room::Later => {
+            let tasks = later_on(view, id);
+            let volumes = tasks.flat_map(move |task| &view.tables.shape_of(task).spec.volumes);
+            Box::new(volumes.filter_map(|volume| match volume {
+                VolumeNeed::Bound { attach, .. } => attach.as_ref(),
+                _ => None,
+            }))
+        }
+    }
 }
 
 /// Whether the node has the room that the shape requests, now or once released room is counted.
@@ -184,13 +225,4 @@ pub(crate) fn lacks(view: View<'_>, shape: &Shape, node: NodeId, room: Room) -> 
         }
     }
     None
-}
-
-/// Which room to count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// What is free now.
-    Now,
-    /// With what tasks on their way out will leave.
-    Later,
 }

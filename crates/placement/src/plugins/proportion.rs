@@ -1,12 +1,14 @@
 //! Proportion: queues share the cluster by weight, within ceilings and up to what they ask for (A.2).
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{GangId, Kind, QueueId, QueueState, Reason, Share, Tables, TaskId, Vector};
+use model::{GangId, Kind, Queue, QueueId, QueueState, Reason, Share, Tables, TaskId, Vector};
 
-use crate::plugin::{Plugin, View, Vote};
+use crate::plugin::{Claimant, Plugin, View, Vote};
+use crate::plugins::queue_of;
 use crate::rules::{Config, State};
 
 /// The row.
@@ -17,6 +19,8 @@ pub const PLUGIN: Plugin = Plugin {
     enqueueable: Some(enqueueable),
     overused: Some(overused),
     allocatable: Some(allocatable),
+    preemptive: Some(preemptive),
+    reclaimable: Some(reclaimable),
     ..Plugin::NONE
 };
 
@@ -106,7 +110,7 @@ fn share_out(rows: &mut BTreeMap<QueueId, Row>, total: Vector) {
 impl Shares {
     fn share(&self, tables: &Tables, queue: QueueId) -> Share {
         match self.0.get(&queue) {
-            Some(row) => Share::dominant(&tables.queue(queue).used_own, &row.deserved),
+            Some(row) => Share::dominant(&charged(tables.queue(queue)), &row.deserved),
             None => Share::NONE,
         }
     }
@@ -133,7 +137,16 @@ fn overused(view: View<'_>, queue: QueueId) -> bool {
         .request
         .entries()
         .any(|(kind, wish)| row.deserved.get(kind) < wish.min(total.get(kind)));
-    limited && row.deserved.fits(&view.tables.queue(queue).used_own)
+    limited && row.deserved.fits(&charged(view.tables.queue(queue)))
+}
+
+/// What counts against a queue's share: what its tasks hold and what they are promised.
+fn charged(queue: &Queue) -> Cow<'_, Vector> {
+    if queue.promised.is_zero() {
+        Cow::Borrowed(&queue.used_own)
+    } else {
+        Cow::Owned(queue.used_own.plus(&queue.promised))
+    }
 }
 
 fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
@@ -147,17 +160,18 @@ fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
     }
     let row = view.state.proportion.0.get(&id)?;
     let request = &view.tables.shape_of(task).spec.requests;
+    let charged = charged(queue);
     let (kind, need) = request.entries().find(|(kind, need)| {
         // As above: a share of the whole cluster is no limit of the queue's.
         let share = row.deserved.get(*kind);
         share < view.tables.total().get(*kind)
             && *need > 0
-            && queue.used_own.get(*kind).saturating_add(*need) > share
+            && charged.get(*kind).saturating_add(*need) > share
     })?;
     let left = row
         .deserved
         .get(kind)
-        .saturating_sub(queue.used_own.get(kind))
+        .saturating_sub(charged.get(kind))
         .max(0);
     let kinds = view.tables.kinds();
     Some(Reason::QueueFull {
@@ -165,6 +179,32 @@ fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
         need: kinds.amount(kind, need),
         left: kinds.amount(kind, left),
     })
+}
+
+/// A queue takes room from others up to its share.
+fn preemptive(view: View<'_>, id: QueueId, task: TaskId) -> bool {
+    allocatable(view, id, task).is_none()
+}
+
+/// A queue gives as long as it holds more than its share of anything (A.2).
+fn reclaimable(view: View<'_>, _: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
+    let mut left: BTreeMap<QueueId, Vector> = BTreeMap::new();
+    for (task, allowed) in tasks.iter().zip(allowed) {
+        let queue = queue_of(view.tables, *task);
+        let shares = &view.state.proportion.0;
+        let Some((queue, row)) = queue.and_then(|queue| Some((queue, shares.get(&queue)?))) else {
+            *allowed = false;
+            continue;
+        };
+        let held = left
+            .entry(queue)
+            .or_insert_with(|| view.tables.queue(queue).used_own.clone());
+        if held.fits(&row.deserved) {
+            *allowed = false;
+        } else {
+            held.sub(&view.tables.shape_of(*task).spec.requests);
+        }
+    }
 }
 
 fn enqueueable(view: View<'_>, id: GangId) -> Vote {

@@ -1,0 +1,48 @@
+//! Reclaim: gangs that lack tasks take room from queues that hold more than their share.
+
+use model::{GangId, GangPhase, Phase, QueueId};
+
+use crate::clearing::clear_room;
+use crate::cycle::{Cycle, Turn};
+use crate::plugin::Action;
+use crate::victims::Against;
+
+/// The row.
+pub const ACTION: Action = Action {
+    name: "reclaim",
+    evicts: true,
+    run,
+};
+
+fn run(cycle: &mut Cycle<'_, '_>) {
+    let gangs = starving(cycle);
+    cycle.take_turns(gangs, |cycle, queue, gang| {
+        if cycle.rules.overused(cycle.view(), queue) {
+            return Turn::Done;
+        }
+        clear_room(cycle, Against::OtherQueues, queue, gang);
+        Turn::Done
+    });
+}
+
+/// Gangs that were let in, lack tasks and may take others' room for them.
+pub(super) fn starving(cycle: &Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
+    let view = cycle.view();
+    let mut starving = Vec::new();
+    for id in &cycle.gangs {
+        let Some(gang) = view.tables.find_gang(*id).filter(|gang| gang.known) else {
+            continue;
+        };
+        let is_in = gang.phase() != GangPhase::Pending;
+        let wants = gang.count(Phase::Pending) > 0;
+        let queue = gang.queue.filter(|queue| view.tables.queue(*queue).known);
+        let Some(queue) = queue.filter(|_| is_in && wants) else {
+            continue;
+        };
+        let is_valid = cycle.rules.job_valid(view, *id).is_none();
+        if is_valid && cycle.rules.job_starving(view, *id) {
+            starving.push((queue, *id));
+        }
+    }
+    starving
+}

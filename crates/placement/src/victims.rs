@@ -1,0 +1,356 @@
+//! Whose room a task may take on one node, and the fewest of them that make enough.
+
+use std::cmp::Ordering;
+
+use model::{Kind, NodeId, Phase, Share, Shape, Tables, TaskId};
+
+use crate::plugin::{Claimant, View};
+use crate::rules::Rules;
+
+/// From whom room is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Against {
+    /// Gangs of other queues.
+    OtherQueues,
+    /// Other gangs of the same queue.
+    OtherGangs,
+    /// Lesser tasks of the same gang.
+    OwnTasks,
+}
+
+impl Against {
+    /// Upstream's word for the reason of an eviction.
+    pub(crate) fn cause(self) -> &'static str {
+        match self {
+            Against::OtherQueues => "reclaim",
+            Against::OtherGangs | Against::OwnTasks => "preempt",
+        }
+    }
+}
+
+/// What making room on a node costs, the cheapest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Cost {
+    /// The priority of the most important victim's gang; the lowest number where there is none.
+    priority: i32,
+    /// Victims for each task that finds room, in millionths, counting no more tasks than want some.
+    per_task: u64,
+    /// How many victims the first task costs.
+    victims: u32,
+}
+
+impl Cost {
+    /// No eviction at all.
+    pub(crate) const NONE: Cost = Cost {
+        priority: i32::MIN,
+        per_task: 0,
+        victims: 0,
+    };
+}
+
+/// Tasks that make room on a node, in the order in which they would be evicted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Offer {
+    pub(crate) cost: Cost,
+    pub(crate) victims: Vec<TaskId>,
+}
+
+/// One search for room: who asks, against whom, and how many tasks of the same shape still want some.
+#[derive(Clone, Copy)]
+pub(crate) struct Search<'a> {
+    pub(crate) rules: &'a Rules,
+    pub(crate) against: Against,
+    pub(crate) claimant: Claimant,
+    pub(crate) wanting: u32,
+}
+
+impl Search<'_> {
+    /// The tasks on the node that the rules let the claimant evict, in the order in which they go.
+    pub(crate) fn candidates(&self, view: View<'_>, node: NodeId) -> Vec<TaskId> {
+        let tasks = view.tables.node(node).tasks.iter().copied();
+        let mut candidates: Vec<TaskId> = tasks.filter(|task| self.may_give(view, *task)).collect();
+        if candidates.is_empty() {
+            return candidates;
+        }
+        candidates.sort_by(|a, b| self.in_turn(view, *a, *b));
+        self.rules
+            .victims(view, self.against, self.claimant, &mut candidates);
+        candidates
+    }
+
+    /// Which of two tasks goes first.
+    fn in_turn(&self, view: View<'_>, a: TaskId, b: TaskId) -> Ordering {
+        match (view.tables.task(a).gang, view.tables.task(b).gang) {
+            (Some(x), Some(y)) if x != y => {
+                self.rules.victim_order(view, self.claimant.queue, x, y)
+            }
+            _ => self.rules.task_order(view, b, a),
+        }
+    }
+
+    /// Whether the task is one that could make room, before the rules of the tiers are asked.
+    fn may_give(&self, view: View<'_>, task: TaskId) -> bool {
+        let tables = view.tables;
+        let row = tables.task(task);
+        let Some(gang) = row.gang.filter(|_| row.preemptable) else {
+            return false;
+        };
+        let of = tables.gang(gang);
+        let is_there = match self.against {
+            Against::OtherQueues => row.phase == Phase::Running,
+            Against::OtherGangs | Against::OwnTasks => {
+                matches!(row.phase, Phase::Bound | Phase::Running)
+            }
+        };
+        let is_one = match self.against {
+            Against::OtherQueues => of.queue.is_some_and(|queue| {
+                let spec = &tables.queue(queue).spec;
+                queue != self.claimant.queue && tables.queue(queue).known && spec.reclaimable
+            }),
+            // Upstream: what requests nothing takes no room from what requests something.
+            Against::OtherGangs => {
+                let asks_nothing = tables.task(self.claimant.task).best_effort;
+                gang != self.claimant.gang
+                    && of.queue == Some(self.claimant.queue)
+                    && (row.best_effort || !asks_nothing)
+            }
+            Against::OwnTasks => gang == self.claimant.gang,
+        };
+        is_there && is_one && !self.rules.keeps(view, self.against, self.claimant, task)
+    }
+
+    /// At least so much it costs to make room for a task of this shape on the node, found without
+    /// asking the rules; `None` where even nobody on it would not be enough.
+    pub(crate) fn bound(&self, view: View<'_>, shape: &Shape, node: NodeId) -> Option<Cost> {
+        let tables = view.tables;
+        let room = Scales::of(tables, shape, node);
+        if room.is_enough() {
+            return Some(Cost::NONE);
+        }
+        if !room.could_be_enough(tables, node) {
+            return None;
+        }
+        let mut largest = vec![0_i64; room.rows.len()];
+        let mut priority = i32::MAX;
+        for task in &tables.node(node).tasks {
+            if !self.may_give(view, *task) {
+                continue;
+            }
+            priority = priority.min(priority_of(tables, *task));
+            let held = &tables.shape_of(*task).held;
+            for (largest, row) in largest.iter_mut().zip(&room.rows) {
+                *largest = held.get(row.kind).max(*largest);
+            }
+        }
+        let mut victims = 1;
+        for (largest, row) in largest.iter().zip(&room.rows) {
+            let lack = row.need - row.left;
+            if lack > 0 {
+                if *largest == 0 {
+                    return None;
+                }
+                victims = victims.max(lack.saturating_add(*largest - 1) / *largest);
+            }
+        }
+        let after = largest.iter().zip(&room.rows).map(|(largest, row)| {
+            let left = row.left.saturating_add(largest.saturating_mul(victims));
+            left.max(0) / row.need
+        });
+        let tasks = u64::try_from(after.min().unwrap_or(1)).unwrap_or(1);
+        let count = u32::try_from(victims).unwrap_or(u32::MAX);
+        Some(self.cost(priority, count, tasks))
+    }
+
+    /// What these victims cost, who make room for so many tasks.
+    pub(crate) fn cost_of(&self, tables: &Tables, victims: &[TaskId], tasks: u64) -> Cost {
+        if victims.is_empty() {
+            return Cost::NONE;
+        }
+        let count = u32::try_from(victims.len()).unwrap_or(u32::MAX);
+        self.cost(most_important(tables, victims), count, tasks)
+    }
+
+    fn cost(&self, priority: i32, victims: u32, tasks: u64) -> Cost {
+        let tasks = tasks.clamp(1, u64::from(self.wanting.max(1)));
+        Cost {
+            priority,
+            per_task: u64::from(victims) * 1_000_000 / tasks,
+            victims,
+        }
+    }
+
+    /// The cheapest way to make room for a task of this shape on the node, as far as amounts decide.
+    pub(crate) fn offer(&self, view: View<'_>, shape: &Shape, node: NodeId) -> Option<Offer> {
+        let room = Scales::of(view.tables, shape, node);
+        if room.is_enough() {
+            return Some(Offer {
+                cost: Cost::NONE,
+                victims: Vec::new(),
+            });
+        }
+        if !room.could_be_enough(view.tables, node) {
+            return None;
+        }
+        let candidates = self.candidates(view, node);
+        let victims = self.fewest(view.tables, &room, &candidates)?;
+        let mut after = room.clone();
+        victims.iter().for_each(|task| after.take(view.tables, *task));
+        let cost = self.cost_of(view.tables, &victims, after.tasks());
+        Some(Offer { cost, victims })
+    }
+
+    /// Victims of the lowest priorities that do, and of those the fewest that are found.
+    fn fewest(
+        &self,
+        tables: &Tables,
+        room: &Scales,
+        candidates: &[TaskId],
+    ) -> Option<Vec<TaskId>> {
+        let mut in_turn = room.clone();
+        let mut first = Vec::new();
+        for task in candidates {
+            if in_turn.is_enough() {
+                break;
+            }
+            in_turn.take(tables, *task);
+            first.push(*task);
+        }
+        if !in_turn.is_enough() {
+            return None;
+        }
+        room.spare(tables, &mut first);
+        if first.len() == 1 {
+            return Some(first);
+        }
+        let limit = most_important(tables, &first);
+        let pool = candidates
+            .iter()
+            .copied()
+            .filter(|task| priority_of(tables, *task) <= limit);
+        let mut largest = room.largest_first(tables, pool.collect());
+        room.spare(tables, &mut largest);
+        // In the order in which candidates go, as the other one is.
+        largest.sort_by_key(|task| candidates.iter().position(|other| other == task));
+        Some(if largest.len() < first.len() {
+            largest
+        } else {
+            first
+        })
+    }
+}
+
+fn priority_of(tables: &Tables, task: TaskId) -> i32 {
+    let gang = tables.task(task).gang;
+    gang.map_or(i32::MAX, |gang| tables.gang(gang).priority)
+}
+
+fn most_important(tables: &Tables, tasks: &[TaskId]) -> i32 {
+    let all = tasks.iter().map(|task| priority_of(tables, *task));
+    all.max().unwrap_or(i32::MIN)
+}
+
+/// What a shape needs and what a node will have, by the kinds that the shape asks for.
+#[derive(Clone, Debug)]
+struct Scales {
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    kind: Kind,
+    need: i64,
+    left: i64,
+}
+
+impl Scales {
+    fn of(tables: &Tables, shape: &Shape, node: NodeId) -> Scales {
+        let node = tables.node(node);
+        let rows = shape.held.entries().filter(|(_, need)| *need > 0);
+        Scales {
+            rows: rows
+                .map(|(kind, need)| Row {
+                    kind,
+                    need,
+                    left: node.free_later(kind),
+                })
+                .collect(),
+        }
+    }
+
+    fn is_enough(&self) -> bool {
+        self.rows.iter().all(|row| row.need <= row.left)
+    }
+
+    /// Whether the node would do with nobody on it.
+    fn could_be_enough(&self, tables: &Tables, node: NodeId) -> bool {
+        let node = tables.node(node);
+        self.rows.iter().all(|row| {
+            let promised = node.pipelined.get(row.kind);
+            row.need <= node.spec.allocatable.get(row.kind).saturating_sub(promised)
+        })
+    }
+
+    fn take(&mut self, tables: &Tables, task: TaskId) {
+        let held = &tables.shape_of(task).held;
+        for row in &mut self.rows {
+            row.left = row.left.saturating_add(held.get(row.kind));
+        }
+    }
+
+    fn give(&mut self, tables: &Tables, task: TaskId) {
+        let held = &tables.shape_of(task).held;
+        for row in &mut self.rows {
+            row.left = row.left.saturating_sub(held.get(row.kind));
+        }
+    }
+
+    /// How many tasks of the shape there is room for.
+    fn tasks(&self) -> u64 {
+        let of_kind = self.rows.iter().map(|row| row.left.max(0) / row.need);
+        u64::try_from(of_kind.min().unwrap_or(0)).unwrap_or(0)
+    }
+
+    /// Takes the task that fills most of what lacks, again and again.
+    fn largest_first(&self, tables: &Tables, mut pool: Vec<TaskId>) -> Vec<TaskId> {
+        let mut room = self.clone();
+        let mut taken = Vec::new();
+        while !room.is_enough() && !pool.is_empty() {
+            let gain = |task: &TaskId| {
+                let held = &tables.shape_of(*task).held;
+                let lacking = room.rows.iter().filter(|row| row.left < row.need);
+                lacking
+                    .map(|row| {
+                        let lack = row.need - row.left;
+                        Share::of(held.get(row.kind).min(lack), row.need)
+                    })
+                    .max()
+            };
+            // The first of equals: candidates come in the order in which they go.
+            let best = (0..pool.len()).rev().max_by_key(|at| gain(&pool[*at]));
+            let Some(at) = best else { break };
+            let task = pool.remove(at);
+            room.take(tables, task);
+            taken.push(task);
+        }
+        taken
+    }
+
+    /// Spares everybody without whom it is still enough, the most important first.
+    fn spare(&self, tables: &Tables, victims: &mut Vec<TaskId>) {
+        let mut room = self.clone();
+        victims.iter().for_each(|task| room.take(tables, *task));
+        let mut order: Vec<usize> = (0..victims.len()).rev().collect();
+        order.sort_by_key(|at| std::cmp::Reverse(priority_of(tables, victims[*at])));
+        let mut spared = vec![false; victims.len()];
+        for at in order {
+            room.give(tables, victims[at]);
+            if room.is_enough() {
+                spared[at] = true;
+            } else {
+                room.take(tables, victims[at]);
+            }
+        }
+        let mut spared = spared.into_iter();
+        victims.retain(|_| !spared.next().unwrap_or(false));
+    }
+}
