@@ -129,7 +129,9 @@ impl<'t> Trial<'t> {
         let was = self.standing(task);
         assert!(was.0 == Phase::Releasing, "only a victim is spared");
         let evicted = self.moves.iter().rev().find_map(|moved| match moved {
-            Move::Evict { task: other, was, .. } if *other == task => Some(*was),
+            Move::Evict {
+                task: other, was, ..
+            } if *other == task => Some(*was),
             _ => None,
         });
         let before = evicted.expect("only a victim of this trial is spared");

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{GangId, Mark, NodeId, Phase, QueueId, ShapeId, TaskId};
+use model::{GangId, Mark, NodeId, Phase, QueueId, ShapeId, Share, Tables, TaskId};
 
 use crate::actions::allocate::{Asking, waiting_tasks};
 use crate::coupling::{self, Surroundings};
@@ -14,10 +14,20 @@ use crate::cycle::Cycle;
 use crate::plugin::{Claimant, Room};
 use crate::plugins::predicates::lacks;
 use crate::together;
-use crate::victims::{Against, Cost, Offer, Search};
+use crate::victims::{self, Against, Cost, Offer, Search};
 
-/// What a field was surveyed for: gangs for which all three are the same see the same.
-type Likeness = (Against, Vec<u64>, ShapeId);
+/// What a field was surveyed for, with the ceiling of priorities: gangs for which all of it is the same
+/// see the same.
+type Likeness = (Against, Vec<u64>, i32, ShapeId);
+
+/// How many tasks that differ are tried in other ways for the sake of one victim.
+const REFIT_TASKS_MAX: usize = 64;
+
+/// How many nodes that cost nobody anything are tried for each shape then.
+const REFIT_NODES_MAX: usize = 16;
+
+/// How often at most a node is looked at for a task then.
+const REFIT_LOOKS_MAX: u32 = 2_000;
 
 /// The fields of a cycle.
 pub(crate) type Fields = BTreeMap<Likeness, Field>;
@@ -90,6 +100,15 @@ impl Field {
             let cost = is_known.then(|| search.bound(view, shape, node)).flatten();
             self.put(node, cost);
         }
+    }
+
+    /// Nodes that have room without any eviction, as far as is known.
+    fn costing_nothing(&self) -> impl Iterator<Item = NodeId> {
+        let free = self
+            .order
+            .iter()
+            .take_while(|(cost, _)| *cost == Cost::NONE);
+        free.map(|(_, node)| *node)
     }
 
     /// The cheapest node for the claimant's task, with whom it takes.
@@ -176,7 +195,10 @@ pub(crate) fn will_take(cycle: &Cycle<'_, '_>, task: TaskId, node: NodeId) -> bo
     view.tables.node(node).known
         && lacks(view, shape, node, Room::Later).is_none()
         && cycle.rules.suits(view, shape, node).is_none()
-        && cycle.rules.has_room(view, shape, node, Room::Later).is_none()
+        && cycle
+            .rules
+            .has_room(view, shape, node, Room::Later)
+            .is_none()
         && together::home(view.tables, task).refuses(node).is_none()
         && (!coupling::concerns(view, task)
             || Surroundings::of(view, task, Room::Later)
@@ -191,6 +213,8 @@ struct Clearing<'r> {
     queue: QueueId,
     gang: GangId,
     likeness: Vec<u64>,
+    /// No victim's gang is more important than this.
+    ceiling: i32,
     /// What was promised, in order.
     promised: Vec<(TaskId, NodeId)>,
 }
@@ -203,20 +227,37 @@ pub(crate) fn clear_room(
     gang: GangId,
 ) {
     let mark = cycle.trial.mark();
+    let mut fields = std::mem::take(&mut cycle.fields);
     let mut clearing = Clearing {
         rules: cycle.rules,
         against,
         queue,
         gang,
         likeness: likeness(cycle, against, gang),
+        ceiling: i32::MAX,
         promised: Vec::new(),
     };
-    let mut fields = std::mem::take(&mut cycle.fields);
-    for field in fields.values_mut() {
-        field.raised.clear();
+    let mut found = clearing.attempt(cycle, &mut fields, mark);
+    // Who makes room for one task may have to be more important than who would for another: where
+    // their priorities differ it is tried without the highest.
+    while let Some((least, most)) = found.then(|| priorities(cycle, mark)).flatten()
+        && least < most
+    {
+        let better = Clearing {
+            ceiling: most - 1,
+            promised: Vec::new(),
+            likeness: clearing.likeness.clone(),
+            ..clearing
+        };
+        let kept = std::mem::replace(&mut clearing, better);
+        cycle.trial.rewind(mark);
+        if !clearing.attempt(cycle, &mut fields, mark) {
+            clearing = kept;
+            clearing.promised.clear();
+            found = clearing.attempt(cycle, &mut fields, mark);
+            break;
+        }
     }
-    clearing.seek(cycle, &mut fields);
-    let found = !clearing.promised.is_empty() && cycle.rules.job_pipelined(cycle.view(), gang);
     if found {
         clearing.spare(cycle, &mut fields, mark);
         cycle.moves += 1;
@@ -224,11 +265,18 @@ pub(crate) fn clear_room(
         let tasks = cycle.trial.tables().gang(gang).count(Phase::Pipelined);
         let outcome = cycle.kept_for(gang, tasks);
         cycle.outcomes.insert(gang, outcome);
-    } else {
-        cycle.trial.rewind(mark);
-        clearing.restore(cycle, &mut fields);
     }
     cycle.fields = fields;
+}
+
+/// The least and the most important victims' priorities since the mark.
+fn priorities(cycle: &Cycle<'_, '_>, mark: Mark) -> Option<(i32, i32)> {
+    let tables = cycle.trial.tables();
+    let victims = cycle.trial.evicted_since(mark).into_iter();
+    let all: Vec<i32> = victims
+        .map(|task| victims::priority_of(tables, task))
+        .collect();
+    Some((*all.iter().min()?, *all.iter().max()?))
 }
 
 /// Gangs with the same numbers may take the same tasks from others.
@@ -240,14 +288,38 @@ fn likeness(cycle: &Cycle<'_, '_>, against: Against, gang: GangId) -> Vec<u64> {
 }
 
 impl Clearing<'_> {
-    fn seek(&mut self, cycle: &mut Cycle<'_, '_>, fields: &mut Fields) {
-        let mut hopeless = BTreeSet::new();
+    /// Promises room to enough of the gang, or leaves the trial as it was.
+    fn attempt(&mut self, cycle: &mut Cycle<'_, '_>, fields: &mut Fields, mark: Mark) -> bool {
+        for first in [First::Largest, First::Pickiest] {
+            for field in fields.values_mut() {
+                field.raised.clear();
+            }
+            let differ = self.seek(cycle, fields, first);
+            if !self.promised.is_empty() && cycle.rules.job_pipelined(cycle.view(), self.gang) {
+                return true;
+            }
+            cycle.trial.rewind(mark);
+            self.promised.clear();
+            self.restore(cycle, fields);
+            if !differ {
+                break;
+            }
+        }
+        false
+    }
+
+    /// Promises each task room in its turn; whether the tasks differ in what they ask for.
+    fn seek(&mut self, cycle: &mut Cycle<'_, '_>, fields: &mut Fields, first: First) -> bool {
+        let (mut hopeless, mut shapes) = (BTreeSet::new(), BTreeSet::new());
         for asking in [Asking::Something, Asking::Nothing] {
-            for task in waiting_tasks(cycle, self.gang, asking) {
-                if !cycle.rules.job_starving(cycle.view(), self.gang) {
-                    return;
-                }
+            let mut tasks = waiting_tasks(cycle, self.gang, asking);
+            put_first(cycle.trial.tables(), &mut tasks, first);
+            for task in tasks {
                 let shape = cycle.trial.tables().task(task).shape;
+                shapes.insert(shape);
+                if !cycle.rules.job_starving(cycle.view(), self.gang) {
+                    return shapes.len() > 1;
+                }
                 if hopeless.contains(&shape) || !self.may_claim(cycle, task) {
                     continue;
                 }
@@ -256,6 +328,7 @@ impl Clearing<'_> {
                 }
             }
         }
+        shapes.len() > 1
     }
 
     fn may_claim(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
@@ -277,14 +350,13 @@ impl Clearing<'_> {
                 queue: self.queue,
             },
             wanting: gang.count(Phase::Pending),
+            ceiling: self.ceiling,
         }
     }
 
     /// Promises the task the room that costs the least, and evicts for it.
     fn take(&mut self, cycle: &mut Cycle<'_, '_>, fields: &mut Fields, task: TaskId) -> bool {
-        let shape = cycle.trial.tables().task(task).shape;
-        let key = (self.against, self.likeness.clone(), shape);
-        let field = fields.entry(key).or_default();
+        let field = fields.entry(self.key(cycle, task)).or_default();
         let search = self.search(cycle, task);
         let Some((node, offer)) = field.cheapest(cycle, &search) else {
             return false;
@@ -296,7 +368,11 @@ impl Clearing<'_> {
             cycle.evictions += 1;
         }
         // Room that others leave may bring the queue back within its share.
-        if cycle.rules.allocatable(cycle.view(), self.queue, task).is_some() {
+        if cycle
+            .rules
+            .allocatable(cycle.view(), self.queue, task)
+            .is_some()
+        {
             cycle.trial.rewind(mark);
             return false;
         }
@@ -309,20 +385,58 @@ impl Clearing<'_> {
     fn spare(&mut self, cycle: &mut Cycle<'_, '_>, fields: &mut Fields, mark: Mark) {
         let mut victims = cycle.trial.evicted_since(mark);
         let tables = cycle.trial.tables();
-        let priority = |task: &TaskId| tables.task(*task).gang.map(|g| tables.gang(g).priority);
         victims.reverse();
-        victims.sort_by_key(|task| std::cmp::Reverse(priority(task)));
+        victims.sort_by_key(|task| std::cmp::Reverse(victims::priority_of(tables, *task)));
         for victim in victims {
             let here = cycle.trial.mark();
             let before = self.promised.clone();
             let node = cycle.trial.tables().task(victim).node;
             cycle.trial.spare(victim);
-            let still = node.is_some_and(|node| self.resettle(cycle, fields, node));
-            if !still {
+            if node.is_some_and(|node| self.resettle(cycle, fields, node)) {
+                continue;
+            }
+            cycle.trial.rewind(here);
+            cycle.trial.spare(victim);
+            self.promised = before.clone();
+            if !self.refit(cycle, fields) {
                 cycle.trial.rewind(here);
                 self.promised = before;
             }
         }
+    }
+
+    /// Whether tasks that differ find room in another way among the nodes that they were promised and
+    /// some that cost nobody anything. Those that are alike need not be asked: one is as good as the
+    /// other.
+    fn refit(&mut self, cycle: &mut Cycle<'_, '_>, fields: &mut Fields) -> bool {
+        let mut tasks: Vec<TaskId> = self.promised.iter().map(|(task, _)| *task).collect();
+        let mut shapes: Vec<TaskId> = tasks.clone();
+        let tables = cycle.trial.tables();
+        shapes.sort_by_key(|task| tables.task(*task).shape);
+        shapes.dedup_by_key(|task| tables.task(*task).shape);
+        if shapes.len() < 2 || tasks.len() > REFIT_TASKS_MAX {
+            return false;
+        }
+        put_first(tables, &mut tasks, First::Largest);
+        let mut nodes: BTreeSet<NodeId> = self.promised.iter().map(|(_, node)| *node).collect();
+        for task in &tasks {
+            cycle.trial.unpromise(*task);
+        }
+        for task in shapes {
+            let key = self.key(cycle, task);
+            let field = fields.entry(key).or_default();
+            field.sync(cycle, &self.search(cycle, task));
+            nodes.extend(field.costing_nothing().take(REFIT_NODES_MAX));
+        }
+        let nodes: Vec<NodeId> = nodes.into_iter().collect();
+        let mut looks = REFIT_LOOKS_MAX;
+        self.promised.clear();
+        fit(cycle, &tasks, &nodes, &mut looks, &mut self.promised)
+    }
+
+    fn key(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> Likeness {
+        let shape = cycle.trial.tables().task(task).shape;
+        (self.against, self.likeness.clone(), self.ceiling, shape)
     }
 
     /// Whether the gang's tasks that were promised room on the node have it still, or find some
@@ -342,9 +456,7 @@ impl Clearing<'_> {
             return false;
         }
         moved.into_iter().all(|task| {
-            let shape = cycle.trial.tables().task(task).shape;
-            let key = (self.against, self.likeness.clone(), shape);
-            let field = fields.entry(key).or_default();
+            let field = fields.entry(self.key(cycle, task)).or_default();
             let search = self.search(cycle, task);
             match field.cheapest(cycle, &search) {
                 Some((node, offer)) if offer.victims.is_empty() => {
@@ -365,8 +477,8 @@ impl Clearing<'_> {
     }
 
     fn restore(&self, cycle: &Cycle<'_, '_>, fields: &mut Fields) {
-        for ((against, likeness, shape), field) in fields {
-            if (*against, likeness) != (self.against, &self.likeness) {
+        for ((against, likeness, ceiling, shape), field) in fields {
+            if (*against, likeness, *ceiling) != (self.against, &self.likeness, self.ceiling) {
                 continue;
             }
             let raised = std::mem::take(&mut field.raised);
@@ -380,12 +492,59 @@ impl Clearing<'_> {
     }
 }
 
-/// Whether the node will have the room that the tasks were promised there.
-pub(crate) fn keep_their_room(
+/// Promises each task room on one of the nodes, if there is a way that is found in time.
+fn fit(
     cycle: &mut Cycle<'_, '_>,
-    node: NodeId,
     tasks: &[TaskId],
+    nodes: &[NodeId],
+    looks: &mut u32,
+    promised: &mut Vec<(TaskId, NodeId)>,
 ) -> bool {
+    let [task, rest @ ..] = tasks else {
+        return true;
+    };
+    for node in nodes {
+        if *looks == 0 {
+            return false;
+        }
+        *looks -= 1;
+        if !will_take(cycle, *task, *node) {
+            continue;
+        }
+        let mark = cycle.trial.mark();
+        cycle.trial.promise(*task, *node);
+        promised.push((*task, *node));
+        if fit(cycle, rest, nodes, looks, promised) {
+            return true;
+        }
+        promised.pop();
+        cycle.trial.rewind(mark);
+    }
+    false
+}
+
+/// Which of tasks that differ choose first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    /// The large ones: what is left suits small ones more easily.
+    Largest,
+    /// Those that ask for the most kinds of resources: what is left suits the others.
+    Pickiest,
+}
+
+fn put_first(tables: &Tables, tasks: &mut [TaskId], first: First) {
+    let held = |task: &TaskId| &tables.shape_of(*task).held;
+    let size = |task: &TaskId| Share::dominant(held(task), tables.total());
+    let kinds = |task: &TaskId| match first {
+        First::Largest => 0,
+        First::Pickiest => held(task).entries().count(),
+    };
+    // Stable: among equals the one that comes first in the gang's order.
+    tasks.sort_by_key(|task| std::cmp::Reverse((kinds(task), size(task))));
+}
+
+/// Whether the node will have the room that the tasks were promised there.
+pub(crate) fn keep_their_room(cycle: &mut Cycle<'_, '_>, node: NodeId, tasks: &[TaskId]) -> bool {
     let tables = cycle.trial.tables();
     let row = tables.node(node);
     let has_amounts = |task: &TaskId| {

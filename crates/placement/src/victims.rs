@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use model::{Kind, NodeId, Phase, Share, Shape, Tables, TaskId};
+use model::{Kind, NodeId, Phase, Shape, Share, Tables, TaskId};
 
 use crate::plugin::{Claimant, View};
 use crate::rules::Rules;
@@ -62,6 +62,8 @@ pub(crate) struct Search<'a> {
     pub(crate) against: Against,
     pub(crate) claimant: Claimant,
     pub(crate) wanting: u32,
+    /// No victim's gang is more important than this.
+    pub(crate) ceiling: i32,
 }
 
 impl Search<'_> {
@@ -116,7 +118,10 @@ impl Search<'_> {
             }
             Against::OwnTasks => gang == self.claimant.gang,
         };
-        is_there && is_one && !self.rules.keeps(view, self.against, self.claimant, task)
+        is_there
+            && is_one
+            && of.priority <= self.ceiling
+            && !self.rules.keeps(view, self.against, self.claimant, task)
     }
 
     /// At least so much it costs to make room for a task of this shape on the node, found without
@@ -194,18 +199,15 @@ impl Search<'_> {
         let candidates = self.candidates(view, node);
         let victims = self.fewest(view.tables, &room, &candidates)?;
         let mut after = room.clone();
-        victims.iter().for_each(|task| after.take(view.tables, *task));
+        victims
+            .iter()
+            .for_each(|task| after.take(view.tables, *task));
         let cost = self.cost_of(view.tables, &victims, after.tasks());
         Some(Offer { cost, victims })
     }
 
     /// Victims of the lowest priorities that do, and of those the fewest that are found.
-    fn fewest(
-        &self,
-        tables: &Tables,
-        room: &Scales,
-        candidates: &[TaskId],
-    ) -> Option<Vec<TaskId>> {
+    fn fewest(&self, tables: &Tables, room: &Scales, candidates: &[TaskId]) -> Option<Vec<TaskId>> {
         let mut in_turn = room.clone();
         let mut first = Vec::new();
         for task in candidates {
@@ -239,7 +241,7 @@ impl Search<'_> {
     }
 }
 
-fn priority_of(tables: &Tables, task: TaskId) -> i32 {
+pub(crate) fn priority_of(tables: &Tables, task: TaskId) -> i32 {
     let gang = tables.task(task).gang;
     gang.map_or(i32::MAX, |gang| tables.gang(gang).priority)
 }

@@ -87,7 +87,8 @@ impl World {
                 self.configure();
             }
             "tiers" => {
-                let tier = |text: &str| text.split_whitespace().map(PluginSettings::named).collect();
+                let tier =
+                    |text: &str| text.split_whitespace().map(PluginSettings::named).collect();
                 self.settings.placement.tiers = rest.split('/').map(tier).collect();
                 self.configure();
             }

@@ -177,7 +177,11 @@ fn has_room(view: View<'_>, shape: &Shape, id: NodeId, room: Room) -> Option<Ref
 fn later_on(view: View<'_>, id: NodeId) -> impl Iterator<Item = TaskId> {
     let node = view.tables.node(id);
     let stays = move |task: &&TaskId| view.tables.task(**task).phase != Phase::Releasing;
-    node.tasks.iter().filter(stays).chain(&node.promised).copied()
+    node.tasks
+        .iter()
+        .filter(stays)
+        .chain(&node.promised)
+        .copied()
 }
 
 /// Host ports that are taken on the node.
