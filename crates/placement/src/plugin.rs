@@ -61,6 +61,9 @@ pub struct Claimant {
     pub queue: QueueId,
 }
 
+/// From which of the last two queues the first one takes room first.
+pub type VictimQueueOrder = fn(View<'_>, QueueId, QueueId, QueueId) -> Ordering;
+
 /// Which of the candidates may be victims: turns `allowed` to false where one may not. The candidates
 /// come in the order in which they would be evicted; a check that counts what is left counts each of
 /// them as gone once it was allowed by the check itself, whatever others say (chapter 3.3, A.2 to A.5).
@@ -117,7 +120,7 @@ pub struct Plugin {
     /// Whether a queue may take room from others for a task.
     pub preemptive: Option<fn(View<'_>, QueueId, TaskId) -> bool>,
     /// From which of two other queues the named one takes room first.
-    pub victim_queue_order: Option<fn(View<'_>, QueueId, QueueId, QueueId) -> Ordering>,
+    pub victim_queue_order: Option<VictimQueueOrder>,
     /// Set where `reclaimable` looks at who asks: a number that is the same for gangs that it treats
     /// alike.
     pub reclaims_like: Option<fn(View<'_>, GangId) -> u64>,
