@@ -66,7 +66,7 @@ pub const INVARIANTS: &[Invariant] = &[
     row(
         "I8",
         "no circle of preemptions",
-        Applies::Later("no preemption"),
+        Applies::Here("check_plan"),
     ),
     row(
         "I9",

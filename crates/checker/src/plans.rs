@@ -53,14 +53,24 @@ pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
     claims(tables, plan, &mut found);
     rooms::rooms(tables, plan, &mut found);
     rooms::ceilings(tables, plan, &mut found);
+    evictions(tables, plan, &mut found);
+    found
+}
+
+/// I5: a victim goes by a committed plan, for a gang that gets something. I8: no two gangs drive out each
+/// other.
+fn evictions(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
+    let mut driven: BTreeMap<GangId, BTreeSet<GangId>> = BTreeMap::new();
     for eviction in &plan.evictions {
         let task = tables.task(eviction.task);
-        let is_for_nobody = tables
-            .find_gang(eviction.beneficiary)
-            .is_none_or(|gang| !gang.known);
+        let gang = tables.find_gang(eviction.beneficiary);
+        let gang = gang.filter(|gang| gang.known);
+        let is_in_vain =
+            gang.is_some_and(|gang| gang.allocated_count() + gang.count(Phase::Pipelined) == 0);
         let is_of_the_plan = task.phase == Phase::Releasing && task.write == Some(eviction.write);
         for (is_wrong, how) in [
-            (is_for_nobody, "for nobody"),
+            (gang.is_none(), "for nobody"),
+            (is_in_vain, "for a gang that gets nothing"),
             (!is_of_the_plan, "by no committed plan"),
         ] {
             if is_wrong {
@@ -71,8 +81,43 @@ pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
                 });
             }
         }
+        if let Some(loser) = task.gang.filter(|gang| *gang != eviction.beneficiary) {
+            driven
+                .entry(eviction.beneficiary)
+                .or_default()
+                .insert(loser);
+        }
     }
-    found
+    for eviction in &plan.evictions {
+        let Some(loser) = tables.task(eviction.task).gang else {
+            continue;
+        };
+        if loser != eviction.beneficiary && reaches(&driven, loser, eviction.beneficiary) {
+            found.push(Violation {
+                invariant: "I8",
+                what: format!(
+                    "task {} is evicted for a gang that makes room for its own",
+                    tables.task(eviction.task).key
+                ),
+                writes: vec![eviction.write],
+            });
+        }
+    }
+}
+
+/// Whether one gang drives out another, or drives out one that does.
+fn reaches(driven: &BTreeMap<GangId, BTreeSet<GangId>>, from: GangId, to: GangId) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut next = vec![from];
+    while let Some(at) = next.pop() {
+        if at == to {
+            return true;
+        }
+        if seen.insert(at) {
+            next.extend(driven.get(&at).into_iter().flatten());
+        }
+    }
+    false
 }
 
 /// I4: tasks that share a claim which is nowhere yet are not sent to different nodes; else the ones

@@ -78,8 +78,8 @@ mod tests {
     use super::{cluster, said, task};
     use crate::{check, check_plan, describe, digest, is_quiet};
     use model::{
-        GangId, Kind, NodeId, NodeSpec, Phase, Plan, Reason, Tables, TaskId, TaskSpec, TaskWait,
-        Time, Trial, Vector, VolumeNeed,
+        GangId, GangSpec, Key, Kind, NodeId, NodeSpec, Phase, Plan, Reason, Tables, TaskId,
+        TaskSpec, TaskWait, Time, Trial, Vector, VolumeNeed,
     };
 
     const N1: NodeId = NodeId(0);
@@ -160,9 +160,49 @@ mod tests {
         let mut plan = trial.finish(NOW);
         assert_eq!(said(&check_plan(&tables, &plan)), ["I5"], "for nobody");
         plan.evictions[0].beneficiary = GangId(0);
+        assert_eq!(said(&check_plan(&tables, &plan)), ["I5"], "in vain");
+        let mut trial = Trial::begin(&mut tables);
+        trial.promise(TaskId(1), N1);
+        trial.finish(NOW);
         assert_eq!(check_plan(&tables, &plan), []);
         tables.refuse(plan.evictions[0].write);
         assert_eq!(said(&check_plan(&tables, &plan)), ["I5"], "of no plan");
+    }
+
+    #[test]
+    fn i8_two_gangs_that_make_room_for_each_other_are_found() {
+        let mut tables = cluster();
+        let other = Key::new("a", "other");
+        tables.put_gang(GangSpec {
+            key: other.clone(),
+            uid: "other".into(),
+            queue: "q".into(),
+            ..GangSpec::default()
+        });
+        let running = |name: &str| TaskSpec {
+            phase: Phase::Running,
+            node: Some("n1".into()),
+            ..task(name, 1_000)
+        };
+        let ours = tables.put_task(running("t0"));
+        let theirs = tables.put_task(TaskSpec {
+            gang: Some(other.clone()),
+            ..running("o0")
+        });
+        let waiting = tables.put_task(TaskSpec {
+            gang: Some(other.clone()),
+            ..task("o1", 1_000)
+        });
+        let other = tables.gang_keyed(&other).expect("it was just put");
+        let mut trial = Trial::begin(&mut tables);
+        trial.evict(theirs, GangId(0), "preempt");
+        trial.promise(TaskId(1), N1);
+        trial.evict(ours, other, "preempt");
+        trial.promise(waiting, N1);
+        let mut plan = trial.finish(NOW);
+        assert_eq!(said(&check_plan(&tables, &plan)), ["I8", "I8"]);
+        plan.evictions.pop();
+        assert_eq!(check_plan(&tables, &plan), [], "one way round");
     }
 
     #[test]

@@ -31,6 +31,13 @@ fn script(seed: u64) -> Vec<String> {
         "queue iron parent=gold".to_owned(),
     ];
     lines.push("class high 1000".to_owned());
+    if dice.roll(2) == 0 {
+        lines.push("actions enqueue allocate backfill reclaim preempt".to_owned());
+        if dice.roll(2) == 0 {
+            lines.push("off gang enablePreemptable".to_owned());
+            lines.push("off gang enableReclaimable".to_owned());
+        }
+    }
     for node in 0..1 + dice.roll(6) {
         let extra = dice.pick(&[
             "",
@@ -104,7 +111,7 @@ fn play(world: &mut World, line: &str) {
 
 #[test]
 fn nothing_is_overfilled_lost_or_half_placed() {
-    // The fixture asks the checker after every cycle: I1, I3, I4, I6, I14.
+    // The fixture asks the checker after every cycle: I1, I3 to I6, I8, I14.
     for seed in 0..400 {
         eprintln!("seed {seed}");
         let mut world = World::new();
