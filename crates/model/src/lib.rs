@@ -42,8 +42,8 @@ pub use ids::{GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 pub use labels::{Labels, NodeTerm, Operator, Requirement, matches_all};
 pub use node::{Node, NodeSpec, Taint, TaintEffect};
 pub use plan::{Eviction, Nomination, Place, Plan, QueueUse, StatusWrite, TaskWait};
-pub use queue::{Queue, QueueSpec, QueueState};
-pub use reason::{Missing, NoFit, Reason, Refusal};
+pub use queue::{Queue, QueueSpec, QueueState, TreeSums};
+pub use reason::{Misplaced, Missing, NoFit, Reason, Refusal};
 pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector};
 pub use shape::{
     HostPort, PodTerm, Preferred, ShapeSpec, Spread, Toleration, TolerationEffect, VolumeNeed,

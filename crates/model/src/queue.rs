@@ -58,6 +58,31 @@ pub struct QueueSpec {
     pub published: Vector,
 }
 
+/// What a queue and all below it have, beside [`Queue::used`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeSums {
+    /// [`Queue::promised`] of all of them.
+    pub promised: Vector,
+    /// [`Queue::inqueue`] of all of them.
+    pub inqueue: Vector,
+    /// [`Queue::elastic`] of all of them.
+    pub elastic: Vector,
+}
+
+impl TreeSums {
+    pub(crate) fn add(&mut self, other: &TreeSums) {
+        self.promised.add(&other.promised);
+        self.inqueue.add(&other.inqueue);
+        self.elastic.add(&other.elastic);
+    }
+
+    pub(crate) fn sub(&mut self, other: &TreeSums) {
+        self.promised.sub(&other.promised);
+        self.inqueue.sub(&other.inqueue);
+        self.elastic.sub(&other.elastic);
+    }
+}
+
 /// A queue's row.
 #[derive(Clone, Debug)]
 pub struct Queue {
@@ -79,6 +104,8 @@ pub struct Queue {
     pub pending: Vector,
     /// The part of `pending` that is promised room on a node.
     pub promised: Vector,
+    /// Sums of this queue and all below it.
+    pub tree: TreeSums,
     /// What enqueued gangs of this queue have been let in for and do not hold yet (A.2 `inqueue`).
     pub inqueue: Vector,
     /// What gangs of this queue hold beyond their minimum (A.2 `elastic`).
@@ -105,6 +132,7 @@ impl Queue {
             used: Vector::ZERO,
             pending: Vector::ZERO,
             promised: Vector::ZERO,
+            tree: TreeSums::default(),
             inqueue: Vector::ZERO,
             elastic: Vector::ZERO,
             publishing: None,

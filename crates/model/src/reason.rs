@@ -49,6 +49,13 @@ pub enum Reason {
         /// What the queue has left of it.
         left: Amount,
     },
+    /// The queue is not where work can be done: nothing below it or in it is let in or placed.
+    QueueMisplaced {
+        /// The queue.
+        queue: Arc<str>,
+        /// What is wrong with its place in the tree.
+        why: Misplaced,
+    },
     /// The queue does not exist.
     QueueMissing {
         /// Its name.
@@ -90,6 +97,7 @@ impl Reason {
             Reason::NotEnoughTasks { .. } => "NotEnoughTasks",
             Reason::Overcommitted { .. } => "Overcommitted",
             Reason::QueueFull { .. } => "QueueFull",
+            Reason::QueueMisplaced { .. } => "QueueMisplaced",
             Reason::QueueMissing { .. } => "QueueMissing",
             Reason::QueueNotOpen { .. } => "QueueNotOpen",
             Reason::QueueOverused { .. } => "QueueOverused",
@@ -129,6 +137,14 @@ impl Reason {
                     left.number()
                 )
             }
+            Reason::QueueMisplaced { queue, why } => match why {
+                Misplaced::AboveOthers => {
+                    format!("queue {queue} has queues below it, and only leaves take work")
+                }
+                Misplaced::Astray { parent } => format!(
+                    "queue {queue} does not hang on the tree: its parent {parent} is missing or below it"
+                ),
+            },
             Reason::QueueMissing { queue } => format!("queue {queue} does not exist"),
             Reason::QueueNotOpen { queue, state } => {
                 format!("queue {queue} is {}, not Open", state.word())
@@ -143,6 +159,18 @@ impl Reason {
             ),
         }
     }
+}
+
+/// What is wrong with a queue's place in the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Misplaced {
+    /// Work is in a queue that has children.
+    AboveOthers,
+    /// The queue, or one above it, names a parent that does not exist or that is below it.
+    Astray {
+        /// The parent that is named.
+        parent: Arc<str>,
+    },
 }
 
 /// What is known about tasks that find no node.

@@ -79,6 +79,8 @@ pub struct Plugin {
     pub name: &'static str,
     /// Reads its arguments.
     pub configure: Option<fn(&mut Asked<'_>, &mut Config)>,
+    /// Takes queues for a tree (`enableHierarchy`).
+    pub hierarchy: Option<fn(&mut Config)>,
     /// Computes its state at the start of a cycle.
     pub open: Option<fn(&Tables, &Config, &mut State)>,
     /// Which gang of a queue comes first.
@@ -131,6 +133,7 @@ impl Plugin {
     pub const NONE: Plugin = Plugin {
         name: "",
         configure: None,
+        hierarchy: None,
         open: None,
         job_order: None,
         queue_order: None,

@@ -1,6 +1,7 @@
 //! All plugins, sorted by name.
 
 pub(crate) mod binpack;
+pub(crate) mod capacity;
 mod conformance;
 mod drf;
 mod gang;
@@ -12,13 +13,16 @@ pub(crate) mod proportion;
 
 pub(crate) use gang::ready_without_promises;
 
-use model::{QueueId, Tables, TaskId};
+use std::sync::Arc;
+
+use model::{Kind, QueueId, Tables, TaskId, Vector};
 
 use crate::plugin::Plugin;
 
 /// All plugins, sorted by name.
 pub const PLUGINS: &[Plugin] = &[
     binpack::PLUGIN,
+    capacity::PLUGIN,
     conformance::PLUGIN,
     drf::PLUGIN,
     gang::PLUGIN,
@@ -28,6 +32,19 @@ pub const PLUGINS: &[Plugin] = &[
     priority::PLUGIN,
     proportion::PLUGIN,
 ];
+
+/// The names of those kinds that are asked for and, as `is_short` says, not to be had.
+pub(crate) fn insufficient(
+    tables: &Tables,
+    asked: &Vector,
+    is_short: impl Fn(Kind) -> bool,
+) -> Vec<Arc<str>> {
+    let wanted = asked.entries().filter(|(_, need)| *need > 0);
+    let short = wanted.filter(|(kind, _)| is_short(*kind));
+    short
+        .map(|(kind, _)| tables.kinds().name(kind).clone())
+        .collect()
+}
 
 /// The queue to which a task is charged, if there is one.
 pub(crate) fn queue_of(tables: &Tables, task: TaskId) -> Option<QueueId> {

@@ -75,6 +75,7 @@ impl std::fmt::Display for Problem {
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     pub(crate) binpack: plugins::binpack::Weights,
+    pub(crate) capacity: plugins::capacity::Setup,
     pub(crate) nodeorder: plugins::nodeorder::Weights,
     pub(crate) overcommit: plugins::overcommit::Factor,
     pub(crate) predicates: plugins::predicates::Checks,
@@ -83,6 +84,7 @@ pub struct Config {
 /// What the plugins compute at the start of a cycle.
 #[derive(Clone, Debug, Default)]
 pub struct State {
+    pub(crate) capacity: plugins::capacity::Capacities,
     pub(crate) proportion: plugins::proportion::Shares,
 }
 
@@ -151,6 +153,11 @@ impl Rules {
         let mut asked = Asked::new(&wanted.arguments);
         if let Some(configure) = plugin.configure {
             configure(&mut asked, &mut self.config);
+        }
+        if let Some(hierarchy) = plugin.hierarchy
+            && wanted.is_on(Switch::Hierarchy)
+        {
+            hierarchy(&mut self.config);
         }
         let complaints = asked.complaints().into_iter();
         problems.extend(complaints.map(|(key, complaint)| Problem::Argument {

@@ -92,7 +92,9 @@ impl World {
                 self.settings.placement.tiers = rest.split('/').map(tier).collect();
                 self.configure();
             }
-            "off" => self.switch_off(rest),
+            "off" => self.switch(rest, false),
+            "on" => self.switch(rest, true),
+            "argument" => self.argument(rest),
             "node" => self.node(rest),
             "queue" => self.queue(rest),
             "class" => self.class(rest),
@@ -163,12 +165,27 @@ impl World {
         self.engine = Engine::new(self.settings.clone()).expect("known actions").0;
     }
 
-    fn switch_off(&mut self, text: &str) {
+    fn switch(&mut self, text: &str, is_on: bool) {
         let (plugin, key) = text.split_once(' ').expect("plugin switch");
         let switch = placement::Switch::of_key(key).expect("a switch");
         let plugins = self.settings.placement.tiers.iter_mut().flatten();
         for row in plugins.filter(|row| row.name == plugin) {
-            row.off.insert(switch);
+            row.switch(switch, is_on);
+        }
+        self.configure();
+    }
+
+    /// `argument capacity ancestorReclaimLevel=1`
+    fn argument(&mut self, text: &str) {
+        let (plugin, pair) = text.split_once(' ').expect("plugin key=value");
+        let (key, value) = pair.split_once('=').expect("key=value");
+        let value = match value.parse() {
+            Ok(number) => placement::Argument::Whole(number),
+            Err(_) => placement::Argument::Text(value.to_owned()),
+        };
+        let plugins = self.settings.placement.tiers.iter_mut().flatten();
+        for row in plugins.filter(|row| row.name == plugin) {
+            row.arguments.0.insert(key.to_owned(), value.clone());
         }
         self.configure();
     }

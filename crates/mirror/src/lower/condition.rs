@@ -25,6 +25,7 @@ pub(super) fn reason_word(reason: &Reason) -> &'static str {
         | Reason::NoFit(_)
         | Reason::Overcommitted { .. }
         | Reason::QueueFull { .. }
+        | Reason::QueueMisplaced { .. }
         | Reason::QueueMissing { .. }
         | Reason::QueueNotOpen { .. }
         | Reason::QueueOverused { .. }
@@ -59,6 +60,7 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         }
         Reason::Gated { .. }
         | Reason::NoFit(_)
+        | Reason::QueueMisplaced { .. }
         | Reason::QueueMissing { .. }
         | Reason::QueueNotOpen { .. }
         | Reason::QueueOverused { .. }
@@ -119,6 +121,7 @@ fn origin(tables: &Tables, gang: &Gang, reason: &Reason) -> Option<String> {
             let pod = no_fit.pod.rsplit('/').next().unwrap_or_default();
             Some(format!(" {pod}: {}", fit_error(no_fit)))
         }
+        Reason::QueueMisplaced { .. } => Some(format!(": {}", reason.sentence())),
         Reason::QueueMissing { queue } => Some(format!(": queue {queue} is not found")),
         Reason::QueueNotOpen { queue, state } => {
             Some(format!(": queue {queue} is {}", state.word()))

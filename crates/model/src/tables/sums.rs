@@ -2,6 +2,7 @@
 
 use super::{GangId, Key, Kind, NodeId, QueueId, Tables, TaskId, Vector};
 use crate::gang::{Census, Gang, GangPhase};
+use crate::queue::TreeSums;
 use crate::shape::VolumeNeed;
 use crate::task::{Phase, Task};
 
@@ -244,6 +245,12 @@ impl Tables {
             apply(&mut row.pending, requests, sign);
             if phase == Phase::Pipelined {
                 apply(&mut row.promised, requests, sign);
+                let mut next = Some(queue);
+                while let Some(up) = next {
+                    let row = self.queues.row_mut(up.index());
+                    apply(&mut row.tree.promised, requests, sign);
+                    next = row.parent;
+                }
             }
             match sign {
                 // What one queue no longer asks for, others may have.
@@ -279,9 +286,10 @@ impl Tables {
 
     /// Hangs a queue under another parent, with the use of all below it.
     pub(super) fn move_queue(&mut self, id: QueueId, to: Option<QueueId>) {
-        let used = self.queue(id).used.clone();
+        let (used, tree) = (self.queue(id).used.clone(), self.queue(id).tree.clone());
         let from = self.queue(id).parent;
         self.add_up(from, &used, Sign::Take);
+        self.add_tree(from, &tree, Sign::Take);
         if let Some(from) = from {
             self.queues.row_mut(from.index()).children.remove(&id);
         }
@@ -291,6 +299,7 @@ impl Tables {
             self.queues.row_mut(to.index()).children.insert(id);
         }
         self.add_up(to, &used, Sign::Add);
+        self.add_tree(to, &tree, Sign::Add);
         if let Some(from) = from {
             self.drop_queue_if_unused(from);
         }
@@ -303,6 +312,18 @@ impl Tables {
             apply(&mut row.used, amount, sign);
             next = row.parent;
             self.news.queues.insert(up);
+        }
+    }
+
+    fn add_tree(&mut self, from: Option<QueueId>, amounts: &TreeSums, sign: Sign) {
+        let mut next = from;
+        while let Some(up) = next {
+            let row = self.queues.row_mut(up.index());
+            match sign {
+                Sign::Add => row.tree.add(amounts),
+                Sign::Take => row.tree.sub(amounts),
+            }
+            next = row.parent;
         }
     }
 
@@ -371,6 +392,12 @@ impl Tables {
             row.inqueue.add(&inqueue);
             row.elastic.sub(&before[2]);
             row.elastic.add(&elastic);
+            let more = TreeSums {
+                promised: Vector::ZERO,
+                inqueue: inqueue.minus(&before[0]),
+                elastic: elastic.minus(&before[2]),
+            };
+            self.add_tree(Some(queue), &more, Sign::Add);
         }
         if !inqueue.beyond(&before[0]).is_zero() || !whole.beyond(&before[1]).is_zero() {
             return;
@@ -390,6 +417,12 @@ impl Tables {
             let row = self.queues.row_mut(queue.index());
             row.inqueue.sub(&inqueue);
             row.elastic.sub(&elastic);
+            let less = TreeSums {
+                promised: Vector::ZERO,
+                inqueue,
+                elastic,
+            };
+            self.add_tree(Some(queue), &less, Sign::Take);
         }
         self.inqueue_whole.sub(&whole);
     }

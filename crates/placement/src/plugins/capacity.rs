@@ -1,0 +1,534 @@
+//! Capacity: every queue may grow to its ceiling, and gets back what it deserves from those that hold
+//! more (A.3). With `enableHierarchy` queues are a tree: a ceiling holds for all below it, and only
+//! leaves take work.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use model::{
+    GangId, Kind, Misplaced, Queue, QueueId, QueueState, Reason, Share, Tables, TaskId, Vector,
+};
+
+use crate::arguments::Asked;
+use crate::plugin::{Claimant, Plugin, View, Vote};
+use crate::plugins::{insufficient, queue_of};
+use crate::rules::{Config, State};
+
+/// The row.
+pub const PLUGIN: Plugin = Plugin {
+    name: "capacity",
+    configure: Some(configure),
+    hierarchy: Some(|config| config.capacity.is_tree = true),
+    open: Some(open),
+    queue_order: Some(queue_order),
+    victim_queue_order: Some(victim_queue_order),
+    enqueueable: Some(enqueueable),
+    allocatable: Some(allocatable),
+    preemptive: Some(preemptive),
+    reclaimable: Some(reclaimable),
+    reclaims_like: Some(reclaims_like),
+    ..Plugin::NONE
+};
+
+/// The deepest level of ancestors that may be asked to reclaim.
+const LEVEL_MAX: i64 = 64;
+
+/// How the plugin is set up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Setup {
+    /// How many ancestors of a queue may reclaim for it (`ancestorReclaimLevel`).
+    level: usize,
+    /// Whether queues are a tree.
+    pub(crate) is_tree: bool,
+}
+
+fn configure(asked: &mut Asked<'_>, config: &mut Config) {
+    let level = asked.whole("ancestorReclaimLevel", 0, 0, LEVEL_MAX);
+    config.capacity.level = usize::try_from(level).unwrap_or(0);
+}
+
+/// What each queue may have, computed at the start of a cycle.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Capacities {
+    rows: BTreeMap<QueueId, Row>,
+    root: Option<QueueId>,
+    is_tree: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Row {
+    /// The most that it may have; a kind that is not named has no ceiling.
+    real: Ceilings,
+    deserved: Vector,
+    guarantee: Vector,
+    /// The queues above it, the nearest first.
+    above: Vec<QueueId>,
+    misplaced: Option<Misplaced>,
+}
+
+/// Ceilings by kind; no entry means none.
+type Ceilings = BTreeMap<Kind, i64>;
+
+fn open(tables: &Tables, config: &Config, state: &mut State) {
+    let mut found = Capacities {
+        is_tree: config.capacity.is_tree,
+        root: tables.queue_named("root"),
+        rows: BTreeMap::new(),
+    };
+    if found.is_tree {
+        found.grow(tables);
+    } else {
+        found.lay_flat(tables);
+    }
+    state.capacity = found;
+}
+
+/// A ceiling of zero or less on cpu or memory means none, as upstream has it.
+fn ceilings(queue: &Queue) -> Ceilings {
+    let all = queue.spec.capability.entries();
+    all.filter(|(kind, value)| *value > 0 || (*kind != Kind::CPU && *kind != Kind::MEMORY))
+        .collect()
+}
+
+/// The vector, nowhere above a ceiling.
+fn under(ceilings: &Ceilings, amounts: &Vector) -> Vector {
+    let mut low = amounts.clone();
+    for (kind, ceiling) in ceilings {
+        if low.get(*kind) > *ceiling {
+            low.set(*kind, *ceiling);
+        }
+    }
+    low
+}
+
+/// The lower of a queue's own ceiling and of what others' guarantees leave of a whole.
+fn real(own: Ceilings, whole: &Ceilings, taken: &Vector, guarantee: &Vector) -> Ceilings {
+    let mut real = own;
+    for (kind, value) in whole {
+        let left = value
+            .saturating_sub(taken.get(*kind))
+            .max(0)
+            .saturating_add(guarantee.get(*kind));
+        let ceiling = real.entry(*kind).or_insert(left);
+        *ceiling = left.min(*ceiling);
+    }
+    real
+}
+
+impl Capacities {
+    /// Without a tree: the cluster is the whole, and queues with work take part.
+    fn lay_flat(&mut self, tables: &Tables) {
+        let known = || tables.queues().filter(|(_, queue)| queue.known);
+        let mut guarantees = Vector::ZERO;
+        known().for_each(|(_, queue)| guarantees.add(&queue.spec.guarantee));
+        let total: Ceilings = tables.total().entries().collect();
+        for (id, queue) in known().filter(|(_, queue)| !queue.gangs.is_empty()) {
+            let guarantee = &queue.spec.guarantee;
+            let real = real(ceilings(queue), &total, &guarantees, guarantee);
+            let row = Row {
+                deserved: under(&real, &queue.spec.deserved).higher(guarantee),
+                real,
+                guarantee: guarantee.clone(),
+                above: Vec::new(),
+                misplaced: None,
+            };
+            self.rows.insert(id, row);
+        }
+    }
+
+    /// From the tops of the tree down: what nobody names is inherited, and guarantees of siblings are
+    /// kept free.
+    fn grow(&mut self, tables: &Tables) {
+        let known = tables.queues().filter(|(_, queue)| queue.known);
+        let is_top = |queue: &Queue| queue.parent.is_none_or(|above| !tables.queue(above).known);
+        for (id, queue) in known.filter(|(_, queue)| is_top(queue)) {
+            self.plant(tables, id, queue);
+        }
+    }
+
+    fn plant(&mut self, tables: &Tables, top: QueueId, queue: &Queue) {
+        // A queue that names a parent and hangs on none is astray, and so is all below it.
+        let misplaced = queue.spec.parent.as_ref().map(|parent| Misplaced::Astray {
+            parent: parent.clone(),
+        });
+        let children = || queue.children.iter().map(|child| tables.queue(*child));
+        let (mut guarantee, mut deserved) = (Vector::ZERO, Vector::ZERO);
+        children().for_each(|child| guarantee.add(&child.spec.guarantee));
+        children().for_each(|child| deserved.add(&child.spec.deserved));
+        let is_root = Some(top) == self.root;
+        let row = Row {
+            real: ceilings(queue),
+            deserved: if is_root {
+                deserved
+            } else {
+                queue.spec.deserved.clone()
+            },
+            guarantee: if is_root {
+                guarantee
+            } else {
+                queue.spec.guarantee.clone()
+            },
+            above: Vec::new(),
+            misplaced,
+        };
+        self.rows.insert(top, row);
+        let mut next = vec![top];
+        while let Some(parent) = next.pop() {
+            let children = &tables.queue(parent).children;
+            let mut guarantees = Vector::ZERO;
+            for child in children {
+                guarantees.add(&tables.queue(*child).spec.guarantee);
+            }
+            for child in children {
+                self.hang(tables, parent, *child, &guarantees);
+                next.push(*child);
+            }
+        }
+    }
+
+    fn hang(&mut self, tables: &Tables, parent: QueueId, id: QueueId, guarantees: &Vector) {
+        let above = &self.rows[&parent];
+        let queue = tables.queue(id);
+        let guarantee = &queue.spec.guarantee;
+        // A scalar that the cluster does not limit above may still be limited here.
+        let row = Row {
+            real: real(ceilings(queue), &above.real, guarantees, guarantee),
+            deserved: queue.spec.deserved.higher(guarantee),
+            guarantee: guarantee.clone(),
+            above: std::iter::once(parent)
+                .chain(above.above.iter().copied())
+                .collect(),
+            misplaced: above.misplaced.clone(),
+        };
+        self.rows.insert(id, row);
+    }
+
+    /// Why nothing in the queue is let in or placed, if it is not.
+    fn misplaced(&self, tables: &Tables, id: QueueId) -> Option<Reason> {
+        if !self.is_tree {
+            return None;
+        }
+        let queue = tables.queue(id);
+        let why = match self.rows.get(&id) {
+            Some(row) if row.misplaced.is_some() => row.misplaced.clone()?,
+            Some(_) if !queue.children.is_empty() => Misplaced::AboveOthers,
+            _ => return None,
+        };
+        let queue = queue.spec.name.clone();
+        Some(Reason::QueueMisplaced { queue, why })
+    }
+
+    /// The queue, and in a tree those above it.
+    fn path(&self, id: QueueId) -> impl Iterator<Item = (QueueId, &Row)> {
+        let above = self.rows.get(&id).into_iter().flat_map(|row| &row.above);
+        let ids = std::iter::once(id).chain(above.copied());
+        ids.filter_map(|id| Some((id, self.rows.get(&id)?)))
+    }
+
+    /// What counts against a queue: what it and all below it hold and are promised.
+    fn held(&self, tables: &Tables, id: QueueId, kind: Kind) -> i64 {
+        let queue = tables.queue(id);
+        if self.is_tree {
+            let promised = queue.tree.promised.get(kind);
+            queue.used.get(kind).saturating_add(promised)
+        } else {
+            let promised = queue.promised.get(kind);
+            queue.used_own.get(kind).saturating_add(promised)
+        }
+    }
+
+    fn held_in_all(&self, tables: &Tables, id: QueueId) -> Vector {
+        let queue = tables.queue(id);
+        if self.is_tree {
+            queue.used.plus(&queue.tree.promised)
+        } else {
+            queue.used_own.plus(&queue.promised)
+        }
+    }
+
+    fn share(&self, tables: &Tables, id: QueueId) -> Share {
+        match self.rows.get(&id) {
+            // Upstream: a queue that deserves nothing has all of it.
+            Some(row) if row.deserved.is_zero() => Share::of(1, 1),
+            Some(row) => Share::dominant(&self.held_in_all(tables, id), &row.deserved),
+            None => Share::NONE,
+        }
+    }
+
+    /// How many queues from the top the two have in common.
+    fn common(&self, a: QueueId, b: QueueId) -> usize {
+        let from_top = |id: QueueId| {
+            let mut path: Vec<QueueId> = self.path(id).map(|(id, _)| id).collect();
+            path.reverse();
+            path
+        };
+        let (a, b) = (from_top(a), from_top(b));
+        a.iter().zip(&b).take_while(|(x, y)| x == y).count()
+    }
+
+    /// The queue itself or the one above it that lies so many below the top.
+    fn at_depth(&self, id: QueueId, depth: usize) -> Option<QueueId> {
+        let path: Vec<QueueId> = self.path(id).map(|(id, _)| id).collect();
+        path.into_iter().rev().nth(depth)
+    }
+}
+
+fn queue_order(view: View<'_>, a: QueueId, b: QueueId) -> Ordering {
+    let (x, y) = (view.tables.queue(a), view.tables.queue(b));
+    let all = &view.state.capacity;
+    let share = |id| all.share(view.tables, id);
+    let by_priority = y.spec.priority.cmp(&x.spec.priority);
+    if !all.is_tree {
+        let deserves = |queue: &Queue| queue.spec.deserved.is_zero();
+        return by_priority
+            .then_with(|| share(a).cmp(&share(b)))
+            .then_with(|| deserves(x).cmp(&deserves(y)));
+    }
+    let leaf = |queue: &Queue| !queue.children.is_empty();
+    by_priority
+        .then_with(|| leaf(x).cmp(&leaf(y)))
+        .then_with(|| {
+            // What counts is where the ways to the two part.
+            let depth = all.common(a, b);
+            let (a, b) = (
+                all.at_depth(a, depth).unwrap_or(a),
+                all.at_depth(b, depth).unwrap_or(b),
+            );
+            share(a).cmp(&share(b))
+        })
+}
+
+/// The nearest kin gives first.
+fn victim_queue_order(view: View<'_>, claimant: QueueId, a: QueueId, b: QueueId) -> Ordering {
+    let all = &view.state.capacity;
+    if !all.is_tree {
+        return Ordering::Equal;
+    }
+    all.common(claimant, b).cmp(&all.common(claimant, a))
+}
+
+fn not_open(queue: &Queue) -> Option<Reason> {
+    (queue.spec.state != QueueState::Open).then(|| Reason::QueueNotOpen {
+        queue: queue.spec.name.clone(),
+        state: queue.spec.state,
+    })
+}
+
+fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
+    let (tables, all) = (view.tables, &view.state.capacity);
+    if let Some(reason) = not_open(tables.queue(id)).or_else(|| all.misplaced(tables, id)) {
+        return Some(reason);
+    }
+    let request = &tables.shape_of(task).spec.requests;
+    for (at, row) in all.path(id) {
+        for (kind, need) in request.entries().filter(|(_, need)| *need > 0) {
+            let Some(ceiling) = ceiling_of(tables, row, kind) else {
+                continue;
+            };
+            let held = all.held(tables, at, kind);
+            if held.saturating_add(need) > ceiling {
+                let kinds = tables.kinds();
+                return Some(Reason::QueueFull {
+                    queue: tables.queue(at).spec.name.clone(),
+                    need: kinds.amount(kind, need),
+                    left: kinds.amount(kind, ceiling.saturating_sub(held).max(0)),
+                });
+            }
+        }
+    }
+    None
+}
+
+/// The ceiling that is the queue's own: where it has the whole cluster it is room that is short.
+fn ceiling_of(tables: &Tables, row: &Row, kind: Kind) -> Option<i64> {
+    let ceiling = row.real.get(&kind).copied()?;
+    (ceiling < tables.total().get(kind)).then_some(ceiling)
+}
+
+fn enqueueable(view: View<'_>, id: GangId) -> Vote {
+    let (tables, all) = (view.tables, &view.state.capacity);
+    let gang = tables.gang(id);
+    let Some(queue) = gang.queue else {
+        return Vote::Abstain;
+    };
+    let refused = not_open(tables.queue(queue)).or_else(|| all.misplaced(tables, queue));
+    if let Some(reason) = refused {
+        return Vote::Reject(reason);
+    }
+    let Some(min) = &gang.spec.min_resources else {
+        return Vote::Permit;
+    };
+    for (at, row) in all.path(queue) {
+        let queue = tables.queue(at);
+        let (used, inqueue, elastic) = if all.is_tree {
+            (&queue.used, &queue.tree.inqueue, &queue.tree.elastic)
+        } else {
+            (&queue.used_own, &queue.inqueue, &queue.elastic)
+        };
+        let wanted = min.plus(used).plus(inqueue).minus(elastic);
+        let short = insufficient(tables, min, |kind| {
+            ceiling_of(tables, row, kind).is_some_and(|ceiling| wanted.get(kind) > ceiling)
+        });
+        if !short.is_empty() {
+            let queue = queue.spec.name.clone();
+            return Vote::Reject(Reason::QueueQuota { queue, short });
+        }
+    }
+    Vote::Permit
+}
+
+/// Whether the queue, with one more task, is within its ceiling, and in something within what it
+/// deserves; in a tree the queues above it may answer for it.
+fn preemptive(view: View<'_>, id: QueueId, task: TaskId) -> bool {
+    let (tables, all) = (view.tables, &view.state.capacity);
+    if allocatable(view, id, task).is_some() {
+        return false;
+    }
+    let request = &tables.shape_of(task).spec.requests;
+    let deserves = |(at, row): (QueueId, &Row)| {
+        request.entries().any(|(kind, need)| {
+            let future = all.held(tables, at, kind).saturating_add(need);
+            let deserved = row.deserved.get(kind);
+            // Amounts that are both nothing say nothing.
+            need > 0 && future <= deserved && (future > 0 || deserved > 0)
+        })
+    };
+    let level = if all.is_tree {
+        view.config.capacity.level
+    } else {
+        0
+    };
+    let mut path = all.path(id).filter(|(at, _)| Some(*at) != all.root);
+    path.by_ref().take(level + 1).any(deserves)
+}
+
+/// Claimants who ask for the same kinds from the same place in the tree may take the same tasks.
+fn reclaims_like(view: View<'_>, gang: GangId) -> u64 {
+    let all = &view.state.capacity;
+    match view.tables.gang(gang).queue {
+        Some(queue) if all.is_tree => u64::from(queue.0) + 1,
+        _ => 0,
+    }
+}
+
+/// A.3: a task of a queue that holds more than it deserves of something that the claimant asks for, or
+/// that deserves nothing of what the task holds; and nobody is brought below what is kept for it.
+fn reclaimable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
+    let request = &view.tables.shape_of(claimant.task).spec.requests;
+    let kinds: Vec<Kind> = request.entries().map(|(kind, _)| kind).collect();
+    let mut given = Given {
+        view,
+        claimant: claimant.queue,
+        kinds: &kinds,
+        left: BTreeMap::new(),
+    };
+    for (task, allowed) in tasks.iter().zip(allowed) {
+        *allowed &= given.gives(*task);
+    }
+}
+
+/// What queues still hold while one candidate after the other is counted as gone.
+struct Given<'a> {
+    view: View<'a>,
+    claimant: QueueId,
+    kinds: &'a [Kind],
+    left: BTreeMap<QueueId, Vector>,
+}
+
+impl Given<'_> {
+    fn gives(&mut self, task: TaskId) -> bool {
+        let (tables, all) = (self.view.tables, &self.view.state.capacity);
+        let Some(queue) = queue_of(tables, task) else {
+            return false;
+        };
+        let Some(row) = all.rows.get(&queue).filter(|row| row.misplaced.is_none()) else {
+            return false;
+        };
+        let held = &tables.shape_of(task).spec.requests;
+        if !self.kinds.iter().any(|kind| held.get(*kind) > 0) {
+            return false;
+        }
+        let rest = self.left_of(queue).minus(held);
+        let is_kept = |(kind, kept): (Kind, i64)| rest.get(kind) < kept;
+        if row.guarantee.entries().any(is_kept) {
+            return false;
+        }
+        if !self.exceeds(queue, held) {
+            return false;
+        }
+        let level = if all.is_tree {
+            self.view.config.capacity.level
+        } else {
+            0
+        };
+        let theirs: Vec<QueueId> = row.above.iter().copied().take(level).collect();
+        let ours = all.rows.get(&self.claimant).map(|row| &row.above);
+        let checked: Vec<QueueId> = theirs
+            .into_iter()
+            .enumerate()
+            .filter(|(at, id)| {
+                let same = ours.and_then(|above| above.get(*at)) == Some(id);
+                Some(*id) != all.root && !same
+            })
+            .map(|(_, id)| id)
+            .collect();
+        if !checked.iter().all(|id| self.exceeds(*id, held)) {
+            return false;
+        }
+        for id in std::iter::once(queue).chain(checked) {
+            let rest = self.left_of(id).minus(held);
+            self.left.insert(id, rest);
+        }
+        true
+    }
+
+    fn left_of(&mut self, id: QueueId) -> &Vector {
+        let view = self.view;
+        self.left.entry(id).or_insert_with(|| {
+            let queue = view.tables.queue(id);
+            if view.state.capacity.is_tree {
+                queue.used.clone()
+            } else {
+                queue.used_own.clone()
+            }
+        })
+    }
+
+    /// Whether the queue gives such a task: it deserves nothing of what the task holds, or it holds more
+    /// than it deserves of something that the claimant asks for.
+    fn exceeds(&mut self, id: QueueId, held: &Vector) -> bool {
+        let all = &self.view.state.capacity;
+        let Some(row) = all.rows.get(&id) else {
+            return false;
+        };
+        let deserves_some = held.entries().any(|(kind, _)| row.deserved.get(kind) > 0);
+        if !deserves_some {
+            return !self.is_kin_without_claim(id);
+        }
+        let kinds = self.kinds;
+        let left = self.left_of(id);
+        kinds.iter().any(|kind| {
+            let deserved = row.deserved.get(*kind);
+            deserved > 0 && left.get(*kind) > deserved
+        })
+    }
+
+    /// Kin within the level from whom a claimant that deserves nothing of what it asks for takes nothing.
+    fn is_kin_without_claim(&self, id: QueueId) -> bool {
+        let all = &self.view.state.capacity;
+        let level = self.view.config.capacity.level;
+        if !all.is_tree || level == 0 {
+            return false;
+        }
+        let Some((ours, theirs)) = all.rows.get(&self.claimant).zip(all.rows.get(&id)) else {
+            return false;
+        };
+        let deserves = self.kinds.iter().any(|kind| ours.deserved.get(*kind) > 0);
+        let near = |row: &Row| -> Vec<QueueId> {
+            let above = row.above.iter().copied().take(level);
+            above.filter(|id| Some(*id) != all.root).collect()
+        };
+        let theirs = near(theirs);
+        !deserves && near(ours).iter().any(|id| theirs.contains(id))
+    }
+}
