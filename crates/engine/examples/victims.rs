@@ -110,9 +110,9 @@ fn storm_of_leaves() -> Tables {
     let busy = leaves.iter().filter(|(_, busy)| *busy);
     let mut at = 0;
     for (order, (leaf, _)) in busy.enumerate() {
-        // Each leaf's 128 tasks are spread over the cluster.
-        let first = u32::try_from(order).expect("few leaves");
-        let nodes: Vec<_> = (0..128).map(|i| Some((first + i * 250) % 1_000)).collect();
+        // Each leaf's 128 tasks are spread over the cluster, each node has one of 32 leaves.
+        let first = u32::try_from(order).expect("few leaves") * 128;
+        let nodes: Vec<_> = (0..128).map(|i| Some((first + i) % 1_000)).collect();
         for nodes in nodes.chunks(16) {
             let gang = Gang {
                 at,

@@ -16,9 +16,12 @@ use crate::plugins::predicates::lacks;
 use crate::together;
 use crate::victims::{self, Against, Cost, Offer, Search};
 
-/// What a field was surveyed for, with the ceiling of priorities: gangs for which all of it is the same
-/// see the same.
-type Likeness = (Against, Vec<u64>, i32, ShapeId);
+/// What a field was surveyed for: against whom (for tasks of one queue or one gang, which), up to which
+/// priority, and for which shape.
+type Ground = (Against, u32, i32, ShapeId);
+
+/// Claimants who may take the same tasks from others for the same shape.
+type Likeness = (Against, Vec<u64>, ShapeId);
 
 /// How many tasks that differ are tried in other ways for the sake of one victim.
 const REFIT_TASKS_MAX: usize = 64;
@@ -29,19 +32,35 @@ const REFIT_NODES_MAX: usize = 16;
 /// How often at most a node is looked at for a task then.
 const REFIT_LOOKS_MAX: u32 = 2_000;
 
-/// The fields of a cycle.
-pub(crate) type Fields = BTreeMap<Likeness, Field>;
-
-/// All nodes by what room for one shape would cost there. A cost is a lower bound until its node comes
-/// first; then it is found out, which can only raise it.
+/// What a cycle knows of room that others hold.
 #[derive(Debug, Default)]
-pub(crate) struct Field {
+pub(crate) struct Grounds {
+    fields: BTreeMap<Ground, Field>,
+    /// For whom no node was found when so many moves were kept.
+    hopeless: BTreeMap<Likeness, u64>,
+}
+
+impl Grounds {
+    fn field(&mut self, ground: Ground) -> &mut Field {
+        self.fields.entry(ground).or_default()
+    }
+}
+
+/// All nodes by what room for one shape would cost there at least. What it costs a claimant is found out
+/// when the node comes first, which can only raise it; claimants who may take the same share what was
+/// found out.
+#[derive(Debug, Default)]
+struct Field {
     cursor: u64,
-    evictions: u64,
     leaves: Vec<Option<Cost>>,
     order: BTreeSet<(Cost, NodeId)>,
-    /// Nodes whose costs rose since the attempt began.
+    /// Nodes whose costs were raised, and for whom.
     raised: Vec<NodeId>,
+    whose: Vec<u64>,
+    /// How many of them were when the attempt began.
+    begun: usize,
+    /// How many were evicted when nothing had been raised yet.
+    evictions: u64,
 }
 
 impl Field {
@@ -62,37 +81,26 @@ impl Field {
         *leaf = cost;
     }
 
-    /// Surveys every node again.
-    fn survey(&mut self, cycle: &Cycle<'_, '_>, search: &Search<'_>) {
-        let view = cycle.view();
-        let shape = view.tables.shape_of(search.claimant.task);
-        self.order.clear();
-        self.leaves.clear();
-        for (node, _) in view.tables.nodes() {
-            self.put(node, search.bound(view, shape, node));
-        }
-        self.cursor = view.tables.log_end();
-        self.evictions = cycle.evictions;
-    }
-
-    /// Surveys the nodes that changed.
+    /// Surveys the nodes that changed since the last time; all of them the first time.
     fn sync(&mut self, cycle: &Cycle<'_, '_>, search: &Search<'_>) {
-        let view = cycle.view();
-        let changed = view.tables.changed_since(self.cursor);
-        let Some(changed) = changed.filter(|_| !self.leaves.is_empty()) else {
-            return self.survey(cycle, search);
-        };
-        let changed: BTreeSet<NodeId> = changed.iter().copied().collect();
-        self.look_again(cycle, search, changed);
-        self.cursor = view.tables.log_end();
+        let tables = cycle.trial.tables();
+        let changed = tables.changed_since(self.cursor);
+        match changed.filter(|_| !self.leaves.is_empty()) {
+            Some(changed) => {
+                let mut changed = changed.to_vec();
+                changed.sort_unstable();
+                changed.dedup();
+                self.look_again(cycle, search, changed);
+            }
+            None => {
+                let all: Vec<NodeId> = tables.all_nodes().map(|(id, _)| id).collect();
+                self.look_again(cycle, search, all);
+            }
+        }
+        self.cursor = tables.log_end();
     }
 
-    fn look_again(
-        &mut self,
-        cycle: &Cycle<'_, '_>,
-        search: &Search<'_>,
-        nodes: impl IntoIterator<Item = NodeId>,
-    ) {
+    fn look_again(&mut self, cycle: &Cycle<'_, '_>, search: &Search<'_>, nodes: Vec<NodeId>) {
         let view = cycle.view();
         let shape = view.tables.shape_of(search.claimant.task);
         for node in nodes {
@@ -100,6 +108,28 @@ impl Field {
             let cost = is_known.then(|| search.bound(view, shape, node)).flatten();
             self.put(node, cost);
         }
+    }
+
+    /// Gets ready for a claimant: what others found out counts only if they may take the same.
+    fn meet(&mut self, cycle: &Cycle<'_, '_>, search: &Search<'_>, likeness: &[u64]) {
+        if self.whose != likeness {
+            self.forget(cycle, search, 0);
+            self.whose = likeness.to_vec();
+        }
+        self.sync(cycle, search);
+    }
+
+    /// Forgets what was found out, but for the first nodes.
+    fn forget(&mut self, cycle: &Cycle<'_, '_>, search: &Search<'_>, but: usize) {
+        if self.raised.len() > but {
+            let raised = self.raised.split_off(but);
+            self.look_again(cycle, search, raised);
+        }
+        self.begun = self.begun.min(but);
+    }
+
+    fn costs_nothing(&self) -> bool {
+        self.costing_nothing().next().is_some()
     }
 
     /// Nodes that have room without any eviction, as far as is known.
@@ -117,7 +147,6 @@ impl Field {
         cycle: &mut Cycle<'_, '_>,
         search: &Search<'_>,
     ) -> Option<(NodeId, Offer)> {
-        self.sync(cycle, search);
         loop {
             while let Some((cost, node)) = self.order.first().copied() {
                 let offer = offer(cycle, search, node);
@@ -125,14 +154,17 @@ impl Field {
                 if found.is_some_and(|found| found <= cost) {
                     return offer.map(|offer| (node, offer));
                 }
+                if self.raised.is_empty() {
+                    self.evictions = cycle.evictions;
+                }
                 self.put(node, found);
                 self.raised.push(node);
             }
             // Who may be evicted changes with every eviction, for good or ill.
-            if self.evictions == cycle.evictions {
+            if self.raised.is_empty() || self.evictions == cycle.evictions {
                 return None;
             }
-            self.survey(cycle, search);
+            self.forget(cycle, search, 0);
         }
     }
 }
@@ -227,17 +259,17 @@ pub(crate) fn clear_room(
     gang: GangId,
 ) {
     let mark = cycle.trial.mark();
-    let mut fields = std::mem::take(&mut cycle.fields);
+    let mut grounds = std::mem::take(&mut cycle.grounds);
     let mut clearing = Clearing {
         rules: cycle.rules,
         against,
         queue,
         gang,
-        likeness: likeness(cycle, against, gang),
+        likeness: cycle.rules.claims_like(cycle.view(), against, queue, gang),
         ceiling: i32::MAX,
         promised: Vec::new(),
     };
-    let mut found = clearing.attempt(cycle, &mut fields, mark);
+    let mut found = clearing.attempt(cycle, &mut grounds, mark);
     // Who makes room for one task may have to be more important than who would for another: where
     // their priorities differ it is tried without the highest.
     while let Some((least, most)) = found.then(|| priorities(cycle, mark)).flatten()
@@ -251,22 +283,22 @@ pub(crate) fn clear_room(
         };
         let kept = std::mem::replace(&mut clearing, better);
         cycle.trial.rewind(mark);
-        if !clearing.attempt(cycle, &mut fields, mark) {
+        if !clearing.attempt(cycle, &mut grounds, mark) {
             clearing = kept;
             clearing.promised.clear();
-            found = clearing.attempt(cycle, &mut fields, mark);
+            found = clearing.attempt(cycle, &mut grounds, mark);
             break;
         }
     }
     if found {
-        clearing.spare(cycle, &mut fields, mark);
+        clearing.spare(cycle, &mut grounds, mark);
         cycle.moves += 1;
         cycle.refused.clear();
         let tasks = cycle.trial.tables().gang(gang).count(Phase::Pipelined);
         let outcome = cycle.kept_for(gang, tasks);
         cycle.outcomes.insert(gang, outcome);
     }
-    cycle.fields = fields;
+    cycle.grounds = grounds;
 }
 
 /// The least and the most important victims' priorities since the mark.
@@ -279,28 +311,20 @@ fn priorities(cycle: &Cycle<'_, '_>, mark: Mark) -> Option<(i32, i32)> {
     Some((*all.iter().min()?, *all.iter().max()?))
 }
 
-/// Gangs with the same numbers may take the same tasks from others.
-fn likeness(cycle: &Cycle<'_, '_>, against: Against, gang: GangId) -> Vec<u64> {
-    match against {
-        Against::OtherQueues => cycle.rules.reclaims_like(cycle.view(), gang),
-        Against::OtherGangs | Against::OwnTasks => vec![u64::from(gang.0)],
-    }
-}
-
 impl Clearing<'_> {
     /// Promises room to enough of the gang, or leaves the trial as it was.
-    fn attempt(&mut self, cycle: &mut Cycle<'_, '_>, fields: &mut Fields, mark: Mark) -> bool {
+    fn attempt(&mut self, cycle: &mut Cycle<'_, '_>, grounds: &mut Grounds, mark: Mark) -> bool {
         for first in [First::Largest, First::Pickiest] {
-            for field in fields.values_mut() {
-                field.raised.clear();
+            for field in grounds.fields.values_mut() {
+                field.begun = field.raised.len();
             }
-            let differ = self.seek(cycle, fields, first);
+            let differ = self.seek(cycle, grounds, first);
             if !self.promised.is_empty() && cycle.rules.job_pipelined(cycle.view(), self.gang) {
                 return true;
             }
             cycle.trial.rewind(mark);
             self.promised.clear();
-            self.restore(cycle, fields);
+            self.forget(cycle, grounds);
             if !differ {
                 break;
             }
@@ -309,7 +333,7 @@ impl Clearing<'_> {
     }
 
     /// Promises each task room in its turn; whether the tasks differ in what they ask for.
-    fn seek(&mut self, cycle: &mut Cycle<'_, '_>, fields: &mut Fields, first: First) -> bool {
+    fn seek(&mut self, cycle: &mut Cycle<'_, '_>, grounds: &mut Grounds, first: First) -> bool {
         let (mut hopeless, mut shapes) = (BTreeSet::new(), BTreeSet::new());
         for asking in [Asking::Something, Asking::Nothing] {
             let mut tasks = waiting_tasks(cycle, self.gang, asking);
@@ -320,10 +344,13 @@ impl Clearing<'_> {
                 if !cycle.rules.job_starving(cycle.view(), self.gang) {
                     return shapes.len() > 1;
                 }
-                if hopeless.contains(&shape) || !self.may_claim(cycle, task) {
+                if hopeless.contains(&shape)
+                    || !self.may_claim(cycle, task)
+                    || self.is_hopeless(cycle, grounds, task)
+                {
                     continue;
                 }
-                if !self.take(cycle, fields, task) {
+                if !self.take(cycle, grounds, task) {
                     hopeless.insert(shape);
                 }
             }
@@ -355,10 +382,16 @@ impl Clearing<'_> {
     }
 
     /// Promises the task the room that costs the least, and evicts for it.
-    fn take(&mut self, cycle: &mut Cycle<'_, '_>, fields: &mut Fields, task: TaskId) -> bool {
-        let field = fields.entry(self.key(cycle, task)).or_default();
+    fn take(&mut self, cycle: &mut Cycle<'_, '_>, grounds: &mut Grounds, task: TaskId) -> bool {
         let search = self.search(cycle, task);
+        let field = grounds.field(self.ground(cycle, task));
+        field.meet(cycle, &search, &self.likeness);
         let Some((node, offer)) = field.cheapest(cycle, &search) else {
+            if self.promised.is_empty() && self.ceiling == i32::MAX {
+                grounds
+                    .hopeless
+                    .insert(self.likeness(cycle, task), cycle.moves);
+            }
             return false;
         };
         let cause = self.against.cause();
@@ -382,7 +415,7 @@ impl Clearing<'_> {
     }
 
     /// Lets everybody go on without whom the gang has room as well, the last chosen first.
-    fn spare(&mut self, cycle: &mut Cycle<'_, '_>, fields: &mut Fields, mark: Mark) {
+    fn spare(&mut self, cycle: &mut Cycle<'_, '_>, grounds: &mut Grounds, mark: Mark) {
         let mut victims = cycle.trial.evicted_since(mark);
         let tables = cycle.trial.tables();
         victims.reverse();
@@ -392,13 +425,13 @@ impl Clearing<'_> {
             let before = self.promised.clone();
             let node = cycle.trial.tables().task(victim).node;
             cycle.trial.spare(victim);
-            if node.is_some_and(|node| self.resettle(cycle, fields, node)) {
+            if node.is_some_and(|node| self.resettle(cycle, grounds, node)) {
                 continue;
             }
             cycle.trial.rewind(here);
             cycle.trial.spare(victim);
             self.promised = before.clone();
-            if !self.refit(cycle, fields) {
+            if !self.refit(cycle, grounds) {
                 cycle.trial.rewind(here);
                 self.promised = before;
             }
@@ -408,7 +441,7 @@ impl Clearing<'_> {
     /// Whether tasks that differ find room in another way among the nodes that they were promised and
     /// some that cost nobody anything. Those that are alike need not be asked: one is as good as the
     /// other.
-    fn refit(&mut self, cycle: &mut Cycle<'_, '_>, fields: &mut Fields) -> bool {
+    fn refit(&mut self, cycle: &mut Cycle<'_, '_>, grounds: &mut Grounds) -> bool {
         let mut tasks: Vec<TaskId> = self.promised.iter().map(|(task, _)| *task).collect();
         let mut shapes: Vec<TaskId> = tasks.clone();
         let tables = cycle.trial.tables();
@@ -423,9 +456,8 @@ impl Clearing<'_> {
             cycle.trial.unpromise(*task);
         }
         for task in shapes {
-            let key = self.key(cycle, task);
-            let field = fields.entry(key).or_default();
-            field.sync(cycle, &self.search(cycle, task));
+            let field = grounds.field(self.ground(cycle, task));
+            field.meet(cycle, &self.search(cycle, task), &self.likeness);
             nodes.extend(field.costing_nothing().take(REFIT_NODES_MAX));
         }
         let nodes: Vec<NodeId> = nodes.into_iter().collect();
@@ -434,14 +466,30 @@ impl Clearing<'_> {
         fit(cycle, &tasks, &nodes, &mut looks, &mut self.promised)
     }
 
-    fn key(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> Likeness {
+    fn ground(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> Ground {
         let shape = cycle.trial.tables().task(task).shape;
-        (self.against, self.likeness.clone(), self.ceiling, shape)
+        let whose = match self.against {
+            Against::OtherQueues => 0,
+            Against::OtherGangs => self.queue.0,
+            Against::OwnTasks => self.gang.0,
+        };
+        (self.against, whose, self.ceiling, shape)
+    }
+
+    fn likeness(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> Likeness {
+        let shape = cycle.trial.tables().task(task).shape;
+        (self.against, self.likeness.clone(), shape)
+    }
+
+    /// Whether somebody who may take the same found no node just now.
+    fn is_hopeless(&self, cycle: &Cycle<'_, '_>, grounds: &Grounds, task: TaskId) -> bool {
+        let known = grounds.hopeless.get(&self.likeness(cycle, task));
+        self.promised.is_empty() && known == Some(&cycle.moves)
     }
 
     /// Whether the gang's tasks that were promised room on the node have it still, or find some
     /// elsewhere that costs nobody anything.
-    fn resettle(&mut self, cycle: &mut Cycle<'_, '_>, fields: &mut Fields, node: NodeId) -> bool {
+    fn resettle(&mut self, cycle: &mut Cycle<'_, '_>, grounds: &mut Grounds, node: NodeId) -> bool {
         let here = |(_, at): &(TaskId, NodeId)| *at == node;
         let mut moved = Vec::new();
         while let Some(at) = self.promised.iter().rposition(here) {
@@ -456,8 +504,12 @@ impl Clearing<'_> {
             return false;
         }
         moved.into_iter().all(|task| {
-            let field = fields.entry(self.key(cycle, task)).or_default();
             let search = self.search(cycle, task);
+            let field = grounds.field(self.ground(cycle, task));
+            field.meet(cycle, &search, &self.likeness);
+            if !field.costs_nothing() {
+                return false;
+            }
             match field.cheapest(cycle, &search) {
                 Some((node, offer)) if offer.victims.is_empty() => {
                     cycle.trial.promise(task, node);
@@ -476,17 +528,19 @@ impl Clearing<'_> {
         keep_their_room(cycle, node, &tasks)
     }
 
-    fn restore(&self, cycle: &Cycle<'_, '_>, fields: &mut Fields) {
-        for ((against, likeness, ceiling, shape), field) in fields {
-            if (*against, likeness, *ceiling) != (self.against, &self.likeness, self.ceiling) {
-                continue;
-            }
-            let raised = std::mem::take(&mut field.raised);
-            let tasks = &cycle.trial.tables().gang(self.gang).tasks;
-            let mut tasks = tasks.iter().copied();
-            let of_shape = tasks.find(|task| cycle.trial.tables().task(*task).shape == *shape);
+    /// Forgets what nodes cost in an attempt that was taken back: with it went its evictions.
+    fn forget(&self, cycle: &Cycle<'_, '_>, grounds: &mut Grounds) {
+        let tables = cycle.trial.tables();
+        for (ground, field) in &mut grounds.fields {
+            let mut tasks = tables.gang(self.gang).tasks.iter().copied();
+            let of_shape = tasks.find(|task| tables.task(*task).shape == ground.3);
+            let of_shape = of_shape.filter(|_| field.raised.len() > field.begun);
             if let Some(task) = of_shape {
-                field.look_again(cycle, &self.search(cycle, task), raised);
+                let search = Search {
+                    ceiling: ground.2,
+                    ..self.search(cycle, task)
+                };
+                field.forget(cycle, &search, field.begun);
             }
         }
     }

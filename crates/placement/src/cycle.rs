@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{GangId, NoFit, NodeId, QueueId, Reason, ShapeId, TaskId, Trial};
 
-use crate::clearing::Fields;
+use crate::clearing::Grounds;
 use crate::coupling::{self, Surroundings};
 use crate::feasibility::{Index, Indexes};
 use crate::order::Heap;
@@ -83,8 +83,8 @@ pub struct Cycle<'a, 't> {
     pub(crate) gangs: BTreeSet<GangId>,
     pub(crate) outcomes: BTreeMap<GangId, Outcome>,
     pub(crate) refused: BTreeMap<ShapeId, Refused>,
-    /// What room would cost, by who asks for it.
-    pub(crate) fields: Fields,
+    /// What is known of room that others hold.
+    pub(crate) grounds: Grounds,
     /// Counts evictions, also those that were taken back.
     pub(crate) evictions: u64,
     /// Counts kept moves: what was found before one of them may no longer hold.
@@ -116,7 +116,7 @@ impl<'a, 't> Cycle<'a, 't> {
             gangs,
             outcomes: BTreeMap::new(),
             refused: BTreeMap::new(),
-            fields: Fields::new(),
+            grounds: Grounds::default(),
             evictions: 0,
             moves: 0,
         };

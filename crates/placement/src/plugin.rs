@@ -123,8 +123,10 @@ pub struct Plugin {
     pub preemptive: Option<fn(View<'_>, QueueId, TaskId) -> bool>,
     /// From which of two other queues the named one takes room first.
     pub victim_queue_order: Option<VictimQueueOrder>,
-    /// Set where `reclaimable` looks at who asks: a number that is the same for gangs that it treats
-    /// alike.
+    /// Set where the rules of preempting look at who asks: a number that is the same for gangs of one
+    /// queue that they treat alike.
+    pub preempts_like: Option<fn(View<'_>, GangId) -> u64>,
+    /// The same for the rules of reclaiming, and for gangs of any queue.
     pub reclaims_like: Option<fn(View<'_>, GangId) -> u64>,
 }
 
@@ -155,6 +157,7 @@ impl Plugin {
         reclaimable: None,
         preemptive: None,
         victim_queue_order: None,
+        preempts_like: None,
         reclaims_like: None,
     };
 
@@ -173,7 +176,7 @@ impl Plugin {
                 Switch::Overused => self.overused = None,
                 Switch::Predicate => (self.suits, self.has_room) = (None, None),
                 Switch::Preemptable => {
-                    self.preemptable = None;
+                    (self.preemptable, self.preempts_like) = (None, None);
                     (self.never_preempted, self.never_preempted_by) = (None, None);
                 }
                 Switch::Reclaimable => {

@@ -364,10 +364,25 @@ impl Rules {
         self.job_order(view, b, a)
     }
 
-    /// A number that is the same for gangs which the reclaim rules treat alike.
-    pub(crate) fn reclaims_like(&self, view: View<'_>, gang: GangId) -> Vec<u64> {
-        let said = self.flat.iter().filter_map(|p| p.reclaims_like);
-        said.map(|f| f(view, gang)).collect()
+    /// Numbers that are the same for gangs which may take the same tasks from others.
+    pub(crate) fn claims_like(
+        &self,
+        view: View<'_>,
+        against: Against,
+        queue: QueueId,
+        gang: GangId,
+    ) -> Vec<u64> {
+        let mut like = match against {
+            Against::OtherQueues => Vec::new(),
+            Against::OtherGangs => vec![u64::from(queue.0)],
+            Against::OwnTasks => return vec![u64::from(gang.0)],
+        };
+        let said = self.flat.iter().filter_map(|p| match against {
+            Against::OtherQueues => p.reclaims_like,
+            Against::OtherGangs | Against::OwnTasks => p.preempts_like,
+        });
+        like.extend(said.map(|f| f(view, gang)));
+        like
     }
 
     /// Votes: a rejection in a tier refuses; a permit ends the asking after its tier.

@@ -1,8 +1,6 @@
 //! Whose room a task may take on one node, and the fewest of them that make enough.
 
-use std::cmp::Ordering;
-
-use model::{Kind, NodeId, Phase, Shape, Share, Tables, TaskId};
+use model::{GangId, Kind, NodeId, Phase, Shape, Share, Tables, TaskId};
 
 use crate::plugin::{Claimant, View};
 use crate::rules::Rules;
@@ -74,20 +72,27 @@ impl Search<'_> {
         if candidates.is_empty() {
             return candidates;
         }
-        candidates.sort_by(|a, b| self.in_turn(view, *a, *b));
+        self.sort(view, &mut candidates);
         self.rules
             .victims(view, self.against, self.claimant, &mut candidates);
         candidates
     }
 
-    /// Which of two tasks goes first.
-    fn in_turn(&self, view: View<'_>, a: TaskId, b: TaskId) -> Ordering {
-        match (view.tables.task(a).gang, view.tables.task(b).gang) {
-            (Some(x), Some(y)) if x != y => {
-                self.rules.victim_order(view, self.claimant.queue, x, y)
-            }
-            _ => self.rules.task_order(view, b, a),
-        }
+    /// Puts tasks in the order in which they go. Two gangs are compared once at most, however many tasks
+    /// they have.
+    fn sort(&self, view: View<'_>, tasks: &mut Vec<TaskId>) {
+        let gang_of = |task: &TaskId| view.tables.task(*task).gang;
+        let mut gangs: Vec<GangId> = tasks.iter().filter_map(gang_of).collect();
+        gangs.sort_unstable();
+        gangs.dedup();
+        gangs.sort_by(|a, b| self.rules.victim_order(view, self.claimant.queue, *a, *b));
+        let turn = |task: &TaskId| gangs.iter().position(|gang| Some(*gang) == gang_of(task));
+        let mut in_turn: Vec<_> = tasks.drain(..).map(|task| (turn(&task), task)).collect();
+        in_turn.sort_by(|a, b| {
+            let same_gang = || self.rules.task_order(view, b.1, a.1);
+            a.0.cmp(&b.0).then_with(same_gang)
+        });
+        tasks.extend(in_turn.into_iter().map(|(_, task)| task));
     }
 
     /// Whether the task is one that could make room, before the rules of the tiers are asked.
@@ -163,7 +168,7 @@ impl Search<'_> {
         });
         let tasks = u64::try_from(after.min().unwrap_or(1)).unwrap_or(1);
         let count = u32::try_from(victims).unwrap_or(u32::MAX);
-        Some(self.cost(priority, count, tasks))
+        Some(cost(priority, count, tasks))
     }
 
     /// What these victims cost, who make room for so many tasks.
@@ -172,16 +177,8 @@ impl Search<'_> {
             return Cost::NONE;
         }
         let count = u32::try_from(victims.len()).unwrap_or(u32::MAX);
-        self.cost(most_important(tables, victims), count, tasks)
-    }
-
-    fn cost(&self, priority: i32, victims: u32, tasks: u64) -> Cost {
-        let tasks = tasks.clamp(1, u64::from(self.wanting.max(1)));
-        Cost {
-            priority,
-            per_task: u64::from(victims) * 1_000_000 / tasks,
-            victims,
-        }
+        let wanting = u64::from(self.wanting.max(1));
+        cost(most_important(tables, victims), count, tasks.min(wanting))
     }
 
     /// The cheapest way to make room for a task of this shape on the node, as far as amounts decide.
@@ -238,6 +235,14 @@ impl Search<'_> {
         } else {
             first
         })
+    }
+}
+
+fn cost(priority: i32, victims: u32, tasks: u64) -> Cost {
+    Cost {
+        priority,
+        per_task: u64::from(victims) * 1_000_000 / tasks.max(1),
+        victims,
     }
 }
 

@@ -50,7 +50,8 @@ fn configure(asked: &mut Asked<'_>, config: &mut Config) {
 /// What each queue may have, computed at the start of a cycle.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Capacities {
-    rows: BTreeMap<QueueId, Row>,
+    /// By the number of the queue.
+    rows: Vec<Option<Row>>,
     root: Option<QueueId>,
     is_tree: bool,
 }
@@ -63,6 +64,8 @@ struct Row {
     guarantee: Vector,
     /// The queues above it, the nearest first.
     above: Vec<QueueId>,
+    /// The way to it from the top, with itself.
+    way: Vec<QueueId>,
     misplaced: Option<Misplaced>,
 }
 
@@ -73,7 +76,7 @@ fn open(tables: &Tables, config: &Config, state: &mut State) {
     let mut found = Capacities {
         is_tree: config.capacity.is_tree,
         root: tables.queue_named("root"),
-        rows: BTreeMap::new(),
+        rows: Vec::new(),
     };
     if found.is_tree {
         found.grow(tables);
@@ -116,6 +119,17 @@ fn real(own: Ceilings, whole: &Ceilings, taken: &Vector, guarantee: &Vector) -> 
 }
 
 impl Capacities {
+    fn row(&self, id: QueueId) -> Option<&Row> {
+        self.rows.get(id.index())?.as_ref()
+    }
+
+    fn put(&mut self, id: QueueId, row: Row) {
+        if id.index() >= self.rows.len() {
+            self.rows.resize(id.index() + 1, None);
+        }
+        self.rows[id.index()] = Some(row);
+    }
+
     /// Without a tree: the cluster is the whole, and queues with work take part.
     fn lay_flat(&mut self, tables: &Tables) {
         let known = || tables.queues().filter(|(_, queue)| queue.known);
@@ -130,9 +144,10 @@ impl Capacities {
                 real,
                 guarantee: guarantee.clone(),
                 above: Vec::new(),
+                way: vec![id],
                 misplaced: None,
             };
-            self.rows.insert(id, row);
+            self.put(id, row);
         }
     }
 
@@ -169,9 +184,10 @@ impl Capacities {
                 queue.spec.guarantee.clone()
             },
             above: Vec::new(),
+            way: vec![top],
             misplaced,
         };
-        self.rows.insert(top, row);
+        self.put(top, row);
         let mut next = vec![top];
         while let Some(parent) = next.pop() {
             let children = &tables.queue(parent).children;
@@ -187,7 +203,9 @@ impl Capacities {
     }
 
     fn hang(&mut self, tables: &Tables, parent: QueueId, id: QueueId, guarantees: &Vector) {
-        let above = &self.rows[&parent];
+        let Some(above) = self.row(parent) else {
+            return;
+        };
         let queue = tables.queue(id);
         let guarantee = &queue.spec.guarantee;
         // A scalar that the cluster does not limit above may still be limited here.
@@ -198,9 +216,10 @@ impl Capacities {
             above: std::iter::once(parent)
                 .chain(above.above.iter().copied())
                 .collect(),
+            way: above.way.iter().copied().chain([id]).collect(),
             misplaced: above.misplaced.clone(),
         };
-        self.rows.insert(id, row);
+        self.put(id, row);
     }
 
     /// Why nothing in the queue is let in or placed, if it is not.
@@ -209,7 +228,7 @@ impl Capacities {
             return None;
         }
         let queue = tables.queue(id);
-        let why = match self.rows.get(&id) {
+        let why = match self.row(id) {
             Some(row) if row.misplaced.is_some() => row.misplaced.clone()?,
             Some(_) if !queue.children.is_empty() => Misplaced::AboveOthers,
             _ => return None,
@@ -220,9 +239,9 @@ impl Capacities {
 
     /// The queue, and in a tree those above it.
     fn path(&self, id: QueueId) -> impl Iterator<Item = (QueueId, &Row)> {
-        let above = self.rows.get(&id).into_iter().flat_map(|row| &row.above);
+        let above = self.row(id).into_iter().flat_map(|row| &row.above);
         let ids = std::iter::once(id).chain(above.copied());
-        ids.filter_map(|id| Some((id, self.rows.get(&id)?)))
+        ids.filter_map(|id| Some((id, self.row(id)?)))
     }
 
     /// What counts against a queue: what it and all below it hold and are promised.
@@ -237,39 +256,28 @@ impl Capacities {
         }
     }
 
-    fn held_in_all(&self, tables: &Tables, id: QueueId) -> Vector {
-        let queue = tables.queue(id);
-        if self.is_tree {
-            queue.used.plus(&queue.tree.promised)
-        } else {
-            queue.used_own.plus(&queue.promised)
-        }
-    }
-
     fn share(&self, tables: &Tables, id: QueueId) -> Share {
-        match self.rows.get(&id) {
+        match self.row(id) {
             // Upstream: a queue that deserves nothing has all of it.
             Some(row) if row.deserved.is_zero() => Share::of(1, 1),
-            Some(row) => Share::dominant(&self.held_in_all(tables, id), &row.deserved),
+            Some(row) => {
+                let of_kinds = row.deserved.entries();
+                let shares = of_kinds.map(|(kind, w)| Share::of(self.held(tables, id, kind), w));
+                shares.max().unwrap_or(Share::NONE)
+            }
             None => Share::NONE,
         }
     }
 
-    /// How many queues from the top the two have in common.
-    fn common(&self, a: QueueId, b: QueueId) -> usize {
-        let from_top = |id: QueueId| {
-            let mut path: Vec<QueueId> = self.path(id).map(|(id, _)| id).collect();
-            path.reverse();
-            path
-        };
-        let (a, b) = (from_top(a), from_top(b));
-        a.iter().zip(&b).take_while(|(x, y)| x == y).count()
+    /// The way to a queue from the top, with itself.
+    fn way(&self, id: QueueId) -> &[QueueId] {
+        self.row(id).map_or(&[], |row| &row.way)
     }
 
-    /// The queue itself or the one above it that lies so many below the top.
-    fn at_depth(&self, id: QueueId, depth: usize) -> Option<QueueId> {
-        let path: Vec<QueueId> = self.path(id).map(|(id, _)| id).collect();
-        path.into_iter().rev().nth(depth)
+    /// How many queues from the top the two have in common.
+    fn common(&self, a: QueueId, b: QueueId) -> usize {
+        let both = self.way(a).iter().zip(self.way(b));
+        both.take_while(|(x, y)| x == y).count()
     }
 }
 
@@ -290,10 +298,8 @@ fn queue_order(view: View<'_>, a: QueueId, b: QueueId) -> Ordering {
         .then_with(|| {
             // What counts is where the ways to the two part.
             let depth = all.common(a, b);
-            let (a, b) = (
-                all.at_depth(a, depth).unwrap_or(a),
-                all.at_depth(b, depth).unwrap_or(b),
-            );
+            let at_parting = |id: QueueId| all.way(id).get(depth).copied().unwrap_or(id);
+            let (a, b) = (at_parting(a), at_parting(b));
             share(a).cmp(&share(b))
         })
 }
@@ -402,11 +408,11 @@ fn preemptive(view: View<'_>, id: QueueId, task: TaskId) -> bool {
     path.by_ref().take(level + 1).any(deserves)
 }
 
-/// Claimants who ask for the same kinds from the same place in the tree may take the same tasks.
+/// Where ancestors may reclaim it depends on the claimant's place in the tree who gives.
 fn reclaims_like(view: View<'_>, gang: GangId) -> u64 {
     let all = &view.state.capacity;
     match view.tables.gang(gang).queue {
-        Some(queue) if all.is_tree => u64::from(queue.0) + 1,
+        Some(queue) if all.is_tree && view.config.capacity.level > 0 => u64::from(queue.0) + 1,
         _ => 0,
     }
 }
@@ -441,7 +447,7 @@ impl Given<'_> {
         let Some(queue) = queue_of(tables, task) else {
             return false;
         };
-        let Some(row) = all.rows.get(&queue).filter(|row| row.misplaced.is_none()) else {
+        let Some(row) = all.row(queue).filter(|row| row.misplaced.is_none()) else {
             return false;
         };
         let held = &tables.shape_of(task).spec.requests;
@@ -462,7 +468,7 @@ impl Given<'_> {
             0
         };
         let theirs: Vec<QueueId> = row.above.iter().copied().take(level).collect();
-        let ours = all.rows.get(&self.claimant).map(|row| &row.above);
+        let ours = all.row(self.claimant).map(|row| &row.above);
         let checked: Vec<QueueId> = theirs
             .into_iter()
             .enumerate()
@@ -498,7 +504,7 @@ impl Given<'_> {
     /// than it deserves of something that the claimant asks for.
     fn exceeds(&mut self, id: QueueId, held: &Vector) -> bool {
         let all = &self.view.state.capacity;
-        let Some(row) = all.rows.get(&id) else {
+        let Some(row) = all.row(id) else {
             return false;
         };
         let deserves_some = held.entries().any(|(kind, _)| row.deserved.get(kind) > 0);
@@ -520,7 +526,7 @@ impl Given<'_> {
         if !all.is_tree || level == 0 {
             return false;
         }
-        let Some((ours, theirs)) = all.rows.get(&self.claimant).zip(all.rows.get(&id)) else {
+        let Some((ours, theirs)) = all.row(self.claimant).zip(all.row(id)) else {
             return false;
         };
         let deserves = self.kinds.iter().any(|kind| ours.deserved.get(*kind) > 0);

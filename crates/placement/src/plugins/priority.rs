@@ -15,6 +15,7 @@ pub const PLUGIN: Plugin = Plugin {
     job_starving: Some(job_starving),
     preemptable: Some(preemptable),
     never_preempted_by: Some(is_above),
+    preempts_like: Some(importance),
     ..Plugin::NONE
 };
 
@@ -53,6 +54,10 @@ fn preemptable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &m
 /// important never makes room, so that no two gangs drive each other out in turns.
 fn is_above(view: View<'_>, claimant: Claimant, task: TaskId) -> bool {
     standing(view, claimant, task).is_none_or(Ordering::is_gt)
+}
+
+fn importance(view: View<'_>, gang: GangId) -> u64 {
+    u64::from(view.tables.gang(gang).priority.cast_unsigned())
 }
 
 /// How important the task is beside the claimant's; tasks of one gang by their own priorities.

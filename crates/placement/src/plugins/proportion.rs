@@ -110,7 +110,14 @@ fn share_out(rows: &mut BTreeMap<QueueId, Row>, total: Vector) {
 impl Shares {
     fn share(&self, tables: &Tables, queue: QueueId) -> Share {
         match self.0.get(&queue) {
-            Some(row) => Share::dominant(&charged(tables.queue(queue)), &row.deserved),
+            Some(row) => {
+                let queue = tables.queue(queue);
+                let shares = row.deserved.entries().map(|(kind, whole)| {
+                    let promised = queue.promised.get(kind);
+                    Share::of(queue.used_own.get(kind).saturating_add(promised), whole)
+                });
+                shares.max().unwrap_or(Share::NONE)
+            }
             None => Share::NONE,
         }
     }
