@@ -61,6 +61,9 @@ struct Field {
     begun: usize,
     /// How many were evicted when nothing had been raised yet.
     evictions: u64,
+    /// Whose turn it is on the node that came first the last time in this attempt: the next task is
+    /// likely to meet it there again.
+    in_turn: Option<(NodeId, Vec<TaskId>)>,
 }
 
 impl Field {
@@ -149,7 +152,12 @@ impl Field {
     ) -> Option<(NodeId, Offer)> {
         loop {
             while let Some((cost, node)) = self.order.first().copied() {
-                let offer = offer(cycle, search, node);
+                let in_turn = match self.in_turn.take() {
+                    Some((at, tasks)) if at == node => tasks,
+                    _ => search.in_turn(cycle.view(), node),
+                };
+                let offer = offer(cycle, search, node, &in_turn);
+                self.in_turn = Some((node, in_turn));
                 let found = offer.as_ref().map(|offer| offer.cost);
                 if found.is_some_and(|found| found <= cost) {
                     return offer.map(|offer| (node, offer));
@@ -170,7 +178,12 @@ impl Field {
 }
 
 /// Whom the task would take room from on the node, if the node takes it then.
-fn offer(cycle: &mut Cycle<'_, '_>, search: &Search<'_>, node: NodeId) -> Option<Offer> {
+fn offer(
+    cycle: &mut Cycle<'_, '_>,
+    search: &Search<'_>,
+    node: NodeId,
+    in_turn: &[TaskId],
+) -> Option<Offer> {
     let task = search.claimant.task;
     let view = cycle.view();
     let shape = view.tables.shape_of(task);
@@ -182,16 +195,21 @@ fn offer(cycle: &mut Cycle<'_, '_>, search: &Search<'_>, node: NodeId) -> Option
         && shape.spec.volumes.is_empty()
         && !coupling::concerns(view, task);
     if is_about_amounts {
-        return search.offer(view, shape, node);
+        return search.offer(view, shape, node, in_turn);
     }
-    tried(cycle, search, node)
+    tried(cycle, search, node, in_turn)
 }
 
 /// The same where more than amounts decide: found by evicting one after the other, and sparing those
 /// without whom it does as well.
-fn tried(cycle: &mut Cycle<'_, '_>, search: &Search<'_>, node: NodeId) -> Option<Offer> {
+fn tried(
+    cycle: &mut Cycle<'_, '_>,
+    search: &Search<'_>,
+    node: NodeId,
+    in_turn: &[TaskId],
+) -> Option<Offer> {
     let task = search.claimant.task;
-    let candidates = search.candidates(cycle.view(), node);
+    let candidates = search.candidates(cycle.view(), in_turn);
     let mark = cycle.trial.mark();
     let (gang, cause) = (search.claimant.gang, search.against.cause());
     let mut victims = Vec::new();
@@ -317,6 +335,7 @@ impl Clearing<'_> {
         for first in [First::Largest, First::Pickiest] {
             for field in grounds.fields.values_mut() {
                 field.begun = field.raised.len();
+                field.in_turn = None;
             }
             let differ = self.seek(cycle, grounds, first);
             if !self.promised.is_empty() && cycle.rules.job_pipelined(cycle.view(), self.gang) {

@@ -65,14 +65,18 @@ pub(crate) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The tasks on the node that the rules let the claimant evict, in the order in which they go.
-    pub(crate) fn candidates(&self, view: View<'_>, node: NodeId) -> Vec<TaskId> {
+    /// The tasks on the node that could make room, in the order in which they go.
+    pub(crate) fn in_turn(&self, view: View<'_>, node: NodeId) -> Vec<TaskId> {
         let tasks = view.tables.node(node).tasks.iter().copied();
+        let mut tasks: Vec<TaskId> = tasks.filter(|task| self.may_give(view, *task)).collect();
+        self.sort(view, &mut tasks);
+        tasks
+    }
+
+    /// Those of them that the rules let the claimant evict now.
+    pub(crate) fn candidates(&self, view: View<'_>, in_turn: &[TaskId]) -> Vec<TaskId> {
+        let tasks = in_turn.iter().copied();
         let mut candidates: Vec<TaskId> = tasks.filter(|task| self.may_give(view, *task)).collect();
-        if candidates.is_empty() {
-            return candidates;
-        }
-        self.sort(view, &mut candidates);
         self.rules
             .victims(view, self.against, self.claimant, &mut candidates);
         candidates
@@ -181,8 +185,15 @@ impl Search<'_> {
         cost(most_important(tables, victims), count, tasks.min(wanting))
     }
 
-    /// The cheapest way to make room for a task of this shape on the node, as far as amounts decide.
-    pub(crate) fn offer(&self, view: View<'_>, shape: &Shape, node: NodeId) -> Option<Offer> {
+    /// The cheapest way to make room for a task of this shape on the node, as far as amounts decide, with
+    /// the tasks there in the order in which they go.
+    pub(crate) fn offer(
+        &self,
+        view: View<'_>,
+        shape: &Shape,
+        node: NodeId,
+        in_turn: &[TaskId],
+    ) -> Option<Offer> {
         let room = Scales::of(view.tables, shape, node);
         if room.is_enough() {
             return Some(Offer {
@@ -193,7 +204,7 @@ impl Search<'_> {
         if !room.could_be_enough(view.tables, node) {
             return None;
         }
-        let candidates = self.candidates(view, node);
+        let candidates = self.candidates(view, in_turn);
         let victims = self.fewest(view.tables, &room, &candidates)?;
         let mut after = room.clone();
         victims
