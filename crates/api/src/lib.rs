@@ -2,7 +2,7 @@
 //! rooms hand to one another in wire terms.
 //!
 //! What is here: primitives ([`quantity`], [`selector`], [`time`], [`duration`], [`int_or_string`],
-//! [`names`]), the registry of kinds that our rooms watch and write ([`kind`]), lite structs for
+//! [`names`], [`yaml`]), the registry of kinds that our rooms watch and write ([`kind`]), lite structs for
 //! them ([`mod@core`], [`batch`], [`snapshot`], [`volcano`]), [`events`], one wanted write ([`intent`]), its
 //! HTTP form ([`call`]) and one API-time question ([`admission`]).
 //!
@@ -38,6 +38,7 @@ pub mod snapshot;
 pub mod time;
 pub mod token;
 pub mod volcano;
+pub mod yaml;
 
 /// Our own API group and the prefix of our annotations and labels.
 pub const GROUP: &str = "katmai.dev";

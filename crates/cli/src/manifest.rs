@@ -3,12 +3,11 @@
 //! Duplicate keys are refused, sizes are bounded, and a field that the API refuses is found again
 //! in the file: [`Document::locate`].
 
-mod yaml;
-
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use api::yaml::{self, Limits, Node};
 use serde_json::Value;
 
 /// A manifest larger than this is refused unread.
@@ -44,6 +43,18 @@ pub struct Mistake {
     pub field: String,
     /// What is wrong with it.
     pub message: String,
+}
+
+impl Mistake {
+    fn of(file: &str, flaw: yaml::Flaw) -> Mistake {
+        Mistake {
+            file: file.to_owned(),
+            line: flaw.place.line,
+            column: flaw.place.column,
+            field: flaw.field,
+            message: flaw.message,
+        }
+    }
 }
 
 impl fmt::Display for Mistake {
@@ -88,7 +99,9 @@ pub fn parse(name: &str, text: String) -> Result<Vec<Document>, Mistake> {
         name: name.to_owned(),
         text,
     });
-    let values = yaml::documents(&source.text).map_err(|flaw| flaw.at(name))?;
+    let values = yaml::documents(&source.text, Limits::MANIFESTS);
+    let values = values.and_then(|all| all.iter().map(Node::json).collect::<Result<Vec<_>, _>>());
+    let values = values.map_err(|flaw| Mistake::of(name, flaw))?;
     let mut documents = Vec::new();
     for (index, object) in values.into_iter().enumerate() {
         if object.is_null() {
@@ -132,7 +145,11 @@ impl Document {
             (false, true) => self.prefix.clone(),
             (false, false) => format!("{}.{field}", self.prefix),
         };
-        yaml::locate(&self.source.text, self.index, &path)
+        // The text was read without a flaw before.
+        let documents = yaml::documents(&self.source.text, Limits::MANIFESTS).unwrap_or_default();
+        let place = documents.get(self.index).map(|node| node.locate(&path));
+        let yaml::Place { line, column } = place.unwrap_or_default();
+        (line, column)
     }
 
     /// Which of its file's documents it stands in, from 1.
