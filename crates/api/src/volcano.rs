@@ -7,6 +7,7 @@ mod job;
 mod keys;
 mod podgroup;
 mod queue;
+pub mod scheduler_conf;
 
 pub use job::*;
 pub use keys::*;

@@ -16,6 +16,7 @@ pub mod cluster;
 pub mod console;
 pub mod manifest;
 pub mod printer;
+pub mod scheduler_conf;
 pub mod start;
 pub mod state;
 pub mod verbs;

@@ -11,9 +11,9 @@ use anyhow::{Context, bail};
 use api::intent::ObjectKey;
 use api::time::Time;
 use driver::log::{Asked, Moment, Problem, Replay, Segment, Tokens};
-use serde_json::Value;
 
 use crate::console;
+use crate::scheduler_conf;
 use crate::start::{Format, ReplayRequest};
 use crate::{EXIT_BAD_INPUT, EXIT_COMPLETE, EXIT_FAILED};
 use told::{Found, Told};
@@ -38,7 +38,7 @@ pub fn replay(request: &ReplayRequest, here: &driver::Settings) -> u8 {
 fn replay_all(request: &ReplayRequest, here: &driver::Settings) -> anyhow::Result<bool> {
     let paths = segments(&request.path)?;
     let configuration = match &request.settings {
-        Some(path) => Some(configuration(path)?),
+        Some(path) => Some(scheduler_conf::load(path)?.conf.placement),
         None => None,
     };
     let mut is_equal = true;
@@ -90,18 +90,11 @@ fn tokens(segment: &Path) -> anyhow::Result<Tokens> {
     Ok(Tokens::keyed(key))
 }
 
-fn configuration(path: &Path) -> anyhow::Result<Value> {
-    let text = fs::read_to_string(path)
-        .with_context(|| format!("cannot read the settings {}", path.display()))?;
-    serde_saphyr::from_str(&text)
-        .with_context(|| format!("cannot understand the settings {}", path.display()))
-}
-
 /// One segment, and what is asked about it.
 struct Begun<'a> {
     path: &'a Path,
     request: &'a ReplayRequest,
-    configuration: Option<&'a Value>,
+    configuration: Option<&'a engine::Placement>,
     here: &'a driver::Settings,
 }
 
@@ -148,9 +141,9 @@ impl Begun<'_> {
         let mut other_settings = None;
         if let Some(configuration) = self.configuration {
             let wrong = |what| anyhow::anyhow!("the other settings: {what}");
-            replay = replay.asking(configuration).map_err(wrong)?;
             let others = segment.header.differs_from_configuration(configuration);
-            other_settings = Some(others.map_err(wrong)?);
+            replay = replay.asking(configuration.clone()).map_err(wrong)?;
+            other_settings = Some(others);
         }
         let is_keyed = replay.is_keyed();
         let mut found = Found::default();

@@ -6,6 +6,7 @@ mod get_kubeconfig;
 mod logs;
 mod replay;
 mod run;
+mod scheduler;
 mod simulate;
 mod status;
 mod up;
@@ -43,6 +44,7 @@ pub const VERBS: &[Verb] = &[
     logs::VERB,
     replay::VERB,
     run::VERB,
+    scheduler::VERB,
     simulate::VERB,
     status::VERB,
     up::VERB,
@@ -134,6 +136,7 @@ mod tests {
           logs            Print the logs of a workload's tasks, or without a name the plane's own
           replay          Decide again what a decision log holds, and compare
           run             Apply manifests and follow their workloads to the end
+          scheduler       Check a configuration of the scheduler
           simulate        Play a workload on a simulated cluster, and say how it went
           status          Say whether a plane is up, where, and what it holds
           up              Start a plane and serve until interrupted: API, controllers, scheduler, nodes

@@ -12,6 +12,8 @@
 //! - *Before a clean end*: `release`, where there is an election.
 //! - *To play it again*: `record`, `take_records` and now and then `handle_checkpoint`; see [`log`].
 //!
+//! What `volcano-scheduler.conf` means is read by [`scheduler_conf`].
+//!
 //! It owns the reflector of each kind, the work queue, the writes on their way, the engine and its
 //! tables. What it refuses to know: what a controller or the engine decides, and how a request is
 //! carried out.
@@ -36,6 +38,7 @@ mod metrics;
 mod notes;
 mod reflector;
 mod request;
+pub mod scheduler_conf;
 mod settings;
 mod timers;
 mod work;

@@ -40,7 +40,7 @@ pub(crate) use checkpoint::{ElectionState, LeaseState, SeenState, StreamAt, Stre
 pub use differs::Differs;
 pub use encode::Encoder;
 pub use frame::{FORMAT, Problem, Segment, TornTail, frame, opening};
-pub use header::{Header, describe, placement_of, settings_of};
+pub use header::{Header, describe, settings_of};
 pub(crate) use record::LineHeard;
 pub use record::{Asked, How, LineTaken, PageTaken, Planned, Record, Wanted};
 pub use replay::{Difference, Moment, Replay, Summary};

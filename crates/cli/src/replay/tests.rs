@@ -4,7 +4,7 @@ use std::path::Path;
 
 use api::intent::ObjectKey;
 use api::kind::Kind;
-use serde_json::{Value, json};
+use serde_json::json;
 use sim::World;
 
 use super::{Begun, Tokens, Told};
@@ -85,7 +85,12 @@ fn log() -> Vec<u8> {
     world.log().expect("this world logs")
 }
 
-fn told(log: &[u8], explain: Option<&str>, other: Option<&Value>, here: &driver::Settings) -> Told {
+fn told(
+    log: &[u8],
+    explain: Option<&str>,
+    other: Option<&engine::Placement>,
+    here: &driver::Settings,
+) -> Told {
     let request = ReplayRequest {
         path: "a.decisions".into(),
         until: None,
@@ -137,6 +142,8 @@ fn settings_that_differ_are_named_with_both_sides() {
             { "plugins": [{ "name": "binpack", "arguments": { "binpack.weight": 10 } }] },
         ],
     });
+    let other = driver::scheduler_conf::read_json(&other).accepted();
+    let other = other.expect("it is understood").placement;
     let told = told(&log(), None, Some(&other), &here);
     let lines = told.lines();
     let about_settings = lines

@@ -36,7 +36,7 @@ const AFTER: &str = "\
 Ends with 0 if every plan and every request is the same, 1 if one differs, 2 if the log cannot be read.
 The key of the log's tokens is the file `key` beside it; without it secrets are not compared.
 A log is played by the settings that it was made by; where a plane of this katmai has others, they are listed.
---diff-settings takes the scheduler's configuration (actions and tiers) only, as YAML or JSON.";
+--diff-settings takes the scheduler's configuration only, as YAML or JSON.";
 
 #[derive(Args)]
 struct Arguments {

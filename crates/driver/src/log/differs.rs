@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use api::token::Tokens;
 use serde_json::{Map, Value};
 
-use super::header::{Header, configuration, describe, placement_of};
+use super::header::{Header, describe};
+use crate::scheduler_conf;
 use crate::settings::Settings;
 
 /// Settings that say where and since when a process runs, not how it decides.
@@ -44,12 +45,10 @@ impl Header {
         all
     }
 
-    /// Where the scheduler's configuration of the log differs from this one
-    /// (`volcano-scheduler.conf` as JSON); what is wrong with this one otherwise.
-    pub fn differs_from_configuration(&self, other: &Value) -> Result<Vec<Differs>, String> {
-        let other = configuration(&placement_of(other)?);
+    /// Where the scheduler's configuration of the log differs from this one.
+    pub fn differs_from_configuration(&self, other: &engine::Placement) -> Vec<Differs> {
         let logged = &self.settings["engine"]["configuration"];
-        Ok(differences(CONFIGURATION, logged, &other))
+        differences(CONFIGURATION, logged, &scheduler_conf::shown(other))
     }
 }
 

@@ -1,14 +1,13 @@
 //! Who wrote a segment, and by which settings.
 
-use std::collections::BTreeMap;
-
 use api::time::Time;
 use api::token::Tokens;
 use controllers::{CONTROLLERS, Controller, ServiceGate};
-use engine::{Argument, Decimal, Engine, PluginSettings, Switch};
-use serde_json::{Map, Value, json};
+use engine::Engine;
+use serde_json::{Value, json};
 
 use crate::election::ElectionSettings;
+use crate::scheduler_conf;
 use crate::settings::{EngineSettings, Limits, Settings};
 
 /// What a segment says of itself.
@@ -108,7 +107,7 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
             "loneSchedulerNames": it.lone_scheduler_names,
             "component": it.component,
             "statusIntervalMs": it.engine.settings().status_interval_ms,
-            "configuration": configuration(&it.engine.settings().placement),
+            "configuration": scheduler_conf::shown(&it.engine.settings().placement),
         })),
         "limits": {
             "listPage": limits.list_page,
@@ -193,11 +192,12 @@ fn rules_of(value: &Value) -> Result<controllers::Settings, String> {
 }
 
 fn engine_of(value: &Value) -> Result<EngineSettings, String> {
+    let conf = scheduler_conf::read_json(&value["configuration"]);
     let settings = engine::Settings {
-        placement: placement_of(&value["configuration"])?,
+        placement: conf.accepted()?.placement,
         status_interval_ms: whole(value, "statusIntervalMs")?,
     };
-    let (engine, _) = Engine::new(settings).map_err(|problem| format!("{problem:?}"))?;
+    let (engine, _) = Engine::new(settings).map_err(|problem| problem.to_string())?;
     Ok(EngineSettings {
         scheduler_names: words(value, "schedulerNames")?,
         lone_scheduler_names: words(value, "loneSchedulerNames")?,
@@ -223,113 +223,6 @@ fn limits_of(value: &Value) -> Result<Limits, String> {
         volumes_wait_max_ms: whole(value, "volumesWaitMaxMs")?,
         notices_max: whole(value, "noticesMax")?,
     })
-}
-
-/// The scheduler's configuration in upstream's shape.
-pub(super) fn configuration(placement: &engine::Placement) -> Value {
-    let plugin = |it: &PluginSettings| {
-        let mut row = Map::new();
-        row.insert("name".to_owned(), json!(it.name));
-        for switch in it.off.iter().chain(&it.on) {
-            row.insert(switch.key().to_owned(), json!(it.on.contains(switch)));
-        }
-        if !it.arguments.0.is_empty() {
-            row.insert("arguments".to_owned(), map_json(&it.arguments.0));
-        }
-        Value::Object(row)
-    };
-    let tiers = placement.tiers.iter();
-    let tiers = tiers.map(|tier| json!({ "plugins": tier.iter().map(plugin).collect::<Vec<_>>() }));
-    json!({
-        "actions": placement.actions.join(", "),
-        "tiers": tiers.collect::<Vec<_>>(),
-    })
-}
-
-/// Reads the scheduler's configuration (`volcano-scheduler.conf` as JSON); what is wrong with it
-/// otherwise.
-pub fn placement_of(value: &Value) -> Result<engine::Placement, String> {
-    let actions = value["actions"].as_str();
-    let actions = actions.ok_or("actions: a text such as \"enqueue, allocate\" is wanted")?;
-    let tiers = value["tiers"].as_array().ok_or("tiers: a list is wanted")?;
-    let mut read = Vec::new();
-    for (at, tier) in tiers.iter().enumerate() {
-        let plugins = tier["plugins"].as_array();
-        let plugins = plugins.ok_or_else(|| format!("tiers[{at}].plugins: a list is wanted"))?;
-        let mut row = Vec::new();
-        for (index, plugin) in plugins.iter().enumerate() {
-            let place = format!("tiers[{at}].plugins[{index}]");
-            row.push(plugin_of(plugin).map_err(|what| format!("{place}.{what}"))?);
-        }
-        read.push(row);
-    }
-    Ok(engine::Placement {
-        actions: actions
-            .split(',')
-            .map(|action| action.trim().to_owned())
-            .filter(|action| !action.is_empty())
-            .collect(),
-        tiers: read,
-        action_arguments: BTreeMap::new(),
-    })
-}
-
-fn plugin_of(value: &Value) -> Result<PluginSettings, String> {
-    let name = value["name"].as_str().ok_or("name: a text is wanted")?;
-    let mut plugin = PluginSettings::named(name);
-    for (key, value) in value.as_object().into_iter().flatten() {
-        if let (Some(switch), Some(is_on)) = (Switch::of_key(key), value.as_bool()) {
-            plugin.switch(switch, is_on);
-        }
-    }
-    let arguments = value["arguments"].as_object().into_iter().flatten();
-    plugin.arguments.0 = arguments
-        .map(|(key, value)| (key.clone(), argument_of(value)))
-        .collect();
-    Ok(plugin)
-}
-
-fn map_json(map: &BTreeMap<String, Argument>) -> Value {
-    let fields = map.iter();
-    Value::Object(
-        fields
-            .map(|(key, value)| (key.clone(), argument_json(value)))
-            .collect(),
-    )
-}
-
-fn argument_json(argument: &Argument) -> Value {
-    match argument {
-        Argument::Nothing => Value::Null,
-        Argument::Flag(flag) => json!(flag),
-        Argument::Whole(number) => json!(number),
-        Argument::Decimal(number) => json!(number.value()),
-        Argument::Text(text) => json!(text),
-        Argument::List(items) => items.iter().map(argument_json).collect(),
-        Argument::Map(map) => map_json(map),
-    }
-}
-
-fn argument_of(value: &Value) -> Argument {
-    match value {
-        Value::Null => Argument::Nothing,
-        Value::Bool(flag) => Argument::Flag(*flag),
-        Value::Number(number) => match number.as_i64() {
-            Some(whole) => Argument::Whole(whole),
-            None => number
-                .as_f64()
-                .and_then(Decimal::new)
-                .map_or(Argument::Nothing, Argument::Decimal),
-        },
-        Value::String(text) => Argument::Text(text.clone()),
-        Value::Array(items) => Argument::List(items.iter().map(argument_of).collect()),
-        Value::Object(fields) => Argument::Map(
-            fields
-                .iter()
-                .map(|(key, value)| (key.clone(), argument_of(value)))
-                .collect(),
-        ),
-    }
 }
 
 fn word<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {

@@ -8,14 +8,13 @@ use api::kind::Kind;
 use api::time::Time;
 use api::token::Tokens;
 use mirror::Mirror;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::bytes::Reader;
 use super::checkpoint::stub;
 use super::decode::{Decoder, Objects, PageTold, Told};
 use super::frame::{Problem, Segment};
-use super::header::{placement_of, settings_of};
+use super::header::settings_of;
 use super::record::{Asked, How, Planned, Record, Sum};
 use crate::cycle::Otherwise;
 use crate::driver::Driver;
@@ -137,19 +136,16 @@ impl<'a> Replay<'a> {
         self
     }
 
-    /// Asks an engine of another configuration the same (`volcano-scheduler.conf` as JSON).
-    pub fn asking(mut self, configuration: &Value) -> Result<Replay<'a>, String> {
+    /// Asks an engine of another configuration the same. What of that is not known is left out.
+    pub fn asking(mut self, placement: engine::Placement) -> Result<Replay<'a>, String> {
         let Some(engine) = &mut self.settings.engine else {
             return Err("the log is of a process that places nothing".to_owned());
         };
         let settings = engine::Settings {
-            placement: placement_of(configuration)?,
+            placement,
             ..engine.engine.settings().clone()
         };
-        let (other, problems) = engine::Engine::new(settings).map_err(|it| format!("{it:?}"))?;
-        if let Some(problem) = problems.first() {
-            return Err(format!("{problem:?}"));
-        }
+        let (other, _) = engine::Engine::new(settings).map_err(|it| it.to_string())?;
         engine.other = Some(other);
         Ok(self)
     }

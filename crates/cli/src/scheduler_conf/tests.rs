@@ -1,0 +1,107 @@
+use super::*;
+
+/// What `--check-config` says about a file of this text.
+fn checked(text: &str) -> String {
+    text_of(Path::new("volcano-scheduler.conf"), &read(text.as_bytes()))
+}
+
+const BAD: &str = "\
+actions: \"enqueue, alocate, backfill\"
+tiers:
+- plugins:
+  - name: priority
+  - name: gagn
+    enabledJobOrder: false
+  - name: gang
+    enableJobOrder: \"false\"
+- plugins:
+  - name: nodeorder
+    arguments:
+      leastrequested.weight: -1
+      mostrequested.wieght: 2
+      imagelocality.weight: 1
+      balancedresource.weight: .nan
+  - name: proportion
+  - name: drf
+    enableHierarchy: true
+configuration: []
+";
+
+#[test]
+fn a_bad_file_is_told_line_by_line() {
+    insta::assert_snapshot!(checked(BAD), @r#"
+    volcano-scheduler.conf:1:1: error: actions: no action is called "alocate": the file is refused; did you mean allocate?
+    volcano-scheduler.conf:5:5: warning: tiers[0].plugins[1].name: no plugin is called "gagn": it is left out; did you mean gang?
+    volcano-scheduler.conf:6:5: warning: tiers[0].plugins[1].enabledJobOrder: there is no such key: it is left out; did you mean enableJobOrder?
+    volcano-scheduler.conf:8:21: error: tiers[0].plugins[2].enableJobOrder: true or false is wanted, a text is there; write true or false without quotes
+    volcano-scheduler.conf:12:7: warning: tiers[1].plugins[0].arguments.leastrequested.weight: from 0 to 1000000 is wanted: 0 counts
+    volcano-scheduler.conf:13:7: warning: tiers[1].plugins[0].arguments.mostrequested.wieght: there is no such key: it is left out; did you mean mostrequested.weight?
+    volcano-scheduler.conf:14:7: note: tiers[1].plugins[0].arguments.imagelocality.weight: changes nothing here
+    volcano-scheduler.conf:15:7: warning: tiers[1].plugins[0].arguments.balancedresource.weight: infinity and not-a-number are no numbers: the default counts
+    volcano-scheduler.conf:17:5: error: tiers[1].plugins[2]: drf with enableHierarchy and proportion cannot stand in one tier: the file is refused; remove enableHierarchy here, or proportion in line 16
+    volcano-scheduler.conf:18:5: warning: tiers[1].plugins[2].enableHierarchy: no plugin here reads this switch yet; remove it
+    volcano-scheduler.conf:19:1: warning: configuration: there is no such key: it is left out; did you mean configurations?
+    volcano-scheduler.conf: refused: the rules stay as they were
+    "#);
+}
+
+#[test]
+fn a_good_file_is_told_in_short() {
+    insta::assert_snapshot!(checked("actions: allocate\ntiers:\n- plugins: [{name: gang}]\n- plugins: [{name: predicates}, {name: nodeorder}]\n"), @r"
+    volcano-scheduler.conf: it counts as it is written
+    actions: allocate
+    tier 1: gang
+    tier 2: predicates, nodeorder
+    ");
+}
+
+#[test]
+fn json_holds_the_same() {
+    let reading = read(b"actions: allocate\ntiers:\n- plugins: [{name: gagn}]\n");
+    let told = json_of(Path::new("-"), &reading);
+    assert_eq!(told["accepted"], true);
+    assert_eq!(told["settings"]["actions"], "allocate");
+    assert_eq!(
+        told["remarks"],
+        json!([{
+            "severity": "warning", "line": 3, "column": 13, "field": "tiers[0].plugins[0].name",
+            "message": "no plugin is called \"gagn\": it is left out",
+            "advice": "did you mean gang?",
+        }])
+    );
+    let refused = json_of(Path::new("-"), &read(b"actions: 5\n"));
+    assert_eq!(
+        (&refused["accepted"], &refused["settings"]),
+        (&json!(false), &Value::Null)
+    );
+}
+
+#[test]
+fn the_exit_code_says_how_bad_it_is() {
+    let file = |name: &str, text: &str| {
+        let name = format!("katmai-conf-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).expect("a scratch file can be written");
+        path
+    };
+    let code = |path: &Path, strictness| {
+        check(&CheckRequest {
+            path: path.to_owned(),
+            strictness,
+            format: Format::Json,
+        })
+    };
+    let good = "actions: allocate\ntiers: [{plugins: [{name: gang}]}]\n";
+    for (name, text, lenient, strict) in [
+        ("good", good, 0, 0),
+        ("odd", "actions: allocate\n", 0, 1),
+        ("bad", BAD, 2, 2),
+    ] {
+        let path = file(name, text);
+        assert_eq!(code(&path, Strictness::Lenient), lenient, "{name}");
+        assert_eq!(code(&path, Strictness::Strict), strict, "{name}");
+        assert_eq!(load(&path).is_ok(), lenient == 0, "{name}");
+        std::fs::remove_file(&path).expect("it was made just now");
+        assert_eq!(code(&path, Strictness::Lenient), 2, "it has gone");
+    }
+}
