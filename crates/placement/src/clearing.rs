@@ -191,13 +191,17 @@ fn offer(
     if home.refuses(node).is_some() || search.rules.suits(view, shape, node).is_some() {
         return None;
     }
-    let is_about_amounts = shape.spec.ports.is_empty()
-        && shape.spec.volumes.is_empty()
-        && !coupling::concerns(view, task);
-    if is_about_amounts {
+    if is_about_amounts(cycle, task) {
         return search.offer(view, shape, node, in_turn);
     }
     tried(cycle, search, node, in_turn)
+}
+
+/// Whether nothing that is on a node but amounts decides whether it takes the task.
+fn is_about_amounts(cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
+    let view = cycle.view();
+    let shape = view.tables.shape_of(task);
+    shape.spec.ports.is_empty() && shape.spec.volumes.is_empty() && !coupling::concerns(view, task)
 }
 
 /// The same where more than amounts decide: found by evicting one after the other, and sparing those
@@ -629,6 +633,9 @@ pub(crate) fn keep_their_room(cycle: &mut Cycle<'_, '_>, node: NodeId, tasks: &[
     }
     // Rules that look at who else is there are asked as if the task came anew.
     tasks.iter().all(|task| {
+        if is_about_amounts(cycle, *task) {
+            return true;
+        }
         let mark = cycle.trial.mark();
         cycle.trial.unpromise(*task);
         let takes = will_take(cycle, *task, node);

@@ -316,14 +316,15 @@ impl Rules {
     }
 
     /// Which of the candidates may be victims: in the first tier whose plugins agree on anybody, those
-    /// on whom all of them agree.
+    /// on whom all of them agree. Whether that was the first tier that has a say.
     pub(crate) fn victims(
         &self,
         view: View<'_>,
         against: Against,
         claimant: Claimant,
         candidates: &mut Vec<TaskId>,
-    ) {
+    ) -> bool {
+        let mut is_first = true;
         for tier in &self.tiers {
             let mut allowed = vec![true; candidates.len()];
             let mut asked = false;
@@ -338,10 +339,12 @@ impl Rules {
             if asked && allowed.contains(&true) {
                 let mut allowed = allowed.into_iter();
                 candidates.retain(|_| allowed.next().unwrap_or(false));
-                return;
+                return is_first;
             }
+            is_first &= !asked;
         }
         candidates.clear();
+        false
     }
 
     /// Which of two gangs gives tasks first: of another queue than the claimant's, the one whose queue

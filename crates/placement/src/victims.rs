@@ -204,14 +204,33 @@ impl Search<'_> {
         if !room.could_be_enough(view.tables, node) {
             return None;
         }
-        let candidates = self.candidates(view, in_turn);
-        let victims = self.fewest(view.tables, &room, &candidates)?;
+        let victims = match self.first_of(view, &room, in_turn) {
+            Some(task) => vec![task],
+            None => self.fewest(view.tables, &room, &self.candidates(view, in_turn))?,
+        };
         let mut after = room.clone();
         victims
             .iter()
             .for_each(|task| after.take(view.tables, *task));
         let cost = self.cost_of(view.tables, &victims, after.tasks());
         Some(Offer { cost, victims })
+    }
+
+    /// Whose turn it is, if that alone is enough and the rules allow it, whoever else is there.
+    fn first_of(&self, view: View<'_>, room: &Scales, in_turn: &[TaskId]) -> Option<TaskId> {
+        let mut tasks = in_turn.iter().copied();
+        let first = tasks.find(|task| self.may_give(view, *task))?;
+        let mut after = room.clone();
+        after.take(view.tables, first);
+        if !after.is_enough() {
+            return None;
+        }
+        let mut only = vec![first];
+        let by_the_first = self
+            .rules
+            .victims(view, self.against, self.claimant, &mut only);
+        // A tier further down decides only where nobody else is allowed by one above it.
+        only.pop().filter(|_| by_the_first)
     }
 
     /// Victims of the lowest priorities that do, and of those the fewest that are found.
