@@ -64,6 +64,7 @@ pub(crate) fn task(name: &str, cpu: i64) -> TaskSpec {
         gated: false,
         preemptable: true,
         preempts: true,
+        cooldown_ms: 0,
         created: Time::from_micros(0),
         started: None,
     }

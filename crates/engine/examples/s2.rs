@@ -186,6 +186,7 @@ fn gang(tables: &mut Tables, at: u32, tasks: u32) {
             gated: false,
             preemptable: true,
             preempts: true,
+            cooldown_ms: 0,
             created: Time::from_micros(0),
             started: None,
         });

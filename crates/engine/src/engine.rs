@@ -124,7 +124,7 @@ impl Engine {
         let mut trial = Trial::begin(tables);
         let gangs = quota::admit(&mut trial, gangs);
         let (outcomes, work) =
-            Cycle::run(&mut trial, &self.rules, &mut self.indexes, gangs.clone());
+            Cycle::run(&mut trial, &self.rules, &mut self.indexes, gangs.clone(), now);
         self.work.gangs += work.gangs;
         self.work.tasks += work.tasks;
         self.work.nodes += work.nodes;
@@ -134,6 +134,10 @@ impl Engine {
         }
         for (gang, outcome) in outcomes {
             self.remember(gang, &outcome);
+            if let Some(at) = self.rules.wakes_at(trial.tables(), gang, now) {
+                let due = self.due.entry(gang).or_insert(at);
+                *due = at.min(*due);
+            }
         }
         status::settle_queues(self, &mut trial, &gangs, &news, now);
         let mut plan = trial.finish(now);

@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use api::core::{Node, PriorityClass};
 use api::kind::Kind;
-use api::volcano::{PodGroup, PodGroupPhase, Queue, QueueState};
+use api::volcano::{
+    PodGroup, PodGroupPhase, Queue, QueueState, SLA_WAITING_TIME, SLA_WAITING_TIME_SHORT,
+};
 use model::{
     GangPhase, GangSpec, GangStatus, Key, NodeSpec, Priority, QueueSpec, Tables, Taint,
     TaintEffect, Verdict,
@@ -184,6 +186,7 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
             .filter(|name| !name.is_empty())
             .map(Into::into),
         preemptable: pod::preemptable(meta).unwrap_or(false),
+        waits_at_most_ms: waits_at_most_ms(meta),
         created: created(meta),
         status: GangStatus {
             phase: match group.status.phase {
@@ -201,6 +204,15 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
         fails_for_good: is_of_vcjob(meta),
         lone: false,
     }
+}
+
+/// The annotation of the plugin `sla`, with or without its prefix; what is no duration or none at all
+/// counts as not given.
+fn waits_at_most_ms(meta: &api::meta::ObjectMeta) -> Option<i64> {
+    let text = [SLA_WAITING_TIME, SLA_WAITING_TIME_SHORT].into_iter();
+    let text = text.filter_map(|key| meta.annotations.get(key)).next()?;
+    let time = api::duration::Duration::parse(text).ok()?.milliseconds();
+    (time > 0).then_some(time)
 }
 
 /// A vcjob makes a failed pod again only by deleting it first.

@@ -85,6 +85,8 @@ pub struct GangSpec {
     pub priority_class: Option<Arc<str>>,
     /// Whether its tasks may be evicted for another gang's.
     pub preemptable: bool,
+    /// How long it may wait before it is let in whatever others say, in milliseconds.
+    pub waits_at_most_ms: Option<i64>,
     /// When it was created.
     pub created: Time,
     /// What its status shows.
@@ -107,6 +109,7 @@ impl GangSpec {
             && self.min_resources == other.min_resources
             && self.priority_class == other.priority_class
             && self.preemptable == other.preemptable
+            && self.waits_at_most_ms == other.waits_at_most_ms
             && self.created == other.created
             && self.fails_for_good == other.fails_for_good
             && self.lone == other.lone

@@ -101,6 +101,8 @@ pub struct TaskSpec {
     pub preemptable: bool,
     /// Whether others may be evicted for it (`preemptionPolicy` is not Never).
     pub preempts: bool,
+    /// How long it is not evicted once it has started, in milliseconds.
+    pub cooldown_ms: i64,
     /// When the pod was created.
     pub created: Time,
     /// When its node took the pod on, if it ever did.
@@ -141,6 +143,8 @@ pub struct Task {
     pub preemptable: bool,
     /// Whether others may be evicted for it.
     pub preempts: bool,
+    /// How long it is not evicted once it has started, in milliseconds.
+    pub cooldown_ms: i64,
     /// When the pod was created.
     pub created: Time,
     /// When its node took the pod on, if it ever did.
@@ -179,6 +183,7 @@ impl Task {
             && self.gated == other.gated
             && self.preemptable == other.preemptable
             && self.preempts == other.preempts
+            && self.cooldown_ms == other.cooldown_ms
             && self.created == other.created
     }
 

@@ -231,6 +231,20 @@ impl<'a> Asked<'a> {
         }
     }
 
+    /// A length of time as Go writes it (`1h30m`, `500ms`), in milliseconds.
+    pub fn milliseconds(&mut self, key: &str) -> Option<i64> {
+        let text = self.text(key);
+        if text.is_empty() {
+            return None;
+        }
+        let found = milliseconds(text);
+        if found.is_none() {
+            let found = "a text that is none";
+            self.complain(key, mistyped("a duration such as 1h30m", found));
+        }
+        found
+    }
+
     /// A text; empty where none is given.
     pub fn text(&mut self, key: &str) -> &'a str {
         match self.get(key) {
@@ -297,6 +311,28 @@ pub enum Switched {
     On,
     /// Off.
     Off,
+}
+
+/// Go's form of a length of time, without a sign: numbers with units from `h` to `ms`.
+fn milliseconds(text: &str) -> Option<i64> {
+    let mut rest = text;
+    let mut total = 0_i64;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let number: i64 = rest[..digits].parse().ok()?;
+        let after = &rest[digits..];
+        let unit = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let scale = match &after[..unit] {
+            "h" => 3_600_000,
+            "m" => 60_000,
+            "s" => 1_000,
+            "ms" => 1,
+            _ => return None,
+        };
+        total = total.checked_add(number.checked_mul(scale)?)?;
+        rest = &after[unit..];
+    }
+    Some(total)
 }
 
 #[cfg(test)]

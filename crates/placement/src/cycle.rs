@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{GangId, NoFit, NodeId, QueueId, Reason, ShapeId, TaskId, Trial};
+use model::{GangId, NoFit, NodeId, QueueId, Reason, ShapeId, TaskId, Time, Trial};
 
 use crate::clearing::Grounds;
 use crate::coupling::{self, Surroundings};
@@ -100,9 +100,10 @@ impl<'a, 't> Cycle<'a, 't> {
         rules: &'a Rules,
         indexes: &'a mut Indexes,
         gangs: BTreeSet<GangId>,
+        now: Time,
     ) -> (BTreeMap<GangId, Outcome>, Work) {
         trial.settle();
-        let state = rules.open(trial.tables());
+        let state = rules.open(trial.tables(), now);
         let before = indexes.evaluated;
         let mut cycle = Cycle {
             trial,

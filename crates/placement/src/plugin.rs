@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use model::{GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId};
+use model::{GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId, Time};
 
 use crate::arguments::Asked;
 use crate::cycle::Cycle;
@@ -99,6 +99,8 @@ pub struct Plugin {
     pub job_starving: Option<fn(View<'_>, GangId) -> bool>,
     /// Whether a gang may be let in.
     pub enqueueable: Option<fn(View<'_>, GangId) -> Vote>,
+    /// When a rule says something else about a gang although nothing happens.
+    pub wakes_at: Option<fn(View<'_>, GangId) -> Option<Time>>,
     /// Whether a queue has its whole share.
     pub overused: Option<fn(View<'_>, QueueId) -> bool>,
     /// Whether a task keeps its queue within its share.
@@ -145,6 +147,7 @@ impl Plugin {
         job_pipelined: None,
         job_starving: None,
         enqueueable: None,
+        wakes_at: None,
         overused: None,
         allocatable: None,
         suits: None,

@@ -2,6 +2,7 @@
 
 pub(crate) mod binpack;
 pub(crate) mod capacity;
+mod cdp;
 mod conformance;
 mod drf;
 mod gang;
@@ -10,6 +11,7 @@ pub(crate) mod overcommit;
 pub(crate) mod predicates;
 mod priority;
 pub(crate) mod proportion;
+pub(crate) mod sla;
 
 pub(crate) use gang::ready_without_promises;
 
@@ -23,6 +25,7 @@ use crate::plugin::Plugin;
 pub const PLUGINS: &[Plugin] = &[
     binpack::PLUGIN,
     capacity::PLUGIN,
+    cdp::PLUGIN,
     conformance::PLUGIN,
     drf::PLUGIN,
     gang::PLUGIN,
@@ -31,6 +34,7 @@ pub const PLUGINS: &[Plugin] = &[
     predicates::PLUGIN,
     priority::PLUGIN,
     proportion::PLUGIN,
+    sla::PLUGIN,
 ];
 
 /// The names of those kinds that are asked for and, as `is_short` says, not to be had.

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use model::{GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId};
+use model::{GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId, Time};
 
 use crate::arguments::{Asked, Complaint};
 use crate::plugin::{Action, Claimant, Plugin, Room, Score, View, Vote};
@@ -79,11 +79,14 @@ pub struct Config {
     pub(crate) nodeorder: plugins::nodeorder::Weights,
     pub(crate) overcommit: plugins::overcommit::Factor,
     pub(crate) predicates: plugins::predicates::Checks,
+    pub(crate) sla: plugins::sla::Patience,
 }
 
 /// What the plugins compute at the start of a cycle.
 #[derive(Clone, Debug, Default)]
 pub struct State {
+    /// The time that the cycle was told.
+    pub(crate) now: Time,
     pub(crate) capacity: plugins::capacity::Capacities,
     pub(crate) proportion: plugins::proportion::Shares,
 }
@@ -188,14 +191,29 @@ impl Rules {
         self.actions.iter().any(|action| action.name == name)
     }
 
+    /// When the rules say something else about a gang although nothing happens, if that is to come.
+    pub fn wakes_at(&self, tables: &Tables, gang: GangId, now: Time) -> Option<Time> {
+        let state = State {
+            now,
+            ..State::default()
+        };
+        let view = self.view(tables, &state);
+        let said = self.flat.iter().filter_map(|p| p.wakes_at);
+        let times = said.filter_map(|f| f(view, gang));
+        times.filter(|at| *at > now).min()
+    }
+
     /// Whether an action runs that evicts.
     pub fn takes_room(&self) -> bool {
         self.actions.iter().any(|action| action.evicts)
     }
 
     /// What the plugins see, with the state of a cycle that begins now.
-    pub(crate) fn open(&self, tables: &Tables) -> State {
-        let mut state = State::default();
+    pub(crate) fn open(&self, tables: &Tables, now: Time) -> State {
+        let mut state = State {
+            now,
+            ..State::default()
+        };
         for plugin in &self.flat {
             if let Some(open) = plugin.open {
                 open(tables, &self.config, &mut state);

@@ -33,6 +33,7 @@ fn task(name: &str) -> TaskSpec {
         gated: false,
         preemptable: true,
         preempts: true,
+        cooldown_ms: 0,
         created: Instant::from_micros(0),
         started: None,
     }

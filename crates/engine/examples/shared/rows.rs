@@ -87,6 +87,7 @@ impl Gang<'_> {
                 gated: false,
                 preemptable: true,
                 preempts: true,
+                cooldown_ms: 0,
                 created: Time::from_micros(0),
                 started: node.map(|_| Time::from_micros(0)),
             });

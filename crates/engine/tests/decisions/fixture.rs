@@ -296,6 +296,10 @@ impl World {
                 "min" => gang.min_member = value.parse().expect("a minimum"),
                 "class" => gang.priority_class = Some(value.into()),
                 "minres" => stated = false,
+                "patience" => {
+                    let seconds: i64 = value.trim_end_matches('s').parse().expect("seconds");
+                    gang.waits_at_most_ms = Some(seconds * 1_000);
+                }
                 "failed" => gang.fails_for_good = value == "kept",
                 "role-min" => {
                     let (role, min) = value.split_once(':').expect("role:minimum");
@@ -348,6 +352,7 @@ impl World {
                     gated: task.gated,
                     preemptable: !task.stays,
                     preempts: !task.humble,
+                    cooldown_ms: task.cooldown_ms,
                     created: self.now,
                     started: None,
                 };
@@ -381,6 +386,7 @@ impl World {
             gated: false,
             preemptable: false,
             preempts: true,
+            cooldown_ms: 0,
             created: self.now,
             started: Some(self.now),
         });

@@ -91,6 +91,8 @@ pub struct TaskWords {
     pub stays: bool,
     /// Nobody is evicted for it.
     pub humble: bool,
+    /// How long it is left alone.
+    pub cooldown_ms: i64,
     pub priority: i32,
 }
 
@@ -133,6 +135,10 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
             "gated" => task.gated = true,
             "stays" => task.stays = true,
             "humble" => task.humble = true,
+            "cooldown" => {
+                let seconds: i64 = value.trim_end_matches('s').parse().expect("seconds");
+                task.cooldown_ms = seconds * 1_000;
+            }
             "priority" => task.priority = value.parse().expect("a priority"),
             _ => constraint(&mut task.shape, word, value),
         }

@@ -162,6 +162,7 @@ impl World {
             gated: false,
             preemptable: true,
             preempts: true,
+            cooldown_ms: 0,
             created: Time::from_micros(0),
             started: None,
             key,

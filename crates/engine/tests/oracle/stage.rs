@@ -309,6 +309,7 @@ impl Stage {
             gated: pod.ask.gated,
             preemptable: true,
             preempts: true,
+            cooldown_ms: 0,
             created: Time::from_micros(i64::try_from(number).expect("few pods")),
             started: None,
         };

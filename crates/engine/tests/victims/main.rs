@@ -194,6 +194,7 @@ impl Stage {
                 gated: false,
                 preemptable: true,
                 preempts: true,
+                cooldown_ms: 0,
                 created: Time::from_micros(0),
                 started: None,
             });

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use api::core::{Pod, PodPhase, requests_of};
+use api::duration::Duration;
 use api::meta::ObjectMeta;
-use api::volcano::{GROUP_NAME, PREEMPTABLE, TASK_SPEC};
+use api::volcano::{COOLDOWN_TIME, GROUP_NAME, PREEMPTABLE, TASK_SPEC};
 use model::{GangPhase, GangSpec, GangStatus, Key, Phase, ShapeSpec, Tables, TaskSpec, Time};
 
 use super::amounts::vector;
@@ -64,6 +65,7 @@ impl Rows {
             gated: !pod.spec.scheduling_gates.is_empty(),
             // Upstream: a pod that says nothing may be evicted.
             preemptable: preemptable(meta).unwrap_or(true),
+            cooldown_ms: cooldown_ms(meta),
             preempts: pod.spec.preemption_policy.as_deref() != Some("Never"),
             created: created(meta),
             started: pod
@@ -122,6 +124,17 @@ pub(super) fn preemptable(meta: &ObjectMeta) -> Option<bool> {
         &**text,
         "1" | "t" | "T" | "true" | "TRUE" | "True"
     ))
+}
+
+/// How long label or annotation keep the pod from being evicted; a text that is no duration keeps
+/// nothing.
+fn cooldown_ms(meta: &ObjectMeta) -> i64 {
+    let text = meta
+        .annotations
+        .get(COOLDOWN_TIME)
+        .or_else(|| meta.labels.get(COOLDOWN_TIME));
+    let time = text.and_then(|text| Duration::parse(text).ok());
+    time.map_or(0, |time| time.milliseconds().max(0))
 }
 
 fn shape(mirror: &Mirror, pod: &Pod, tables: &mut Tables) -> ShapeSpec {

@@ -218,6 +218,7 @@ impl Tables {
             best_effort,
             preemptable: spec.preemptable,
             preempts: spec.preempts,
+            cooldown_ms: spec.cooldown_ms,
             created: spec.created,
             started: spec.started,
             write: None,

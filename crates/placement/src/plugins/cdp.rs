@@ -1,0 +1,36 @@
+//! CDP, cooldown protection: who has just started is left alone for as long as its pod says.
+
+use model::{GangId, Phase, Task, TaskId, Time};
+
+use crate::plugin::{Claimant, Plugin, View};
+
+/// The row.
+pub const PLUGIN: Plugin = Plugin {
+    name: "cdp",
+    preemptable: Some(has_cooled_down),
+    reclaimable: Some(has_cooled_down),
+    wakes_at: Some(somebody_cools_down),
+    ..Plugin::NONE
+};
+
+/// Until when the task is left alone. Upstream: one that does not say when it started is not.
+fn until(task: &Task) -> Option<Time> {
+    let at = task.started.filter(|_| task.cooldown_ms > 0)?;
+    Some(at.plus_millis(task.cooldown_ms))
+}
+
+fn has_cooled_down(view: View<'_>, _: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
+    for (task, allowed) in tasks.iter().zip(allowed) {
+        let until = until(view.tables.task(*task));
+        *allowed &= until.is_none_or(|until| until <= view.state.now);
+    }
+}
+
+/// Whoever lacks room looks again when somebody may be evicted who may not be now.
+fn somebody_cools_down(view: View<'_>, gang: GangId) -> Option<Time> {
+    let lacks_room = view.tables.gang(gang).count(Phase::Pending) > 0;
+    let tasks = view.tables.tasks().filter(|_| lacks_room);
+    let held = tasks.filter(|(_, task)| task.phase.is_allocated());
+    let times = held.filter_map(|(_, task)| until(task));
+    times.filter(|at| *at > view.state.now).min()
+}

@@ -1,0 +1,58 @@
+//! SLA: whoever waits for too long is let in whatever later tiers say, and who has to be let in sooner
+//! comes first.
+//!
+//! Upstream also lets such a gang hold room in part. Here no gang holds room that it cannot use.
+
+use std::cmp::Ordering;
+
+use model::{GangId, GangPhase, Time};
+
+use crate::arguments::Asked;
+use crate::plugin::{Plugin, View, Vote};
+use crate::rules::Config;
+
+/// The row.
+pub const PLUGIN: Plugin = Plugin {
+    name: "sla",
+    configure: Some(configure),
+    job_order: Some(job_order),
+    enqueueable: Some(enqueueable),
+    wakes_at: Some(wakes_at),
+    ..Plugin::NONE
+};
+
+/// How long gangs wait that say nothing themselves; none, for ever.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Patience(Option<i64>);
+
+fn configure(asked: &mut Asked<'_>, config: &mut Config) {
+    config.sla = Patience(asked.milliseconds("sla-waiting-time").filter(|time| *time > 0));
+}
+
+/// When the gang is to be let in at the latest (A.6).
+fn deadline(view: View<'_>, gang: GangId) -> Option<Time> {
+    let spec = &view.tables.gang(gang).spec;
+    let wait = spec.waits_at_most_ms.or(view.config.sla.0)?;
+    Some(spec.created.plus_millis(wait))
+}
+
+/// The sooner deadline first; who has none comes last.
+fn job_order(view: View<'_>, a: GangId, b: GangId) -> Ordering {
+    match (deadline(view, a), deadline(view, b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (None, None) => Ordering::Equal,
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    }
+}
+
+fn enqueueable(view: View<'_>, gang: GangId) -> Vote {
+    match deadline(view, gang) {
+        Some(at) if at <= view.state.now => Vote::Permit,
+        _ => Vote::Abstain,
+    }
+}
+
+fn wakes_at(view: View<'_>, gang: GangId) -> Option<Time> {
+    let waits = view.tables.gang(gang).phase() == GangPhase::Pending;
+    deadline(view, gang).filter(|_| waits)
+}
