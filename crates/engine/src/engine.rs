@@ -123,8 +123,13 @@ impl Engine {
         let gangs = self.gangs_of_interest(tables, &news, now);
         let mut trial = Trial::begin(tables);
         let gangs = quota::admit(&mut trial, gangs);
-        let (outcomes, work) =
-            Cycle::run(&mut trial, &self.rules, &mut self.indexes, gangs.clone(), now);
+        let (outcomes, work) = Cycle::run(
+            &mut trial,
+            &self.rules,
+            &mut self.indexes,
+            gangs.clone(),
+            now,
+        );
         self.work.gangs += work.gangs;
         self.work.tasks += work.tasks;
         self.work.nodes += work.nodes;

@@ -321,7 +321,9 @@ fn milliseconds(text: &str) -> Option<i64> {
         let digits = rest.find(|c: char| !c.is_ascii_digit())?;
         let number: i64 = rest[..digits].parse().ok()?;
         let after = &rest[digits..];
-        let unit = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let unit = after
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(after.len());
         let scale = match &after[..unit] {
             "h" => 3_600_000,
             "m" => 60_000,
