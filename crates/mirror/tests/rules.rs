@@ -11,7 +11,8 @@ fn tables(objects: &[(Kind, Value)]) -> Tables {
     let rows = Rows::new(names()).with_lone(names());
     let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
     for (kind, object) in objects {
-        let change = mirror.apply(*kind, &object.to_string()).unwrap().unwrap();
+        let change = mirror.apply(*kind, &object.to_string());
+        let change = change.expect("the object is read").expect("it is news");
         rows.feed(&mirror, &change, &mut tables);
     }
     tables

@@ -318,6 +318,11 @@ pub enum Refusal {
     VolumeWaits,
     /// A topology spread constraint.
     Spread,
+    /// Too little cpu or memory would be left for the idle pieces of a scarce resource.
+    OutOfProportion {
+        /// The scarce resource's name.
+        resource: Arc<str>,
+    },
     /// No pod slot is left.
     TooManyPods,
     /// Too little of a resource is left.
@@ -343,6 +348,9 @@ impl Refusal {
             Refusal::VolumeElsewhere => "away from its claim".to_owned(),
             Refusal::VolumeWaits => "waiting for its claim".to_owned(),
             Refusal::Spread => "beyond the allowed skew".to_owned(),
+            Refusal::OutOfProportion { resource } => {
+                format!("that would have too little left beside {resource}")
+            }
             Refusal::TooManyPods => "without a pod slot".to_owned(),
             Refusal::Insufficient { resource } => format!("without enough {resource}"),
         }

@@ -257,6 +257,29 @@ impl<'a> Asked<'a> {
         }
     }
 
+    /// What `read` makes of the map behind a key; nothing where there is none. Complaints name the way to
+    /// what they are about.
+    pub fn map<T>(&mut self, key: &str, read: impl FnOnce(&mut Asked<'_>) -> T) -> Option<T> {
+        let map = match self.get(key)? {
+            Argument::Map(map) => Arguments(map.clone()),
+            other => {
+                self.mistyped(key, "a map", other);
+                return None;
+            }
+        };
+        let mut inner = Asked::new(&map);
+        let made = read(&mut inner);
+        for (below, complaint) in inner.complaints() {
+            self.complaints.push((format!("{key}.{below}"), complaint));
+        }
+        Some(made)
+    }
+
+    /// The keys that are there.
+    pub fn keys(&self) -> Vec<String> {
+        self.arguments.0.keys().cloned().collect()
+    }
+
     /// Keys that Volcano has and that change nothing here: they are no slips of the pen.
     pub fn without_effect(&mut self, keys: &[&str]) {
         for key in keys {

@@ -11,6 +11,7 @@ pub(crate) mod overcommit;
 pub(crate) mod predicates;
 mod priority;
 pub(crate) mod proportion;
+pub(crate) mod resource_strategy_fit;
 pub(crate) mod sla;
 
 pub(crate) use gang::ready_without_promises;
@@ -34,6 +35,7 @@ pub const PLUGINS: &[Plugin] = &[
     predicates::PLUGIN,
     priority::PLUGIN,
     proportion::PLUGIN,
+    resource_strategy_fit::PLUGIN,
     sla::PLUGIN,
 ];
 

@@ -76,6 +76,7 @@ impl std::fmt::Display for Problem {
 pub struct Config {
     pub(crate) binpack: plugins::binpack::Weights,
     pub(crate) capacity: plugins::capacity::Setup,
+    pub(crate) fit: plugins::resource_strategy_fit::Fit,
     pub(crate) nodeorder: plugins::nodeorder::Weights,
     pub(crate) overcommit: plugins::overcommit::Factor,
     pub(crate) predicates: plugins::predicates::Checks,

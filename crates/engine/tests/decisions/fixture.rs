@@ -9,7 +9,7 @@ use model::{
     GangPhase, GangSpec, Key, Kind, NodeSpec, Phase, Plan, Priority, QueueSpec, QueueState, Tables,
     TaskSpec, Time, Vector, Verdict,
 };
-use placement::PluginSettings;
+use placement::{Argument, PluginSettings};
 
 use crate::parse::{self, TaskWords};
 
@@ -175,17 +175,28 @@ impl World {
         self.configure();
     }
 
-    /// `argument capacity ancestorReclaimLevel=1`
+    /// `argument capacity ancestorReclaimLevel=1`, `argument PLUGIN a>b>c=x` for maps in maps
     fn argument(&mut self, text: &str) {
         let (plugin, pair) = text.split_once(' ').expect("plugin key=value");
         let (key, value) = pair.split_once('=').expect("key=value");
         let value = match value.parse() {
-            Ok(number) => placement::Argument::Whole(number),
-            Err(_) => placement::Argument::Text(value.to_owned()),
+            Ok(number) => Argument::Whole(number),
+            Err(_) => Argument::Text(value.to_owned()),
         };
         let plugins = self.settings.placement.tiers.iter_mut().flatten();
         for row in plugins.filter(|row| row.name == plugin) {
-            row.arguments.0.insert(key.to_owned(), value.clone());
+            let mut at = &mut row.arguments.0;
+            let mut path: Vec<&str> = key.split('>').collect();
+            let last = path.pop().expect("a key");
+            for step in path {
+                let below = at.entry(step.to_owned());
+                let below = below.or_insert_with(|| Argument::Map(BTreeMap::new()));
+                let Argument::Map(map) = below else {
+                    panic!("{step} is no map");
+                };
+                at = map;
+            }
+            at.insert(last.to_owned(), value.clone());
         }
         self.configure();
     }

@@ -186,6 +186,9 @@ fn refusal_text(refusal: &Refusal) -> String {
         }
         Refusal::Spread => "node(s) didn't match pod topology spread constraints".to_owned(),
         Refusal::TooManyPods => "node(s) pod number exceeded".to_owned(),
+        Refusal::OutOfProportion { resource } => {
+            format!("proportional of resource {resource} check failed")
+        }
         Refusal::Insufficient { resource } => format!("Insufficient {resource}"),
     }
 }
