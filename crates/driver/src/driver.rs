@@ -32,7 +32,7 @@ use crate::settings::Settings;
 use crate::work::{Ended, Round, Standing, WorkKey, WorkQueue};
 use crate::writes::{self, Budget, Lane, Origin, Over, Writes};
 use naming::Named;
-use recording::Recorder;
+use recording::{Anew, Recorder};
 
 /// The event loop as a value. See the crate's page for the order of calls.
 #[derive(Debug)]
@@ -60,6 +60,8 @@ pub struct Driver {
     has_more: bool,
     /// Nothing new is decided until what is on its way is over.
     is_held_back: bool,
+    /// A new beginning that is due.
+    anew: Anew,
     /// What has happened since it was taken last, where that is wanted.
     recorder: Option<Recorder>,
 }
@@ -98,6 +100,7 @@ impl Driver {
             last_request: 0,
             has_more: false,
             is_held_back: false,
+            anew: Anew::default(),
             recorder: None,
             settings,
         }

@@ -10,6 +10,7 @@
 //! - *Out*: [`Request`]s, each under a [`RequestId`]; lines for the log (`poll_notice`).
 //! - *To look at*: `mirror`, `metrics`, `is_synced`, `is_quiet`, `may_write`.
 //! - *Before a clean end*: `release`, where there is an election.
+//! - *To decide otherwise from now on*: `handle_rules`.
 //! - *To play it again*: `record`, `take_records` and now and then `handle_checkpoint`; see [`log`].
 //!
 //! What `volcano-scheduler.conf` means is read by [`scheduler_conf`].

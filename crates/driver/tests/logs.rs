@@ -99,7 +99,7 @@ fn segment(world: &mut World, settings: &Settings, frame_bytes: usize) -> Vec<u8
     let mut records = Vec::new();
     for record in world.driver.take_records() {
         encoder.put(&record, &mut records);
-        if records.len() >= frame_bytes || matches!(record, Record::Began(_)) {
+        if records.len() >= frame_bytes || matches!(record, Record::Began { .. }) {
             file.extend_from_slice(&frame(&std::mem::take(&mut records)));
         }
     }

@@ -82,8 +82,7 @@ impl DecisionLog {
         let (batches, taken) = channel();
         let signals = Arc::new(Signals::default());
         let segment_ms = wish.segment_ms;
-        let settings = driver.settings().clone();
-        let mut writer = Writer::new(wish, settings, tokens, shelf, Arc::clone(&signals));
+        let mut writer = Writer::new(wish, tokens, shelf, Arc::clone(&signals));
         let writer = std::thread::Builder::new()
             .name("katmai-decisions".to_owned())
             .spawn(move || writer.run(&taken))?;

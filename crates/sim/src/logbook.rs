@@ -13,7 +13,6 @@ const FRAME_BYTES: usize = 1_024;
 
 /// The log of one life.
 pub(crate) struct Logbook {
-    settings: driver::Settings,
     encoder: Encoder,
     segments: Vec<Vec<u8>>,
     records: Vec<u8>,
@@ -23,15 +22,9 @@ pub(crate) struct Logbook {
 
 impl Logbook {
     /// Begins the log of a driver that has done nothing yet, with a new segment every now and then.
-    pub(crate) fn begin(
-        driver: &mut Driver,
-        settings: driver::Settings,
-        every_ms: i64,
-        now: Time,
-    ) -> Logbook {
+    pub(crate) fn begin(driver: &mut Driver, every_ms: i64, now: Time) -> Logbook {
         driver.record(now);
         Logbook {
-            settings,
             encoder: Encoder::new(Tokens::keyed(KEY)),
             segments: Vec::new(),
             records: Vec::new(),
@@ -43,11 +36,15 @@ impl Logbook {
     /// Takes what has happened, and asks for a segment when its time has come.
     pub(crate) fn take(&mut self, driver: &mut Driver, now: Time) {
         for record in driver.take_records() {
-            if let Record::Began(checkpoint) = &record {
+            if let Record::Began {
+                checkpoint,
+                settings,
+            } = &record
+            {
                 self.end_frame();
                 self.encoder = Encoder::new(Tokens::keyed(KEY));
                 let tokens = Tokens::keyed(KEY);
-                let header = Header::new(&self.settings, &tokens, "sim", 0, checkpoint.now);
+                let header = Header::new(settings, &tokens, "sim", 0, checkpoint.now);
                 self.segments.push(opening(&header));
             }
             self.encoder.put(&record, &mut self.records);

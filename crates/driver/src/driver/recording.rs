@@ -2,10 +2,12 @@
 //! what a checkpoint holds, and from nothing else.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::intent::ObjectKey;
 use api::time::Time;
 use controllers::{Outcome, Step};
+use engine::Engine;
 use mirror::{Change, Mirror};
 
 use super::{Driver, Named, watched_kinds};
@@ -28,10 +30,25 @@ pub(super) struct Recorder {
     is_lost: bool,
     /// How many since the last segment began.
     lost: u64,
-    due_since: Option<Time>,
     /// Whose steps are told.
     explained: Option<ObjectKey>,
     steps: Vec<String>,
+}
+
+/// A beginning from a checkpoint, as soon as nothing is on its way.
+#[derive(Default)]
+pub(super) struct Anew {
+    due_since: Option<Time>,
+    /// Decides from then on.
+    engine: Option<Box<Engine>>,
+}
+
+impl std::fmt::Debug for Anew {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Anew")
+            .field("due_since", &self.due_since)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Driver {
@@ -64,9 +81,25 @@ impl Driver {
     /// A new segment of the log is wanted: it begins at the next moment at which nothing is on its
     /// way.
     pub fn handle_checkpoint(&mut self, now: Time) {
-        self.note(|| Record::Due { now });
-        if let Some(recorder) = &mut self.recorder {
-            recorder.due_since.get_or_insert(now);
+        if self.recorder.is_some() {
+            self.note(|| Record::Due { now });
+            self.anew.due_since.get_or_insert(now);
+        }
+    }
+
+    /// Another engine decides from the next moment on at which nothing is on its way: the scheduler's
+    /// configuration has changed. A log goes on with a segment of its own, whose header names the new
+    /// rules. Nothing happens where they are those that hold already, or where no engine runs.
+    pub fn handle_rules(&mut self, engine: Engine, now: Time) {
+        let Some(current) = &self.settings.engine else {
+            return;
+        };
+        let next = self.anew.engine.as_deref().unwrap_or(&current.engine);
+        if next.settings() != engine.settings() {
+            // What waits in a segment that ends is told like any other wish for a new one.
+            self.note(|| Record::Due { now });
+            self.anew.due_since.get_or_insert(now);
+            self.anew.engine = Some(Box::new(engine));
         }
     }
 
@@ -161,7 +194,7 @@ impl Driver {
             recorder.records = Vec::new();
             recorder.is_lost = true;
             recorder.lost = lost as u64;
-            recorder.due_since.get_or_insert(Time(i64::MIN));
+            self.anew.due_since.get_or_insert(Time(i64::MIN));
             let text = format!(
                 "the decision log falls behind: {lost} records are given up, and those to come until \
                  a new segment begins"
@@ -174,13 +207,14 @@ impl Driver {
 
     /// Whether nothing new is decided, so that a segment can begin.
     pub(super) fn holds_back(&self, now: Time) -> bool {
-        let since = self.recorder.as_ref().and_then(|it| it.due_since);
+        let since = self.anew.due_since;
         since.is_some_and(|since| now >= since.plus_ms(PATIENCE_MS)) && self.writes.open() > 0
     }
 
     pub(super) fn begin_anew_if_due(&mut self, now: Time) {
-        let since = self.recorder.as_ref().and_then(|it| it.due_since);
-        let Some(since) = since else { return };
+        let Some(since) = self.anew.due_since else {
+            return;
+        };
         let is_patient = now < since.plus_ms(PATIENCE_MS);
         let cycles = self.cycles.as_ref();
         let has_binds = cycles.is_some_and(|cycles| cycles.has_binds_waiting());
@@ -198,12 +232,18 @@ impl Driver {
             // It is its own state; what was asked and never answered is forgotten.
             let _is_same = election.resume(state);
         }
+        let Anew { engine, .. } = std::mem::take(&mut self.anew);
+        if let (Some(settings), Some(engine)) = (&mut self.settings.engine, engine) {
+            settings.engine = *engine;
+        }
         let mut lost = 0;
         if let Some(recorder) = &mut self.recorder {
             recorder.is_lost = false;
-            recorder.due_since = None;
             lost = std::mem::take(&mut recorder.lost);
-            recorder.records.push(Record::Began(Box::new(checkpoint)));
+            recorder.records.push(Record::Began {
+                checkpoint: Box::new(checkpoint),
+                settings: Arc::new(self.settings.clone()),
+            });
         }
         if lost > 0 {
             self.metrics.records_lost += lost;
@@ -253,7 +293,7 @@ impl Driver {
             let objects: Vec<_> = self.mirror.objects(kind).cloned().collect();
             for object in objects {
                 let change = Change {
-                    key: std::sync::Arc::new(object.key()),
+                    key: Arc::new(object.key()),
                     before: None,
                     after: Some(object),
                 };

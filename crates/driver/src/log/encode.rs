@@ -62,7 +62,7 @@ impl Encoder {
     /// Adds a record to `out`.
     pub fn put(&mut self, record: &Record, out: &mut Vec<u8>) {
         match record {
-            Record::Began(checkpoint) => self.began(checkpoint, out),
+            Record::Began { checkpoint, .. } => self.began(checkpoint, out),
             Record::Asked { now, asked } => self.asked(*now, asked.as_ref(), out),
             Record::Planned(planned) => put_planned(planned, out),
             Record::Passed { now } => self.head(tag::PASSED, *now, out),

@@ -1,5 +1,7 @@
 //! What is recorded, as values: cheap to make, since objects are shared with the mirror.
 
+use std::sync::Arc;
+
 use api::call::WatchLine;
 use api::intent::{
     Action, Intent, KeyMaterial, ObjectKey, Part, Propagation, Refusal, WriteOutcome,
@@ -13,12 +15,18 @@ use super::body::Body;
 use super::checkpoint::Checkpoint;
 use crate::reflector::Reflected;
 use crate::request::{Request, RequestId};
+use crate::settings::Settings;
 
 /// One thing that happened to a driver, or that it did.
 #[derive(Clone, Debug)]
 pub enum Record {
-    /// A segment begins with this state.
-    Began(Box<Checkpoint>),
+    /// A segment begins.
+    Began {
+        /// With this state.
+        checkpoint: Box<Checkpoint>,
+        /// By these settings.
+        settings: Arc<Settings>,
+    },
     /// It was polled; what it wanted.
     Asked {
         /// When.

@@ -170,17 +170,10 @@ impl Desk {
     fn new(memory: Memory, wish: Wish) -> Desk {
         let mut driver = driver();
         let signals = Arc::new(Signals::default());
-        let settings = driver.settings().clone();
         driver.record(begins());
         Desk {
             driver,
-            writer: Writer::new(
-                wish,
-                settings,
-                tokens(),
-                memory.clone(),
-                Arc::clone(&signals),
-            ),
+            writer: Writer::new(wish, tokens(), memory.clone(), Arc::clone(&signals)),
             memory,
             signals,
             now: begins(),

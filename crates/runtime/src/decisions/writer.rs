@@ -42,7 +42,6 @@ pub(super) struct Signals {
 
 pub(super) struct Writer<S> {
     wish: Wish,
-    settings: driver::Settings,
     tokens: Tokens,
     encoder: Encoder,
     shelf: S,
@@ -70,16 +69,9 @@ enum Stands {
 }
 
 impl<S: Shelf> Writer<S> {
-    pub(super) fn new(
-        wish: Wish,
-        settings: driver::Settings,
-        tokens: Tokens,
-        shelf: S,
-        signals: Arc<Signals>,
-    ) -> Writer<S> {
+    pub(super) fn new(wish: Wish, tokens: Tokens, shelf: S, signals: Arc<Signals>) -> Writer<S> {
         Writer {
             wish,
-            settings,
             encoder: Encoder::new(tokens.clone()),
             tokens,
             shelf,
@@ -146,12 +138,16 @@ impl<S: Shelf> Writer<S> {
     }
 
     fn put(&mut self, record: &Record, term: u64) {
-        if let Record::Began(checkpoint) = record {
+        if let Record::Began {
+            checkpoint,
+            settings,
+        } = record
+        {
             self.flush();
             self.has_asked = false;
             self.encoder = Encoder::new(self.tokens.clone());
             let now = checkpoint.now;
-            let header = Header::new(&self.settings, &self.tokens, self.wish.binary, term, now);
+            let header = Header::new(settings, &self.tokens, self.wish.binary, term, now);
             self.stands = Stands::Beginning {
                 name: name_of(now),
                 opening: opening(&header),

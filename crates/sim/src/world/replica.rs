@@ -98,11 +98,11 @@ impl World {
             settings.election = Some(ElectionSettings::new("kube-system", "volcano", &identity));
             settings.seed ^= u64::from(life);
         }
-        let mut driver = Driver::new(settings.clone());
+        let mut driver = Driver::new(settings);
         let log = self
             .settings
             .log_every_ms
-            .map(|every_ms| Logbook::begin(&mut driver, settings, every_ms, awake_from));
+            .map(|every_ms| Logbook::begin(&mut driver, every_ms, awake_from));
         Replica {
             driver,
             log,

@@ -1,0 +1,189 @@
+//! The rules change while a driver runs: those decide from a quiet moment on, and each segment of the
+//! log is played by its own.
+
+mod world;
+
+use api::kind::Kind;
+use api::time::Time;
+use driver::log::{Encoder, Header, Record, Replay, Segment, Tokens, frame, opening};
+use driver::{EngineSettings, Settings, scheduler_conf};
+use engine::Engine;
+use serde_json::{Value, json};
+use world::{World, settings};
+
+const KEY: [u8; 16] = *b"the key of tests";
+
+const SPREADS: &str = "
+actions: \"enqueue, allocate, backfill\"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins:
+  - name: predicates
+  - name: nodeorder
+";
+
+const PACKS: &str = "
+actions: \"enqueue, allocate, backfill\"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins:
+  - name: predicates
+  - name: binpack
+    arguments:
+      binpack.cpu: 5
+";
+
+fn engine(conf: &str) -> Engine {
+    let conf = scheduler_conf::read(conf.as_bytes()).accepted();
+    let settings = engine::Settings {
+        placement: conf.expect("it is understood").placement,
+        ..engine::Settings::default()
+    };
+    Engine::new(settings).expect("its actions are known").0
+}
+
+fn placing(conf: &str) -> Settings {
+    let mut settings = settings(&[]);
+    settings.engine = Some(EngineSettings::new(engine(conf)));
+    settings
+}
+
+/// Two nodes, of which the first is full by half.
+fn plane() -> World {
+    let mut world = World::new(placing(SPREADS));
+    world.put_queues();
+    for name in ["node-1", "node-2"] {
+        let node =
+            json!({ "status": { "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" } } });
+        world.put_object(Kind::Node, name, &node);
+    }
+    pod(&mut world, "first", Some("node-1"));
+    world
+}
+
+fn pod(world: &mut World, name: &str, node: Option<&str>) {
+    let group = json!({
+        "spec": { "minMember": 1, "queue": "default" },
+        "status": { "phase": if node.is_some() { "Running" } else { "Pending" } },
+    });
+    world.put_object(Kind::PodGroup, name, &group);
+    let pod = json!({
+        "metadata": { "annotations": { "scheduling.k8s.io/group-name": name } },
+        "spec": {
+            "schedulerName": "volcano",
+            "nodeName": node,
+            "containers": [{ "name": "c", "resources": { "requests": { "cpu": "2" } } }],
+        },
+        "status": { "phase": if node.is_some() { "Running" } else { "Pending" } },
+    });
+    world.put_object(Kind::Pod, name, &pod);
+}
+
+fn node_of(world: &World, pod: &str) -> Value {
+    world.object(Kind::Pod, pod)["spec"]["nodeName"].clone()
+}
+
+fn change(world: &mut World, conf: &str) {
+    let now = world.now;
+    world.driver.handle_rules(engine(conf), now);
+}
+
+/// What a driver did so far: each segment as a file, under the settings that it began by.
+fn segments(world: &mut World) -> Vec<Vec<u8>> {
+    let tokens = Tokens::keyed(KEY);
+    let mut files: Vec<Vec<u8>> = Vec::new();
+    let mut encoder = Encoder::new(tokens.clone());
+    for record in world.driver.take_records() {
+        if let Record::Began { settings, .. } = &record {
+            let header = Header::new(settings, &tokens, "1.2.3", 0, Time::from_seconds(1_000));
+            files.push(opening(&header));
+            encoder = Encoder::new(tokens.clone());
+        }
+        let mut records = Vec::new();
+        encoder.put(&record, &mut records);
+        let file = files.last_mut().expect("a segment begins first");
+        file.extend_from_slice(&frame(&records));
+    }
+    files
+}
+
+#[test]
+fn new_rules_decide_what_comes_after_them() {
+    let mut world = plane();
+    world.pass_ms(1_000);
+    pod(&mut world, "spread", None);
+    world.pass_ms(1_000);
+    assert_eq!(node_of(&world, "spread"), "node-2");
+    world.delete_object(Kind::Pod, "spread");
+    world.pass_ms(1_000);
+
+    change(&mut world, PACKS);
+    world.pass_ms(1_000);
+    pod(&mut world, "packed", None);
+    world.pass_ms(1_000);
+    assert_eq!(node_of(&world, "packed"), "node-1");
+}
+
+#[test]
+fn new_rules_wait_until_nothing_is_on_its_way() {
+    let mut world = plane();
+    world.pass_ms(1_000);
+    world.is_answer_slow = true;
+    pod(&mut world, "spread", None);
+    world.pass_ms(1_000);
+    change(&mut world, PACKS);
+    world.pass_ms(1_000);
+    let plugins = |world: &World| {
+        let engine = world.driver.settings().engine.as_ref();
+        let placement = &engine.expect("an engine runs").engine.settings().placement;
+        placement.tiers[1][1].name.clone()
+    };
+    assert_eq!(plugins(&world), "nodeorder");
+    world.is_answer_slow = false;
+    while world.answer() {}
+    world.pass_ms(1_000);
+    assert_eq!(plugins(&world), "binpack");
+    assert_eq!(node_of(&world, "spread"), "node-2");
+}
+
+#[test]
+fn each_segment_is_played_by_the_rules_that_it_was_made_by() {
+    let mut world = plane();
+    world.driver.record(world.now);
+    world.pass_ms(1_000);
+    pod(&mut world, "spread", None);
+    world.pass_ms(1_000);
+    change(&mut world, PACKS);
+    // The same again changes nothing, and no segment begins for it.
+    change(&mut world, PACKS);
+    world.pass_ms(1_000);
+    change(&mut world, PACKS);
+    pod(&mut world, "packed", None);
+    world.pass_ms(1_000);
+
+    let files = segments(&mut world);
+    assert_eq!(files.len(), 2);
+    let plugins = |at: usize| {
+        let segment = Segment::read(&files[at]).expect("it was written just now");
+        let replay = Replay::new(&segment, Tokens::keyed(KEY)).expect("its settings are known");
+        let summary = replay.run(None, &mut |_| {}).expect("it is undamaged");
+        assert_eq!(summary.difference, None);
+        assert!(summary.places > 0, "segment {at} places something");
+        let tiers = &segment.header.settings["engine"]["configuration"]["tiers"];
+        tiers[1]["plugins"][1].clone()
+    };
+    assert_eq!(plugins(0), json!({ "name": "nodeorder" }));
+    assert_eq!(
+        plugins(1),
+        json!({ "name": "binpack", "arguments": { "binpack.cpu": 5 } })
+    );
+}
+
+#[test]
+fn where_no_engine_runs_there_are_no_rules_to_change() {
+    let mut world = World::new(settings(&[]));
+    world.driver.record(world.now);
+    change(&mut world, PACKS);
+    world.pass_ms(1_000);
+    assert_eq!(segments(&mut world).len(), 1);
+}
