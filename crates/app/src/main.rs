@@ -84,10 +84,11 @@ async fn perform(start: Start) -> anyhow::Result<u8> {
             Ok(code)
         }
         Start::Simulate(request) => {
-            let drivers = plane::simulated_driver(request.settings.seed)?;
+            let conf = request.scheduler_conf.as_ref();
+            let drivers = plane::simulated_driver(request.settings.seed, conf)?;
             cli::simulate(&request, drivers)
         }
-        Start::Replay(request) => Ok(cli::replay(&request, &plane::simulated_driver(0)?)),
+        Start::Replay(request) => Ok(cli::replay(&request, &plane::simulated_driver(0, None)?)),
         Start::Ask(connection, question) => {
             let cluster = client::Cluster::from_kubeconfig(
                 connection.kubeconfig.as_deref(),

@@ -7,10 +7,12 @@ use std::time::Instant;
 
 use ::api::quantity::Quantity;
 use ::driver::Driver;
+use ::driver::scheduler_conf::SchedulerConf;
 use anyhow::Context;
 use cli::Plane;
 use cli::cluster::Cluster;
 use cli::console;
+use cli::scheduler_conf;
 use cli::start::{Data, Durability, NativeGroups, Network};
 use runtime::decisions;
 use runtime::engine_loop::EngineLoop;
@@ -39,6 +41,8 @@ pub(crate) struct Running {
     fleet: Option<JoinHandle<()>>,
     /// Tends directories of volumes and snapshots.
     disk: JoinHandle<()>,
+    /// Reads the scheduler's configuration again.
+    follower: Option<JoinHandle<()>>,
     engine: EngineLoop,
     node: Arc<ProcessNode>,
     listening: Listening,
@@ -61,9 +65,12 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         durability,
         token_file,
         audit_log,
+        scheduler_conf,
         native_groups,
         decisions,
     } = shape;
+    let conf = scheduler_conf.as_deref().map(scheduler_conf::load);
+    let conf = conf.transpose()?;
     let images = read_image_map(image_map.as_deref())?;
     let cpu_milli = quantity("--node-cpu", node_cpu.as_deref())?.map(|cpu| cpu.milli_value());
     let memory_bytes =
@@ -143,10 +150,15 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         segment_ms: HOUR_MS,
         binary: env!("CARGO_PKG_VERSION"),
     });
-    let engine = EngineLoop::start(driver(&directory, authority)?, cluster.clone(), log)
-        .context("cannot begin to decide")?;
+    let driver = driver(&directory, authority, conf.as_ref().map(|it| &it.conf))?;
+    let engine =
+        EngineLoop::start(driver, cluster.clone(), log).context("cannot begin to decide")?;
     // Nothing else sets it: this is the only plane of the process.
     metrics.get_or_init(|| MetricsPage::new(engine.metrics()));
+    let follower = conf.map(|it| {
+        let rules = engine.rules();
+        tokio::spawn(runtime::scheduler_conf::follow(it.path, it.bytes, rules))
+    });
     let fleet = (simulated_nodes > 0).then(|| {
         let settings = nodes::Settings {
             nodes: simulated_nodes,
@@ -168,6 +180,7 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         network: node.level().to_string(),
         fleet,
         disk,
+        follower,
         engine,
         node,
         listening,
@@ -203,8 +216,12 @@ async fn open(
 }
 
 /// Everything that decides, with the rows of the embedded plane.
-fn driver(directory: &Path, authority: String) -> anyhow::Result<Driver> {
-    let engine = scheduler()?;
+fn driver(
+    directory: &Path,
+    authority: String,
+    conf: Option<&SchedulerConf>,
+) -> anyhow::Result<Driver> {
+    let engine = scheduler(conf)?;
     let volumes = directory.join(VOLUMES);
     std::fs::create_dir_all(&volumes)
         .with_context(|| format!("cannot make the volumes' directory {}", volumes.display()))?;
@@ -231,13 +248,16 @@ fn driver(directory: &Path, authority: String) -> anyhow::Result<Driver> {
 }
 
 /// What decides in a simulated world, and what a log is compared with: the same rows as in a plane.
-pub(crate) fn simulated_driver(seed: u64) -> anyhow::Result<driver::Settings> {
+pub(crate) fn simulated_driver(
+    seed: u64,
+    conf: Option<&SchedulerConf>,
+) -> anyhow::Result<driver::Settings> {
     Ok(driver::Settings {
         controllers: controllers::CONTROLLERS,
         controller_settings: controllers::Settings::default(),
         engine: Some(driver::EngineSettings {
             lone_scheduler_names: vec!["default-scheduler".into()],
-            ..driver::EngineSettings::new(scheduler()?)
+            ..driver::EngineSettings::new(scheduler(conf)?)
         }),
         limits: driver::Limits::default(),
         election: None,
@@ -245,14 +265,16 @@ pub(crate) fn simulated_driver(seed: u64) -> anyhow::Result<driver::Settings> {
     })
 }
 
-fn scheduler() -> anyhow::Result<engine::Engine> {
-    let (engine, problems) =
-        engine::Engine::new(engine::Settings::default()).map_err(|problem| {
-            anyhow::anyhow!("cannot understand the scheduler's settings: {problem:?}")
-        })?;
-    for problem in problems {
-        tracing::warn!("the scheduler's settings: {problem:?}");
-    }
+/// The engine of a configuration, or of Volcano's built-in one. What is wrong with a file was said
+/// when it was read.
+fn scheduler(conf: Option<&SchedulerConf>) -> anyhow::Result<engine::Engine> {
+    let placement = conf.map(|conf| conf.placement.clone());
+    let settings = engine::Settings {
+        placement: placement.unwrap_or_default(),
+        ..engine::Settings::default()
+    };
+    let (engine, _) = engine::Engine::new(settings)
+        .map_err(|problem| anyhow::anyhow!("cannot decide by these settings: {problem}"))?;
     Ok(engine)
 }
 
@@ -358,6 +380,9 @@ impl Running {
             fleet.abort();
         }
         self.disk.abort();
+        if let Some(follower) = self.follower {
+            follower.abort();
+        }
         self.engine.stop();
         self.api.stop();
         self.listening.end().await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use api::intent::ObjectKey;
 use api::time::Time;
+use driver::scheduler_conf::SchedulerConf;
 
 use crate::manifest::Document;
 use crate::state::StateDir;
@@ -67,6 +68,8 @@ pub struct Plane {
     pub token_file: Option<PathBuf>,
     /// File to which requests are logged.
     pub audit_log: Option<PathBuf>,
+    /// The scheduler's configuration; `None` is Volcano's built-in one.
+    pub scheduler_conf: Option<PathBuf>,
     /// Kubernetes' own groups of pods.
     pub native_groups: NativeGroups,
     /// Where decisions are logged.
@@ -214,6 +217,8 @@ pub struct SimulateRequest {
     pub workload: Vec<Document>,
     /// How it is played.
     pub settings: sim::TraceSettings,
+    /// The scheduler's configuration; `None` is Volcano's built-in one.
+    pub scheduler_conf: Option<SchedulerConf>,
     /// Where the picture goes, if one is wanted.
     pub svg: Option<PathBuf>,
     /// Where a line a write goes, if they are wanted.

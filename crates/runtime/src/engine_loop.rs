@@ -9,6 +9,7 @@ use api::kind::Kind;
 use api::time::Time;
 use client::{ClientError, Cluster};
 use driver::{Driver, Level, Metrics, Request, RequestId};
+use engine::Engine;
 use futures::StreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
@@ -37,7 +38,19 @@ pub fn stopwatch() -> u64 {
 pub struct EngineLoop {
     stop: watch::Sender<bool>,
     metrics: watch::Receiver<Metrics>,
+    came: mpsc::Sender<Came>,
     thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Hands new rules to a running driver.
+#[derive(Clone, Debug)]
+pub struct Rules(mpsc::Sender<Came>);
+
+impl Rules {
+    /// This engine decides from the next moment on at which nothing is on its way.
+    pub async fn change(&self, engine: Engine) {
+        send(&self.0, Came::Rules(Box::new(engine))).await;
+    }
 }
 
 impl EngineLoop {
@@ -53,6 +66,8 @@ impl EngineLoop {
             None => None,
         };
         let (stop, stopped) = watch::channel(false);
+        let (came, answers) = mpsc::channel(ANSWERS_WAITING_MAX);
+        let sender = came.clone();
         let (counted, metrics) = watch::channel(driver.metrics());
         let shells = Handle::current();
         let thread = std::thread::Builder::new()
@@ -66,6 +81,7 @@ impl EngineLoop {
                     &shells,
                     stopped,
                     &counted,
+                    (sender, answers),
                 ));
                 if let Some(log) = log {
                     log.end(&mut driver, now());
@@ -74,6 +90,7 @@ impl EngineLoop {
         Ok(EngineLoop {
             stop,
             metrics,
+            came,
             thread: Some(thread),
         })
     }
@@ -81,6 +98,11 @@ impl EngineLoop {
     /// The driver's counters, as of the last round or half a second ago.
     pub fn metrics(&self) -> watch::Receiver<Metrics> {
         self.metrics.clone()
+    }
+
+    /// A way to change the rules by which it decides.
+    pub fn rules(&self) -> Rules {
+        Rules(self.came.clone())
     }
 
     /// Stops handing out requests and waits for the loop to end. Writes under way are abandoned:
@@ -105,7 +127,7 @@ impl Drop for EngineLoop {
     }
 }
 
-/// What came of a request.
+/// What came of a request, or from outside.
 enum Came {
     Got(
         RequestId,
@@ -115,6 +137,7 @@ enum Came {
     Line(RequestId, WatchLine),
     Closed(RequestId, Option<Refusal>),
     Written(RequestId, WriteOutcome),
+    Rules(Box<Engine>),
 }
 
 async fn turn(
@@ -124,10 +147,10 @@ async fn turn(
     shells: &Handle,
     mut stopped: watch::Receiver<bool>,
     counted: &watch::Sender<Metrics>,
+    (came, mut answers): (mpsc::Sender<Came>, mpsc::Receiver<Came>),
 ) {
     let mut counted_at = Time(i64::MIN);
     let mut leaps = Leaps::new();
-    let (came, mut answers) = mpsc::channel(ANSWERS_WAITING_MAX);
     loop {
         while let Some((id, request)) = driver.poll_request(now()) {
             let work = perform(cluster.clone(), id, request, came.clone(), stopped.clone());
@@ -188,6 +211,7 @@ fn take(driver: &mut Driver, came: Came) {
         Came::Line(id, line) => driver.handle_watch(id, line, now()),
         Came::Closed(id, why) => driver.handle_closed(id, why, now()),
         Came::Written(id, outcome) => driver.handle_written(id, outcome, now()),
+        Came::Rules(engine) => driver.handle_rules(*engine, now()),
     }
 }
 

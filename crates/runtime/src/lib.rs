@@ -7,6 +7,7 @@
 //! - [`fleet_loop`]: the same around the imitation nodes.
 //! - [`process`], [`network`], [`volumes`]: the process node, its pod network, its volumes.
 //! - [`node_api`]: the process node's questions, asked through `client`.
+//! - [`scheduler_conf`]: the scheduler's configuration, read again when it changes.
 //! - [`metrics`]: the text at `/metrics`, from rows.
 //!
 //! What it refuses to know: what is decided and why. There is no branch on a job's phase here.
@@ -24,4 +25,5 @@ pub mod metrics;
 pub mod network;
 pub mod node_api;
 pub mod process;
+pub mod scheduler_conf;
 mod volumes;

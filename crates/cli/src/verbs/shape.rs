@@ -73,6 +73,9 @@ pub(super) struct Shape {
     /// File to which requests are logged as audit.k8s.io/v1 events, level Metadata
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
+    /// The scheduler's configuration (volcano-scheduler.conf), read again whenever it changes [default: Volcano's]
+    #[arg(long, value_name = "FILE")]
+    scheduler_conf: Option<PathBuf>,
     /// Serve Workload and PodGroup of scheduling.k8s.io (v1beta1 and v1alpha3)
     #[arg(long)]
     native_groups: bool,
@@ -103,6 +106,7 @@ impl Shape {
             durability,
             token_file,
             audit_log,
+            scheduler_conf,
             native_groups,
             decision_log,
             no_decision_log,
@@ -118,6 +122,7 @@ impl Shape {
             || durability.is_some()
             || token_file.is_some()
             || audit_log.is_some()
+            || scheduler_conf.is_some()
             || *native_groups
             || decision_log.is_some()
             || *no_decision_log
@@ -136,6 +141,7 @@ impl Shape {
             durability,
             token_file,
             audit_log,
+            scheduler_conf,
             native_groups,
             decision_log,
             no_decision_log,
@@ -159,6 +165,7 @@ impl Shape {
             durability: durability.unwrap_or_default(),
             token_file,
             audit_log,
+            scheduler_conf,
             native_groups: match native_groups {
                 true => NativeGroups::Served,
                 false => NativeGroups::Absent,

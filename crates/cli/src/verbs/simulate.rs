@@ -9,8 +9,10 @@ use sim::{FAULTS, Fault, Strikes, TraceSettings};
 
 use super::Verb;
 use super::run::duration;
+use crate::EXIT_BAD_INPUT;
 use crate::console;
 use crate::manifest;
+use crate::scheduler_conf;
 use crate::start::{Format, Outcome, SimulateRequest, Start};
 
 /// The row.
@@ -60,6 +62,9 @@ struct Arguments {
     /// What goes wrong: names, each perhaps with =RATE; "list" lists them
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     faults: Vec<String>,
+    /// The scheduler's configuration (volcano-scheduler.conf) [default: Volcano's]
+    #[arg(long, value_name = "FILE")]
+    scheduler_conf: Option<PathBuf>,
     /// Draw who waited and ran when into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -80,6 +85,7 @@ fn begin(typed: Arguments) -> Outcome {
         time,
         duration,
         faults,
+        scheduler_conf,
         svg,
         transcript,
         output,
@@ -111,6 +117,14 @@ fn begin(typed: Arguments) -> Outcome {
             return Outcome::Exit(crate::run::complain(&mistakes, output));
         }
     };
+    let scheduler_conf = scheduler_conf.as_deref().map(scheduler_conf::load);
+    let scheduler_conf = match scheduler_conf.transpose() {
+        Ok(loaded) => loaded.map(|it| it.conf),
+        Err(error) => {
+            console::complain(&format!("error: {error:#}"));
+            return Outcome::Exit(EXIT_BAD_INPUT);
+        }
+    };
     Outcome::Start(Box::new(Start::Simulate(SimulateRequest {
         cluster_file: cluster,
         cluster: there,
@@ -122,6 +136,7 @@ fn begin(typed: Arguments) -> Outcome {
             duration_ms,
             faults,
         },
+        scheduler_conf,
         svg,
         transcript,
         format: output,
