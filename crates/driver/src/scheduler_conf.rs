@@ -126,8 +126,8 @@ impl Understanding<'_> {
             Value::Scalar(scalar) => match scalar.meaning {
                 Meaning::Flag(is_on) => {
                     settings.switch(switch, is_on);
-                    if is_on && upstream::UNREAD.contains(&switch) {
-                        let text = "no plugin here reads this switch yet".to_owned();
+                    if is_on && is_unread(&settings.name, switch) {
+                        let text = "this plugin does not read this switch here".to_owned();
                         self.remarks
                             .warning(said.place, field, text, "remove it".to_owned());
                     }
@@ -290,6 +290,16 @@ impl Understanding<'_> {
         let mut arguments = plugin.arguments.iter();
         let argument = arguments.find(|entry| entry.key == key);
         argument.map_or(plugin.place, |entry| entry.place)
+    }
+}
+
+/// Whether it changes nothing to switch on what is off by default.
+fn is_unread(plugin: &str, switch: Switch) -> bool {
+    let row = PLUGINS.iter().find(|row| row.name == plugin);
+    match switch {
+        Switch::ClusterOrder => true,
+        Switch::Hierarchy => row.is_some_and(|row| row.hierarchy.is_none()),
+        _ => false,
     }
 }
 

@@ -2,8 +2,6 @@
 //!
 //! Source: `specs/volcano.md`, sections 3.4 and 3.5. What there is here is the engine's to say.
 
-use engine::Switch;
-
 /// Volcano's actions.
 pub(super) const ACTIONS: &[&str] = &[
     "allocate",
@@ -63,6 +61,3 @@ pub(super) const PLUGINS: &[&str] = &[
     "tdm",
     "usage",
 ];
-
-/// Switches that are off by default, and that no plugin here reads: to switch one on changes nothing.
-pub(super) const UNREAD: &[Switch] = &[Switch::ClusterOrder, Switch::Hierarchy];
