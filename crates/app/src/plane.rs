@@ -21,6 +21,7 @@ use runtime::metrics::MetricsPage;
 use runtime::network::LevelKind;
 use runtime::node_api::ClusterNodeApi;
 use runtime::process::{self, ImageMap, NetworkWish, ProcessNode};
+use runtime::scheduler_conf::{Stored, follow, follow_stored, stored};
 use server::{Api, AuditLog, DiskJournal, Identity, Journal, Listening, Socket, StaticTokens};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -42,7 +43,7 @@ pub(crate) struct Running {
     /// Tends directories of volumes and snapshots.
     disk: JoinHandle<()>,
     /// Reads the scheduler's configuration again.
-    follower: Option<JoinHandle<()>>,
+    follower: JoinHandle<()>,
     engine: EngineLoop,
     node: Arc<ProcessNode>,
     listening: Listening,
@@ -150,15 +151,17 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         segment_ms: HOUR_MS,
         binary: env!("CARGO_PKG_VERSION"),
     });
-    let driver = driver(&directory, authority, conf.as_ref().map(|it| &it.conf))?;
+    let (rules, told) = rules(conf, &cluster).await?;
+    let driver = driver(&directory, authority, rules)?;
     let engine =
         EngineLoop::start(driver, cluster.clone(), log).context("cannot begin to decide")?;
     // Nothing else sets it: this is the only plane of the process.
     metrics.get_or_init(|| MetricsPage::new(engine.metrics()));
-    let follower = conf.map(|it| {
-        let rules = engine.rules();
-        tokio::spawn(runtime::scheduler_conf::follow(it.path, it.bytes, rules))
-    });
+    let rules = engine.rules();
+    let follower = match told {
+        Told::File { path, bytes } => tokio::spawn(follow(path, bytes, rules)),
+        Told::Stored(held) => tokio::spawn(follow_stored(cluster.clone(), held, rules)),
+    };
     let fleet = (simulated_nodes > 0).then(|| {
         let settings = nodes::Settings {
             nodes: simulated_nodes,
@@ -215,13 +218,35 @@ async fn open(
         .context("cannot load the plane")?
 }
 
+/// Where a plane is told of new rules.
+enum Told {
+    /// By a file that was named.
+    File { path: PathBuf, bytes: Vec<u8> },
+    /// By the ConfigMap of Volcano's chart.
+    Stored(Stored),
+}
+
+/// The rules to begin with. A file that is refused has ended the start; an object does not, since
+/// somebody must be able to mend it.
+async fn rules(
+    conf: Option<scheduler_conf::Loaded>,
+    cluster: &client::Cluster,
+) -> anyhow::Result<(engine::Engine, Told)> {
+    if let Some(scheduler_conf::Loaded { path, bytes, conf }) = conf {
+        return Ok((scheduler(Some(&conf))?, Told::File { path, bytes }));
+    }
+    let (held, engine) = stored(cluster)
+        .await
+        .context("cannot look for the scheduler's configuration")?;
+    let engine = match engine {
+        Some(engine) => engine,
+        None => scheduler(None)?,
+    };
+    Ok((engine, Told::Stored(held)))
+}
+
 /// Everything that decides, with the rows of the embedded plane.
-fn driver(
-    directory: &Path,
-    authority: String,
-    conf: Option<&SchedulerConf>,
-) -> anyhow::Result<Driver> {
-    let engine = scheduler(conf)?;
+fn driver(directory: &Path, authority: String, engine: engine::Engine) -> anyhow::Result<Driver> {
     let volumes = directory.join(VOLUMES);
     std::fs::create_dir_all(&volumes)
         .with_context(|| format!("cannot make the volumes' directory {}", volumes.display()))?;
@@ -380,9 +405,7 @@ impl Running {
             fleet.abort();
         }
         self.disk.abort();
-        if let Some(follower) = self.follower {
-            follower.abort();
-        }
+        self.follower.abort();
         self.engine.stop();
         self.api.stop();
         self.listening.end().await;

@@ -1,10 +1,12 @@
-//! The file of the scheduler's configuration while a plane is up: read again, and handed on when it
-//! has changed.
+//! The scheduler's configuration while a plane is up: read again, and handed on when it has changed,
+//! from a file ([`follow`]) or from its ConfigMap ([`follow_stored`]).
 //!
-//! It is looked at twice a second by its name, so that a write in place, another file renamed over it,
+//! The file is looked at twice a second by its name, so that a write in place, another file renamed over it,
 //! and a symbolic link on the way that leads elsewhere now (as a mounted ConfigMap's `..data` does) are
 //! all seen alike. What was found counts once it is found a second time: a file may be seen while it
 //! is half written.
+
+mod stored;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,6 +15,8 @@ use std::time::Duration;
 
 use driver::scheduler_conf::{BYTES_MAX, Reading, Severity, read};
 use engine::{Engine, Settings};
+
+pub use stored::{Stored, follow_stored, stored};
 
 use crate::engine_loop::Rules;
 
@@ -40,7 +44,7 @@ pub async fn follow(path: PathBuf, bytes: Vec<u8>, rules: Rules) {
                 tracing::warn!("cannot read {path}, the rules stay as they are: {error}");
                 continue;
             }
-            Some(News::Changed(bytes)) => engine_of(&path, &bytes),
+            Some(News::Changed(bytes)) => engine_of(&path.display().to_string(), &bytes),
         };
         if let Some(engine) = engine {
             rules.change(engine).await;
@@ -56,17 +60,17 @@ fn look(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// An engine of the rules in a file, unless that is refused; either way it is said.
-fn engine_of(path: &Path, bytes: &[u8]) -> Option<Engine> {
-    let path = path.display();
+/// An engine of the rules that stand under this title, unless they are refused; either way it is
+/// said.
+fn engine_of(title: &str, bytes: &[u8]) -> Option<Engine> {
     let Reading { conf, remarks } = read(bytes);
     let all = remarks.list().into_iter();
     for remark in all.filter(|remark| remark.severity > Severity::Note) {
         let colon = if remark.place.line > 0 { "" } else { " " };
-        tracing::warn!("{path}:{colon}{remark}");
+        tracing::warn!("{title}:{colon}{remark}");
     }
     let Some(conf) = conf else {
-        tracing::error!("{path} is refused: the rules stay as they were");
+        tracing::error!("{title} is refused: the rules stay as they were");
         return None;
     };
     let settings = Settings {
@@ -75,11 +79,11 @@ fn engine_of(path: &Path, bytes: &[u8]) -> Option<Engine> {
     };
     match Engine::new(settings) {
         Ok((engine, _)) => {
-            tracing::info!(target: "katmai", "{path} has changed: its rules hold from now on");
+            tracing::info!(target: "katmai", "{title}: its rules hold from now on");
             Some(engine)
         }
         Err(problem) => {
-            tracing::error!("{path} is refused: {problem}");
+            tracing::error!("{title} is refused: {problem}");
             None
         }
     }
