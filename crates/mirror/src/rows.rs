@@ -6,6 +6,7 @@
 mod amounts;
 mod constraints;
 mod pod;
+mod policy;
 mod volume;
 
 use std::sync::Arc;
@@ -42,9 +43,11 @@ pub const ROW_KINDS: &[Kind] = &[
     Kind::PersistentVolume,
     Kind::PersistentVolumeClaim,
     Kind::Pod,
+    Kind::PodDisruptionBudget,
     Kind::PodGroup,
     Kind::PriorityClass,
     Kind::Queue,
+    Kind::ResourceQuota,
     Kind::StorageClass,
 ];
 
@@ -85,6 +88,11 @@ impl Rows {
                 let spec = gang_spec(group, tables);
                 tables.put_gang(spec);
             }
+            Some(Object::PodDisruptionBudget(budget)) => tables.put_budget(policy::budget(budget)),
+            Some(Object::ResourceQuota(quota)) => match policy::quota(quota, tables) {
+                Some(row) => tables.put_quota(row),
+                None => tables.remove_quota(&key()),
+            },
             Some(Object::PriorityClass(class)) => tables.put_priority(priority(class)),
             Some(Object::Queue(queue)) => {
                 let spec = queue_spec(queue, tables);
@@ -97,7 +105,9 @@ impl Rows {
                     tables.remove_task(&key());
                     tables.remove_gang(&pod::lone_gang(&change.key.namespace, &name));
                 }
+                Kind::PodDisruptionBudget => tables.remove_budget(&key()),
                 Kind::PodGroup => tables.remove_gang(&key()),
+                Kind::ResourceQuota => tables.remove_quota(&key()),
                 Kind::PriorityClass => tables.remove_priority(&name),
                 Kind::Queue => tables.remove_queue(&name),
                 _ => self.feed_volumes(mirror, change, tables),

@@ -73,3 +73,40 @@ fn a_group_says_how_long_it_waits_at_most() {
     assert_eq!(read("sla-waiting-time", "a while"), None);
     assert_eq!(read("other", "10s"), None);
 }
+
+#[test]
+fn budgets_and_quotas_of_a_namespace_are_read_as_far_as_they_speak_of_pods() {
+    let budget = json!({
+        "metadata": { "name": "b", "namespace": "a", "uid": "b", "resourceVersion": "1" },
+        "spec": { "selector": { "matchLabels": { "app": "x" } } },
+        "status": { "disruptionsAllowed": 2, "disruptedPods": { "p-1": "2026-01-01T00:00:00Z" } },
+    });
+    let quota = |name: &str, scopes: Value| {
+        let object = json!({
+            "metadata": { "name": name, "namespace": "a", "uid": name, "resourceVersion": "1" },
+            "spec": {
+                "hard": { "requests.cpu": "4", "pods": "0", "limits.cpu": "1", "count/jobs.batch": "1" },
+                "scopes": scopes,
+            },
+            "status": { "used": { "requests.cpu": "500m" } },
+        });
+        (Kind::ResourceQuota, object)
+    };
+    let tables = tables(&[
+        (Kind::PodDisruptionBudget, budget),
+        quota("q", json!([])),
+        quota("best-effort", json!(["BestEffort"])),
+    ]);
+    let budgets: Vec<_> = tables.budgets("a").collect();
+    assert_eq!(budgets.len(), 1);
+    assert_eq!(budgets[0].allowed, 2);
+    assert!(budgets[0].disrupted.contains("p-1"));
+    assert!(budgets[0].selector.is_some());
+    assert_eq!(tables.budgets("b").count(), 0);
+    let quotas: Vec<_> = tables.quotas("a").collect();
+    assert_eq!(quotas.len(), 1, "one for some pods only says nothing");
+    assert_eq!(quotas[0].hard.get(model::Kind::CPU), Some(4_000));
+    assert_eq!(quotas[0].hard.get(model::Kind::PODS), Some(0));
+    assert_eq!(quotas[0].hard.entries().count(), 2);
+    assert_eq!(quotas[0].used.get(model::Kind::CPU), 500);
+}

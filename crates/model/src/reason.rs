@@ -49,6 +49,13 @@ pub enum Reason {
         /// What the queue has left of it.
         left: Amount,
     },
+    /// Letting the gang in would take its namespace beyond a quota.
+    NamespaceQuota {
+        /// The quota, `namespace/name`.
+        quota: Arc<str>,
+        /// The resources that are short, by name.
+        short: Vec<Arc<str>>,
+    },
     /// The queue is not where work can be done: nothing below it or in it is let in or placed.
     QueueMisplaced {
         /// The queue.
@@ -97,6 +104,7 @@ impl Reason {
             Reason::NotEnoughTasks { .. } => "NotEnoughTasks",
             Reason::Overcommitted { .. } => "Overcommitted",
             Reason::QueueFull { .. } => "QueueFull",
+            Reason::NamespaceQuota { .. } => "NamespaceQuota",
             Reason::QueueMisplaced { .. } => "QueueMisplaced",
             Reason::QueueMissing { .. } => "QueueMissing",
             Reason::QueueNotOpen { .. } => "QueueNotOpen",
@@ -136,6 +144,9 @@ impl Reason {
                     "queue {queue} has {} left of its share, a task needs {need}",
                     left.number()
                 )
+            }
+            Reason::NamespaceQuota { quota, short } => {
+                format!("quota {quota} has too little {} left", list(short))
             }
             Reason::QueueMisplaced { queue, why } => match why {
                 Misplaced::AboveOthers => {

@@ -1,6 +1,7 @@
 //! The cluster's tables: one owner, changed in place, never copied for a cycle.
 
 mod feed;
+mod policies;
 mod ready;
 mod sums;
 mod writes;
@@ -17,6 +18,7 @@ use crate::shape::ShapeSpec;
 use crate::slots::Slots;
 use crate::task::Task;
 
+pub use policies::{Budget, Quota};
 pub(crate) use writes::Written;
 
 /// A PriorityClass as the wall gives it.
@@ -93,6 +95,7 @@ pub struct Tables {
     shape_specs: BTreeMap<Arc<ShapeSpec>, ShapeId>,
     shape_serial: u64,
     priorities: BTreeMap<Arc<str>, Priority>,
+    policies: policies::Policies,
     tick: u64,
     writes: BTreeMap<WriteId, Written>,
     next_write: u64,

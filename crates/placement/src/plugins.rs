@@ -8,10 +8,12 @@ mod drf;
 mod gang;
 pub(crate) mod nodeorder;
 pub(crate) mod overcommit;
+mod pdb;
 pub(crate) mod predicates;
 mod priority;
 pub(crate) mod proportion;
 pub(crate) mod resource_strategy_fit;
+mod resourcequota;
 pub(crate) mod sla;
 
 pub(crate) use gang::ready_without_promises;
@@ -32,10 +34,12 @@ pub const PLUGINS: &[Plugin] = &[
     gang::PLUGIN,
     nodeorder::PLUGIN,
     overcommit::PLUGIN,
+    pdb::PLUGIN,
     predicates::PLUGIN,
     priority::PLUGIN,
     proportion::PLUGIN,
     resource_strategy_fit::PLUGIN,
+    resourcequota::PLUGIN,
     sla::PLUGIN,
 ];
 

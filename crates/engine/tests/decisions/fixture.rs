@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use engine::{Engine, Settings};
 use model::{
-    GangPhase, GangSpec, Key, Kind, NodeSpec, Phase, Plan, Priority, QueueSpec, QueueState, Tables,
-    TaskSpec, Time, Vector, Verdict,
+    Budget, GangPhase, GangSpec, Key, Kind, NodeSpec, Phase, Plan, Priority, QueueSpec, QueueState,
+    Quota, Requirement, Tables, TaskSpec, Time, Vector, Verdict,
 };
 use placement::{Argument, PluginSettings};
 
@@ -98,6 +98,8 @@ impl World {
             "node" => self.node(rest),
             "queue" => self.queue(rest),
             "class" => self.class(rest),
+            "budget" => self.budget(rest),
+            "quota" => self.quota(rest),
             "gang" => self.gang(rest),
             "pods" => {
                 let (gang, text) = rest.split_once(':').expect("gang : tasks");
@@ -153,7 +155,7 @@ impl World {
         self.settings.placement.tiers[1].push(PluginSettings::named("binpack"));
         let mut weights = PluginSettings::named("nodeorder");
         for key in ["leastrequested.weight", "balancedresource.weight"] {
-            let none = placement::Argument::Whole(0);
+            let none = Argument::Whole(0);
             weights.arguments.0.insert(key.to_owned(), none);
         }
         self.settings.placement.tiers[1].retain(|plugin| plugin.name != "nodeorder");
@@ -270,6 +272,35 @@ impl World {
             }
         }
         self.tables.put_queue(queue);
+    }
+
+    /// `budget a/b label=x:y allowed=1`
+    fn budget(&mut self, text: &str) {
+        let mut budget = Budget::default();
+        for (word, value) in parse::words(text) {
+            match word {
+                "label" => {
+                    let (key, value) = value.split_once(':').expect("key:value");
+                    budget.selector = Some(vec![Requirement::equals(key, value)]);
+                }
+                "allowed" => budget.allowed = value.parse().expect("a number"),
+                name => budget.key = key(name),
+            }
+        }
+        self.tables.put_budget(budget);
+    }
+
+    /// `quota a/q hard=cpu:2,pods:3 used=cpu:1`
+    fn quota(&mut self, text: &str) {
+        let mut quota = Quota::default();
+        for (word, value) in parse::words(text) {
+            match word {
+                "hard" => quota.hard = parse::limits(&mut self.tables, value),
+                "used" => quota.used = Vector::of(parse::amounts(&mut self.tables, value)),
+                name => quota.key = key(name),
+            }
+        }
+        self.tables.put_quota(quota);
     }
 
     fn class(&mut self, text: &str) {

@@ -25,6 +25,7 @@ pub(super) fn reason_word(reason: &Reason) -> &'static str {
         | Reason::NoFit(_)
         | Reason::Overcommitted { .. }
         | Reason::QueueFull { .. }
+        | Reason::NamespaceQuota { .. }
         | Reason::QueueMisplaced { .. }
         | Reason::QueueMissing { .. }
         | Reason::QueueNotOpen { .. }
@@ -45,6 +46,9 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         }
         Reason::Overcommitted { short } => {
             format!("resource in cluster is overused: overused {}", list(short))
+        }
+        Reason::NamespaceQuota { short, .. } => {
+            format!("resource quota insufficient, requested: {}", list(short))
         }
         Reason::QueueQuota { short, .. } => {
             format!(

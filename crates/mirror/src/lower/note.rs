@@ -102,7 +102,9 @@ pub(super) fn evicted(pod: &Pod, cause: &str, voice: Voice<'_>) -> Intent {
 /// Upstream vetoes entry with a Normal event and failed placement with a Warning.
 fn tone(reason: &Reason) -> Tone {
     match reason {
-        Reason::Overcommitted { .. } | Reason::QueueQuota { .. } => Tone::Normal,
+        Reason::Overcommitted { .. }
+        | Reason::NamespaceQuota { .. }
+        | Reason::QueueQuota { .. } => Tone::Normal,
         _ => Tone::Warning,
     }
 }

@@ -118,7 +118,7 @@ fn nothing() -> Requirement {
 }
 
 /// Kubernetes: an absent selector selects nothing, an empty one everything.
-fn selector(selector: Option<&LabelSelector>) -> Vec<Requirement> {
+pub(super) fn selector(selector: Option<&LabelSelector>) -> Vec<Requirement> {
     let Some(selector) = selector else {
         return vec![nothing()];
     };

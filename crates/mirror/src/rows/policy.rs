@@ -1,0 +1,52 @@
+//! Disruption budgets and quotas as rows.
+
+use std::sync::Arc;
+
+use api::core::{PodDisruptionBudget, ResourceQuota};
+use model::{Budget, Key, Limits, Quota, Tables};
+
+use super::amounts::vector;
+use super::constraints;
+
+/// The row of a disruption budget.
+pub(super) fn budget(budget: &PodDisruptionBudget) -> Budget {
+    let meta = &budget.metadata;
+    let selector = budget.spec.selector.as_ref();
+    let disrupted = budget.status.disrupted_pods.keys();
+    Budget {
+        key: Key::new(&*meta.namespace, &*meta.name),
+        selector: selector.map(|selector| constraints::selector(Some(selector))),
+        allowed: budget.status.disruptions_allowed,
+        disrupted: disrupted.map(|name| Arc::from(&**name)).collect(),
+    }
+}
+
+/// The row of a quota, by what pods request: `requests.cpu` is `cpu`. A quota for some pods only says
+/// nothing about a gang whose pods do not exist yet, nor does one of limits or of other objects.
+pub(super) fn quota(quota: &ResourceQuota, tables: &mut Tables) -> Option<Quota> {
+    if !quota.spec.scopes.is_empty() || quota.spec.scope_selector.is_some() {
+        return None;
+    }
+    let meta = &quota.metadata;
+    let requested = |list: &api::core::ResourceList| {
+        let of_pods = list.iter().filter_map(|(name, amount)| {
+            let is_other = name.starts_with("limits.") || name.starts_with("count/");
+            let name = name.strip_prefix("requests.").unwrap_or(name);
+            (!is_other).then(|| (name.into(), amount.clone()))
+        });
+        of_pods.collect::<api::core::ResourceList>()
+    };
+    let hard = vector(&requested(&quota.spec.hard), tables);
+    let used = vector(&requested(&quota.status.used), tables);
+    Some(Quota {
+        key: Key::new(&*meta.namespace, &*meta.name),
+        // What is not named has no limit; a limit of nothing is one all the same.
+        hard: Limits::of(
+            requested(&quota.spec.hard)
+                .keys()
+                .map(|name| tables.kind(name))
+                .map(|kind| (kind, hard.get(kind))),
+        ),
+        used,
+    })
+}
