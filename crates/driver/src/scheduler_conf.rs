@@ -245,7 +245,8 @@ impl Understanding<'_> {
                     }
                     Complaint::Unknown(known) => {
                         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                        self.remarks.unknown(place, &field, &key, &known);
+                        let name = self.own_name(seat, &key);
+                        self.remarks.unknown(place, &field, name, &known);
                     }
                     Complaint::Type { .. } | Complaint::Range { .. } => {
                         let text = complaint.to_string();
@@ -288,8 +289,27 @@ impl Understanding<'_> {
     fn argument(&self, seat: Seat, key: &str) -> Place {
         let plugin = &self.conf.tiers[seat.tier][seat.index];
         let mut arguments = plugin.arguments.iter();
-        let argument = arguments.find(|entry| entry.key == key);
-        argument.map_or(plugin.place, |entry| entry.place)
+        if let Some(entry) = arguments.clone().find(|entry| entry.key == key) {
+            return entry.place;
+        }
+        let below = arguments.find_map(|entry| {
+            let way = key.strip_prefix(&*entry.key)?.strip_prefix('.')?;
+            Some(match entry.node.locate(way) {
+                // Nothing of the way is there but its beginning.
+                place if place == entry.node.place => entry.place,
+                place => place,
+            })
+        });
+        below.unwrap_or(plugin.place)
+    }
+
+    /// What of an argument's name is its own: of one within another the last word.
+    fn own_name<'k>(&self, seat: Seat, key: &'k str) -> &'k str {
+        let plugin = &self.conf.tiers[seat.tier][seat.index];
+        match plugin.arguments.iter().any(|entry| entry.key == key) {
+            true => key,
+            false => key.rsplit('.').next().unwrap_or(key),
+        }
     }
 }
 
