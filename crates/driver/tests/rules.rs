@@ -8,8 +8,9 @@ use api::time::Time;
 use driver::log::{Encoder, Header, Record, Replay, Segment, Tokens, frame, opening};
 use driver::{EngineSettings, Settings, scheduler_conf};
 use engine::Engine;
+use proptest::prelude::*;
 use serde_json::{Value, json};
-use world::{World, settings};
+use world::{Lost, World, settings};
 
 const KEY: [u8; 16] = *b"the key of tests";
 
@@ -186,4 +187,64 @@ fn where_no_engine_runs_there_are_no_rules_to_change() {
     change(&mut world, PACKS);
     world.pass_ms(1_000);
     assert_eq!(segments(&mut world).len(), 1);
+}
+
+/// What happens to a plane.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Rules(&'static str),
+    Pod,
+    Pass(i64),
+    Slow(bool),
+    Lose(Lost),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        Just(Step::Rules(PACKS)),
+        Just(Step::Rules(SPREADS)),
+        Just(Step::Pod),
+        (0..3_000_i64).prop_map(Step::Pass),
+        any::<bool>().prop_map(Step::Slow),
+        Just(Step::Lose(Lost::AfterCommit)),
+        Just(Step::Lose(Lost::BeforeCommit)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn rules_may_change_at_any_time_and_every_segment_is_played_alike(
+        steps in prop::collection::vec(step(), 0..40),
+    ) {
+        let mut world = plane();
+        world.driver.record(world.now);
+        let mut pods = 0;
+        for step in steps {
+            match step {
+                Step::Rules(conf) => change(&mut world, conf),
+                // More would find no room.
+                Step::Pod if pods < 3 => {
+                    pods += 1;
+                    pod(&mut world, &format!("pod-{pods}"), None);
+                }
+                Step::Pod => {}
+                Step::Pass(ms) => world.pass_ms(ms),
+                Step::Slow(is_slow) => world.is_answer_slow = is_slow,
+                Step::Lose(how) => world.lost.push_back(how),
+            }
+        }
+        world.lost.clear();
+        world.is_answer_slow = false;
+        world.pass_ms(300_000);
+        for at in 1..=pods {
+            prop_assert!(!node_of(&world, &format!("pod-{at}")).is_null(), "pod-{} waits", at);
+        }
+        for file in segments(&mut world) {
+            let segment = Segment::read(&file).expect("it was written just now");
+            let replay = Replay::new(&segment, Tokens::keyed(KEY)).expect("its settings are known");
+            let summary = replay.run(None, &mut |_| {}).expect("it is undamaged");
+            prop_assert_eq!(summary.difference, None);
+        }
+    }
 }

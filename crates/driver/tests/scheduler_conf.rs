@@ -99,6 +99,34 @@ tiers:
 }
 
 #[test]
+fn what_volcanos_own_tests_run_with_is_taken() {
+    let file = "
+actions: \"enqueue, allocate, backfill, reclaim, preempt\"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+  - name: sla
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+    arguments:
+      predicate.DynamicResourceAllocationEnable: true
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+  - name: network-topology-aware
+";
+    let conf = read(file.as_bytes()).accepted().expect("it is understood");
+    assert_eq!(conf.placement.actions.len(), 5);
+    assert_eq!(conf.placement.tiers[1].len(), 7);
+}
+
+#[test]
 fn every_action_that_there_is_is_taken() {
     for action in engine::ACTIONS {
         let file = format!("actions: {}\n", action.name);

@@ -40,7 +40,7 @@ pub struct World {
     pub list_revision: Option<u64>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
     AfterCommit,
     BeforeCommit,
