@@ -4,9 +4,12 @@
 //! ```text
 //! # What it is about.
 //! world nodes=2 cpu=4 replicas=1 seed=9 latency=3ms
+//! scheduler
+//!   actions: "enqueue, allocate, preempt"
+//!   …
 //! fault watch-drop rate=10
 //! storm 30s
-//! at 10ms gang training pods=4 cpu=1 runs=1s exit=0
+//! at 10ms gang training pods=4 min=2 cpu=1 runs=1s exit=0 class=high queue=default
 //! at 20ms create
 //!   apiVersion: v1
 //!   kind: ConfigMap
@@ -33,6 +36,7 @@ use crate::settings::Settings;
 #[derive(Clone, Debug)]
 pub struct Script {
     settings: Settings,
+    scheduler: Option<String>,
     steps: Vec<(usize, Step)>,
 }
 

@@ -48,6 +48,11 @@ impl Script {
         Ok(world.transcript().text())
     }
 
+    /// The scheduler's configuration, where the script has one.
+    pub fn scheduler(&self) -> Option<&str> {
+        self.scheduler.as_deref()
+    }
+
     /// The seed that drivers take.
     pub fn seed(&self) -> u64 {
         self.settings.seed

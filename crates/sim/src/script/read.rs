@@ -25,6 +25,7 @@ impl Script {
     ) -> Result<Script, Mistake> {
         let mut script = Script {
             settings: Settings::new(1),
+            scheduler: None,
             steps: Vec::new(),
         };
         let mut lines = text
@@ -63,6 +64,10 @@ impl Script {
         let mut words = Words::of(line);
         let step = match words.next("a verb")? {
             "world" => return self.world(&mut words),
+            "scheduler" => {
+                self.scheduler = Some(document.to_owned());
+                return words.end();
+            }
             "fault" => {
                 let fault = words.fault()?;
                 self.settings
@@ -211,10 +216,17 @@ impl<'a> Words<'a> {
     fn gang(&mut self) -> Result<Value, String> {
         let name = self.next("a name")?;
         let (mut pods, mut cpu, mut runs, mut exit) = (1, "1", "1s", "0");
+        let (mut class, mut queue, mut min) = ("", "", None);
         for (key, value) in self.pairs()? {
             match key {
+                "class" => class = value,
                 "cpu" => cpu = value,
                 "exit" => exit = value,
+                "min" => {
+                    let number = value.parse::<u64>();
+                    min = Some(number.map_err(|_| format!("min={value} is no number"))?);
+                }
+                "queue" => queue = value,
                 "pods" => {
                     pods = value
                         .parse()
@@ -227,12 +239,12 @@ impl<'a> Words<'a> {
         if pods > MANY {
             return Err(format!("a gang of a script has at most {MANY} pods"));
         }
-        Ok(json!({
+        let mut job = json!({
             "apiVersion": "batch.volcano.sh/v1alpha1",
             "kind": "Job",
             "metadata": { "name": name, "namespace": "default" },
             "spec": {
-                "minAvailable": pods,
+                "minAvailable": min.unwrap_or(pods),
                 "schedulerName": "volcano",
                 "tasks": [{
                     "name": "work",
@@ -253,7 +265,13 @@ impl<'a> Words<'a> {
                     },
                 }],
             },
-        }))
+        });
+        for (key, value) in [("priorityClassName", class), ("queue", queue)] {
+            if !value.is_empty() {
+                job["spec"][key] = json!(value);
+            }
+        }
+        Ok(job)
     }
 
     fn wish(&mut self) -> Result<Wish, String> {

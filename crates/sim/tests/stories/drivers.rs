@@ -2,8 +2,12 @@
 
 /// A driver's settings with everything in it.
 pub fn drivers(seed: u64) -> driver::Settings {
-    let (engine, problems) =
-        engine::Engine::new(engine::Settings::default()).expect("defaults are understood");
+    drivers_by(seed, engine::Settings::default())
+}
+
+/// The same by other rules.
+pub fn drivers_by(seed: u64, rules: engine::Settings) -> driver::Settings {
+    let (engine, problems) = engine::Engine::new(rules).expect("the rules are understood");
     assert!(problems.is_empty(), "{problems:?}");
     driver::Settings {
         controllers: controllers::CONTROLLERS,

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::drivers::drivers;
+use crate::drivers::drivers_by;
 use sim::Script;
 
 #[expect(
@@ -15,8 +15,13 @@ fn play(path: &Path) -> Result<(), String> {
     let decode =
         |document: &str| serde_saphyr::from_str(document).map_err(|error| error.to_string());
     let script = Script::read(&text, &decode).map_err(|mistake| mistake.to_string())?;
+    let mut rules = engine::Settings::default();
+    if let Some(text) = script.scheduler() {
+        let conf = driver::scheduler_conf::read(text.as_bytes()).accepted()?;
+        rules.placement = conf.placement;
+    }
     let told = script
-        .play(drivers(script.seed()))
+        .play(drivers_by(script.seed(), rules))
         .map_err(|mistake| mistake.to_string())?;
     let (above, golden) = text.split_once("\n---\n").unwrap_or((text.trim_end(), ""));
     if std::env::var_os("UPDATE").is_some() {
