@@ -4,6 +4,8 @@ mod condition;
 mod note;
 mod status;
 
+use std::collections::BTreeMap;
+
 use api::core::Pod;
 use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
 use api::kind::Kind;
@@ -83,12 +85,24 @@ impl Mirror {
         for queue in &plan.queues {
             self.lower_queue(tables, queue, &mut lowered);
         }
+        // A pod that is promised a node and told why it waits is patched once: of two patches of one
+        // version the second would be refused.
+        let mut nominations: BTreeMap<TaskId, Intent> = BTreeMap::new();
         for nomination in &plan.nominations {
-            self.lower_nomination(tables, nomination, &mut lowered);
+            let intent = self.lower_nomination(tables, nomination);
+            nominations.extend(intent.map(|intent| (nomination.task, intent)));
         }
         for wait in &plan.waits {
+            let from = lowered.notes.len();
             self.lower_wait(tables, wait, voice, &mut lowered);
+            if let Some(nomination) = nominations.remove(&wait.task) {
+                let mut notes = lowered.notes[from..].iter_mut();
+                if !notes.any(|note| join(note, &nomination)) {
+                    lowered.notes.push(nomination);
+                }
+            }
         }
+        lowered.notes.extend(nominations.into_values());
         lowered
     }
 
@@ -143,16 +157,14 @@ impl Mirror {
             .push(note::evicted(pod, eviction.cause, voice));
     }
 
-    fn lower_nomination(&self, tables: &Tables, nomination: &Nomination, lowered: &mut Lowered) {
-        let Some(pod) = self.pod_of(tables, nomination.task) else {
-            return;
-        };
+    fn lower_nomination(&self, tables: &Tables, nomination: &Nomination) -> Option<Intent> {
+        let pod = self.pod_of(tables, nomination.task)?;
         let node = nomination
             .node
             .and_then(|node| tables.find_node(node))
             .map_or("", |node| &node.spec.name);
         if *pod.status.nominated_node_name == *node {
-            return;
+            return None;
         }
         let value = if node.is_empty() {
             Value::Null
@@ -160,9 +172,7 @@ impl Mirror {
             json!(node)
         };
         let patch = json!({ "status": { "nominatedNodeName": value } });
-        lowered
-            .notes
-            .push(patched(&pod.metadata, Kind::Pod, Part::Status, patch));
+        Some(patched(&pod.metadata, Kind::Pod, Part::Status, patch))
     }
 
     /// The pod of a task, if it is still the same one.
@@ -179,6 +189,31 @@ fn is_lone(tables: &Tables, task: TaskId) -> bool {
         .find_task(task)
         .and_then(|task| tables.find_gang(task.gang?))
         .is_some_and(|gang| gang.spec.lone)
+}
+
+/// Adds what one patch of a status says to another one of the same object; whether that can be.
+fn join(patch: &mut Intent, other: &Intent) -> bool {
+    let is_of_one = patch.target == other.target;
+    let (
+        Action::Patch { part, patch, .. },
+        Action::Patch {
+            part: Part::Status,
+            patch: other,
+            ..
+        },
+    ) = (&mut patch.action, &other.action)
+    else {
+        return false;
+    };
+    let statuses = (patch.get_mut("status"), other.get("status"));
+    let (Some(Value::Object(status)), Some(Value::Object(more))) = statuses else {
+        return false;
+    };
+    if *part != Part::Status || !is_of_one {
+        return false;
+    }
+    status.extend(more.clone());
+    true
 }
 
 /// A merge patch of the object as it is held.
