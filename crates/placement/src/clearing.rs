@@ -305,6 +305,7 @@ pub(crate) fn clear_room(
         };
         let kept = std::mem::replace(&mut clearing, better);
         cycle.trial.rewind(mark);
+        kept.forget(cycle, &mut grounds);
         if !clearing.attempt(cycle, &mut grounds, mark) {
             clearing = kept;
             clearing.promised.clear();
@@ -407,6 +408,10 @@ impl Clearing<'_> {
     /// Promises the task the room that costs the least, and evicts for it.
     fn take(&mut self, cycle: &mut Cycle<'_, '_>, grounds: &mut Grounds, task: TaskId) -> bool {
         let search = self.search(cycle, task);
+        let mark = cycle.trial.mark();
+        if !self.make_share(cycle, &search) {
+            return false;
+        }
         let field = grounds.field(self.ground(cycle, task));
         field.meet(cycle, &search, &self.likeness);
         let Some((node, offer)) = field.cheapest(cycle, &search) else {
@@ -415,26 +420,57 @@ impl Clearing<'_> {
                     .hopeless
                     .insert(self.likeness(cycle, task), cycle.moves);
             }
+            cycle.trial.rewind(mark);
             return false;
         };
         let cause = self.against.cause();
-        let mark = cycle.trial.mark();
         for victim in &offer.victims {
             cycle.trial.evict(*victim, self.gang, cause);
             cycle.evictions += 1;
         }
-        // Room that others leave may bring the queue back within its share.
-        if cycle
-            .rules
-            .allocatable(cycle.view(), self.queue, task)
-            .is_some()
-        {
-            cycle.trial.rewind(mark);
-            return false;
-        }
         cycle.trial.promise(task, node);
         self.promised.push((task, node));
         true
+    }
+
+    /// Where it is the queue's share that is short, others of the queue leave it, wherever they are, until
+    /// the task is within it.
+    fn make_share(&self, cycle: &mut Cycle<'_, '_>, search: &Search<'_>) -> bool {
+        let task = search.claimant.task;
+        let is_within = |cycle: &Cycle<'_, '_>| {
+            let refused = cycle.rules.allocatable(cycle.view(), self.queue, task);
+            refused.is_none()
+        };
+        if is_within(cycle) {
+            return true;
+        }
+        if self.against == Against::OtherQueues {
+            return false;
+        }
+        let mark = cycle.trial.mark();
+        let view = cycle.view();
+        let in_turn = search.all_in_turn(view);
+        for victim in search.candidates(view, &in_turn) {
+            cycle.trial.evict(victim, self.gang, self.against.cause());
+            cycle.evictions += 1;
+            if is_within(cycle) {
+                return true;
+            }
+        }
+        cycle.trial.rewind(mark);
+        false
+    }
+
+    /// Whether the queue has its share for what is promised to the gang.
+    fn is_within_share(&self, cycle: &mut Cycle<'_, '_>) -> bool {
+        let Some((task, _)) = self.promised.last().copied() else {
+            return true;
+        };
+        let mark = cycle.trial.mark();
+        cycle.trial.unpromise(task);
+        let refused = cycle.rules.allocatable(cycle.view(), self.queue, task);
+        cycle.trial.rewind(mark);
+        refused.is_none()
     }
 
     /// Lets everybody go on without whom the gang has room as well, the last chosen first.
@@ -448,6 +484,10 @@ impl Clearing<'_> {
             let before = self.promised.clone();
             let node = cycle.trial.tables().task(victim).node;
             cycle.trial.spare(victim);
+            if !self.is_within_share(cycle) {
+                cycle.trial.rewind(here);
+                continue;
+            }
             if node.is_some_and(|node| self.resettle(cycle, grounds, node)) {
                 continue;
             }

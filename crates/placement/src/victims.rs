@@ -73,6 +73,18 @@ impl Search<'_> {
         tasks
     }
 
+    /// The same on all nodes.
+    pub(crate) fn all_in_turn(&self, view: View<'_>) -> Vec<TaskId> {
+        let tasks = view
+            .tables
+            .nodes()
+            .flat_map(|(_, node)| &node.tasks)
+            .copied();
+        let mut tasks: Vec<TaskId> = tasks.filter(|task| self.may_give(view, *task)).collect();
+        self.sort(view, &mut tasks);
+        tasks
+    }
+
     /// Those of them that the rules let the claimant evict now.
     pub(crate) fn candidates(&self, view: View<'_>, in_turn: &[TaskId]) -> Vec<TaskId> {
         let tasks = in_turn.iter().copied();
