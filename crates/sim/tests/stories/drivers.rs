@@ -2,13 +2,7 @@
 
 /// A driver's settings with everything in it.
 pub fn drivers(seed: u64) -> driver::Settings {
-    let mut rules = engine::Settings::default();
-    // Every third seed's gangs take room from one another.
-    if seed % 3 == 0 {
-        let taking = ["reclaim", "preempt"].map(str::to_owned);
-        rules.placement.actions.extend(taking);
-    }
-    drivers_by(seed, rules)
+    drivers_by(seed, engine::Settings::default())
 }
 
 /// The same by other rules.

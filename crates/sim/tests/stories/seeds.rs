@@ -2,14 +2,24 @@
 //! whatever went wrong. `KATMAI_SIM_SEEDS=1000` plays more of them, `KATMAI_SIM_SEED=17` one with
 //! its whole transcript.
 
-use crate::drivers::drivers;
+use crate::drivers::drivers_by;
 use sim::{Story, Told};
 
 /// Stories that are played unless more are asked for.
 const SEEDS: u64 = 60;
 
 fn play(seed: u64) -> Told {
-    Story::draw(seed).play(drivers(seed))
+    Story::draw(seed).play(drivers_by(seed, rules(seed)))
+}
+
+/// Every third story's gangs take room from one another.
+fn rules(seed: u64) -> engine::Settings {
+    let mut rules = engine::Settings::default();
+    if seed.is_multiple_of(3) {
+        let taking = ["reclaim", "preempt"].map(str::to_owned);
+        rules.placement.actions.extend(taking);
+    }
+    rules
 }
 
 #[expect(
