@@ -5,14 +5,14 @@
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
-use std::sync::Arc;
+#[path = "shared/rows.rs"]
+mod rows;
+
 use std::time::Instant;
 
 use engine::Engine;
-use model::{
-    GangPhase, GangSpec, GangStatus, Key, Kind, Labels, NodeSpec, Phase, QueueSpec, QueueState,
-    ShapeSpec, Tables, TaskSpec, Time, Vector,
-};
+use model::{Kind, Tables, Time, Vector};
+use rows::{Gang, median, node, queue};
 
 /// Name, nodes, gangs, tasks a gang, most milliseconds.
 const ROWS: &[(&str, u32, u32, u32, f64)] = &[
@@ -30,9 +30,9 @@ fn main() {
         if wanted.is_empty() || wanted.iter().any(|w| name.starts_with(w.as_str())) {
             let runs = (0..RUNS).map(|_| place(*nodes, *gangs, *tasks));
             let (times, checks): (Vec<f64>, Vec<f64>) = runs.unzip();
-            print(name, median(times), *reach);
+            print_ms(name, median(times), *reach);
             // What production pays for having every plan checked.
-            print(&format!("{name}-checked"), median(checks), *reach / 5.0);
+            print_ms(&format!("{name}-checked"), median(checks), *reach / 5.0);
         }
     }
     if wanted.is_empty()
@@ -63,19 +63,23 @@ fn large_cluster() {
         checks.push(checked(&tables, &plan));
     }
     times.sort_by(f64::total_cmp);
-    print("S3-one-pod-10k-100k-proc", times[100], 1.0);
-    print("S3-one-pod-10k-100k-proc-max", times[200], 5.0);
-    print("S3-one-pod-10k-100k-proc-checked", median(checks), 0.2);
+    print_ms("S3-one-pod-10k-100k-proc", times[100], 1.0);
+    print_ms("S3-one-pod-10k-100k-proc-max", times[200], 5.0);
+    print_ms("S3-one-pod-10k-100k-proc-checked", median(checks), 0.2);
     while !engine.cycle(&mut tables, Time::from_micros(0)).is_empty() {}
     let start = Instant::now();
     for _ in 0..1_000 {
         engine.cycle(&mut tables, Time::from_micros(0));
     }
-    print(
+    print_ms(
         "S3-idle-cycle-10k-100k-proc",
         start.elapsed().as_secs_f64(),
         1.0,
     );
+}
+
+fn print_ms(row: &str, value: f64, reach: f64) {
+    rows::print(row, value, "ms", reach);
 }
 
 fn confirm(tables: &mut Tables, plan: &model::Plan) {
@@ -88,17 +92,6 @@ fn confirm(tables: &mut Tables, plan: &model::Plan) {
     for row in &plan.queues {
         tables.confirm(row.write);
     }
-}
-
-#[expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
-fn print(row: &str, value: f64, reach: f64) {
-    let ok = value <= reach;
-    println!(r#"{{"row":"{row}","value":{value:.4},"unit":"ms","reach":{reach},"ok":{ok}}}"#);
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
 }
 
 /// How many milliseconds it takes to check a plan.
@@ -127,68 +120,18 @@ fn place(nodes: u32, gangs: u32, tasks: u32) -> (f64, f64) {
 }
 
 fn fill(tables: &mut Tables, nodes: u32, gangs: u32, tasks: u32) {
-    tables.put_queue(QueueSpec {
-        name: "default".into(),
-        weight: 1,
-        state: QueueState::Open,
-        ..QueueSpec::default()
-    });
-    for at in 0..nodes {
-        let name = format!("node-{at:05}");
-        tables.put_node(NodeSpec {
-            name: name.as_str().into(),
-            labels: Labels::of([("kubernetes.io/hostname", name.as_str())]),
-            allocatable: Vector::of([
-                (Kind::CPU, 32_000),
-                (Kind::MEMORY, 256 << 30),
-                (Kind::PODS, 110),
-            ]),
-            ..NodeSpec::default()
-        });
-    }
-    for at in 0..gangs {
-        gang(tables, at, tasks);
-    }
+    queue(tables, "default", None, Vector::ZERO);
+    (0..nodes).for_each(|at| node(tables, at, 32, 0));
+    (0..gangs).for_each(|at| gang(tables, at, tasks));
 }
 
 fn gang(tables: &mut Tables, at: u32, tasks: u32) {
-    let requests = Vector::of([(Kind::CPU, 1_000), (Kind::MEMORY, 1 << 30)]);
-    let key = Key::new("bench", format!("gang-{at:05}"));
-    tables.put_gang(GangSpec {
-        key: key.clone(),
-        uid: format!("gang-{at:05}").into(),
-        queue: "default".into(),
-        min_member: tasks,
-        created: Time::from_micros(i64::from(at)),
-        status: GangStatus {
-            phase: GangPhase::Inqueue,
-            ..GangStatus::default()
-        },
-        ..GangSpec::default()
-    });
-    for index in 0..tasks {
-        let name = format!("gang-{at:05}-{index}");
-        tables.put_task(TaskSpec {
-            key: Key::new("bench", name.as_str()),
-            uid: name.as_str().into(),
-            gang: Some(key.clone()),
-            role: "".into(),
-            index,
-            shape: ShapeSpec {
-                requests: requests.clone(),
-                ..ShapeSpec::default()
-            },
-            claims: Vec::new(),
-            labels: Arc::new(Labels::default()),
-            priority: 1,
-            phase: Phase::Pending,
-            node: None,
-            gated: false,
-            preemptable: true,
-            preempts: true,
-            cooldown_ms: 0,
-            created: Time::from_micros(0),
-            started: None,
-        });
-    }
+    let gang = Gang {
+        at,
+        queue: "default",
+        class: None,
+        min: tasks,
+        requests: Vector::of([(Kind::CPU, 1_000), (Kind::MEMORY, 1 << 30)]),
+    };
+    gang.put(tables, &vec![None; tasks as usize]);
 }

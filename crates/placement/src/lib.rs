@@ -38,8 +38,8 @@ pub use arguments::{Argument, Arguments, Asked, Complaint, Decimal, Switched, WE
 pub use cycle::{Cycle, Lacks, Outcome, Work};
 pub use feasibility::{Indexes, may_fit};
 pub use plugin::{
-    Action, Claimant, NodeCheck, Plugin, Room, RoomCheck, Score, ShareCheck, VictimCheck,
-    VictimQueueOrder, View, Vote,
+    Action, Claimant, GangCheck, NodeCheck, Plugin, Room, RoomCheck, Score, ShareCheck,
+    VictimCheck, VictimQueueOrder, View, Vote,
 };
 pub use plugins::PLUGINS;
 pub use rules::{Problem, Rules, Seat};

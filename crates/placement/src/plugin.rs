@@ -35,6 +35,9 @@ pub enum Vote {
 /// A score in millionths of a point.
 pub type Score = i64;
 
+/// Whether something is so of a gang.
+pub type GangCheck = fn(View<'_>, GangId) -> bool;
+
 /// Whether a node takes a shape for what it is.
 pub type NodeCheck = fn(View<'_>, &Shape, NodeId) -> Option<Refusal>;
 
@@ -92,11 +95,11 @@ pub struct Plugin {
     /// Whether a gang can be tried at all.
     pub job_valid: Option<fn(View<'_>, GangId) -> Option<Reason>>,
     /// Whether enough of a gang is placed.
-    pub job_ready: Option<fn(View<'_>, GangId) -> bool>,
+    pub job_ready: Option<GangCheck>,
     /// Whether enough of a gang is placed or promised room.
-    pub job_pipelined: Option<fn(View<'_>, GangId) -> bool>,
+    pub job_pipelined: Option<GangCheck>,
     /// Whether a gang may take others' room, being short of tasks.
-    pub job_starving: Option<fn(View<'_>, GangId) -> bool>,
+    pub job_starving: Option<GangCheck>,
     /// Whether a gang may be let in.
     pub enqueueable: Option<fn(View<'_>, GangId) -> Vote>,
     /// When a rule says something else about a gang although nothing happens.

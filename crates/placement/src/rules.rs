@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use model::{GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId, Time};
 
 use crate::arguments::{Asked, Complaint};
-use crate::plugin::{Action, Claimant, Plugin, Room, Score, View, Vote};
+use crate::plugin::{Action, Claimant, GangCheck, Plugin, Room, Score, View, Vote};
 use crate::plugins::{self, PLUGINS};
 use crate::settings::{PluginSettings, Settings, Switch};
 use crate::victims::Against;
@@ -289,27 +289,31 @@ impl Rules {
             .all(|f| f(view, gang))
     }
 
+    /// What the first tier that has a say says of the gang: yes if all of its plugins do.
+    fn first_tier(
+        &self,
+        view: View<'_>,
+        gang: GangId,
+        hook: fn(&Plugin) -> Option<GangCheck>,
+    ) -> Option<bool> {
+        self.tiers.iter().find_map(|tier| {
+            let mut said = tier.iter().filter_map(hook).peekable();
+            said.peek()?;
+            Some(said.all(|f| f(view, gang)))
+        })
+    }
+
     /// Whether enough of the gang is placed or promised room: a tier that says no refuses, one that
     /// says yes ends the asking.
     pub(crate) fn job_pipelined(&self, view: View<'_>, gang: GangId) -> bool {
-        for tier in &self.tiers {
-            let mut said = tier.iter().filter_map(|p| p.job_pipelined).peekable();
-            if said.peek().is_some() {
-                return said.all(|f| f(view, gang));
-            }
-        }
-        true
+        let said = self.first_tier(view, gang, |plugin| plugin.job_pipelined);
+        said.unwrap_or(true)
     }
 
     /// Whether the gang may take others' room: the first tier that has an opinion decides.
     pub(crate) fn job_starving(&self, view: View<'_>, gang: GangId) -> bool {
-        for tier in &self.tiers {
-            let mut said = tier.iter().filter_map(|p| p.job_starving).peekable();
-            if said.peek().is_some() {
-                return said.all(|f| f(view, gang));
-            }
-        }
-        false
+        let said = self.first_tier(view, gang, |plugin| plugin.job_starving);
+        said.unwrap_or(false)
     }
 
     /// Whether the queue may take room from others for the task.

@@ -4,20 +4,10 @@ use checker::{check, check_plan, digest, is_quiet};
 use engine::Engine;
 use model::{Phase, Tables, Time, Trial};
 
+use crate::dice::Dice;
 use crate::fixture::World;
 
-/// A small generator of its own: the same seed is the same cluster everywhere (SplitMix64).
-struct Dice(u64);
-
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
-    }
-
     fn pick<'a>(&mut self, words: &[&'a str]) -> &'a str {
         words[self.roll(words.len() as u64) as usize]
     }

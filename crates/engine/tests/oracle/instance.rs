@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::dice::Dice;
+
 /// Cpu (thousandths), memory (Mi), gpu (pieces).
 pub type Amounts = [i64; 3];
 
@@ -63,20 +65,9 @@ pub enum Event {
     Open(usize),
 }
 
-/// The same seed is the same cluster everywhere (SplitMix64).
-pub struct Dice(u64);
-
 impl Dice {
     pub fn new(seed: u64) -> Dice {
         Dice(seed.wrapping_mul(0x2545_f491_4f6c_dd1d))
-    }
-
-    pub fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
     }
 
     fn one_in(&mut self, sides: u64) -> bool {

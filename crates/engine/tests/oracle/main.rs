@@ -7,6 +7,8 @@
 //! `KATMAI_ORACLE_SEED=2000..20000` at those. A failure is shrunk: what is printed is a smallest list of
 //! events that still shows it.
 
+#[path = "../shared/dice.rs"]
+mod dice;
 mod instance;
 mod shares;
 mod slow;

@@ -4,6 +4,7 @@
 //!
 //! `KATMAI_VICTIM_SEED=17 cargo test -p katmai-engine --test victims` looks at one seed only.
 
+#[path = "../shared/dice.rs"]
 mod dice;
 
 use std::sync::Arc;
@@ -28,6 +29,11 @@ struct Held {
     priority: i32,
 }
 
+/// An amount below `sides`.
+fn below(dice: &mut Dice, sides: u64) -> i64 {
+    i64::try_from(dice.roll(sides)).expect("a small number")
+}
+
 #[derive(Clone, Debug)]
 struct Instance {
     nodes: Vec<Ask>,
@@ -37,17 +43,22 @@ struct Instance {
 
 impl Instance {
     fn of(seed: u64) -> Instance {
-        let mut dice = Dice::new(seed);
+        let mut dice = Dice(seed.wrapping_mul(0x5851_f42d_4c95_7f2d));
         let with_gpus = dice.roll(2) == 0;
         let priorities = [10, 20][..1 + dice.roll(2) as usize].to_vec();
-        let node = |dice: &mut Dice| [2 + dice.below(7), if with_gpus { dice.below(5) } else { 0 }];
+        let node = |dice: &mut Dice| {
+            [
+                2 + below(dice, 7),
+                if with_gpus { below(dice, 5) } else { 0 },
+            ]
+        };
         let nodes: Vec<Ask> = (0..1 + dice.roll(4)).map(|_| node(&mut dice)).collect();
         let mut free = nodes.clone();
         let mut held = Vec::new();
         for _ in 0..24 {
             let at = dice.roll(nodes.len() as u64) as usize;
-            let gpus = if with_gpus { dice.below(3) } else { 0 };
-            let ask = [1 + dice.below(4), gpus];
+            let gpus = if with_gpus { below(&mut dice, 3) } else { 0 };
+            let ask = [1 + below(&mut dice, 4), gpus];
             if held.len() < 12 && (0..2).all(|k| ask[k] <= free[at][k]) {
                 (0..2).for_each(|k| free[at][k] -= ask[k]);
                 let priority = priorities[dice.roll(priorities.len() as u64) as usize];
@@ -58,8 +69,11 @@ impl Instance {
                 });
             }
         }
-        let first = [1 + dice.below(6), if with_gpus { dice.below(4) } else { 0 }];
-        let other = [1 + dice.below(3), 0];
+        let first = [
+            1 + below(&mut dice, 6),
+            if with_gpus { below(&mut dice, 4) } else { 0 },
+        ];
+        let other = [1 + below(&mut dice, 3), 0];
         let mixed = dice.roll(4) == 0;
         let count = 1 + dice.roll(4);
         let task = |at: u64| if mixed && at % 2 == 1 { other } else { first };

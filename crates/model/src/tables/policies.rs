@@ -52,10 +52,9 @@ impl Tables {
         self.tick += 1;
         let key = budget.key.clone();
         let before = self.policies.budgets.insert(key.clone(), budget);
-        // Whoever waits for somebody to evict may find somebody now.
+        // Whoever waits for somebody to evict may find somebody now: they wait for shares, too.
         if before.as_ref() != self.policies.budgets.get(&key) {
-            self.news.holders = true;
-            self.news.shares = true;
+            self.mark_shares();
         }
     }
 
@@ -63,8 +62,7 @@ impl Tables {
     pub fn remove_budget(&mut self, key: &Key) {
         self.tick += 1;
         if self.policies.budgets.remove(key).is_some() {
-            self.news.holders = true;
-            self.news.shares = true;
+            self.mark_shares();
         }
     }
 
