@@ -1,10 +1,8 @@
 //! A small cluster into which tests plant violations.
 
-use std::sync::Arc;
-
 use model::{
-    GangPhase, GangSpec, GangStatus, Key, Kind, Labels, Limits, NodeSpec, Phase, QueueSpec,
-    QueueState, ShapeSpec, Tables, TaskSpec, Time, Vector,
+    GangPhase, GangSpec, GangStatus, Key, Kind, Limits, NodeSpec, QueueSpec, QueueState, ShapeSpec,
+    Tables, TaskSpec, Vector,
 };
 
 use crate::Violation;
@@ -50,23 +48,11 @@ pub(crate) fn task(name: &str, cpu: i64) -> TaskSpec {
         key: Key::new("a", name),
         uid: name.into(),
         gang: Some(Key::new("a", "g")),
-        role: "".into(),
-        index: 0,
         shape: ShapeSpec {
             requests: Vector::of([(Kind::CPU, cpu)]),
             ..ShapeSpec::default()
         },
-        claims: Vec::new(),
-        labels: Arc::new(Labels::default()),
-        priority: 1,
-        phase: Phase::Pending,
-        node: None,
-        gated: false,
-        preemptable: true,
-        preempts: true,
-        cooldown_ms: 0,
-        created: Time::from_micros(0),
-        started: None,
+        ..TaskSpec::default()
     }
 }
 

@@ -109,6 +109,31 @@ pub struct TaskSpec {
     pub started: Option<Time>,
 }
 
+/// What a pod is that says nothing: it waits, may be evicted, and others may be evicted for it.
+impl Default for TaskSpec {
+    fn default() -> Self {
+        TaskSpec {
+            key: Key::default(),
+            uid: Arc::default(),
+            gang: None,
+            role: Arc::default(),
+            index: 0,
+            shape: ShapeSpec::default(),
+            claims: Vec::new(),
+            labels: Arc::default(),
+            priority: 1,
+            phase: Phase::Pending,
+            node: None,
+            gated: false,
+            preemptable: true,
+            preempts: true,
+            cooldown_ms: 0,
+            created: Time::default(),
+            started: None,
+        }
+    }
+}
+
 /// A task's row.
 #[derive(Clone, Debug)]
 pub struct Task {

@@ -1,11 +1,8 @@
 //! What the loop does with a plan that breaks an invariant: no engine makes one, so it is made here.
 
-use std::sync::Arc;
-
 use engine::Engine;
 use model::{
-    GangSpec, Key, Labels, NodeSpec, Phase, Place, ShapeSpec, TaskSpec, Time as Instant, Trial,
-    Vector,
+    GangSpec, Key, NodeSpec, Phase, Place, ShapeSpec, TaskSpec, Time as Instant, Trial, Vector,
 };
 
 use super::{Cycles, KEPT_BACK_MS};
@@ -19,23 +16,11 @@ fn task(name: &str) -> TaskSpec {
         key: Key::new("a", name),
         uid: name.into(),
         gang: Some(Key::new("a", "g")),
-        role: "".into(),
-        index: 0,
         shape: ShapeSpec {
             requests: Vector::of([(model::Kind::CPU, 1_000)]),
             ..ShapeSpec::default()
         },
-        claims: Vec::new(),
-        labels: Arc::new(Labels::default()),
-        priority: 1,
-        phase: Phase::Pending,
-        node: None,
-        gated: false,
-        preemptable: true,
-        preempts: true,
-        cooldown_ms: 0,
-        created: Instant::from_micros(0),
-        started: None,
+        ..TaskSpec::default()
     }
 }
 

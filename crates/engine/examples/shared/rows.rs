@@ -73,23 +73,15 @@ impl Gang<'_> {
                 key: Key::new("bench", name.as_str()),
                 uid: name.as_str().into(),
                 gang: Some(key.clone()),
-                role: "".into(),
                 index: u32::try_from(index).expect("a gang of a bench is small"),
                 shape: ShapeSpec {
                     requests: self.requests.clone(),
                     ..ShapeSpec::default()
                 },
-                claims: Vec::new(),
-                labels: Arc::new(Labels::default()),
-                priority: 1,
                 phase: node.map_or(Phase::Pending, |_| Phase::Running),
                 node: node.map(node_name),
-                gated: false,
-                preemptable: true,
-                preempts: true,
-                cooldown_ms: 0,
-                created: Time::from_micros(0),
                 started: node.map(|_| Time::from_micros(0)),
+                ..TaskSpec::default()
             });
         }
     }

@@ -389,14 +389,12 @@ impl World {
                     claims: task.claims.clone(),
                     labels: Arc::new(parse::labels(&task.labels)),
                     priority: task.priority,
-                    phase: Phase::Pending,
-                    node: None,
                     gated: task.gated,
                     preemptable: !task.stays,
                     preempts: !task.humble,
                     cooldown_ms: task.cooldown_ms,
                     created: self.now,
-                    started: None,
+                    ..TaskSpec::default()
                 };
                 self.put(spec);
             }
@@ -416,21 +414,15 @@ impl World {
         self.put(TaskSpec {
             key: key(name),
             uid: format!("{:06}", self.uids).into(),
-            gang: None,
-            role: "".into(),
-            index: 0,
             shape: task.shape,
             claims: task.claims,
             labels: Arc::new(parse::labels(&task.labels)),
-            priority: 1,
             phase: Phase::Running,
             node: Some(node.into()),
-            gated: false,
             preemptable: false,
-            preempts: true,
-            cooldown_ms: 0,
             created: self.now,
             started: Some(self.now),
+            ..TaskSpec::default()
         });
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use engine::Engine;
 use model::{
-    GangPhase, GangSpec, GangStatus, Key, Kind, Labels, Limits, NodeSpec, Phase, QueueSpec,
-    QueueState, ShapeSpec, Tables, TaskSpec, Time, Vector, Verdict, WriteId,
+    GangPhase, GangSpec, GangStatus, Key, Kind, Limits, NodeSpec, QueueSpec, QueueState, ShapeSpec,
+    Tables, TaskSpec, Time, Vector, Verdict, WriteId,
 };
 
 /// What may still go wrong, and how often.
@@ -148,24 +148,14 @@ impl World {
         self.tables.put_task(TaskSpec {
             uid: key.to_string().into(),
             gang: Some(gang_key(pod.0)),
-            role: "".into(),
             index: pod.1,
             shape: ShapeSpec {
                 requests: Vector::of([(Kind::CPU, GANGS[pod.0].3 * 1_000)]),
                 ..ShapeSpec::default()
             },
-            claims: Vec::new(),
-            labels: Arc::new(Labels::default()),
-            priority: 1,
-            phase: Phase::Pending,
             node: node.map(|at| NODES[at].into()),
-            gated: false,
-            preemptable: true,
-            preempts: true,
-            cooldown_ms: 0,
-            created: Time::from_micros(0),
-            started: None,
             key,
+            ..TaskSpec::default()
         });
     }
 

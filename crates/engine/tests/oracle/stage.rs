@@ -289,7 +289,6 @@ impl Stage {
             key: pod_key(number),
             uid: format!("{number:06}").into(),
             gang,
-            role: "".into(),
             index: u32::try_from(number).expect("few pods"),
             shape: self.shape(&pod.ask, &label),
             claims: pod
@@ -299,7 +298,6 @@ impl Stage {
                 .map(|claim| Arc::from(claim.to_string()))
                 .collect(),
             labels: Arc::new(Labels::of([("gang", label.as_str())])),
-            priority: 1,
             phase: if self.running.contains(&number) {
                 Phase::Running
             } else {
@@ -307,11 +305,8 @@ impl Stage {
             },
             node: pod.node.map(node_name),
             gated: pod.ask.gated,
-            preemptable: true,
-            preempts: true,
-            cooldown_ms: 0,
             created: Time::from_micros(i64::try_from(number).expect("few pods")),
-            started: None,
+            ..TaskSpec::default()
         };
         self.tables.put_task(spec);
     }

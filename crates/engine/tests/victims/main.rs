@@ -7,13 +7,11 @@
 #[path = "../shared/dice.rs"]
 mod dice;
 
-use std::sync::Arc;
-
 use dice::Dice;
 use engine::{Engine, Settings, Switch};
 use model::{
-    GangPhase, GangSpec, GangStatus, Key, Kind, Labels, NodeSpec, Phase, Priority, QueueSpec,
-    QueueState, ShapeSpec, Tables, TaskSpec, Time, Vector,
+    GangPhase, GangSpec, GangStatus, Key, Kind, NodeSpec, Phase, Priority, QueueSpec, QueueState,
+    ShapeSpec, Tables, TaskSpec, Time, Vector,
 };
 
 const SEEDS: u64 = 3_000;
@@ -194,23 +192,14 @@ impl Stage {
                 key: Key::new("a", format!("{name}-{at}")),
                 uid: format!("{name}-{at}").as_str().into(),
                 gang: Some(key.clone()),
-                role: "".into(),
                 index: u32::try_from(at).expect("a small gang"),
                 shape: ShapeSpec {
                     requests,
                     ..ShapeSpec::default()
                 },
-                claims: Vec::new(),
-                labels: Arc::new(Labels::default()),
-                priority: 1,
                 phase: on.map_or(Phase::Pending, |_| Phase::Running),
                 node: on.map(|node| format!("n{node}").as_str().into()),
-                gated: false,
-                preemptable: true,
-                preempts: true,
-                cooldown_ms: 0,
-                created: Time::from_micros(0),
-                started: None,
+                ..TaskSpec::default()
             });
         }
     }
