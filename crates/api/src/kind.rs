@@ -26,6 +26,8 @@ pub enum Kind {
     Lease,
     /// A namespace.
     Namespace,
+    /// Kubernetes' own gang: `scheduling.k8s.io` PodGroup.
+    NativeGroup,
     /// Who may talk to whom.
     NetworkPolicy,
     /// A machine.
@@ -181,6 +183,15 @@ pub const KINDS: &[KindRow] = &[
         "Namespace",
         "namespaces",
         false,
+        true,
+    ),
+    row(
+        Kind::NativeGroup,
+        "scheduling.k8s.io",
+        "v1beta1",
+        "PodGroup",
+        "podgroups",
+        true,
         true,
     ),
     row(

@@ -3,7 +3,7 @@
 //!
 //! What is here: primitives ([`quantity`], [`selector`], [`time`], [`duration`], [`int_or_string`],
 //! [`names`], [`yaml`]), the registry of kinds that our rooms watch and write ([`kind`]), lite structs for
-//! them ([`mod@core`], [`batch`], [`snapshot`], [`volcano`]), [`events`], one wanted write ([`intent`]), its
+//! them ([`mod@core`], [`batch`], [`native`], [`snapshot`], [`volcano`]), [`events`], one wanted write ([`intent`]), its
 //! HTTP form ([`call`]) and one API-time question ([`admission`]).
 //!
 //! What it refuses to know: who sends, who stores, who decides. It has no IO, no clock and no state.
@@ -31,6 +31,7 @@ pub mod intent;
 pub mod kind;
 pub mod meta;
 pub mod names;
+pub mod native;
 pub mod quantity;
 pub mod raw;
 pub mod selector;

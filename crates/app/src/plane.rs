@@ -152,7 +152,7 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         binary: env!("CARGO_PKG_VERSION"),
     });
     let (rules, told) = rules(conf, &cluster).await?;
-    let driver = driver(&directory, authority, rules)?;
+    let driver = driver(&directory, authority, rules, native_groups)?;
     let engine =
         EngineLoop::start(driver, cluster.clone(), log).context("cannot begin to decide")?;
     // Nothing else sets it: this is the only plane of the process.
@@ -246,7 +246,13 @@ async fn rules(
 }
 
 /// Everything that decides, with the rows of the embedded plane.
-fn driver(directory: &Path, authority: String, engine: engine::Engine) -> anyhow::Result<Driver> {
+fn driver(
+    directory: &Path,
+    authority: String,
+    engine: engine::Engine,
+    native_groups: NativeGroups,
+) -> anyhow::Result<Driver> {
+    let native_groups = native_groups == NativeGroups::Served;
     let volumes = directory.join(VOLUMES);
     std::fs::create_dir_all(&volumes)
         .with_context(|| format!("cannot make the volumes' directory {}", volumes.display()))?;
@@ -257,11 +263,13 @@ fn driver(directory: &Path, authority: String, engine: engine::Engine) -> anyhow
             cluster_ca: authority.into(),
             // Nodes could not be heard before now.
             heard_since: runtime::clock::now(),
+            native_groups,
             ..controllers::Settings::default()
         },
         engine: Some(driver::EngineSettings {
             // There is no kube-scheduler beside us: plain pods are placed here, too.
             lone_scheduler_names: vec!["default-scheduler".into()],
+            native_groups,
             stopwatch: runtime::engine_loop::stopwatch,
             ..driver::EngineSettings::new(engine)
         }),

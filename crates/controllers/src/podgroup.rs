@@ -51,6 +51,9 @@ fn step(inputs: &Inputs<'_>) -> Step {
     if !is_ours || pod.is_finished() || pod.is_terminating() {
         return Step::idle();
     }
+    if inputs.settings.native_groups && pod.native_group().is_some() {
+        return Step::idle();
+    }
     let name = group_name(pod);
     if meta.annotations.contains_key(GROUP_NAME) {
         if lacks_group(mirror, pod) {

@@ -11,6 +11,8 @@ use serde_json::Value;
 pub struct Settings {
     /// Pods that name one of these get a PodGroup when they have none.
     pub scheduler_names: Vec<Box<str>>,
+    /// Whether the API serves groups of Kubernetes' own: pods that name one get no other.
+    pub native_groups: bool,
     /// Whether an owner's `scheduling.volcano.sh/` annotations shape its pods' PodGroup.
     pub inherit_owner_annotations: bool,
     /// Directory under which volumes of the directory provisioner lie.
@@ -68,6 +70,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             scheduler_names: vec!["volcano".into()],
+            native_groups: false,
             inherit_owner_annotations: true,
             volumes_directory: "/var/lib/katmai/volumes".into(),
             cluster_ca: "".into(),

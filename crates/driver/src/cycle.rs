@@ -112,10 +112,14 @@ impl std::fmt::Debug for Cycles {
 
 impl Cycles {
     pub(crate) fn new(settings: EngineSettings, limits: Limits) -> Cycles {
+        let rows = Rows::new(settings.scheduler_names).with_lone(settings.lone_scheduler_names);
         Cycles {
             engine: settings.engine,
             tables: Tables::new(),
-            rows: Rows::new(settings.scheduler_names).with_lone(settings.lone_scheduler_names),
+            rows: match settings.native_groups {
+                true => rows.with_native(),
+                false => rows,
+            },
             component: settings.component,
             stopwatch: settings.stopwatch,
             limits,

@@ -671,7 +671,10 @@ fn watched_kinds(settings: &Settings) -> BTreeSet<Kind> {
         .engine
         .iter()
         .flat_map(|_| ROW_KINDS.iter().copied());
-    of_rows.chain(of_engine).collect()
+    let engine = settings.engine.as_ref();
+    let native = engine.filter(|it| it.native_groups);
+    let native = native.map(|_| Kind::NativeGroup);
+    of_rows.chain(of_engine).chain(native).collect()
 }
 
 fn rows_by_kind(settings: &Settings) -> Vec<Vec<u16>> {

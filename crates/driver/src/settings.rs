@@ -31,6 +31,8 @@ pub struct EngineSettings {
     pub scheduler_names: Vec<Box<str>>,
     /// Pods that name one of these and no group are placed one by one, without a PodGroup.
     pub lone_scheduler_names: Vec<Box<str>>,
+    /// Whether the API serves groups of Kubernetes' own: they are watched then, and placed.
+    pub native_groups: bool,
     /// The name under which its events are written.
     pub component: Box<str>,
     /// Microseconds of any steady clock, read around each cycle for [`crate::Metrics`] only: no
@@ -45,6 +47,7 @@ impl std::fmt::Debug for EngineSettings {
         f.debug_struct("EngineSettings")
             .field("scheduler_names", &self.scheduler_names)
             .field("lone_scheduler_names", &self.lone_scheduler_names)
+            .field("native_groups", &self.native_groups)
             .field("component", &self.component)
             .finish_non_exhaustive()
     }
@@ -57,6 +60,7 @@ impl EngineSettings {
             engine,
             scheduler_names: vec![api::volcano::SCHEDULER_NAME.into()],
             lone_scheduler_names: Vec::new(),
+            native_groups: false,
             component: api::volcano::SCHEDULER_NAME.into(),
             stopwatch: || 0,
             other: None,

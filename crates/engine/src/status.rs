@@ -30,15 +30,11 @@ pub(crate) fn settle_gang(
         Some(Outcome::Extras(reason, _)) => Some(reason.clone()),
         _ => None,
     };
-    let status = GangStatus {
-        phase: phase(gang, &verdict),
-        running: gang.count(Phase::Running),
-        succeeded: gang.count(Phase::Succeeded),
-        failed: gang.count(Phase::Failed),
-        verdict: verdict.clone(),
-    };
+    let status = status(gang, &verdict);
     let shown = is_shown(gang, &status);
-    let at_once = status.phase != gang.phase() || is_new_kind_of_waiting(&gang.said, &verdict);
+    let starts = gang.spec.native && verdict == Verdict::Scheduled;
+    let at_once =
+        starts || status.phase != gang.phase() || is_new_kind_of_waiting(&gang.said, &verdict);
     let (written_at, is_lone) = (gang.written_at, gang.spec.lone);
     if let Some(reason) = extras {
         tell_tasks(trial, id, &reason);
@@ -68,6 +64,24 @@ pub(crate) fn settle_gang(
     trial.show(id, status);
     if let Verdict::Waits(reason) = verdict {
         tell_tasks(trial, id, &reason);
+    }
+}
+
+/// What the gang's status should show.
+fn status(gang: &Gang, verdict: &Verdict) -> GangStatus {
+    if gang.spec.native {
+        // There is neither a phase nor a count to show.
+        return GangStatus {
+            verdict: verdict.clone(),
+            ..gang.status().clone()
+        };
+    }
+    GangStatus {
+        phase: phase(gang, verdict),
+        running: gang.count(Phase::Running),
+        succeeded: gang.count(Phase::Succeeded),
+        failed: gang.count(Phase::Failed),
+        verdict: verdict.clone(),
     }
 }
 

@@ -35,6 +35,8 @@ pub enum Index {
     PodGroup,
     /// PodGroups by their queue (no namespace).
     PodGroupQueue,
+    /// Pods by the group of Kubernetes' own that they name.
+    PodNativeGroup,
     /// Pods by the node that they are bound to (no namespace).
     PodNode,
     /// Queues by their parent (no namespace).
@@ -68,6 +70,7 @@ pub const INDEXES: &[IndexRow] = &[
     row(Index::PodClaim, pod_claim),
     row(Index::PodGroup, pod_group),
     row(Index::PodGroupQueue, pod_group_queue),
+    row(Index::PodNativeGroup, pod_native_group),
     row(Index::PodNode, pod_node),
     row(Index::QueueParent, queue_parent),
     row(Index::VcJobClaim, vcjob_claim),
@@ -230,6 +233,14 @@ fn pod_claim(object: &Object, terms: &mut Terms) {
 fn pod_group(object: &Object, terms: &mut Terms) {
     if let Object::Pod(pod) = object
         && let Some(group) = pod.metadata.annotations.get(GROUP_NAME)
+    {
+        terms.add(&pod.metadata.namespace, group);
+    }
+}
+
+fn pod_native_group(object: &Object, terms: &mut Terms) {
+    if let Object::Pod(pod) = object
+        && let Some(group) = pod.native_group()
     {
         terms.add(&pod.metadata.namespace, group);
     }

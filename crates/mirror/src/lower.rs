@@ -1,6 +1,7 @@
 //! Plans → wanted writes. Nothing is written that is there already.
 
 mod condition;
+mod native;
 mod note;
 mod status;
 

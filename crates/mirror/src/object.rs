@@ -129,6 +129,7 @@ objects! {
     Event: api::core::Event,
     Lease: api::core::Lease,
     Namespace: api::core::Namespace,
+    NativeGroup: api::native::PodGroup,
     NetworkPolicy: api::core::NetworkPolicy,
     Node: api::core::Node,
     PersistentVolume: api::core::PersistentVolume,

@@ -5,6 +5,7 @@
 
 mod amounts;
 mod constraints;
+mod native;
 mod pod;
 mod policy;
 mod volume;
@@ -22,6 +23,7 @@ use model::{
 };
 
 pub(crate) use amounts::resource_list;
+pub use native::native_gang;
 pub use volume::{Claims, claims_of};
 
 use crate::held::{Change, Mirror};
@@ -34,6 +36,7 @@ use amounts::{limits, vector};
 pub struct Rows {
     scheduler_names: Vec<Box<str>>,
     lone_scheduler_names: Vec<Box<str>>,
+    has_native: bool,
 }
 
 /// The kinds that rows are made of.
@@ -57,7 +60,16 @@ impl Rows {
         Rows {
             scheduler_names,
             lone_scheduler_names: Vec::new(),
+            has_native: false,
         }
+    }
+
+    /// Pods that name a group of Kubernetes' own are its tasks. Without this the name says nothing, as
+    /// in a cluster without such groups.
+    #[must_use]
+    pub fn with_native(mut self) -> Rows {
+        self.has_native = true;
+        self
     }
 
     /// Pods that name one of these and no group are placed one by one, without a PodGroup.
@@ -84,6 +96,7 @@ impl Rows {
                     self.put_pod(mirror, pod, tables);
                 }
             }
+            Some(Object::NativeGroup(group)) => self.put_native(mirror, group, tables),
             Some(Object::PodGroup(group)) => {
                 let spec = gang_spec(group, tables);
                 tables.put_gang(spec);
@@ -100,6 +113,9 @@ impl Rows {
             }
             Some(_) => self.feed_volumes(mirror, change, tables),
             None => match change.kind() {
+                Kind::NativeGroup => {
+                    self.remove_native(mirror, &change.key.namespace, &name, tables);
+                }
                 Kind::Node => tables.remove_node(&name),
                 Kind::Pod => {
                     tables.remove_task(&key());
@@ -212,7 +228,7 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
             verdict: Verdict::Undecided,
         },
         fails_for_good: is_of_vcjob(meta),
-        lone: false,
+        ..GangSpec::default()
     }
 }
 

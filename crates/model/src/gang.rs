@@ -96,6 +96,13 @@ pub struct GangSpec {
     pub fails_for_good: bool,
     /// Whether it is one pod that names no group: nobody shows its status, so none is written.
     pub lone: bool,
+    /// Whether its status has neither phase nor counts, and tells once that it was placed: it is let
+    /// in as soon as it is there, since its pods are.
+    pub native: bool,
+    /// Its priority, where it states it itself; the class says it otherwise.
+    pub priority: Option<i32>,
+    /// The label of which all its tasks' nodes must have one value.
+    pub domain: Option<Arc<str>>,
 }
 
 impl GangSpec {
@@ -113,6 +120,9 @@ impl GangSpec {
             && self.created == other.created
             && self.fails_for_good == other.fails_for_good
             && self.lone == other.lone
+            && self.native == other.native
+            && self.priority == other.priority
+            && self.domain == other.domain
     }
 }
 

@@ -247,14 +247,15 @@ impl NoFit {
         match &self.missing {
             Missing::Nodes => format!("{head} finds no node, there is none"),
             Missing::Room { need, node, left } => {
-                let away = self
-                    .refusals
-                    .iter()
-                    .find(|(why, _)| *why == Refusal::VolumeTopology);
-                let away = away.map_or_else(String::new, |(why, nodes)| {
+                // Nodes that may have room and are out of the question all the same.
+                let is_away = |why: &Refusal| {
+                    matches!(why, Refusal::VolumeTopology | Refusal::OutOfDomain { .. })
+                };
+                let mut away = String::new();
+                for (why, nodes) in self.refusals.iter().filter(|(why, _)| is_away(why)) {
                     let nodes = count(*nodes, "node is", "nodes are");
-                    format!(", and {nodes} {}", why.words())
-                });
+                    let _ = write!(away, ", and {nodes} {}", why.words());
+                }
                 format!(
                     "{head} needs {need}, {node} has {} left{away}",
                     left.number()
@@ -334,6 +335,13 @@ pub enum Refusal {
         /// The scarce resource's name.
         resource: Arc<str>,
     },
+    /// The gang must be on nodes with one value of a label, and this one has another or none.
+    OutOfDomain {
+        /// The label.
+        label: Arc<str>,
+        /// The value, once it is known.
+        value: Option<Arc<str>>,
+    },
     /// No pod slot is left.
     TooManyPods,
     /// Too little of a resource is left.
@@ -362,6 +370,11 @@ impl Refusal {
             Refusal::OutOfProportion { resource } => {
                 format!("that would have too little left beside {resource}")
             }
+            Refusal::OutOfDomain {
+                label,
+                value: Some(value),
+            } => format!("outside {label}={value}"),
+            Refusal::OutOfDomain { label, value: None } => format!("without the label {label}"),
             Refusal::TooManyPods => "without a pod slot".to_owned(),
             Refusal::Insufficient { resource } => format!("without enough {resource}"),
         }

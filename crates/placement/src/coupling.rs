@@ -11,6 +11,7 @@ use model::{NodeId, Phase, PodTerm, Refusal, Shape, Spread, Tables, TaintEffect,
 
 use crate::arguments::Switched;
 use crate::feasibility::Index;
+use crate::fence::Fence;
 use crate::plugin::{Room, Score, View};
 use crate::plugins::nodeorder::POINT;
 
@@ -44,6 +45,7 @@ pub(crate) struct Surroundings<'a> {
     avoided: Vec<(&'a str, String)>,
     attraction: BTreeMap<(&'a str, String), i64>,
     spread: Vec<(&'a Spread, Domains, i64)>,
+    fence: Fence,
 }
 
 fn domain<'a>(tables: &'a Tables, node: NodeId, key: &str) -> Option<&'a str> {
@@ -104,6 +106,7 @@ impl<'a> Surroundings<'a> {
             avoided: Vec::new(),
             attraction: BTreeMap::new(),
             spread: Vec::new(),
+            fence: Fence::Open,
         };
         for wish in &shape.spec.preferred_pods {
             for (value, n) in selected(tables, &wish.term, room) {
@@ -125,6 +128,12 @@ impl<'a> Surroundings<'a> {
                 .collect();
         }
         around
+    }
+
+    /// The same for a task that must stay within a fence.
+    pub(crate) fn within(mut self, fence: Fence) -> Surroundings<'a> {
+        self.fence = fence;
+        self
     }
 
     /// What the pods that are there already say about this one.
@@ -165,6 +174,9 @@ impl<'a> Surroundings<'a> {
 
     /// Whether the pods elsewhere forbid the node.
     pub(crate) fn refuses(&self, tables: &Tables, node: NodeId) -> Option<Refusal> {
+        if let Some(refusal) = self.fence.refuses(tables, node) {
+            return Some(refusal);
+        }
         for (term, domains) in &self.affinity {
             match domain(tables, node, &term.topology_key) {
                 None => return Some(Refusal::PodAffinity),

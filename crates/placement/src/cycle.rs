@@ -8,6 +8,7 @@ use model::{GangId, NoFit, NodeId, QueueId, Reason, ShapeId, TaskId, Time, Trial
 use crate::clearing::Grounds;
 use crate::coupling::{self, Surroundings};
 use crate::feasibility::{Index, Indexes};
+use crate::fence::{self, Fence};
 use crate::order::Heap;
 use crate::plugin::{Room, View};
 use crate::rules::{Rules, State};
@@ -83,6 +84,8 @@ pub struct Cycle<'a, 't> {
     pub(crate) gangs: BTreeSet<GangId>,
     pub(crate) outcomes: BTreeMap<GangId, Outcome>,
     pub(crate) refused: BTreeMap<ShapeId, Refused>,
+    /// The value of a label within which a gang is tried.
+    pub(crate) tried: Option<Arc<str>>,
     /// What is known of room that others hold.
     pub(crate) grounds: Grounds,
     /// Counts evictions, also those that were taken back.
@@ -117,6 +120,7 @@ impl<'a, 't> Cycle<'a, 't> {
             gangs,
             outcomes: BTreeMap::new(),
             refused: BTreeMap::new(),
+            tried: None,
             grounds: Grounds::default(),
             evictions: 0,
             moves: 0,
@@ -149,14 +153,25 @@ impl<'a, 't> Cycle<'a, 't> {
         let index = self
             .indexes
             .synced(self.rules, view, view.tables.task(task).shape);
+        let fence = fence::around(view.tables, task, self.tried.as_ref());
         match together::home(view.tables, task) {
-            Home::Anywhere if !index.has_wishes() && !coupling::concerns(view, task) => {
+            Home::Anywhere
+                if fence.is_open() && !index.has_wishes() && !coupling::concerns(view, task) =>
+            {
                 index.best()
             }
-            Home::Anywhere => Surroundings::of(view, task, Room::Now).best(view, index),
-            Home::At { node, .. } => takes(view, index, task, node).then_some(node),
+            Home::Anywhere => {
+                let around = Surroundings::of(view, task, Room::Now);
+                around.within(fence).best(view, index)
+            }
+            Home::At { node, .. } => takes(view, index, task, &fence, node).then_some(node),
             Home::Nowhere { .. } => None,
         }
+    }
+
+    /// Where the task may go for the sake of its gang.
+    pub(crate) fn fence(&self, task: TaskId) -> Fence {
+        fence::around(self.trial.tables(), task, self.tried.as_ref())
     }
 
     /// Whether the node takes the task now, wherever its claims are.
@@ -165,7 +180,8 @@ impl<'a, 't> Cycle<'a, 't> {
         let index = self
             .indexes
             .synced(self.rules, view, view.tables.task(task).shape);
-        takes(view, index, task, node)
+        let fence = fence::around(view.tables, task, self.tried.as_ref());
+        takes(view, index, task, &fence, node)
     }
 
     /// Nodes that would take the task, the best by its own worth first.
@@ -174,7 +190,9 @@ impl<'a, 't> Cycle<'a, 't> {
         let index = self
             .indexes
             .synced(self.rules, view, view.tables.task(task).shape);
+        let fence = fence::around(view.tables, task, self.tried.as_ref());
         let mut candidates: Vec<_> = index.candidates().collect();
+        candidates.retain(|(node, _)| fence.refuses(view.tables, *node).is_none());
         candidates.sort_by_key(|(node, score)| (std::cmp::Reverse(*score), *node));
         candidates.into_iter().map(|(node, _)| node).collect()
     }
@@ -230,14 +248,14 @@ impl<'a, 't> Cycle<'a, 't> {
     }
 }
 
-fn takes(view: View<'_>, index: &Index, task: TaskId, node: NodeId) -> bool {
+fn takes(view: View<'_>, index: &Index, task: TaskId, fence: &Fence, node: NodeId) -> bool {
     let is_refused = || {
         coupling::concerns(view, task)
             && Surroundings::of(view, task, Room::Now)
                 .refuses(view.tables, node)
                 .is_some()
     };
-    index.takes(node) && !is_refused()
+    index.takes(node) && fence.refuses(view.tables, node).is_none() && !is_refused()
 }
 
 /// What a gang wants after its turn.

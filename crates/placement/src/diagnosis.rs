@@ -5,13 +5,20 @@ use std::collections::BTreeMap;
 use model::{Kind, Missing, NoFit, NodeId, Refusal, Shape, TaskId, VolumeNeed};
 
 use crate::coupling::{self, Surroundings};
+use crate::fence::Fence;
 use crate::plugin::{Room, View};
 use crate::plugins::predicates::lacks;
 use crate::rules::Rules;
 use crate::together::{self, Home};
 
 /// Looks at every node for one task that found none, as the trial has them now.
-pub(crate) fn no_fit(rules: &Rules, view: View<'_>, task: TaskId, fits: u32, wanted: u32) -> NoFit {
+pub(crate) fn no_fit(
+    rules: &Rules,
+    view: View<'_>,
+    (task, fence): (TaskId, &Fence),
+    fits: u32,
+    wanted: u32,
+) -> NoFit {
     let shape = view.tables.shape_of(task);
     let around = coupling::concerns(view, task).then(|| Surroundings::of(view, task, Room::Now));
     let mut home = together::home(view.tables, task);
@@ -20,6 +27,7 @@ pub(crate) fn no_fit(rules: &Rules, view: View<'_>, task: TaskId, fits: u32, wan
     for (id, _) in view.tables.nodes() {
         let rule = rules
             .suits(view, shape, id)
+            .or_else(|| fence.refuses(view.tables, id))
             .or_else(|| rules.has_room(view, shape, id, Room::Now))
             .or_else(|| {
                 around

@@ -25,6 +25,7 @@ mod coupling;
 mod cycle;
 mod diagnosis;
 mod feasibility;
+mod fence;
 mod order;
 mod plugin;
 mod plugins;

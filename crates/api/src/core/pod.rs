@@ -65,6 +65,8 @@ read_only! {
         pub preemption_policy: Option<Box<str>>,
         /// While there is one, the pod is not placed.
         pub scheduling_gates: Vec<SchedulingGate>,
+        /// The group of Kubernetes' own that it is part of.
+        pub scheduling_group: Option<SchedulingGroup>,
         /// Volumes.
         pub volumes: Vec<Volume>,
         /// `Always` (default), `OnFailure` or `Never`.
@@ -95,6 +97,12 @@ read_only! {
     pub struct SchedulingGate {
         /// Name.
         pub name: Box<str>,
+    }
+
+    /// A group of Kubernetes' own, of the same namespace.
+    pub struct SchedulingGroup {
+        /// Its name; it need not exist yet.
+        pub pod_group_name: Box<str>,
     }
 
     /// One container, as a scheduler sees it.
@@ -274,6 +282,12 @@ read_only! {
 }
 
 impl Pod {
+    /// The group of Kubernetes' own that it names.
+    pub fn native_group(&self) -> Option<&str> {
+        let group = self.spec.scheduling_group.as_ref()?;
+        (!group.pod_group_name.is_empty()).then_some(&*group.pod_group_name)
+    }
+
     /// Whether it has ended, for good or ill.
     pub fn is_finished(&self) -> bool {
         matches!(self.status.phase, PodPhase::Succeeded | PodPhase::Failed)

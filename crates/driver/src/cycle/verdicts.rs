@@ -95,6 +95,10 @@ fn gangs_of(object: &ObjectKey, mirror: &Mirror, tables: &Tables) -> BTreeSet<Ga
         for key in owners {
             let row = Key::new(&*key.namespace, &*key.name);
             match key.kind {
+                Kind::NativeGroup => {
+                    let row = mirror::native_gang(&key.namespace, &key.name);
+                    gangs.extend(tables.gang_keyed(&row));
+                }
                 Kind::PodGroup => gangs.extend(tables.gang_keyed(&row)),
                 Kind::Pod => {
                     let task = tables.task_keyed(&row).and_then(|it| tables.find_task(it));

@@ -102,9 +102,11 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
         "podsAheadMax": rules.pods_ahead_max,
         "heardSince": rules.heard_since.micros(),
         "serviceAccounts": rules.service_accounts,
+        "nativeGroups": rules.native_groups,
         "engine": settings.engine.as_ref().map(|it| json!({
             "schedulerNames": it.scheduler_names,
             "loneSchedulerNames": it.lone_scheduler_names,
+            "nativeGroups": it.native_groups,
             "component": it.component,
             "statusIntervalMs": it.engine.settings().status_interval_ms,
             "configuration": scheduler_conf::shown(&it.engine.settings().placement),
@@ -187,6 +189,7 @@ fn rules_of(value: &Value) -> Result<controllers::Settings, String> {
         pods_ahead_max: whole(value, "podsAheadMax")?,
         heard_since: Time(whole(value, "heardSince")?),
         service_accounts: flag(value, "serviceAccounts")?,
+        native_groups: flag(value, "nativeGroups")?,
         ..controllers::Settings::default()
     })
 }
@@ -201,6 +204,7 @@ fn engine_of(value: &Value) -> Result<EngineSettings, String> {
     Ok(EngineSettings {
         scheduler_names: words(value, "schedulerNames")?,
         lone_scheduler_names: words(value, "loneSchedulerNames")?,
+        native_groups: flag(value, "nativeGroups")?,
         component: word(value, "component")?.into(),
         ..EngineSettings::new(engine)
     })

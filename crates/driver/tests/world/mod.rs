@@ -267,6 +267,11 @@ impl World {
         self.watches.get(&Kind::ConfigMap).map(|(id, _)| *id)
     }
 
+    /// Whether there is any object of that kind.
+    pub fn has(&self, kind: Kind) -> bool {
+        self.objects.keys().any(|(other, _)| *other == kind)
+    }
+
     pub fn exists(&self, name: &str) -> bool {
         self.objects
             .contains_key(&(Kind::ConfigMap, name.to_owned()))

@@ -342,6 +342,12 @@ impl World {
                     let seconds: i64 = value.trim_end_matches('s').parse().expect("seconds");
                     gang.waits_at_most_ms = Some(seconds * 1_000);
                 }
+                "within" => gang.domain = Some(value.into()),
+                "native" => {
+                    gang.native = true;
+                    gang.status.phase = GangPhase::Inqueue;
+                }
+                "own-priority" => gang.priority = Some(value.parse().expect("a priority")),
                 "failed" => gang.fails_for_good = value == "kept",
                 "role-min" => {
                     let (role, min) = value.split_once(':').expect("role:minimum");
@@ -358,9 +364,14 @@ impl World {
             all.take(gang.min_member as usize)
                 .fold(Vector::ZERO, |sum, t| sum.plus(&t.shape.requests))
         });
-        self.wanted.insert(gang.key.clone(), words);
         self.gangs.insert(gang.key.clone(), gang.clone());
+        let key = gang.key.clone();
         self.tables.put_gang(gang);
+        // Pods of a native group are made by others, whenever they like.
+        match self.gangs[&key].native {
+            true => self.make(&key, &words),
+            false => drop(self.wanted.insert(key, words)),
+        }
     }
 
     fn make(&mut self, gang: &Key, words: &[TaskWords]) {

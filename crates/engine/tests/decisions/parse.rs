@@ -7,6 +7,7 @@
 //! queue q weight=2 cap=cpu:4 guarantee=cpu:1 deserved=cpu:2 parent=root priority=3 state=Closed keeps
 //! class high 1000
 //! gang a/t queue=q min=3 class=high minres=none role-min=worker:2 : 1 x role=master cpu=1 + 2 x role=worker cpu=1
+//! gang a/n native within=zone own-priority=7 : …   one of Kubernetes' own, in one domain of a label
 //! bound n1 a/x cpu=1                   a pod that is not ours
 //! cycle | cycle once | cycle first | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
 //! pods a/t : 2 x cpu=1                 more pods for a gang

@@ -189,6 +189,9 @@ fn refusal_text(refusal: &Refusal) -> String {
             "node(s) didn't find available persistent volumes to bind".to_owned()
         }
         Refusal::Spread => "node(s) didn't match pod topology spread constraints".to_owned(),
+        Refusal::OutOfDomain { label, .. } => {
+            format!("node(s) were outside the group's domain of {label}")
+        }
         Refusal::TooManyPods => "node(s) pod number exceeded".to_owned(),
         Refusal::OutOfProportion { resource } => {
             format!("proportional of resource {resource} check failed")

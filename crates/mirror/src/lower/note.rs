@@ -5,7 +5,6 @@ use api::events::{self, Involved, Note, Tone};
 use api::intent::Intent;
 use api::kind::Kind;
 use api::meta::ObjectMeta;
-use api::volcano::PodGroup;
 use model::Reason;
 
 use super::Voice;
@@ -13,14 +12,13 @@ use super::Voice;
 /// A gang's condition has changed: said on the PodGroup in upstream's words and, where a job owns
 /// it, on the job in plain words.
 pub(super) fn gang(
-    group: &PodGroup,
+    (kind, meta): (Kind, &ObjectMeta),
     reason: Option<&Reason>,
     message: &str,
     voice: Voice<'_>,
     notes: &mut Vec<Intent>,
 ) {
-    let meta = &group.metadata;
-    let on_group = involved(Kind::PodGroup, meta);
+    let on_group = involved(kind, meta);
     let Some(reason) = reason else {
         notes.push(say(
             &on_group,

@@ -26,6 +26,11 @@ impl Mirror {
         voice: Voice<'_>,
         lowered: &mut Lowered,
     ) {
+        let native = tables.find_gang(write.gang).filter(|gang| gang.spec.native);
+        if let Some(gang) = native {
+            self.lower_native(tables, gang, write, voice, lowered);
+            return;
+        }
         let held = tables.find_gang(write.gang).and_then(|gang| {
             let spec = &gang.spec;
             let group = self.get::<PodGroup>(&spec.key.namespace, &spec.key.name)?;
@@ -70,7 +75,8 @@ impl Mirror {
                 Verdict::Waits(reason) => Some(&**reason),
                 _ => None,
             };
-            note::gang(group, reason, &wanted.message, voice, &mut lowered.notes);
+            let of = (Kind::PodGroup, &group.metadata);
+            note::gang(of, reason, &wanted.message, voice, &mut lowered.notes);
         }
     }
 

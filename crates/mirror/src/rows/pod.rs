@@ -9,7 +9,8 @@ use api::volcano::{COOLDOWN_TIME, GROUP_NAME, PREEMPTABLE, TASK_SPEC};
 use model::{GangPhase, GangSpec, GangStatus, Key, Phase, ShapeSpec, Tables, TaskSpec, Time};
 
 use super::amounts::vector;
-use super::{Rows, constraints, created, volume};
+use super::native::native_gang;
+use super::{Rows, constraints, created, native, volume};
 use crate::held::Mirror;
 
 /// The annotation by which a pod overrides its priority among the tasks of its gang.
@@ -29,11 +30,15 @@ impl Rows {
         let is_ours = self.scheduler_names.contains(&pod.spec.scheduler_name);
         let group = meta.annotations.get(GROUP_NAME);
         let group = group.filter(|name| !name.is_empty());
-        let is_lone = group.is_none() && self.is_lone(pod);
-        let gang = match group {
-            Some(name) => is_ours.then(|| Key::new(&*meta.namespace, &**name)),
-            None => is_lone.then(|| lone_gang(&meta.namespace, &meta.name)),
+        let takes_lone = self.is_lone(pod);
+        // A pod's place is with whoever schedules groups; one that places single pods looks at none.
+        let native = pod.native_group().filter(|_| self.has_native);
+        let gang = match (group, native) {
+            (Some(name), _) if is_ours => Some(Key::new(&*meta.namespace, &**name)),
+            (None, Some(name)) if is_ours || takes_lone => Some(native_gang(&meta.namespace, name)),
+            _ => takes_lone.then(|| lone_gang(&meta.namespace, &meta.name)),
         };
+        let is_lone = takes_lone && gang.as_ref() == Some(&lone_gang(&meta.namespace, &meta.name));
         let holds_room = !pod.spec.node_name.is_empty() && !pod.is_finished();
         if !holds_room && (gang.is_none() || is_lone && pod.is_finished()) {
             tables.remove_task(&key);
@@ -43,7 +48,11 @@ impl Rows {
         if is_lone {
             let spec = lone_gang_spec(pod);
             tables.put_gang(spec);
+        } else if takes_lone {
+            // It has joined a group.
+            tables.remove_gang(&lone_gang(&meta.namespace, &meta.name));
         }
+        let manners = native::manners(mirror, pod);
         let spec = TaskSpec {
             key,
             uid: (&*meta.uid).into(),
@@ -64,9 +73,9 @@ impl Rows {
                 .map(Into::into),
             gated: !pod.spec.scheduling_gates.is_empty(),
             // Upstream: a pod that says nothing may be evicted.
-            preemptable: preemptable(meta).unwrap_or(true),
+            preemptable: preemptable(meta).unwrap_or(true) && !manners.stays,
             cooldown_ms: cooldown_ms(meta),
-            preempts: pod.spec.preemption_policy.as_deref() != Some("Never"),
+            preempts: pod.spec.preemption_policy.as_deref() != Some("Never") && !manners.humble,
             created: created(meta),
             started: pod
                 .status

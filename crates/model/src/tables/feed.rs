@@ -130,7 +130,7 @@ impl Tables {
         }
         let row = self.gang(id);
         let only_told = row.known && row.spec.wants_like(&spec);
-        let priority = self.priority_of(spec.priority_class.as_deref());
+        let priority = self.priority_of(&spec);
         let queue = self.queue_row(&spec.queue);
         if self.gang(id).queue != Some(queue) {
             self.move_gang(id, Some(queue));
@@ -347,7 +347,7 @@ impl Tables {
     fn resolve_priorities(&mut self) {
         let ids: Vec<GangId> = self.gangs().map(|(id, _)| id).collect();
         for id in ids {
-            let priority = self.priority_of(self.gang(id).spec.priority_class.as_deref());
+            let priority = self.priority_of(&self.gang(id).spec);
             let row = self.gangs.row_mut(id.index());
             if row.priority != priority {
                 row.priority = priority;
@@ -356,7 +356,11 @@ impl Tables {
         }
     }
 
-    fn priority_of(&self, class: Option<&str>) -> i32 {
+    fn priority_of(&self, spec: &GangSpec) -> i32 {
+        if let Some(priority) = spec.priority {
+            return priority;
+        }
+        let class = spec.priority_class.as_deref();
         if let Some(priority) = class.and_then(|name| self.priorities.get(name)) {
             return priority.value;
         }

@@ -12,6 +12,7 @@ use crate::actions::pack;
 use crate::clearing::will_take;
 use crate::cycle::{Cycle, Lacks, Outcome, Refused, Turn};
 use crate::diagnosis;
+use crate::fence;
 use crate::plugin::{Action, Room};
 use crate::plugins::predicates::lacks;
 use crate::plugins::ready_without_promises;
@@ -195,7 +196,13 @@ fn finding(cycle: &Cycle<'_, '_>, gang: GangId, task: TaskId) -> NoFit {
     let row = cycle.trial.tables().gang(gang);
     let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
     let fits = cycle.trial.tables().ready(gang);
-    diagnosis::no_fit(cycle.rules, cycle.view(), task, fits, all)
+    diagnosis::no_fit(
+        cycle.rules,
+        cycle.view(),
+        (task, &cycle.fence(task)),
+        fits,
+        all,
+    )
 }
 
 /// Takes back what the gang was promised, so that it may get something better; what that was.
@@ -252,41 +259,32 @@ fn whole(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
         return Turn::Done;
     }
     let mark = cycle.trial.mark();
-    let mut attempt = Attempt::default();
-    attempt.gather(cycle, queue, gang);
-    for asking in [Asking::Something, Asking::Nothing] {
+    let mut nearest: Option<Attempt> = None;
+    for value in fence::domains(cycle, gang, Asking::Something) {
+        // What was tried before is no more than a finding.
+        cycle.trial.rewind(mark);
+        cycle.tried = value;
+        let attempt = Attempt::run(cycle, queue, gang, mark);
         if is_enough(cycle, gang) {
-            break;
+            cycle.tried = None;
+            return started(cycle, gang);
         }
-        if asking == Asking::Nothing && attempt.places.is_empty() {
-            // A gang of which nothing requests anything is backfill's.
-            break;
-        }
-        for task in waiting_tasks(cycle, gang, asking) {
-            if is_enough(cycle, gang) {
-                break;
-            }
-            attempt.place(cycle, queue, task);
-        }
+        nearest = Some(match nearest {
+            Some(before) => before.or_nearer(attempt),
+            None => attempt,
+        });
     }
-    if is_enough(cycle, gang) {
-        return started(cycle, gang);
-    }
+    cycle.tried = None;
+    let attempt = nearest.unwrap_or_default();
     if attempt.is_empty() && waiting_tasks(cycle, gang, Asking::Something).is_empty() {
         gated_or_backfill(cycle, gang);
         return Turn::Done;
     }
-    if pack::is_worth_a_try(cycle, gang, &attempt.places) {
+    // What the nearest try left tells what is missing.
+    if !attempt.stands {
         cycle.trial.rewind(mark);
-        if pack::pack(cycle, queue, gang) {
-            return started(cycle, gang);
-        }
-        // What the plain try left tells what is missing. Room for any of its tasks may help: one that
-        // found a place may leave it to another.
         for (task, node) in &attempt.places {
             cycle.trial.place(*task, *node);
-            let shape = cycle.trial.tables().task(*task).shape;
-            attempt.shapes.insert(shape);
         }
     }
     let outcome = waits(cycle, gang, mark, attempt, &promises);
@@ -361,11 +359,63 @@ struct Attempt {
     homeless: Vec<TaskId>,
     shapes: BTreeSet<ShapeId>,
     shares: Option<Reason>,
+    /// Whether the trial has it as it was made.
+    stands: bool,
 }
 
 impl Attempt {
+    /// Places tasks of the gang until there are enough, each at its best node; other ways where these
+    /// leave too little room.
+    fn run(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId, mark: Mark) -> Attempt {
+        let mut attempt = Attempt {
+            stands: true,
+            ..Attempt::default()
+        };
+        attempt.gather(cycle, queue, gang);
+        for asking in [Asking::Something, Asking::Nothing] {
+            if is_enough(cycle, gang) {
+                return attempt;
+            }
+            if asking == Asking::Nothing && attempt.places.is_empty() {
+                // A gang of which nothing requests anything is backfill's.
+                break;
+            }
+            for task in waiting_tasks(cycle, gang, asking) {
+                if is_enough(cycle, gang) {
+                    return attempt;
+                }
+                attempt.place(cycle, queue, task);
+            }
+        }
+        if !is_enough(cycle, gang) && pack::is_worth_a_try(cycle, gang, &attempt.places) {
+            cycle.trial.rewind(mark);
+            if pack::pack(cycle, queue, gang) {
+                return attempt;
+            }
+            // Room for any of its tasks may help: one that found a place may leave it to another.
+            for (task, _) in &attempt.places {
+                let shape = cycle.trial.tables().task(*task).shape;
+                attempt.shapes.insert(shape);
+            }
+            attempt.stands = false;
+        }
+        attempt
+    }
+
     fn is_empty(&self) -> bool {
         self.places.is_empty() && self.homeless.is_empty() && self.shares.is_none()
+    }
+
+    /// Of two tries the one that found more places; room that either lacked may help.
+    fn or_nearer(self, other: Attempt) -> Attempt {
+        let (mut nearer, farther) = match other.places.len() > self.places.len() {
+            true => (other, self),
+            false => (self, other),
+        };
+        nearer.stands = false;
+        nearer.shapes.extend(farther.shapes);
+        nearer.shares = nearer.shares.or(farther.shares);
+        nearer
     }
 
     /// Sends the first task of each group that shares a claim to the node where most of the group
@@ -439,7 +489,8 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome
         };
     };
     let placed = u32::try_from(attempt.places.len()).unwrap_or(u32::MAX);
-    let no_fit = diagnosis::no_fit(cycle.rules, cycle.view(), task, fits, wanted);
+    let fence = cycle.fence(task);
+    let no_fit = diagnosis::no_fit(cycle.rules, cycle.view(), (task, &fence), fits, wanted);
     let tables = cycle.trial.tables();
     let shape = tables.task(task).shape;
     let is_tied = |task: &TaskId| !tables.task(*task).claims.is_empty();
@@ -452,6 +503,7 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome
             .iter()
             .all(|t| tables.task(*t).shape == shape);
     if one_shape
+        && fence.is_open()
         && !is_tied(&task)
         && attempt.shares.is_none()
         && !tables.shape(shape).spec.is_coupled()
@@ -514,7 +566,8 @@ fn promise(
     mark: Mark,
     attempt: &Attempt,
 ) -> Option<Outcome> {
-    if attempt.shares.is_some() || attempt.homeless.is_empty() {
+    let is_bounded = cycle.trial.tables().gang(gang).spec.domain.is_some();
+    if attempt.shares.is_some() || attempt.homeless.is_empty() || is_bounded {
         return None;
     }
     let here = cycle.trial.mark();

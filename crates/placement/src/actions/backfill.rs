@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{GangId, Phase, QueueId, Reason, ShapeId};
+use model::{GangId, Mark, Phase, QueueId, Reason, ShapeId, TaskId};
 
 use crate::actions::allocate::{Asking, eligible, waiting_tasks};
 use crate::cycle::{Cycle, Lacks, Outcome, Turn};
 use crate::diagnosis;
+use crate::fence;
 use crate::plugin::Action;
 use crate::plugins::ready_without_promises;
 use crate::together;
@@ -30,15 +31,47 @@ fn run(cycle: &mut Cycle<'_, '_>) {
 
 fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
     let mark = cycle.trial.mark();
+    let waiting = waiting_tasks(cycle, gang, Asking::Nothing);
+    let mut found = (BTreeSet::new(), None);
+    let mut whole = false;
+    for value in fence::domains(cycle, gang, Asking::Nothing) {
+        cycle.trial.rewind(mark);
+        cycle.tried = value;
+        found = place(cycle, &waiting);
+        let gang_rules = cycle.rules.has_plugin("gang");
+        whole = !gang_rules || ready_without_promises(cycle.trial.tables(), gang);
+        if whole {
+            break;
+        }
+    }
+    cycle.tried = None;
+    let (homeless, first) = found;
+    let lacks = Lacks {
+        shapes: homeless,
+        shares: false,
+    };
+    let reason = first.map(|task| {
+        let row = cycle.trial.tables().gang(gang);
+        let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
+        let wanted = if whole { all } else { row.spec.min_member };
+        let ready = cycle.trial.tables().ready(gang);
+        let fence = cycle.fence(task);
+        let found = diagnosis::no_fit(cycle.rules, cycle.view(), (task, &fence), ready, wanted);
+        Arc::new(Reason::NoFit(found))
+    });
+    settle(cycle, gang, mark, whole, (reason, lacks));
+}
+
+/// Places what finds a node; shapes that find none, and the first task that does not.
+fn place(cycle: &mut Cycle<'_, '_>, waiting: &[TaskId]) -> (BTreeSet<ShapeId>, Option<TaskId>) {
     let mut homeless: BTreeSet<ShapeId> = BTreeSet::new();
     let mut first = None;
-    let waiting = waiting_tasks(cycle, gang, Asking::Nothing);
-    for group in together::groups(cycle.trial.tables(), &waiting) {
+    for group in together::groups(cycle.trial.tables(), waiting) {
         if let Some(node) = together::meet(cycle, &group) {
             cycle.trial.place(group[0], node);
         }
     }
-    for task in waiting {
+    for task in waiting.iter().copied() {
         if cycle.trial.tables().task(task).phase != Phase::Pending {
             continue;
         }
@@ -54,24 +87,17 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
             }
         }
     }
-    let lacks = Lacks {
-        shapes: homeless,
-        shares: false,
-    };
-    let gang_rules = cycle.rules.has_plugin("gang");
-    let whole = !gang_rules || ready_without_promises(cycle.trial.tables(), gang);
-    let reason = first.map(|task| {
-        let row = cycle.trial.tables().gang(gang);
-        let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
-        let wanted = if whole { all } else { row.spec.min_member };
-        Arc::new(Reason::NoFit(diagnosis::no_fit(
-            cycle.rules,
-            cycle.view(),
-            task,
-            cycle.trial.tables().ready(gang),
-            wanted,
-        )))
-    });
+    (homeless, first)
+}
+
+/// Keeps what was placed of a gang that is whole by it, and says what is missing.
+fn settle(
+    cycle: &mut Cycle<'_, '_>,
+    gang: GangId,
+    mark: Mark,
+    whole: bool,
+    (reason, lacks): (Option<Arc<Reason>>, Lacks),
+) {
     if !whole {
         cycle.trial.rewind(mark);
         if let Some(reason) = reason {

@@ -39,6 +39,10 @@ pub(super) fn starving(cycle: &Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
         let Some(queue) = queue.filter(|_| is_in && wants) else {
             continue;
         };
+        // Room is not cleared within a domain.
+        if gang.spec.domain.is_some() {
+            continue;
+        }
         let is_valid = cycle.rules.job_valid(view, *id).is_none();
         if is_valid && cycle.rules.job_starving(view, *id) {
             starving.push((queue, *id));

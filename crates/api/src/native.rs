@@ -1,0 +1,108 @@
+//! `scheduling.k8s.io` PodGroup: Kubernetes' own gangs (KEP-4671), read and told about.
+//!
+//! Source: `specs/native-groups.md`, sections 1 and 2. v1beta1 is spoken; a Workload is a template
+//! from which others make groups, so no room reads it.
+
+use crate::core::DatedCondition;
+use crate::meta::ObjectMeta;
+
+/// Condition type: the group was placed once. It never goes back to `False`.
+pub const INITIALLY_SCHEDULED: &str = "PodGroupInitiallyScheduled";
+/// Reason of [`INITIALLY_SCHEDULED`] while it is `False`.
+pub const UNSCHEDULABLE_REASON: &str = "Unschedulable";
+/// Reason of [`INITIALLY_SCHEDULED`] once it is `True`.
+pub const SCHEDULED_REASON: &str = "Scheduled";
+
+read_only! {
+    /// A group of pods.
+    pub struct PodGroup {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: PodGroupSpec,
+        /// What is.
+        pub status: PodGroupStatus,
+    }
+
+    /// What a group wants.
+    pub struct PodGroupSpec {
+        /// Whether its pods start together.
+        pub scheduling_policy: SchedulingPolicy,
+        /// Where its pods must be.
+        pub scheduling_constraints: Option<SchedulingConstraints>,
+        /// Whether its pods are evicted one by one or all at once; one by one by schema.
+        pub disruption_mode: Option<DisruptionMode>,
+        /// The name of its priority.
+        pub priority_class_name: Box<str>,
+        /// Its priority, as the server resolved it.
+        pub priority: Option<i32>,
+        /// `Never` or `PreemptLowerPriority` (default).
+        pub preemption_policy: Option<Box<str>>,
+        /// The group of groups that it is part of.
+        pub parent_composite_pod_group_name: Box<str>,
+    }
+
+    /// One of two.
+    pub struct SchedulingPolicy {
+        /// Each pod by itself.
+        pub basic: Option<Basic>,
+        /// So many together.
+        pub gang: Option<Gang>,
+    }
+
+    /// Nothing to say.
+    pub struct Basic {}
+
+    /// Pods that start together.
+    pub struct Gang {
+        /// So many.
+        pub min_count: i32,
+    }
+
+    /// Where pods of a group must be.
+    pub struct SchedulingConstraints {
+        /// One entry at most.
+        pub topology: Vec<TopologyConstraint>,
+    }
+
+    /// All pods on nodes with one value of a label.
+    pub struct TopologyConstraint {
+        /// The label.
+        pub key: Box<str>,
+    }
+
+    /// One of two.
+    pub struct DisruptionMode {
+        /// Pods are evicted one by one.
+        pub single: Option<Basic>,
+        /// All or none.
+        pub all: Option<Basic>,
+    }
+
+    /// What a group is.
+    pub struct PodGroupStatus {
+        /// Conditions.
+        pub conditions: Vec<DatedCondition>,
+    }
+}
+
+impl PodGroup {
+    /// The label of which all its pods' nodes must have one value.
+    pub fn topology_key(&self) -> Option<&str> {
+        let constraints = self.spec.scheduling_constraints.as_ref()?;
+        let key = &*constraints.topology.first()?.key;
+        (!key.is_empty()).then_some(key)
+    }
+
+    /// Whether its pods are evicted all or not at all.
+    pub fn is_disrupted_whole(&self) -> bool {
+        let mode = self.spec.disruption_mode.as_ref();
+        mode.is_some_and(|mode| mode.all.is_some())
+    }
+
+    /// Whether its condition says that it was placed once.
+    pub fn is_scheduled(&self) -> bool {
+        let mut conditions = self.status.conditions.iter();
+        conditions.any(|it| &*it.kind == INITIALLY_SCHEDULED && &*it.status == "True")
+    }
+}

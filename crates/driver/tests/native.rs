@@ -1,0 +1,153 @@
+//! Groups of Kubernetes' own, where the API serves them: gangs like Volcano's.
+
+mod world;
+
+use api::kind::Kind;
+use driver::EngineSettings;
+use engine::Engine;
+use serde_json::{Value, json};
+use world::{World, settings};
+
+fn plane(native_groups: bool) -> World {
+    let mut settings = settings(controllers::CONTROLLERS);
+    settings.controller_settings.native_groups = native_groups;
+    settings.engine = Some(EngineSettings {
+        lone_scheduler_names: vec!["default-scheduler".into()],
+        native_groups,
+        ..EngineSettings::new(Engine::with_defaults())
+    });
+    let mut world = World::new(settings);
+    node(&mut world, "node-1", "a", "2");
+    world.put_queues();
+    world
+}
+
+fn node(world: &mut World, name: &str, zone: &str, cpu: &str) {
+    let node = json!({
+        "metadata": { "labels": { "zone": zone } },
+        "status": { "allocatable": { "cpu": cpu, "memory": "8Gi", "pods": "110" } },
+    });
+    world.put_object(Kind::Node, name, &node);
+}
+
+fn group(world: &mut World, spec: &Value) {
+    world.put_object(Kind::NativeGroup, "g", &json!({ "spec": spec }));
+}
+
+fn gang(count: u32) -> Value {
+    json!({ "schedulingPolicy": { "gang": { "minCount": count } } })
+}
+
+fn pod(world: &mut World, name: &str, scheduler: &str) {
+    let pod = json!({
+        "spec": {
+            "schedulerName": scheduler,
+            "schedulingGroup": { "podGroupName": "g" },
+            "containers": [{ "name": "c", "resources": { "requests": { "cpu": "1" } } }],
+        },
+        "status": { "phase": "Pending" },
+    });
+    world.put_object(Kind::Pod, name, &pod);
+}
+
+fn node_of(world: &World, name: &str) -> Value {
+    world.object(Kind::Pod, name)["spec"]["nodeName"].clone()
+}
+
+fn condition(world: &World) -> String {
+    let shown = &world.object(Kind::NativeGroup, "g")["status"]["conditions"][0];
+    let text = |name: &str| shown[name].as_str().unwrap_or_default().to_owned();
+    format!("{} {} {}", text("type"), text("status"), text("reason"))
+}
+
+#[test]
+fn a_group_starts_whole_and_is_told_so_once() {
+    let mut world = plane(true);
+    group(&mut world, &gang(3));
+    for index in 0..3 {
+        pod(&mut world, &format!("p-{index}"), "volcano");
+    }
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "p-0"), Value::Null, "two of three are none");
+    assert_eq!(
+        condition(&world),
+        "PodGroupInitiallyScheduled False Unschedulable"
+    );
+    let shown = &world.object(Kind::NativeGroup, "g")["status"]["conditions"][0];
+    let message = shown["message"].as_str().expect("a message");
+    assert!(
+        message.ends_with("2 of 3 tasks fit: p-2 needs 1 cpu, node-1 has 0 left"),
+        "{message}"
+    );
+    node(&mut world, "node-2", "b", "2");
+    world.pass_ms(2_000);
+    assert!((0..3).all(|index| node_of(&world, &format!("p-{index}")) != Value::Null));
+    assert_eq!(
+        condition(&world),
+        "PodGroupInitiallyScheduled True Scheduled"
+    );
+
+    // What it lacks later is its pods' to tell: the group was placed once.
+    world.delete_object(Kind::Pod, "p-0");
+    world.delete_object(Kind::Node, "node-2");
+    pod(&mut world, "p-3", "volcano");
+    pod(&mut world, "p-4", "volcano");
+    world.pass_ms(5_000);
+    assert_eq!(
+        condition(&world),
+        "PodGroupInitiallyScheduled True Scheduled"
+    );
+    let groups = world
+        .events()
+        .into_iter()
+        .filter(|it| it.starts_with("PodGroup"));
+    assert_eq!(groups.count(), 2, "one that it waits, one that it starts");
+}
+
+#[test]
+fn pods_that_come_before_their_group_wait_for_it() {
+    let mut world = plane(true);
+    pod(&mut world, "p-0", "volcano");
+    pod(&mut world, "p-1", "default-scheduler");
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "p-0"), Value::Null);
+    assert_eq!(node_of(&world, "p-1"), Value::Null);
+    group(&mut world, &gang(2));
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "p-0"), "node-1");
+    assert_eq!(node_of(&world, "p-1"), "node-1");
+    assert!(
+        !world.has(Kind::PodGroup),
+        "they need no group of Volcano's"
+    );
+}
+
+#[test]
+fn a_group_stays_within_one_value_of_its_label() {
+    let mut world = plane(true);
+    node(&mut world, "node-2", "b", "1");
+    let mut spec = gang(2);
+    spec["schedulingConstraints"] = json!({ "topology": [{ "key": "zone" }] });
+    node(&mut world, "node-1", "a", "1");
+    group(&mut world, &spec);
+    pod(&mut world, "p-0", "volcano");
+    pod(&mut world, "p-1", "volcano");
+    world.pass_ms(2_000);
+    assert_eq!(
+        node_of(&world, "p-0"),
+        Value::Null,
+        "one in each zone is apart"
+    );
+    node(&mut world, "node-3", "b", "1");
+    world.pass_ms(2_000);
+    assert_ne!(node_of(&world, "p-0"), "node-1");
+    assert_ne!(node_of(&world, "p-1"), "node-1");
+}
+
+#[test]
+fn where_there_are_no_such_groups_the_name_says_nothing() {
+    let mut world = plane(false);
+    pod(&mut world, "p-0", "default-scheduler");
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "p-0"), "node-1");
+}

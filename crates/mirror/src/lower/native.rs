@@ -1,0 +1,97 @@
+//! What groups of Kubernetes' own are told: once, that they were placed, and until then why not.
+
+use api::core::DatedCondition;
+use api::intent::Part;
+use api::kind::Kind;
+use api::native::{INITIALLY_SCHEDULED, PodGroup, SCHEDULED_REASON, UNSCHEDULABLE_REASON};
+use api::time::Time;
+use model::{Gang, StatusWrite, Tables, Verdict};
+use serde_json::{Value, json};
+
+use super::{Lowered, Voice, condition, note, patched};
+use crate::held::Mirror;
+
+impl Mirror {
+    pub(super) fn lower_native(
+        &self,
+        tables: &Tables,
+        gang: &Gang,
+        write: &StatusWrite,
+        voice: Voice<'_>,
+        lowered: &mut Lowered,
+    ) {
+        let key = &gang.spec.key;
+        let name = key.name.strip_prefix("native:").unwrap_or(&key.name);
+        let group = self.get::<PodGroup>(&key.namespace, name);
+        let Some(group) = group.filter(|group| *group.metadata.uid == *gang.spec.uid) else {
+            lowered.lost.push(write.write);
+            return;
+        };
+        let reason = match &write.status.verdict {
+            Verdict::Undecided => None,
+            Verdict::Scheduled => Some(None),
+            Verdict::Waits(reason) => Some(Some(&**reason)),
+        };
+        // The condition never goes back: what a group lacks later its pods tell.
+        let Some(reason) = reason.filter(|_| !group.is_scheduled()) else {
+            lowered.settled.push(write.write);
+            return;
+        };
+        let (status, word, message) = match reason {
+            None => ("True", SCHEDULED_REASON, String::new()),
+            Some(reason) => {
+                let message = condition::gang_message(tables, gang, reason);
+                ("False", UNSCHEDULABLE_REASON, message)
+            }
+        };
+        let wanted = DatedCondition {
+            kind: INITIALLY_SCHEDULED.into(),
+            status: status.into(),
+            reason: word.into(),
+            message: message.as_str().into(),
+            observed_generation: group.metadata.generation,
+            ..DatedCondition::default()
+        };
+        let Some(conditions) = conditions(group, wanted, voice.now) else {
+            lowered.settled.push(write.write);
+            return;
+        };
+        let patch = json!({ "status": { "conditions": conditions } });
+        let intent = patched(&group.metadata, Kind::NativeGroup, Part::Status, patch);
+        lowered.writes.push((write.write, intent));
+        let of = (Kind::NativeGroup, &group.metadata);
+        note::gang(of, reason, &message, voice, &mut lowered.notes);
+    }
+}
+
+/// The whole list, which a merge patch replaces; `None` where it shows the wanted one already.
+fn conditions(group: &PodGroup, wanted: DatedCondition, now: Time) -> Option<Vec<Value>> {
+    let shown = &group.status.conditions;
+    let before = shown.iter().find(|it| it.kind == wanted.kind);
+    let says_the_same = |it: &&DatedCondition| {
+        it.status == wanted.status && it.reason == wanted.reason && it.message == wanted.message
+    };
+    if before.filter(says_the_same).is_some() {
+        return None;
+    }
+    let same_status = before.filter(|it| it.status == wanted.status);
+    let since = same_status.and_then(|it| it.last_transition_time);
+    let wanted = DatedCondition {
+        last_transition_time: since.or(Some(now)),
+        ..wanted
+    };
+    let others = shown.iter().filter(|it| it.kind != wanted.kind);
+    Some(others.chain([&wanted]).map(written).collect())
+}
+
+/// A condition as Kubernetes demands it: reason, message and time are never left out.
+fn written(condition: &DatedCondition) -> Value {
+    let mut value = json!(condition);
+    for (name, text) in [
+        ("reason", &condition.reason),
+        ("message", &condition.message),
+    ] {
+        value[name] = json!(text);
+    }
+    value
+}

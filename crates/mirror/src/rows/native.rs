@@ -1,0 +1,95 @@
+//! Groups of Kubernetes' own → gangs.
+
+use api::core::Pod;
+use api::native::PodGroup;
+use api::volcano::{DEFAULT_QUEUE, QUEUE_OF_POD};
+use model::{GangPhase, GangSpec, GangStatus, Key, Tables};
+
+use super::{Rows, count, created, pod};
+use crate::held::Mirror;
+use crate::index::Index;
+
+/// The key of a native group's gang: a PodGroup of Volcano's may have the same name.
+pub fn native_gang(namespace: &str, group: &str) -> Key {
+    Key::new(namespace, format!("native:{group}"))
+}
+
+impl Rows {
+    /// A group has come or changed. Whether its pods are evicted, and others for them, is for the
+    /// group to say, so they are looked at again.
+    pub(super) fn put_native(&self, mirror: &Mirror, group: &PodGroup, tables: &mut Tables) {
+        tables.put_gang(gang_spec(group));
+        self.put_members(
+            mirror,
+            &group.metadata.namespace,
+            &group.metadata.name,
+            tables,
+        );
+    }
+
+    /// A group has gone; its pods wait for another of that name.
+    pub(super) fn remove_native(
+        &self,
+        mirror: &Mirror,
+        namespace: &str,
+        name: &str,
+        tables: &mut Tables,
+    ) {
+        tables.remove_gang(&native_gang(namespace, name));
+        self.put_members(mirror, namespace, name, tables);
+    }
+
+    fn put_members(&self, mirror: &Mirror, namespace: &str, name: &str, tables: &mut Tables) {
+        for pod in mirror.indexed::<Pod>(Index::PodNativeGroup, namespace, name) {
+            self.put_pod(mirror, pod, tables);
+        }
+    }
+}
+
+fn gang_spec(group: &PodGroup) -> GangSpec {
+    let meta = &group.metadata;
+    let gang = group.spec.scheduling_policy.gang.as_ref();
+    GangSpec {
+        key: native_gang(&meta.namespace, &meta.name),
+        uid: (&*meta.uid).into(),
+        queue: match meta.annotations.get(QUEUE_OF_POD) {
+            Some(queue) if !queue.is_empty() => (&**queue).into(),
+            _ => DEFAULT_QUEUE.into(),
+        },
+        // Pods of a group that is no gang start one by one: each is enough.
+        min_member: gang.map_or(1, |gang| count(gang.min_count)),
+        priority: group.spec.priority,
+        priority_class: Some(&*group.spec.priority_class_name)
+            .filter(|name| !name.is_empty())
+            .map(Into::into),
+        domain: group.topology_key().map(Into::into),
+        preemptable: pod::preemptable(meta).unwrap_or(false),
+        created: created(meta),
+        status: GangStatus {
+            phase: GangPhase::Inqueue,
+            ..GangStatus::default()
+        },
+        native: true,
+        ..GangSpec::default()
+    }
+}
+
+/// What a pod's group says of all its pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Manners {
+    /// They are not evicted one by one.
+    pub(super) stays: bool,
+    /// Nobody is evicted for them.
+    pub(super) humble: bool,
+}
+
+/// What the pod's group says, if it is there.
+pub(super) fn manners(mirror: &Mirror, pod: &Pod) -> Manners {
+    let group = pod
+        .native_group()
+        .and_then(|name| mirror.get::<PodGroup>(&pod.metadata.namespace, name));
+    group.map_or_else(Manners::default, |group| Manners {
+        stays: group.is_disrupted_whole(),
+        humble: group.spec.preemption_policy.as_deref() == Some("Never"),
+    })
+}
