@@ -370,6 +370,15 @@ impl Kind {
             .map(|row| row.kind)
     }
 
+    /// Whether a person who says this word means this kind before any other: our own name for it, in
+    /// any case, singular or plural. Two kinds are called PodGroup on the wire; here the word means
+    /// Volcano's, and Kubernetes' own is `NativeGroup`.
+    pub fn is_called(self, word: &str) -> bool {
+        let ours = format!("{self:?}").to_lowercase();
+        let word = word.to_lowercase();
+        word == ours || word.strip_suffix('s') == Some(&ours)
+    }
+
     /// The path of the collection or, with `name`, of one object.
     pub fn path(self, namespace: &str, name: &str) -> String {
         let row = self.row();

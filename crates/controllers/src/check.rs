@@ -154,9 +154,10 @@ fn kind(name: &str) -> Kind {
         "Claim" => Kind::PersistentVolumeClaim,
         "Volume" => Kind::PersistentVolume,
         name => {
-            KINDS
-                .iter()
-                .find(|row| row.name == name)
+            let mut called = KINDS.iter().filter(|row| row.kind.is_called(name));
+            called
+                .next()
+                .or_else(|| KINDS.iter().find(|row| row.name == name))
                 .unwrap_or_else(|| panic!("no kind {name:?}"))
                 .kind
         }

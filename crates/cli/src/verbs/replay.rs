@@ -71,11 +71,10 @@ fn object(text: &str) -> Result<ObjectKey, String> {
         _ => return Err("expected KIND/NAMESPACE/NAME, or KIND/NAME".to_owned()),
     };
     let kind = kind.to_lowercase();
-    let row = KINDS.iter().find(|row| {
-        let singular = row.name.to_lowercase();
-        let ours = format!("{:?}", row.kind).to_lowercase();
-        kind == singular || kind == row.plural || kind == ours || kind == format!("{ours}s")
-    });
+    let is_on_the_wire =
+        |row: &&api::kind::KindRow| kind == row.name.to_lowercase() || kind == row.plural;
+    let mut called = KINDS.iter().filter(|row| row.kind.is_called(&kind));
+    let row = called.next().or_else(|| KINDS.iter().find(is_on_the_wire));
     // Two kinds are called Job: Volcano's is VcJob here.
     let row = row.ok_or_else(|| format!("no kind is called {kind:?}"))?;
     if row.namespaced == namespace.is_empty() {
@@ -93,6 +92,20 @@ fn object(text: &str) -> Result<ObjectKey, String> {
 mod tests {
     use super::*;
     use api::kind::Kind;
+
+    #[test]
+    fn podgroups_are_volcanos_and_kubernetes_own_have_our_word() {
+        for (word, kind) in [
+            ("podgroups", Kind::PodGroup),
+            ("PodGroup", Kind::PodGroup),
+            ("nativegroup", Kind::NativeGroup),
+            ("job", Kind::BatchJob),
+            ("vcjobs", Kind::VcJob),
+        ] {
+            let key = object(&format!("{word}/ns/x"));
+            assert_eq!(key, Ok(ObjectKey::new(kind, "ns", "x")), "{word}");
+        }
+    }
 
     #[test]
     fn an_object_is_named_by_kind_namespace_and_name() {

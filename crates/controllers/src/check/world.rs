@@ -315,6 +315,7 @@ impl World {
         let kind = match key.kind {
             Kind::VcJob => "VcJob",
             Kind::BatchJob => "BatchJob",
+            Kind::NativeGroup => "NativeGroup",
             kind => kind.row().name,
         };
         match intent.action {

@@ -170,9 +170,12 @@ impl<'a> Words<'a> {
 
     fn kind(&mut self) -> Result<Kind, String> {
         let name = self.next("a kind")?;
-        let row = KINDS
-            .iter()
-            .find(|row| row.name == name && row.kind != Kind::BatchJob);
+        let mut called = KINDS.iter().filter(|row| row.kind.is_called(name));
+        let on_the_wire = || {
+            let mut rows = KINDS.iter();
+            rows.find(|row| row.name == name && row.kind != Kind::BatchJob)
+        };
+        let row = called.next().or_else(on_the_wire);
         row.map(|row| row.kind)
             .ok_or(format!("there is no kind {name}"))
     }
