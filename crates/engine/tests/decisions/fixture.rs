@@ -164,7 +164,15 @@ impl World {
     }
 
     fn configure(&mut self) {
-        self.engine = Engine::new(self.settings.clone()).expect("known actions").0;
+        let (engine, problems) = Engine::new(self.settings.clone()).expect("known actions");
+        self.engine = engine;
+        for problem in problems {
+            let line = format!("problem  {problem}\n");
+            // Each line of a script configures anew.
+            if !self.said.contains(&line) {
+                self.said.push_str(&line);
+            }
+        }
     }
 
     fn switch(&mut self, text: &str, is_on: bool) {
@@ -181,10 +189,7 @@ impl World {
     fn argument(&mut self, text: &str) {
         let (plugin, pair) = text.split_once(' ').expect("plugin key=value");
         let (key, value) = pair.split_once('=').expect("key=value");
-        let value = match value.parse() {
-            Ok(number) => Argument::Whole(number),
-            Err(_) => Argument::Text(value.to_owned()),
-        };
+        let value = parse::argument(value);
         let plugins = self.settings.placement.tiers.iter_mut().flatten();
         for row in plugins.filter(|row| row.name == plugin) {
             let mut at = &mut row.arguments.0;
@@ -211,7 +216,7 @@ impl World {
         let mut labels = BTreeMap::new();
         for (word, value) in parse::words(text) {
             match word {
-                "cpu" | "mem" | "gpu" | "pods" => {
+                _ if ["cpu", "mem", "gpu", "pods"].contains(&word) || word.contains('/') => {
                     let kind = parse::kind(&mut self.tables, word);
                     node.allocatable.set(kind, parse::amount(kind, value));
                 }
@@ -328,7 +333,7 @@ impl World {
             uid: format!("{:06}", self.uids).into(),
             queue: "default".into(),
             min_member: count,
-            created: Time::from_micros(i64::from(self.uids)),
+            created: Time::from_micros(self.now.micros + i64::from(self.uids)),
             ..GangSpec::default()
         };
         let mut stated = true;

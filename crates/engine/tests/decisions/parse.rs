@@ -8,10 +8,14 @@
 //! class high 1000
 //! gang a/t queue=q min=3 class=high minres=none role-min=worker:2 : 1 x role=master cpu=1 + 2 x role=worker cpu=1
 //! gang a/n native within=zone own-priority=7 : …   one of Kubernetes' own, in one domain of a label
+//! tasks ask with select=zone:a require=zone:In:a,b;disk:Exists prefer=disk:ssd~weight:50 tolerate=k:v:NoSchedule
+//!   port=80/UDP@10.0.0.1 near=app:web~key:zone~ns:b apart=… like=app:web~weight:-50
+//!   spread=app:web~key:host~skew:2~domains:3~soft example.com/chip=2
 //! bound n1 a/x cpu=1                   a pod that is not ours
 //! cycle | cycle once | cycle first | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
 //! pods a/t : 2 x cpu=1                 more pods for a gang
 //! anew KEY                             another pod under that name, whose deletion nobody saw
+//! argument binpack binpack.cpu=3       a wrong one is told, and what counts instead
 //! refuse a/t-0 (its next bind) | drop node n1 | drop gang a/t | explain a/t | show queue q
 //! ```
 
@@ -19,9 +23,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    HostPort, Kind, Labels, Limits, NodeTerm, PodTerm, Preferred, Requirement, ShapeSpec, Spread,
-    Tables, Taint, TaintEffect, Toleration, TolerationEffect, Vector, VolumeNeed,
+    HostPort, Kind, Labels, Limits, NodeTerm, Operator, PodTerm, Preferred, Requirement, ShapeSpec,
+    Spread, Tables, Taint, TaintEffect, Toleration, TolerationEffect, Vector, VolumeNeed,
 };
+use placement::{Argument, Decimal};
 
 /// `key=value` words of a line, in order; a word without `=` has an empty value.
 pub fn words(text: &str) -> Vec<(&str, &str)> {
@@ -59,6 +64,7 @@ pub fn kind(tables: &mut Tables, word: &str) -> Kind {
         "mem" => Kind::MEMORY,
         "pods" => Kind::PODS,
         "gpu" => tables.kind("nvidia.com/gpu"),
+        name if name.contains('/') => tables.kind(name),
         other => panic!("no resource: {other}"),
     }
 }
@@ -73,6 +79,18 @@ pub fn amounts(tables: &mut Tables, text: &str) -> Vec<(Kind, i64)> {
             (kind, amount(kind, value))
         })
         .collect()
+}
+
+/// `3`, `0.5`, `true`; anything else is a text.
+pub fn argument(text: &str) -> Argument {
+    if let Ok(number) = text.parse() {
+        return Argument::Whole(number);
+    }
+    if let Ok(flag) = text.parse() {
+        return Argument::Flag(flag);
+    }
+    let decimal = text.parse().ok().and_then(Decimal::new);
+    decimal.map_or_else(|| Argument::Text(text.to_owned()), Argument::Decimal)
 }
 
 pub fn limits(tables: &mut Tables, text: &str) -> Limits {
@@ -119,7 +137,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
     for (word, value) in words(rest) {
         let pair = || value.split_once(':').unwrap_or((value, ""));
         match word {
-            "cpu" | "mem" | "gpu" => {
+            _ if word == "cpu" || word == "mem" || word == "gpu" || word.contains('/') => {
                 let kind = kind(tables, word);
                 requests.set(kind, amount(kind, value));
             }
@@ -148,13 +166,90 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
     task
 }
 
+/// `zone:a`, `zone:In:a,b`, `zone:NotIn:a,b`, `zone:Exists`, `zone:DoesNotExist`, `rank:Gt:3`, `rank:Lt:3`
+fn requirement(text: &str) -> Requirement {
+    let (key, rest) = text.split_once(':').unwrap_or((text, ""));
+    let (word, values) = rest.split_once(':').unwrap_or((rest, ""));
+    let operator = match word {
+        "DoesNotExist" => Operator::DoesNotExist,
+        "Exists" => Operator::Exists,
+        "Gt" => Operator::Gt,
+        "In" => Operator::In,
+        "Lt" => Operator::Lt,
+        "NotIn" => Operator::NotIn,
+        value => return Requirement::equals(key, value),
+    };
+    let values = values.split(',').filter(|value| !value.is_empty());
+    Requirement {
+        key: key.into(),
+        operator,
+        values: values.map(Arc::from).collect(),
+    }
+}
+
+/// What follows a wish, each after a `~`: `app:web~key:zone~weight:50~soft`.
+struct Details<'a> {
+    main: &'a str,
+    all: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Details<'a> {
+    fn of(text: &'a str) -> Details<'a> {
+        let mut parts = text.split('~');
+        let main = parts.next().unwrap_or("");
+        let all = parts.map(|part| part.split_once(':').unwrap_or((part, "")));
+        let all = all.collect();
+        Details { main, all }
+    }
+
+    fn number(&self, name: &str, default: i32) -> i32 {
+        let text = self.all.get(name);
+        text.map_or(default, |text| text.parse().expect("a number"))
+    }
+
+    fn key(&self, default: &'static str) -> Arc<str> {
+        self.all.get("key").copied().unwrap_or(default).into()
+    }
+
+    /// `app:web~key:zone~ns:a,b`: without `ns` pods of every namespace count.
+    fn pods(&self) -> PodTerm {
+        let listed = |text: &&str| text.split(',').map(Arc::from).collect();
+        PodTerm {
+            topology_key: self.key("host"),
+            selector: vec![requirement(self.main)],
+            namespaces: self.all.get("ns").map(listed),
+        }
+    }
+}
+
+/// `80`, `80/UDP`, `80@10.0.0.1`, `80/UDP@10.0.0.1`
+fn port(text: &str) -> HostPort {
+    let (rest, address) = text.split_once('@').unwrap_or((text, ""));
+    let (number, protocol) = rest.split_once('/').unwrap_or((rest, "TCP"));
+    HostPort {
+        protocol: protocol.into(),
+        address: address.into(),
+        port: number.parse().expect("a port"),
+    }
+}
+
+/// `*`, `key`, `key:value`, `key:value:NoSchedule`; an empty value covers every value.
+fn toleration(text: &str) -> Toleration {
+    let parts: Vec<&str> = text.split(':').collect();
+    let value = parts.get(1).filter(|value| !value.is_empty());
+    Toleration {
+        key: (text != "*").then(|| parts[0].into()),
+        value: value.map(|value| (*value).into()),
+        effect: match parts.get(2) {
+            Some(word) => TolerationEffect::Only(effect(word)),
+            None => TolerationEffect::Any,
+        },
+    }
+}
+
 fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
     let (left, right) = value.split_once(':').unwrap_or((value, ""));
-    let term = |key: &str| PodTerm {
-        topology_key: key.into(),
-        selector: vec![Requirement::equals(left, right)],
-        namespaces: None,
-    };
+    let details = Details::of(value);
     match word {
         "select" => shape.node_selector.push(Requirement::equals(left, right)),
         "on" => {
@@ -164,35 +259,36 @@ fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
                 names,
             });
         }
+        // Requirements of one term are joined by `;`, terms are words of their own.
+        "require" => shape.node_affinity.get_or_insert_default().push(NodeTerm {
+            labels: value.split(';').map(requirement).collect(),
+            names: Vec::new(),
+        }),
+        "require-nothing" => shape
+            .node_affinity
+            .get_or_insert_default()
+            .push(NodeTerm::default()),
         "prefer" => shape.preferred_nodes.push(Preferred {
-            weight: 100,
+            weight: details.number("weight", 100),
             term: NodeTerm {
-                labels: vec![Requirement::equals(left, right)],
+                labels: vec![requirement(details.main)],
                 names: Vec::new(),
             },
         }),
-        "tolerate" => shape.tolerations.push(Toleration {
-            key: Some(value.into()),
-            value: None,
-            effect: TolerationEffect::Any,
-        }),
-        "port" => shape.ports.push(HostPort {
-            protocol: "TCP".into(),
-            address: "".into(),
-            port: value.parse().expect("a port"),
-        }),
-        "near" => shape.pod_affinity.push(term("host")),
-        "apart" => shape.pod_anti_affinity.push(term("host")),
+        "tolerate" => shape.tolerations.push(toleration(value)),
+        "port" => shape.ports.push(port(value)),
+        "near" => shape.pod_affinity.push(details.pods()),
+        "apart" => shape.pod_anti_affinity.push(details.pods()),
         "like" => shape.preferred_pods.push(Preferred {
-            weight: 100,
-            term: term("host"),
+            weight: details.number("weight", 100),
+            term: details.pods(),
         }),
         "spread" => shape.spread.push(Spread {
-            topology_key: "zone".into(),
-            max_skew: 1,
-            min_domains: 1,
-            required: true,
-            selector: vec![Requirement::equals(left, right)],
+            topology_key: details.key("zone"),
+            max_skew: details.number("skew", 1),
+            min_domains: details.number("domains", 1).unsigned_abs(),
+            required: !details.all.contains_key("soft"),
+            selector: vec![requirement(details.main)],
             namespace: "a".into(),
         }),
         "claim-missing" => shape.volumes.push(VolumeNeed::Waits {
@@ -220,16 +316,19 @@ fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
 
 pub fn taint(text: &str) -> Taint {
     let parts: Vec<&str> = text.split(':').collect();
-    let effect = match parts[2] {
+    Taint {
+        key: parts[0].into(),
+        value: parts[1].into(),
+        effect: effect(parts[2]),
+    }
+}
+
+fn effect(word: &str) -> TaintEffect {
+    match word {
         "NoSchedule" => TaintEffect::NoSchedule,
         "NoExecute" => TaintEffect::NoExecute,
         "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
         other => panic!("no effect: {other}"),
-    };
-    Taint {
-        key: parts[0].into(),
-        value: parts[1].into(),
-        effect,
     }
 }
 
