@@ -116,7 +116,11 @@ impl Shares {
                     let promised = queue.promised.get(kind);
                     Share::of(queue.used_own.get(kind).saturating_add(promised), whole)
                 });
-                shares.max().unwrap_or(Share::NONE)
+                // What is held and not deserved at all is the whole of a share of nothing.
+                let held = queue.used_own.entries();
+                let beyond = held.filter(|(kind, _)| row.deserved.get(*kind) == 0);
+                let beyond = beyond.map(|(_, held)| Share::of(held, 0));
+                shares.chain(beyond).max().unwrap_or(Share::NONE)
             }
             None => Share::NONE,
         }
