@@ -152,8 +152,11 @@ impl Reason {
                 Misplaced::AboveOthers => {
                     format!("queue {queue} has queues below it, and only leaves take work")
                 }
-                Misplaced::Astray { parent } => format!(
+                Misplaced::Astray { at, parent } if at == queue => format!(
                     "queue {queue} does not hang on the tree: its parent {parent} is missing or below it"
+                ),
+                Misplaced::Astray { at, parent } => format!(
+                    "queue {queue} does not hang on the tree: {at} above it names the parent {parent}, which is missing or below it"
                 ),
             },
             Reason::QueueMissing { queue } => format!("queue {queue} does not exist"),
@@ -179,6 +182,8 @@ pub enum Misplaced {
     AboveOthers,
     /// The queue, or one above it, names a parent that does not exist or that is below it.
     Astray {
+        /// Which queue names it: the one itself, or one above it.
+        at: Arc<str>,
         /// The parent that is named.
         parent: Arc<str>,
     },

@@ -164,6 +164,7 @@ impl Capacities {
     fn plant(&mut self, tables: &Tables, top: QueueId, queue: &Queue) {
         // A queue that names a parent and hangs on none is astray, and so is all below it.
         let misplaced = queue.spec.parent.as_ref().map(|parent| Misplaced::Astray {
+            at: queue.spec.name.clone(),
             parent: parent.clone(),
         });
         let children = || queue.children.iter().map(|child| tables.queue(*child));
