@@ -22,6 +22,8 @@ pub enum Kind {
     EndpointSlice,
     /// A note for people about an object (`v1`).
     Event,
+    /// Nodes that are near one another.
+    HyperNode,
     /// A sign of life.
     Lease,
     /// A namespace.
@@ -167,6 +169,15 @@ pub const KINDS: &[KindRow] = &[
         false,
     ),
     row(Kind::Event, "", "v1", "Event", "events", true, false),
+    row(
+        Kind::HyperNode,
+        "topology.volcano.sh",
+        "v1alpha1",
+        "HyperNode",
+        "hypernodes",
+        false,
+        true,
+    ),
     row(
         Kind::Lease,
         "coordination.k8s.io",

@@ -1,14 +1,16 @@
-//! Volcano's kinds: Job, Queue, PodGroup and Command. They are read and written back, so unknown
+//! Volcano's kinds: Job, HyperNode, Queue, PodGroup and Command. They are read and written back, so unknown
 //! fields survive in `rest`, and fields whose absence means something are `Option`s.
 //!
 //! Source: `specs/volcano.md`, sections 1.2 to 1.6 and 1.14.
 
+mod hyper_node;
 mod job;
 mod keys;
 mod podgroup;
 mod queue;
 pub mod scheduler_conf;
 
+pub use hyper_node::*;
 pub use job::*;
 pub use keys::*;
 pub use podgroup::*;

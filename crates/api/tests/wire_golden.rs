@@ -4,7 +4,7 @@
     reason = "a test that cannot read its golden has failed"
 )]
 
-use api::volcano::{Command, Job, PodGroup, Queue};
+use api::volcano::{Command, HyperNode, Job, PodGroup, Queue};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -46,6 +46,13 @@ fn a_queue_survives_a_round_trip() {
 fn a_pod_group_survives_a_round_trip() {
     let group: PodGroup = check(include_str!("wire/podgroup.yaml"));
     assert_eq!(group.spec.min_task_member["worker"], 4);
+}
+
+#[test]
+fn a_hyper_node_survives_a_round_trip() {
+    let hyper_node: HyperNode = check(include_str!("wire/hypernode.yaml"));
+    assert_eq!(hyper_node.spec.tier, Some(2));
+    assert_eq!(hyper_node.spec.members.len(), 4);
 }
 
 #[test]

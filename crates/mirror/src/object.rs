@@ -127,6 +127,7 @@ objects! {
     Deployment: api::core::Deployment,
     EndpointSlice: api::core::EndpointSlice,
     Event: api::core::Event,
+    HyperNode: api::volcano::HyperNode,
     Lease: api::core::Lease,
     Namespace: api::core::Namespace,
     NativeGroup: api::native::PodGroup,

@@ -6,6 +6,7 @@
 mod amounts;
 mod constraints;
 mod native;
+mod network;
 mod pod;
 mod policy;
 mod volume;
@@ -41,6 +42,7 @@ pub struct Rows {
 
 /// The kinds that rows are made of.
 pub const ROW_KINDS: &[Kind] = &[
+    Kind::HyperNode,
     Kind::Namespace,
     Kind::Node,
     Kind::PersistentVolume,
@@ -88,6 +90,9 @@ impl Rows {
                 let spec = node_spec(node, tables);
                 tables.put_node(spec);
             }
+            Some(Object::HyperNode(hyper_node)) => {
+                tables.put_hyper_node(network::hyper_node(hyper_node));
+            }
             Some(Object::Pod(pod)) => {
                 let before = change.before::<api::core::Pod>().filter(|before| {
                     before.metadata.uid == pod.metadata.uid && pod::is_same_task(before, pod)
@@ -116,6 +121,7 @@ impl Rows {
                 Kind::NativeGroup => {
                     self.remove_native(mirror, &change.key.namespace, &name, tables);
                 }
+                Kind::HyperNode => tables.remove_hyper_node(&name),
                 Kind::Node => tables.remove_node(&name),
                 Kind::Pod => {
                     tables.remove_task(&key());
@@ -212,6 +218,13 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
             .filter(|name| !name.is_empty())
             .map(Into::into),
         preemptable: pod::preemptable(meta).unwrap_or(false),
+        closeness: group.spec.network_topology.as_ref().map(network::closeness),
+        sub_groups: group
+            .spec
+            .sub_group_policy
+            .iter()
+            .map(network::sub_groups)
+            .collect(),
         waits_at_most_ms: waits_at_most_ms(meta),
         created: created(meta),
         status: GangStatus {

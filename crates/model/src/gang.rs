@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::ids::{Key, QueueId, TaskId, WriteId};
+use crate::labels::Requirement;
 use crate::reason::Reason;
 use crate::resource::Vector;
 use crate::task::Phase;
 use crate::time::Time;
+use crate::topology::Closeness;
 
 /// The PodGroup phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +68,24 @@ pub struct GangStatus {
     pub verdict: Verdict,
 }
 
+/// Gangs within a gang: tasks that match, divided by what their labels say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubGroups {
+    /// What they are called.
+    pub name: Arc<str>,
+    /// How close together the tasks of one must be.
+    pub closeness: Option<Closeness>,
+    /// How many tasks of one must start together.
+    pub size: u32,
+    /// How many of them must start with the gang.
+    pub min: u32,
+    /// Requirements on the labels of their tasks.
+    pub selector: Vec<Requirement>,
+    /// Tasks with equal values of these labels belong to the same one; a task without one of them
+    /// belongs to none.
+    pub keys: Vec<Arc<str>>,
+}
+
 /// A gang as the wall gives it (a PodGroup).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GangSpec {
@@ -85,6 +105,10 @@ pub struct GangSpec {
     pub priority_class: Option<Arc<str>>,
     /// Whether its tasks may be evicted for another gang's.
     pub preemptable: bool,
+    /// How close together its tasks must be.
+    pub closeness: Option<Closeness>,
+    /// Gangs within the gang.
+    pub sub_groups: Vec<SubGroups>,
     /// How long it may wait before it is let in whatever others say, in milliseconds.
     pub waits_at_most_ms: Option<i64>,
     /// When it was created.
@@ -101,8 +125,6 @@ pub struct GangSpec {
     pub native: bool,
     /// Its priority, where it states it itself; the class says it otherwise.
     pub priority: Option<i32>,
-    /// The label of which all its tasks' nodes must have one value.
-    pub domain: Option<Arc<str>>,
 }
 
 impl GangSpec {
@@ -116,13 +138,14 @@ impl GangSpec {
             && self.min_resources == other.min_resources
             && self.priority_class == other.priority_class
             && self.preemptable == other.preemptable
+            && self.closeness == other.closeness
+            && self.sub_groups == other.sub_groups
             && self.waits_at_most_ms == other.waits_at_most_ms
             && self.created == other.created
             && self.fails_for_good == other.fails_for_good
             && self.lone == other.lone
             && self.native == other.native
             && self.priority == other.priority
-            && self.domain == other.domain
     }
 }
 

@@ -28,6 +28,8 @@ macro_rules! id {
 }
 
 id! {
+    /// A hyper-node in its place in the tree: the lower the tier, the lower the number.
+    DomainId
     /// A gang: tasks that start together or wait together.
     GangId
     /// A node.

@@ -35,10 +35,11 @@ mod slots;
 mod tables;
 mod task;
 mod time;
+mod topology;
 mod trial;
 
-pub use gang::{Census, Gang, GangPhase, GangSpec, GangStatus, Verdict};
-pub use ids::{GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
+pub use gang::{Census, Gang, GangPhase, GangSpec, GangStatus, SubGroups, Verdict};
+pub use ids::{DomainId, GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 pub use labels::{Labels, NodeTerm, Operator, Requirement, matches_all};
 pub use node::{Node, NodeSpec, Taint, TaintEffect};
 pub use plan::{Eviction, Nomination, Place, Plan, QueueUse, StatusWrite, TaskWait};
@@ -52,4 +53,8 @@ pub use slots::Slots;
 pub use tables::{Budget, News, Priority, Quota, Shape, Tables};
 pub use task::{Phase, Task, TaskSpec};
 pub use time::Time;
+pub use topology::{
+    CLUSTER_TOP, Closeness, Domain, Highest, HyperNodeSpec, Member, Misfit, Pattern, Selector,
+    Topology, Unhung, Within,
+};
 pub use trial::{Mark, Trial};

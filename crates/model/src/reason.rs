@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::queue::QueueState;
 use crate::resource::Amount;
+use crate::topology::{Highest, Within};
 
 /// Why a gang or a task waits. Every variant occurs in a scenario of `placement`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +19,14 @@ pub enum Reason {
         tasks: u32,
     },
     /// Some tasks find no node.
-    NoFit(NoFit),
+    NoFit(Box<NoFit>),
+    /// There is no hyper-node in which its tasks may be together.
+    NoHyperNode {
+        /// The greatest tier that may hold them.
+        highest: Highest,
+        /// Whether there are such hyper-nodes, but some of the tasks have places apart already.
+        is_scattered: bool,
+    },
     /// The gang has fewer tasks of a role than that role's minimum.
     NotEnoughPodsOfTask {
         /// The role.
@@ -26,6 +34,15 @@ pub enum Reason {
         /// Tasks there are.
         have: u32,
         /// Tasks there must be.
+        min: u32,
+    },
+    /// The gang has fewer whole groups of tasks than it starts with.
+    NotEnoughSubGroups {
+        /// What they are called.
+        name: Arc<str>,
+        /// Groups that have enough tasks.
+        have: u32,
+        /// Groups there must be.
         min: u32,
     },
     /// The gang has fewer tasks than its minimum.
@@ -100,7 +117,9 @@ impl Reason {
         match self {
             Reason::Gated { .. } => "Gated",
             Reason::NoFit(_) => "NoFit",
+            Reason::NoHyperNode { .. } => "NoHyperNode",
             Reason::NotEnoughPodsOfTask { .. } => "NotEnoughPodsOfTask",
+            Reason::NotEnoughSubGroups { .. } => "NotEnoughSubGroups",
             Reason::NotEnoughTasks { .. } => "NotEnoughTasks",
             Reason::Overcommitted { .. } => "Overcommitted",
             Reason::QueueFull { .. } => "QueueFull",
@@ -121,10 +140,30 @@ impl Reason {
                 format!("{} still gated", count(*tasks, "task is", "tasks are"))
             }
             Reason::NoFit(no_fit) => no_fit.sentence(),
+            Reason::NoHyperNode {
+                highest,
+                is_scattered,
+            } => {
+                let tier = match highest {
+                    Highest::Any => "any tier".to_owned(),
+                    Highest::Tier(tier) => format!("tier {tier} or lower"),
+                    Highest::Named(name) => format!("tier {name} or lower"),
+                };
+                match is_scattered {
+                    true => format!("its placed tasks are not within one hyper-node of {tier}"),
+                    false => format!("there is no hyper-node of {tier}"),
+                }
+            }
             Reason::NotEnoughPodsOfTask { role, have, min } => {
                 format!(
                     "{have} of the {} of {role} exist",
                     count(*min, "pod", "pods")
+                )
+            }
+            Reason::NotEnoughSubGroups { name, have, min } => {
+                format!(
+                    "{have} of the {} of {name} have enough pods",
+                    count(*min, "group", "groups")
                 )
             }
             Reason::NotEnoughTasks { have, min } => {
@@ -206,6 +245,8 @@ pub struct NoFit {
     pub nodes: u32,
     /// How many nodes refuse it for what, most common first.
     pub refusals: Vec<(Refusal, u32)>,
+    /// Which nodes were looked at, if the tasks must be close together.
+    pub within: Option<Within>,
 }
 
 /// The nearest miss of a task that finds no node.
@@ -248,19 +289,19 @@ impl NoFit {
         let NoFit {
             fits, wanted, task, ..
         } = self;
-        let head = format!("{fits} of {wanted} tasks fit: {task}");
+        let place = self.within.as_ref().map_or_else(String::new, Within::words);
+        let head = format!("{place}{fits} of {wanted} tasks fit: {task}");
         match &self.missing {
             Missing::Nodes => format!("{head} finds no node, there is none"),
             Missing::Room { need, node, left } => {
-                // Nodes that may have room and are out of the question all the same.
-                let is_away = |why: &Refusal| {
-                    matches!(why, Refusal::VolumeTopology | Refusal::OutOfDomain { .. })
-                };
-                let mut away = String::new();
-                for (why, nodes) in self.refusals.iter().filter(|(why, _)| is_away(why)) {
+                let away = self
+                    .refusals
+                    .iter()
+                    .find(|(why, _)| *why == Refusal::VolumeTopology);
+                let away = away.map_or_else(String::new, |(why, nodes)| {
                     let nodes = count(*nodes, "node is", "nodes are");
-                    let _ = write!(away, ", and {nodes} {}", why.words());
-                }
+                    format!(", and {nodes} {}", why.words())
+                });
                 format!(
                     "{head} needs {need}, {node} has {} left{away}",
                     left.number()
@@ -340,13 +381,6 @@ pub enum Refusal {
         /// The scarce resource's name.
         resource: Arc<str>,
     },
-    /// The gang must be on nodes with one value of a label, and this one has another or none.
-    OutOfDomain {
-        /// The label.
-        label: Arc<str>,
-        /// The value, once it is known.
-        value: Option<Arc<str>>,
-    },
     /// No pod slot is left.
     TooManyPods,
     /// Too little of a resource is left.
@@ -375,11 +409,6 @@ impl Refusal {
             Refusal::OutOfProportion { resource } => {
                 format!("that would have too little left beside {resource}")
             }
-            Refusal::OutOfDomain {
-                label,
-                value: Some(value),
-            } => format!("outside {label}={value}"),
-            Refusal::OutOfDomain { label, value: None } => format!("without the label {label}"),
             Refusal::TooManyPods => "without a pod slot".to_owned(),
             Refusal::Insufficient { resource } => format!("without enough {resource}"),
         }

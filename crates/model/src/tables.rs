@@ -1,6 +1,7 @@
 //! The cluster's tables: one owner, changed in place, never copied for a cycle.
 
 mod feed;
+mod hyper_nodes;
 mod policies;
 mod ready;
 mod sums;
@@ -96,6 +97,7 @@ pub struct Tables {
     shape_serial: u64,
     priorities: BTreeMap<Arc<str>, Priority>,
     policies: policies::Policies,
+    hyper_nodes: hyper_nodes::HyperNodes,
     tick: u64,
     writes: BTreeMap<WriteId, Written>,
     next_write: u64,

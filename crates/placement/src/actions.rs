@@ -2,6 +2,7 @@
 
 pub(crate) mod allocate;
 mod backfill;
+mod close;
 mod enqueue;
 mod pack;
 mod preempt;

@@ -10,8 +10,6 @@ use std::collections::BTreeMap;
 use model::{NodeId, Phase, PodTerm, Refusal, Shape, Spread, Tables, TaintEffect, Task, TaskId};
 
 use crate::arguments::Switched;
-use crate::feasibility::Index;
-use crate::fence::Fence;
 use crate::plugin::{Room, Score, View};
 use crate::plugins::nodeorder::POINT;
 
@@ -45,7 +43,6 @@ pub(crate) struct Surroundings<'a> {
     avoided: Vec<(&'a str, String)>,
     attraction: BTreeMap<(&'a str, String), i64>,
     spread: Vec<(&'a Spread, Domains, i64)>,
-    fence: Fence,
 }
 
 fn domain<'a>(tables: &'a Tables, node: NodeId, key: &str) -> Option<&'a str> {
@@ -106,7 +103,6 @@ impl<'a> Surroundings<'a> {
             avoided: Vec::new(),
             attraction: BTreeMap::new(),
             spread: Vec::new(),
-            fence: Fence::Open,
         };
         for wish in &shape.spec.preferred_pods {
             for (value, n) in selected(tables, &wish.term, room) {
@@ -128,12 +124,6 @@ impl<'a> Surroundings<'a> {
                 .collect();
         }
         around
-    }
-
-    /// The same for a task that must stay within a fence.
-    pub(crate) fn within(mut self, fence: Fence) -> Surroundings<'a> {
-        self.fence = fence;
-        self
     }
 
     /// What the pods that are there already say about this one.
@@ -174,9 +164,6 @@ impl<'a> Surroundings<'a> {
 
     /// Whether the pods elsewhere forbid the node.
     pub(crate) fn refuses(&self, tables: &Tables, node: NodeId) -> Option<Refusal> {
-        if let Some(refusal) = self.fence.refuses(tables, node) {
-            return Some(refusal);
-        }
         for (term, domains) in &self.affinity {
             match domain(tables, node, &term.topology_key) {
                 None => return Some(Refusal::PodAffinity),
@@ -213,10 +200,16 @@ impl<'a> Surroundings<'a> {
     }
 
     /// The best candidate when scores are normalised over all of them; ties go to the lowest id.
-    pub(crate) fn best(&self, view: View<'_>, index: &Index) -> Option<NodeId> {
-        let candidates: Vec<(NodeId, Score)> = index
-            .candidates()
+    /// `lean` gives further points for a node.
+    pub(crate) fn best(
+        &self,
+        view: View<'_>,
+        candidates: impl Iterator<Item = (NodeId, Score)>,
+        lean: impl Fn(NodeId) -> Score,
+    ) -> Option<NodeId> {
+        let candidates: Vec<(NodeId, Score)> = candidates
             .filter(|(node, _)| self.refuses(view.tables, *node).is_none())
+            .map(|(node, score)| (node, score.saturating_add(lean(node))))
             .collect();
         let weights = &view.config.nodeorder;
         let raw = |f: &dyn Fn(NodeId) -> i64| -> Vec<i64> {

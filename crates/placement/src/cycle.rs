@@ -7,10 +7,10 @@ use model::{GangId, NoFit, NodeId, QueueId, Reason, ShapeId, TaskId, Time, Trial
 
 use crate::clearing::Grounds;
 use crate::coupling::{self, Surroundings};
+use crate::domains::Scope;
 use crate::feasibility::{Index, Indexes};
-use crate::fence::{self, Fence};
 use crate::order::Heap;
-use crate::plugin::{Room, View};
+use crate::plugin::{Room, Score, View};
 use crate::rules::{Rules, State};
 use crate::together::{self, Home};
 
@@ -71,7 +71,7 @@ pub struct Work {
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
     pub(crate) fits: u32,
-    pub(crate) no_fit: NoFit,
+    pub(crate) no_fit: Box<NoFit>,
     pub(crate) at_moves: u64,
 }
 
@@ -84,8 +84,8 @@ pub struct Cycle<'a, 't> {
     pub(crate) gangs: BTreeSet<GangId>,
     pub(crate) outcomes: BTreeMap<GangId, Outcome>,
     pub(crate) refused: BTreeMap<ShapeId, Refused>,
-    /// The value of a label within which a gang is tried.
-    pub(crate) tried: Option<Arc<str>>,
+    /// The only nodes that are searched, if not all are.
+    pub(crate) scope: Option<Scope>,
     /// What is known of room that others hold.
     pub(crate) grounds: Grounds,
     /// Counts evictions, also those that were taken back.
@@ -120,7 +120,7 @@ impl<'a, 't> Cycle<'a, 't> {
             gangs,
             outcomes: BTreeMap::new(),
             refused: BTreeMap::new(),
-            tried: None,
+            scope: None,
             grounds: Grounds::default(),
             evictions: 0,
             moves: 0,
@@ -146,53 +146,96 @@ impl<'a, 't> Cycle<'a, 't> {
         }
     }
 
-    /// The best node for the task now.
+    /// The best node for the task now, among those of the scope.
     pub(crate) fn best_node(&mut self, task: TaskId) -> Option<NodeId> {
         self.work.tasks += 1;
         let view = self.rules.view(self.trial.tables(), &self.state);
-        let index = self
-            .indexes
-            .synced(self.rules, view, view.tables.task(task).shape);
-        let fence = fence::around(view.tables, task, self.tried.as_ref());
-        match together::home(view.tables, task) {
-            Home::Anywhere
-                if fence.is_open() && !index.has_wishes() && !coupling::concerns(view, task) =>
-            {
-                index.best()
-            }
-            Home::Anywhere => {
-                let around = Surroundings::of(view, task, Room::Now);
-                around.within(fence).best(view, index)
-            }
-            Home::At { node, .. } => takes(view, index, task, &fence, node).then_some(node),
-            Home::Nowhere { .. } => None,
+        let shape = view.tables.task(task).shape;
+        let home = match together::home(view.tables, task) {
+            Home::Anywhere => None,
+            Home::At { node, .. } => Some(node),
+            Home::Nowhere { .. } => return None,
+        };
+        if home.is_none() && self.scope.is_none() && self.leans(view) {
+            return self.leaning_node(task);
+        }
+        let index = self.indexes.synced(self.rules, view, shape);
+        if let Some(node) = home {
+            let is_inside = self.scope.as_ref().is_none_or(|s| s.contains(node));
+            return (is_inside && takes(view, index, task, node)).then_some(node);
+        }
+        let around = (index.has_wishes() || coupling::concerns(view, task))
+            .then(|| Surroundings::of(view, task, Room::Now));
+        let pick = |nodes: &[NodeId]| match &around {
+            None => index.best_of(nodes),
+            Some(around) => around.best(view, index.candidates_in(nodes), |_| 0),
+        };
+        match (&mut self.scope, &around) {
+            (Some(scope), _) => scope.best(view, view.tables.shape(shape), index, pick),
+            (None, None) => index.best(),
+            (None, Some(around)) => around.best(view, index.candidates(), |_| 0),
         }
     }
 
-    /// Where the task may go for the sake of its gang.
-    pub(crate) fn fence(&self, task: TaskId) -> Fence {
-        fence::around(self.trial.tables(), task, self.tried.as_ref())
+    /// Whether rules tell nodes apart by the hyper-nodes that they are in.
+    fn leans(&self, view: View<'_>) -> bool {
+        !view.tables.topology().is_empty() && self.rules.scores_domains()
+    }
+
+    /// The best node for a task that may be anywhere, where nodes are told apart by their hyper-nodes.
+    fn leaning_node(&mut self, task: TaskId) -> Option<NodeId> {
+        let view = self.rules.view(self.trial.tables(), &self.state);
+        let id = view.tables.task(task).shape;
+        let shape = view.tables.shape(id);
+        let (index, sums) = self.indexes.synced_with_sums(self.rules, view, id);
+        let topology = view.tables.topology();
+        let points: Vec<Score> = topology
+            .domains()
+            .map(|(domain, row)| match row.own.is_empty() {
+                true => 0,
+                false => self.rules.domain_score(view, sums, domain, shape),
+            })
+            .collect();
+        let lean = |node: NodeId| topology.lowest(node).map_or(0, |id| points[id.index()]);
+        if index.has_wishes() || coupling::concerns(view, task) {
+            return Surroundings::of(view, task, Room::Now).best(view, index.candidates(), lean);
+        }
+        let mut best: Option<(Score, NodeId)> = None;
+        for (node, score) in index.candidates() {
+            let score = score.saturating_add(lean(node));
+            if best.is_none_or(|(most, _)| score > most) {
+                best = Some((score, node));
+            }
+        }
+        best.map(|(_, node)| node)
     }
 
     /// Whether the node takes the task now, wherever its claims are.
     pub(crate) fn takes(&mut self, task: TaskId, node: NodeId) -> bool {
+        if self
+            .scope
+            .as_ref()
+            .is_some_and(|scope| !scope.contains(node))
+        {
+            return false;
+        }
         let view = self.rules.view(self.trial.tables(), &self.state);
         let index = self
             .indexes
             .synced(self.rules, view, view.tables.task(task).shape);
-        let fence = fence::around(view.tables, task, self.tried.as_ref());
-        takes(view, index, task, &fence, node)
+        takes(view, index, task, node)
     }
 
-    /// Nodes that would take the task, the best by its own worth first.
+    /// Nodes of the scope that would take the task, the best by its own worth first.
     pub(crate) fn candidates(&mut self, task: TaskId) -> Vec<NodeId> {
         let view = self.rules.view(self.trial.tables(), &self.state);
         let index = self
             .indexes
             .synced(self.rules, view, view.tables.task(task).shape);
-        let fence = fence::around(view.tables, task, self.tried.as_ref());
-        let mut candidates: Vec<_> = index.candidates().collect();
-        candidates.retain(|(node, _)| fence.refuses(view.tables, *node).is_none());
+        let mut candidates: Vec<_> = match &self.scope {
+            None => index.candidates().collect(),
+            Some(scope) => index.candidates_in(scope.nodes()).collect(),
+        };
         candidates.sort_by_key(|(node, score)| (std::cmp::Reverse(*score), *node));
         candidates.into_iter().map(|(node, _)| node).collect()
     }
@@ -248,14 +291,14 @@ impl<'a, 't> Cycle<'a, 't> {
     }
 }
 
-fn takes(view: View<'_>, index: &Index, task: TaskId, fence: &Fence, node: NodeId) -> bool {
+fn takes(view: View<'_>, index: &Index, task: TaskId, node: NodeId) -> bool {
     let is_refused = || {
         coupling::concerns(view, task)
             && Surroundings::of(view, task, Room::Now)
                 .refuses(view.tables, node)
                 .is_some()
     };
-    index.takes(node) && fence.refuses(view.tables, node).is_none() && !is_refused()
+    index.takes(node) && !is_refused()
 }
 
 /// What a gang wants after its turn.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::{Kind, Missing, NoFit, NodeId, Refusal, Shape, TaskId, VolumeNeed};
 
 use crate::coupling::{self, Surroundings};
-use crate::fence::Fence;
+use crate::domains::Scope;
 use crate::plugin::{Room, View};
 use crate::plugins::predicates::lacks;
 use crate::rules::Rules;
@@ -15,19 +15,23 @@ use crate::together::{self, Home};
 pub(crate) fn no_fit(
     rules: &Rules,
     view: View<'_>,
-    (task, fence): (TaskId, &Fence),
+    task: TaskId,
     fits: u32,
     wanted: u32,
-) -> NoFit {
+    scope: Option<&Scope>,
+) -> Box<NoFit> {
     let shape = view.tables.shape_of(task);
     let around = coupling::concerns(view, task).then(|| Surroundings::of(view, task, Room::Now));
     let mut home = together::home(view.tables, task);
     let mut refusals: BTreeMap<Refusal, u32> = BTreeMap::new();
     let mut nearest: Option<(Kind, i64, NodeId)> = None;
-    for (id, _) in view.tables.nodes() {
+    let inside = view.tables.nodes();
+    let inside = inside.filter(|(id, _)| scope.is_none_or(|scope| scope.contains(*id)));
+    let mut nodes = 0;
+    for (id, _) in inside {
+        nodes += 1;
         let rule = rules
             .suits(view, shape, id)
-            .or_else(|| fence.refuses(view.tables, id))
             .or_else(|| rules.has_room(view, shape, id, Room::Now))
             .or_else(|| {
                 around
@@ -58,27 +62,37 @@ pub(crate) fn no_fit(
     let mut refusals: Vec<(Refusal, u32)> = refusals.into_iter().collect();
     refusals.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let row = view.tables.task(task);
-    NoFit {
+    Box::new(NoFit {
         fits,
         wanted,
         task: row.nickname(),
         pod: row.key.to_string(),
-        missing: missing(view, shape, nearest, &home),
-        nodes: view.tables.node_count(),
+        missing: match nodes {
+            0 => Missing::Nodes,
+            _ => missing(view, shape, nearest, &home),
+        },
+        nodes,
         refusals,
-    }
+        within: scope.map(|scope| scope.name.clone()),
+    })
 }
 
 /// The same finding told of another task of the shape, when nothing changed in between.
-pub(crate) fn retold(view: View<'_>, known: &NoFit, task: TaskId, fits: u32, wanted: u32) -> NoFit {
+pub(crate) fn retold(
+    view: View<'_>,
+    known: &NoFit,
+    task: TaskId,
+    fits: u32,
+    wanted: u32,
+) -> Box<NoFit> {
     let row = view.tables.task(task);
-    NoFit {
+    Box::new(NoFit {
         fits,
         wanted,
         task: row.nickname(),
         pod: row.key.to_string(),
         ..known.clone()
-    }
+    })
 }
 
 /// The first lacking resource in upstream's order: cpu, memory, others; pod slots only if all else
@@ -111,9 +125,6 @@ fn missing(
     nearest: Option<(Kind, i64, NodeId)>,
     home: &Home,
 ) -> Missing {
-    if view.tables.node_count() == 0 {
-        return Missing::Nodes;
-    }
     for volume in &shape.spec.volumes {
         if let VolumeNeed::Waits { claim, exists } = volume {
             return Missing::Volume {

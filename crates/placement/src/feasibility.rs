@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use model::{NodeId, Shape, ShapeId, TaintEffect};
 
+use crate::domains::DomainSums;
 use crate::plugin::{Room, Score, View};
 use crate::plugins::predicates::lacks;
 use crate::rules::Rules;
@@ -22,6 +23,7 @@ pub const ENTRIES_MAX: usize = 4_000_000;
 #[derive(Clone, Debug, Default)]
 pub struct Indexes {
     by_shape: BTreeMap<ShapeId, Index>,
+    sums: DomainSums,
     uses: u64,
     /// How many nodes were evaluated for a shape, ever.
     pub evaluated: u64,
@@ -80,6 +82,24 @@ impl Indexes {
         }
         index.cursor = view.tables.log_end();
         index
+    }
+
+    /// What is held in each hyper-node, up to date with the tables.
+    pub(crate) fn domain_sums(&mut self, tables: &model::Tables) -> &DomainSums {
+        self.sums.sync(tables);
+        &self.sums
+    }
+
+    /// The index of the shape and the sums of the hyper-nodes, both up to date with the tables.
+    pub(crate) fn synced_with_sums(
+        &mut self,
+        rules: &Rules,
+        view: View<'_>,
+        id: ShapeId,
+    ) -> (&Index, &DomainSums) {
+        self.sums.sync(view.tables);
+        self.synced(rules, view, id);
+        (&self.by_shape[&id], &self.sums)
     }
 
     fn make_room(&mut self, span: usize) {
@@ -178,12 +198,36 @@ impl Index {
             .is_some_and(|score| *score != NEVER)
     }
 
+    /// The best of some nodes, by node-local scores alone; the first one wins a tie.
+    pub(crate) fn best_of(&self, nodes: &[NodeId]) -> Option<NodeId> {
+        let mut best: Option<(Score, NodeId)> = None;
+        for node in nodes {
+            let score = self.leaves.get(node.index()).copied().unwrap_or(NEVER);
+            if score != NEVER && best.is_none_or(|(most, _)| score > most) {
+                best = Some((score, *node));
+            }
+        }
+        best.map(|(_, node)| node)
+    }
+
     /// Every node that would take the shape, with its local score, in order of id.
     pub(crate) fn candidates(&self) -> impl Iterator<Item = (NodeId, Score)> {
         let leaves = self.leaves.iter().enumerate();
         leaves
             .filter(|(_, score)| **score != NEVER)
             .map(|(at, score)| (NodeId::from(at), *score))
+    }
+
+    /// The same of some nodes, in their order.
+    pub(crate) fn candidates_in<'a>(
+        &'a self,
+        nodes: &'a [NodeId],
+    ) -> impl Iterator<Item = (NodeId, Score)> + 'a {
+        let score = |node: &NodeId| (*node, self.leaves.get(node.index()).copied());
+        nodes.iter().map(score).filter_map(|(node, score)| {
+            let score = score.filter(|score| *score != NEVER)?;
+            Some((node, score))
+        })
     }
 
     /// Whether some node is preferred, or avoided, for what it is.

@@ -24,9 +24,10 @@ mod clearing;
 mod coupling;
 mod cycle;
 mod diagnosis;
+mod domains;
 mod feasibility;
-mod fence;
 mod order;
+mod parts;
 mod plugin;
 mod plugins;
 mod rules;
@@ -37,10 +38,11 @@ mod victims;
 pub use actions::ACTIONS;
 pub use arguments::{Argument, Arguments, Asked, Complaint, Decimal, Switched, WEIGHT_MAX};
 pub use cycle::{Cycle, Lacks, Outcome, Work};
+pub use domains::DomainSums;
 pub use feasibility::{Indexes, may_fit};
 pub use plugin::{
-    Action, Claimant, GangCheck, NodeCheck, Plugin, Room, RoomCheck, Score, ShareCheck,
-    VictimCheck, VictimQueueOrder, View, Vote,
+    Action, Claimant, DomainScore, GangCheck, HyperNodeOrder, NodeCheck, Plugin, Room, RoomCheck,
+    Score, ShareCheck, VictimCheck, VictimQueueOrder, View, Vote,
 };
 pub use plugins::PLUGINS;
 pub use rules::{Problem, Rules, Seat};

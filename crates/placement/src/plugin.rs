@@ -2,10 +2,11 @@
 
 use std::cmp::Ordering;
 
-use model::{GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId, Time};
+use model::{DomainId, GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId, Time};
 
 use crate::arguments::Asked;
 use crate::cycle::Cycle;
+use crate::domains::DomainSums;
 use crate::rules::{Config, State};
 use crate::settings::Switch;
 
@@ -40,6 +41,12 @@ pub type GangCheck = fn(View<'_>, GangId) -> bool;
 
 /// Whether a node takes a shape for what it is.
 pub type NodeCheck = fn(View<'_>, &Shape, NodeId) -> Option<Refusal>;
+
+/// Points for a hyper-node in which the tasks may be together.
+pub type HyperNodeOrder = fn(View<'_>, &DomainSums, DomainId, &[TaskId]) -> Score;
+
+/// Points for the nodes of a hyper-node, for a shape.
+pub type DomainScore = fn(View<'_>, &DomainSums, DomainId, &Shape) -> Score;
 
 /// Whether what is held on a node leaves room for a shape, now or later.
 pub type RoomCheck = fn(View<'_>, &Shape, NodeId, Room) -> Option<Refusal>;
@@ -114,6 +121,10 @@ pub struct Plugin {
     pub has_room: Option<RoomCheck>,
     /// Points for the node, from the node alone.
     pub score: Option<fn(View<'_>, &Shape, NodeId) -> Score>,
+    /// Points for a hyper-node in which tasks may be together.
+    pub hyper_node_order: Option<HyperNodeOrder>,
+    /// Points for every node of which this is the lowest hyper-node, for a task that may be anywhere.
+    pub domain_score: Option<DomainScore>,
     /// Whether the task may never make room for others of its queue, whatever other tiers say.
     pub never_preempted: Option<fn(View<'_>, TaskId) -> bool>,
     /// Whether the task may never make room for this claimant of its queue.
@@ -156,6 +167,8 @@ impl Plugin {
         suits: None,
         has_room: None,
         score: None,
+        hyper_node_order: None,
+        domain_score: None,
         never_preempted: None,
         never_preempted_by: None,
         never_reclaimed: None,
@@ -178,7 +191,8 @@ impl Plugin {
                 Switch::JobPipelined => self.job_pipelined = None,
                 Switch::JobReady => self.job_ready = None,
                 Switch::JobStarving => self.job_starving = None,
-                Switch::NodeOrder => self.score = None,
+                Switch::HyperNodeOrder => self.hyper_node_order = None,
+                Switch::NodeOrder => (self.score, self.domain_score) = (None, None),
                 Switch::Overused => self.overused = None,
                 Switch::Predicate => (self.suits, self.has_room) = (None, None),
                 Switch::Preemptable => {
@@ -196,7 +210,6 @@ impl Plugin {
                 | Switch::ClusterOrder
                 | Switch::Hierarchy
                 | Switch::HyperNodeGradient
-                | Switch::HyperNodeOrder
                 | Switch::ReservedNodes
                 | Switch::SubJobOrder
                 | Switch::SubJobPipelined

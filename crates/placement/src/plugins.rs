@@ -6,6 +6,7 @@ mod cdp;
 mod conformance;
 mod drf;
 mod gang;
+pub(crate) mod network_topology_aware;
 pub(crate) mod nodeorder;
 pub(crate) mod overcommit;
 mod pdb;
@@ -32,6 +33,7 @@ pub const PLUGINS: &[Plugin] = &[
     conformance::PLUGIN,
     drf::PLUGIN,
     gang::PLUGIN,
+    network_topology_aware::PLUGIN,
     nodeorder::PLUGIN,
     overcommit::PLUGIN,
     pdb::PLUGIN,

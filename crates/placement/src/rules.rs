@@ -2,9 +2,10 @@
 
 use std::cmp::Ordering;
 
-use model::{GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId, Time};
+use model::{DomainId, GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId, Time};
 
 use crate::arguments::{Asked, Complaint};
+use crate::domains::DomainSums;
 use crate::plugin::{Action, Claimant, GangCheck, Plugin, Room, Score, View, Vote};
 use crate::plugins::{self, PLUGINS};
 use crate::settings::{PluginSettings, Settings, Switch};
@@ -77,6 +78,7 @@ pub struct Config {
     pub(crate) binpack: plugins::binpack::Weights,
     pub(crate) capacity: plugins::capacity::Setup,
     pub(crate) fit: plugins::resource_strategy_fit::Fit,
+    pub(crate) network: plugins::network_topology_aware::Weights,
     pub(crate) nodeorder: plugins::nodeorder::Weights,
     pub(crate) overcommit: plugins::overcommit::Factor,
     pub(crate) predicates: plugins::predicates::Checks,
@@ -314,6 +316,39 @@ impl Rules {
     pub(crate) fn job_starving(&self, view: View<'_>, gang: GangId) -> bool {
         let said = self.first_tier(view, gang, |plugin| plugin.job_starving);
         said.unwrap_or(false)
+    }
+
+    /// Points for a hyper-node in which the tasks may be together.
+    pub(crate) fn hyper_node_order(
+        &self,
+        view: View<'_>,
+        sums: &DomainSums,
+        domain: DomainId,
+        tasks: &[TaskId],
+    ) -> Score {
+        let asked = self.flat.iter().filter_map(|p| p.hyper_node_order);
+        asked
+            .map(|f| f(view, sums, domain, tasks))
+            .fold(0, i64::saturating_add)
+    }
+
+    /// Whether nodes are told apart by their hyper-nodes, for tasks that may be anywhere.
+    pub(crate) fn scores_domains(&self) -> bool {
+        self.flat.iter().any(|p| p.domain_score.is_some())
+    }
+
+    /// Points for the nodes of a hyper-node.
+    pub(crate) fn domain_score(
+        &self,
+        view: View<'_>,
+        sums: &DomainSums,
+        domain: DomainId,
+        shape: &Shape,
+    ) -> Score {
+        let asked = self.flat.iter().filter_map(|p| p.domain_score);
+        asked
+            .map(|f| f(view, sums, domain, shape))
+            .fold(0, i64::saturating_add)
     }
 
     /// Whether the queue may take room from others for the task.

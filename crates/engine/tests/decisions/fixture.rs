@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use engine::{Engine, Settings};
 use model::{
-    Budget, GangPhase, GangSpec, Key, Kind, NodeSpec, Phase, Plan, Priority, QueueSpec, QueueState,
-    Quota, Requirement, Tables, TaskSpec, Time, Vector, Verdict,
+    Budget, Closeness, GangPhase, GangSpec, HyperNodeSpec, Key, Kind, Member, NodeSpec, Pattern,
+    Phase, Plan, Priority, QueueSpec, QueueState, Quota, Requirement, Selector, Tables, TaskSpec,
+    Time, Vector, Verdict,
 };
 use placement::{Argument, PluginSettings};
 
@@ -96,6 +97,8 @@ impl World {
             "on" => self.switch(rest, true),
             "argument" => self.argument(rest),
             "node" => self.node(rest),
+            "hypernode" => self.hyper_node(rest),
+            "hypernode-gone" => self.tables.remove_hyper_node(rest),
             "queue" => self.queue(rest),
             "class" => self.class(rest),
             "budget" => self.budget(rest),
@@ -279,6 +282,36 @@ impl World {
         self.tables.put_queue(queue);
     }
 
+    /// `hypernode s1 tier=1 nodes=n1,n2 below=s0 label=rack:a starting=n1 below-starting=s`
+    fn hyper_node(&mut self, text: &str) {
+        let mut spec = HyperNodeSpec::default();
+        let starting = |text: &str| {
+            let start = text.to_owned();
+            Selector::Pattern(Pattern::new(text, move |name| name.starts_with(&start)))
+        };
+        for (word, value) in parse::words(text) {
+            let names = || value.split(',').map(|name| Selector::Name(name.into()));
+            match word {
+                "tier" => {
+                    let (tier, name) = value.split_once(':').unwrap_or((value, ""));
+                    spec.tier = tier.parse().expect("a tier");
+                    spec.tier_name = name.into();
+                }
+                "nodes" => spec.members.extend(names().map(Member::Nodes)),
+                "below" => spec.members.extend(names().map(Member::HyperNodes)),
+                "starting" => spec.members.push(Member::Nodes(starting(value))),
+                "below-starting" => spec.members.push(Member::HyperNodes(starting(value))),
+                "label" => {
+                    let (key, value) = value.split_once(':').expect("key:value");
+                    let labels = vec![Requirement::equals(key, value)];
+                    spec.members.push(Member::Nodes(Selector::Labels(labels)));
+                }
+                name => spec.name = name.into(),
+            }
+        }
+        self.tables.put_hyper_node(spec);
+    }
+
     /// `budget a/b label=x:y allowed=1`
     fn budget(&mut self, text: &str) {
         let mut budget = Budget::default();
@@ -347,12 +380,14 @@ impl World {
                     let seconds: i64 = value.trim_end_matches('s').parse().expect("seconds");
                     gang.waits_at_most_ms = Some(seconds * 1_000);
                 }
-                "within" => gang.domain = Some(value.into()),
+                "within" => gang.closeness = Some(Closeness::Label(value.into())),
                 "native" => {
                     gang.native = true;
                     gang.status.phase = GangPhase::Inqueue;
                 }
                 "own-priority" => gang.priority = Some(value.parse().expect("a priority")),
+                "tier" => gang.closeness = Some(parse::closeness(value)),
+                "groups" => gang.sub_groups.push(parse::sub_groups(value)),
                 "failed" => gang.fails_for_good = value == "kept",
                 "role-min" => {
                     let (role, min) = value.split_once(':').expect("role:minimum");

@@ -23,8 +23,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    HostPort, Kind, Labels, Limits, NodeTerm, Operator, PodTerm, Preferred, Requirement, ShapeSpec,
-    Spread, Tables, Taint, TaintEffect, Toleration, TolerationEffect, Vector, VolumeNeed,
+    Closeness, Highest, HostPort, Kind, Labels, Limits, NodeTerm, Operator, PodTerm, Preferred,
+    Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint, TaintEffect, Toleration,
+    TolerationEffect, Vector, VolumeNeed,
 };
 use placement::{Argument, Decimal};
 
@@ -311,6 +312,29 @@ fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
             attach: None,
         }),
         other => panic!("no such word for a task: {other}"),
+    }
+}
+
+/// `2`, `rack` or `any`
+pub fn closeness(text: &str) -> Closeness {
+    let highest = match (text, text.parse()) {
+        ("any", _) => Highest::Any,
+        (_, Ok(tier)) => Highest::Tier(tier),
+        (name, Err(_)) => Highest::Named(name.into()),
+    };
+    Closeness::HyperNode(highest)
+}
+
+/// `name/size/min/key/tier`, of which the last may be missing
+pub fn sub_groups(text: &str) -> SubGroups {
+    let parts: Vec<&str> = text.split('/').collect();
+    SubGroups {
+        name: parts[0].into(),
+        size: parts[1].parse().expect("a size"),
+        min: parts[2].parse().expect("a minimum"),
+        keys: vec![parts[3].into()],
+        closeness: parts.get(4).map(|tier| closeness(tier)),
+        selector: Vec::new(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use api::core::Pod;
-use model::{Gang, Missing, NoFit, Phase, Reason, Refusal, Tables};
+use model::{Gang, Missing, NoFit, Phase, Reason, Refusal, Tables, Within};
 
 /// What stands before the plain sentence in a condition's message.
 const PLAIN: &str = "In plain words: ";
@@ -20,9 +20,10 @@ pub fn plain_words(message: &str) -> &str {
 pub(super) fn reason_word(reason: &Reason) -> &'static str {
     match reason {
         Reason::NotEnoughPodsOfTask { .. } => "NotEnoughPodsOfTask",
-        Reason::NotEnoughTasks { .. } => "NotEnoughTasks",
+        Reason::NotEnoughSubGroups { .. } | Reason::NotEnoughTasks { .. } => "NotEnoughTasks",
         Reason::Gated { .. }
         | Reason::NoFit(_)
+        | Reason::NoHyperNode { .. }
         | Reason::Overcommitted { .. }
         | Reason::QueueFull { .. }
         | Reason::NamespaceQuota { .. }
@@ -64,6 +65,8 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         }
         Reason::Gated { .. }
         | Reason::NoFit(_)
+        | Reason::NoHyperNode { .. }
+        | Reason::NotEnoughSubGroups { .. }
         | Reason::QueueMisplaced { .. }
         | Reason::QueueMissing { .. }
         | Reason::QueueNotOpen { .. }
@@ -123,9 +126,15 @@ fn origin(tables: &Tables, gang: &Gang, reason: &Reason) -> Option<String> {
     match reason {
         Reason::NoFit(no_fit) => {
             let pod = no_fit.pod.rsplit('/').next().unwrap_or_default();
-            Some(format!(" {pod}: {}", fit_error(no_fit)))
+            let within = match &no_fit.within {
+                Some(Within::HyperNode(name)) => format!("In hyperNode {name}: "),
+                _ => String::new(),
+            };
+            Some(format!(" {pod}: {within}{}", fit_error(no_fit)))
         }
-        Reason::QueueMisplaced { .. } => Some(format!(": {}", reason.sentence())),
+        Reason::NoHyperNode { .. }
+        | Reason::NotEnoughSubGroups { .. }
+        | Reason::QueueMisplaced { .. } => Some(format!(": {}", reason.sentence())),
         Reason::QueueMissing { queue } => Some(format!(": queue {queue} is not found")),
         Reason::QueueNotOpen { queue, state } => {
             Some(format!(": queue {queue} is {}", state.word()))
@@ -189,9 +198,6 @@ fn refusal_text(refusal: &Refusal) -> String {
             "node(s) didn't find available persistent volumes to bind".to_owned()
         }
         Refusal::Spread => "node(s) didn't match pod topology spread constraints".to_owned(),
-        Refusal::OutOfDomain { label, .. } => {
-            format!("node(s) were outside the group's domain of {label}")
-        }
         Refusal::TooManyPods => "node(s) pod number exceeded".to_owned(),
         Refusal::OutOfProportion { resource } => {
             format!("proportional of resource {resource} check failed")

@@ -3,7 +3,7 @@
 use api::core::Pod;
 use api::native::PodGroup;
 use api::volcano::{DEFAULT_QUEUE, QUEUE_OF_POD};
-use model::{GangPhase, GangSpec, GangStatus, Key, Tables};
+use model::{Closeness, GangPhase, GangSpec, GangStatus, Key, Tables};
 
 use super::{Rows, count, created, pod};
 use crate::held::Mirror;
@@ -62,7 +62,7 @@ fn gang_spec(group: &PodGroup) -> GangSpec {
         priority_class: Some(&*group.spec.priority_class_name)
             .filter(|name| !name.is_empty())
             .map(Into::into),
-        domain: group.topology_key().map(Into::into),
+        closeness: group.topology_key().map(|key| Closeness::Label(key.into())),
         preemptable: pod::preemptable(meta).unwrap_or(false),
         created: created(meta),
         status: GangStatus {

@@ -20,10 +20,14 @@ impl Tables {
         if node.known && node.spec == spec {
             return id;
         }
-        if !node.known {
+        let is_new = !node.known;
+        if is_new {
             node.known = true;
             self.known_nodes += 1;
             self.used_total.add(&node.used);
+        }
+        if is_new || node.spec.labels != spec.labels {
+            self.hyper_nodes.heed_node(id, &spec, true);
         }
         self.total.sub(&node.spec.allocatable);
         self.total.add(&spec.allocatable);
@@ -47,6 +51,7 @@ impl Tables {
         }
         node.known = false;
         node.spec_tick = tick;
+        self.hyper_nodes.heed_node(id, &node.spec, false);
         let allocatable = std::mem::replace(&mut node.spec.allocatable, Vector::ZERO);
         self.total.sub(&allocatable);
         self.used_total.sub(&node.used);
@@ -145,6 +150,7 @@ impl Tables {
             true => drop(self.news.gangs.insert(id)),
             false => self.news.press(id),
         }
+        self.heed_closeness(id);
         id
     }
 
@@ -178,6 +184,7 @@ impl Tables {
             key: row.spec.key.clone(),
             ..GangSpec::default()
         };
+        self.heed_closeness(id);
         self.unsettle(id);
         self.news.gangs.insert(id);
         self.mark_shares();

@@ -342,6 +342,7 @@ impl Tables {
 
     /// Brings the sums over enqueued gangs up to date. Cheap when nothing moved.
     pub fn settle(&mut self) {
+        self.plant();
         for id in std::mem::take(&mut self.unsettled) {
             if self
                 .gangs

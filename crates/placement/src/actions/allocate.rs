@@ -8,11 +8,11 @@ use model::{
     GangId, GangPhase, Mark, NoFit, NodeId, Phase, QueueId, Reason, ShapeId, Tables, TaskId,
 };
 
-use crate::actions::pack;
+use crate::actions::{close, pack};
 use crate::clearing::will_take;
 use crate::cycle::{Cycle, Lacks, Outcome, Refused, Turn};
 use crate::diagnosis;
-use crate::fence;
+use crate::parts;
 use crate::plugin::{Action, Room};
 use crate::plugins::predicates::lacks;
 use crate::plugins::ready_without_promises;
@@ -56,6 +56,13 @@ fn turn(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
         };
         cycle.outcomes.insert(gang, outcome);
         return Turn::Done;
+    }
+    // Tasks that request nothing are placed here, too, where they must be close together.
+    if parts::are_asked_for(view.tables, gang) {
+        return match is_enough(cycle, gang) {
+            true => close::one_more(cycle, queue, gang),
+            false => close::whole(cycle, queue, gang),
+        };
     }
     if cycle.rules.job_ready(view, gang) {
         one_more(cycle, queue, gang)
@@ -192,21 +199,22 @@ fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     Turn::Done
 }
 
-fn finding(cycle: &Cycle<'_, '_>, gang: GangId, task: TaskId) -> NoFit {
+pub(super) fn finding(cycle: &Cycle<'_, '_>, gang: GangId, task: TaskId) -> Box<NoFit> {
     let row = cycle.trial.tables().gang(gang);
     let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
     let fits = cycle.trial.tables().ready(gang);
     diagnosis::no_fit(
         cycle.rules,
         cycle.view(),
-        (task, &cycle.fence(task)),
+        task,
         fits,
         all,
+        cycle.scope.as_ref(),
     )
 }
 
 /// Takes back what the gang was promised, so that it may get something better; what that was.
-fn take_promises_back(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Vec<(TaskId, NodeId)> {
+pub(super) fn take_promises_back(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Vec<(TaskId, NodeId)> {
     let tables = cycle.trial.tables();
     let tasks = tables.gang(gang).tasks.iter().copied();
     let promised: Vec<(TaskId, NodeId)> = tasks
@@ -224,7 +232,7 @@ fn take_promises_back(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Vec<(TaskId, N
 }
 
 /// Promises again what still holds and was not needed; how many tasks are promised room then.
-fn promise_again(cycle: &mut Cycle<'_, '_>, promises: &[(TaskId, NodeId)]) -> u32 {
+pub(super) fn promise_again(cycle: &mut Cycle<'_, '_>, promises: &[(TaskId, NodeId)]) -> u32 {
     let mut kept = 0;
     for (task, node) in promises {
         let waits = cycle.trial.tables().task(*task).phase == Phase::Pending;
@@ -259,37 +267,74 @@ fn whole(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
         return Turn::Done;
     }
     let mark = cycle.trial.mark();
-    let mut nearest: Option<Attempt> = None;
-    for value in fence::domains(cycle, gang, Asking::Something) {
-        // What was tried before is no more than a finding.
-        cycle.trial.rewind(mark);
-        cycle.tried = value;
-        let attempt = Attempt::run(cycle, queue, gang, mark);
-        if is_enough(cycle, gang) {
-            cycle.tried = None;
-            return started(cycle, gang);
+    match start(cycle, queue, gang, mark) {
+        Ok(()) => started(cycle, gang),
+        Err(attempt) => {
+            fail(cycle, gang, mark, *attempt, &promises);
+            Turn::Done
         }
-        nearest = Some(match nearest {
-            Some(before) => before.or_nearer(attempt),
-            None => attempt,
-        });
     }
-    cycle.tried = None;
-    let attempt = nearest.unwrap_or_default();
-    if attempt.is_empty() && waiting_tasks(cycle, gang, Asking::Something).is_empty() {
-        gated_or_backfill(cycle, gang);
-        return Turn::Done;
+}
+
+/// Tries to place enough of a gang for it to start; else what was placed stays, and what was not is
+/// told.
+pub(super) fn start(
+    cycle: &mut Cycle<'_, '_>,
+    queue: QueueId,
+    gang: GangId,
+    mark: Mark,
+) -> Result<(), Box<Attempt>> {
+    let mut attempt = Attempt::default();
+    attempt.gather(cycle, queue, gang);
+    for asking in [Asking::Something, Asking::Nothing] {
+        if is_enough(cycle, gang) {
+            break;
+        }
+        let is_close = parts::are_asked_for(cycle.trial.tables(), gang);
+        if asking == Asking::Nothing && attempt.places.is_empty() && !is_close {
+            // A gang of which nothing requests anything is backfill's.
+            break;
+        }
+        for task in waiting_tasks(cycle, gang, asking) {
+            if is_enough(cycle, gang) {
+                break;
+            }
+            attempt.place(cycle, queue, task);
+        }
     }
-    // What the nearest try left tells what is missing.
-    if !attempt.stands {
+    if is_enough(cycle, gang) {
+        return Ok(());
+    }
+    if pack::is_worth_a_try(cycle, gang, &attempt.places) {
         cycle.trial.rewind(mark);
+        if pack::pack(cycle, queue, gang) {
+            return Ok(());
+        }
+        // What the plain try left tells what is missing. Room for any of its tasks may help: one that
+        // found a place may leave it to another.
         for (task, node) in &attempt.places {
             cycle.trial.place(*task, *node);
+            let shape = cycle.trial.tables().task(*task).shape;
+            attempt.shapes.insert(shape);
         }
     }
-    let outcome = waits(cycle, gang, mark, attempt, &promises);
+    Err(Box::new(attempt))
+}
+
+/// Says what a gang waits for that an attempt left without a start, and takes the attempt back.
+pub(super) fn fail(
+    cycle: &mut Cycle<'_, '_>,
+    gang: GangId,
+    mark: Mark,
+    attempt: Attempt,
+    promises: &[(TaskId, NodeId)],
+) {
+    if attempt.is_empty() && waiting_tasks(cycle, gang, Asking::Something).is_empty() {
+        gated_or_backfill(cycle, gang);
+        return;
+    }
+    let outcome = waits(cycle, gang, mark, attempt, promises);
     cycle.outcomes.insert(gang, outcome);
-    Turn::Done
 }
 
 /// What a gang that cannot start now waits for: what it was promised before, else what can be promised,
@@ -321,7 +366,7 @@ fn waits(
     }
 }
 
-fn started(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Turn {
+pub(super) fn started(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Turn {
     cycle.moves += 1;
     cycle.outcomes.insert(gang, Outcome::Whole);
     match cycle.trial.tables().gang(gang).count(Phase::Pending) {
@@ -354,68 +399,21 @@ fn gated_or_backfill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
 
 /// One try at a whole gang.
 #[derive(Default)]
-struct Attempt {
-    places: Vec<(TaskId, NodeId)>,
-    homeless: Vec<TaskId>,
-    shapes: BTreeSet<ShapeId>,
-    shares: Option<Reason>,
-    /// Whether the trial has it as it was made.
-    stands: bool,
+pub(super) struct Attempt {
+    pub(super) places: Vec<(TaskId, NodeId)>,
+    pub(super) homeless: Vec<TaskId>,
+    pub(super) shapes: BTreeSet<ShapeId>,
+    pub(super) shares: Option<Reason>,
+    /// What is to be told, where it is known already.
+    pub(super) said: Option<Reason>,
 }
 
 impl Attempt {
-    /// Places tasks of the gang until there are enough, each at its best node; other ways where these
-    /// leave too little room.
-    fn run(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId, mark: Mark) -> Attempt {
-        let mut attempt = Attempt {
-            stands: true,
-            ..Attempt::default()
-        };
-        attempt.gather(cycle, queue, gang);
-        for asking in [Asking::Something, Asking::Nothing] {
-            if is_enough(cycle, gang) {
-                return attempt;
-            }
-            if asking == Asking::Nothing && attempt.places.is_empty() {
-                // A gang of which nothing requests anything is backfill's.
-                break;
-            }
-            for task in waiting_tasks(cycle, gang, asking) {
-                if is_enough(cycle, gang) {
-                    return attempt;
-                }
-                attempt.place(cycle, queue, task);
-            }
-        }
-        if !is_enough(cycle, gang) && pack::is_worth_a_try(cycle, gang, &attempt.places) {
-            cycle.trial.rewind(mark);
-            if pack::pack(cycle, queue, gang) {
-                return attempt;
-            }
-            // Room for any of its tasks may help: one that found a place may leave it to another.
-            for (task, _) in &attempt.places {
-                let shape = cycle.trial.tables().task(*task).shape;
-                attempt.shapes.insert(shape);
-            }
-            attempt.stands = false;
-        }
-        attempt
-    }
-
     fn is_empty(&self) -> bool {
-        self.places.is_empty() && self.homeless.is_empty() && self.shares.is_none()
-    }
-
-    /// Of two tries the one that found more places; room that either lacked may help.
-    fn or_nearer(self, other: Attempt) -> Attempt {
-        let (mut nearer, farther) = match other.places.len() > self.places.len() {
-            true => (other, self),
-            false => (self, other),
-        };
-        nearer.stands = false;
-        nearer.shapes.extend(farther.shapes);
-        nearer.shares = nearer.shares.or(farther.shares);
-        nearer
+        self.places.is_empty()
+            && self.homeless.is_empty()
+            && self.shares.is_none()
+            && self.said.is_none()
     }
 
     /// Sends the first task of each group that shares a claim to the node where most of the group
@@ -449,7 +447,7 @@ impl Attempt {
         }
     }
 
-    fn place(&mut self, cycle: &mut Cycle<'_, '_>, queue: QueueId, task: TaskId) {
+    pub(super) fn place(&mut self, cycle: &mut Cycle<'_, '_>, queue: QueueId, task: TaskId) {
         let shape = cycle.trial.tables().task(task).shape;
         if self.shapes.contains(&shape) {
             self.homeless.push(task);
@@ -468,6 +466,17 @@ impl Attempt {
 
 /// The reason of a gang that cannot start, found while its tasks that fit are still placed.
 fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome {
+    if let Some(reason) = attempt.said {
+        let reason = Arc::new(reason);
+        return match *reason {
+            Reason::NoHyperNode { .. } => Outcome::WaitsForObjects(reason),
+            _ => {
+                let shares = attempt.shares.is_some();
+                let shapes = attempt.shapes;
+                Outcome::WaitsForRoom(reason, Lacks { shapes, shares })
+            }
+        };
+    }
     let row = cycle.trial.tables().gang(gang);
     let fits = cycle.trial.tables().ready(gang);
     let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
@@ -489,8 +498,14 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome
         };
     };
     let placed = u32::try_from(attempt.places.len()).unwrap_or(u32::MAX);
-    let fence = cycle.fence(task);
-    let no_fit = diagnosis::no_fit(cycle.rules, cycle.view(), (task, &fence), fits, wanted);
+    let no_fit = diagnosis::no_fit(
+        cycle.rules,
+        cycle.view(),
+        task,
+        fits,
+        wanted,
+        cycle.scope.as_ref(),
+    );
     let tables = cycle.trial.tables();
     let shape = tables.task(task).shape;
     let is_tied = |task: &TaskId| !tables.task(*task).claims.is_empty();
@@ -503,9 +518,9 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome
             .iter()
             .all(|t| tables.task(*t).shape == shape);
     if one_shape
-        && fence.is_open()
         && !is_tied(&task)
         && attempt.shares.is_none()
+        && cycle.scope.is_none()
         && !tables.shape(shape).spec.is_coupled()
     {
         let known = Refused {
@@ -566,8 +581,8 @@ fn promise(
     mark: Mark,
     attempt: &Attempt,
 ) -> Option<Outcome> {
-    let is_bounded = cycle.trial.tables().gang(gang).spec.domain.is_some();
-    if attempt.shares.is_some() || attempt.homeless.is_empty() || is_bounded {
+    let in_parts = !cycle.trial.tables().gang(gang).spec.sub_groups.is_empty();
+    if attempt.shares.is_some() || attempt.homeless.is_empty() || in_parts {
         return None;
     }
     let here = cycle.trial.mark();
@@ -575,6 +590,7 @@ fn promise(
     let leaving: Vec<NodeId> = tables
         .nodes()
         .filter(|(_, node)| !node.releasing.is_zero())
+        .filter(|(id, _)| cycle.scope.as_ref().is_none_or(|scope| scope.contains(*id)))
         .map(|(id, _)| id)
         .collect();
     if leaving.is_empty() {

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{GangId, Mark, Phase, QueueId, Reason, ShapeId, TaskId};
+use model::{GangId, Phase, QueueId, Reason, ShapeId};
 
 use crate::actions::allocate::{Asking, eligible, waiting_tasks};
 use crate::cycle::{Cycle, Lacks, Outcome, Turn};
 use crate::diagnosis;
-use crate::fence;
+use crate::parts;
 use crate::plugin::Action;
 use crate::plugins::ready_without_promises;
 use crate::together;
@@ -22,7 +22,11 @@ pub const ACTION: Action = Action {
 
 fn run(cycle: &mut Cycle<'_, '_>) {
     let mut gangs: Vec<(QueueId, GangId)> = eligible(cycle);
-    gangs.retain(|(_, gang)| !waiting_tasks(cycle, *gang, Asking::Nothing).is_empty());
+    // Tasks that must be close together are allocate's, whatever they request.
+    gangs.retain(|(_, gang)| {
+        !parts::are_asked_for(cycle.trial.tables(), *gang)
+            && !waiting_tasks(cycle, *gang, Asking::Nothing).is_empty()
+    });
     cycle.take_turns(gangs, |cycle, _, gang| {
         fill(cycle, gang);
         Turn::Done
@@ -31,47 +35,15 @@ fn run(cycle: &mut Cycle<'_, '_>) {
 
 fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
     let mark = cycle.trial.mark();
-    let waiting = waiting_tasks(cycle, gang, Asking::Nothing);
-    let mut found = (BTreeSet::new(), None);
-    let mut whole = false;
-    for value in fence::domains(cycle, gang, Asking::Nothing) {
-        cycle.trial.rewind(mark);
-        cycle.tried = value;
-        found = place(cycle, &waiting);
-        let gang_rules = cycle.rules.has_plugin("gang");
-        whole = !gang_rules || ready_without_promises(cycle.trial.tables(), gang);
-        if whole {
-            break;
-        }
-    }
-    cycle.tried = None;
-    let (homeless, first) = found;
-    let lacks = Lacks {
-        shapes: homeless,
-        shares: false,
-    };
-    let reason = first.map(|task| {
-        let row = cycle.trial.tables().gang(gang);
-        let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
-        let wanted = if whole { all } else { row.spec.min_member };
-        let ready = cycle.trial.tables().ready(gang);
-        let fence = cycle.fence(task);
-        let found = diagnosis::no_fit(cycle.rules, cycle.view(), (task, &fence), ready, wanted);
-        Arc::new(Reason::NoFit(found))
-    });
-    settle(cycle, gang, mark, whole, (reason, lacks));
-}
-
-/// Places what finds a node; shapes that find none, and the first task that does not.
-fn place(cycle: &mut Cycle<'_, '_>, waiting: &[TaskId]) -> (BTreeSet<ShapeId>, Option<TaskId>) {
     let mut homeless: BTreeSet<ShapeId> = BTreeSet::new();
     let mut first = None;
-    for group in together::groups(cycle.trial.tables(), waiting) {
+    let waiting = waiting_tasks(cycle, gang, Asking::Nothing);
+    for group in together::groups(cycle.trial.tables(), &waiting) {
         if let Some(node) = together::meet(cycle, &group) {
             cycle.trial.place(group[0], node);
         }
     }
-    for task in waiting.iter().copied() {
+    for task in waiting {
         if cycle.trial.tables().task(task).phase != Phase::Pending {
             continue;
         }
@@ -87,17 +59,25 @@ fn place(cycle: &mut Cycle<'_, '_>, waiting: &[TaskId]) -> (BTreeSet<ShapeId>, O
             }
         }
     }
-    (homeless, first)
-}
-
-/// Keeps what was placed of a gang that is whole by it, and says what is missing.
-fn settle(
-    cycle: &mut Cycle<'_, '_>,
-    gang: GangId,
-    mark: Mark,
-    whole: bool,
-    (reason, lacks): (Option<Arc<Reason>>, Lacks),
-) {
+    let lacks = Lacks {
+        shapes: homeless,
+        shares: false,
+    };
+    let gang_rules = cycle.rules.has_plugin("gang");
+    let whole = !gang_rules || ready_without_promises(cycle.trial.tables(), gang);
+    let reason = first.map(|task| {
+        let row = cycle.trial.tables().gang(gang);
+        let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
+        let wanted = if whole { all } else { row.spec.min_member };
+        Arc::new(Reason::NoFit(diagnosis::no_fit(
+            cycle.rules,
+            cycle.view(),
+            task,
+            cycle.trial.tables().ready(gang),
+            wanted,
+            cycle.scope.as_ref(),
+        )))
+    });
     if !whole {
         cycle.trial.rewind(mark);
         if let Some(reason) = reason {

@@ -4,6 +4,7 @@ use model::{GangId, GangPhase, Phase, QueueId};
 
 use crate::clearing::clear_room;
 use crate::cycle::{Cycle, Turn};
+use crate::parts;
 use crate::plugin::Action;
 use crate::victims::Against;
 
@@ -39,8 +40,8 @@ pub(super) fn starving(cycle: &Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
         let Some(queue) = queue.filter(|_| is_in && wants) else {
             continue;
         };
-        // Room is not cleared within a domain.
-        if gang.spec.domain.is_some() {
+        // As upstream: they need room that lies together.
+        if parts::are_asked_for(view.tables, *id) {
             continue;
         }
         let is_valid = cycle.rules.job_valid(view, *id).is_none();

@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{GangId, Phase, Reason, Tables, TaskId};
+use model::{GangId, Phase, Reason, Tables, Task, TaskId};
 
+use crate::parts;
 use crate::plugin::{Claimant, Plugin, View};
 
 /// The row.
@@ -39,6 +40,10 @@ fn job_valid(view: View<'_>, id: GangId) -> Option<Reason> {
             });
         }
     }
+    let is_alive = |task: &Task| task.phase.is_waiting() || has_a_place(task);
+    if let Some((name, have, min)) = parts::short_of(view.tables, id, is_alive) {
+        return Some(Reason::NotEnoughSubGroups { name, have, min });
+    }
     let min = gang.spec.min_member;
     (alive < min).then_some(Reason::NotEnoughTasks { have: alive, min })
 }
@@ -50,6 +55,14 @@ fn job_ready(view: View<'_>, id: GangId) -> bool {
             let have = ready_of(view.tables, id, role, min);
             have + gang.of_role(role).pending_best_effort >= min
         })
+        && parts::short_of(view.tables, id, |task| {
+            has_a_place(task) || task.phase == Phase::Pending && task.best_effort && !task.gated
+        })
+        .is_none()
+}
+
+fn has_a_place(task: &Task) -> bool {
+    task.phase.is_allocated() || task.phase == Phase::Succeeded
 }
 
 /// As ready, with the tasks that are promised room.
@@ -62,6 +75,11 @@ fn job_pipelined(view: View<'_>, id: GangId) -> bool {
             let promised = of_role.count(Phase::Pipelined) + of_role.pending_best_effort;
             ready_of(view.tables, id, role, min) + promised >= min
         })
+        && parts::short_of(view.tables, id, |task| {
+            let is_promised = task.phase == Phase::Pending && task.best_effort && !task.gated;
+            has_a_place(task) || task.phase == Phase::Pipelined || is_promised
+        })
+        .is_none()
 }
 
 fn job_starving(view: View<'_>, id: GangId) -> bool {
@@ -73,6 +91,7 @@ fn job_starving(view: View<'_>, id: GangId) -> bool {
 /// the task's role counts, too.
 fn keeps_its_minimum(view: View<'_>, _: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
     let mut gone: Vec<(GangId, Arc<str>)> = Vec::new();
+    let mut lost_tasks: Vec<TaskId> = Vec::new();
     for (task, allowed) in tasks.iter().zip(allowed) {
         let row = view.tables.task(*task);
         let Some(id) = row.gang else {
@@ -88,12 +107,26 @@ fn keeps_its_minimum(view: View<'_>, _: Claimant, tasks: &[TaskId], allowed: &mu
         let role_has_more = minima.all(|(role, min)| {
             ready_of(view.tables, id, role, min) as usize > min as usize + lost_of_role
         });
-        if spare > min && role_has_more {
+        if spare > min && role_has_more && part_has_more(view.tables, id, *task, &lost_tasks) {
+            lost_tasks.push(*task);
             gone.push((id, row.role.clone()));
         } else {
             *allowed = false;
         }
     }
+}
+
+/// Whether the part of the gang to which the task belongs stays whole without it and the others.
+fn part_has_more(tables: &Tables, gang: GangId, task: TaskId, lost: &[TaskId]) -> bool {
+    if tables.gang(gang).spec.sub_groups.is_empty() {
+        return true;
+    }
+    let parts = parts::parts(tables, gang);
+    let of_task = parts.iter().find(|part| part.tasks.contains(&task));
+    of_task.is_none_or(|part| {
+        let lost = lost.iter().filter(|task| part.tasks.contains(task)).count();
+        part.rules.is_none() || part.settled(tables) as usize > part.size() as usize + lost
+    })
 }
 
 /// Whether the gang is whole without counting tasks that have no place yet.
@@ -103,6 +136,7 @@ fn keeps_its_minimum(view: View<'_>, _: Claimant, tasks: &[TaskId], allowed: &mu
 pub(crate) fn ready_without_promises(tables: &Tables, id: GangId) -> bool {
     tables.ready(id) >= tables.gang(id).spec.min_member
         && role_minima(tables, id).all(|(role, min)| ready_of(tables, id, role, min) >= min)
+        && parts::short_of(tables, id, has_a_place).is_none()
 }
 
 /// Role minima count only when the gang's minimum is at least their sum.

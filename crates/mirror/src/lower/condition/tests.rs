@@ -20,7 +20,8 @@ fn gang_of_five() -> (Tables, model::GangId) {
 }
 
 fn no_fit(missing: Missing, refusals: Vec<(Refusal, u32)>) -> Reason {
-    Reason::NoFit(NoFit {
+    Reason::NoFit(Box::new(NoFit {
+        within: None,
         fits: 4,
         wanted: 5,
         task: "worker-3".to_owned(),
@@ -28,7 +29,7 @@ fn no_fit(missing: Missing, refusals: Vec<(Refusal, u32)>) -> Reason {
         missing,
         nodes: 3,
         refusals,
-    })
+    }))
 }
 
 /// Condition reason and message of a gang that waits for this.

@@ -1,0 +1,84 @@
+//! Hyper-nodes as rows, and how close together the pods of a gang must be.
+
+use api::volcano::{
+    HyperNode, HyperNodeMember, HyperNodeSelector, NetworkTopology, SubGroupPolicy,
+};
+use model::{Closeness, Highest, HyperNodeSpec, Member, Pattern, Selector, SubGroups};
+
+use super::{constraints, count};
+
+/// The most memory that a compiled pattern may take, in bytes: a longer one selects nothing.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+/// The row of a hyper-node.
+pub(super) fn hyper_node(hyper_node: &HyperNode) -> HyperNodeSpec {
+    HyperNodeSpec {
+        name: (&*hyper_node.metadata.name).into(),
+        tier: tier(hyper_node.spec.tier.unwrap_or(0)),
+        tier_name: (&*hyper_node.spec.tier_name).into(),
+        members: hyper_node.spec.members.iter().filter_map(member).collect(),
+    }
+}
+
+fn tier(number: i64) -> u32 {
+    // One tier is left for the whole cluster.
+    u32::try_from(number.max(0)).map_or(u32::MAX - 1, |tier| tier.min(u32::MAX - 1))
+}
+
+/// A member that says nothing, or nothing that can be read, selects nothing.
+fn member(member: &HyperNodeMember) -> Option<Member> {
+    let selector = selector(member.selector.as_ref()?)?;
+    match &*member.kind {
+        "Node" => Some(Member::Nodes(selector)),
+        "HyperNode" => Some(Member::HyperNodes(selector)),
+        _ => None,
+    }
+}
+
+fn selector(selector: &HyperNodeSelector) -> Option<Selector> {
+    if let Some(exact) = &selector.exact_match {
+        return Some(Selector::Name((&*exact.name).into()));
+    }
+    if let Some(matched) = &selector.regex_match {
+        let mut builder = regex::RegexBuilder::new(&matched.pattern);
+        let compiled = builder
+            .size_limit(PATTERN_BYTES_MAX)
+            .dfa_size_limit(PATTERN_BYTES_MAX)
+            .build();
+        let compiled = compiled.ok()?;
+        let pattern = Pattern::new(&*matched.pattern, move |name| compiled.is_match(name));
+        return Some(Selector::Pattern(pattern));
+    }
+    let labels = selector.label_match.as_ref()?;
+    Some(Selector::Labels(constraints::selector(Some(labels))))
+}
+
+/// How close together pods must be. In soft mode any tier will do, the lower the better; the same holds
+/// where no tier is named.
+pub(super) fn closeness(topology: &NetworkTopology) -> Closeness {
+    let is_soft = &*topology.mode == "soft";
+    let highest = match (topology.highest_tier_allowed, &*topology.highest_tier_name) {
+        _ if is_soft => Highest::Any,
+        (Some(number), _) => Highest::Tier(tier(number)),
+        (None, "") => Highest::Any,
+        (None, name) => Highest::Named(name.into()),
+    };
+    Closeness::HyperNode(highest)
+}
+
+/// Gangs within a gang.
+pub(super) fn sub_groups(policy: &SubGroupPolicy) -> SubGroups {
+    let selector = policy.label_selector.as_ref();
+    SubGroups {
+        name: (&*policy.name).into(),
+        closeness: policy.network_topology.as_ref().map(closeness),
+        size: count(policy.sub_group_size.unwrap_or(1)),
+        min: count(policy.min_sub_groups.unwrap_or(0)),
+        selector: selector.map_or_else(Vec::new, |labels| constraints::selector(Some(labels))),
+        keys: policy
+            .match_label_keys
+            .iter()
+            .map(|key| (&**key).into())
+            .collect(),
+    }
+}

@@ -1,0 +1,306 @@
+//! Allocate for gangs whose tasks must be close together, and for gangs within gangs: the lowest tier of
+//! hyper-nodes that holds them, and in it the one that suits best.
+
+use std::sync::Arc;
+
+use model::{Closeness, GangId, NodeId, QueueId, Reason, TaskId};
+
+use crate::actions::allocate::{
+    Asking, Attempt, fail, finding, is_enough, promise_again, start, started, take_promises_back,
+    waiting_tasks,
+};
+use crate::cycle::{Cycle, Lacks, Outcome, Turn};
+use crate::domains::{self, Scope};
+use crate::parts::{Part, parts};
+
+/// Places enough of the gang for it to start, or nothing of it.
+pub(super) fn whole(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
+    let promises = take_promises_back(cycle, gang);
+    let turn = in_some_domain(cycle, queue, gang, &promises);
+    cycle.scope = None;
+    match turn {
+        Ok(turn) => turn,
+        Err(reason) => {
+            let outcome = Outcome::WaitsForObjects(Arc::new(reason));
+            cycle.outcomes.insert(gang, outcome);
+            Turn::Done
+        }
+    }
+}
+
+fn in_some_domain(
+    cycle: &mut Cycle<'_, '_>,
+    queue: QueueId,
+    gang: GangId,
+    promises: &[(TaskId, NodeId)],
+) -> Result<Turn, Reason> {
+    let mut tasks = waiting_tasks(cycle, gang, Asking::Something);
+    tasks.extend(waiting_tasks(cycle, gang, Asking::Nothing));
+    let row = cycle.trial.tables().gang(gang);
+    let ready = cycle.trial.tables().ready(gang);
+    let needed = row.spec.min_member.saturating_sub(ready);
+    let whole_gang: Vec<TaskId> = row.tasks.iter().copied().collect();
+    let closeness = row.spec.closeness.clone();
+    let scopes = scopes(cycle, closeness.as_ref(), &whole_gang, &tasks, needed)?;
+    let mark = cycle.trial.mark();
+    let last = scopes.len() - 1;
+    for (at, scope) in scopes.into_iter().enumerate() {
+        // Where too few of them find room each for itself there is nothing to try, but for the last
+        // one: what it lacks is told.
+        if scope.is_hopeless && at < last {
+            continue;
+        }
+        cycle.scope = scope.scope;
+        let found = match cycle.trial.tables().gang(gang).spec.sub_groups.is_empty() {
+            true => start(cycle, queue, gang, mark),
+            false => start_in_parts(cycle, queue, gang),
+        };
+        match found {
+            Ok(()) => return Ok(started(cycle, gang)),
+            Err(attempt) if at == last => fail(cycle, gang, mark, *attempt, promises),
+            Err(_) => cycle.trial.rewind(mark),
+        }
+    }
+    Ok(Turn::Done)
+}
+
+/// Places the next task, or the next part, of a gang that is whole already.
+pub(super) fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
+    let promises = take_promises_back(cycle, gang);
+    let found = next_in_some_domain(cycle, queue, gang);
+    cycle.scope = None;
+    let promised = promise_again(cycle, &promises);
+    let outcome = match found {
+        Ok(attempt) if !attempt.places.is_empty() => {
+            cycle.moves += 1;
+            return Turn::Again;
+        }
+        _ if promised > 0 => cycle.kept_for(gang, promised),
+        Ok(attempt) => match attempt.said.or(attempt.shares.clone()) {
+            Some(reason) => {
+                let shares = attempt.shares.is_some();
+                let shapes = attempt.shapes;
+                Outcome::Extras(Arc::new(reason), Lacks { shapes, shares })
+            }
+            None => Outcome::Whole,
+        },
+        Err(reason) => Outcome::WaitsForObjects(Arc::new(reason)),
+    };
+    cycle.outcomes.insert(gang, outcome);
+    Turn::Done
+}
+
+fn next_in_some_domain(
+    cycle: &mut Cycle<'_, '_>,
+    queue: QueueId,
+    gang: GangId,
+) -> Result<Attempt, Reason> {
+    let row = cycle.trial.tables().gang(gang);
+    let all: Vec<TaskId> = row.tasks.iter().copied().collect();
+    let closeness = row.spec.closeness.clone();
+    let waiting = waiting_of(cycle, gang, &all);
+    let mut attempt = Attempt::default();
+    for outer in scopes(cycle, closeness.as_ref(), &all, &waiting, 1)? {
+        attempt = Attempt::default();
+        for group in next_parts(cycle, gang) {
+            cycle.scope = outer.scope.clone();
+            group.place(cycle, queue, gang, &mut attempt);
+            if !attempt.places.is_empty() {
+                return Ok(attempt);
+            }
+        }
+    }
+    Ok(attempt)
+}
+
+/// Where to try, in order.
+struct Place {
+    scope: Option<Scope>,
+    /// Whether fewer of the tasks find room there than are needed.
+    is_hopeless: bool,
+}
+
+/// Where tasks that must be close together, some of which may have places, can be tried: at least one.
+fn scopes(
+    cycle: &mut Cycle<'_, '_>,
+    closeness: Option<&Closeness>,
+    all: &[TaskId],
+    waiting: &[TaskId],
+    needed: u32,
+) -> Result<Vec<Place>, Reason> {
+    let outer = cycle.scope.clone();
+    let anywhere = |outer| {
+        vec![Place {
+            scope: outer,
+            is_hopeless: false,
+        }]
+    };
+    let Some(closeness) = closeness else {
+        return Ok(anywhere(outer));
+    };
+    let view = cycle.view();
+    let placed = domains::places(view, all.iter().copied());
+    let allowed = domains::allowed(view.tables, closeness, &placed, outer.as_ref())?;
+    if allowed.is_empty() {
+        return Ok(anywhere(outer));
+    }
+    let ranked = domains::ranked(cycle, allowed, waiting, needed);
+    let place = |row: domains::Ranked| Place {
+        is_hopeless: row.slots < needed,
+        scope: Some(row.scope),
+    };
+    Ok(ranked.into_iter().map(place).collect())
+}
+
+/// Tries to place enough of a gang that is made of gangs: those that must start first, then the tasks
+/// that belong to none, then the others, each of them whole.
+fn start_in_parts(
+    cycle: &mut Cycle<'_, '_>,
+    queue: QueueId,
+    gang: GangId,
+) -> Result<(), Box<Attempt>> {
+    let mut attempt = Attempt::default();
+    for part in in_order(cycle, gang) {
+        if is_enough(cycle, gang) {
+            break;
+        }
+        match part.is_loose {
+            true => {
+                for task in waiting_of(cycle, gang, &part.tasks) {
+                    if is_enough(cycle, gang) {
+                        break;
+                    }
+                    attempt.place(cycle, queue, task);
+                }
+            }
+            false => part.place(cycle, queue, gang, &mut attempt),
+        }
+    }
+    match is_enough(cycle, gang) {
+        true => Ok(()),
+        false => Err(Box::new(attempt)),
+    }
+}
+
+/// A part that is to be placed, apart from the tables that it was read from.
+struct Group {
+    /// Its tasks are placed one by one.
+    is_loose: bool,
+    /// How many more of its tasks must be placed together.
+    needed: u32,
+    closeness: Option<Closeness>,
+    tasks: Vec<TaskId>,
+}
+
+impl Group {
+    fn of(cycle: &Cycle<'_, '_>, part: &Part<'_>) -> Group {
+        let settled = part.settled(cycle.trial.tables());
+        Group {
+            is_loose: part.rules.is_none(),
+            needed: match part.rules {
+                Some(_) => part.size().saturating_sub(settled),
+                None => 0,
+            },
+            closeness: part.rules.and_then(|rules| rules.closeness.clone()),
+            tasks: part.tasks.clone(),
+        }
+    }
+
+    /// Places as many of its tasks as it needs, at least one, or none; what is lacking is added to the attempt.
+    fn place(
+        &self,
+        cycle: &mut Cycle<'_, '_>,
+        queue: QueueId,
+        gang: GangId,
+        attempt: &mut Attempt,
+    ) {
+        let outer = cycle.scope.clone();
+        let waiting = waiting_of(cycle, gang, &self.tasks);
+        let closeness = self.closeness.as_ref();
+        let scopes = match scopes(cycle, closeness, &self.tasks, &waiting, self.needed) {
+            Ok(scopes) => scopes,
+            Err(reason) => {
+                attempt.said = attempt.said.take().or(Some(reason));
+                return;
+            }
+        };
+        let last = scopes.len() - 1;
+        let needed = self.needed.max(1) as usize;
+        for (at, place) in scopes.into_iter().enumerate() {
+            if place.is_hopeless && at < last {
+                continue;
+            }
+            cycle.scope = place.scope;
+            let mark = cycle.trial.mark();
+            let mut one = Attempt::default();
+            for task in &waiting {
+                if one.places.len() == needed {
+                    break;
+                }
+                one.place(cycle, queue, *task);
+            }
+            if one.places.len() == needed {
+                attempt.places.extend(one.places);
+                break;
+            }
+            if at == last {
+                attempt.lacks(cycle, gang, one);
+            }
+            cycle.trial.rewind(mark);
+        }
+        cycle.scope = outer;
+    }
+}
+
+impl Attempt {
+    /// Takes over what a part of the gang lacked, while it is still placed as far as it fits.
+    fn lacks(&mut self, cycle: &Cycle<'_, '_>, gang: GangId, one: Attempt) {
+        if let Some(task) = one.homeless.first() {
+            let found = || Reason::NoFit(finding(cycle, gang, *task));
+            self.said = self.said.take().or_else(|| Some(found()));
+        }
+        self.shapes.extend(one.shapes);
+        self.homeless.extend(one.homeless);
+        self.shares = self.shares.take().or(one.shares);
+    }
+}
+
+/// Tasks of the list that wait for room, in order.
+fn waiting_of(cycle: &Cycle<'_, '_>, gang: GangId, tasks: &[TaskId]) -> Vec<TaskId> {
+    let mut waiting = waiting_tasks(cycle, gang, Asking::Something);
+    waiting.extend(waiting_tasks(cycle, gang, Asking::Nothing));
+    waiting.retain(|task| tasks.binary_search(task).is_ok());
+    waiting
+}
+
+/// The parts with tasks that wait, those first that only lack another task.
+fn next_parts(cycle: &Cycle<'_, '_>, gang: GangId) -> Vec<Group> {
+    let parts = parts(cycle.trial.tables(), gang);
+    let mut groups: Vec<Group> = parts.iter().map(|part| Group::of(cycle, part)).collect();
+    groups.retain(|group| !waiting_of(cycle, gang, &group.tasks).is_empty());
+    groups.sort_by_key(|group| !group.is_loose && group.needed > 0);
+    groups
+}
+
+/// The parts that are not whole yet: first as many of each rule as must start with the gang, then the
+/// tasks of none, then the others.
+fn in_order(cycle: &Cycle<'_, '_>, gang: GangId) -> Vec<Group> {
+    let tables = cycle.trial.tables();
+    let (mut first, mut loose, mut later) = (Vec::new(), Vec::new(), Vec::new());
+    let parts = parts(tables, gang);
+    for rule in &tables.gang(gang).spec.sub_groups {
+        let is_of = |part: &&Part<'_>| part.rules.is_some_and(|other| std::ptr::eq(other, rule));
+        let of_rule = || parts.iter().filter(is_of);
+        let whole = of_rule().filter(|part| part.is_whole(tables)).count();
+        let missing = (rule.min as usize).saturating_sub(whole);
+        let open = of_rule().filter(|part| !part.is_whole(tables));
+        for (at, part) in open.enumerate() {
+            let list = if at < missing { &mut first } else { &mut later };
+            list.push(Group::of(cycle, part));
+        }
+    }
+    for part in parts.iter().filter(|part| part.rules.is_none()) {
+        loose.push(Group::of(cycle, part));
+    }
+    first.into_iter().chain(loose).chain(later).collect()
+}

@@ -1,0 +1,141 @@
+//! Network-topology-aware: fuller hyper-nodes are the better ones (A.6).
+//!
+//! That tasks which must be close together stay in one hyper-node is their gang's rule, not this
+//! plugin's: it holds without it, too.
+
+use model::{DomainId, Kind, Shape, TaskId, Vector};
+
+use crate::arguments::{Asked, Switched};
+use crate::domains::DomainSums;
+use crate::plugin::{Plugin, Score, View};
+use crate::plugins::millionths;
+use crate::rules::Config;
+
+/// The row.
+pub const PLUGIN: Plugin = Plugin {
+    name: "network-topology-aware",
+    configure: Some(configure),
+    hyper_node_order: Some(hyper_node_order),
+    domain_score: Some(domain_score),
+    ..Plugin::NONE
+};
+
+/// How much each resource counts, and how pods that need no closeness are treated.
+#[derive(Clone, Debug)]
+pub(crate) struct Weights {
+    whole: i64,
+    cpu: i64,
+    memory: i64,
+    others: Vec<(String, i64)>,
+    normal_pods: Switched,
+    /// How much less each tier counts than the one below it, in millionths.
+    fading: i64,
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Weights {
+            whole: 1,
+            cpu: 1,
+            memory: 1,
+            others: Vec::new(),
+            normal_pods: Switched::On,
+            fading: 800_000,
+        }
+    }
+}
+
+fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
+    let prefix = "hypernode.binpack";
+    let names = arguments.text("hypernode.binpack.resources").split(',');
+    let names = names.map(str::trim).filter(|name| !name.is_empty());
+    let mut weight_of =
+        |name: &str| arguments.weight_or_default(&format!("{prefix}.resources.{name}"), 1);
+    let others = names
+        .map(|name| (name.to_owned(), weight_of(name)))
+        .collect();
+    config.network = Weights {
+        whole: arguments.weight("weight", 1),
+        cpu: arguments.weight_or_default("hypernode.binpack.cpu", 1),
+        memory: arguments.weight_or_default("hypernode.binpack.memory", 1),
+        others,
+        normal_pods: arguments.flag("hypernode.binpack.normal-pod.enable", Switched::On),
+        fading: arguments.millionths("hypernode.binpack.normal-pod.fading", 800_000, 0, 1_000_000),
+    };
+    // Where room is taken from others every hyper-node is asked, so that there is nothing to bound.
+    arguments.without_effect(&["hypernode.gradient.evict.max-hypernodes"]);
+}
+
+impl Weights {
+    fn of(&self, view: View<'_>, kind: Kind) -> i64 {
+        match kind {
+            Kind::CPU => self.cpu,
+            Kind::MEMORY => self.memory,
+            kind => {
+                let name = view.tables.kinds().name(kind);
+                let mut others = self.others.iter();
+                others
+                    .find(|(other, _)| **other == **name)
+                    .map_or(0, |(_, weight)| *weight)
+            }
+        }
+    }
+}
+
+/// Σ w·(used + wanted)/allocatable / Σ w in millionths, over the wanted resources that have a weight;
+/// nothing if any of them would be beyond the hyper-node.
+fn fullness(view: View<'_>, sums: &DomainSums, domain: DomainId, wanted: &Vector) -> i64 {
+    let (used, whole) = sums.of(domain);
+    let (mut sum, mut count) = (0_i64, 0_i64);
+    for (kind, wanted) in wanted.entries().filter(|(_, wanted)| *wanted > 0) {
+        let weight = view.config.network.of(view, kind);
+        if weight == 0 {
+            continue;
+        }
+        let part = used.get(kind).saturating_add(wanted);
+        if part > whole.get(kind) {
+            return 0;
+        }
+        let share = millionths(part, whole.get(kind)).unwrap_or(0);
+        sum = sum.saturating_add(share.saturating_mul(weight));
+        count = count.saturating_add(weight);
+    }
+    if count == 0 { 0 } else { sum / count }
+}
+
+fn hyper_node_order(
+    view: View<'_>,
+    sums: &DomainSums,
+    domain: DomainId,
+    tasks: &[TaskId],
+) -> Score {
+    let mut wanted = Vector::ZERO;
+    for task in tasks {
+        wanted.add(&view.tables.shape_of(*task).spec.requests);
+    }
+    fullness(view, sums, domain, &wanted)
+        .saturating_mul(100)
+        .saturating_mul(view.config.network.whole)
+}
+
+/// What a pod that needs no closeness gets for a node: the fullness of the hyper-nodes above it, each
+/// tier counting less than the one below; all of it on a node in no hyper-node.
+fn domain_score(view: View<'_>, sums: &DomainSums, domain: DomainId, shape: &Shape) -> Score {
+    let weights = &view.config.network;
+    if weights.normal_pods == Switched::Off {
+        return 0;
+    }
+    let topology = view.tables.topology();
+    let (mut sum, mut count, mut fade) = (0_i64, 0_i64, 1_000_000_i64);
+    let up = topology.up_from(domain);
+    for id in up.filter(|id| topology.domain(*id).parent.is_some()) {
+        sum += fullness(view, sums, id, &shape.spec.requests) * fade / 1_000_000;
+        count += fade;
+        fade = fade * weights.fading / 1_000_000;
+    }
+    let share = match count {
+        0 => 1_000_000,
+        count => sum * 1_000_000 / count,
+    };
+    (share * 100).saturating_mul(weights.whole)
+}
