@@ -141,7 +141,32 @@ impl Rules {
             rules.tiers.push(rows);
         }
         rules.couple();
+        rules.hold_together();
         Ok((rules, problems))
+    }
+
+    /// Beyond upstream a gang starts whole also where its plugin is left out, or told not to say when: half
+    /// a gang is nobody's wish, and who wants its tasks one by one says so by its minimum.
+    fn hold_together(&mut self) {
+        let gang = plugins::GANG;
+        let there = self.flat.iter().find(|row| row.name == gang.name);
+        let lacks = |hook: fn(&Plugin) -> bool| !there.is_some_and(hook);
+        let row = Plugin {
+            job_valid: gang
+                .job_valid
+                .filter(|_| lacks(|row| row.job_valid.is_some())),
+            job_ready: gang
+                .job_ready
+                .filter(|_| lacks(|row| row.job_ready.is_some())),
+            job_pipelined: gang
+                .job_pipelined
+                .filter(|_| lacks(|row| row.job_pipelined.is_some())),
+            ..Plugin::NONE
+        };
+        if row.job_valid.is_some() || row.job_ready.is_some() || row.job_pipelined.is_some() {
+            self.flat.push(row);
+            self.tiers.push(vec![row]);
+        }
     }
 
     /// The row of a wanted plugin, its arguments read.
@@ -512,10 +537,6 @@ impl Rules {
             .iter()
             .filter_map(|p| p.score)
             .fold(0, |sum, f| sum.saturating_add(f(view, shape, node)))
-    }
-
-    pub(crate) fn has_plugin(&self, name: &str) -> bool {
-        self.flat.iter().any(|plugin| plugin.name == name)
     }
 }
 

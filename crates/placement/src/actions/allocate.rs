@@ -377,8 +377,7 @@ pub(super) fn started(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Turn {
 
 /// Enough tasks have a place: really, not by counting tasks that request nothing and have none.
 pub(super) fn is_enough(cycle: &Cycle<'_, '_>, gang: GangId) -> bool {
-    cycle.rules.job_ready(cycle.view(), gang)
-        && (!cycle.rules.has_plugin("gang") || ready_without_promises(cycle.trial.tables(), gang))
+    cycle.rules.job_ready(cycle.view(), gang) && ready_without_promises(cycle.trial.tables(), gang)
 }
 
 fn gated_or_backfill(cycle: &mut Cycle<'_, '_>, gang: GangId) {

@@ -63,8 +63,7 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
         shapes: homeless,
         shares: false,
     };
-    let gang_rules = cycle.rules.has_plugin("gang");
-    let whole = !gang_rules || ready_without_promises(cycle.trial.tables(), gang);
+    let whole = ready_without_promises(cycle.trial.tables(), gang);
     let reason = first.map(|task| {
         let row = cycle.trial.tables().gang(gang);
         let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
