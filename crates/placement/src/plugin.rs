@@ -135,6 +135,11 @@ pub struct Plugin {
     pub preemptable: Option<VictimCheck>,
     /// Which tasks may make room for other queues.
     pub reclaimable: Option<VictimCheck>,
+    /// Which of those on whom a tier has agreed may really make room for others of their queue, whichever
+    /// tier that was.
+    pub spares_preempted: Option<VictimCheck>,
+    /// The same for other queues.
+    pub spares_reclaimed: Option<VictimCheck>,
     /// Whether a queue may take room from others for a task.
     pub preemptive: Option<fn(View<'_>, QueueId, TaskId) -> bool>,
     /// From which of two other queues the named one takes room first.
@@ -174,6 +179,8 @@ impl Plugin {
         never_reclaimed: None,
         preemptable: None,
         reclaimable: None,
+        spares_preempted: None,
+        spares_reclaimed: None,
         preemptive: None,
         victim_queue_order: None,
         preempts_like: None,
@@ -198,9 +205,11 @@ impl Plugin {
                 Switch::Preemptable => {
                     (self.preemptable, self.preempts_like) = (None, None);
                     (self.never_preempted, self.never_preempted_by) = (None, None);
+                    self.spares_preempted = None;
                 }
                 Switch::Reclaimable => {
                     (self.reclaimable, self.never_reclaimed) = (None, None);
+                    self.spares_reclaimed = None;
                 }
                 Switch::Preemptive => self.preemptive = None,
                 Switch::QueueOrder => self.queue_order = None,

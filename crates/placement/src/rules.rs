@@ -423,6 +423,9 @@ impl Rules {
                 asked = true;
                 check(view, claimant, candidates, &mut allowed);
             }
+            if asked {
+                self.spare(view, against, claimant, candidates, &mut allowed);
+            }
             if asked && allowed.contains(&true) {
                 let mut allowed = allowed.into_iter();
                 candidates.retain(|_| allowed.next().unwrap_or(false));
@@ -432,6 +435,31 @@ impl Rules {
         }
         candidates.clear();
         false
+    }
+
+    /// Takes out of those on whom a tier has agreed whom the rules spare that hold for every tier.
+    fn spare(
+        &self,
+        view: View<'_>,
+        against: Against,
+        claimant: Claimant,
+        candidates: &[TaskId],
+        allowed: &mut [bool],
+    ) {
+        let spares = self.flat.iter().filter_map(|p| match against {
+            Against::OtherQueues => p.spares_reclaimed,
+            Against::OtherGangs | Against::OwnTasks => p.spares_preempted,
+        });
+        for check in spares {
+            let agreed = (0..candidates.len()).filter(|at| allowed[*at]);
+            let agreed: Vec<usize> = agreed.collect();
+            let tasks: Vec<TaskId> = agreed.iter().map(|at| candidates[*at]).collect();
+            let mut still = vec![true; tasks.len()];
+            check(view, claimant, &tasks, &mut still);
+            for (at, still) in agreed.into_iter().zip(still) {
+                allowed[at] = still;
+            }
+        }
     }
 
     /// Which of two gangs gives tasks first: of another queue than the claimant's, the one whose queue

@@ -9,6 +9,9 @@ pub const PLUGIN: Plugin = Plugin {
     name: "cdp",
     preemptable: Some(has_cooled_down),
     reclaimable: Some(has_cooled_down),
+    // Upstream: a tier further down decides where this one finds nobody, and knows of no cooldown.
+    never_preempted: Some(is_left_alone),
+    never_reclaimed: Some(is_left_alone),
     wakes_at: Some(somebody_cools_down),
     ..Plugin::NONE
 };
@@ -19,10 +22,13 @@ fn until(task: &Task) -> Option<Time> {
     Some(at.plus_millis(task.cooldown_ms))
 }
 
+fn is_left_alone(view: View<'_>, task: TaskId) -> bool {
+    until(view.tables.task(task)).is_some_and(|until| until > view.state.now)
+}
+
 fn has_cooled_down(view: View<'_>, _: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
     for (task, allowed) in tasks.iter().zip(allowed) {
-        let until = until(view.tables.task(*task));
-        *allowed &= until.is_none_or(|until| until <= view.state.now);
+        *allowed &= !is_left_alone(view, *task);
     }
 }
 

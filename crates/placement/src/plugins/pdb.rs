@@ -14,6 +14,9 @@ pub const PLUGIN: Plugin = Plugin {
     name: "pdb",
     preemptable: Some(within_budgets),
     reclaimable: Some(within_budgets),
+    // Upstream: a tier further down decides where this one finds nobody, and knows of no budget.
+    spares_preempted: Some(within_budgets),
+    spares_reclaimed: Some(within_budgets),
     ..Plugin::NONE
 };
 
