@@ -1,6 +1,6 @@
 //! I10: one number for a state, by names and never by ids, so that two histories can be compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use model::Tables;
@@ -50,6 +50,13 @@ pub fn describe(tables: &Tables) -> String {
             amounts(tables, &[&queue.used, &queue.pending])
         );
         lines.insert(format!("queue {}", queue.spec.name), line);
+    }
+    for (_, domain) in tables.topology().domains() {
+        let nodes = domain.nodes.iter().map(|id| &*tables.node(*id).spec.name);
+        let nodes: BTreeSet<&str> = nodes.collect();
+        let above = domain.parent.map(|id| &*tables.topology().domain(id).name);
+        let line = format!("{} {above:?} {nodes:?}", domain.tier);
+        lines.insert(format!("hyper-node {}", domain.name), line);
     }
     lines
         .into_iter()

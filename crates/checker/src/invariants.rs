@@ -138,6 +138,11 @@ pub const INVARIANTS: &[Invariant] = &[
         "statuses move one way where the API says so",
         Applies::Elsewhere("crates/sim/src/witness.rs"),
     ),
+    row(
+        "I23",
+        "tasks that must be close together are, and a gang within a gang is whole",
+        Applies::Here("check_plan"),
+    ),
 ];
 
 /// Those that cannot be asked yet, with what they lack.

@@ -5,7 +5,7 @@
 //! What this room refuses to know: how anything is decided. It shares no code with the deciders and
 //! trusts no sum that the tables keep.
 //!
-//! Its list: [`INVARIANTS`], I1 to I22, with those that cannot be asked yet marked as such.
+//! Its list: [`INVARIANTS`], I1 to I23, with those that cannot be asked yet marked as such.
 //!
 //! Its door: [`check`] for the tables at any moment between cycles, [`check_plan`] for a plan that was
 //! just committed, [`digest`] for comparing two states.
@@ -19,6 +19,7 @@
 //! - it changes nothing;
 //! - a violation names the row and both numbers.
 
+mod close;
 mod digest;
 mod invariants;
 mod plans;

@@ -1,10 +1,10 @@
-//! I1, I3, I4, I5, I6, I14, I20: what a committed plan may not be. Only what it touches is looked at.
+//! I1, I3, I4, I5, I6, I14, I20, I23: what a committed plan may not be. Only what it touches is looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Gang, GangId, Phase, Plan, Tables, Task, WriteId};
 
-use crate::{Violation, rooms};
+use crate::{Violation, close, rooms};
 
 /// Everything that is wrong with a plan that was just committed to the tables.
 pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
@@ -54,6 +54,7 @@ pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
     rooms::rooms(tables, plan, &mut found);
     rooms::ceilings(tables, plan, &mut found);
     evictions(tables, plan, &mut found);
+    close::together(tables, plan, &mut found);
     found
 }
 

@@ -65,8 +65,9 @@ mod tests {
     use super::{cluster, said, task};
     use crate::{check, check_plan, describe, digest, is_quiet};
     use model::{
-        GangId, GangSpec, Key, Kind, NodeId, NodeSpec, Phase, Plan, Reason, Tables, TaskId,
-        TaskSpec, TaskWait, Time, Trial, Vector, VolumeNeed,
+        Closeness, GangId, GangSpec, Highest, HyperNodeSpec, Key, Kind, Labels, Member, NodeId,
+        NodeSpec, Phase, Plan, Reason, Selector, SubGroups, Tables, TaskId, TaskSpec, TaskWait,
+        Time, Trial, Vector, VolumeNeed,
     };
 
     const N1: NodeId = NodeId(0);
@@ -245,5 +246,71 @@ mod tests {
             waits: vec![wait],
             ..Plan::default()
         }));
+    }
+
+    /// The gang must be within one hyper-node of tier 1, or on nodes with one label.
+    fn close(tables: &mut Tables, closeness: Closeness) {
+        for (name, node) in [("h1", "n1"), ("h2", "n2")] {
+            tables.put_hyper_node(HyperNodeSpec {
+                name: name.into(),
+                tier: 1,
+                members: vec![Member::Nodes(Selector::Name(node.into()))],
+                ..HyperNodeSpec::default()
+            });
+        }
+        let id = tables.gang_keyed(&Key::new("a", "g")).unwrap();
+        let spec = GangSpec {
+            closeness: Some(closeness),
+            ..tables.gang(id).spec.clone()
+        };
+        tables.put_gang(spec);
+        tables.settle();
+    }
+
+    #[test]
+    fn i23_a_gang_that_is_scattered_is_found() {
+        for closeness in [
+            Closeness::HyperNode(Highest::Tier(1)),
+            Closeness::HyperNode(Highest::Named("rack".into())),
+            Closeness::Label("zone".into()),
+        ] {
+            let mut tables = cluster();
+            close(&mut tables, closeness);
+            let plan = commit(&mut tables, &[(0, N1), (1, N2)]);
+            assert_eq!(said(&check_plan(&tables, &plan)), ["I23"]);
+        }
+        let mut tables = cluster();
+        close(&mut tables, Closeness::HyperNode(Highest::Tier(1)));
+        let plan = commit(&mut tables, &[(0, N1), (1, N1)]);
+        assert_eq!(check_plan(&tables, &plan), []);
+        let mut tables = cluster();
+        close(&mut tables, Closeness::HyperNode(Highest::Tier(2)));
+        let plan = commit(&mut tables, &[(0, N1), (1, N2)]);
+        assert_eq!(check_plan(&tables, &plan), []);
+    }
+
+    #[test]
+    fn i23_a_group_of_a_gang_that_is_placed_in_part_is_found() {
+        let mut tables = cluster();
+        let id = tables.gang_keyed(&Key::new("a", "g")).unwrap();
+        let groups = SubGroups {
+            name: "part".into(),
+            size: 2,
+            keys: vec!["part".into()],
+            ..SubGroups::default()
+        };
+        let spec = GangSpec {
+            sub_groups: vec![groups],
+            ..tables.gang(id).spec.clone()
+        };
+        tables.put_gang(spec);
+        for (name, part) in [("t0", "x"), ("t1", "x"), ("t2", "y")] {
+            tables.put_task(TaskSpec {
+                labels: Labels::of([("part", part)]).into(),
+                ..task(name, 1_000)
+            });
+        }
+        let plan = commit(&mut tables, &[(0, N1), (1, N1), (2, N2)]);
+        assert_eq!(said(&check_plan(&tables, &plan)), ["I23"]);
     }
 }

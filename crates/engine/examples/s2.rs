@@ -132,6 +132,7 @@ fn gang(tables: &mut Tables, at: u32, tasks: u32) {
         class: None,
         min: tasks,
         requests: Vector::of([(Kind::CPU, 1_000), (Kind::MEMORY, 1 << 30)]),
+        ..Gang::default()
     };
     gang.put(tables, &vec![None; tasks as usize]);
 }

@@ -120,6 +120,7 @@ fn storm_of_leaves() -> Tables {
                 class: None,
                 min: 1,
                 requests: cores(1),
+                ..Gang::default()
             };
             gang.put(&mut tables, nodes);
             at += 1;
@@ -135,6 +136,7 @@ fn storm_of_leaves() -> Tables {
                 class: None,
                 min: 20,
                 requests: cores(1),
+                ..Gang::default()
             };
             gang.put(&mut tables, &[None; 20]);
             at += 1;
@@ -173,6 +175,7 @@ fn preemption_storm() {
             class: Some("low"),
             min: 8,
             requests: with_gpus(1),
+            ..Gang::default()
         };
         gang.put(&mut tables, &nodes);
     }
@@ -185,6 +188,7 @@ fn preemption_storm() {
             class: Some("high"),
             min: 8,
             requests: with_gpus(8),
+            ..Gang::default()
         };
         gang.put(tables, &[None; 8]);
     };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use model::{
-    GangPhase, GangSpec, GangStatus, Key, Kind, Labels, NodeSpec, Phase, QueueSpec, QueueState,
-    ShapeSpec, Tables, TaskSpec, Time, Vector,
+    Closeness, GangPhase, GangSpec, GangStatus, Key, Kind, Labels, NodeSpec, Phase, QueueSpec,
+    QueueState, ShapeSpec, SubGroups, Tables, TaskSpec, Time, Vector,
 };
 
 /// A node of so many cores and GPUs.
@@ -42,13 +42,20 @@ pub fn queue(tables: &mut Tables, name: &str, parent: Option<&str>, deserved: Ve
 }
 
 /// A gang that was let in, all of whose tasks ask for the same.
+#[derive(Default)]
 pub struct Gang<'a> {
     pub at: u32,
     pub queue: &'a str,
     pub class: Option<&'a str>,
     pub min: u32,
     pub requests: Vector,
+    pub closeness: Option<Closeness>,
+    /// How many tasks make a gang within it, and how close together these must be.
+    pub parts: Option<(u32, Closeness)>,
 }
+
+/// The label that tells the gangs within a gang apart.
+const PART: &str = "part";
 
 impl Gang<'_> {
     /// Puts the gang and its tasks, each on the node named for it or waiting for one.
@@ -60,6 +67,8 @@ impl Gang<'_> {
             queue: self.queue.into(),
             min_member: self.min,
             priority_class: self.class.map(Into::into),
+            closeness: self.closeness.clone(),
+            sub_groups: self.sub_groups(),
             created: Time::from_micros(i64::from(self.at)),
             status: GangStatus {
                 phase: GangPhase::Inqueue,
@@ -78,11 +87,33 @@ impl Gang<'_> {
                     requests: self.requests.clone(),
                     ..ShapeSpec::default()
                 },
+                labels: Arc::new(self.labels(index)),
                 phase: node.map_or(Phase::Pending, |_| Phase::Running),
                 node: node.map(node_name),
                 started: node.map(|_| Time::from_micros(0)),
                 ..TaskSpec::default()
             });
+        }
+    }
+}
+
+impl Gang<'_> {
+    fn sub_groups(&self) -> Vec<SubGroups> {
+        let groups = self.parts.iter().map(|(size, closeness)| SubGroups {
+            name: PART.into(),
+            closeness: Some(closeness.clone()),
+            size: *size,
+            min: self.min / size,
+            keys: vec![PART.into()],
+            ..SubGroups::default()
+        });
+        groups.collect()
+    }
+
+    fn labels(&self, index: usize) -> Labels {
+        match &self.parts {
+            Some((size, _)) => Labels::of([(PART, (index / *size as usize).to_string())]),
+            None => Labels::default(),
         }
     }
 }

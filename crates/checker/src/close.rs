@@ -1,0 +1,120 @@
+//! I23: tasks that must be close together are, and gangs within gangs are whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{Closeness, GangId, Highest, NodeId, Plan, SubGroups, Tables, Task};
+
+use crate::Violation;
+use crate::plans::writes_of;
+
+/// Looks at the gangs of which the plan places a task.
+pub(crate) fn together(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
+    let places = plan.places.iter();
+    let gangs: BTreeSet<GangId> = places
+        .filter_map(|place| tables.task(place.task).gang)
+        .collect();
+    for id in gangs {
+        let gang = tables.gang(id);
+        let tasks: Vec<&Task> = gang.tasks.iter().map(|task| tables.task(*task)).collect();
+        let mut wrong = Vec::new();
+        if let Some(closeness) = &gang.spec.closeness
+            && !are_close(tables, closeness, &tasks)
+        {
+            wrong.push(format!("gang {} is scattered", gang.spec.key));
+        }
+        for (rules, values, part) in parts(&gang.spec.sub_groups, &tasks) {
+            let name = || {
+                format!(
+                    "group {} {} of {}",
+                    rules.name,
+                    values.join("/"),
+                    gang.spec.key
+                )
+            };
+            let held = part
+                .iter()
+                .filter(|task| task.phase.is_under_way() || holds(task));
+            let held = held.count();
+            let is_placed = plan.places.iter().any(|place| {
+                let placed = tables.task(place.task);
+                part.iter().any(|task| task.key == placed.key)
+            });
+            if is_placed && held < rules.size as usize {
+                let size = rules.size;
+                wrong.push(format!(
+                    "{} is left with {held} of {size} tasks placed",
+                    name()
+                ));
+            }
+            if let Some(closeness) = &rules.closeness
+                && is_placed
+                && !are_close(tables, closeness, &part)
+            {
+                wrong.push(format!("{} is scattered", name()));
+            }
+        }
+        found.extend(wrong.into_iter().map(|what| Violation {
+            invariant: "I23",
+            what,
+            writes: writes_of(tables, plan, id),
+        }));
+    }
+}
+
+fn holds(task: &Task) -> bool {
+    task.phase.is_allocated()
+}
+
+/// Whether one hyper-node of an allowed tier has all nodes of the tasks, or one value of the label.
+fn are_close(tables: &Tables, closeness: &Closeness, tasks: &[&Task]) -> bool {
+    let held = tasks.iter().filter(|task| holds(task));
+    let nodes: Vec<NodeId> = held.filter_map(|task| task.node).collect();
+    let highest = match closeness {
+        Closeness::Label(key) => {
+            let values = nodes
+                .iter()
+                .map(|node| tables.node(*node).spec.labels.get(key));
+            let values: BTreeSet<_> = values.collect();
+            return values.len() <= 1 && !values.contains(&None);
+        }
+        Closeness::HyperNode(highest) => highest,
+    };
+    let topology = tables.topology();
+    let limit = match highest {
+        Highest::Any => return true,
+        Highest::Tier(tier) => Some(*tier),
+        Highest::Named(name) => {
+            let mut named = topology.domains().filter(|(_, row)| row.tier_name == *name);
+            named.next().map(|(_, row)| row.tier)
+        }
+    };
+    limit.is_some_and(|limit| {
+        let mut domains = topology.domains().filter(|(_, row)| row.tier <= limit);
+        domains.any(|(_, row)| nodes.iter().all(|node| row.nodes.contains(node)))
+    })
+}
+
+type Part<'a> = (&'a SubGroups, Vec<&'a str>, Vec<&'a Task>);
+
+/// The gangs within the gang, by the first rule that takes a task and what its labels say.
+fn parts<'a>(rules: &'a [SubGroups], tasks: &[&'a Task]) -> Vec<Part<'a>> {
+    let mut parts: BTreeMap<(usize, Vec<&str>), Vec<&Task>> = BTreeMap::new();
+    for task in tasks {
+        for (at, rule) in rules.iter().enumerate() {
+            let takes = rule
+                .selector
+                .iter()
+                .all(|wish| wish.accepts(task.labels.get(&wish.key)));
+            let values: Option<Vec<&str>> =
+                rule.keys.iter().map(|key| task.labels.get(key)).collect();
+            if let Some(values) = values.filter(|_| takes) {
+                parts.entry((at, values)).or_default().push(task);
+                break;
+            }
+        }
+    }
+    let parts = parts.into_iter();
+    parts
+        .map(|((at, values), tasks)| (&rules[at], values, tasks))
+        .collect()
+}
