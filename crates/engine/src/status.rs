@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    Gang, GangId, GangPhase, GangStatus, News, Phase, QueueId, Reason, Tables, Time, Trial, Verdict,
+    Closeness, Gang, GangId, GangPhase, GangStatus, News, NodeId, Phase, QueueId, Reason, Tables,
+    Time, Trial, Verdict,
 };
 use placement::Outcome;
 
@@ -30,7 +31,7 @@ pub(crate) fn settle_gang(
         Some(Outcome::Extras(reason, _)) => Some(reason.clone()),
         _ => None,
     };
-    let status = status(gang, &verdict);
+    let status = status(trial.tables(), gang, &verdict);
     let shown = is_shown(gang, &status);
     let starts = gang.spec.native && verdict == Verdict::Scheduled;
     let at_once =
@@ -68,7 +69,7 @@ pub(crate) fn settle_gang(
 }
 
 /// What the gang's status should show.
-fn status(gang: &Gang, verdict: &Verdict) -> GangStatus {
+fn status(tables: &Tables, gang: &Gang, verdict: &Verdict) -> GangStatus {
     if gang.spec.native {
         // There is neither a phase nor a count to show.
         return GangStatus {
@@ -81,7 +82,25 @@ fn status(gang: &Gang, verdict: &Verdict) -> GangStatus {
         running: gang.count(Phase::Running),
         succeeded: gang.count(Phase::Succeeded),
         failed: gang.count(Phase::Failed),
+        hyper_node: hyper_node(tables, gang, verdict),
         verdict: verdict.clone(),
+    }
+}
+
+/// The lowest hyper-node that has all tasks of a whole gang; what was said last as long as it is not.
+fn hyper_node(tables: &Tables, gang: &Gang, verdict: &Verdict) -> Option<Arc<str>> {
+    let said = || gang.status().hyper_node.clone();
+    if !matches!(gang.spec.closeness, Some(Closeness::HyperNode(_))) {
+        return said();
+    }
+    let tasks = gang.tasks.iter().map(|task| tables.task(*task));
+    let held = tasks.filter(|task| task.phase.is_allocated());
+    let nodes: Vec<NodeId> = held.filter_map(|task| task.node).collect();
+    let topology = tables.topology();
+    let found = (*verdict == Verdict::Scheduled).then(|| topology.holding(&nodes));
+    match found.flatten() {
+        Some(domain) => Some(topology.domain(domain).name.clone()),
+        None => said(),
     }
 }
 
@@ -154,6 +173,7 @@ fn is_shown(gang: &Gang, status: &GangStatus) -> bool {
         && shown.running == status.running
         && shown.succeeded == status.succeeded
         && shown.failed == status.failed
+        && shown.hyper_node == status.hyper_node
 }
 
 fn is_new_kind_of_waiting(said: &Verdict, verdict: &Verdict) -> bool {

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use api::core::{Node, PriorityClass};
 use api::kind::Kind;
 use api::volcano::{
-    PodGroup, PodGroupPhase, Queue, QueueState, SLA_WAITING_TIME, SLA_WAITING_TIME_SHORT,
+    JOB_HYPERNODE, PodGroup, PodGroupPhase, Queue, QueueState, SLA_WAITING_TIME,
+    SLA_WAITING_TIME_SHORT,
 };
 use model::{
     GangPhase, GangSpec, GangStatus, Key, NodeSpec, Priority, QueueSpec, Tables, Taint,
@@ -238,6 +239,10 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
             running: count(group.status.running),
             succeeded: count(group.status.succeeded),
             failed: count(group.status.failed),
+            hyper_node: meta
+                .annotations
+                .get(JOB_HYPERNODE)
+                .map(|name| (&**name).into()),
             verdict: Verdict::Undecided,
         },
         fails_for_good: is_of_vcjob(meta),

@@ -63,6 +63,8 @@ pub struct GangStatus {
     pub succeeded: u32,
     /// Tasks that ended badly.
     pub failed: u32,
+    /// The hyper-node in which its tasks are, if they had to be close together.
+    pub hyper_node: Option<Arc<str>>,
     /// Why it waits, or that it does not. The wall leaves this `Undecided`: conditions are for
     /// people, the engine does not read them back.
     pub verdict: Verdict,

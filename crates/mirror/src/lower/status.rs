@@ -7,7 +7,7 @@ use api::intent::{Intent, Part};
 use api::kind::Kind;
 use api::quantity::Quantity;
 use api::time::Time;
-use api::volcano::{PodGroup, PodGroupCondition, Queue, SCHEDULED, UNSCHEDULABLE};
+use api::volcano::{JOB_HYPERNODE, PodGroup, PodGroupCondition, Queue, SCHEDULED, UNSCHEDULABLE};
 use model::{GangStatus, QueueUse, Reason, StatusWrite, Tables, TaskWait, Verdict};
 use serde_json::{Map, Value, json};
 
@@ -63,11 +63,17 @@ impl Mirror {
             let conditions = wanted.conditions(group, voice.now);
             status.insert("conditions".to_owned(), json!(conditions));
         }
-        if status.is_empty() {
+        let domain = write.status.hyper_node.as_deref();
+        let shown = group.metadata.annotations.get(JOB_HYPERNODE);
+        let domain = domain.filter(|name| shown.is_none_or(|shown| **shown != **name));
+        if status.is_empty() && domain.is_none() {
             lowered.settled.push(write.write);
             return;
         }
-        let patch = json!({ "status": status });
+        let mut patch = json!({ "status": status });
+        if let Some(name) = domain {
+            patch["metadata"] = json!({ "annotations": { JOB_HYPERNODE: name } });
+        }
         let intent = patched(&group.metadata, Kind::PodGroup, Part::Whole, patch);
         lowered.writes.push((write.write, intent));
         if let Some(wanted) = wanted.filter(|_| is_news) {
