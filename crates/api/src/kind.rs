@@ -34,6 +34,8 @@ pub enum Kind {
     NetworkPolicy,
     /// A machine.
     Node,
+    /// The nodes of one of several schedulers.
+    NodeShard,
     /// Storage in the cluster.
     PersistentVolume,
     /// A wish for storage.
@@ -215,6 +217,15 @@ pub const KINDS: &[KindRow] = &[
         false,
     ),
     row(Kind::Node, "", "v1", "Node", "nodes", false, true),
+    row(
+        Kind::NodeShard,
+        "shard.volcano.sh",
+        "v1alpha1",
+        "NodeShard",
+        "nodeshards",
+        false,
+        true,
+    ),
     row(
         Kind::PersistentVolume,
         "",

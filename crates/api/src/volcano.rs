@@ -9,12 +9,14 @@ mod keys;
 mod podgroup;
 mod queue;
 pub mod scheduler_conf;
+mod shard;
 
 pub use hyper_node::*;
 pub use job::*;
 pub use keys::*;
 pub use podgroup::*;
 pub use queue::*;
+pub use shard::*;
 
 use crate::meta::{ObjectMeta, OwnerReference};
 

@@ -13,7 +13,7 @@ use cli::Plane;
 use cli::cluster::Cluster;
 use cli::console;
 use cli::scheduler_conf;
-use cli::start::{Data, Durability, NativeGroups, Network};
+use cli::start::{Data, Durability, NativeGroups, Network, Serving};
 use runtime::decisions;
 use runtime::engine_loop::EngineLoop;
 use runtime::fleet_loop;
@@ -68,6 +68,7 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         audit_log,
         scheduler_conf,
         native_groups,
+        serving,
         decisions,
     } = shape;
     let conf = scheduler_conf.as_deref().map(scheduler_conf::load);
@@ -107,7 +108,11 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         },
         ..server::Settings::default()
     };
-    let api = open(data, durability, &identity, settings).await?;
+    let reviews = review::Settings {
+        scheduler_names: serving.scheduler_names.clone(),
+        ..review::Settings::default()
+    };
+    let api = open(data, durability, &identity, (settings, reviews)).await?;
 
     let metrics: Arc<OnceLock<MetricsPage>> = Arc::new(OnceLock::new());
     let page = Arc::clone(&metrics);
@@ -152,7 +157,7 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         binary: env!("CARGO_PKG_VERSION"),
     });
     let (rules, told) = rules(conf, &cluster).await?;
-    let driver = driver(&directory, authority, rules, native_groups)?;
+    let driver = driver(&directory, authority, rules, native_groups, serving)?;
     let engine =
         EngineLoop::start(driver, cluster.clone(), log).context("cannot begin to decide")?;
     // Nothing else sets it: this is the only plane of the process.
@@ -197,7 +202,7 @@ async fn open(
     data: Data,
     durability: server::Durability,
     identity: &Identity,
-    settings: server::Settings,
+    (settings, reviews): (server::Settings, review::Settings),
 ) -> anyhow::Result<Api> {
     let keys = identity.token_keys()?;
     let load = move || -> anyhow::Result<Api> {
@@ -208,7 +213,7 @@ async fn open(
         let start = server::Start {
             settings,
             journal,
-            reviewer: Arc::new(review::review),
+            reviewer: Arc::new(move |asked, facts| review::review_with(&reviews, asked, facts)),
             ..server::Start::default()
         };
         Ok(Api::start(start, keys)?)
@@ -251,6 +256,7 @@ fn driver(
     authority: String,
     engine: engine::Engine,
     native_groups: NativeGroups,
+    serving: Serving,
 ) -> anyhow::Result<Driver> {
     let native_groups = native_groups == NativeGroups::Served;
     let volumes = directory.join(VOLUMES);
@@ -264,11 +270,15 @@ fn driver(
             // Nodes could not be heard before now.
             heard_since: runtime::clock::now(),
             native_groups,
+            scheduler_names: serving.scheduler_names.clone(),
             ..controllers::Settings::default()
         },
         engine: Some(driver::EngineSettings {
             // There is no kube-scheduler beside us: plain pods are placed here, too.
             lone_scheduler_names: vec!["default-scheduler".into()],
+            scheduler_names: serving.scheduler_names,
+            agent_scheduler_names: serving.agent_scheduler_names,
+            reach: serving.reach,
             native_groups,
             stopwatch: runtime::engine_loop::stopwatch,
             ..driver::EngineSettings::new(engine)

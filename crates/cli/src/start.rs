@@ -72,8 +72,34 @@ pub struct Plane {
     pub scheduler_conf: Option<PathBuf>,
     /// Kubernetes' own groups of pods.
     pub native_groups: NativeGroups,
+    /// Whom its scheduler serves.
+    pub serving: Serving,
     /// Where decisions are logged.
     pub decisions: Option<Decisions>,
+}
+
+/// Whom a scheduler serves. A pod says by `spec.schedulerName` who is to place it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Serving {
+    /// Names by which pods ask for gangs and queues.
+    pub scheduler_names: Vec<Box<str>>,
+    /// Names by which pods ask to be placed one by one.
+    pub agent_scheduler_names: Vec<Box<str>>,
+    /// Which nodes and pods are its.
+    pub reach: mirror::Reach,
+}
+
+impl Default for Serving {
+    fn default() -> Serving {
+        Serving {
+            scheduler_names: vec![api::volcano::SCHEDULER_NAME.into()],
+            agent_scheduler_names: Vec::new(),
+            reach: mirror::Reach {
+                shard: api::volcano::SCHEDULER_NAME.into(),
+                ..mirror::Reach::default()
+            },
+        }
+    }
 }
 
 /// The decision log of a plane.

@@ -13,6 +13,7 @@ mod up;
 mod vcctl;
 mod version;
 
+mod serving;
 mod shape;
 
 use std::ffi::OsString;

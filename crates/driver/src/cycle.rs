@@ -7,6 +7,7 @@
 mod binds;
 mod holds;
 mod otherwise;
+mod shards;
 #[cfg(test)]
 mod tests;
 mod verdicts;
@@ -30,6 +31,7 @@ use crate::writes::{self, Lane, Origin, Writes};
 use binds::Binds;
 use holds::{Holds, Look};
 use otherwise::Other;
+use shards::Telling;
 use verdicts::Verdicts;
 
 pub(crate) use holds::HoldId;
@@ -98,6 +100,7 @@ pub(crate) struct Cycles {
     other: Option<Other>,
     /// What cycles find for the gangs of one object, where that is told.
     verdicts: Option<Verdicts>,
+    telling: Telling,
 }
 
 impl std::fmt::Debug for Cycles {
@@ -112,10 +115,15 @@ impl std::fmt::Debug for Cycles {
 
 impl Cycles {
     pub(crate) fn new(settings: EngineSettings, limits: Limits) -> Cycles {
-        let rows = Rows::new(settings.scheduler_names).with_lone(settings.lone_scheduler_names);
+        let rows = Rows::new(settings.scheduler_names)
+            .with_lone(settings.lone_scheduler_names)
+            .with_agents(settings.agent_scheduler_names)
+            .within(settings.reach);
+        let mut tables = Tables::new();
+        rows.begin(&mut tables);
         Cycles {
             engine: settings.engine,
-            tables: Tables::new(),
+            tables,
             rows: match settings.native_groups {
                 true => rows.with_native(),
                 false => rows,
@@ -138,6 +146,7 @@ impl Cycles {
             planned: None,
             other: settings.other.map(Other::new),
             verdicts: None,
+            telling: Telling::default(),
         }
     }
 
@@ -244,6 +253,7 @@ impl Cycles {
         while let Some(hold) = self.holds.due(now) {
             self.try_hold(hold, mirror, writes, now);
         }
+        self.tell_shard_again(mirror, writes, now);
     }
 
     /// Whatever is waited for is due now.
@@ -258,6 +268,7 @@ impl Cycles {
         self.binds.hurry(now);
         let until = now.plus_ms(self.limits.volumes_wait_max_ms);
         self.holds.hurry(now, until);
+        self.telling.hurry(now);
     }
 
     pub(crate) fn wake(&self, writes: &Writes) -> Option<Time> {
@@ -273,6 +284,7 @@ impl Cycles {
             .chain(hold)
             .chain(self.binds.next_timer())
             .chain(woken)
+            .chain(self.telling.next_timer())
             .min()
     }
 
@@ -337,6 +349,7 @@ impl Cycles {
         for note in lowered.notes {
             writes.submit(note, Origin::Note, Lane::Low);
         }
+        self.tell_shard(mirror, writes, now);
     }
 
     /// The checker looks at the plan. What breaks an invariant is told and not carried out: it is

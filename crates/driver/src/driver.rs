@@ -15,6 +15,7 @@ use api::events::{Involved, Note, Tone};
 use api::intent::{Intent, Refusal, WriteOutcome};
 use api::kind::{KINDS, Kind};
 use api::time::Time;
+use api::volcano::ShardingMode;
 use controllers::{Inputs, Last, Outcome, Refused};
 use mirror::{Change, Mirror, ROW_KINDS};
 use serde_json::value::RawValue;
@@ -561,6 +562,10 @@ impl Driver {
         }
         match over.origin {
             Origin::Note => {}
+            Origin::Shard => self
+                .cycles
+                .iter_mut()
+                .for_each(|it| it.shard_told(&over, now)),
             Origin::Work(ref work) => self.work_over(work, &over, now),
             Origin::Plan(write) => {
                 if let Some(cycles) = &mut self.cycles {
@@ -672,9 +677,11 @@ fn watched_kinds(settings: &Settings) -> BTreeSet<Kind> {
         .iter()
         .flat_map(|_| ROW_KINDS.iter().copied());
     let engine = settings.engine.as_ref();
-    let native = engine.filter(|it| it.native_groups);
-    let native = native.map(|_| Kind::NativeGroup);
-    of_rows.chain(of_engine).chain(native).collect()
+    let native = engine.is_some_and(|it| it.native_groups);
+    let shards = engine.is_some_and(|it| it.reach.sharding != ShardingMode::None);
+    let wished = [(native, Kind::NativeGroup), (shards, Kind::NodeShard)].into_iter();
+    let wished = wished.filter_map(|(is_on, kind)| is_on.then_some(kind));
+    of_rows.chain(of_engine).chain(wished).collect()
 }
 
 fn rows_by_kind(settings: &Settings) -> Vec<Vec<u16>> {

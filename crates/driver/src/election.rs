@@ -17,7 +17,7 @@
 
 mod elector;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::core::Lease;
@@ -57,6 +57,23 @@ impl ElectionSettings {
             lease_ms: 15_000,
             renew_ms: 10_000,
             retry_ms: 2_000,
+        }
+    }
+
+    /// The usual times, and one Lease for each name that is served: its own. Names that are given
+    /// twice, or in another order, make no difference.
+    ///
+    /// Upstream's Lease has the built-in name whatever is served, so that schedulers of different names
+    /// fight over one.
+    pub fn of_schedulers<'a>(
+        namespace: &str,
+        names: impl IntoIterator<Item = &'a str>,
+        identity: &str,
+    ) -> ElectionSettings {
+        let names: BTreeSet<Box<str>> = names.into_iter().map(Into::into).collect();
+        ElectionSettings {
+            names: names.into_iter().collect(),
+            ..ElectionSettings::new(namespace, "", identity)
         }
     }
 

@@ -30,6 +30,7 @@ mod forms;
 mod frame;
 mod header;
 mod names;
+mod reach;
 mod record;
 mod replay;
 

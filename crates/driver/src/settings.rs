@@ -31,6 +31,11 @@ pub struct EngineSettings {
     pub scheduler_names: Vec<Box<str>>,
     /// Pods that name one of these and no group are placed one by one, without a PodGroup.
     pub lone_scheduler_names: Vec<Box<str>>,
+    /// Pods that name one of these are placed one by one, whatever group they name, and in no queue: what
+    /// Volcano's agent scheduler does.
+    pub agent_scheduler_names: Vec<Box<str>>,
+    /// Which nodes and pods are ours; all of them by default.
+    pub reach: mirror::Reach,
     /// Whether the API serves groups of Kubernetes' own: they are watched then, and placed.
     pub native_groups: bool,
     /// The name under which its events are written.
@@ -47,6 +52,8 @@ impl std::fmt::Debug for EngineSettings {
         f.debug_struct("EngineSettings")
             .field("scheduler_names", &self.scheduler_names)
             .field("lone_scheduler_names", &self.lone_scheduler_names)
+            .field("agent_scheduler_names", &self.agent_scheduler_names)
+            .field("reach", &self.reach)
             .field("native_groups", &self.native_groups)
             .field("component", &self.component)
             .finish_non_exhaustive()
@@ -60,6 +67,8 @@ impl EngineSettings {
             engine,
             scheduler_names: vec![api::volcano::SCHEDULER_NAME.into()],
             lone_scheduler_names: Vec::new(),
+            agent_scheduler_names: Vec::new(),
+            reach: mirror::Reach::default(),
             native_groups: false,
             component: api::volcano::SCHEDULER_NAME.into(),
             stopwatch: || 0,

@@ -26,6 +26,8 @@ pub(crate) enum Origin {
     Plan(model::WriteId),
     /// Binds that wait for their volumes: a claim is told its node.
     Hold(HoldId),
+    /// The shard, which is told which nodes are in use.
+    Shard,
     /// Nobody: a note for people.
     Note,
 }

@@ -11,7 +11,9 @@ use world::{World, settings};
 fn plane(cpu: &str) -> World {
     let mut settings = settings(&[]);
     settings.engine = Some(EngineSettings {
+        scheduler_names: vec!["volcano".into(), "other".into()],
         lone_scheduler_names: vec!["default-scheduler".into()],
+        agent_scheduler_names: vec!["agent-scheduler".into()],
         ..EngineSettings::new(Engine::with_defaults())
     });
     let mut world = World::new(settings);
@@ -95,4 +97,52 @@ fn pods_that_start_are_looked_at_together_and_a_new_one_at_once() {
     pod(&mut world, "new", "default-scheduler", "100m");
     world.pass_ms(2);
     assert_eq!(node_of(&world, "new"), "node-1");
+}
+
+#[test]
+fn a_pod_of_the_agents_mode_needs_neither_its_group_nor_an_open_queue() {
+    let mut world = plane("1");
+    let closed = json!({ "status": { "state": "Closed" } });
+    world.put_object(Kind::Queue, "default", &closed);
+    let grouped = json!({ "metadata": { "annotations": {
+        "scheduling.k8s.io/group-name": "nobody-made-it",
+    } } });
+    world.put_object(Kind::Pod, "one", &grouped);
+    pod(&mut world, "one", "agent-scheduler", "100m");
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "one"), "node-1");
+    assert_eq!(
+        world.events(),
+        ["Pod Normal Scheduled: Successfully assigned ns/one to node-1"]
+    );
+    let held = &world.object(Kind::Queue, "default")["status"]["allocated"];
+    assert!(held.is_null(), "no queue counts it: {held}");
+}
+
+#[test]
+fn each_of_several_names_is_served_in_its_own_way() {
+    let mut world = plane("4");
+    let group = json!({
+        "spec": { "minMember": 1, "queue": "default" },
+        "status": { "phase": "Inqueue" },
+    });
+    world.put_object(Kind::PodGroup, "g", &group);
+    let grouped = json!({ "metadata": { "annotations": { "scheduling.k8s.io/group-name": "g" } } });
+    for (name, scheduler) in [
+        ("first", "volcano"),
+        ("second", "other"),
+        ("alone", "agent-scheduler"),
+        ("plain", "default-scheduler"),
+        ("foreign", "somebody-else"),
+    ] {
+        world.put_object(Kind::Pod, name, &grouped);
+        pod(&mut world, name, scheduler, "100m");
+    }
+    world.pass_ms(2_000);
+    for name in ["first", "second", "alone", "plain"] {
+        assert_eq!(node_of(&world, name), "node-1", "{name}");
+    }
+    assert_eq!(node_of(&world, "foreign"), Value::Null);
+    let held = &world.object(Kind::Queue, "default")["status"]["allocated"]["cpu"];
+    assert_eq!(held, "300m", "the gang's and the plain one's");
 }

@@ -23,4 +23,4 @@ pub use held::{Change, Listing, Mirror};
 pub use index::Index;
 pub use lower::{Bind, Lowered, Voice, plain_words};
 pub use object::{Object, Problem, Typed};
-pub use rows::{Claims, ROW_KINDS, Rows, claims_of, native_gang};
+pub use rows::{Claims, ROW_KINDS, Reach, Rows, Slice, claims_of, native_gang};

@@ -218,7 +218,12 @@ fn join(patch: &mut Intent, other: &Intent) -> bool {
 }
 
 /// A merge patch of the object as it is held.
-fn patched(meta: &api::meta::ObjectMeta, kind: Kind, part: Part, patch: Value) -> Intent {
+pub(crate) fn patched(
+    meta: &api::meta::ObjectMeta,
+    kind: Kind,
+    part: Part,
+    patch: Value,
+) -> Intent {
     Intent {
         target: ObjectKey::new(kind, &meta.namespace, &meta.name),
         action: Action::Patch {

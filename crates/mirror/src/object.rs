@@ -133,6 +133,7 @@ objects! {
     NativeGroup: api::native::PodGroup,
     NetworkPolicy: api::core::NetworkPolicy,
     Node: api::core::Node,
+    NodeShard: api::volcano::NodeShard,
     PersistentVolume: api::core::PersistentVolume,
     PersistentVolumeClaim: api::core::PersistentVolumeClaim,
     Pod: api::core::Pod,

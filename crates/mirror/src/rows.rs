@@ -9,6 +9,7 @@ mod native;
 mod network;
 mod pod;
 mod policy;
+mod reach;
 mod volume;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use model::{
 
 pub(crate) use amounts::resource_list;
 pub use native::native_gang;
+pub use reach::{Reach, Slice};
 pub use volume::{Claims, claims_of};
 
 use crate::held::{Change, Mirror};
@@ -38,7 +40,9 @@ use amounts::{limits, vector};
 pub struct Rows {
     scheduler_names: Vec<Box<str>>,
     lone_scheduler_names: Vec<Box<str>>,
+    agent_scheduler_names: Vec<Box<str>>,
     has_native: bool,
+    reach: Reach,
 }
 
 /// The kinds that rows are made of.
@@ -63,7 +67,9 @@ impl Rows {
         Rows {
             scheduler_names,
             lone_scheduler_names: Vec::new(),
+            agent_scheduler_names: Vec::new(),
             has_native: false,
+            reach: Reach::default(),
         }
     }
 
@@ -82,15 +88,21 @@ impl Rows {
         self
     }
 
+    /// Pods that name one of these are placed one by one, whatever group they name, and count in no
+    /// queue.
+    #[must_use]
+    pub fn with_agents(mut self, names: Vec<Box<str>>) -> Rows {
+        self.agent_scheduler_names = names;
+        self
+    }
+
     /// Takes one change of the mirror, which shows it already, into the tables.
     pub fn feed(&self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
         let name: Arc<str> = (&*change.key.name).into();
         let key = || Key::new(&*change.key.namespace, Arc::clone(&name));
         match &change.after {
-            Some(Object::Node(node)) => {
-                let spec = node_spec(node, tables);
-                tables.put_node(spec);
-            }
+            Some(Object::Node(node)) => self.put_node(node, tables),
+            Some(Object::NodeShard(_)) => self.feed_shard(mirror, change, tables),
             Some(Object::HyperNode(hyper_node)) => {
                 tables.put_hyper_node(network::hyper_node(hyper_node));
             }
@@ -103,6 +115,9 @@ impl Rows {
                 }
             }
             Some(Object::NativeGroup(group)) => self.put_native(mirror, group, tables),
+            Some(Object::PodGroup(group)) if !self.reach.owns(&group.metadata) => {
+                tables.remove_gang(&key());
+            }
             Some(Object::PodGroup(group)) => {
                 let spec = gang_spec(group, tables);
                 tables.put_gang(spec);
@@ -124,6 +139,7 @@ impl Rows {
                 }
                 Kind::HyperNode => tables.remove_hyper_node(&name),
                 Kind::Node => tables.remove_node(&name),
+                Kind::NodeShard => self.feed_shard(mirror, change, tables),
                 Kind::Pod => {
                     tables.remove_task(&key());
                     tables.remove_gang(&pod::lone_gang(&change.key.namespace, &name));

@@ -95,7 +95,7 @@ pub struct GangSpec {
     pub key: Key,
     /// Its uid.
     pub uid: Arc<str>,
-    /// The queue's name.
+    /// The queue's name; empty where no queue counts what it holds.
     pub queue: Arc<str>,
     /// How many tasks must start together.
     pub min_member: u32,

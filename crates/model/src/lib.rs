@@ -50,7 +50,7 @@ pub use shape::{
     HostPort, PodTerm, Preferred, ShapeSpec, Spread, Toleration, TolerationEffect, VolumeNeed,
 };
 pub use slots::Slots;
-pub use tables::{Budget, News, Priority, Quota, Shape, Tables};
+pub use tables::{Budget, News, Priority, Quota, Shape, Shard, Tables};
 pub use task::{Phase, Task, TaskSpec};
 pub use time::Time;
 pub use topology::{

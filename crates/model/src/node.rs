@@ -43,6 +43,8 @@ pub struct NodeSpec {
     pub allocatable: Vector,
     /// `spec.unschedulable`.
     pub unschedulable: bool,
+    /// Whether it is another scheduler's: it is used where no other node will do.
+    pub foreign: bool,
     /// Attach slots by driver (CSINode); a driver without a row has no limit.
     pub volume_limits: BTreeMap<Arc<str>, i64>,
 }

@@ -254,6 +254,18 @@ pub struct NoFit {
 pub enum Missing {
     /// There is no node at all.
     Nodes,
+    /// All nodes are other schedulers'.
+    OwnNodes {
+        /// How many there are.
+        others: u32,
+    },
+    /// The scheduler's shard has no node.
+    Shard {
+        /// Its name.
+        shard: Arc<str>,
+        /// Whether there is such a shard.
+        exists: bool,
+    },
     /// Every node refuses for another reason than room.
     Rules,
     /// A node would do but for this much room.
@@ -293,15 +305,27 @@ impl NoFit {
         let head = format!("{place}{fits} of {wanted} tasks fit: {task}");
         match &self.missing {
             Missing::Nodes => format!("{head} finds no node, there is none"),
+            Missing::OwnNodes { others } => {
+                let others = count(*others, "node is", "nodes are");
+                format!("{head} finds no node, {others} other schedulers'")
+            }
+            Missing::Shard {
+                shard,
+                exists: false,
+            } => format!("{head} finds no node, shard {shard} does not exist"),
+            Missing::Shard {
+                shard,
+                exists: true,
+            } => format!("{head} finds no node, shard {shard} has none"),
             Missing::Room { need, node, left } => {
-                let away = self
-                    .refusals
-                    .iter()
-                    .find(|(why, _)| *why == Refusal::VolumeTopology);
-                let away = away.map_or_else(String::new, |(why, nodes)| {
+                // Nodes that may have room and are out of the question all the same.
+                let is_away =
+                    |why: &Refusal| matches!(why, Refusal::VolumeTopology | Refusal::OfOthers);
+                let mut away = String::new();
+                for (why, nodes) in self.refusals.iter().filter(|(why, _)| is_away(why)) {
                     let nodes = count(*nodes, "node is", "nodes are");
-                    format!(", and {nodes} {}", why.words())
-                });
+                    let _ = write!(away, ", and {nodes} {}", why.words());
+                }
                 format!(
                     "{head} needs {need}, {node} has {} left{away}",
                     left.number()
@@ -381,6 +405,8 @@ pub enum Refusal {
         /// The scarce resource's name.
         resource: Arc<str>,
     },
+    /// The node is another scheduler's.
+    OfOthers,
     /// No pod slot is left.
     TooManyPods,
     /// Too little of a resource is left.
@@ -409,6 +435,7 @@ impl Refusal {
             Refusal::OutOfProportion { resource } => {
                 format!("that would have too little left beside {resource}")
             }
+            Refusal::OfOthers => "of other schedulers".to_owned(),
             Refusal::TooManyPods => "without a pod slot".to_owned(),
             Refusal::Insufficient { resource } => format!("without enough {resource}"),
         }

@@ -3,6 +3,7 @@
 mod feed;
 mod hyper_nodes;
 mod policies;
+mod reach;
 mod ready;
 mod sums;
 mod writes;
@@ -20,6 +21,7 @@ use crate::slots::Slots;
 use crate::task::Task;
 
 pub use policies::{Budget, Quota};
+pub use reach::Shard;
 pub(crate) use writes::Written;
 
 /// A PriorityClass as the wall gives it.
@@ -98,6 +100,7 @@ pub struct Tables {
     priorities: BTreeMap<Arc<str>, Priority>,
     policies: policies::Policies,
     hyper_nodes: hyper_nodes::HyperNodes,
+    reach: reach::Reach,
     tick: u64,
     writes: BTreeMap<WriteId, Written>,
     next_write: u64,

@@ -59,6 +59,10 @@ pub(crate) fn no_fit(
     if !refusals.contains_key(&Refusal::VolumeElsewhere) {
         home = Home::Anywhere;
     }
+    let others = view.tables.left_nodes();
+    if others > 0 && scope.is_none() {
+        refusals.insert(Refusal::OfOthers, others);
+    }
     let mut refusals: Vec<(Refusal, u32)> = refusals.into_iter().collect();
     refusals.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let row = view.tables.task(task);
@@ -68,7 +72,7 @@ pub(crate) fn no_fit(
         task: row.nickname(),
         pod: row.key.to_string(),
         missing: match nodes {
-            0 => Missing::Nodes,
+            0 => no_nodes(view),
             _ => missing(view, shape, nearest, &home),
         },
         nodes,
@@ -116,6 +120,20 @@ fn refusal_of(view: View<'_>, kind: Kind) -> Refusal {
     }
     Refusal::Insufficient {
         resource: view.tables.kinds().name(kind).clone(),
+    }
+}
+
+/// Why there is no node to look at.
+fn no_nodes(view: View<'_>) -> Missing {
+    let tables = view.tables;
+    match (tables.shard(), tables.left_nodes()) {
+        _ if tables.node_count() > 0 => Missing::Nodes,
+        (Some(shard), _) => Missing::Shard {
+            shard: shard.name.clone(),
+            exists: shard.exists,
+        },
+        (None, 0) => Missing::Nodes,
+        (None, others) => Missing::OwnNodes { others },
     }
 }
 

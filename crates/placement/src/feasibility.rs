@@ -16,6 +16,9 @@ use crate::rules::Rules;
 /// A node that does not take the shape.
 pub(crate) const NEVER: Score = i64::MIN;
 
+/// So much worse is a node of another scheduler: more than all scores together can make up for.
+const FOREIGN: Score = 1 << 60;
+
 /// The most entries (nodes × shapes) that are kept; the index that was used longest ago goes first.
 pub const ENTRIES_MAX: usize = 4_000_000;
 
@@ -182,7 +185,11 @@ impl Index {
         {
             return NEVER;
         }
-        rules.score(view, shape, id)
+        let score = rules.score(view, shape, id);
+        match node.spec.foreign {
+            true => score.saturating_sub(FOREIGN),
+            false => score,
+        }
     }
 
     /// The best node, by node-local scores alone.

@@ -522,6 +522,9 @@ impl Rules {
     }
 
     pub(crate) fn overused(&self, view: View<'_>, queue: QueueId) -> bool {
+        if is_free(view, queue) {
+            return false;
+        }
         self.flat
             .iter()
             .filter_map(|p| p.overused)
@@ -534,6 +537,9 @@ impl Rules {
         queue: QueueId,
         task: TaskId,
     ) -> Option<Reason> {
+        if is_free(view, queue) {
+            return None;
+        }
         self.flat
             .iter()
             .filter_map(|p| p.allocatable)
@@ -566,6 +572,11 @@ impl Rules {
             .filter_map(|p| p.score)
             .fold(0, |sum, f| sum.saturating_add(f(view, shape, node)))
     }
+}
+
+/// Whether it is the queue of those that are in none: shares and ceilings say nothing of them.
+pub(crate) fn is_free(view: View<'_>, queue: QueueId) -> bool {
+    view.tables.queue(queue).spec.name.is_empty()
 }
 
 /// Upstream: both order the queues, so one tier may not have both. Of two tiers the earlier decides.

@@ -86,7 +86,7 @@ fn begin(typed: Arguments) -> anyhow::Result<Outcome> {
     } else if !shape.is_given() && is_up(&place) {
         Start::Ask(place.connection()?, question)
     } else {
-        Start::Own(shape.plane(Data::Ephemeral, None), question)
+        Start::Own(shape.plane(Data::Ephemeral, None)?, question)
     };
     Ok(Outcome::Start(Box::new(start)))
 }

@@ -6,6 +6,7 @@ use anyhow::bail;
 use api::quantity::Quantity;
 use clap::Args;
 
+use super::serving::ServingArguments;
 use crate::start::{Connection, Data, Decisions, Durability, NativeGroups, Network, Plane};
 use crate::state::StateDir;
 
@@ -79,6 +80,8 @@ pub(super) struct Shape {
     /// Serve Workload and PodGroup of scheduling.k8s.io (v1beta1 and v1alpha3)
     #[arg(long)]
     native_groups: bool,
+    #[command(flatten)]
+    serving: ServingArguments,
     /// Log decisions here, for katmai replay [default: data/decisions of a plane that keeps its data]
     #[arg(long, value_name = "DIR", conflicts_with = "no_decision_log")]
     decision_log: Option<PathBuf>,
@@ -108,6 +111,7 @@ impl Shape {
             audit_log,
             scheduler_conf,
             native_groups,
+            serving,
             decision_log,
             no_decision_log,
             decision_log_hours,
@@ -124,13 +128,14 @@ impl Shape {
             || audit_log.is_some()
             || scheduler_conf.is_some()
             || *native_groups
+            || serving.is_given()
             || decision_log.is_some()
             || *no_decision_log
             || decision_log_hours.is_some()
             || decision_log_size.is_some()
     }
 
-    pub(super) fn plane(self, data: Data, state: Option<StateDir>) -> Plane {
+    pub(super) fn plane(self, data: Data, state: Option<StateDir>) -> anyhow::Result<Plane> {
         let Shape {
             port,
             node_cpu,
@@ -143,6 +148,7 @@ impl Shape {
             audit_log,
             scheduler_conf,
             native_groups,
+            serving,
             decision_log,
             no_decision_log,
             decision_log_hours,
@@ -153,7 +159,7 @@ impl Shape {
             Data::Ephemeral => None,
         };
         let decisions = decision_log.or(kept).filter(|_| !no_decision_log);
-        Plane {
+        Ok(Plane {
             port,
             data,
             state,
@@ -170,12 +176,13 @@ impl Shape {
                 true => NativeGroups::Served,
                 false => NativeGroups::Absent,
             },
+            serving: serving.serving()?,
             decisions: decisions.map(|directory| Decisions {
                 directory,
                 hours: decision_log_hours.unwrap_or(24),
                 mebibytes: decision_log_size.unwrap_or(1_024),
             }),
-        }
+        })
     }
 }
 

@@ -28,7 +28,7 @@ pub const VERB: Verb =
                 Data::Directory(state.data())
             };
             Ok(Outcome::Start(Box::new(Start::Serve(
-                shape.plane(data, Some(state)),
+                shape.plane(data, Some(state))?,
             ))))
         },
     };

@@ -6,6 +6,7 @@ use controllers::{CONTROLLERS, Controller, ServiceGate};
 use engine::Engine;
 use serde_json::{Value, json};
 
+use super::reach;
 use crate::election::ElectionSettings;
 use crate::scheduler_conf;
 use crate::settings::{EngineSettings, Limits, Settings};
@@ -106,7 +107,9 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
         "engine": settings.engine.as_ref().map(|it| json!({
             "schedulerNames": it.scheduler_names,
             "loneSchedulerNames": it.lone_scheduler_names,
+            "agentSchedulerNames": it.agent_scheduler_names,
             "nativeGroups": it.native_groups,
+            "reach": reach::shown(&it.reach),
             "component": it.component,
             "statusIntervalMs": it.engine.settings().status_interval_ms,
             "configuration": scheduler_conf::shown(&it.engine.settings().placement),
@@ -189,7 +192,7 @@ fn rules_of(value: &Value) -> Result<controllers::Settings, String> {
         pods_ahead_max: whole(value, "podsAheadMax")?,
         heard_since: Time(whole(value, "heardSince")?),
         service_accounts: flag(value, "serviceAccounts")?,
-        native_groups: flag(value, "nativeGroups")?,
+        native_groups: flag_since(value, "nativeGroups")?,
         ..controllers::Settings::default()
     })
 }
@@ -204,7 +207,9 @@ fn engine_of(value: &Value) -> Result<EngineSettings, String> {
     Ok(EngineSettings {
         scheduler_names: words(value, "schedulerNames")?,
         lone_scheduler_names: words(value, "loneSchedulerNames")?,
-        native_groups: flag(value, "nativeGroups")?,
+        agent_scheduler_names: words_since(value, "agentSchedulerNames")?,
+        native_groups: flag_since(value, "nativeGroups")?,
+        reach: reach::read(&value["reach"])?,
         component: word(value, "component")?.into(),
         ..EngineSettings::new(engine)
     })
@@ -240,6 +245,22 @@ fn words(value: &Value, name: &str) -> Result<Vec<Box<str>>, String> {
     texts
         .flatten()
         .ok_or_else(|| format!("settings have no {name}"))
+}
+
+/// The same of a setting that logs of before do not have: nobody was named.
+fn words_since(value: &Value, name: &str) -> Result<Vec<Box<str>>, String> {
+    match value[name] {
+        Value::Null => Ok(Vec::new()),
+        _ => words(value, name),
+    }
+}
+
+/// A setting that logs of before do not have: it was off.
+fn flag_since(value: &Value, name: &str) -> Result<bool, String> {
+    match value[name] {
+        Value::Null => Ok(false),
+        _ => flag(value, name),
+    }
 }
 
 fn whole<T: TryFrom<i64>>(value: &Value, name: &str) -> Result<T, String> {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use engine::{Engine, Settings};
 use model::{
     Budget, Closeness, GangPhase, GangSpec, HyperNodeSpec, Key, Kind, Member, NodeSpec, Pattern,
-    Phase, Plan, Priority, QueueSpec, QueueState, Quota, Requirement, Selector, Tables, TaskSpec,
-    Time, Vector, Verdict,
+    Phase, Plan, Priority, QueueSpec, QueueState, Quota, Requirement, Selector, Shard, Tables,
+    TaskSpec, Time, Vector, Verdict,
 };
 use placement::{Argument, PluginSettings};
 
@@ -99,6 +99,14 @@ impl World {
             "node" => self.node(rest),
             "hypernode" => self.hyper_node(rest),
             "hypernode-gone" => self.tables.remove_hyper_node(rest),
+            "others" => rest
+                .split_whitespace()
+                .for_each(|name| self.tables.leave_node(&name.into())),
+            "shard" => self.tables.set_shard(Shard {
+                name: rest.split(' ').next().unwrap_or_default().into(),
+                exists: !rest.ends_with(" missing"),
+                ..Shard::default()
+            }),
             "queue" => self.queue(rest),
             "class" => self.class(rest),
             "budget" => self.budget(rest),
@@ -234,6 +242,7 @@ impl World {
                         .insert(driver.into(), slots.parse().expect("slots"));
                 }
                 "cordoned" => node.unschedulable = true,
+                "foreign" => node.foreign = true,
                 name => names.push(name.to_owned()),
             }
         }
@@ -385,6 +394,11 @@ impl World {
                     gang.native = true;
                     gang.status.phase = GangPhase::Inqueue;
                 }
+                "agent" => {
+                    gang.lone = true;
+                    gang.queue = "".into();
+                    gang.status.phase = GangPhase::Inqueue;
+                }
                 "own-priority" => gang.priority = Some(value.parse().expect("a priority")),
                 "tier" => gang.closeness = Some(parse::closeness(value)),
                 "groups" => gang.sub_groups.push(parse::sub_groups(value)),
@@ -407,8 +421,8 @@ impl World {
         self.gangs.insert(gang.key.clone(), gang.clone());
         let key = gang.key.clone();
         self.tables.put_gang(gang);
-        // Pods of a native group are made by others, whenever they like.
-        match self.gangs[&key].native {
+        // Pods of a native group, and those without any, are made by others whenever they like.
+        match self.gangs[&key].native || self.gangs[&key].lone {
             true => self.make(&key, &words),
             false => drop(self.wanted.insert(key, words)),
         }

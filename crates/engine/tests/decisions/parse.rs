@@ -3,6 +3,7 @@
 //! One command a line; `#` starts a comment. Amounts are written as in Kubernetes.
 //! ```text
 //! node n1 n2 cpu=2 mem=4Gi pods=110 label=zone:a taint=k:v:NoSchedule limit=csi:1 cordoned
+//! node n1 foreign | others n7 n8 | shard s missing      nodes of other schedulers, in part or whole
 //! actions enqueue allocate preempt | tiers priority gang / drf proportion | off gang enablePreemptable
 //! queue q weight=2 cap=cpu:4 guarantee=cpu:1 deserved=cpu:2 parent=root priority=3 state=Closed keeps
 //! class high 1000
@@ -11,6 +12,7 @@
 //! tasks ask with select=zone:a require=zone:In:a,b;disk:Exists prefer=disk:ssd~weight:50 tolerate=k:v:NoSchedule
 //!   port=80/UDP@10.0.0.1 near=app:web~key:zone~ns:b apart=… like=app:web~weight:-50
 //!   spread=app:web~key:host~skew:2~domains:3~soft example.com/chip=2
+//! gang a/p agent : 1 x cpu=1         a pod that is in no group and no queue
 //! bound n1 a/x cpu=1                   a pod that is not ours
 //! cycle | cycle once | cycle first | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
 //! pods a/t : 2 x cpu=1                 more pods for a gang

@@ -198,6 +198,7 @@ fn refusal_text(refusal: &Refusal) -> String {
             "node(s) didn't find available persistent volumes to bind".to_owned()
         }
         Refusal::Spread => "node(s) didn't match pod topology spread constraints".to_owned(),
+        Refusal::OfOthers => "node(s) belong to other schedulers".to_owned(),
         Refusal::TooManyPods => "node(s) pod number exceeded".to_owned(),
         Refusal::OutOfProportion { resource } => {
             format!("proportional of resource {resource} check failed")

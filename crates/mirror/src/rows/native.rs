@@ -18,7 +18,13 @@ impl Rows {
     /// A group has come or changed. Whether its pods are evicted, and others for them, is for the
     /// group to say, so they are looked at again.
     pub(super) fn put_native(&self, mirror: &Mirror, group: &PodGroup, tables: &mut Tables) {
-        tables.put_gang(gang_spec(group));
+        match self.reach.owns(&group.metadata) {
+            true => drop(tables.put_gang(gang_spec(group))),
+            false => tables.remove_gang(&native_gang(
+                &group.metadata.namespace,
+                &group.metadata.name,
+            )),
+        }
         self.put_members(
             mirror,
             &group.metadata.namespace,

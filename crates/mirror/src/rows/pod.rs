@@ -19,7 +19,37 @@ const TASK_PRIORITY: &str = "volcano.sh/task-priority";
 impl Rows {
     /// Whether this pod is placed by itself when it names no group.
     fn is_lone(&self, pod: &Pod) -> bool {
-        self.lone_scheduler_names.contains(&pod.spec.scheduler_name)
+        self.lone_scheduler_names.contains(&pod.spec.scheduler_name) || self.is_agents(pod)
+    }
+
+    /// Whether this pod is placed by itself whatever it names, and in no queue.
+    fn is_agents(&self, pod: &Pod) -> bool {
+        let name = &pod.spec.scheduler_name;
+        self.agent_scheduler_names.contains(name) && !self.scheduler_names.contains(name)
+    }
+
+    /// The gang of a pod that is placed by itself: let in already, since there is nobody to let it in.
+    fn lone_gang_spec(&self, pod: &Pod) -> GangSpec {
+        let meta = &pod.metadata;
+        GangSpec {
+            key: lone_gang(&meta.namespace, &meta.name),
+            uid: (&*meta.uid).into(),
+            queue: match self.is_agents(pod) {
+                true => "".into(),
+                false => api::volcano::DEFAULT_QUEUE.into(),
+            },
+            min_member: 1,
+            priority_class: Some(&*pod.spec.priority_class_name)
+                .filter(|name| !name.is_empty())
+                .map(Into::into),
+            created: created(meta),
+            status: GangStatus {
+                phase: GangPhase::Inqueue,
+                ..GangStatus::default()
+            },
+            lone: true,
+            ..GangSpec::default()
+        }
     }
 
     /// Ours are tasks of their gang; pods of others, and ours without a gang, only hold room, so
@@ -27,15 +57,18 @@ impl Rows {
     pub(super) fn put_pod(&self, mirror: &Mirror, pod: &Pod, tables: &mut Tables) {
         let meta = &pod.metadata;
         let key = Key::new(&*meta.namespace, &*meta.name);
-        let is_ours = self.scheduler_names.contains(&pod.spec.scheduler_name);
+        let is_in_reach = self.reach.owns(meta);
+        let is_ours = is_in_reach && self.scheduler_names.contains(&pod.spec.scheduler_name);
         let group = meta.annotations.get(GROUP_NAME);
         let group = group.filter(|name| !name.is_empty());
-        let takes_lone = self.is_lone(pod);
+        let takes_lone = is_in_reach && self.is_lone(pod);
         // A pod's place is with whoever schedules groups; one that places single pods looks at none.
         let native = pod.native_group().filter(|_| self.has_native);
         let gang = match (group, native) {
             (Some(name), _) if is_ours => Some(Key::new(&*meta.namespace, &**name)),
-            (None, Some(name)) if is_ours || takes_lone => Some(native_gang(&meta.namespace, name)),
+            (None, Some(name)) if (is_ours || takes_lone) && !self.is_agents(pod) => {
+                Some(native_gang(&meta.namespace, name))
+            }
             _ => takes_lone.then(|| lone_gang(&meta.namespace, &meta.name)),
         };
         let is_lone = takes_lone && gang.as_ref() == Some(&lone_gang(&meta.namespace, &meta.name));
@@ -46,7 +79,7 @@ impl Rows {
             return;
         }
         if is_lone {
-            let spec = lone_gang_spec(pod);
+            let spec = self.lone_gang_spec(pod);
             tables.put_gang(spec);
         } else if takes_lone {
             // It has joined a group.
@@ -89,27 +122,6 @@ impl Rows {
 /// The key of the gang that is one pod; no PodGroup can have such a name.
 pub(super) fn lone_gang(namespace: &str, pod: &str) -> Key {
     Key::new(namespace, format!("pod:{pod}"))
-}
-
-/// A gang of one: let in already, since there is nobody to let it in.
-fn lone_gang_spec(pod: &Pod) -> GangSpec {
-    let meta = &pod.metadata;
-    GangSpec {
-        key: lone_gang(&meta.namespace, &meta.name),
-        uid: (&*meta.uid).into(),
-        queue: api::volcano::DEFAULT_QUEUE.into(),
-        min_member: 1,
-        priority_class: Some(&*pod.spec.priority_class_name)
-            .filter(|name| !name.is_empty())
-            .map(Into::into),
-        created: created(meta),
-        status: GangStatus {
-            phase: GangPhase::Inqueue,
-            ..GangStatus::default()
-        },
-        lone: true,
-        ..GangSpec::default()
-    }
 }
 
 /// Whether nothing that a task's row is made of differs.

@@ -15,6 +15,7 @@ impl Tables {
     /// Adds a node, or changes the one of that name.
     pub fn put_node(&mut self, spec: NodeSpec) -> NodeId {
         self.tick += 1;
+        self.is_left_no_more(&spec.name);
         let id = self.node_row(&spec.name);
         let node = self.nodes.row_mut(id.index());
         if node.known && node.spec == spec {
@@ -41,6 +42,7 @@ impl Tables {
     /// Takes a node away. Tasks that were bound to it keep its row alive until they are gone too.
     pub fn remove_node(&mut self, name: &str) {
         self.tick += 1;
+        self.is_left_no_more(name);
         let Some(id) = self.node_named(name) else {
             return;
         };

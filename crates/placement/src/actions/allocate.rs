@@ -16,6 +16,7 @@ use crate::parts;
 use crate::plugin::{Action, Room};
 use crate::plugins::predicates::lacks;
 use crate::plugins::ready_without_promises;
+use crate::rules::is_free;
 use crate::together;
 
 /// The row.
@@ -84,7 +85,8 @@ pub(super) fn eligible(cycle: &mut Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
         if enqueue && gang.phase() == GangPhase::Pending {
             continue;
         }
-        let Some(queue) = gang.queue.filter(|queue| view.tables.queue(*queue).known) else {
+        let is_there = |queue: &QueueId| view.tables.queue(*queue).known || is_free(view, *queue);
+        let Some(queue) = gang.queue.filter(is_there) else {
             let queue = gang.spec.queue.clone();
             refused.push((*id, Arc::new(Reason::QueueMissing { queue })));
             continue;

@@ -168,6 +168,10 @@ fn tight_first(cycle: &mut Cycle<'_, '_>, task: TaskId) -> Arc<[NodeId]> {
             .map(|(kind, _)| Share::of(row.free(kind), tables.total().get(kind)));
         parts.max().unwrap_or(Share::NONE)
     };
-    nodes.sort_by(|a, b| left(a).cmp(&left(b)).then(a.cmp(b)));
+    let foreign = |node: &NodeId| tables.node(*node).spec.foreign;
+    nodes.sort_by(|a, b| {
+        let near = foreign(a).cmp(&foreign(b));
+        near.then_with(|| left(a).cmp(&left(b))).then(a.cmp(b))
+    });
     nodes.into()
 }

@@ -1,0 +1,210 @@
+//! Arguments that say whom a scheduler serves.
+
+use anyhow::bail;
+use api::volcano::{SCHEDULER_NAME, ShardingMode};
+use clap::Args;
+use mirror::{Reach, Slice};
+
+use crate::start::Serving;
+
+// Not a doc comment: clap would take it for the help of the verb.
+// Whom the scheduler serves.
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Whom the scheduler serves")]
+pub(super) struct ServingArguments {
+    /// Name by which pods ask for gangs and queues; may be given several times [default: volcano]
+    #[arg(long, value_name = "NAME")]
+    scheduler_name: Vec<String>,
+    /// Name by which pods ask to be placed one by one, without gangs and queues; may be given several times
+    #[arg(long, value_name = "NAME")]
+    agent_scheduler_name: Vec<String>,
+    /// Label of the nodes to use, as KEY:VALUE; may be given several times, one of them is enough
+    #[arg(long, value_name = "KEY:VALUE")]
+    node_selector: Vec<String>,
+    /// What nodes of other shards are: none (there are no shards), hard (no nodes) or soft (the last choice)
+    #[arg(long, value_name = "MODE", value_parser = ["none", "hard", "soft"])]
+    scheduler_sharding_mode: Option<String>,
+    /// The NodeShard that holds this scheduler's nodes [default: volcano]
+    #[arg(long, value_name = "NAME")]
+    scheduler_sharding_name: Option<String>,
+}
+
+impl ServingArguments {
+    /// Whether any of these was typed. Taken apart field by field, so that a new one is not forgotten.
+    pub(super) fn is_given(&self) -> bool {
+        let ServingArguments {
+            scheduler_name,
+            agent_scheduler_name,
+            node_selector,
+            scheduler_sharding_mode,
+            scheduler_sharding_name,
+        } = self;
+        !scheduler_name.is_empty()
+            || !agent_scheduler_name.is_empty()
+            || !node_selector.is_empty()
+            || scheduler_sharding_mode.is_some()
+            || scheduler_sharding_name.is_some()
+    }
+
+    /// What they mean; names that serve two purposes are refused.
+    pub(super) fn serving(self) -> anyhow::Result<Serving> {
+        let ServingArguments {
+            scheduler_name,
+            agent_scheduler_name,
+            node_selector,
+            scheduler_sharding_mode,
+            scheduler_sharding_name,
+        } = self;
+        let mut serving = Serving::default();
+        if !scheduler_name.is_empty() {
+            serving.scheduler_names = names("--scheduler-name", scheduler_name)?;
+        }
+        serving.agent_scheduler_names = names("--agent-scheduler-name", agent_scheduler_name)?;
+        let mut agents = serving.agent_scheduler_names.iter();
+        if let Some(name) = agents.find(|name| serving.scheduler_names.contains(name)) {
+            bail!(
+                "{name} is given as --scheduler-name and as --agent-scheduler-name; each name serves one purpose"
+            );
+        }
+        let mode = scheduler_sharding_mode.as_deref();
+        serving.reach = Reach {
+            selector: node_selector
+                .iter()
+                .map(|text| label(text))
+                .collect::<anyhow::Result<_>>()?,
+            slice: slice(|name| std::env::var(name).ok())?,
+            sharding: mode.and_then(ShardingMode::of_word).unwrap_or_default(),
+            shard: scheduler_sharding_name
+                .as_deref()
+                .unwrap_or(SCHEDULER_NAME)
+                .into(),
+        };
+        Ok(serving)
+    }
+}
+
+/// `key:value`, as upstream writes it.
+fn label(text: &str) -> anyhow::Result<(Box<str>, Box<str>)> {
+    match text.split_once(':') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().into(), value.trim().into()))
+        }
+        _ => bail!("--node-selector: expected KEY:VALUE, got {text:?}"),
+    }
+}
+
+/// This scheduler's part of a ring, by upstream's environment: its pod is `<name>-<number>`.
+fn slice(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Option<Slice>> {
+    if variable("MULTI_SCHEDULER_ENABLE").as_deref() != Some("true") {
+        return Ok(None);
+    }
+    let pod = variable("SCHEDULER_POD_NAME").unwrap_or_default();
+    let number = pod
+        .rsplit_once('-')
+        .and_then(|(_, number)| number.parse().ok());
+    let Some(index) = number else {
+        bail!(
+            "MULTI_SCHEDULER_ENABLE is set, but SCHEDULER_POD_NAME {pod:?} does not end in -NUMBER"
+        );
+    };
+    let count = variable("SCHEDULER_NUM").unwrap_or_default();
+    let of: u32 = count.parse().unwrap_or(0);
+    if of <= index {
+        bail!(
+            "MULTI_SCHEDULER_ENABLE is set, but SCHEDULER_NUM {count:?} is not greater than the {index} of {pod}"
+        );
+    }
+    Ok(Some(Slice { index, of }))
+}
+
+/// Each once, in the order in which they were given.
+fn names(flag: &str, given: Vec<String>) -> anyhow::Result<Vec<Box<str>>> {
+    let mut names: Vec<Box<str>> = Vec::new();
+    for name in given {
+        if name.trim().is_empty() {
+            bail!("{flag}: a name may not be empty");
+        }
+        let name: Box<str> = name.trim().into();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, Command, FromArgMatches};
+
+    use super::*;
+
+    fn serving(typed: &[&str]) -> anyhow::Result<Serving> {
+        let command = ServingArguments::augment_args(Command::new("up"));
+        let typed = ["up"].iter().chain(typed);
+        let matches = command.try_get_matches_from(typed)?;
+        ServingArguments::from_arg_matches(&matches)?.serving()
+    }
+
+    #[test]
+    fn names_and_nodes_are_as_typed_and_upstreams_by_default() {
+        assert_eq!(serving(&[]).expect("nothing is wrong"), Serving::default());
+        let typed = [
+            "--scheduler-name=a",
+            "--scheduler-name=b",
+            "--scheduler-name=a",
+            "--agent-scheduler-name=agent-scheduler",
+            "--node-selector=pool:batch",
+            "--scheduler-sharding-mode=hard",
+            "--scheduler-sharding-name=s",
+        ];
+        let it = serving(&typed).expect("nothing is wrong");
+        assert_eq!(it.scheduler_names.join(" "), "a b");
+        assert_eq!(it.agent_scheduler_names.join(" "), "agent-scheduler");
+        assert_eq!(it.reach.selector, [("pool".into(), "batch".into())]);
+        assert_eq!(it.reach.sharding, ShardingMode::Hard);
+        assert_eq!(&*it.reach.shard, "s");
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_flag() {
+        for (typed, part) in [
+            (
+                ["--scheduler-name=a", "--agent-scheduler-name=a"],
+                "one purpose",
+            ),
+            (
+                ["--scheduler-name=", "--scheduler-name=a"],
+                "--scheduler-name",
+            ),
+            (["--node-selector=pool", "--scheduler-name=a"], "KEY:VALUE"),
+            (
+                ["--scheduler-sharding-mode=half", "--scheduler-name=a"],
+                "half",
+            ),
+        ] {
+            let error = serving(&typed).expect_err(part).to_string();
+            assert!(error.contains(part), "{typed:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_ring_is_told_by_the_environment() {
+        let told = |pod: &'static str, count: &'static str| {
+            slice(move |name| match name {
+                "MULTI_SCHEDULER_ENABLE" => Some("true".to_owned()),
+                "SCHEDULER_POD_NAME" => Some(pod.to_owned()),
+                "SCHEDULER_NUM" => Some(count.to_owned()),
+                _ => None,
+            })
+        };
+        let third = Some(Slice { index: 2, of: 3 });
+        assert_eq!(
+            told("volcano-scheduler-2", "3").expect("it is whole"),
+            third
+        );
+        assert!(told("volcano-scheduler-3", "3").is_err());
+        assert!(told("volcano", "3").is_err());
+        assert!(told("volcano-0", "").is_err());
+        assert_eq!(slice(|_| None).expect("nothing is asked"), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! Which of the cluster's nodes are for these tables: others belong to other schedulers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Tables;
+use crate::ids::GangId;
+
+/// The nodes that were given to this scheduler.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shard {
+    /// The shard's name.
+    pub name: Arc<str>,
+    /// Whether there is such a shard; without it there are no nodes.
+    pub exists: bool,
+    /// The nodes on which this scheduler alone places.
+    pub nodes: BTreeSet<Arc<str>>,
+}
+
+/// See the module's page.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reach {
+    shard: Option<Shard>,
+    left: BTreeSet<Arc<str>>,
+}
+
+impl Tables {
+    /// The shard, where nodes are given out in shards.
+    pub fn shard(&self) -> Option<&Shard> {
+        self.reach.shard.as_ref()
+    }
+
+    /// The shard has come, changed or gone. Its nodes are put and left one by one.
+    pub fn set_shard(&mut self, shard: Shard) {
+        self.tick += 1;
+        let existed = self.reach.shard.as_ref().map(|shard| shard.exists);
+        let exists = shard.exists;
+        self.reach.shard = Some(shard);
+        // Also where no node moves somebody looks, for the shard is told what it has.
+        self.mark_shares();
+        if existed == Some(exists) {
+            return;
+        }
+        // Whoever waits is told what it waits for now.
+        let waits = |(id, gang): (GangId, &crate::Gang)| (gang.census.waiting() > 0).then_some(id);
+        let waiting: Vec<GangId> = self.gangs().filter_map(waits).collect();
+        self.news.gangs.extend(waiting);
+    }
+
+    /// How many nodes there are that belong to other schedulers.
+    pub fn left_nodes(&self) -> u32 {
+        u32::try_from(self.reach.left.len()).unwrap_or(u32::MAX)
+    }
+
+    /// A node is another scheduler's: it is none here.
+    pub fn leave_node(&mut self, name: &Arc<str>) {
+        self.remove_node(name);
+        self.reach.left.insert(name.clone());
+    }
+
+    /// A node is ours, or there is none of that name.
+    pub(super) fn is_left_no_more(&mut self, name: &str) {
+        self.reach.left.remove(name);
+    }
+}
