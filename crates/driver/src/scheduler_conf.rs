@@ -230,6 +230,11 @@ impl Understanding<'_> {
                 self.remarks
                     .warning(place, &format!("{field}.name"), text, advice);
             }
+            Problem::ActionArgument {
+                action,
+                key,
+                complaint,
+            } => self.tell_of_action(action, &key, &complaint),
             Problem::Argument {
                 seat,
                 key,
@@ -256,6 +261,22 @@ impl Understanding<'_> {
                 }
             }
         }
+    }
+
+    fn tell_of_action(&mut self, action: &str, key: &str, complaint: &Complaint) {
+        let mut rows = self.conf.configurations.iter();
+        let found = rows.find(|row| row.name == action);
+        // What nobody knows was told when the arguments were read.
+        let Some(row) = found.filter(|_| !matches!(complaint, Complaint::Unknown(_))) else {
+            return;
+        };
+        let mut entries = row.arguments.iter();
+        let place = entries
+            .find(|entry| entry.key == key)
+            .map_or(row.place, |entry| entry.place);
+        let field = format!("{}.arguments.{key}", row.field);
+        let text = complaint.to_string();
+        self.remarks.warning(place, &field, text, quoted(complaint));
     }
 
     /// Upstream looks for the two orders within one tier only.

@@ -2,8 +2,11 @@
 
 pub(crate) mod allocate;
 mod backfill;
+pub(crate) mod bundles;
 mod close;
 mod enqueue;
+mod gangpreempt;
+mod gangreclaim;
 mod pack;
 mod preempt;
 mod reclaim;
@@ -15,6 +18,8 @@ pub const ACTIONS: &[Action] = &[
     allocate::ACTION,
     backfill::ACTION,
     enqueue::ACTION,
+    gangpreempt::ACTION,
+    gangreclaim::ACTION,
     preempt::ACTION,
     reclaim::ACTION,
 ];

@@ -238,6 +238,8 @@ pub struct Action {
     pub name: &'static str,
     /// Whether it may evict tasks.
     pub evicts: bool,
+    /// Reads its arguments, if it has any.
+    pub configure: Option<fn(&mut Asked<'_>, &mut Config)>,
     /// What it does in a cycle.
     pub run: fn(&mut Cycle<'_, '_>),
 }

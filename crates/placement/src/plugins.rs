@@ -17,7 +17,7 @@ pub(crate) mod resource_strategy_fit;
 mod resourcequota;
 pub(crate) mod sla;
 
-pub(crate) use gang::{PLUGIN as GANG, ready_without_promises};
+pub(crate) use gang::{PLUGIN as GANG, can_be_spared, ready_without_promises};
 
 use std::sync::Arc;
 

@@ -1,10 +1,12 @@
 //! The configuration compiled: for each hook the functions to ask, in tier order.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use model::{DomainId, GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId, Time};
 
-use crate::arguments::{Asked, Complaint};
+use crate::actions::bundles::Reach;
+use crate::arguments::{Arguments, Asked, Complaint};
 use crate::domains::DomainSums;
 use crate::plugin::{Action, Claimant, GangCheck, Plugin, Room, Score, View, Vote};
 use crate::plugins::{self, PLUGINS};
@@ -44,6 +46,15 @@ pub enum Problem {
         /// Its name.
         name: String,
     },
+    /// An argument of an action does not count as it is written.
+    ActionArgument {
+        /// Whose.
+        action: &'static str,
+        /// Which.
+        key: String,
+        /// What is wrong with it.
+        complaint: Complaint,
+    },
     /// An argument of a plugin does not count as it is written.
     Argument {
         /// Whose.
@@ -67,7 +78,8 @@ impl std::fmt::Display for Problem {
                 drf.tier + 1
             ),
             Problem::UnknownPlugin { name, .. } => write!(f, "Failed to get plugin {name}."),
-            Problem::Argument { key, complaint, .. } => write!(f, "{key}: {complaint}"),
+            Problem::ActionArgument { key, complaint, .. }
+            | Problem::Argument { key, complaint, .. } => write!(f, "{key}: {complaint}"),
         }
     }
 }
@@ -77,6 +89,8 @@ impl std::fmt::Display for Problem {
 pub struct Config {
     pub(crate) binpack: plugins::binpack::Weights,
     pub(crate) capacity: plugins::capacity::Setup,
+    pub(crate) gangpreempt: Reach,
+    pub(crate) gangreclaim: Reach,
     pub(crate) fit: plugins::resource_strategy_fit::Fit,
     pub(crate) network: plugins::network_topology_aware::Weights,
     pub(crate) nodeorder: plugins::nodeorder::Weights,
@@ -110,8 +124,7 @@ impl Rules {
         let Settings {
             actions,
             tiers,
-            // The actions that there are ask for none.
-            action_arguments: _,
+            action_arguments,
         } = settings;
         let mut problems = Vec::new();
         let mut rules = Rules {
@@ -123,7 +136,10 @@ impl Rules {
         for (index, name) in actions.iter().enumerate() {
             let name = name.trim();
             match crate::ACTIONS.iter().find(|action| action.name == name) {
-                Some(action) => rules.actions.push(*action),
+                Some(action) => {
+                    rules.actions.push(*action);
+                    rules.configure(action, action_arguments, &mut problems);
+                }
                 None => {
                     let name = name.to_owned();
                     return Err(Problem::UnknownAction { index, name });
@@ -167,6 +183,27 @@ impl Rules {
             self.flat.push(row);
             self.tiers.push(vec![row]);
         }
+    }
+
+    /// Reads the arguments of an action, if it asks for any.
+    fn configure(
+        &mut self,
+        action: &Action,
+        arguments: &BTreeMap<String, Arguments>,
+        problems: &mut Vec<Problem>,
+    ) {
+        let none = Arguments::default();
+        let Some(configure) = action.configure else {
+            return;
+        };
+        let mut asked = Asked::new(arguments.get(action.name).unwrap_or(&none));
+        configure(&mut asked, &mut self.config);
+        let complaints = asked.complaints().into_iter();
+        problems.extend(complaints.map(|(key, complaint)| Problem::ActionArgument {
+            action: action.name,
+            key,
+            complaint,
+        }));
     }
 
     /// The row of a wanted plugin, its arguments read.
@@ -460,6 +497,34 @@ impl Rules {
                 allowed[at] = still;
             }
         }
+    }
+
+    /// Whether the rules let all of these tasks go together: those of budgets, of queues' shares and of
+    /// what must stay. What their own gangs need is not asked.
+    pub(crate) fn bundle_may_go(
+        &self,
+        view: View<'_>,
+        against: Against,
+        claimant: Claimant,
+        tasks: &[TaskId],
+    ) -> bool {
+        let mut allowed = vec![true; tasks.len()];
+        // Who is more important than whom is the caller's question here, and a share by tasks would
+        // let a gang go in part.
+        let others = self.flat.iter();
+        let others = others.filter(|p| !matches!(p.name, "drf" | "gang" | "priority"));
+        let checks = others.filter_map(|p| match against {
+            Against::OtherQueues => p.reclaimable,
+            Against::OtherGangs | Against::OwnTasks => p.preemptable,
+        });
+        for check in checks {
+            check(view, claimant, tasks, &mut allowed);
+        }
+        self.spare(view, against, claimant, tasks, &mut allowed);
+        allowed.iter().all(|allowed| *allowed)
+            && !tasks
+                .iter()
+                .any(|task| self.keeps(view, against, claimant, *task))
     }
 
     /// Which of two gangs gives tasks first: of another queue than the claimant's, the one whose queue

@@ -73,6 +73,15 @@ impl Search<'_> {
         tasks
     }
 
+    /// The same on some nodes.
+    pub(crate) fn in_turn_on(&self, view: View<'_>, nodes: &[NodeId]) -> Vec<TaskId> {
+        let nodes = nodes.iter().map(|node| view.tables.node(*node));
+        let tasks = nodes.flat_map(|node| &node.tasks).copied();
+        let mut tasks: Vec<TaskId> = tasks.filter(|task| self.may_give(view, *task)).collect();
+        self.sort(view, &mut tasks);
+        tasks
+    }
+
     /// The same on all nodes.
     pub(crate) fn all_in_turn(&self, view: View<'_>) -> Vec<TaskId> {
         let tasks = view
@@ -112,7 +121,7 @@ impl Search<'_> {
     }
 
     /// Whether the task is one that could make room, before the rules of the tiers are asked.
-    fn may_give(&self, view: View<'_>, task: TaskId) -> bool {
+    pub(crate) fn may_give(&self, view: View<'_>, task: TaskId) -> bool {
         let tables = view.tables;
         let row = tables.task(task);
         let Some(gang) = row.gang.filter(|_| row.preemptable) else {

@@ -60,7 +60,7 @@ fn decimal(number: f64, is_finite: &mut bool) -> Argument {
     }
 }
 
-/// Says what of an action's arguments counts: no action that there is asks for any.
+/// Says what of an action's arguments counts.
 pub(super) fn of_action(action: &ActionConf, arguments: &Arguments, remarks: &mut Remarks) {
     let rows = upstream::ACTION_ARGUMENTS.iter();
     let rows: Vec<_> = rows.filter(|(name, _)| *name == action.name).collect();
@@ -73,6 +73,12 @@ pub(super) fn of_action(action: &ActionConf, arguments: &Arguments, remarks: &mu
             continue;
         }
         let field = format!("{}.arguments.{}", action.field, entry.key);
+        let is_read = engine::ACTIONS
+            .iter()
+            .any(|row| row.name == action.name && row.configure.is_some());
+        if known.contains(&&*entry.key) && is_read {
+            continue;
+        }
         if known.contains(&&*entry.key) {
             let text = "changes nothing here".to_owned();
             remarks.note(entry.place, &field, text, String::new());

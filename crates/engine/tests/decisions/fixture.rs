@@ -96,6 +96,7 @@ impl World {
             "off" => self.switch(rest, false),
             "on" => self.switch(rest, true),
             "argument" => self.argument(rest),
+            "configuration" => self.action_argument(rest),
             "node" => self.node(rest),
             "hypernode" => self.hyper_node(rest),
             "hypernode-gone" => self.tables.remove_hyper_node(rest),
@@ -193,6 +194,21 @@ impl World {
         for row in plugins.filter(|row| row.name == plugin) {
             row.switch(switch, is_on);
         }
+        self.configure();
+    }
+
+    /// `configuration gangpreempt maxDomains=1`
+    fn action_argument(&mut self, text: &str) {
+        let (action, pair) = text.split_once(' ').expect("action key=value");
+        let (key, value) = pair.split_once('=').expect("key=value");
+        let value = match (value.parse(), value.parse()) {
+            (Ok(number), _) => Argument::Whole(number),
+            (_, Ok(flag)) => Argument::Flag(flag),
+            _ => Argument::Text(value.to_owned()),
+        };
+        let rows = &mut self.settings.placement.action_arguments;
+        let arguments = rows.entry(action.to_owned()).or_default();
+        arguments.0.insert(key.to_owned(), value);
         self.configure();
     }
 

@@ -23,6 +23,7 @@ use crate::together;
 pub const ACTION: Action = Action {
     name: "allocate",
     evicts: false,
+    configure: None,
     run,
 };
 

@@ -17,6 +17,7 @@ use crate::together;
 pub const ACTION: Action = Action {
     name: "backfill",
     evicts: false,
+    configure: None,
     run,
 };
 

@@ -183,13 +183,15 @@ fn start_in_parts(
 }
 
 /// A part that is to be placed, apart from the tables that it was read from.
-struct Group {
+pub(super) struct Group {
     /// Its tasks are placed one by one.
-    is_loose: bool,
+    pub(super) is_loose: bool,
     /// How many more of its tasks must be placed together.
-    needed: u32,
-    closeness: Option<Closeness>,
-    tasks: Vec<TaskId>,
+    pub(super) needed: u32,
+    /// How close together they must be.
+    pub(super) closeness: Option<Closeness>,
+    /// All of them.
+    pub(super) tasks: Vec<TaskId>,
 }
 
 impl Group {
@@ -266,7 +268,7 @@ impl Attempt {
 }
 
 /// Tasks of the list that wait for room, in order.
-fn waiting_of(cycle: &Cycle<'_, '_>, gang: GangId, tasks: &[TaskId]) -> Vec<TaskId> {
+pub(super) fn waiting_of(cycle: &Cycle<'_, '_>, gang: GangId, tasks: &[TaskId]) -> Vec<TaskId> {
     let mut waiting = waiting_tasks(cycle, gang, Asking::Something);
     waiting.extend(waiting_tasks(cycle, gang, Asking::Nothing));
     waiting.retain(|task| tasks.binary_search(task).is_ok());
@@ -284,7 +286,7 @@ fn next_parts(cycle: &Cycle<'_, '_>, gang: GangId) -> Vec<Group> {
 
 /// The parts that are not whole yet: first as many of each rule as must start with the gang, then the
 /// tasks of none, then the others.
-fn in_order(cycle: &Cycle<'_, '_>, gang: GangId) -> Vec<Group> {
+pub(super) fn in_order(cycle: &Cycle<'_, '_>, gang: GangId) -> Vec<Group> {
     let tables = cycle.trial.tables();
     let (mut first, mut loose, mut later) = (Vec::new(), Vec::new(), Vec::new());
     let parts = parts(tables, gang);

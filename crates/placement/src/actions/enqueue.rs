@@ -12,6 +12,7 @@ use crate::plugin::Action;
 pub const ACTION: Action = Action {
     name: "enqueue",
     evicts: false,
+    configure: None,
     run,
 };
 

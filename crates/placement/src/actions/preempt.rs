@@ -3,7 +3,7 @@
 
 use model::{GangId, QueueId};
 
-use crate::actions::reclaim::starving;
+use crate::actions::reclaim::starving_apart;
 use crate::clearing::clear_room;
 use crate::cycle::{Cycle, Turn};
 use crate::plugin::Action;
@@ -13,11 +13,12 @@ use crate::victims::Against;
 pub const ACTION: Action = Action {
     name: "preempt",
     evicts: true,
+    configure: None,
     run,
 };
 
 fn run(cycle: &mut Cycle<'_, '_>) {
-    let gangs = starving(cycle);
+    let gangs = starving_apart(cycle);
     cycle.take_turns(gangs, |cycle, queue, gang| {
         clear_room(cycle, Against::OtherGangs, queue, gang);
         Turn::Done
@@ -32,7 +33,7 @@ fn run(cycle: &mut Cycle<'_, '_>) {
 /// Gangs that hold room and still lack tasks, some of which matter more than some that have a place.
 fn with_lesser_tasks(cycle: &Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
     let tables = cycle.trial.tables();
-    let mut gangs = starving(cycle);
+    let mut gangs = starving_apart(cycle);
     gangs.retain(|(_, id)| {
         let rows = || tables.gang(*id).tasks.iter().map(|task| tables.task(*task));
         let waiting = rows().filter(|task| task.phase == model::Phase::Pending && !task.gated);

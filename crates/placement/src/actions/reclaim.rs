@@ -12,11 +12,12 @@ use crate::victims::Against;
 pub const ACTION: Action = Action {
     name: "reclaim",
     evicts: true,
+    configure: None,
     run,
 };
 
 fn run(cycle: &mut Cycle<'_, '_>) {
-    let gangs = starving(cycle);
+    let gangs = starving_apart(cycle);
     cycle.take_turns(gangs, |cycle, queue, gang| {
         if cycle.rules.overused(cycle.view(), queue) {
             return Turn::Done;
@@ -24,6 +25,14 @@ fn run(cycle: &mut Cycle<'_, '_>) {
         clear_room(cycle, Against::OtherQueues, queue, gang);
         Turn::Done
     });
+}
+
+/// Those of the starving gangs whose tasks may be anywhere. As upstream: the others need room that lies
+/// together, which is for gangpreempt and gangreclaim.
+pub(super) fn starving_apart(cycle: &Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
+    let mut gangs = starving(cycle);
+    gangs.retain(|(_, gang)| !parts::are_asked_for(cycle.trial.tables(), *gang));
+    gangs
 }
 
 /// Gangs that were let in, lack tasks and may take others' room for them.
@@ -40,10 +49,6 @@ pub(super) fn starving(cycle: &Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
         let Some(queue) = queue.filter(|_| is_in && wants) else {
             continue;
         };
-        // As upstream: they need room that lies together.
-        if parts::are_asked_for(view.tables, *id) {
-            continue;
-        }
         let is_valid = cycle.rules.job_valid(view, *id).is_none();
         if is_valid && cycle.rules.job_starving(view, *id) {
             starving.push((queue, *id));

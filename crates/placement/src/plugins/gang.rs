@@ -87,6 +87,13 @@ fn job_starving(view: View<'_>, id: GangId) -> bool {
     view.tables.ready(id) + gang.count(Phase::Pipelined) < gang.spec.min_member
 }
 
+/// Whether the task's gang keeps its minimum without it.
+pub(crate) fn can_be_spared(view: View<'_>, claimant: Claimant, task: TaskId) -> bool {
+    let mut allowed = [true];
+    keeps_its_minimum(view, claimant, &[task], &mut allowed);
+    allowed[0]
+}
+
 /// A gang gives tasks only as long as more than its minimum are left. Beyond upstream the minimum of
 /// the task's role counts, too.
 fn keeps_its_minimum(view: View<'_>, _: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {

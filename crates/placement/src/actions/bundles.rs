@@ -1,0 +1,530 @@
+//! Room for a gang by evicting bundles: first tasks that their gangs can spare, then gangs as a whole, so
+//! that nobody is left with half a gang that holds room for nothing.
+//!
+//! The room lies together: in one hyper-node, where the gang must be close together. Of those that are
+//! looked at, the one where it costs the least is cleared, and no task and no gang goes there without
+//! whom the room would do as well. Where no room can be made nothing changes.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{GangId, NodeId, Phase, QueueId, ShapeId, TaskId};
+
+use crate::actions::allocate::{Asking, waiting_tasks};
+use crate::actions::close;
+use crate::actions::reclaim::starving;
+use crate::arguments::{Asked, Switched};
+use crate::clearing::will_take;
+use crate::cycle::{Cycle, Turn};
+use crate::domains::{self, Scope};
+use crate::plugin::{Claimant, View};
+use crate::plugins::can_be_spared;
+use crate::rules::Config;
+use crate::victims::{Against, Search};
+
+/// How far an action looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach {
+    /// How many hyper-nodes are tried for a gang.
+    domains: usize,
+    /// Whether gangs may go as a whole.
+    whole: Switched,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Reach {
+            domains: 8,
+            whole: Switched::On,
+        }
+    }
+}
+
+/// The most hyper-nodes that may be asked for.
+const DOMAINS_MAX: i64 = 1_000;
+
+impl Reach {
+    /// Reads an action's arguments.
+    pub(crate) fn read(asked: &mut Asked<'_>) -> Reach {
+        let domains = asked.whole("maxDomains", 8, 1, DOMAINS_MAX);
+        Reach {
+            domains: usize::try_from(domains).unwrap_or(1),
+            whole: asked.flag("allowWholeBundle", Switched::On),
+        }
+    }
+}
+
+/// Lets every gang that lacks tasks look for such room.
+pub(super) fn run(
+    cycle: &mut Cycle<'_, '_>,
+    against: Against,
+    cause: &'static str,
+    reach: fn(&Config) -> Reach,
+) {
+    let gangs = starving(cycle);
+    cycle.take_turns(gangs, |cycle, queue, gang| {
+        if against == Against::OtherQueues && cycle.rules.overused(cycle.view(), queue) {
+            return Turn::Done;
+        }
+        let hunt = Hunt {
+            against,
+            cause,
+            reach: reach(cycle.view().config),
+            queue,
+            gang,
+        };
+        hunt.clear(cycle);
+        Turn::Done
+    });
+}
+
+/// One gang's search.
+struct Hunt {
+    against: Against,
+    cause: &'static str,
+    reach: Reach,
+    queue: QueueId,
+    gang: GangId,
+}
+
+/// What goes together.
+#[derive(Clone, Debug)]
+struct Bundle {
+    gang: GangId,
+    tasks: Vec<TaskId>,
+    is_whole: bool,
+}
+
+/// What clearing one place costs, the cheapest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Price {
+    /// The priority of the most important gang that loses a task.
+    priority: i32,
+    /// Gangs that go as a whole.
+    gangs: usize,
+    /// Tasks that go.
+    tasks: usize,
+}
+
+/// Who goes, and what room is promised then.
+struct Found {
+    price: Price,
+    victims: Vec<TaskId>,
+    promises: Vec<(TaskId, NodeId)>,
+}
+
+impl Hunt {
+    fn clear(&self, cycle: &mut Cycle<'_, '_>) {
+        let mut best: Option<Found> = None;
+        for scope in self.scopes(cycle) {
+            cycle.scope = scope;
+            let mark = cycle.trial.mark();
+            let found = self.clear_here(cycle);
+            cycle.trial.rewind(mark);
+            cycle.scope = None;
+            if let Some(found) = found
+                && best
+                    .as_ref()
+                    .is_none_or(|best| self.is_better(cycle, &found, best))
+            {
+                best = Some(found);
+            }
+        }
+        let Some(found) = best.filter(|found| !found.victims.is_empty()) else {
+            return;
+        };
+        for victim in found.victims {
+            cycle.trial.evict(victim, self.gang, self.cause);
+            cycle.evictions += 1;
+        }
+        for (task, node) in found.promises {
+            cycle.trial.promise(task, node);
+        }
+        cycle.moves += 1;
+        cycle.refused.clear();
+        let tasks = cycle.trial.tables().gang(self.gang).count(Phase::Pipelined);
+        let outcome = cycle.kept_for(self.gang, tasks);
+        cycle.outcomes.insert(self.gang, outcome);
+    }
+
+    /// Of two that cost the same the one whose first gang is served later goes, then the one that lacks
+    /// less.
+    fn is_better(&self, cycle: &Cycle<'_, '_>, found: &Found, best: &Found) -> bool {
+        let view = cycle.view();
+        let first = |found: &Found| view.tables.task(*found.victims.first()?).gang;
+        found
+            .price
+            .cmp(&best.price)
+            .then_with(|| match (first(found), first(best)) {
+                (Some(a), Some(b)) if a != b => cycle.rules.victim_order(view, self.queue, a, b),
+                _ => Ordering::Equal,
+            })
+            == Ordering::Less
+    }
+
+    fn waiting(&self, cycle: &Cycle<'_, '_>) -> Vec<TaskId> {
+        let mut tasks = waiting_tasks(cycle, self.gang, Asking::Something);
+        tasks.extend(waiting_tasks(cycle, self.gang, Asking::Nothing));
+        tasks
+    }
+
+    fn needed(&self, cycle: &Cycle<'_, '_>) -> u32 {
+        let tables = cycle.trial.tables();
+        let min = tables.gang(self.gang).spec.min_member;
+        min.saturating_sub(tables.ready(self.gang)).max(1)
+    }
+
+    /// Where to look, those first that lack the fewest places.
+    fn scopes(&self, cycle: &Cycle<'_, '_>) -> Vec<Option<Scope>> {
+        let view = cycle.view();
+        let row = view.tables.gang(self.gang);
+        let Some(closeness) = &row.spec.closeness else {
+            return vec![None];
+        };
+        let placed = domains::places(view, row.tasks.iter().copied());
+        let Ok(allowed) = domains::allowed(view.tables, closeness, &placed, None) else {
+            return Vec::new();
+        };
+        if allowed.is_empty() {
+            return vec![None];
+        }
+        let needed = self.needed(cycle);
+        let waiting = self.waiting(cycle);
+        let mut scopes: Vec<(u32, u32, Scope)> = allowed
+            .into_iter()
+            .map(|(tier, scope)| {
+                (
+                    self.lacking(view, &waiting, needed, scope.nodes()),
+                    tier,
+                    scope,
+                )
+            })
+            .collect();
+        // Stable: among equals the lower tier, then the first.
+        scopes.sort_by_key(|(lacking, tier, _)| (*lacking, *tier));
+        scopes.truncate(self.reach.domains);
+        scopes
+            .into_iter()
+            .map(|(_, _, scope)| Some(scope))
+            .collect()
+    }
+
+    /// How many of the needed tasks find no room on these nodes once whoever is leaving has left, each
+    /// shape counted by itself.
+    fn lacking(&self, view: View<'_>, waiting: &[TaskId], needed: u32, nodes: &[NodeId]) -> u32 {
+        let mut by_shape: BTreeMap<ShapeId, u32> = BTreeMap::new();
+        for task in waiting {
+            *by_shape.entry(view.tables.task(*task).shape).or_default() += 1;
+        }
+        let mut found = 0_u32;
+        for (shape, count) in by_shape {
+            let held = &view.tables.shape(shape).held;
+            let mut slots = 0_i64;
+            for node in nodes {
+                let row = view.tables.node(*node);
+                let wanted = held.entries().filter(|(_, need)| *need > 0);
+                let fits = wanted.map(|(kind, need)| row.free_later(kind).max(0) / need);
+                slots = slots.saturating_add(fits.min().unwrap_or(1));
+                if slots >= i64::from(count) {
+                    break;
+                }
+            }
+            found += u32::try_from(slots).unwrap_or(u32::MAX).min(count);
+        }
+        needed.saturating_sub(found)
+    }
+
+    fn nodes(&self, cycle: &Cycle<'_, '_>) -> Vec<NodeId> {
+        match &cycle.scope {
+            Some(scope) => scope.nodes().to_vec(),
+            None => cycle.trial.tables().nodes().map(|(id, _)| id).collect(),
+        }
+    }
+
+    /// Evicts bundles within the scope until the gang has room, and spares whom it does not need.
+    fn clear_here(&self, cycle: &mut Cycle<'_, '_>) -> Option<Found> {
+        let waiting = self.waiting(cycle);
+        let first = *waiting.first()?;
+        if !waiting.iter().all(|task| self.may_claim(cycle, *task)) {
+            return None;
+        }
+        let nodes = self.nodes(cycle);
+        let needed = self.needed(cycle);
+        let mut gone: Vec<Bundle> = Vec::new();
+        let mut is_done = self.place(cycle, &nodes);
+        for is_whole in [false, true] {
+            if is_whole && self.reach.whole == Switched::Off {
+                break;
+            }
+            for gang in self.gangs_in_turn(cycle, first, &nodes) {
+                if is_done {
+                    break;
+                }
+                let bundles = match is_whole {
+                    false => self.spare_tasks(cycle, first, gang, &nodes),
+                    true => self.rest_of(cycle, first, gang),
+                };
+                for bundle in bundles {
+                    if is_done || !self.evict(cycle, first, &bundle) {
+                        continue;
+                    }
+                    gone.push(bundle);
+                    let view = cycle.view();
+                    is_done = self.lacking(view, &waiting, needed, &nodes) == 0
+                        && self.place(cycle, &nodes);
+                }
+            }
+        }
+        if !is_done {
+            return None;
+        }
+        self.spare(cycle, &nodes, &mut gone);
+        Some(self.found(cycle, &gone))
+    }
+
+    fn found(&self, cycle: &Cycle<'_, '_>, gone: &[Bundle]) -> Found {
+        let tables = cycle.trial.tables();
+        let priorities = gone.iter().map(|bundle| tables.gang(bundle.gang).priority);
+        let victims: Vec<TaskId> = gone
+            .iter()
+            .flat_map(|bundle| &bundle.tasks)
+            .copied()
+            .collect();
+        let price = Price {
+            priority: priorities.max().unwrap_or(i32::MIN),
+            gangs: gone.iter().filter(|bundle| bundle.is_whole).count(),
+            tasks: victims.len(),
+        };
+        let tasks = tables.gang(self.gang).tasks.iter().copied();
+        let promised = tasks.filter(|id| tables.task(*id).phase == Phase::Pipelined);
+        Found {
+            price,
+            victims,
+            promises: promised
+                .filter_map(|id| Some((id, tables.task(id).node?)))
+                .collect(),
+        }
+    }
+
+    fn may_claim(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
+        let view = cycle.view();
+        match self.against {
+            Against::OtherQueues => cycle.rules.preemptive(view, self.queue, task),
+            Against::OtherGangs | Against::OwnTasks => view.tables.task(task).preempts,
+        }
+    }
+
+    fn search<'r>(&self, cycle: &Cycle<'r, '_>, task: TaskId) -> Search<'r> {
+        let priority = cycle.trial.tables().gang(self.gang).priority;
+        Search {
+            rules: cycle.rules,
+            against: self.against,
+            claimant: self.claimant(task),
+            wanting: 1,
+            ceiling: match self.against {
+                Against::OtherQueues => i32::MAX,
+                Against::OtherGangs | Against::OwnTasks => priority.saturating_sub(1),
+            },
+        }
+    }
+
+    fn claimant(&self, task: TaskId) -> Claimant {
+        Claimant {
+            task,
+            gang: self.gang,
+            queue: self.queue,
+        }
+    }
+
+    /// Gangs that hold something on the nodes and may lose it, in the order in which they would.
+    fn gangs_in_turn(&self, cycle: &Cycle<'_, '_>, task: TaskId, nodes: &[NodeId]) -> Vec<GangId> {
+        let view = cycle.view();
+        let in_turn = self.search(cycle, task).in_turn_on(view, nodes);
+        let mut seen = BTreeSet::new();
+        let gangs = in_turn
+            .iter()
+            .filter_map(|task| view.tables.task(*task).gang);
+        gangs.filter(|gang| seen.insert(*gang)).collect()
+    }
+
+    /// The gang's tasks on the nodes, one by one: as many as it can spare go.
+    fn spare_tasks(
+        &self,
+        cycle: &Cycle<'_, '_>,
+        task: TaskId,
+        gang: GangId,
+        nodes: &[NodeId],
+    ) -> Vec<Bundle> {
+        let view = cycle.view();
+        let mut tasks = self.search(cycle, task).in_turn_on(view, nodes);
+        tasks.retain(|task| view.tables.task(*task).gang == Some(gang));
+        let one = |task| Bundle {
+            gang,
+            tasks: vec![task],
+            is_whole: false,
+        };
+        tasks.into_iter().map(one).collect()
+    }
+
+    /// Whatever the gang still holds, wherever it is, if all of that may go.
+    fn rest_of(&self, cycle: &Cycle<'_, '_>, task: TaskId, gang: GangId) -> Vec<Bundle> {
+        let view = cycle.view();
+        let tasks = view.tables.gang(gang).tasks.iter().copied();
+        let held: Vec<TaskId> = tasks
+            .filter(|task| view.tables.task(*task).phase.is_allocated())
+            .collect();
+        let search = self.search(cycle, task);
+        let may_go = !held.is_empty() && held.iter().all(|task| search.may_give(view, *task));
+        let bundle = Bundle {
+            gang,
+            tasks: held,
+            is_whole: true,
+        };
+        may_go.then_some(bundle).into_iter().collect()
+    }
+
+    /// Evicts the bundle if the rules let all of it go now.
+    fn evict(&self, cycle: &mut Cycle<'_, '_>, task: TaskId, bundle: &Bundle) -> bool {
+        let view = cycle.view();
+        let claimant = self.claimant(task);
+        let let_go = cycle
+            .rules
+            .bundle_may_go(view, self.against, claimant, &bundle.tasks);
+        let is_spare = || can_be_spared(view, claimant, bundle.tasks[0]);
+        if !let_go || !bundle.is_whole && !is_spare() {
+            return false;
+        }
+        for task in &bundle.tasks {
+            cycle.trial.evict(*task, self.gang, self.cause);
+        }
+        true
+    }
+
+    /// Promises room to enough of the gang, or to nothing of it.
+    fn place(&self, cycle: &mut Cycle<'_, '_>, nodes: &[NodeId]) -> bool {
+        let mark = cycle.trial.mark();
+        let in_parts = !cycle
+            .trial
+            .tables()
+            .gang(self.gang)
+            .spec
+            .sub_groups
+            .is_empty();
+        if in_parts {
+            for group in close::in_order(cycle, self.gang) {
+                if cycle.rules.job_pipelined(cycle.view(), self.gang) {
+                    break;
+                }
+                self.place_group(cycle, &group, nodes);
+            }
+        } else {
+            let tasks = self.waiting(cycle);
+            let needed = self.needed(cycle) as usize;
+            self.place_some(cycle, &tasks, needed, nodes);
+        }
+        let is_enough = cycle.rules.job_pipelined(cycle.view(), self.gang)
+            && cycle.trial.tables().gang(self.gang).count(Phase::Pipelined) > 0;
+        if !is_enough {
+            cycle.trial.rewind(mark);
+        }
+        is_enough
+    }
+
+    /// The same for a gang within the gang, in the first of its own scopes that will have room.
+    fn place_group(&self, cycle: &mut Cycle<'_, '_>, group: &close::Group, nodes: &[NodeId]) {
+        let tasks = close::waiting_of(cycle, self.gang, &group.tasks);
+        if group.is_loose {
+            self.place_some(cycle, &tasks, tasks.len(), nodes);
+            return;
+        }
+        let needed = group.needed as usize;
+        let view = cycle.view();
+        let placed = domains::places(view, group.tasks.iter().copied());
+        let allowed = group.closeness.as_ref().map(|closeness| {
+            domains::allowed(view.tables, closeness, &placed, cycle.scope.as_ref())
+        });
+        let scopes = match allowed {
+            None => Vec::new(),
+            Some(Err(_)) => return,
+            Some(Ok(scopes)) => scopes,
+        };
+        let sets = scopes.iter().map(|(_, scope)| scope.nodes());
+        let anywhere = scopes.is_empty().then_some(nodes);
+        for nodes in sets.chain(anywhere) {
+            let mark = cycle.trial.mark();
+            if self.place_some(cycle, &tasks, needed, nodes) == needed {
+                return;
+            }
+            cycle.trial.rewind(mark);
+        }
+    }
+
+    /// Promises room to as many tasks as are needed, the first ones first; to how many.
+    fn place_some(
+        &self,
+        cycle: &mut Cycle<'_, '_>,
+        tasks: &[TaskId],
+        needed: usize,
+        nodes: &[NodeId],
+    ) -> usize {
+        let mut from: BTreeMap<ShapeId, usize> = BTreeMap::new();
+        let mut count = 0;
+        for task in tasks {
+            if count == needed {
+                break;
+            }
+            if cycle
+                .rules
+                .allocatable(cycle.view(), self.queue, *task)
+                .is_some()
+            {
+                continue;
+            }
+            let tables = cycle.trial.tables();
+            let shape = tables.task(*task).shape;
+            let is_coupled = tables.shape(shape).spec.is_coupled();
+            // A node that takes no task of a shape takes none when more has been promised.
+            let start = from
+                .get(&shape)
+                .copied()
+                .filter(|_| !is_coupled)
+                .unwrap_or(0);
+            let found = (start..nodes.len()).find(|at| will_take(cycle, *task, nodes[*at]));
+            from.insert(shape, found.unwrap_or(nodes.len()));
+            if let Some(at) = found {
+                cycle.trial.promise(*task, nodes[at]);
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// Lets those go on without whom there is room as well, the last chosen first.
+    fn spare(&self, cycle: &mut Cycle<'_, '_>, nodes: &[NodeId], gone: &mut Vec<Bundle>) {
+        for at in (0..gone.len()).rev() {
+            let bundle = &gone[at];
+            let went_whole = |other: &Bundle| other.is_whole && other.gang == bundle.gang;
+            // A task goes on only in a gang that does.
+            if !bundle.is_whole && gone.iter().any(went_whole) {
+                continue;
+            }
+            let mark = cycle.trial.mark();
+            let tables = cycle.trial.tables();
+            let tasks = tables.gang(self.gang).tasks.iter().copied();
+            let promised: Vec<TaskId> = tasks
+                .filter(|id| tables.task(*id).phase == Phase::Pipelined)
+                .collect();
+            for task in promised {
+                cycle.trial.unpromise(task);
+            }
+            for task in &gone[at].tasks {
+                cycle.trial.spare(*task);
+            }
+            if self.place(cycle, nodes) {
+                gone.remove(at);
+            } else {
+                cycle.trial.rewind(mark);
+            }
+        }
+    }
+}
