@@ -279,6 +279,7 @@ fn driver(
             scheduler_names: serving.scheduler_names,
             agent_scheduler_names: serving.agent_scheduler_names,
             reach: serving.reach,
+            events: serving.events,
             native_groups,
             stopwatch: runtime::engine_loop::stopwatch,
             ..driver::EngineSettings::new(engine)

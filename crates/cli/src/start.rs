@@ -87,6 +87,8 @@ pub struct Serving {
     pub agent_scheduler_names: Vec<Box<str>>,
     /// Which nodes and pods are its.
     pub reach: mirror::Reach,
+    /// Whose events it writes.
+    pub events: mirror::Events,
 }
 
 impl Default for Serving {
@@ -98,6 +100,7 @@ impl Default for Serving {
                 shard: api::volcano::SCHEDULER_NAME.into(),
                 ..mirror::Reach::default()
             },
+            events: mirror::Events::default(),
         }
     }
 }

@@ -19,7 +19,7 @@ use api::intent::{ObjectKey, Refusal};
 use api::kind::Kind;
 use api::time::Time;
 use engine::Engine;
-use mirror::{Bind, Change, Index, Mirror, Rows, Voice};
+use mirror::{Bind, Change, Events, Index, Mirror, Rows, Voice};
 use model::{GangId, Tables, WriteId};
 
 use crate::backoff::Backoff;
@@ -79,6 +79,7 @@ pub(crate) struct Cycles {
     tables: Tables,
     rows: Rows,
     component: Box<str>,
+    events: Events,
     stopwatch: fn() -> u64,
     limits: Limits,
     last: Option<Time>,
@@ -129,6 +130,7 @@ impl Cycles {
                 false => rows,
             },
             component: settings.component,
+            events: settings.events,
             stopwatch: settings.stopwatch,
             limits,
             last: None,
@@ -321,6 +323,7 @@ impl Cycles {
         let voice = Voice {
             component: &self.component,
             now,
+            events: self.events,
         };
         let lowered = mirror.lower(&self.tables, &plan, voice);
         let mut binds = lowered.binds;
@@ -368,7 +371,13 @@ impl Cycles {
     }
 
     /// A write of a plan is over.
-    pub(crate) fn over(&mut self, write: WriteId, end: &End<'_>, now: Time) {
+    pub(crate) fn over(
+        &mut self,
+        write: WriteId,
+        end: &End<'_>,
+        (mirror, writes): (&Mirror, &mut Writes),
+        now: Time,
+    ) {
         let End {
             target,
             ended,
@@ -390,9 +399,16 @@ impl Cycles {
                 retry_after_ms
             }
         };
-        self.binds.ended(write);
+        let bind = self.binds.ended(write);
         if target.kind == Kind::Pod {
             self.counts.places_refused += 1;
+        }
+        // One that lost a race is decided again on newer facts, and nothing is wrong with it.
+        let told = bind.zip(refusal).filter(|(_, it)| it.code != 409);
+        let told = told
+            .and_then(|(bind, it)| mirror.bind_refused(&bind.pod, (&bind.node, &it.message), now));
+        if let Some(note) = told {
+            writes.submit(note, Origin::Note, Lane::Low);
         }
         self.tables.unknown(write);
         let failures = self.failures.entry(target.clone()).or_default();

@@ -574,7 +574,7 @@ impl Driver {
                         ended: over.ended,
                         refusal: over.refusal.as_ref(),
                     };
-                    cycles.over(write, &end, now);
+                    cycles.over(write, &end, (&self.mirror, &mut self.writes), now);
                 }
             }
             Origin::Hold(hold) => {

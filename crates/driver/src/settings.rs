@@ -38,6 +38,8 @@ pub struct EngineSettings {
     pub reach: mirror::Reach,
     /// Whether the API serves groups of Kubernetes' own: they are watched then, and placed.
     pub native_groups: bool,
+    /// Whose events are written.
+    pub events: mirror::Events,
     /// The name under which its events are written.
     pub component: Box<str>,
     /// Microseconds of any steady clock, read around each cycle for [`crate::Metrics`] only: no
@@ -54,6 +56,7 @@ impl std::fmt::Debug for EngineSettings {
             .field("lone_scheduler_names", &self.lone_scheduler_names)
             .field("agent_scheduler_names", &self.agent_scheduler_names)
             .field("reach", &self.reach)
+            .field("events", &self.events)
             .field("native_groups", &self.native_groups)
             .field("component", &self.component)
             .finish_non_exhaustive()
@@ -69,6 +72,7 @@ impl EngineSettings {
             lone_scheduler_names: Vec::new(),
             agent_scheduler_names: Vec::new(),
             reach: mirror::Reach::default(),
+            events: mirror::Events::default(),
             native_groups: false,
             component: api::volcano::SCHEDULER_NAME.into(),
             stopwatch: || 0,

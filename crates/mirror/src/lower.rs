@@ -11,6 +11,7 @@ use api::core::Pod;
 use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
 use api::kind::Kind;
 use api::time::Time;
+use api::volcano::PodGroup;
 use model::{Eviction, GangId, Nomination, Place, Plan, Tables, TaskId, WriteId};
 use serde_json::{Value, json};
 
@@ -68,6 +69,25 @@ pub struct Voice<'a> {
     pub component: &'a str,
     /// The instant of the decision.
     pub now: Time,
+    /// Whose events are written.
+    pub events: Events,
+}
+
+/// Whose events are written. A pod's condition is told either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Events {
+    /// One for a gang and what has changed about it; of pods only where they have no group.
+    #[default]
+    PerGang,
+    /// Beside those one for each pod that is placed or not, as upstream writes them.
+    PerPod,
+}
+
+impl Voice<'_> {
+    /// Whether what happens to a task is told on its own pod.
+    fn tells(self, tables: &Tables, task: TaskId) -> bool {
+        self.events == Events::PerPod || is_lone(tables, task)
+    }
 }
 
 impl Mirror {
@@ -80,6 +100,7 @@ impl Mirror {
         for eviction in &plan.evictions {
             self.lower_eviction(tables, eviction, voice, &mut lowered);
         }
+        self.lower_victims_groups(tables, plan, voice, &mut lowered);
         for status in &plan.statuses {
             self.lower_status(tables, status, voice, &mut lowered);
         }
@@ -115,7 +136,7 @@ impl Mirror {
             lowered.lost.push(place.write);
             return;
         };
-        if is_lone(tables, place.task) {
+        if voice.tells(tables, place.task) {
             lowered
                 .notes
                 .push(note::assigned(pod, &node.spec.name, voice));
@@ -156,6 +177,49 @@ impl Mirror {
         lowered
             .notes
             .push(note::evicted(pod, eviction.cause, voice));
+    }
+
+    /// Victims of one group are told on it together: how many go, for whom, and why.
+    fn lower_victims_groups(
+        &self,
+        tables: &Tables,
+        plan: &Plan,
+        voice: Voice<'_>,
+        lowered: &mut Lowered,
+    ) {
+        let mut groups: BTreeMap<(GangId, GangId, &str), usize> = BTreeMap::new();
+        for eviction in &plan.evictions {
+            let task = tables.find_task(eviction.task);
+            if let Some(gang) = task.and_then(|task| task.gang) {
+                *groups
+                    .entry((gang, eviction.beneficiary, eviction.cause))
+                    .or_default() += 1;
+            }
+        }
+        for ((gang, beneficiary, cause), victims) in groups {
+            let group = tables.find_gang(gang).and_then(|gang| {
+                let key = &gang.spec.key;
+                self.get::<PodGroup>(&key.namespace, &key.name)
+            });
+            if let (Some(group), Some(whom)) = (group, tables.find_gang(beneficiary)) {
+                let told = note::evicted_group(group, victims, &whom.spec.key, cause, voice);
+                lowered.notes.push(told);
+            }
+        }
+    }
+
+    /// What a pod is told of which a node was not taken, unless it says so.
+    pub fn bind_refused(
+        &self,
+        pod: &ObjectKey,
+        (node, why): (&str, &str),
+        now: Time,
+    ) -> Option<Intent> {
+        let pod = self.get::<Pod>(&pod.namespace, &pod.name)?;
+        if pod.is_terminating() || !pod.spec.node_name.is_empty() {
+            return None;
+        }
+        status::bind_refused(pod, node, why, now)
     }
 
     fn lower_nomination(&self, tables: &Tables, nomination: &Nomination) -> Option<Intent> {

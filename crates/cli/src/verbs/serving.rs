@@ -3,7 +3,7 @@
 use anyhow::bail;
 use api::volcano::{SCHEDULER_NAME, ShardingMode};
 use clap::Args;
-use mirror::{Reach, Slice};
+use mirror::{Events, Reach, Slice};
 
 use crate::start::Serving;
 
@@ -27,6 +27,9 @@ pub(super) struct ServingArguments {
     /// The NodeShard that holds this scheduler's nodes [default: volcano]
     #[arg(long, value_name = "NAME")]
     scheduler_sharding_name: Option<String>,
+    /// Write events for each pod of a gang, not only for the gang
+    #[arg(long)]
+    events_per_pod: bool,
 }
 
 impl ServingArguments {
@@ -38,12 +41,14 @@ impl ServingArguments {
             node_selector,
             scheduler_sharding_mode,
             scheduler_sharding_name,
+            events_per_pod,
         } = self;
         !scheduler_name.is_empty()
             || !agent_scheduler_name.is_empty()
             || !node_selector.is_empty()
             || scheduler_sharding_mode.is_some()
             || scheduler_sharding_name.is_some()
+            || *events_per_pod
     }
 
     /// What they mean; names that serve two purposes are refused.
@@ -54,6 +59,7 @@ impl ServingArguments {
             node_selector,
             scheduler_sharding_mode,
             scheduler_sharding_name,
+            events_per_pod,
         } = self;
         let mut serving = Serving::default();
         if !scheduler_name.is_empty() {
@@ -79,6 +85,9 @@ impl ServingArguments {
                 .unwrap_or(SCHEDULER_NAME)
                 .into(),
         };
+        if events_per_pod {
+            serving.events = Events::PerPod;
+        }
         Ok(serving)
     }
 }
@@ -156,6 +165,7 @@ mod tests {
             "--node-selector=pool:batch",
             "--scheduler-sharding-mode=hard",
             "--scheduler-sharding-name=s",
+            "--events-per-pod",
         ];
         let it = serving(&typed).expect("nothing is wrong");
         assert_eq!(it.scheduler_names.join(" "), "a b");
@@ -163,6 +173,7 @@ mod tests {
         assert_eq!(it.reach.selector, [("pool".into(), "batch".into())]);
         assert_eq!(it.reach.sharding, ShardingMode::Hard);
         assert_eq!(&*it.reach.shard, "s");
+        assert_eq!(it.events, Events::PerPod);
     }
 
     #[test]

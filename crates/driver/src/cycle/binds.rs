@@ -25,8 +25,8 @@ impl Binds {
     }
 
     /// A bind has ended for good.
-    pub(super) fn ended(&mut self, write: WriteId) {
-        self.sent.remove(&write);
+    pub(super) fn ended(&mut self, write: WriteId) -> Option<Bind> {
+        self.sent.remove(&write).map(|(bind, _)| bind)
     }
 
     /// A bind was not taken, for a reason that passes: it will be sent again.

@@ -109,6 +109,7 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
             "loneSchedulerNames": it.lone_scheduler_names,
             "agentSchedulerNames": it.agent_scheduler_names,
             "nativeGroups": it.native_groups,
+            "eventsPerPod": it.events == mirror::Events::PerPod,
             "reach": reach::shown(&it.reach),
             "component": it.component,
             "statusIntervalMs": it.engine.settings().status_interval_ms,
@@ -209,6 +210,10 @@ fn engine_of(value: &Value) -> Result<EngineSettings, String> {
         lone_scheduler_names: words(value, "loneSchedulerNames")?,
         agent_scheduler_names: words_since(value, "agentSchedulerNames")?,
         native_groups: flag_since(value, "nativeGroups")?,
+        events: match flag_since(value, "eventsPerPod")? {
+            true => mirror::Events::PerPod,
+            false => mirror::Events::PerGang,
+        },
         reach: reach::read(&value["reach"])?,
         component: word(value, "component")?.into(),
         ..EngineSettings::new(engine)

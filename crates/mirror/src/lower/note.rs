@@ -5,7 +5,8 @@ use api::events::{self, Involved, Note, Tone};
 use api::intent::Intent;
 use api::kind::Kind;
 use api::meta::ObjectMeta;
-use model::Reason;
+use api::volcano::PodGroup;
+use model::{Key, Reason};
 
 use super::Voice;
 
@@ -95,6 +96,20 @@ pub(super) fn evicted(pod: &Pod, cause: &str, voice: Voice<'_>) -> Intent {
     let message = format!("Pod is evicted, because of {cause}");
     let on_pod = involved(Kind::Pod, &pod.metadata);
     say(&on_pod, Tone::Warning, "Evict", &message, voice)
+}
+
+/// The victims of one group: how many go, and for whom.
+pub(super) fn evicted_group(
+    group: &PodGroup,
+    victims: usize,
+    whom: &Key,
+    cause: &str,
+    voice: Voice<'_>,
+) -> Intent {
+    let pods = if victims == 1 { "pod is" } else { "pods are" };
+    let message = format!("{victims} {pods} evicted for {whom}, because of {cause}");
+    let on_group = involved(Kind::PodGroup, &group.metadata);
+    say(&on_group, Tone::Normal, "Evict", &message, voice)
 }
 
 /// Upstream vetoes entry with a Normal event and failed placement with a Warning.

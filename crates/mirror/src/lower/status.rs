@@ -127,7 +127,7 @@ impl Mirror {
             message: &message,
         };
         let patch = wanted.patch(pod, voice.now);
-        if patch.is_some() && super::is_lone(tables, wait.task) {
+        if patch.is_some() && voice.tells(tables, wait.task) {
             lowered.notes.push(note::not_placed(pod, &message, voice));
         }
         lowered.notes.extend(patch);
@@ -248,6 +248,16 @@ fn quantities_patch(
         patch.insert(name.to_string(), gone);
     }
     patch
+}
+
+/// Upstream's condition of a pod whose bind was refused; `None` where it is shown already.
+pub(super) fn bind_refused(pod: &Pod, node: &str, why: &str, now: Time) -> Option<Intent> {
+    let message = format!("failed to bind to node {node}: {why}");
+    let wanted = PodCondition {
+        reason: "SchedulerError",
+        message: &message,
+    };
+    wanted.patch(pod, now)
 }
 
 struct PodCondition<'a> {

@@ -1,0 +1,143 @@
+//! Who is told what: one event for a gang, or one for each of its pods where that is wished.
+
+mod world;
+
+use api::kind::Kind;
+use driver::EngineSettings;
+use engine::{Engine, Settings};
+use mirror::Events;
+use serde_json::{Value, json};
+use world::{World, refusal, settings};
+
+fn plane(events: Events, actions: &[&str]) -> World {
+    let mut rules = Settings::default();
+    rules.placement.actions = actions.iter().map(|name| (*name).to_owned()).collect();
+    let (engine, _) = Engine::new(rules).expect("the actions are known");
+    let mut settings = settings(&[]);
+    settings.engine = Some(EngineSettings {
+        events,
+        ..EngineSettings::new(engine)
+    });
+    let mut world = World::new(settings);
+    let node =
+        json!({ "status": { "allocatable": { "cpu": "2", "memory": "8Gi", "pods": "110" } } });
+    world.put_object(Kind::Node, "node-1", &node);
+    world.put_queues();
+    world
+}
+
+const PLAIN: &[&str] = &["enqueue", "allocate", "backfill"];
+
+fn gang(world: &mut World, name: &str, class: &str, tasks: u32) {
+    let group = json!({
+        "spec": { "minMember": tasks, "queue": "default", "priorityClassName": class },
+        "status": { "phase": "Inqueue" },
+    });
+    world.put_object(Kind::PodGroup, name, &group);
+    for index in 0..tasks {
+        let pod = json!({
+            "metadata": { "annotations": { "scheduling.k8s.io/group-name": name } },
+            "spec": {
+                "schedulerName": "volcano",
+                "containers": [{ "name": "c", "resources": { "requests": { "cpu": "1" } } }],
+            },
+            "status": { "phase": "Pending" },
+        });
+        world.put_object(Kind::Pod, &format!("{name}-{index}"), &pod);
+    }
+}
+
+fn of_pods(world: &World) -> Vec<String> {
+    let events = world.events().into_iter();
+    events.filter(|it| it.starts_with("Pod ")).collect()
+}
+
+#[test]
+fn pods_of_a_gang_are_told_each_only_where_that_is_wished() {
+    let mut world = plane(Events::PerGang, PLAIN);
+    gang(&mut world, "g", "", 2);
+    world.pass_ms(2_000);
+    assert_eq!(of_pods(&world), Vec::<String>::new());
+
+    let mut world = plane(Events::PerPod, PLAIN);
+    gang(&mut world, "g", "", 2);
+    world.pass_ms(2_000);
+    assert_eq!(
+        of_pods(&world),
+        [
+            "Pod Normal Scheduled: Successfully assigned ns/g-0 to node-1",
+            "Pod Normal Scheduled: Successfully assigned ns/g-1 to node-1",
+        ]
+    );
+}
+
+#[test]
+fn a_pod_that_finds_no_node_is_told_once() {
+    let mut world = plane(Events::PerPod, PLAIN);
+    gang(&mut world, "g", "", 3);
+    world.pass_ms(2_000);
+    let told = of_pods(&world);
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(
+        told[0].starts_with("Pod Warning FailedScheduling: "),
+        "{}",
+        told[0]
+    );
+    world.pass_ms(3_600_000);
+    assert_eq!(of_pods(&world), told, "nothing has changed");
+}
+
+#[test]
+fn a_pod_whose_node_is_refused_says_why_and_one_that_lost_a_race_does_not() {
+    for (code, reason, is_told) in [(403, "Forbidden", true), (409, "Conflict", false)] {
+        let mut world = plane(Events::PerGang, PLAIN);
+        world.pass_ms(100);
+        gang(&mut world, "g", "", 1);
+        world.refusals.push_back(refusal(code, reason));
+        world.pass_ms(10);
+        let shown = &world.object(Kind::Pod, "g-0")["status"]["conditions"];
+        let shown = shown.as_array().and_then(|all| all.first()).cloned();
+        let shown = shown.unwrap_or(Value::Null);
+        if is_told {
+            assert_eq!(shown["reason"], "SchedulerError");
+            let message = format!("failed to bind to node node-1: the test says {code}");
+            assert_eq!(shown["message"], message.as_str());
+        } else {
+            assert_eq!(shown, Value::Null);
+        }
+        world.pass_ms(10_000);
+        let node = &world.object(Kind::Pod, "g-0")["spec"]["nodeName"];
+        assert_eq!(node, "node-1", "it is tried again");
+    }
+}
+
+#[test]
+fn the_group_of_victims_is_told_once_for_whom_they_go() {
+    let mut world = plane(
+        Events::PerGang,
+        &["enqueue", "allocate", "backfill", "preempt"],
+    );
+    for (name, value) in [("low", 1), ("high", 1_000)] {
+        world.put_object(Kind::PriorityClass, name, &json!({ "value": value }));
+    }
+    // One at a time is enough for it, so that it may lose the other.
+    let lesser = json!({ "spec": { "minMember": 0 } });
+    gang(&mut world, "lesser", "low", 2);
+    world.put_object(Kind::PodGroup, "lesser", &lesser);
+    world.pass_ms(2_000);
+    for index in 0..2 {
+        let running = json!({ "status": { "phase": "Running" } });
+        world.put_object(Kind::Pod, &format!("lesser-{index}"), &running);
+    }
+    gang(&mut world, "greater", "high", 2);
+    world.pass_ms(2_000);
+    let told: Vec<String> = world
+        .events()
+        .into_iter()
+        .filter(|it| it.starts_with("PodGroup Normal Evict"))
+        .collect();
+    assert_eq!(
+        told,
+        ["PodGroup Normal Evict: 2 pods are evicted for ns/greater, because of preempt"]
+    );
+}
