@@ -24,6 +24,10 @@ pub fn describe(tables: &Tables) -> String {
             format!("node {}", node.spec.name),
             amounts(tables, &[&node.spec.allocatable, &node.used]),
         );
+        for (card, load) in node.cards.iter() {
+            let name = format!("node {} card {card}", node.spec.name);
+            lines.insert(name, format!("{load:?}"));
+        }
     }
     for (_, task) in tables.tasks() {
         let node = task

@@ -36,7 +36,7 @@ pub const INVARIANTS: &[Invariant] = &[
     row(
         "I2",
         "a device has one exclusive holder, or sharers within its capacity",
-        Applies::Later("no devices"),
+        Applies::Here("check, check_plan"),
     ),
     row(
         "I3",

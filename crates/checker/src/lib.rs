@@ -19,6 +19,7 @@
 //! - it changes nothing;
 //! - a violation names the row and both numbers.
 
+mod cards;
 mod close;
 mod digest;
 mod invariants;
@@ -66,6 +67,7 @@ impl std::fmt::Display for Violation {
 pub fn check(tables: &Tables) -> Vec<Violation> {
     let mut found = Vec::new();
     sums::nodes(tables, &mut found);
+    cards::nodes(tables, &mut found);
     sums::queues(tables, &mut found);
     rows::tasks(tables, &mut found);
     rows::gangs(tables, &mut found);

@@ -1,10 +1,11 @@
-//! I1, I3, I4, I5, I6, I14, I20, I23: what a committed plan may not be. Only what it touches is looked at.
+//! I1, I2, I3, I4, I5, I6, I14, I20, I23: what a committed plan may not be. Only what it touches is
+//! looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Gang, GangId, Phase, Plan, Tables, Task, WriteId};
 
-use crate::{Violation, close, rooms};
+use crate::{Violation, cards, close, rooms};
 
 /// Everything that is wrong with a plan that was just committed to the tables.
 pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
@@ -52,6 +53,7 @@ pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
     }
     claims(tables, plan, &mut found);
     rooms::rooms(tables, plan, &mut found);
+    cards::plan(tables, plan, &mut found);
     rooms::ceilings(tables, plan, &mut found);
     evictions(tables, plan, &mut found);
     close::together(tables, plan, &mut found);

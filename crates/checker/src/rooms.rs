@@ -27,7 +27,7 @@ fn add_pods(tables: &Tables, tasks: impl Iterator<Item = TaskId>) -> Amounts {
 }
 
 /// All binds of the gangs whose binds these are: a gang is kept back whole.
-fn with_their_gangs<'a>(
+pub(crate) fn with_their_gangs<'a>(
     tables: &Tables,
     plan: &Plan,
     places: impl Iterator<Item = &'a model::Place>,

@@ -195,6 +195,11 @@ impl Understanding<'_> {
                     rest.tiers[drf.tier][drf.index].switch(Switch::Hierarchy, false);
                     self.tell(Problem::HierarchyBesideProportion { drf, proportion });
                 }
+                Err(Problem::CardsBesideCards { seat, keys }) => {
+                    let row = &mut rest.tiers[seat.tier][seat.index];
+                    row.arguments.0.remove(keys[1]);
+                    self.tell(Problem::CardsBesideCards { seat, keys });
+                }
                 Err(problem) => return self.tell(problem),
             }
         }
@@ -213,6 +218,17 @@ impl Understanding<'_> {
                 );
                 let (place, field) = self.seat(drf);
                 self.remarks.error(place, &field, text.to_owned(), advice);
+            }
+            Problem::CardsBesideCards { seat, keys: [a, b] } => {
+                let text = format!("{a} and {b} cannot both be on: the file is refused");
+                let (_, field) = self.seat(seat);
+                let field = format!("{field}.arguments.{b}");
+                self.remarks.error(
+                    self.argument(seat, b),
+                    &field,
+                    text,
+                    "switch one of them off".to_owned(),
+                );
             }
             Problem::UnknownPlugin { seat, name } => {
                 let (place, field) = self.seat(seat);

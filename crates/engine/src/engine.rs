@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{GangId, News, Plan, QueueId, Reason, Tables, Time, Trial};
+use model::{CardFamily, GangId, News, Plan, QueueId, Reason, Tables, Time, Trial};
 use placement::{Cycle, Indexes, Outcome, Problem, Rules, Work};
 
 use crate::backlog::Backlog;
@@ -69,6 +69,11 @@ impl Engine {
     /// What it was told.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Which cards it shares out, if any: nodes and pods need to be read for these only.
+    pub fn card_family(&self) -> Option<CardFamily> {
+        self.rules.card_family()
     }
 
     /// All work ever done.

@@ -19,8 +19,11 @@
 //! - a row's contribution to node, gang and queue sums is added and taken away in one function
 //!   (`Tables::shift`), so a sum can only be wrong if that function is;
 //! - a trial that is dropped, or rewound to its first mark, leaves the tables as it found them;
+//! - what is held of cards is taken and given back in that function too, and a card of which nothing
+//!   is held has no row, so that a rewind restores exactly;
 //! - a write id is never used twice, so a late answer for a deleted row changes nothing.
 
+mod device;
 mod gang;
 mod ids;
 mod labels;
@@ -38,13 +41,17 @@ mod time;
 mod topology;
 mod trial;
 
+pub use device::{
+    CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, CardLoad, CardLoads, Cards, Division, Grant,
+    Memory, Part, Slice,
+};
 pub use gang::{Census, Gang, GangPhase, GangSpec, GangStatus, SubGroups, Verdict};
 pub use ids::{DomainId, GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 pub use labels::{Labels, NodeTerm, Operator, Requirement, matches_all};
 pub use node::{Node, NodeSpec, Taint, TaintEffect};
 pub use plan::{Eviction, Nomination, Place, Plan, QueueUse, StatusWrite, TaskWait};
 pub use queue::{Queue, QueueSpec, QueueState, TreeSums};
-pub use reason::{Misplaced, Missing, NoFit, Reason, Refusal};
+pub use reason::{CardLack, Misplaced, Missing, NoFit, Reason, Refusal};
 pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector};
 pub use shape::{
     HostPort, PodTerm, Preferred, ShapeSpec, Spread, Toleration, TolerationEffect, VolumeNeed,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::device::{CardLoads, Cards};
 use crate::ids::TaskId;
 use crate::labels::Labels;
 use crate::resource::Vector;
@@ -47,6 +48,8 @@ pub struct NodeSpec {
     pub foreign: bool,
     /// Attach slots by driver (CSINode); a driver without a row has no limit.
     pub volume_limits: BTreeMap<Arc<str>, i64>,
+    /// Its cards, of the family that the cluster uses.
+    pub cards: Cards,
 }
 
 /// A node's row.
@@ -75,6 +78,8 @@ pub struct Node {
     pub ports: BTreeMap<HostPort, u32>,
     /// Attached volumes by driver and handle, with the number of users.
     pub volumes: BTreeMap<(Arc<str>, Arc<str>), u32>,
+    /// What is held of its cards.
+    pub cards: CardLoads,
 }
 
 impl Node {
@@ -94,6 +99,7 @@ impl Node {
             promised: BTreeSet::new(),
             ports: BTreeMap::new(),
             volumes: BTreeMap::new(),
+            cards: CardLoads::default(),
         }
     }
 

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use crate::device::CardFamily;
 use crate::queue::QueueState;
 use crate::resource::Amount;
 use crate::topology::{Highest, Within};
@@ -407,6 +408,13 @@ pub enum Refusal {
     },
     /// The node is another scheduler's.
     OfOthers,
+    /// Its cards do not do.
+    Cards {
+        /// Of which family they are.
+        family: CardFamily,
+        /// What lacks.
+        why: CardLack,
+    },
     /// No pod slot is left.
     TooManyPods,
     /// Too little of a resource is left.
@@ -414,6 +422,33 @@ pub enum Refusal {
         /// Its name.
         resource: Arc<str>,
     },
+}
+
+/// What lacks of a node's cards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CardLack {
+    /// Too little is left on cards that the task must share with nobody whom it avoids.
+    Avoided,
+    /// Fewer cards than are wanted would do, even if nobody used them.
+    Few,
+    /// What the node says of its cards cannot be understood.
+    Garbled,
+    /// Its cards are not divided in slices.
+    Slices,
+    /// Too little is left of them.
+    Taken,
+}
+
+impl CardLack {
+    fn words(self) -> &'static str {
+        match self {
+            CardLack::Avoided => "with too little left on cards apart from those it avoids",
+            CardLack::Few => "without enough suitable cards",
+            CardLack::Garbled => "whose cards cannot be understood",
+            CardLack::Slices => "whose cards are not divided in slices",
+            CardLack::Taken => "with too little left on its cards",
+        }
+    }
 }
 
 impl Refusal {
@@ -436,6 +471,7 @@ impl Refusal {
                 format!("that would have too little left beside {resource}")
             }
             Refusal::OfOthers => "of other schedulers".to_owned(),
+            Refusal::Cards { why, .. } => why.words().to_owned(),
             Refusal::TooManyPods => "without a pod slot".to_owned(),
             Refusal::Insufficient { resource } => format!("without enough {resource}"),
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::device::CardAsk;
 use crate::labels::{Labels, NodeTerm, Requirement};
 use crate::resource::Vector;
 
@@ -33,12 +34,14 @@ pub struct ShapeSpec {
     pub preferred_pods: Vec<Preferred<PodTerm>>,
     /// Topology spread constraints.
     pub spread: Vec<Spread>,
+    /// What it wants of cards, if anything.
+    pub cards: Option<Arc<CardAsk>>,
 }
 
 impl ShapeSpec {
     /// Whether the pod asks for no resources (upstream's BestEffort, placed by backfill).
     pub fn is_best_effort(&self) -> bool {
-        self.requests.is_zero()
+        self.requests.is_zero() && self.cards.is_none()
     }
 
     /// Whether other pods' places decide where this one may run.

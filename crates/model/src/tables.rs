@@ -11,6 +11,7 @@ mod writes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::device::Grant;
 use crate::gang::Gang;
 use crate::ids::{GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 use crate::node::Node;
@@ -327,6 +328,13 @@ impl Tables {
 
     pub(crate) fn task_row(&mut self, id: TaskId) -> &mut Task {
         self.tasks.row_mut(id.index())
+    }
+
+    /// Says what a task will hold of cards. It must hold no node while that is said.
+    pub(crate) fn set_grants(&mut self, id: TaskId, grants: Vec<Grant>) {
+        let row = self.task_row(id);
+        debug_assert!(!row.phase.holds_node(), "what is held is not changed");
+        row.grants = grants;
     }
 
     pub(crate) fn gang_mut(&mut self, id: GangId) -> &mut Gang {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::device::Grant;
 use crate::ids::{GangId, Key, NodeId, ShapeId, WriteId};
 use crate::labels::Labels;
 use crate::reason::Reason;
@@ -95,6 +96,8 @@ pub struct TaskSpec {
     pub phase: Phase,
     /// The node's name, once bound.
     pub node: Option<Arc<str>>,
+    /// What it holds of its node's cards, once bound.
+    pub grants: Vec<Grant>,
     /// Whether scheduling gates are left.
     pub gated: bool,
     /// Whether the task may be evicted for another.
@@ -124,6 +127,7 @@ impl Default for TaskSpec {
             priority: 1,
             phase: Phase::Pending,
             node: None,
+            grants: Vec::new(),
             gated: false,
             preemptable: true,
             preempts: true,
@@ -160,6 +164,8 @@ pub struct Task {
     pub phase: Phase,
     /// The node that it holds, or is promised; none once it is over.
     pub node: Option<NodeId>,
+    /// What it holds of its node's cards; nothing while it waits or is promised room.
+    pub grants: Vec<Grant>,
     /// Whether scheduling gates are left.
     pub gated: bool,
     /// Whether it asks for no resources.
@@ -205,6 +211,7 @@ impl Task {
             && self.labels == other.labels
             && self.priority == other.priority
             && self.node == other.node
+            && self.grants == other.grants
             && self.gated == other.gated
             && self.preemptable == other.preemptable
             && self.preempts == other.preempts

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::device::Grant;
 use crate::gang::{GangStatus, Verdict};
 use crate::ids::{GangId, NodeId, QueueId, TaskId};
 use crate::plan::{Eviction, Nomination, Place, Plan, QueueUse, StatusWrite, TaskWait};
@@ -92,6 +93,14 @@ impl<'t> Trial<'t> {
         self.moves.push(Move::Place { task, was });
     }
 
+    /// Places a waiting task on a node, where it takes parts of cards.
+    pub fn place_with(&mut self, task: TaskId, node: NodeId, grants: Vec<Grant>) {
+        if !grants.is_empty() {
+            self.tables.set_grants(task, grants);
+        }
+        self.place(task, node);
+    }
+
     /// Promises a waiting task room on a node that is not free yet.
     pub fn promise(&mut self, task: TaskId, node: NodeId) {
         let was = self.standing(task);
@@ -172,8 +181,13 @@ impl<'t> Trial<'t> {
     pub fn rewind(&mut self, mark: Mark) {
         while self.moves.len() > mark.0 {
             match self.moves.pop().expect("the list is longer than the mark") {
-                Move::Place { task, was }
-                | Move::Promise { task, was }
+                Move::Place { task, was } => {
+                    self.tables.shift(task, was.0, was.1);
+                    if !self.tables.task(task).grants.is_empty() {
+                        self.tables.set_grants(task, Vec::new());
+                    }
+                }
+                Move::Promise { task, was }
                 | Move::Unpromise { task, was }
                 | Move::Spare { task, was }
                 | Move::Evict { task, was, .. } => self.tables.shift(task, was.0, was.1),

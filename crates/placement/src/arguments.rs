@@ -257,6 +257,38 @@ impl<'a> Asked<'a> {
         }
     }
 
+    /// Which of these texts it is; the first where none is given, or another one.
+    pub fn choice(&mut self, key: &str, texts: &[&str], wanted: &'static str) -> usize {
+        let text = self.text(key);
+        let found = texts.iter().position(|one| *one == text);
+        if found.is_none() {
+            self.complain(key, mistyped(wanted, "another text"));
+        }
+        found.unwrap_or(0)
+    }
+
+    /// A list of maps of labels. What is none, or is empty, is left out.
+    pub fn label_maps(&mut self, key: &str) -> Vec<BTreeMap<String, String>> {
+        let Some(found) = self.get(key) else {
+            return Vec::new();
+        };
+        let Argument::List(list) = found else {
+            self.mistyped(key, "a list of maps", found);
+            return Vec::new();
+        };
+        let mut maps = Vec::new();
+        for (at, one) in list.iter().enumerate() {
+            match label_map(one) {
+                Some(map) => maps.push(map),
+                None => {
+                    let key = format!("{key}[{at}]");
+                    self.complain(&key, mistyped("a map of labels", one.kind()));
+                }
+            }
+        }
+        maps
+    }
+
     /// What `read` makes of the map behind a key; nothing where there is none. Complaints name the way to
     /// what they are about.
     pub fn map<T>(&mut self, key: &str, read: impl FnOnce(&mut Asked<'_>) -> T) -> Option<T> {
@@ -313,6 +345,20 @@ impl<'a> Asked<'a> {
     fn complain(&mut self, key: &str, complaint: Complaint) {
         self.complaints.push((key.to_owned(), complaint));
     }
+}
+
+/// Labels with their values; `None` for what is no map of texts, or an empty one, which would speak of
+/// everybody.
+fn label_map(argument: &Argument) -> Option<BTreeMap<String, String>> {
+    let Argument::Map(map) = argument else {
+        return None;
+    };
+    let pairs = map.iter().map(|(key, value)| match value {
+        Argument::Text(text) => Some((key.clone(), text.clone())),
+        _ => None,
+    });
+    let pairs: Option<BTreeMap<String, String>> = pairs.collect();
+    pairs.filter(|pairs| !pairs.is_empty())
 }
 
 fn mistyped(wanted: &'static str, found: &'static str) -> Complaint {

@@ -201,7 +201,10 @@ fn offer(
 fn is_about_amounts(cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
     let view = cycle.view();
     let shape = view.tables.shape_of(task);
-    shape.spec.ports.is_empty() && shape.spec.volumes.is_empty() && !coupling::concerns(view, task)
+    shape.spec.cards.is_none()
+        && shape.spec.ports.is_empty()
+        && shape.spec.volumes.is_empty()
+        && !coupling::concerns(view, task)
 }
 
 /// The same where more than amounts decide: found by evicting one after the other, and sparing those

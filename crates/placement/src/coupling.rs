@@ -3,6 +3,7 @@
 //!
 //! The list: inter-pod affinity (predicate and score), existing pods' anti-affinity (predicate),
 //! topology spread (predicate and score), preferred node affinity (score), avoided taints (score).
+//! Cards that may not be shared with certain others are one of them, too (`deviceshare`).
 //! A task that none of them concerns never comes here. One that does costs O(pods + nodes).
 
 use std::collections::BTreeMap;
@@ -11,11 +12,12 @@ use model::{NodeId, Phase, PodTerm, Refusal, Shape, Spread, Tables, TaintEffect,
 
 use crate::arguments::Switched;
 use crate::plugin::{Room, Score, View};
+use crate::plugins::deviceshare;
 use crate::plugins::nodeorder::POINT;
 
 /// Whether other pods decide where this task may run.
 pub(crate) fn concerns(view: View<'_>, task: TaskId) -> bool {
-    if view.tables.shape_of(task).spec.is_coupled() {
+    if view.tables.shape_of(task).spec.is_coupled() || deviceshare::concerns(view, task) {
         return true;
     }
     let row = view.tables.task(task);
@@ -43,6 +45,8 @@ pub(crate) struct Surroundings<'a> {
     avoided: Vec<(&'a str, String)>,
     attraction: BTreeMap<(&'a str, String), i64>,
     spread: Vec<(&'a Spread, Domains, i64)>,
+    /// Set where it matters who else is on a card.
+    cards: Option<(View<'a>, TaskId, Room)>,
 }
 
 fn domain<'a>(tables: &'a Tables, node: NodeId, key: &str) -> Option<&'a str> {
@@ -103,6 +107,7 @@ impl<'a> Surroundings<'a> {
             avoided: Vec::new(),
             attraction: BTreeMap::new(),
             spread: Vec::new(),
+            cards: deviceshare::concerns(view, task).then_some((view, task, room)),
         };
         for wish in &shape.spec.preferred_pods {
             for (value, n) in selected(tables, &wish.term, room) {
@@ -164,6 +169,11 @@ impl<'a> Surroundings<'a> {
 
     /// Whether the pods elsewhere forbid the node.
     pub(crate) fn refuses(&self, tables: &Tables, node: NodeId) -> Option<Refusal> {
+        if let Some((view, task, room)) = self.cards
+            && let Some(refusal) = deviceshare::refuses(view, task, node, room)
+        {
+            return Some(refusal);
+        }
         for (term, domains) in &self.affinity {
             match domain(tables, node, &term.topology_key) {
                 None => return Some(Refusal::PodAffinity),

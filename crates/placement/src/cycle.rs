@@ -146,6 +146,12 @@ impl<'a, 't> Cycle<'a, 't> {
         }
     }
 
+    /// Places the task on a node, where it takes what it needs of the cards.
+    pub(crate) fn place(&mut self, task: TaskId, node: NodeId) {
+        let grants = self.rules.hand_out(self.view(), task, node);
+        self.trial.place_with(task, node, grants);
+    }
+
     /// The best node for the task now, among those of the scope.
     pub(crate) fn best_node(&mut self, task: TaskId) -> Option<NodeId> {
         self.work.tasks += 1;

@@ -41,8 +41,8 @@ pub use cycle::{Cycle, Lacks, Outcome, Work};
 pub use domains::DomainSums;
 pub use feasibility::{Indexes, may_fit};
 pub use plugin::{
-    Action, Claimant, DomainScore, GangCheck, HyperNodeOrder, NodeCheck, Plugin, Room, RoomCheck,
-    Score, ShareCheck, VictimCheck, VictimQueueOrder, View, Vote,
+    Action, CardChoice, Claimant, DomainScore, GangCheck, HyperNodeOrder, NodeCheck, Plugin, Room,
+    RoomCheck, Score, ShareCheck, VictimCheck, VictimQueueOrder, View, Vote,
 };
 pub use plugins::PLUGINS;
 pub use rules::{Problem, Rules, Seat};

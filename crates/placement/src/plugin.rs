@@ -2,7 +2,9 @@
 
 use std::cmp::Ordering;
 
-use model::{DomainId, GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId, Time};
+use model::{
+    DomainId, GangId, Grant, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId, Time,
+};
 
 use crate::arguments::Asked;
 use crate::cycle::Cycle;
@@ -79,6 +81,9 @@ pub type VictimQueueOrder = fn(View<'_>, QueueId, QueueId, QueueId) -> Ordering;
 /// them as gone once it was allowed by the check itself, whatever others say (chapter 3.3, A.2 to A.5).
 pub type VictimCheck = fn(View<'_>, Claimant, &[TaskId], &mut [bool]);
 
+/// What a task takes of a node's cards; none where there is no say or they do not do.
+pub type CardChoice = fn(View<'_>, TaskId, NodeId) -> Option<Vec<Grant>>;
+
 /// Whether a queue has room left for a task.
 pub type ShareCheck = fn(View<'_>, QueueId, TaskId) -> Option<Reason>;
 
@@ -125,6 +130,8 @@ pub struct Plugin {
     pub hyper_node_order: Option<HyperNodeOrder>,
     /// Points for every node of which this is the lowest hyper-node, for a task that may be anywhere.
     pub domain_score: Option<DomainScore>,
+    /// What the task takes of the node's cards now; none where the rule has no say or they do not do.
+    pub hands_out: Option<CardChoice>,
     /// Whether the task may never make room for others of its queue, whatever other tiers say.
     pub never_preempted: Option<fn(View<'_>, TaskId) -> bool>,
     /// Whether the task may never make room for this claimant of its queue.
@@ -174,6 +181,7 @@ impl Plugin {
         score: None,
         hyper_node_order: None,
         domain_score: None,
+        hands_out: None,
         never_preempted: None,
         never_preempted_by: None,
         never_reclaimed: None,
@@ -201,7 +209,9 @@ impl Plugin {
                 Switch::HyperNodeOrder => self.hyper_node_order = None,
                 Switch::NodeOrder => (self.score, self.domain_score) = (None, None),
                 Switch::Overused => self.overused = None,
-                Switch::Predicate => (self.suits, self.has_room) = (None, None),
+                Switch::Predicate => {
+                    (self.suits, self.has_room, self.hands_out) = (None, None, None);
+                }
                 Switch::Preemptable => {
                     (self.preemptable, self.preempts_like) = (None, None);
                     (self.never_preempted, self.never_preempted_by) = (None, None);

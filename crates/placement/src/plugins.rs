@@ -4,6 +4,7 @@ pub(crate) mod binpack;
 pub(crate) mod capacity;
 mod cdp;
 mod conformance;
+pub(crate) mod deviceshare;
 mod drf;
 mod gang;
 pub(crate) mod network_topology_aware;
@@ -31,6 +32,7 @@ pub const PLUGINS: &[Plugin] = &[
     capacity::PLUGIN,
     cdp::PLUGIN,
     conformance::PLUGIN,
+    deviceshare::PLUGIN,
     drf::PLUGIN,
     gang::PLUGIN,
     network_topology_aware::PLUGIN,

@@ -3,7 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use model::{DomainId, GangId, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId, Time};
+use model::{
+    CardFamily, DomainId, GangId, Grant, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId,
+    Time,
+};
 
 use crate::actions::bundles::Reach;
 use crate::arguments::{Arguments, Asked, Complaint};
@@ -38,6 +41,13 @@ pub enum Problem {
         drf: Seat,
         /// The `proportion` in the same tier.
         proportion: Seat,
+    },
+    /// Two switches of a plugin exclude each other: the whole configuration is rejected.
+    CardsBesideCards {
+        /// The `deviceshare`.
+        seat: Seat,
+        /// The switches.
+        keys: [&'static str; 2],
     },
     /// There is no such plugin: it is left out.
     UnknownPlugin {
@@ -77,6 +87,9 @@ impl std::fmt::Display for Problem {
                 "tier {} has proportion and drf with enableHierarchy, which exclude each other",
                 drf.tier + 1
             ),
+            Problem::CardsBesideCards { keys: [a, b], .. } => {
+                write!(f, "{a} and {b} are both on, which exclude each other")
+            }
             Problem::UnknownPlugin { name, .. } => write!(f, "Failed to get plugin {name}."),
             Problem::ActionArgument { key, complaint, .. }
             | Problem::Argument { key, complaint, .. } => write!(f, "{key}: {complaint}"),
@@ -89,6 +102,7 @@ impl std::fmt::Display for Problem {
 pub struct Config {
     pub(crate) binpack: plugins::binpack::Weights,
     pub(crate) capacity: plugins::capacity::Setup,
+    pub(crate) devices: plugins::deviceshare::Sharing,
     pub(crate) gangpreempt: Reach,
     pub(crate) gangreclaim: Reach,
     pub(crate) fit: plugins::resource_strategy_fit::Fit,
@@ -148,6 +162,7 @@ impl Rules {
         }
         for (at, tier) in tiers.iter().enumerate() {
             refuse_two_orders(at, tier)?;
+            refuse_two_families(at, tier)?;
             let mut rows = Vec::new();
             for (index, wanted) in tier.iter().enumerate() {
                 let seat = Seat { tier: at, index };
@@ -246,9 +261,17 @@ impl Rules {
         if !has("nodeorder", |row| row.score.is_some()) {
             self.config.nodeorder = plugins::nodeorder::Weights::NONE;
         }
+        if !has("deviceshare", |row| row.hands_out.is_some()) {
+            self.config.devices = plugins::deviceshare::Sharing::default();
+        }
         if !has("predicates", |row| row.suits.is_some()) {
             self.config.predicates = self.config.predicates.of_the_node_alone();
         }
+    }
+
+    /// Which cards are shared out, if any are: nodes and pods need to be read for these only.
+    pub fn card_family(&self) -> Option<CardFamily> {
+        self.config.devices.family()
     }
 
     /// Whether an action of this name runs.
@@ -637,6 +660,15 @@ impl Rules {
             .filter_map(|p| p.score)
             .fold(0, |sum, f| sum.saturating_add(f(view, shape, node)))
     }
+
+    /// What the task takes of the node's cards now.
+    pub(crate) fn hand_out(&self, view: View<'_>, task: TaskId, node: NodeId) -> Vec<Grant> {
+        if view.tables.shape_of(task).spec.cards.is_none() {
+            return Vec::new();
+        }
+        let mut said = self.flat.iter().filter_map(|p| p.hands_out);
+        said.find_map(|f| f(view, task, node)).unwrap_or_default()
+    }
 }
 
 /// Whether it is the queue of those that are in none: shares and ceilings say nothing of them.
@@ -658,6 +690,19 @@ fn refuse_two_orders(at: usize, tier: &[PluginSettings]) -> Result<(), Problem> 
         }
         _ => Ok(()),
     }
+}
+
+/// Upstream: cards are counted in one way only.
+fn refuse_two_families(at: usize, tier: &[PluginSettings]) -> Result<(), Problem> {
+    for (index, row) in tier.iter().enumerate() {
+        if row.name == "deviceshare"
+            && let Some(keys) = plugins::deviceshare::two_families(&row.arguments)
+        {
+            let seat = Seat { tier: at, index };
+            return Err(Problem::CardsBesideCards { seat, keys });
+        }
+    }
+    Ok(())
 }
 
 fn first_decided(mut orders: impl Iterator<Item = Ordering>) -> Ordering {

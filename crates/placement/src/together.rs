@@ -161,7 +161,7 @@ fn taken(cycle: &mut Cycle<'_, '_>, group: &[TaskId], node: NodeId, stop: Stop) 
     let mut count = 0;
     for task in group {
         if cycle.takes(*task, node) {
-            cycle.trial.place(*task, node);
+            cycle.place(*task, node);
             count += 1;
         } else if count == 0 || stop == Stop::AtTheFirst {
             break;

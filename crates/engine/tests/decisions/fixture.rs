@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use engine::{Engine, Settings};
 use model::{
-    Budget, Closeness, GangPhase, GangSpec, HyperNodeSpec, Key, Kind, Member, NodeSpec, Pattern,
-    Phase, Plan, Priority, QueueSpec, QueueState, Quota, Requirement, Selector, Shard, Tables,
-    TaskSpec, Time, Vector, Verdict,
+    Closeness, GangPhase, GangSpec, HyperNodeSpec, Key, Kind, Member, NodeSpec, Pattern, Phase,
+    Plan, Priority, QueueSpec, QueueState, Quota, Requirement, Selector, Shard, Tables, TaskSpec,
+    Time, Vector, Verdict,
 };
 use placement::{Argument, PluginSettings};
 
-use crate::parse::{self, TaskWords};
+use crate::cards;
+use crate::parse::{self, TaskWords, key};
 
 /// One row to feed to tables.
 pub type Feed = Box<dyn Fn(&mut Tables)>;
@@ -41,11 +42,6 @@ enum Until {
     CarriedOut,
     /// Until nothing more is decided.
     Quiet,
-}
-
-fn key(text: &str) -> Key {
-    let (namespace, name) = text.split_once('/').expect("namespace/name");
-    Key::new(namespace, name)
 }
 
 impl World {
@@ -82,6 +78,11 @@ impl World {
         match command {
             "" => {}
             "binpack" => self.binpack(),
+            "deviceshare" => {
+                let tiers = &mut self.settings.placement.tiers;
+                tiers.last_mut().expect("a tier").push(cards::plugin(rest));
+                self.configure();
+            }
             "actions" => {
                 let names = rest.split_whitespace().map(str::to_owned);
                 self.settings.placement.actions = names.collect();
@@ -110,7 +111,7 @@ impl World {
             }),
             "queue" => self.queue(rest),
             "class" => self.class(rest),
-            "budget" => self.budget(rest),
+            "budget" => self.tables.put_budget(parse::budget(rest)),
             "quota" => self.quota(rest),
             "gang" => self.gang(rest),
             "pods" => {
@@ -176,8 +177,13 @@ impl World {
     }
 
     fn configure(&mut self) {
-        let (engine, problems) = Engine::new(self.settings.clone()).expect("known actions");
-        self.engine = engine;
+        let problems = match Engine::new(self.settings.clone()) {
+            Ok((engine, problems)) => {
+                self.engine = engine;
+                problems
+            }
+            Err(problem) => vec![problem],
+        };
         for problem in problems {
             let line = format!("problem  {problem}\n");
             // Each line of a script configures anew.
@@ -241,8 +247,10 @@ impl World {
         node.allocatable.set(Kind::PODS, 110);
         node.allocatable.set(Kind::MEMORY, 64 << 30);
         let mut labels = BTreeMap::new();
+        let mut cards = cards::OfNode::default();
         for (word, value) in parse::words(text) {
             match word {
+                _ if cards.hears(word, value) => {}
                 _ if ["cpu", "mem", "gpu", "pods"].contains(&word) || word.contains('/') => {
                     let kind = parse::kind(&mut self.tables, word);
                     node.allocatable.set(kind, parse::amount(kind, value));
@@ -267,6 +275,7 @@ impl World {
             let spec = NodeSpec {
                 name: name.as_str().into(),
                 labels: parse::labels(&labels),
+                cards: cards.of(&name),
                 ..node.clone()
             };
             self.nodes.insert(name, spec.clone());
@@ -335,22 +344,6 @@ impl World {
             }
         }
         self.tables.put_hyper_node(spec);
-    }
-
-    /// `budget a/b label=x:y allowed=1`
-    fn budget(&mut self, text: &str) {
-        let mut budget = Budget::default();
-        for (word, value) in parse::words(text) {
-            match word {
-                "label" => {
-                    let (key, value) = value.split_once(':').expect("key:value");
-                    budget.selector = Some(vec![Requirement::equals(key, value)]);
-                }
-                "allowed" => budget.allowed = value.parse().expect("a number"),
-                name => budget.key = key(name),
-            }
-        }
-        self.tables.put_budget(budget);
     }
 
     /// `quota a/q hard=cpu:2,pods:3 used=cpu:1`
@@ -500,6 +493,7 @@ impl World {
             labels: Arc::new(parse::labels(&task.labels)),
             phase: Phase::Running,
             node: Some(node.into()),
+            grants: task.holds,
             preemptable: false,
             created: self.now,
             started: Some(self.now),
@@ -589,7 +583,13 @@ impl World {
     fn write_down(&mut self, plan: &Plan) {
         for place in &plan.places {
             let (task, node) = (self.tables.task(place.task), self.tables.node(place.node));
-            let _ = writeln!(self.said, "{} -> {}", task.key, node.spec.name);
+            let cards = cards::granted(&task.grants);
+            let cards = if cards.is_empty() {
+                cards
+            } else {
+                format!("  {cards}")
+            };
+            let _ = writeln!(self.said, "{} -> {}{cards}", task.key, node.spec.name);
         }
         for eviction in &plan.evictions {
             let (task, gang) = (
@@ -643,6 +643,7 @@ impl World {
             }
             let mut pod = self.pods[&key].clone();
             pod.node = Some(self.tables.node(place.node).spec.name.clone());
+            pod.grants = self.tables.task(place.task).grants.clone();
             self.put(pod);
             self.tables.confirm(place.write);
         }

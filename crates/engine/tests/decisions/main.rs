@@ -1,6 +1,8 @@
 //! Decisions as text: a cluster and its commands in, what was decided out. After every cycle the
 //! independent checker looks at the tables.
 
+mod card_laws;
+mod cards;
 #[path = "../shared/dice.rs"]
 mod dice;
 mod fixture;

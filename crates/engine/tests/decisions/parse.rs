@@ -16,6 +16,10 @@
 //! bound n1 a/x cpu=1                   a pod that is not ours
 //! cycle | cycle once | cycle first | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
 //! pods a/t : 2 x cpu=1                 more pods for a gang
+//! deviceshare VGPUEnable SchedulePolicy=binpack ScheduleWeight=1 GPUExclusiveRules=[k:v]
+//! node n1 vgpu=2:16000:10 model=A100 sick=1 mig garbled | node n1 gpushare=2:8000    cards: count:MiB:users
+//! gang a/t : 1 x vgpu=1:4000:30 vgpu=2:50% use=A100 nouse=T4 use-id=n1-0 mode-mig cards-apart | gpumem=4000 | gpunum=2
+//! bound n1 a/x holds=n1-0:4000:30
 //! anew KEY                             another pod under that name, whose deletion nobody saw
 //! argument binpack binpack.cpu=3       a wrong one is told, and what counts instead
 //! refuse a/t-0 (its next bind) | drop node n1 | drop gang a/t | explain a/t | show queue q
@@ -25,17 +29,40 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    Closeness, Highest, HostPort, Kind, Labels, Limits, NodeTerm, Operator, PodTerm, Preferred,
-    Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint, TaintEffect, Toleration,
-    TolerationEffect, Vector, VolumeNeed,
+    Budget, CardAsk, Closeness, Grant, Highest, HostPort, Key, Kind, Labels, Limits, NodeTerm,
+    Operator, PodTerm, Preferred, Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint,
+    TaintEffect, Toleration, TolerationEffect, Vector, VolumeNeed,
 };
 use placement::{Argument, Decimal};
+
+use crate::cards as of_cards;
 
 /// `key=value` words of a line, in order; a word without `=` has an empty value.
 pub fn words(text: &str) -> Vec<(&str, &str)> {
     text.split_whitespace()
         .map(|word| word.split_once('=').unwrap_or((word, "")))
         .collect()
+}
+
+pub fn key(text: &str) -> Key {
+    let (namespace, name) = text.split_once('/').expect("namespace/name");
+    Key::new(namespace, name)
+}
+
+/// `budget a/b label=x:y allowed=1`
+pub fn budget(text: &str) -> Budget {
+    let mut budget = Budget::default();
+    for (word, value) in words(text) {
+        match word {
+            "label" => {
+                let (key, value) = value.split_once(':').expect("key:value");
+                budget.selector = Some(vec![Requirement::equals(key, value)]);
+            }
+            "allowed" => budget.allowed = value.parse().expect("a number"),
+            name => budget.key = key(name),
+        }
+    }
+    budget
 }
 
 pub fn amount(kind: Kind, text: &str) -> i64 {
@@ -116,6 +143,8 @@ pub struct TaskWords {
     /// How long it is left alone.
     pub cooldown_ms: i64,
     pub priority: i32,
+    /// What it holds of its node's cards.
+    pub holds: Vec<Grant>,
 }
 
 pub fn tasks(tables: &mut Tables, text: &str) -> Vec<TaskWords> {
@@ -137,6 +166,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
         ..TaskWords::default()
     };
     let mut requests = Vector::ZERO;
+    let mut cards = CardAsk::default();
     for (word, value) in words(rest) {
         let pair = || value.split_once(':').unwrap_or((value, ""));
         match word {
@@ -162,10 +192,13 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
                 task.cooldown_ms = seconds * 1_000;
             }
             "priority" => task.priority = value.parse().expect("a priority"),
+            "holds" => task.holds.push(of_cards::grant(value)),
+            _ if of_cards::wants(&mut cards, word, value) => {}
             _ => constraint(&mut task.shape, word, value),
         }
     }
     task.shape.requests = requests;
+    task.shape.cards = (!cards.is_nothing()).then(|| Arc::new(cards));
     task
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use api::core::Pod;
-use model::{Gang, Missing, NoFit, Phase, Reason, Refusal, Tables, Within};
+use model::{CardFamily, Gang, Missing, NoFit, Phase, Reason, Refusal, Tables, Within};
 
 /// What stands before the plain sentence in a condition's message.
 const PLAIN: &str = "In plain words: ";
@@ -199,6 +199,10 @@ fn refusal_text(refusal: &Refusal) -> String {
         }
         Refusal::Spread => "node(s) didn't match pod topology spread constraints".to_owned(),
         Refusal::OfOthers => "node(s) belong to other schedulers".to_owned(),
+        Refusal::Cards { family, .. } => match family {
+            CardFamily::Shared => "GpuShare no enough gpu".to_owned(),
+            CardFamily::Virtual => "hami-vgpuDeviceSharing error".to_owned(),
+        },
         Refusal::TooManyPods => "node(s) pod number exceeded".to_owned(),
         Refusal::OutOfProportion { resource } => {
             format!("proportional of resource {resource} check failed")

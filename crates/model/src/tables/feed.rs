@@ -222,6 +222,10 @@ impl Tables {
             labels: spec.labels,
             priority: spec.priority,
             phase: wall_phase(spec.phase, node.is_some()),
+            grants: match node {
+                Some(_) => spec.grants,
+                None => Vec::new(),
+            },
             node,
             gated: spec.gated,
             best_effort,
@@ -283,6 +287,7 @@ impl Tables {
     fn keep_plans(&mut self, id: TaskId, row: &mut Task) {
         let old = self.task(id);
         let (old_phase, old_node, old_write) = (old.phase, old.node, old.write);
+        let old_grants = old.grants.clone();
         row.said = old.said.clone();
         let undecided = row.phase == Phase::Pending;
         let keeps = match old_phase {
@@ -293,6 +298,7 @@ impl Tables {
         if keeps {
             row.phase = old_phase;
             row.node = old_node;
+            row.grants = old_grants;
             row.write = old_write;
         } else if let Some(write) = old_write {
             self.writes.remove(&write);

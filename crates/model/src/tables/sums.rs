@@ -166,6 +166,12 @@ impl Tables {
                 }
             }
         }
+        for grant in &task.grants {
+            match sign {
+                Sign::Add => node.cards.take(grant),
+                Sign::Take => node.cards.give_back(grant),
+            }
+        }
         if node.known {
             apply(&mut self.used_total, &shape.held, sign);
         }

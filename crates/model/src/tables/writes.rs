@@ -73,6 +73,7 @@ impl Tables {
                 row.write = None;
                 if row.phase == Phase::Binding {
                     self.shift(task, Phase::Pending, None);
+                    self.set_grants(task, Vec::new());
                 }
                 self.mark_gang_of(task);
             }

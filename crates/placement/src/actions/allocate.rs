@@ -14,6 +14,7 @@ use crate::cycle::{Cycle, Lacks, Outcome, Refused, Turn};
 use crate::diagnosis;
 use crate::parts;
 use crate::plugin::{Action, Room};
+use crate::plugins::deviceshare;
 use crate::plugins::predicates::lacks;
 use crate::plugins::ready_without_promises;
 use crate::rules::is_free;
@@ -158,7 +159,7 @@ pub(super) fn try_task(
     }
     let shape = view.tables.task(task).shape;
     let node = cycle.best_node(task).ok_or(Obstacle::Room(shape))?;
-    cycle.trial.place(task, node);
+    cycle.place(task, node);
     Ok(node)
 }
 
@@ -316,7 +317,7 @@ pub(super) fn start(
         // What the plain try left tells what is missing. Room for any of its tasks may help: one that
         // found a place may leave it to another.
         for (task, node) in &attempt.places {
-            cycle.trial.place(*task, *node);
+            cycle.place(*task, *node);
             let shape = cycle.trial.tables().task(*task).shape;
             attempt.shapes.insert(shape);
         }
@@ -356,7 +357,7 @@ fn waits(
             return outcome;
         }
         for (task, node) in as_tried {
-            cycle.trial.place(task, node);
+            cycle.place(task, node);
         }
     }
     match promise(cycle, gang, mark, &attempt) {
@@ -442,7 +443,7 @@ impl Attempt {
             match cycle.rules.allocatable(cycle.view(), queue, *task) {
                 Some(reason) => self.shares = self.shares.take().or(Some(reason)),
                 None => {
-                    cycle.trial.place(*task, node);
+                    cycle.place(*task, node);
                     self.places.push((*task, node));
                 }
             }
@@ -524,6 +525,7 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome
         && attempt.shares.is_none()
         && cycle.scope.is_none()
         && !tables.shape(shape).spec.is_coupled()
+        && !deviceshare::concerns(cycle.view(), task)
     {
         let known = Refused {
             fits: placed,
@@ -606,7 +608,7 @@ fn promise(
             break;
         }
         let shape = view.tables.shape_of(*task);
-        if shape.spec.is_coupled() {
+        if shape.spec.is_coupled() || deviceshare::concerns(view, *task) {
             continue;
         }
         let home = together::home(view.tables, *task);
@@ -614,6 +616,11 @@ fn promise(
             home.refuses(*node).is_none()
                 && lacks(view, shape, *node, Room::Later).is_none()
                 && cycle.rules.suits(view, shape, *node).is_none()
+                && (shape.spec.cards.is_none()
+                    || cycle
+                        .rules
+                        .has_room(view, shape, *node, Room::Later)
+                        .is_none())
         });
         if let Some(node) = node {
             cycle.trial.promise(*task, node);

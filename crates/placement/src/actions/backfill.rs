@@ -41,7 +41,7 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
     let waiting = waiting_tasks(cycle, gang, Asking::Nothing);
     for group in together::groups(cycle.trial.tables(), &waiting) {
         if let Some(node) = together::meet(cycle, &group) {
-            cycle.trial.place(group[0], node);
+            cycle.place(group[0], node);
         }
     }
     for task in waiting {
@@ -53,7 +53,7 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
             continue;
         }
         match cycle.best_node(task) {
-            Some(node) => cycle.trial.place(task, node),
+            Some(node) => cycle.place(task, node),
             None => {
                 homeless.insert(shape);
                 first = first.or(Some(task));

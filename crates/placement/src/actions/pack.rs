@@ -141,7 +141,7 @@ impl Search {
                 continue;
             }
             let mark = cycle.trial.mark();
-            cycle.trial.place(task, node);
+            cycle.place(task, node);
             let next = Group {
                 placed: at.placed + 1,
                 nodes: nodes.clone(),

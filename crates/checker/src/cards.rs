@@ -1,0 +1,266 @@
+//! I2: a card has one holder who has it alone, or sharers within its memory, its cores and the number
+//! of users that it bears; and each of its slices has one holder.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use model::{CardLoad, Grant, Node, NodeId, Phase, Plan, Tables, Task, TaskId};
+
+use crate::Violation;
+use crate::rooms::with_their_gangs;
+
+/// What is held of one card, added up from tasks.
+#[derive(Default)]
+struct Sum {
+    users: i64,
+    owners: i64,
+    memory: i64,
+    cores: i64,
+    slices: BTreeMap<(Arc<str>, u32), u32>,
+    /// Whether some of it was given by a plan that is not yet carried out.
+    is_ours: bool,
+}
+
+impl Sum {
+    fn add(&mut self, task: &Task, grant: &Grant) {
+        self.users += 1;
+        self.owners += i64::from(grant.is_whole);
+        self.memory += grant.memory;
+        self.cores += grant.cores;
+        if let Some(slice) = &grant.slice {
+            let place = (slice.group.clone(), slice.place);
+            *self.slices.entry(place).or_default() += 1;
+        }
+        self.is_ours |= task.phase == Phase::Binding;
+    }
+
+    fn is(&self, load: &CardLoad) -> bool {
+        let slices = load.slices.iter();
+        let slices: BTreeMap<_, _> = slices
+            .map(|(slice, holders)| ((slice.group.clone(), slice.place), *holders))
+            .collect();
+        (self.users, self.owners, self.memory, self.cores)
+            == (load.users, load.owners, load.memory, load.cores)
+            && self.slices == slices
+    }
+
+    /// What is too much of it, in words.
+    fn excess(&self, node: &Node, card: &str) -> Option<String> {
+        let spec = node.spec.cards.list.iter().find(|spec| *spec.id == *card);
+        let Some(spec) = spec else {
+            return Some("is not there".to_owned());
+        };
+        let (users, memory, cores) = (self.users, self.memory, self.cores);
+        if self.owners > 0 && users > 1 {
+            return Some(format!("has {users} users, one of whom has it alone"));
+        }
+        if users > spec.users_max && self.owners == 0 {
+            return Some(format!("has {users} of {} users", spec.users_max));
+        }
+        if memory > spec.memory {
+            return Some(format!("has {memory} of {} MiB held", spec.memory));
+        }
+        if cores > 100 {
+            return Some(format!("has {cores} of 100 percent of its cores held"));
+        }
+        let twice = self.slices.iter().find(|(_, holders)| **holders > 1);
+        if let Some(((group, place), holders)) = twice {
+            return Some(format!("has {holders} holders of slice {group}-{place}"));
+        }
+        let mut groups: Vec<_> = self.slices.keys().map(|(group, _)| group).collect();
+        groups.dedup();
+        (groups.len() > 1).then(|| "is divided in two ways".to_owned())
+    }
+}
+
+fn held(tables: &Tables, tasks: impl Iterator<Item = TaskId>) -> BTreeMap<Arc<str>, Sum> {
+    let mut sums: BTreeMap<Arc<str>, Sum> = BTreeMap::new();
+    for task in tasks.map(|task| tables.task(task)) {
+        for grant in &task.grants {
+            let sum = sums.entry(grant.card.clone()).or_default();
+            sum.add(task, grant);
+        }
+    }
+    sums
+}
+
+/// The whole of it: what the rows say is what their tasks hold, and nothing that was given is too much.
+pub(crate) fn nodes(tables: &Tables, found: &mut Vec<Violation>) {
+    let mut by_node: BTreeMap<NodeId, Vec<TaskId>> = BTreeMap::new();
+    for (id, task) in tables.tasks() {
+        if task.grants.is_empty() {
+            continue;
+        }
+        let on_node = matches!(
+            task.phase,
+            Phase::Binding | Phase::Bound | Phase::Running | Phase::Releasing
+        );
+        match task.node.filter(|_| on_node) {
+            Some(node) => by_node.entry(node).or_default().push(id),
+            None => found.push(Violation::of(
+                "I2",
+                format!("task {} holds cards and no node", task.key),
+            )),
+        }
+    }
+    for (id, node) in tables.all_nodes() {
+        let tasks = by_node.get(&id).into_iter().flatten().copied();
+        node_row(node, &held(tables, tasks), found);
+    }
+}
+
+fn node_row(node: &Node, sums: &BTreeMap<Arc<str>, Sum>, found: &mut Vec<Violation>) {
+    let name = &node.spec.name;
+    let cards: BTreeSet<&Arc<str>> = node
+        .cards
+        .iter()
+        .map(|(card, _)| card)
+        .chain(sums.keys())
+        .collect();
+    for card in cards {
+        let (kept, real) = (node.cards.of(card), sums.get(card));
+        let is_right = match (kept, real) {
+            (Some(kept), Some(real)) => real.is(kept),
+            _ => false,
+        };
+        if !is_right {
+            let users = real.map_or(0, |sum| sum.users);
+            let what = format!("card {card} of {name} has {users} users, its row says {kept:?}");
+            found.push(Violation::of("I2", what));
+        }
+        // What others gave, or a card that shrank, is not ours to answer for.
+        let ours = real.filter(|sum| sum.is_ours && node.known);
+        if let Some(excess) = ours.and_then(|sum| sum.excess(node, card)) {
+            let what = format!("card {card} of {name} {excess}");
+            found.push(Violation::of("I2", what));
+        }
+    }
+}
+
+/// Of a plan: no bind takes too much of a card.
+pub(crate) fn plan(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
+    let mut by_node: BTreeMap<NodeId, Vec<&model::Place>> = BTreeMap::new();
+    for place in &plan.places {
+        if !tables.task(place.task).grants.is_empty() {
+            by_node.entry(place.node).or_default().push(place);
+        }
+    }
+    for (id, places) in by_node {
+        let Some(node) = tables.find_node(id).filter(|node| node.known) else {
+            continue;
+        };
+        for (card, sum) in held(tables, node.tasks.iter().copied()) {
+            let takes = |place: &&model::Place| {
+                let mut grants = tables.task(place.task).grants.iter();
+                grants.any(|grant| grant.card == card)
+            };
+            let takers: Vec<&model::Place> = places.iter().copied().filter(|p| takes(p)).collect();
+            if takers.is_empty() {
+                continue;
+            }
+            if let Some(excess) = sum.excess(node, &card) {
+                found.push(Violation {
+                    invariant: "I2",
+                    what: format!("card {card} of {} {excess}", node.spec.name),
+                    writes: with_their_gangs(tables, plan, takers.into_iter()),
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::planted::{cluster, said, task};
+    use crate::{check, check_plan};
+    use model::{
+        Card, Cards, Grant, NodeId, NodeSpec, Phase, Slice, Tables, TaskId, TaskSpec, Time, Trial,
+    };
+
+    /// The cluster, where n1 has a card of 100 MiB for two users.
+    fn with_card() -> Tables {
+        let mut tables = cluster();
+        let spec = tables.node(NodeId(0)).spec.clone();
+        let card = Card {
+            id: "card".into(),
+            memory: 100,
+            users_max: 2,
+            is_healthy: true,
+            ..Card::default()
+        };
+        tables.put_node(NodeSpec {
+            cards: Cards {
+                list: [card].into(),
+                ..Cards::default()
+            },
+            ..spec
+        });
+        tables
+    }
+
+    fn grant(memory: i64, cores: i64) -> Grant {
+        Grant {
+            part: 0,
+            card: "card".into(),
+            slice: None,
+            memory,
+            cores,
+            is_whole: cores == 100,
+        }
+    }
+
+    fn slice(group: &str, place: u32) -> Grant {
+        let slice = Some(Slice {
+            group: group.into(),
+            place,
+        });
+        Grant {
+            slice,
+            ..grant(10, 0)
+        }
+    }
+
+    /// What is found when two tasks are given these.
+    fn found(first: Grant, second: Grant) -> Vec<&'static str> {
+        let mut tables = with_card();
+        let mut trial = Trial::begin(&mut tables);
+        trial.place_with(TaskId(0), NodeId(0), vec![first]);
+        trial.place_with(TaskId(1), NodeId(0), vec![second]);
+        let plan = trial.finish(Time::from_micros(0));
+        let by_plan = said(&check_plan(&tables, &plan));
+        assert_eq!(by_plan, said(&check(&tables)));
+        by_plan
+    }
+
+    #[test]
+    fn i2_a_card_that_is_held_twice_over_is_found() {
+        assert_eq!(found(grant(50, 50), grant(50, 50)), [""; 0]);
+        assert_eq!(found(grant(50, 50), grant(51, 50)), ["I2"], "memory");
+        assert_eq!(found(grant(50, 50), grant(50, 51)), ["I2"], "cores");
+        assert_eq!(found(grant(50, 0), grant(50, 100)), ["I2"], "alone");
+        assert_eq!(found(slice("a", 0), slice("a", 1)), [""; 0]);
+        assert_eq!(found(slice("a", 0), slice("a", 0)), ["I2"], "one slice");
+        assert_eq!(found(slice("a", 0), slice("b", 1)), ["I2"], "two ways");
+        let elsewhere = Grant {
+            card: "other".into(),
+            ..grant(1, 1)
+        };
+        assert_eq!(found(grant(1, 1), elsewhere), ["I2"], "no such card");
+    }
+
+    #[test]
+    fn i2_a_third_user_of_a_card_for_two_is_found() {
+        let mut tables = with_card();
+        tables.put_task(TaskSpec {
+            phase: Phase::Running,
+            node: Some("n1".into()),
+            grants: vec![grant(1, 1), grant(1, 1)],
+            ..task("theirs", 0)
+        });
+        assert_eq!(check(&tables), [], "theirs alone is within bounds");
+        let mut trial = Trial::begin(&mut tables);
+        trial.place_with(TaskId(0), NodeId(0), vec![grant(1, 1)]);
+        let plan = trial.finish(Time::from_micros(0));
+        assert_eq!(said(&check_plan(&tables, &plan)), ["I2"]);
+    }
+}

@@ -1,0 +1,164 @@
+//! The words of the fixture language that speak of cards.
+
+use std::sync::Arc;
+
+use model::{Card, CardAsk, Cards, Division, Grant, Memory, Part, Slice};
+use placement::{Argument, PluginSettings};
+
+/// `vgpu=1:4000:30` or `vgpu=1:50%` for each container, `gpumem=4000`, `gpunum=2`, and what cards it may
+/// be. Whether the word speaks of cards.
+pub fn wants(cards: &mut CardAsk, word: &str, value: &str) -> bool {
+    let number = |text: &str| text.parse().expect("a number");
+    let words = || value.split(',').map(Arc::from);
+    match word {
+        "vgpu" => {
+            let mut parts = value.split(':');
+            let mut next = || parts.next().unwrap_or("0");
+            let count = number(next());
+            let memory = next();
+            cards.parts.push(Part {
+                cards: count,
+                memory: match memory.strip_suffix('%') {
+                    Some(percent) => Memory::Percent(number(percent)),
+                    None => Memory::Mib(number(memory)),
+                },
+                cores: number(next()),
+            });
+        }
+        "gpumem" => cards.memory = number(value),
+        "gpunum" => cards.number = number(value),
+        "use" => cards.models.extend(words()),
+        "nouse" => cards.models_not.extend(words()),
+        "use-id" => cards.ids.extend(words()),
+        "nouse-id" => cards.ids_not.extend(words()),
+        "mode-mig" => cards.only_slices = true,
+        "cards-apart" => cards.apart = true,
+        _ => return false,
+    }
+    true
+}
+
+/// `CARD:MIB:CORES`, `CARD[group1-0]:MIB:CORES`, or `CARD:all`
+pub fn grant(text: &str) -> Grant {
+    let mut parts = text.split(':');
+    let mut next = || parts.next().unwrap_or("0");
+    let card = next();
+    let (card, slice) = card.split_once('[').unwrap_or((card, ""));
+    let slice = slice.trim_end_matches(']').split_once('-');
+    let memory = next();
+    let cores = next().parse().expect("cores");
+    Grant {
+        part: 0,
+        card: card.into(),
+        slice: slice.map(|(group, place)| Slice {
+            group: group.into(),
+            place: place.parse().expect("a place"),
+        }),
+        memory: if memory == "all" {
+            0
+        } else {
+            memory.parse().expect("memory")
+        },
+        cores,
+        is_whole: memory == "all" || cores == 100,
+    }
+}
+
+/// What is held, as the scenarios write it.
+pub fn granted(grants: &[Grant]) -> String {
+    let one = |grant: &Grant| {
+        let slice = grant.slice.as_ref();
+        let slice = slice.map_or(String::new(), |s| format!("[{}-{}]", s.group, s.place));
+        let amount = match (grant.is_whole, grant.memory, grant.cores) {
+            (true, 0, 0) => "all".to_owned(),
+            (_, memory, 0) => memory.to_string(),
+            (_, memory, cores) => format!("{memory}:{cores}"),
+        };
+        format!("{}{slice}:{amount}", grant.card)
+    };
+    let all: Vec<String> = grants.iter().map(one).collect();
+    all.join(" ")
+}
+
+/// What a node's words say of its cards: `vgpu=COUNT:MIB:USERS`, `gpushare=COUNT:MIB`, `model=A100`,
+/// `sick=0,1`, `mig`, `garbled`.
+#[derive(Default)]
+pub struct OfNode {
+    listed: Option<(bool, Vec<i64>)>,
+    model: String,
+    sick: Vec<String>,
+    division: Division,
+    is_garbled: bool,
+}
+
+impl OfNode {
+    /// Whether the word speaks of cards.
+    pub fn hears(&mut self, word: &str, value: &str) -> bool {
+        match word {
+            "vgpu" | "gpushare" => {
+                let numbers = value.split(':').map(|part| part.parse().expect("a number"));
+                self.listed = Some((word == "vgpu", numbers.collect()));
+            }
+            "model" => self.model = value.to_owned(),
+            "sick" => self.sick = value.split(',').map(str::to_owned).collect(),
+            "mig" => self.division = Division::Slices,
+            "garbled" => self.is_garbled = true,
+            _ => return false,
+        }
+        true
+    }
+
+    /// The cards of the node of this name; virtual ones have it in theirs.
+    pub fn of(&self, node: &str) -> Cards {
+        let (is_virtual, numbers) = self.listed.clone().unwrap_or_default();
+        let number = |at: usize, or: i64| numbers.get(at).copied().unwrap_or(or);
+        let card = |at: i64| Card {
+            id: match is_virtual {
+                true => format!("{node}-{at}").into(),
+                false => at.to_string().into(),
+            },
+            is_healthy: !self.sick.contains(&at.to_string()),
+            model: self.model.as_str().into(),
+            memory: number(1, 0),
+            users_max: number(2, 10),
+        };
+        Cards {
+            list: (0..number(0, 0)).map(card).collect(),
+            division: self.division,
+            is_garbled: self.is_garbled,
+        }
+    }
+}
+
+/// `VGPUEnable SchedulePolicy=binpack`: the plugin with these arguments
+pub fn plugin(text: &str) -> PluginSettings {
+    let mut plugin = PluginSettings::named("deviceshare");
+    for (word, value) in crate::parse::words(text) {
+        let value = match value.parse() {
+            Ok(number) => Argument::Whole(number),
+            Err(_) if value.is_empty() => Argument::Flag(true),
+            Err(_) if value.starts_with('[') => label_maps(value),
+            Err(_) => Argument::Text(value.to_owned()),
+        };
+        let key = format!("deviceshare.{word}");
+        plugin.arguments.0.insert(key, value);
+    }
+    plugin
+}
+
+/// `[app:train,tier:gold][app:serve]`
+fn label_maps(text: &str) -> Argument {
+    let maps = text.split(']').map(|map| map.trim_start_matches('['));
+    let map = |map: &str| {
+        let pairs = map
+            .split(',')
+            .map(|pair| pair.split_once(':').expect("key:value"));
+        let text = |value: &str| Argument::Text(value.to_owned());
+        Argument::Map(
+            pairs
+                .map(|(key, value)| (key.to_owned(), text(value)))
+                .collect(),
+        )
+    };
+    Argument::List(maps.filter(|map| !map.is_empty()).map(map).collect())
+}

@@ -1,0 +1,226 @@
+//! Cards: devices of a node of which a task gets some, or parts of some.
+//!
+//! Two families share this page, and a cluster uses one of them. Shared cards are known by their place
+//! on the node; a task takes memory of one, or some whole ones. Virtual cards are known by an id of
+//! their own; each container takes memory and cores of so many, or a slice that the card itself keeps
+//! apart (MIG).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// No node counts for more cards, and no container asks for more: what lies beyond is a slip of the pen.
+pub const CARDS_MAX: usize = 1_024;
+
+/// Percent of a card's cores that there are.
+pub const CORES_WHOLE: i64 = 100;
+
+/// Which cards a cluster uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CardFamily {
+    /// Shared cards (`volcano.sh/gpu-memory`, `volcano.sh/gpu-number`).
+    Shared,
+    /// Virtual cards (`volcano.sh/vgpu-…`).
+    Virtual,
+}
+
+/// How the cards of a node are divided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Division {
+    /// By whoever runs on them (hami-core, mps), at any place.
+    #[default]
+    Soft,
+    /// By the cards themselves, in slices of fixed sizes (MIG).
+    Slices,
+}
+
+/// One card as the wall gives it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Card {
+    /// Its id: a uuid, or its place on the node as a number.
+    pub id: Arc<str>,
+    /// Its model, as its driver spells it.
+    pub model: Arc<str>,
+    /// Its memory in MiB.
+    pub memory: i64,
+    /// How many may use it at a time.
+    pub users_max: i64,
+    /// Whether its driver finds nothing wrong with it.
+    pub is_healthy: bool,
+}
+
+/// The cards of a node as the wall gives them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cards {
+    /// The cards, in the order in which the node tells them.
+    pub list: Arc<[Card]>,
+    /// How they are divided.
+    pub division: Division,
+    /// Whether the node tells of cards and cannot be understood: it has none then.
+    pub is_garbled: bool,
+}
+
+/// How much of a card's memory is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Memory {
+    /// So many MiB.
+    Mib(i64),
+    /// So many percent of the card's.
+    Percent(i64),
+}
+
+impl Memory {
+    /// In MiB of a card that has so many.
+    pub fn of(self, whole: i64) -> i64 {
+        match self {
+            Memory::Mib(mib) => mib,
+            Memory::Percent(percent) => whole.saturating_mul(percent) / 100,
+        }
+    }
+}
+
+/// What one container wants of virtual cards: the same of each of so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Part {
+    /// Of how many cards.
+    pub cards: i64,
+    /// How much memory of each.
+    pub memory: Memory,
+    /// How many percent of the cores of each; all of them means that nobody else is on the card.
+    pub cores: i64,
+}
+
+/// What a task wants of cards.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CardAsk {
+    /// MiB of one shared card.
+    pub memory: i64,
+    /// Whole shared cards.
+    pub number: i64,
+    /// What its containers want of virtual cards, in their order.
+    pub parts: Vec<Part>,
+    /// Only cards that are divided in slices.
+    pub only_slices: bool,
+    /// Only cards whose model holds one of these words, in capital letters; any if there is none.
+    pub models: Vec<Arc<str>>,
+    /// No card whose model holds one of these words.
+    pub models_not: Vec<Arc<str>>,
+    /// Only these cards; any if there is none.
+    pub ids: Vec<Arc<str>>,
+    /// None of these cards.
+    pub ids_not: Vec<Arc<str>>,
+    /// No card on which another task of its gang is.
+    pub apart: bool,
+}
+
+impl CardAsk {
+    /// Whether nothing is wanted of cards.
+    pub fn is_nothing(&self) -> bool {
+        self.memory <= 0 && self.number <= 0 && self.parts.is_empty()
+    }
+
+    /// Whether it may have the card for what it is: its model, its id, its health.
+    pub fn accepts(&self, card: &Card) -> bool {
+        let model = card.model.to_uppercase();
+        let is_of = |words: &[Arc<str>]| words.iter().any(|word| model.contains(&**word));
+        card.is_healthy
+            && (self.models.is_empty() || is_of(&self.models))
+            && !is_of(&self.models_not)
+            && (self.ids.is_empty() || self.ids.contains(&card.id))
+            && !self.ids_not.contains(&card.id)
+    }
+}
+
+/// A slice of a card: a place in one of the ways to divide it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slice {
+    /// The way to divide it.
+    pub group: Arc<str>,
+    /// The place, counted through all slices of that way.
+    pub place: u32,
+}
+
+/// What a task holds of one card.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Grant {
+    /// For which of the task's parts.
+    pub part: u32,
+    /// The card's id.
+    pub card: Arc<str>,
+    /// Which slice of it, if it is divided in slices.
+    pub slice: Option<Slice>,
+    /// MiB of its memory.
+    pub memory: i64,
+    /// Percent of its cores.
+    pub cores: i64,
+    /// Whether the card is the task's alone.
+    pub is_whole: bool,
+}
+
+/// What is held of one card.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CardLoad {
+    /// How many hold a part of it.
+    pub users: i64,
+    /// How many of them hold it alone.
+    pub owners: i64,
+    /// MiB of its memory.
+    pub memory: i64,
+    /// Percent of its cores.
+    pub cores: i64,
+    /// Slices, with the number of their holders.
+    pub slices: BTreeMap<Slice, u32>,
+}
+
+/// What is held of a node's cards, by their ids; a card of which nothing is held has no row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CardLoads(BTreeMap<Arc<str>, CardLoad>);
+
+impl CardLoads {
+    /// What is held of a card.
+    pub fn of(&self, card: &str) -> Option<&CardLoad> {
+        self.0.get(card)
+    }
+
+    /// All cards of which something is held, in the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &CardLoad)> {
+        self.0.iter()
+    }
+
+    /// Whether nothing is held of any.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Somebody takes a part of a card.
+    pub fn take(&mut self, grant: &Grant) {
+        let load = self.0.entry(grant.card.clone()).or_default();
+        load.users += 1;
+        load.owners += i64::from(grant.is_whole);
+        load.memory = load.memory.saturating_add(grant.memory);
+        load.cores = load.cores.saturating_add(grant.cores);
+        if let Some(slice) = &grant.slice {
+            *load.slices.entry(slice.clone()).or_default() += 1;
+        }
+    }
+
+    /// Somebody gives back what was taken.
+    pub fn give_back(&mut self, grant: &Grant) {
+        let load = self.0.get_mut(&grant.card);
+        let load = load.expect("what is given back was taken before");
+        load.users -= 1;
+        load.owners -= i64::from(grant.is_whole);
+        load.memory = load.memory.saturating_sub(grant.memory);
+        load.cores = load.cores.saturating_sub(grant.cores);
+        if let Some(slice) = &grant.slice
+            && let Some(holders) = load.slices.get_mut(slice)
+        {
+            *holders -= 1;
+            if *holders == 0 {
+                load.slices.remove(slice);
+            }
+        }
+        if load.users == 0 {
+            self.0.remove(&grant.card);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Deviceshare: which cards of a node a task gets, or parts of which.
+//!
+//! Source: `specs/volcano.md`, sections 3.5, 3.7 and A.7. What a task gets is chosen when it is placed
+//! and held by its row: a trial that is rewound gives it back.
+
+mod choice;
+mod slices;
+
+use std::collections::BTreeMap;
+
+use model::{CardFamily, CardLack, Division, Grant, NodeId, Refusal, Shape, TaskId};
+
+use crate::arguments::{Arguments, Asked, Switched};
+use crate::plugin::{Plugin, Room, Score, View};
+use crate::plugins::nodeorder::POINT;
+use crate::rules::Config;
+
+/// The row.
+pub const PLUGIN: Plugin = Plugin {
+    name: "deviceshare",
+    configure: Some(configure),
+    suits: Some(suits),
+    has_room: Some(has_room),
+    score: Some(score),
+    hands_out: Some(hands_out),
+    ..Plugin::NONE
+};
+
+/// The switches of which one can be on.
+const FAMILIES: [(&str, Uses); 3] = [
+    ("deviceshare.GPUSharingEnable", Uses::Memory),
+    ("deviceshare.GPUNumberEnable", Uses::Number),
+    ("deviceshare.VGPUEnable", Uses::Virtual),
+];
+
+/// What is shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Uses {
+    /// Memory of one shared card for each task.
+    Memory,
+    /// Whole shared cards.
+    Number,
+    /// Parts of virtual cards.
+    Virtual,
+}
+
+/// Which card, and which node, is the better one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// The one that comes last on its node; nodes are alike.
+    #[default]
+    Last,
+    /// The fuller one.
+    Binpack,
+    /// The one with fewer users.
+    Spread,
+}
+
+/// How cards are shared out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sharing {
+    uses: Option<Uses>,
+    policy: Policy,
+    weight: i64,
+    /// Tasks whose labels hold all of one of these are never together on a card.
+    exclusive: Vec<BTreeMap<String, String>>,
+}
+
+impl Sharing {
+    /// The family of the cards that are shared out, if any are.
+    pub(crate) fn family(&self) -> Option<CardFamily> {
+        self.uses.map(|uses| match uses {
+            Uses::Memory | Uses::Number => CardFamily::Shared,
+            Uses::Virtual => CardFamily::Virtual,
+        })
+    }
+}
+
+/// Two of the switches that exclude each other, if both are on.
+pub(crate) fn two_families(arguments: &Arguments) -> Option<[&'static str; 2]> {
+    let mut asked = Asked::new(arguments);
+    let mut on = FAMILIES
+        .iter()
+        .map(|(key, _)| *key)
+        .filter(|key| asked.flag(key, Switched::Off) == Switched::On);
+    Some([on.next()?, on.next()?])
+}
+
+fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
+    let mut uses = None;
+    for (key, family) in FAMILIES {
+        if arguments.flag(key, Switched::Off) == Switched::On {
+            uses = Some(family);
+        }
+    }
+    let policies = ["", "binpack", "spread"];
+    let policy = arguments.choice("deviceshare.SchedulePolicy", &policies, "binpack or spread");
+    config.devices = Sharing {
+        uses,
+        policy: match policy {
+            1 => Policy::Binpack,
+            2 => Policy::Spread,
+            _ => Policy::Last,
+        },
+        weight: arguments.weight("deviceshare.ScheduleWeight", 0),
+        exclusive: arguments.label_maps("deviceshare.GPUExclusiveRules"),
+    };
+    // Ascend cards, the node's lock and other geometries than the known ones are not here.
+    arguments.without_effect(&[
+        "deviceshare.AscendHAMiVNPUEnable",
+        "deviceshare.AscendMindClusterVNPUEnable",
+        "deviceshare.KnownGeometriesCMName",
+        "deviceshare.KnownGeometriesCMNamespace",
+        "deviceshare.NodeLockEnable",
+    ]);
+}
+
+fn refusal(view: View<'_>, why: CardLack) -> Refusal {
+    let family = view.config.devices.family();
+    Refusal::Cards {
+        family: family.unwrap_or(CardFamily::Shared),
+        why,
+    }
+}
+
+/// Whether the node has cards that would do if nobody held anything of them.
+fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
+    let ask = shape.spec.cards.as_deref()?;
+    let uses = view.config.devices.uses?;
+    let cards = &view.tables.node(node).spec.cards;
+    let enough = |count: i64, memory: &dyn Fn(i64) -> i64| {
+        let good = cards
+            .list
+            .iter()
+            .filter(|card| ask.accepts(card) && memory(card.memory) <= card.memory);
+        i64::try_from(good.count()).unwrap_or(i64::MAX) >= count
+    };
+    let why = match uses {
+        _ if cards.is_garbled => CardLack::Garbled,
+        Uses::Memory if ask.memory > 0 && !enough(1, &|_| ask.memory) => CardLack::Few,
+        Uses::Number if ask.number > 0 && !enough(ask.number, &|_| 0) => CardLack::Few,
+        Uses::Virtual if ask.only_slices && cards.division != Division::Slices => CardLack::Slices,
+        Uses::Virtual => {
+            let mut parts = ask.parts.iter();
+            let is_few = parts.any(|part| !enough(part.cards, &|whole| part.memory.of(whole)));
+            is_few.then_some(CardLack::Few)?
+        }
+        Uses::Memory | Uses::Number => return None,
+    };
+    Some(refusal(view, why))
+}
+
+fn has_room(view: View<'_>, shape: &Shape, node: NodeId, room: Room) -> Option<Refusal> {
+    let ask = shape.spec.cards.as_deref()?;
+    let chosen = choice::choose(view, ask, node, None, room);
+    chosen.err().map(|why| refusal(view, why))
+}
+
+/// Why the node's cards will not do for this task, whose own gang and labels count.
+pub(crate) fn refuses(view: View<'_>, task: TaskId, node: NodeId, room: Room) -> Option<Refusal> {
+    let ask = view.tables.shape_of(task).spec.cards.as_deref()?;
+    let chosen = choice::choose(view, ask, node, Some(task), room);
+    chosen.err().map(|why| refusal(view, why))
+}
+
+/// Whether it matters for this task who else is on a card.
+pub(crate) fn concerns(view: View<'_>, task: TaskId) -> bool {
+    let sharing = &view.config.devices;
+    let cards = |task| view.tables.shape_of(task).spec.cards.as_deref();
+    sharing.uses.is_some()
+        && cards(task)
+            .is_some_and(|ask| ask.apart || choice::exclusive_rules(view, task).next().is_some())
+}
+
+fn hands_out(view: View<'_>, task: TaskId, node: NodeId) -> Option<Vec<Grant>> {
+    let ask = view.tables.shape_of(task).spec.cards.as_deref()?;
+    choice::choose(view, ask, node, Some(task), Room::Now).ok()
+}
+
+/// Points of each card that is taken: its fill afterwards (binpack), or all of them if nobody was on
+/// it (spread), times the weight.
+fn score(view: View<'_>, shape: &Shape, node: NodeId) -> Score {
+    let sharing = &view.config.devices;
+    let Some(ask) = shape.spec.cards.as_deref() else {
+        return 0;
+    };
+    if sharing.weight == 0 || sharing.policy == Policy::Last {
+        return 0;
+    }
+    let Ok(grants) = choice::choose(view, ask, node, None, Room::Now) else {
+        return 0;
+    };
+    let row = view.tables.node(node);
+    let mut after = row.cards.clone();
+    grants.iter().for_each(|grant| after.take(grant));
+    let points = grants.iter().map(|grant| match sharing.policy {
+        Policy::Binpack => {
+            let mut cards = row.spec.cards.list.iter();
+            let whole = cards.find(|card| card.id == grant.card);
+            let whole = whole.map_or(0, |card| card.memory);
+            let used = after.of(&grant.card).map_or(0, |load| load.memory);
+            crate::plugins::millionths(used, whole).unwrap_or(0)
+        }
+        Policy::Spread if row.cards.of(&grant.card).is_none() => POINT,
+        Policy::Spread | Policy::Last => 0,
+    });
+    let points = points.fold(0_i64, Score::saturating_add);
+    points.saturating_mul(100).saturating_mul(sharing.weight)
+}
