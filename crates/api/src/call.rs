@@ -131,17 +131,27 @@ pub fn write(intent: &Intent) -> Call {
                 body: bytes(&options),
             }
         }
-        Action::Bind { uid, node } => Call {
-            method: "POST",
-            target: format!("{object}/binding?fieldManager={FIELD_MANAGER}"),
-            content_type: "application/json",
-            body: bytes(&json!({
-                "apiVersion": "v1",
-                "kind": "Binding",
-                "metadata": { "name": key.name, "namespace": key.namespace, "uid": uid },
-                "target": { "apiVersion": "v1", "kind": "Node", "name": node },
-            })),
-        },
+        Action::Bind {
+            uid,
+            node,
+            annotations,
+        } => {
+            let mut metadata = json!({ "name": key.name, "namespace": key.namespace, "uid": uid });
+            if !annotations.is_empty() {
+                metadata["annotations"] = json!(annotations);
+            }
+            Call {
+                method: "POST",
+                target: format!("{object}/binding?fieldManager={FIELD_MANAGER}"),
+                content_type: "application/json",
+                body: bytes(&json!({
+                    "apiVersion": "v1",
+                    "kind": "Binding",
+                    "metadata": metadata,
+                    "target": { "apiVersion": "v1", "kind": "Node", "name": node },
+                })),
+            }
+        }
     }
 }
 

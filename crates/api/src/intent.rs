@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use crate::core::TextMap;
 use crate::kind::Kind;
 
 /// Names one object.
@@ -75,6 +76,8 @@ pub enum Action {
         uid: Box<str>,
         /// The node's name.
         node: Box<str>,
+        /// Annotations that the pod gets with it.
+        annotations: TextMap,
     },
     /// Makes a Secret whose key material the shell draws from the operating system.
     /// `body` is the Secret without that material; `key` says what to draw.

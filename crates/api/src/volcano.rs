@@ -3,6 +3,7 @@
 //!
 //! Source: `specs/volcano.md`, sections 1.2 to 1.6 and 1.14.
 
+mod card_keys;
 mod hyper_node;
 mod job;
 mod keys;
@@ -11,6 +12,7 @@ mod queue;
 pub mod scheduler_conf;
 mod shard;
 
+pub use card_keys::*;
 pub use hyper_node::*;
 pub use job::*;
 pub use keys::*;

@@ -119,6 +119,7 @@ impl Cycles {
         let rows = Rows::new(settings.scheduler_names)
             .with_lone(settings.lone_scheduler_names)
             .with_agents(settings.agent_scheduler_names)
+            .with_cards(settings.engine.card_family())
             .within(settings.reach);
         let mut tables = Tables::new();
         rows.begin(&mut tables);

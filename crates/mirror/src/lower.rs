@@ -1,5 +1,6 @@
 //! Plans → wanted writes. Nothing is written that is there already.
 
+mod cards;
 mod condition;
 mod native;
 mod note;
@@ -7,7 +8,7 @@ mod status;
 
 use std::collections::BTreeMap;
 
-use api::core::Pod;
+use api::core::{Pod, TextMap};
 use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
 use api::kind::Kind;
 use api::time::Time;
@@ -47,6 +48,8 @@ pub struct Bind {
     pub uid: Box<str>,
     /// The node.
     pub node: Box<str>,
+    /// Annotations that the pod gets with it: which cards it has.
+    pub annotations: TextMap,
 }
 
 impl Bind {
@@ -57,6 +60,7 @@ impl Bind {
             action: Action::Bind {
                 uid: self.uid.clone(),
                 node: self.node.clone(),
+                annotations: self.annotations.clone(),
             },
         }
     }
@@ -141,9 +145,15 @@ impl Mirror {
                 .notes
                 .push(note::assigned(pod, &node.spec.name, voice));
         }
+        let task = tables.task(place.task);
+        let ask = tables.shape_of(place.task).spec.cards.as_deref();
+        let annotations = ask.map_or_else(TextMap::new, |ask| {
+            cards::annotations(ask, &task.grants, &node.spec.name, voice.now)
+        });
         lowered.binds.push(Bind {
             write: place.write,
-            gang: tables.task(place.task).gang,
+            gang: task.gang,
+            annotations,
             pod: ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name),
             uid: pod.metadata.uid.clone(),
             node: (&*node.spec.name).into(),

@@ -4,6 +4,7 @@
 //! operator that nobody knows selects nothing.
 
 mod amounts;
+mod cards;
 mod constraints;
 mod native;
 mod network;
@@ -21,7 +22,7 @@ use api::volcano::{
     SLA_WAITING_TIME_SHORT,
 };
 use model::{
-    GangPhase, GangSpec, GangStatus, Key, NodeSpec, Priority, QueueSpec, Tables, Taint,
+    CardFamily, GangPhase, GangSpec, GangStatus, Key, NodeSpec, Priority, QueueSpec, Tables, Taint,
     TaintEffect, Verdict,
 };
 
@@ -43,6 +44,7 @@ pub struct Rows {
     agent_scheduler_names: Vec<Box<str>>,
     has_native: bool,
     reach: Reach,
+    cards: Option<CardFamily>,
 }
 
 /// The kinds that rows are made of.
@@ -70,6 +72,7 @@ impl Rows {
             agent_scheduler_names: Vec::new(),
             has_native: false,
             reach: Reach::default(),
+            cards: None,
         }
     }
 
@@ -93,6 +96,13 @@ impl Rows {
     #[must_use]
     pub fn with_agents(mut self, names: Vec<Box<str>>) -> Rows {
         self.agent_scheduler_names = names;
+        self
+    }
+
+    /// Cards of this family are read from nodes and pods.
+    #[must_use]
+    pub fn with_cards(mut self, family: Option<CardFamily>) -> Rows {
+        self.cards = family;
         self
     }
 

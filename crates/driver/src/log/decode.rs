@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api::core::TextMap;
 use api::intent::{KeyMaterial, ObjectKey, Part, Propagation, Refusal, WriteOutcome};
 use api::kind::{KINDS, Kind};
 use api::time::Time;
@@ -220,9 +221,13 @@ impl Decoder {
                     propagation: all[usize::from(tag - 6)],
                 }
             }
-            9 => How::Bind {
+            9 | 10 => How::Bind {
                 uid: word(reader)?,
                 node: word(reader)?,
+                annotations: match tag {
+                    10 => texts(reader)?,
+                    _ => TextMap::new(),
+                },
             },
             other => return Err(reader.problem(&format!("no write begins with {other}"))),
         };
@@ -323,6 +328,16 @@ fn undelta(base: &[u8], reader: &mut Reader<'_>) -> Result<Vec<u8>, Problem> {
     let delta = reader.text()?;
     let offset = reader.offset() - delta.len() as u64;
     delta::apply(base, delta, offset)
+}
+
+/// Texts by texts, as many as are told.
+fn texts(reader: &mut Reader<'_>) -> Result<TextMap, Problem> {
+    let mut all = TextMap::new();
+    for _ in 0..reader.number()? {
+        let key = reader.word()?.into();
+        all.insert(key, reader.word()?.into());
+    }
+    Ok(all)
 }
 
 fn kind(reader: &mut Reader<'_>) -> Result<Kind, Problem> {

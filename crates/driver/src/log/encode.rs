@@ -197,9 +197,20 @@ impl Encoder {
                 out.push(u8::from(grace_seconds.is_some()));
                 signed(out, grace_seconds.unwrap_or(0));
             }
-            How::Bind { uid, node } => {
+            How::Bind {
+                uid,
+                node,
+                annotations,
+            } => {
                 text(out, uid.as_bytes());
                 text(out, node.as_bytes());
+                if !annotations.is_empty() {
+                    number(out, annotations.len() as u64);
+                    for (key, value) in annotations {
+                        text(out, key.as_bytes());
+                        text(out, value.as_bytes());
+                    }
+                }
             }
         }
         if matches!(wanted.how, How::Create(_) | How::Patch { .. }) {
@@ -318,7 +329,8 @@ pub(super) fn how_tag(how: &How) -> u8 {
             Propagation::Foreground => 7,
             Propagation::Orphan => 8,
         },
-        How::Bind { .. } => 9,
+        How::Bind { annotations, .. } if annotations.is_empty() => 9,
+        How::Bind { .. } => 10,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api::call::WatchLine;
+use api::core::TextMap;
 use api::intent::{
     Action, Intent, KeyMaterial, ObjectKey, Part, Propagation, Refusal, WriteOutcome,
 };
@@ -181,6 +182,8 @@ pub enum How {
         uid: Box<str>,
         /// To this node.
         node: Box<str>,
+        /// With these annotations.
+        annotations: TextMap,
     },
 }
 
@@ -314,10 +317,15 @@ impl Wanted {
                 };
                 (how, Body::default())
             }
-            Action::Bind { uid, node } => {
+            Action::Bind {
+                uid,
+                node,
+                annotations,
+            } => {
                 let how = How::Bind {
                     uid: uid.clone(),
                     node: node.clone(),
+                    annotations: annotations.clone(),
                 };
                 (how, Body::default())
             }

@@ -44,7 +44,7 @@ impl Effect {
                 uid: uid.clone(),
                 is_forced: *grace_seconds == Some(0),
             },
-            Action::Bind { uid, node } => Effect::Bind {
+            Action::Bind { uid, node, .. } => Effect::Bind {
                 uid: uid.clone(),
                 node: node.clone(),
             },

@@ -412,11 +412,19 @@ impl World {
                 merge(&mut held, patch);
                 self.commit(key.0, &key.1, held)
             }
-            (Action::Bind { node, .. }, Some(mut held)) => {
+            (
+                Action::Bind {
+                    node, annotations, ..
+                },
+                Some(mut held),
+            ) => {
                 if held["spec"]["nodeName"].is_string() {
                     return WriteOutcome::Refused(refusal(409, "Conflict"));
                 }
                 held["spec"]["nodeName"] = json!(node);
+                for (key, value) in annotations {
+                    held["metadata"]["annotations"][&**key] = json!(value);
+                }
                 self.commit(key.0, &key.1, held);
                 WriteOutcome::Done {
                     revision: 0,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use engine::{Engine, Settings};
 use model::{
     Closeness, GangPhase, GangSpec, HyperNodeSpec, Key, Kind, Member, NodeSpec, Pattern, Phase,
-    Plan, Priority, QueueSpec, QueueState, Quota, Requirement, Selector, Shard, Tables, TaskSpec,
-    Time, Vector, Verdict,
+    Plan, Priority, QueueSpec, QueueState, Requirement, Selector, Shard, Tables, TaskSpec, Time,
+    Vector, Verdict,
 };
 use placement::{Argument, PluginSettings};
 
@@ -112,7 +112,10 @@ impl World {
             "queue" => self.queue(rest),
             "class" => self.class(rest),
             "budget" => self.tables.put_budget(parse::budget(rest)),
-            "quota" => self.quota(rest),
+            "quota" => {
+                let quota = parse::quota(&mut self.tables, rest);
+                self.tables.put_quota(quota);
+            }
             "gang" => self.gang(rest),
             "pods" => {
                 let (gang, text) = rest.split_once(':').expect("gang : tasks");
@@ -344,19 +347,6 @@ impl World {
             }
         }
         self.tables.put_hyper_node(spec);
-    }
-
-    /// `quota a/q hard=cpu:2,pods:3 used=cpu:1`
-    fn quota(&mut self, text: &str) {
-        let mut quota = Quota::default();
-        for (word, value) in parse::words(text) {
-            match word {
-                "hard" => quota.hard = parse::limits(&mut self.tables, value),
-                "used" => quota.used = Vector::of(parse::amounts(&mut self.tables, value)),
-                name => quota.key = key(name),
-            }
-        }
-        self.tables.put_quota(quota);
     }
 
     fn class(&mut self, text: &str) {

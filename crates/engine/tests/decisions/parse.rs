@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use model::{
     Budget, CardAsk, Closeness, Grant, Highest, HostPort, Key, Kind, Labels, Limits, NodeTerm,
-    Operator, PodTerm, Preferred, Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint,
+    Operator, PodTerm, Preferred, Quota, Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint,
     TaintEffect, Toleration, TolerationEffect, Vector, VolumeNeed,
 };
 use placement::{Argument, Decimal};
@@ -63,6 +63,19 @@ pub fn budget(text: &str) -> Budget {
         }
     }
     budget
+}
+
+/// `quota a/q hard=cpu:2,pods:3 used=cpu:1`
+pub fn quota(tables: &mut Tables, text: &str) -> Quota {
+    let mut quota = Quota::default();
+    for (word, value) in words(text) {
+        match word {
+            "hard" => quota.hard = limits(tables, value),
+            "used" => quota.used = Vector::of(amounts(tables, value)),
+            name => quota.key = key(name),
+        }
+    }
+    quota
 }
 
 pub fn amount(kind: Kind, text: &str) -> i64 {

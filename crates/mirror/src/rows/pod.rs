@@ -10,7 +10,7 @@ use model::{GangPhase, GangSpec, GangStatus, Key, Phase, ShapeSpec, Tables, Task
 
 use super::amounts::vector;
 use super::native::native_gang;
-use super::{Rows, constraints, created, native, volume};
+use super::{Rows, cards, constraints, created, native, volume};
 use crate::held::Mirror;
 
 /// The annotation by which a pod overrides its priority among the tasks of its gang.
@@ -96,7 +96,7 @@ impl Rows {
                 .map_or("", |role| role)
                 .into(),
             index: trailing_number(&meta.name),
-            shape: shape(mirror, pod, tables),
+            shape: self.shape(mirror, pod, tables),
             claims: volume::unplaced(mirror, pod),
             labels: Arc::new(constraints::labels(&meta.labels)),
             priority: priority(pod),
@@ -104,6 +104,10 @@ impl Rows {
             node: Some(&*pod.spec.node_name)
                 .filter(|node| !node.is_empty())
                 .map(Into::into),
+            grants: match self.cards {
+                Some(family) if holds_room => cards::held_by(family, pod),
+                _ => Vec::new(),
+            },
             gated: !pod.spec.scheduling_gates.is_empty(),
             // Upstream: a pod that says nothing may be evicted.
             preemptable: preemptable(meta).unwrap_or(true) && !manners.stays,
@@ -116,6 +120,23 @@ impl Rows {
                 .map(|at| Time::from_micros(at.micros())),
         };
         tables.put_task(spec);
+    }
+
+    fn shape(&self, mirror: &Mirror, pod: &Pod, tables: &mut Tables) -> ShapeSpec {
+        let mut requests = requests_of(&pod.spec);
+        // The tables add the pod's own slot.
+        requests.remove("pods");
+        if let Some(family) = self.cards {
+            cards::leave_out(family, &mut requests);
+        }
+        let mut shape = ShapeSpec {
+            requests: vector(&requests, tables),
+            volumes: volume::needs(mirror, pod),
+            cards: self.cards.and_then(|family| cards::of_pod(family, pod)),
+            ..ShapeSpec::default()
+        };
+        constraints::constrain(&mut shape, mirror, pod);
+        shape
     }
 }
 
@@ -156,19 +177,6 @@ fn cooldown_ms(meta: &ObjectMeta) -> i64 {
         .or_else(|| meta.labels.get(COOLDOWN_TIME));
     let time = text.and_then(|text| Duration::parse(text).ok());
     time.map_or(0, |time| time.milliseconds().max(0))
-}
-
-fn shape(mirror: &Mirror, pod: &Pod, tables: &mut Tables) -> ShapeSpec {
-    let mut requests = requests_of(&pod.spec);
-    // The tables add the pod's own slot.
-    requests.remove("pods");
-    let mut shape = ShapeSpec {
-        requests: vector(&requests, tables),
-        volumes: volume::needs(mirror, pod),
-        ..ShapeSpec::default()
-    };
-    constraints::constrain(&mut shape, mirror, pod);
-    shape
 }
 
 fn priority(pod: &Pod) -> i32 {

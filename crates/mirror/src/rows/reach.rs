@@ -12,7 +12,7 @@ use api::volcano::{NodeShard, ShardingMode};
 use model::{Phase, Shard, Tables};
 use serde_json::json;
 
-use super::{Rows, node_spec};
+use super::{Rows, cards, node_spec};
 use crate::held::{Change, Mirror};
 use crate::lower::patched;
 
@@ -110,6 +110,9 @@ impl Rows {
         }
         let mut spec = node_spec(node, tables);
         spec.foreign = side == Side::Last;
+        if let Some(family) = self.cards {
+            spec.cards = cards::of_node(family, node);
+        }
         tables.put_node(spec);
     }
 

@@ -1,0 +1,53 @@
+//! Resources, annotations and words of Volcano's shared and virtual GPUs.
+
+/// Resource: memory of a shared GPU.
+pub const GPU_MEMORY: &str = "volcano.sh/gpu-memory";
+/// Resource: whole shared GPUs.
+pub const GPU_NUMBER: &str = "volcano.sh/gpu-number";
+/// Pod annotation: which shared GPUs it has, `0,1`.
+pub const GPU_INDEX: &str = "volcano.sh/gpu-index";
+/// Pod annotation: when they were chosen, in nanoseconds.
+pub const PREDICATE_TIME: &str = "volcano.sh/predicate-time";
+/// Node annotation: shared GPUs that are broken, `0,3`.
+pub const GPU_UNHEALTHY_IDS: &str = "volcano.sh/gpu-unhealthy-ids";
+
+/// Resource: how many virtual GPUs.
+pub const VGPU_NUMBER: &str = "volcano.sh/vgpu-number";
+/// Resource: MiB of each of them.
+pub const VGPU_MEMORY: &str = "volcano.sh/vgpu-memory";
+/// Resource: percent of the memory of each of them.
+pub const VGPU_MEMORY_PERCENTAGE: &str = "volcano.sh/vgpu-memory-percentage";
+/// Resource: percent of the cores of each of them.
+pub const VGPU_CORES: &str = "volcano.sh/vgpu-cores";
+/// Node annotation: its virtual GPUs.
+pub const VGPU_REGISTER: &str = "volcano.sh/node-vgpu-register";
+/// Pod annotation: which virtual GPUs it has.
+pub const VGPU_IDS: &str = "volcano.sh/vgpu-ids-new";
+/// Pod annotation: the same, from which the device plugin strikes out what it has handed out.
+pub const VGPU_TO_ALLOCATE: &str = "volcano.sh/devices-to-allocate";
+/// Pod annotation: on which node they are.
+pub const VGPU_NODE: &str = "volcano.sh/vgpu-node";
+/// Pod annotation: when they were chosen, in seconds.
+pub const VGPU_TIME: &str = "volcano.sh/vgpu-time";
+/// Pod annotation: when it was bound, in seconds.
+pub const BIND_TIME: &str = "volcano.sh/bind-time";
+/// Pod annotation: how far the device plugin is with it.
+pub const BIND_PHASE: &str = "volcano.sh/bind-phase";
+/// Value of [`BIND_PHASE`] before the device plugin has seen it.
+pub const BIND_PHASE_ALLOCATING: &str = "allocating";
+/// Pod annotation: words of models, one of which its GPU has.
+pub const USE_GPU_TYPE: &str = "nvidia.com/use-gputype";
+/// Pod annotation: words of models that its GPU has not.
+pub const NOUSE_GPU_TYPE: &str = "nvidia.com/nouse-gputype";
+/// Pod annotation: the GPUs that it may have.
+pub const USE_GPU_UUID: &str = "volcano.sh/vgpu-use-gpuuuid";
+/// Pod annotation: the GPUs that it may not have.
+pub const NOUSE_GPU_UUID: &str = "volcano.sh/vgpu-nouse-gpuuuid";
+/// Pod annotation: how its GPU is divided, `hami-core`, `mig` or `mps`.
+pub const VGPU_MODE: &str = "volcano.sh/vgpu-mode";
+/// Value of [`VGPU_MODE`] and of a node's register: the GPU divides itself.
+pub const VGPU_MODE_MIG: &str = "mig";
+/// Pod annotation: `spread` keeps it from GPUs of its own gang.
+pub const VGPU_POD_GROUP_POLICY: &str = "volcano.sh/vgpu-podgroup-policy";
+/// The kind of GPU that a pod's annotation names.
+pub const VGPU_VENDOR: &str = "NVIDIA";
