@@ -276,6 +276,7 @@ fn bound(family: CardFamily, limits: &[Value], grants: Vec<Grant>) -> (Value, Ta
     let plan = trial.finish(model::Time::from_micros(0));
     let voice = Voice {
         component: "volcano",
+        events: mirror::Events::PerGang,
         now: Time::parse("2023-11-14T22:13:20.250000Z").expect("a time"),
     };
     let lowered = mirror.lower(&tables, &plan, voice);
