@@ -1,0 +1,250 @@
+//! What room that others hold would cost on each node, found out once for claimants who may take the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{NodeId, ShapeId, TaskId};
+
+use crate::coupling::{self, Surroundings};
+use crate::cycle::Cycle;
+use crate::plugin::Room;
+use crate::plugins::predicates::lacks;
+use crate::together;
+use crate::victims::{Against, Cost, Offer, Search};
+
+/// What a field was surveyed for: against whom (for tasks of one queue or one gang, which), up to which
+/// priority, and for which shape.
+pub(super) type Ground = (Against, u32, i32, ShapeId);
+
+/// Claimants who may take the same tasks from others for the same shape.
+pub(super) type Likeness = (Against, Vec<u64>, ShapeId);
+
+/// What a cycle knows of room that others hold.
+#[derive(Debug, Default)]
+pub(crate) struct Grounds {
+    pub(super) fields: BTreeMap<Ground, Field>,
+    /// For whom no node was found when so many moves were kept.
+    pub(super) hopeless: BTreeMap<Likeness, u64>,
+}
+
+impl Grounds {
+    pub(super) fn field(&mut self, ground: Ground) -> &mut Field {
+        self.fields.entry(ground).or_default()
+    }
+}
+
+/// All nodes by what room for one shape would cost there at least. What it costs a claimant is found out
+/// when the node comes first, which can only raise it; claimants who may take the same share what was
+/// found out.
+#[derive(Debug, Default)]
+pub(super) struct Field {
+    cursor: u64,
+    leaves: Vec<Option<Cost>>,
+    order: BTreeSet<(Cost, NodeId)>,
+    /// Nodes whose costs were raised, and for whom.
+    pub(super) raised: Vec<NodeId>,
+    whose: Vec<u64>,
+    /// How many of them were when the attempt began.
+    pub(super) begun: usize,
+    /// How many were evicted when nothing had been raised yet.
+    evictions: u64,
+    /// Whose turn it is on the node that came first the last time in this attempt: the next task is
+    /// likely to meet it there again.
+    pub(super) in_turn: Option<(NodeId, Vec<TaskId>)>,
+}
+
+impl Field {
+    fn put(&mut self, node: NodeId, cost: Option<Cost>) {
+        if node.index() >= self.leaves.len() {
+            self.leaves.resize(node.index() + 1, None);
+        }
+        let leaf = &mut self.leaves[node.index()];
+        if *leaf == cost {
+            return;
+        }
+        if let Some(old) = *leaf {
+            self.order.remove(&(old, node));
+        }
+        if let Some(new) = cost {
+            self.order.insert((new, node));
+        }
+        *leaf = cost;
+    }
+
+    /// Surveys the nodes that changed since the last time; all of them the first time.
+    fn sync(&mut self, cycle: &Cycle<'_, '_>, search: &Search<'_>) {
+        let tables = cycle.trial.tables();
+        let changed = tables.changed_since(self.cursor);
+        match changed.filter(|_| !self.leaves.is_empty()) {
+            Some(changed) => {
+                let mut changed = changed.to_vec();
+                changed.sort_unstable();
+                changed.dedup();
+                self.look_again(cycle, search, changed);
+            }
+            None => {
+                let all: Vec<NodeId> = tables.all_nodes().map(|(id, _)| id).collect();
+                self.look_again(cycle, search, all);
+            }
+        }
+        self.cursor = tables.log_end();
+    }
+
+    fn look_again(&mut self, cycle: &Cycle<'_, '_>, search: &Search<'_>, nodes: Vec<NodeId>) {
+        let view = cycle.view();
+        let shape = view.tables.shape_of(search.claimant.task);
+        for node in nodes {
+            let is_known = view.tables.find_node(node).is_some_and(|row| row.known);
+            let cost = is_known.then(|| search.bound(view, shape, node)).flatten();
+            self.put(node, cost);
+        }
+    }
+
+    /// Gets ready for a claimant: what others found out counts only if they may take the same.
+    pub(super) fn meet(&mut self, cycle: &Cycle<'_, '_>, search: &Search<'_>, likeness: &[u64]) {
+        if self.whose != likeness {
+            self.forget(cycle, search, 0);
+            self.whose = likeness.to_vec();
+        }
+        self.sync(cycle, search);
+    }
+
+    /// Forgets what was found out, but for the first nodes.
+    pub(super) fn forget(&mut self, cycle: &Cycle<'_, '_>, search: &Search<'_>, but: usize) {
+        if self.raised.len() > but {
+            let raised = self.raised.split_off(but);
+            self.look_again(cycle, search, raised);
+        }
+        self.begun = self.begun.min(but);
+    }
+
+    pub(super) fn costs_nothing(&self) -> bool {
+        self.costing_nothing().next().is_some()
+    }
+
+    /// Nodes that have room without any eviction, as far as is known.
+    pub(super) fn costing_nothing(&self) -> impl Iterator<Item = NodeId> {
+        let free = self
+            .order
+            .iter()
+            .take_while(|(cost, _)| *cost == Cost::NONE);
+        free.map(|(_, node)| *node)
+    }
+
+    /// The cheapest node for the claimant's task, with whom it takes.
+    pub(super) fn cheapest(
+        &mut self,
+        cycle: &mut Cycle<'_, '_>,
+        search: &Search<'_>,
+    ) -> Option<(NodeId, Offer)> {
+        loop {
+            while let Some((cost, node)) = self.order.first().copied() {
+                let in_turn = match self.in_turn.take() {
+                    Some((at, tasks)) if at == node => tasks,
+                    _ => search.in_turn(cycle.view(), node),
+                };
+                let offer = offer(cycle, search, node, &in_turn);
+                self.in_turn = Some((node, in_turn));
+                let found = offer.as_ref().map(|offer| offer.cost);
+                if found.is_some_and(|found| found <= cost) {
+                    return offer.map(|offer| (node, offer));
+                }
+                if self.raised.is_empty() {
+                    self.evictions = cycle.evictions;
+                }
+                self.put(node, found);
+                self.raised.push(node);
+            }
+            // Who may be evicted changes with every eviction, for good or ill.
+            if self.raised.is_empty() || self.evictions == cycle.evictions {
+                return None;
+            }
+            self.forget(cycle, search, 0);
+        }
+    }
+}
+
+/// Whom the task would take room from on the node, if the node takes it then.
+fn offer(
+    cycle: &mut Cycle<'_, '_>,
+    search: &Search<'_>,
+    node: NodeId,
+    in_turn: &[TaskId],
+) -> Option<Offer> {
+    let task = search.claimant.task;
+    let view = cycle.view();
+    let shape = view.tables.shape_of(task);
+    let home = together::home(view.tables, task);
+    if home.refuses(node).is_some() || search.rules.suits(view, shape, node).is_some() {
+        return None;
+    }
+    if is_about_amounts(cycle, task) {
+        return search.offer(view, shape, node, in_turn);
+    }
+    tried(cycle, search, node, in_turn)
+}
+
+/// Whether nothing that is on a node but amounts decides whether it takes the task.
+pub(super) fn is_about_amounts(cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
+    let view = cycle.view();
+    let shape = view.tables.shape_of(task);
+    shape.spec.cards.is_none()
+        && shape.spec.ports.is_empty()
+        && shape.spec.volumes.is_empty()
+        && !coupling::concerns(view, task)
+}
+
+/// The same where more than amounts decide: found by evicting one after the other, and sparing those
+/// without whom it does as well.
+fn tried(
+    cycle: &mut Cycle<'_, '_>,
+    search: &Search<'_>,
+    node: NodeId,
+    in_turn: &[TaskId],
+) -> Option<Offer> {
+    let task = search.claimant.task;
+    let candidates = search.candidates(cycle.view(), in_turn);
+    let mark = cycle.trial.mark();
+    let (gang, cause) = (search.claimant.gang, search.against.cause());
+    let mut victims = Vec::new();
+    for victim in candidates {
+        if will_take(cycle, task, node) {
+            break;
+        }
+        cycle.trial.evict(victim, gang, cause);
+        victims.push(victim);
+    }
+    let mut offer = None;
+    if will_take(cycle, task, node) {
+        for at in (0..victims.len()).rev() {
+            let here = cycle.trial.mark();
+            cycle.trial.spare(victims[at]);
+            if will_take(cycle, task, node) {
+                victims.remove(at);
+            } else {
+                cycle.trial.rewind(here);
+            }
+        }
+        let cost = search.cost_of(cycle.trial.tables(), &victims, 1);
+        offer = Some(Offer { cost, victims });
+    }
+    cycle.trial.rewind(mark);
+    offer
+}
+
+/// Whether the node takes the task once everybody on the way out is gone.
+pub(crate) fn will_take(cycle: &Cycle<'_, '_>, task: TaskId, node: NodeId) -> bool {
+    let view = cycle.view();
+    let shape = view.tables.shape_of(task);
+    view.tables.node(node).known
+        && lacks(view, shape, node, Room::Later).is_none()
+        && cycle.rules.suits(view, shape, node).is_none()
+        && cycle
+            .rules
+            .has_room(view, shape, node, Room::Later)
+            .is_none()
+        && together::home(view.tables, task).refuses(node).is_none()
+        && (!coupling::concerns(view, task)
+            || Surroundings::of(view, task, Room::Later)
+                .refuses(view.tables, node)
+                .is_none())
+}
