@@ -238,8 +238,8 @@ impl Clearing<'_> {
 
     /// Whether somebody who may take the same found no node just now.
     fn is_hopeless(&self, cycle: &Cycle<'_, '_>, grounds: &Grounds, task: TaskId) -> bool {
-        let known = grounds.hopeless.get(&self.likeness(cycle, task));
-        self.promised.is_empty() && known == Some(&cycle.moves)
+        self.promised.is_empty()
+            && grounds.hopeless.get(&self.likeness(cycle, task)) == Some(&cycle.moves)
     }
 
     /// Forgets what nodes cost in an attempt that was taken back: with it went its evictions.

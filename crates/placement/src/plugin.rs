@@ -79,6 +79,7 @@ pub type VictimQueueOrder = fn(View<'_>, QueueId, QueueId, QueueId) -> Ordering;
 /// Which of the candidates may be victims: turns `allowed` to false where one may not. The candidates
 /// come in the order in which they would be evicted; a check that counts what is left counts each of
 /// them as gone once it was allowed by the check itself, whatever others say (chapter 3.3, A.2 to A.5).
+/// Those who have gone can only make it stricter: whom it refuses alone it refuses after anybody.
 pub type VictimCheck = fn(View<'_>, Claimant, &[TaskId], &mut [bool]);
 
 /// What a task takes of a node's cards; none where there is no say or they do not do.
@@ -147,6 +148,8 @@ pub struct Plugin {
     pub spares_preempted: Option<VictimCheck>,
     /// The same for other queues.
     pub spares_reclaimed: Option<VictimCheck>,
+    /// Whether its checks of victims count as gone also those whom they refuse.
+    pub counts_refused: bool,
     /// Whether a queue may take room from others for a task.
     pub preemptive: Option<fn(View<'_>, QueueId, TaskId) -> bool>,
     /// From which of two other queues the named one takes room first.
@@ -189,6 +192,7 @@ impl Plugin {
         reclaimable: None,
         spares_preempted: None,
         spares_reclaimed: None,
+        counts_refused: false,
         preemptive: None,
         victim_queue_order: None,
         preempts_like: None,

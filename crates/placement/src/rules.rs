@@ -1,5 +1,7 @@
 //! The configuration compiled: for each hook the functions to ask, in tier order.
 
+mod victims;
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -11,10 +13,11 @@ use model::{
 use crate::actions::bundles::Reach;
 use crate::arguments::{Arguments, Asked, Complaint};
 use crate::domains::DomainSums;
-use crate::plugin::{Action, Claimant, GangCheck, Plugin, Room, Score, View, Vote};
+use crate::plugin::{Action, GangCheck, Plugin, Room, Score, View, Vote};
 use crate::plugins::{self, PLUGINS};
 use crate::settings::{PluginSettings, Settings, Switch};
-use crate::victims::Against;
+
+use victims::Keepers;
 
 /// Where a plugin stands in a configuration, both counted from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,6 +131,7 @@ pub struct Rules {
     pub(crate) actions: Vec<Action>,
     tiers: Vec<Vec<Plugin>>,
     flat: Vec<Plugin>,
+    keepers: Keepers,
     config: Config,
 }
 
@@ -145,6 +149,7 @@ impl Rules {
             actions: Vec::new(),
             tiers: Vec::new(),
             flat: Vec::new(),
+            keepers: Keepers::default(),
             config: Config::default(),
         };
         for (index, name) in actions.iter().enumerate() {
@@ -173,6 +178,7 @@ impl Rules {
         }
         rules.couple();
         rules.hold_together();
+        rules.keepers = Keepers::of(&rules.flat);
         Ok((rules, problems))
     }
 
@@ -442,153 +448,6 @@ impl Rules {
             .iter()
             .filter_map(|p| p.preemptive)
             .all(|f| f(view, queue, task))
-    }
-
-    /// Whether a rule keeps the task from being a victim, whatever the tiers say.
-    pub(crate) fn keeps(
-        &self,
-        view: View<'_>,
-        against: Against,
-        claimant: Claimant,
-        task: TaskId,
-    ) -> bool {
-        self.flat.iter().any(|p| match against {
-            Against::OtherQueues => p.never_reclaimed.is_some_and(|f| f(view, task)),
-            Against::OtherGangs | Against::OwnTasks => {
-                p.never_preempted.is_some_and(|f| f(view, task))
-                    || p.never_preempted_by
-                        .is_some_and(|f| f(view, claimant, task))
-            }
-        })
-    }
-
-    /// Which of the candidates may be victims: in the first tier whose plugins agree on anybody, those
-    /// on whom all of them agree. Whether that was the first tier that has a say.
-    pub(crate) fn victims(
-        &self,
-        view: View<'_>,
-        against: Against,
-        claimant: Claimant,
-        candidates: &mut Vec<TaskId>,
-    ) -> bool {
-        let mut is_first = true;
-        for tier in &self.tiers {
-            let mut allowed = vec![true; candidates.len()];
-            let mut asked = false;
-            let checks = tier.iter().filter_map(|p| match against {
-                Against::OtherQueues => p.reclaimable,
-                Against::OtherGangs | Against::OwnTasks => p.preemptable,
-            });
-            for check in checks {
-                asked = true;
-                check(view, claimant, candidates, &mut allowed);
-            }
-            if asked {
-                self.spare(view, against, claimant, candidates, &mut allowed);
-            }
-            if asked && allowed.contains(&true) {
-                let mut allowed = allowed.into_iter();
-                candidates.retain(|_| allowed.next().unwrap_or(false));
-                return is_first;
-            }
-            is_first &= !asked;
-        }
-        candidates.clear();
-        false
-    }
-
-    /// Takes out of those on whom a tier has agreed whom the rules spare that hold for every tier.
-    fn spare(
-        &self,
-        view: View<'_>,
-        against: Against,
-        claimant: Claimant,
-        candidates: &[TaskId],
-        allowed: &mut [bool],
-    ) {
-        let spares = self.flat.iter().filter_map(|p| match against {
-            Against::OtherQueues => p.spares_reclaimed,
-            Against::OtherGangs | Against::OwnTasks => p.spares_preempted,
-        });
-        for check in spares {
-            let agreed = (0..candidates.len()).filter(|at| allowed[*at]);
-            let agreed: Vec<usize> = agreed.collect();
-            let tasks: Vec<TaskId> = agreed.iter().map(|at| candidates[*at]).collect();
-            let mut still = vec![true; tasks.len()];
-            check(view, claimant, &tasks, &mut still);
-            for (at, still) in agreed.into_iter().zip(still) {
-                allowed[at] = still;
-            }
-        }
-    }
-
-    /// Whether the rules let all of these tasks go together: those of budgets, of queues' shares and of
-    /// what must stay. What their own gangs need is not asked.
-    pub(crate) fn bundle_may_go(
-        &self,
-        view: View<'_>,
-        against: Against,
-        claimant: Claimant,
-        tasks: &[TaskId],
-    ) -> bool {
-        let mut allowed = vec![true; tasks.len()];
-        // Who is more important than whom is the caller's question here, and a share by tasks would
-        // let a gang go in part.
-        let others = self.flat.iter();
-        let others = others.filter(|p| !matches!(p.name, "drf" | "gang" | "priority"));
-        let checks = others.filter_map(|p| match against {
-            Against::OtherQueues => p.reclaimable,
-            Against::OtherGangs | Against::OwnTasks => p.preemptable,
-        });
-        for check in checks {
-            check(view, claimant, tasks, &mut allowed);
-        }
-        self.spare(view, against, claimant, tasks, &mut allowed);
-        allowed.iter().all(|allowed| *allowed)
-            && !tasks
-                .iter()
-                .any(|task| self.keeps(view, against, claimant, *task))
-    }
-
-    /// Which of two gangs gives tasks first: of another queue than the claimant's, the one whose queue
-    /// comes first among victims; of one queue, the one that is served last.
-    pub(crate) fn victim_order(
-        &self,
-        view: View<'_>,
-        claimant: QueueId,
-        a: GangId,
-        b: GangId,
-    ) -> Ordering {
-        let queues = (view.tables.gang(a).queue, view.tables.gang(b).queue);
-        if let (Some(x), Some(y)) = queues
-            && x != y
-        {
-            let said = self.flat.iter().filter_map(|p| p.victim_queue_order);
-            return first_decided(said.map(|f| f(view, claimant, x, y)))
-                .then_with(|| self.queue_order(view, y, x));
-        }
-        self.job_order(view, b, a)
-    }
-
-    /// Numbers that are the same for gangs which may take the same tasks from others.
-    pub(crate) fn claims_like(
-        &self,
-        view: View<'_>,
-        against: Against,
-        queue: QueueId,
-        gang: GangId,
-    ) -> Vec<u64> {
-        let mut like = match against {
-            Against::OtherQueues => Vec::new(),
-            Against::OtherGangs => vec![u64::from(queue.0)],
-            Against::OwnTasks => return vec![u64::from(gang.0)],
-        };
-        let said = self.flat.iter().filter_map(|p| match against {
-            Against::OtherQueues => p.reclaims_like,
-            Against::OtherGangs | Against::OwnTasks => p.preempts_like,
-        });
-        like.extend(said.map(|f| f(view, gang)));
-        like
     }
 
     /// Votes: a rejection in a tier refuses; a permit ends the asking after its tier.

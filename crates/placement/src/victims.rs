@@ -31,10 +31,12 @@ impl Against {
 pub(crate) struct Cost {
     /// The priority of the most important victim's gang; the lowest number where there is none.
     priority: i32,
-    /// Victims for each task that finds room, in millionths, counting no more tasks than want some.
+    /// Victims for each task that finds room, in millionths.
     per_task: u64,
     /// How many victims the first task costs.
     victims: u32,
+    /// How many tasks find room then.
+    tasks: u32,
 }
 
 impl Cost {
@@ -43,7 +45,16 @@ impl Cost {
         priority: i32::MIN,
         per_task: 0,
         victims: 0,
+        tasks: 0,
     };
+
+    /// The same where so many tasks want room: more than these do not make it a bargain.
+    pub(crate) fn wanted_by(self, tasks: u32) -> Cost {
+        if self.victims == 0 || self.tasks <= tasks {
+            return self;
+        }
+        cost(self.priority, self.victims, u64::from(tasks))
+    }
 }
 
 /// Tasks that make room on a node, in the order in which they would be evicted.
@@ -65,10 +76,20 @@ pub(crate) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The tasks on the node that could make room, in the order in which they go.
+    /// The tasks on the node that could make room, in the order in which they go: mostly the rules let
+    /// the claimant evict few of them or nobody, which is found out before they are put in order.
     pub(crate) fn in_turn(&self, view: View<'_>, node: NodeId) -> Vec<TaskId> {
         let tasks = view.tables.node(node).tasks.iter().copied();
         let mut tasks: Vec<TaskId> = tasks.filter(|task| self.may_give(view, *task)).collect();
+        let gives = |task: &TaskId| {
+            self.rules
+                .gives_alone(view, self.against, self.claimant, *task)
+        };
+        if self.rules.refused_do_not_count(self.against) {
+            tasks.retain(gives);
+        } else if !tasks.iter().any(gives) {
+            return Vec::new();
+        }
         self.sort(view, &mut tasks);
         tasks
     }
@@ -124,20 +145,20 @@ impl Search<'_> {
     pub(crate) fn may_give(&self, view: View<'_>, task: TaskId) -> bool {
         let tables = view.tables;
         let row = tables.task(task);
-        let Some(gang) = row.gang.filter(|_| row.preemptable) else {
-            return false;
-        };
-        let of = tables.gang(gang);
         let is_there = match self.against {
             Against::OtherQueues => row.phase == Phase::Running,
             Against::OtherGangs | Against::OwnTasks => {
                 matches!(row.phase, Phase::Bound | Phase::Running)
             }
         };
+        let Some(gang) = row.gang.filter(|_| is_there && row.preemptable) else {
+            return false;
+        };
+        let of = tables.gang(gang);
         let is_one = match self.against {
-            Against::OtherQueues => of.queue.is_some_and(|queue| {
-                let spec = &tables.queue(queue).spec;
-                queue != self.claimant.queue && tables.queue(queue).known && spec.reclaimable
+            Against::OtherQueues => of.queue.is_some_and(|id| {
+                let queue = tables.queue(id);
+                id != self.claimant.queue && queue.known && queue.spec.reclaimable
             }),
             // Upstream: what requests nothing takes no room from what requests something.
             Against::OtherGangs => {
@@ -148,10 +169,16 @@ impl Search<'_> {
             }
             Against::OwnTasks => gang == self.claimant.gang,
         };
-        is_there
-            && is_one
+        is_one
             && of.priority <= self.ceiling
             && !self.rules.keeps(view, self.against, self.claimant, task)
+    }
+
+    /// Whether the node has room for the shape without anybody going, as far as amounts decide.
+    pub(crate) fn is_free(&self, tables: &Tables, shape: &Shape, node: NodeId) -> bool {
+        let row = tables.node(node);
+        let mut needs = shape.held.entries();
+        needs.all(|(kind, need)| need <= 0 || need <= row.free_later(kind))
     }
 
     /// At least so much it costs to make room for a task of this shape on the node, found without
@@ -167,12 +194,17 @@ impl Search<'_> {
         }
         let mut largest = vec![0_i64; room.rows.len()];
         let mut priority = i32::MAX;
+        let mut before = None;
         for task in &tables.node(node).tasks {
             if !self.may_give(view, *task) {
                 continue;
             }
             priority = priority.min(priority_of(tables, *task));
-            let held = &tables.shape_of(*task).held;
+            let shape = tables.task(*task).shape;
+            if before.replace(shape) == Some(shape) {
+                continue;
+            }
+            let held = &tables.shape(shape).held;
             for (largest, row) in largest.iter_mut().zip(&room.rows) {
                 *largest = held.get(row.kind).max(*largest);
             }
@@ -202,8 +234,7 @@ impl Search<'_> {
             return Cost::NONE;
         }
         let count = u32::try_from(victims.len()).unwrap_or(u32::MAX);
-        let wanting = u64::from(self.wanting.max(1));
-        cost(most_important(tables, victims), count, tasks.min(wanting))
+        cost(most_important(tables, victims), count, tasks)
     }
 
     /// The cheapest way to make room for a task of this shape on the node, as far as amounts decide, with
@@ -294,6 +325,7 @@ fn cost(priority: i32, victims: u32, tasks: u64) -> Cost {
         priority,
         per_task: u64::from(victims) * 1_000_000 / tasks.max(1),
         victims,
+        tasks: u32::try_from(tasks).unwrap_or(u32::MAX),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{NodeId, ShapeId, TaskId};
+use model::{NodeId, ShapeId, Tables, TaskId};
 
 use crate::coupling::{self, Surroundings};
 use crate::cycle::Cycle;
@@ -40,6 +40,8 @@ pub(super) struct Field {
     cursor: u64,
     leaves: Vec<Option<Cost>>,
     order: BTreeSet<(Cost, NodeId)>,
+    /// Nodes of which only is known that they cost something: they are surveyed when that matters.
+    unsurveyed: Vec<NodeId>,
     /// Nodes whose costs were raised, and for whom.
     pub(super) raised: Vec<NodeId>,
     whose: Vec<u64>,
@@ -73,20 +75,39 @@ impl Field {
     /// Surveys the nodes that changed since the last time; all of them the first time.
     fn sync(&mut self, cycle: &Cycle<'_, '_>, search: &Search<'_>) {
         let tables = cycle.trial.tables();
-        let changed = tables.changed_since(self.cursor);
-        match changed.filter(|_| !self.leaves.is_empty()) {
-            Some(changed) => {
-                let mut changed = changed.to_vec();
-                changed.sort_unstable();
-                changed.dedup();
-                self.look_again(cycle, search, changed);
-            }
-            None => {
-                let all: Vec<NodeId> = tables.all_nodes().map(|(id, _)| id).collect();
-                self.look_again(cycle, search, all);
+        let mut nodes = std::mem::take(&mut self.unsurveyed);
+        match self.changed(tables) {
+            Some(changed) => nodes.extend(changed),
+            None => nodes = tables.all_nodes().map(|(id, _)| id).collect(),
+        }
+        nodes.sort_unstable();
+        nodes.dedup();
+        self.look_again(cycle, search, nodes);
+        self.cursor = tables.log_end();
+    }
+
+    /// The same as far as nodes have room without any eviction.
+    fn sync_free(&mut self, cycle: &Cycle<'_, '_>, search: &Search<'_>) {
+        let tables = cycle.trial.tables();
+        let Some(changed) = self.changed(tables) else {
+            return self.sync(cycle, search);
+        };
+        let shape = tables.shape_of(search.claimant.task);
+        for node in changed {
+            let is_known = tables.find_node(*node).is_some_and(|row| row.known);
+            let is_free = is_known && search.is_free(tables, shape, *node);
+            self.put(*node, is_free.then_some(Cost::NONE));
+            if !is_free {
+                self.unsurveyed.push(*node);
             }
         }
         self.cursor = tables.log_end();
+    }
+
+    /// Nodes that changed since the last time, if it is known which.
+    fn changed<'t>(&self, tables: &'t Tables) -> Option<&'t [NodeId]> {
+        let changed = tables.changed_since(self.cursor);
+        changed.filter(|_| !self.leaves.is_empty())
     }
 
     fn look_again(&mut self, cycle: &Cycle<'_, '_>, search: &Search<'_>, nodes: Vec<NodeId>) {
@@ -106,6 +127,20 @@ impl Field {
             self.whose = likeness.to_vec();
         }
         self.sync(cycle, search);
+    }
+
+    /// The same for a claimant that was met before and looks for room without any eviction.
+    pub(super) fn meet_again(
+        &mut self,
+        cycle: &Cycle<'_, '_>,
+        search: &Search<'_>,
+        likeness: &[u64],
+    ) {
+        if self.whose == likeness {
+            self.sync_free(cycle, search);
+        } else {
+            self.meet(cycle, search, likeness);
+        }
     }
 
     /// Forgets what was found out, but for the first nodes.
@@ -130,6 +165,23 @@ impl Field {
         free.map(|(_, node)| *node)
     }
 
+    /// The node that comes first where so many tasks want room, and what it costs them.
+    fn first(&self, wanting: u32) -> Option<(Cost, NodeId)> {
+        let mut order = self.order.iter();
+        let (cost, node) = *order.next()?;
+        let mut first = (cost.wanted_by(wanting), node);
+        // It makes room for more than want some: another one may be as good for these, or better.
+        if first.0 != cost {
+            for (cost, node) in order {
+                if *cost > first.0 {
+                    break;
+                }
+                first = first.min((cost.wanted_by(wanting), *node));
+            }
+        }
+        Some(first)
+    }
+
     /// The cheapest node for the claimant's task, with whom it takes.
     pub(super) fn cheapest(
         &mut self,
@@ -137,15 +189,20 @@ impl Field {
         search: &Search<'_>,
     ) -> Option<(NodeId, Offer)> {
         loop {
-            while let Some((cost, node)) = self.order.first().copied() {
-                let in_turn = match self.in_turn.take() {
-                    Some((at, tasks)) if at == node => tasks,
-                    _ => search.in_turn(cycle.view(), node),
+            while let Some((cost, node)) = self.first(search.wanting) {
+                let offer = if cost == Cost::NONE && is_about_amounts(cycle, search.claimant.task) {
+                    offer(cycle, search, node, &[])
+                } else {
+                    let in_turn = match self.in_turn.take() {
+                        Some((at, tasks)) if at == node => tasks,
+                        _ => search.in_turn(cycle.view(), node),
+                    };
+                    let offer = offer(cycle, search, node, &in_turn);
+                    self.in_turn = Some((node, in_turn));
+                    offer
                 };
-                let offer = offer(cycle, search, node, &in_turn);
-                self.in_turn = Some((node, in_turn));
                 let found = offer.as_ref().map(|offer| offer.cost);
-                if found.is_some_and(|found| found <= cost) {
+                if found.is_some_and(|found| found.wanted_by(search.wanting) <= cost) {
                     return offer.map(|offer| (node, offer));
                 }
                 if self.raised.is_empty() {

@@ -37,6 +37,7 @@ impl Clearing<'_> {
         let tables = cycle.trial.tables();
         victims.reverse();
         victims.sort_by_key(|task| std::cmp::Reverse(victims::priority_of(tables, *task)));
+        let may_refit = self.may_refit(cycle);
         for victim in victims {
             let here = cycle.trial.mark();
             let before = self.promised.clone();
@@ -50,8 +51,12 @@ impl Clearing<'_> {
                 continue;
             }
             cycle.trial.rewind(here);
+            self.promised = before;
+            if !may_refit {
+                continue;
+            }
+            let before = self.promised.clone();
             cycle.trial.spare(victim);
-            self.promised = before.clone();
             if !self.refit(cycle, grounds) {
                 cycle.trial.rewind(here);
                 self.promised = before;
@@ -59,18 +64,26 @@ impl Clearing<'_> {
         }
     }
 
+    /// Whether the tasks that were promised room differ, and are not too many to try other ways for them.
+    /// Those that are alike need not be asked: one is as good as the other.
+    fn may_refit(&self, cycle: &Cycle<'_, '_>) -> bool {
+        let tables = cycle.trial.tables();
+        let shapes = self
+            .promised
+            .iter()
+            .map(|(task, _)| tables.task(*task).shape);
+        let shapes: BTreeSet<_> = shapes.collect();
+        shapes.len() > 1 && self.promised.len() <= REFIT_TASKS_MAX
+    }
+
     /// Whether tasks that differ find room in another way among the nodes that they were promised and
-    /// some that cost nobody anything. Those that are alike need not be asked: one is as good as the
-    /// other.
+    /// some that cost nobody anything.
     fn refit(&mut self, cycle: &mut Cycle<'_, '_>, grounds: &mut Grounds) -> bool {
         let mut tasks: Vec<TaskId> = self.promised.iter().map(|(task, _)| *task).collect();
         let mut shapes: Vec<TaskId> = tasks.clone();
         let tables = cycle.trial.tables();
         shapes.sort_by_key(|task| tables.task(*task).shape);
         shapes.dedup_by_key(|task| tables.task(*task).shape);
-        if shapes.len() < 2 || tasks.len() > REFIT_TASKS_MAX {
-            return false;
-        }
         put_first(tables, &mut tasks, First::Largest);
         let mut nodes: BTreeSet<NodeId> = self.promised.iter().map(|(_, node)| *node).collect();
         for task in &tasks {
@@ -106,7 +119,7 @@ impl Clearing<'_> {
         moved.into_iter().all(|task| {
             let search = self.search(cycle, task);
             let field = grounds.field(self.ground(cycle, task));
-            field.meet(cycle, &search, &self.likeness);
+            field.meet_again(cycle, &search, &self.likeness);
             if !field.costs_nothing() {
                 return false;
             }

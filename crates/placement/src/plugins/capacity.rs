@@ -314,6 +314,16 @@ fn victim_queue_order(view: View<'_>, claimant: QueueId, a: QueueId, b: QueueId)
     all.common(claimant, b).cmp(&all.common(claimant, a))
 }
 
+/// What the queue holds, in a tree with all below it.
+fn used(view: View<'_>, id: QueueId) -> &Vector {
+    let queue = view.tables.queue(id);
+    if view.state.capacity.is_tree {
+        &queue.used
+    } else {
+        &queue.used_own
+    }
+}
+
 fn not_open(queue: &Queue) -> Option<Reason> {
     (queue.spec.state != QueueState::Open).then(|| Reason::QueueNotOpen {
         queue: queue.spec.name.clone(),
@@ -421,12 +431,11 @@ fn reclaims_like(view: View<'_>, gang: GangId) -> u64 {
 /// A.3: a task of a queue that holds more than it deserves of something that the claimant asks for, or
 /// that deserves nothing of what the task holds; and nobody is brought below what is kept for it.
 fn reclaimable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
-    let request = &view.tables.shape_of(claimant.task).spec.requests;
-    let kinds: Vec<Kind> = request.entries().map(|(kind, _)| kind).collect();
     let mut given = Given {
         view,
         claimant: claimant.queue,
-        kinds: &kinds,
+        request: &view.tables.shape_of(claimant.task).spec.requests,
+        is_counted: tasks.len() > 1,
         left: BTreeMap::new(),
     };
     for (task, allowed) in tasks.iter().zip(allowed) {
@@ -438,7 +447,11 @@ fn reclaimable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &m
 struct Given<'a> {
     view: View<'a>,
     claimant: QueueId,
-    kinds: &'a [Kind],
+    /// What the claimant asks for.
+    request: &'a Vector,
+    /// Whether there are others who would come after one that gives.
+    is_counted: bool,
+    /// Of queues that have given something.
     left: BTreeMap<QueueId, Vector>,
 }
 
@@ -452,15 +465,11 @@ impl Given<'_> {
             return false;
         };
         let held = &tables.shape_of(task).spec.requests;
-        if !self.kinds.iter().any(|kind| held.get(*kind) > 0) {
-            return false;
-        }
-        let rest = self.left_of(queue).minus(held);
-        let is_kept = |(kind, kept): (Kind, i64)| rest.get(kind) < kept;
-        if row.guarantee.entries().any(is_kept) {
-            return false;
-        }
-        if !self.exceeds(queue, held) {
+        // Asked of nearly everybody and mostly in vain: what decides the most comes first.
+        if !self.exceeds(queue, row, held)
+            || !self.request.entries().any(|(kind, _)| held.get(kind) > 0)
+            || self.breaks_into(queue, row, held)
+        {
             return false;
         }
         let level = if all.is_tree {
@@ -468,55 +477,48 @@ impl Given<'_> {
         } else {
             0
         };
-        let theirs: Vec<QueueId> = row.above.iter().copied().take(level).collect();
+        let theirs = row.above.iter().take(level).enumerate();
         let ours = all.row(self.claimant).map(|row| &row.above);
-        let checked: Vec<QueueId> = theirs
-            .into_iter()
-            .enumerate()
-            .filter(|(at, id)| {
-                let same = ours.and_then(|above| above.get(*at)) == Some(id);
-                Some(*id) != all.root && !same
-            })
-            .map(|(_, id)| id)
-            .collect();
-        if !checked.iter().all(|id| self.exceeds(*id, held)) {
+        let is_asked = |(at, id): &(usize, &QueueId)| {
+            let same = ours.and_then(|above| above.get(*at)) == Some(*id);
+            Some(**id) != all.root && !same
+        };
+        let above = theirs.filter(is_asked).map(|(_, id)| *id);
+        let exceeds = |id| all.row(id).is_some_and(|row| self.exceeds(id, row, held));
+        if !above.clone().all(exceeds) {
             return false;
         }
-        for id in std::iter::once(queue).chain(checked) {
-            let rest = self.left_of(id).minus(held);
-            self.left.insert(id, rest);
+        let given = std::iter::once(queue).chain(above);
+        for id in given.filter(|_| self.is_counted) {
+            let used = used(self.view, id);
+            let left = self.left.entry(id).or_insert_with(|| used.clone());
+            left.sub(held);
         }
         true
     }
 
-    fn left_of(&mut self, id: QueueId) -> &Vector {
-        let view = self.view;
-        self.left.entry(id).or_insert_with(|| {
-            let queue = view.tables.queue(id);
-            if view.state.capacity.is_tree {
-                queue.used.clone()
-            } else {
-                queue.used_own.clone()
-            }
-        })
+    fn left_of(&self, id: QueueId) -> &Vector {
+        self.left.get(&id).unwrap_or_else(|| used(self.view, id))
+    }
+
+    /// Whether something that is kept for the queue would be short without the task.
+    fn breaks_into(&self, id: QueueId, row: &Row, held: &Vector) -> bool {
+        let left = self.left_of(id);
+        let mut kept = row.guarantee.entries();
+        kept.any(|(kind, kept)| left.get(kind).saturating_sub(held.get(kind)) < kept)
     }
 
     /// Whether the queue gives such a task: it deserves nothing of what the task holds, or it holds more
     /// than it deserves of something that the claimant asks for.
-    fn exceeds(&mut self, id: QueueId, held: &Vector) -> bool {
-        let all = &self.view.state.capacity;
-        let Some(row) = all.row(id) else {
-            return false;
-        };
+    fn exceeds(&self, id: QueueId, row: &Row, held: &Vector) -> bool {
         let deserves_some = held.entries().any(|(kind, _)| row.deserved.get(kind) > 0);
         if !deserves_some {
             return !self.is_kin_without_claim(id);
         }
-        let kinds = self.kinds;
         let left = self.left_of(id);
-        kinds.iter().any(|kind| {
-            let deserved = row.deserved.get(*kind);
-            deserved > 0 && left.get(*kind) > deserved
+        self.request.entries().any(|(kind, _)| {
+            let deserved = row.deserved.get(kind);
+            deserved > 0 && left.get(kind) > deserved
         })
     }
 
@@ -530,7 +532,8 @@ impl Given<'_> {
         let Some((ours, theirs)) = all.row(self.claimant).zip(all.row(id)) else {
             return false;
         };
-        let deserves = self.kinds.iter().any(|kind| ours.deserved.get(*kind) > 0);
+        let mut kinds = self.request.entries();
+        let deserves = kinds.any(|(kind, _)| ours.deserved.get(kind) > 0);
         let near = |row: &Row| -> Vec<QueueId> {
             let above = row.above.iter().copied().take(level);
             above.filter(|id| Some(*id) != all.root).collect()

@@ -13,6 +13,7 @@ pub const PLUGIN: Plugin = Plugin {
     name: "drf",
     job_order: Some(job_order),
     preemptable: Some(preemptable),
+    counts_refused: true,
     // Whose share it is decides, and no two gangs need have the same.
     preempts_like: Some(|_, gang| u64::from(gang.0)),
     ..Plugin::NONE
