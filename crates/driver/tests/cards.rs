@@ -19,6 +19,8 @@ tiers:
 - plugins: [{{name: priority}}, {{name: gang}}]
 - plugins:
   - name: predicates
+  - name: overcommit
+  - name: proportion
   - name: deviceshare
     arguments:
       deviceshare.VGPUEnable: true
@@ -59,12 +61,15 @@ fn plane() -> World {
 
 fn pod(world: &mut World, name: &str, mib: u32) {
     let group = json!({
-        "spec": { "minMember": 1, "queue": "default" },
+        "spec": { "minMember": 1, "queue": "default", "minResources": {
+            "volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": mib.to_string(),
+            "volcano.sh/vgpu-memory-percentage": "50",
+        }},
         "status": { "phase": "Pending" },
     });
     world.put_object(Kind::PodGroup, name, &group);
     let amounts = json!({
-        "volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": mib.to_string(),
+        "cpu": "1", "volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": mib.to_string(),
     });
     let pod = json!({
         "metadata": { "annotations": { "scheduling.k8s.io/group-name": name } },

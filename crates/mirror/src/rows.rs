@@ -129,7 +129,10 @@ impl Rows {
                 tables.remove_gang(&key());
             }
             Some(Object::PodGroup(group)) => {
-                let spec = gang_spec(group, tables);
+                let mut spec = gang_spec(group, tables);
+                if let (Some(family), Some(min)) = (self.cards, &mut spec.min_resources) {
+                    cards::leave_out_of(family, min, tables);
+                }
                 tables.put_gang(spec);
             }
             Some(Object::PodDisruptionBudget(budget)) => tables.put_budget(policy::budget(budget)),

@@ -232,6 +232,26 @@ fn a_container_wants_so_much_of_each_of_its_cards() {
 }
 
 #[test]
+fn what_is_counted_card_by_card_is_no_minimum_of_a_gang() {
+    let least = |family| {
+        let (kind, mut object) = group();
+        object["spec"]["minResources"] = json!({
+            "volcano.sh/vgpu-number": "2", "volcano.sh/vgpu-memory": "8000",
+            "volcano.sh/vgpu-memory-percentage": "100", "volcano.sh/vgpu-cores": "60",
+        });
+        let world = world(family, &[(kind, object)]);
+        let id = world.tables.gang_keyed(&Key::new("a", "g"));
+        let spec = &world.tables.gang(id.expect("the gang has a row")).spec;
+        let min = spec.min_resources.as_ref().expect("it says its minimum");
+        let kinds = world.tables.kinds();
+        let names = min.entries().map(|(kind, _)| kinds.name(kind).to_string());
+        names.collect::<Vec<String>>()
+    };
+    assert_eq!(least(Some(CardFamily::Virtual)), ["volcano.sh/vgpu-number"]);
+    assert_eq!(least(None).len(), 4, "without the plugin all of it counts");
+}
+
+#[test]
 fn a_pod_says_which_cards_it_may_have() {
     let annotations = json!({
         "nvidia.com/use-gputype": "a100, H100", "nvidia.com/nouse-gputype": "40g",

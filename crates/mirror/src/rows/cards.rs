@@ -14,6 +14,7 @@ use api::volcano::{
 };
 use model::{
     CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, Cards, Division, Grant, Memory, Part, Slice,
+    Tables, Vector,
 };
 
 /// No card has more MiB: what lies beyond is a slip of the pen.
@@ -186,11 +187,23 @@ fn part(container: &Container) -> Option<Part> {
     })
 }
 
-/// Takes what is counted card by card out of a pod's requests: of several cards each has so much.
+/// What is counted card by card and not in sums: of several cards each has so much.
+const BY_CARD: [&str; 3] = [VGPU_CORES, VGPU_MEMORY, VGPU_MEMORY_PERCENTAGE];
+
+/// Takes what is counted card by card out of a pod's requests.
 pub(super) fn leave_out(family: CardFamily, requests: &mut ResourceList) {
     if family == CardFamily::Virtual {
-        for name in [VGPU_CORES, VGPU_MEMORY, VGPU_MEMORY_PERCENTAGE] {
+        for name in BY_CARD {
             requests.remove(name);
+        }
+    }
+}
+
+/// The same of what a gang needs at least: no sum of the cluster could tell whether there is so much.
+pub(super) fn leave_out_of(family: CardFamily, amounts: &mut Vector, tables: &mut Tables) {
+    if family == CardFamily::Virtual {
+        for name in BY_CARD {
+            amounts.set(tables.kind(name), 0);
         }
     }
 }
