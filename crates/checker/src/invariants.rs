@@ -61,7 +61,7 @@ pub const INVARIANTS: &[Invariant] = &[
     row(
         "I7",
         "nobody waits beyond the starvation bound",
-        Applies::Later("no bound is promised"),
+        Applies::Elsewhere("crates/engine/tests/decisions/fairness.rs"),
     ),
     row(
         "I8",

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Kind, NodeId, Phase, Plan, QueueId, Tables, TaskId, WriteId};
+use model::{Kind, NodeId, Phase, Plan, QueueId, Reason, Tables, TaskId, Verdict, WriteId};
 
 use crate::Violation;
 use crate::plans::writes_of;
@@ -41,6 +41,16 @@ pub(crate) fn with_their_gangs<'a>(
     writes.collect()
 }
 
+/// Room that is kept for a gang because it has waited for long is used by others still, and the more
+/// important may take it.
+fn is_of_one_that_gives_way(tables: &Tables, task: TaskId) -> bool {
+    let gang = tables.task(task).gang.map(|gang| tables.gang(gang));
+    gang.is_some_and(|gang| match &gang.said {
+        Verdict::Waits(why) => matches!(**why, Reason::WaitsForDrain { .. }),
+        Verdict::Undecided | Verdict::Scheduled => false,
+    })
+}
+
 /// I1, I14: no bind takes more than its node has, nor what is kept there for others.
 pub(crate) fn rooms(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
     let mut by_node: BTreeMap<NodeId, Vec<&model::Place>> = BTreeMap::new();
@@ -52,7 +62,9 @@ pub(crate) fn rooms(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
             continue;
         };
         let used = add_pods(tables, node.tasks.iter().copied());
-        let promised = add_pods(tables, node.promised.iter().copied());
+        let promised = node.promised.iter().copied();
+        let promised = promised.filter(|task| !is_of_one_that_gives_way(tables, *task));
+        let promised = add_pods(tables, promised);
         let leaving = node.tasks.iter().copied();
         let leaving = leaving.filter(|task| tables.task(*task).phase == Phase::Releasing);
         let leaving = add_pods(tables, leaving);

@@ -15,6 +15,7 @@ pub(crate) struct Backlog {
     shares: BTreeSet<GangId>,
     deserts: BTreeSet<GangId>,
     victims: BTreeSet<GangId>,
+    beside: BTreeSet<GangId>,
 }
 
 impl Backlog {
@@ -44,11 +45,22 @@ impl Backlog {
         self.victims.insert(gang);
     }
 
+    /// Is looked at whenever anybody is: it is kept room which a more important gang may take.
+    pub(crate) fn wait_beside_others(&mut self, gang: GangId) {
+        self.beside.insert(gang);
+    }
+
+    /// Those that are looked at whenever anybody is: of each queue one at most.
+    pub(crate) fn beside_others(&self) -> impl Iterator<Item = GangId> {
+        self.beside.iter().copied()
+    }
+
     pub(crate) fn forget(&mut self, gang: GangId) {
         self.promised.remove(&gang);
         self.shares.remove(&gang);
         self.deserts.remove(&gang);
         self.victims.remove(&gang);
+        self.beside.remove(&gang);
         for shape in self.shapes.remove(&gang).unwrap_or_default() {
             if let Some(gangs) = self.by_shape.get_mut(&shape) {
                 gangs.remove(&gang);

@@ -168,6 +168,9 @@ impl Engine {
             self.due.remove(&gang);
             gangs.insert(gang);
         }
+        if !gangs.is_empty() {
+            gangs.extend(self.backlog.beside_others());
+        }
         for gang in &gangs {
             self.backlog.forget(*gang);
         }
@@ -195,7 +198,12 @@ impl Engine {
                     self.backlog.wait_for_deserts(gang);
                 }
             }
-            Outcome::WaitsForPromise(_) => self.backlog.wait_for_promise(gang),
+            Outcome::WaitsForPromise(reason) => {
+                self.backlog.wait_for_promise(gang);
+                if matches!(**reason, Reason::WaitsForDrain { .. }) {
+                    self.backlog.wait_beside_others(gang);
+                }
+            }
             Outcome::WaitsForShares(reason) => match **reason {
                 Reason::QueueFull { .. } | Reason::QueueOverused { .. } => {
                     self.backlog.wait_for_deserts(gang);

@@ -105,6 +105,13 @@ pub enum Reason {
         /// The resources that are short, by name.
         short: Vec<Arc<str>>,
     },
+    /// The gang has waited for too long: it is kept room that others still use.
+    WaitsForDrain {
+        /// How many of its tasks are promised room.
+        tasks: u32,
+        /// On how many nodes.
+        nodes: u32,
+    },
     /// The gang fits once tasks on their way out are gone; their room is kept for it.
     WaitsForRelease {
         /// How many of its tasks are promised room.
@@ -130,6 +137,7 @@ impl Reason {
             Reason::QueueNotOpen { .. } => "QueueNotOpen",
             Reason::QueueOverused { .. } => "QueueOverused",
             Reason::QueueQuota { .. } => "QueueQuota",
+            Reason::WaitsForDrain { .. } => "WaitsForDrain",
             Reason::WaitsForRelease { .. } => "WaitsForRelease",
         }
     }
@@ -207,6 +215,11 @@ impl Reason {
             Reason::QueueQuota { queue, short } => {
                 format!("queue {queue} has too little {} left", list(short))
             }
+            Reason::WaitsForDrain { tasks, nodes } => format!(
+                "it has waited for long: room for {} on {} is kept for it until what runs there has ended",
+                count(*tasks, "task", "tasks"),
+                count(*nodes, "node", "nodes")
+            ),
             Reason::WaitsForRelease { tasks } => format!(
                 "room is kept for {} until pods that are ending have gone",
                 count(*tasks, "task", "tasks")

@@ -4,6 +4,7 @@ pub(crate) mod allocate;
 mod backfill;
 pub(crate) mod bundles;
 mod close;
+mod drain;
 mod enqueue;
 mod gangpreempt;
 mod gangreclaim;

@@ -86,6 +86,8 @@ pub struct Cycle<'a, 't> {
     pub(crate) refused: BTreeMap<ShapeId, Refused>,
     /// The only nodes that are searched, if not all are.
     pub(crate) scope: Option<Scope>,
+    /// Gangs for which room is kept that others still use, and what they waited for otherwise.
+    pub(crate) draining: BTreeMap<GangId, Outcome>,
     /// What is known of room that others hold.
     pub(crate) grounds: Grounds,
     /// Counts evictions, also those that were taken back.
@@ -121,6 +123,7 @@ impl<'a, 't> Cycle<'a, 't> {
             outcomes: BTreeMap::new(),
             refused: BTreeMap::new(),
             scope: None,
+            draining: BTreeMap::new(),
             grounds: Grounds::default(),
             evictions: 0,
             moves: 0,

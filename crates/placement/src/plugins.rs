@@ -6,7 +6,7 @@ mod cdp;
 mod conformance;
 pub(crate) mod deviceshare;
 mod drf;
-mod gang;
+pub(crate) mod gang;
 pub(crate) mod network_topology_aware;
 pub(crate) mod nodeorder;
 pub(crate) mod overcommit;

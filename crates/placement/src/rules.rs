@@ -114,6 +114,7 @@ pub struct Config {
     pub(crate) overcommit: plugins::overcommit::Factor,
     pub(crate) predicates: plugins::predicates::Checks,
     pub(crate) sla: plugins::sla::Patience,
+    pub(crate) starvation: plugins::gang::Bound,
 }
 
 /// What the plugins compute at the start of a cycle.

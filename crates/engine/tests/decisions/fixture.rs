@@ -545,7 +545,11 @@ impl World {
     fn cycle(&mut self, until: Until) {
         let before = self.said.len();
         for round in 0.. {
-            assert!(round < 100, "the engine does not come to rest (I20)");
+            assert!(
+                round < 100,
+                "the engine does not come to rest (I20)\n{}",
+                self.said
+            );
             let plan = self.decide();
             if until == Until::Decided || plan.is_empty() {
                 break;
@@ -565,7 +569,7 @@ impl World {
         let plan = self.engine.cycle(&mut self.tables, self.now);
         let mut wrong = checker::check(&self.tables);
         wrong.extend(checker::check_plan(&self.tables, &plan));
-        assert!(wrong.is_empty(), "{wrong:#?}");
+        assert!(wrong.is_empty(), "{wrong:#?}\n{}", self.said);
         self.write_down(&plan);
         plan
     }

@@ -5,6 +5,7 @@ mod card_laws;
 mod cards;
 #[path = "../shared/dice.rs"]
 mod dice;
+mod fairness;
 mod fixture;
 mod laws;
 mod parse;

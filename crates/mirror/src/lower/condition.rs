@@ -32,6 +32,7 @@ pub(super) fn reason_word(reason: &Reason) -> &'static str {
         | Reason::QueueNotOpen { .. }
         | Reason::QueueOverused { .. }
         | Reason::QueueQuota { .. }
+        | Reason::WaitsForDrain { .. }
         | Reason::WaitsForRelease { .. } => "NotEnoughResources",
     }
 }
@@ -71,6 +72,7 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         | Reason::QueueMissing { .. }
         | Reason::QueueNotOpen { .. }
         | Reason::QueueOverused { .. }
+        | Reason::WaitsForDrain { .. }
         | Reason::WaitsForRelease { .. } => not_ready(tables, gang, reason),
     };
     let end = if text.ends_with('.') { "" } else { "." };
@@ -140,7 +142,7 @@ fn origin(tables: &Tables, gang: &Gang, reason: &Reason) -> Option<String> {
             Some(format!(": queue {queue} is {}", state.word()))
         }
         Reason::QueueOverused { queue } => Some(format!(": queue {queue} is overused")),
-        Reason::WaitsForRelease { .. } => {
+        Reason::WaitsForDrain { .. } | Reason::WaitsForRelease { .. } => {
             let promised = gang
                 .tasks
                 .iter()

@@ -8,14 +8,13 @@ use model::{
     GangId, GangPhase, Mark, NoFit, NodeId, Phase, QueueId, Reason, ShapeId, Tables, TaskId,
 };
 
-use crate::actions::{close, pack};
+use crate::actions::{close, drain, pack};
 use crate::clearing::will_take;
 use crate::cycle::{Cycle, Lacks, Outcome, Refused, Turn};
 use crate::diagnosis;
 use crate::parts;
-use crate::plugin::{Action, Room};
+use crate::plugin::Action;
 use crate::plugins::deviceshare;
-use crate::plugins::predicates::lacks;
 use crate::plugins::ready_without_promises;
 use crate::rules::is_free;
 use crate::together;
@@ -34,10 +33,18 @@ fn run(cycle: &mut Cycle<'_, '_>) {
     // room for nothing: the rest of it comes before anybody else's start.
     let mut begun = eligible.clone();
     begun.retain(|(_, gang)| is_begun(cycle.trial.tables(), *gang));
+    let mut starved = drain::first(cycle, &eligible);
+    starved.retain(|row| !begun.contains(row));
+    drain::give_way(cycle, &eligible, &starved);
     cycle.take_turns(begun.iter().copied(), |cycle, queue, gang| {
         turn(cycle, queue, gang);
         Turn::Done
     });
+    cycle.take_turns(starved.iter().copied(), |cycle, queue, gang| {
+        turn(cycle, queue, gang);
+        Turn::Done
+    });
+    begun.extend(starved);
     eligible.retain(|row| !begun.contains(row) || is_enough(cycle, row.1));
     cycle.take_turns(eligible, turn);
 }
@@ -48,7 +55,8 @@ fn is_begun(tables: &Tables, gang: GangId) -> bool {
 
 fn turn(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     let view = cycle.view();
-    if cycle.rules.overused(view, queue) && has_requests(cycle.trial.tables(), gang) {
+    let is_passed_over = cycle.rules.overused(view, queue) && !drain::is_overdue(view, gang);
+    if is_passed_over && has_requests(cycle.trial.tables(), gang) {
         let name = view.tables.queue(queue).spec.name.clone();
         let reason = Arc::new(Reason::QueueOverused { queue: name });
         // A gang that had turns before keeps what they brought.
@@ -266,7 +274,8 @@ fn keep_promises(
 /// Places enough of a gang for it to start, or nothing of it.
 fn whole(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     let promises = take_promises_back(cycle, gang);
-    if let Some(reason) = known_to_fail(cycle, queue, gang) {
+    let known = known_to_fail(cycle, queue, gang);
+    if let Some(reason) = known.filter(|_| !drain::is_overdue(cycle.view(), gang)) {
         cycle.outcomes.insert(gang, reason);
         return Turn::Done;
     }
@@ -351,7 +360,7 @@ fn waits(
     promises: &[(TaskId, NodeId)],
 ) -> Outcome {
     let as_tried: Vec<(TaskId, NodeId)> = attempt.places.clone();
-    if !promises.is_empty() {
+    if !promises.is_empty() && !drain::is_kept_room(cycle.view(), gang) {
         cycle.trial.rewind(mark);
         if let Some(outcome) = keep_promises(cycle, gang, promises) {
             return outcome;
@@ -365,7 +374,12 @@ fn waits(
         None => {
             let outcome = give_up(cycle, gang, attempt);
             cycle.trial.rewind(mark);
-            outcome
+            match outcome {
+                Outcome::WaitsForRoom(..) | Outcome::WaitsForShares(_) => {
+                    drain::keep(cycle, gang, outcome)
+                }
+                other => other,
+            }
         }
     }
 }
@@ -611,17 +625,8 @@ fn promise(
         if shape.spec.is_coupled() || deviceshare::concerns(view, *task) {
             continue;
         }
-        let home = together::home(view.tables, *task);
-        let node = leaving.iter().copied().find(|node| {
-            home.refuses(*node).is_none()
-                && lacks(view, shape, *node, Room::Later).is_none()
-                && cycle.rules.suits(view, shape, *node).is_none()
-                && (shape.spec.cards.is_none()
-                    || cycle
-                        .rules
-                        .has_room(view, shape, *node, Room::Later)
-                        .is_none())
-        });
+        let mut nodes = leaving.iter().copied();
+        let node = nodes.find(|node| will_take(cycle, *task, *node));
         if let Some(node) = node {
             cycle.trial.promise(*task, node);
             places.push((*task, node));

@@ -3,6 +3,7 @@
 
 use model::{GangId, QueueId};
 
+use crate::actions::drain;
 use crate::actions::reclaim::starving_apart;
 use crate::clearing::clear_room;
 use crate::cycle::{Cycle, Turn};
@@ -18,9 +19,9 @@ pub const ACTION: Action = Action {
 };
 
 fn run(cycle: &mut Cycle<'_, '_>) {
-    let gangs = starving_apart(cycle);
+    let gangs = drain::without(cycle, starving_apart);
     cycle.take_turns(gangs, |cycle, queue, gang| {
-        clear_room(cycle, Against::OtherGangs, queue, gang);
+        drain::serve(cycle, Against::OtherGangs, queue, gang);
         Turn::Done
     });
     let gangs = with_lesser_tasks(cycle);

@@ -2,7 +2,7 @@
 
 use model::{GangId, GangPhase, Phase, QueueId};
 
-use crate::clearing::clear_room;
+use crate::actions::drain;
 use crate::cycle::{Cycle, Turn};
 use crate::parts;
 use crate::plugin::Action;
@@ -17,12 +17,12 @@ pub const ACTION: Action = Action {
 };
 
 fn run(cycle: &mut Cycle<'_, '_>) {
-    let gangs = starving_apart(cycle);
+    let gangs = drain::without(cycle, starving_apart);
     cycle.take_turns(gangs, |cycle, queue, gang| {
         if cycle.rules.overused(cycle.view(), queue) {
             return Turn::Done;
         }
-        clear_room(cycle, Against::OtherQueues, queue, gang);
+        drain::serve(cycle, Against::OtherQueues, queue, gang);
         Turn::Done
     });
 }

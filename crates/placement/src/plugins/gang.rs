@@ -4,14 +4,18 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{GangId, Phase, Reason, Tables, Task, TaskId};
+use model::{GangId, Phase, Reason, Tables, Task, TaskId, Time};
 
+use crate::arguments::Asked;
 use crate::parts;
 use crate::plugin::{Claimant, Plugin, View};
+use crate::rules::Config;
 
 /// The row.
 pub const PLUGIN: Plugin = Plugin {
     name: "gang",
+    configure: Some(configure),
+    wakes_at: Some(wakes_at),
     job_order: Some(job_order),
     job_valid: Some(job_valid),
     job_ready: Some(job_ready),
@@ -21,6 +25,50 @@ pub const PLUGIN: Plugin = Plugin {
     reclaimable: Some(keeps_its_minimum),
     ..Plugin::NONE
 };
+
+/// How long a gang waits at most while smaller ones pass it, in milliseconds; none, for ever.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound(Option<i64>);
+
+impl Default for Bound {
+    fn default() -> Self {
+        Bound(Some(6 * 3_600_000))
+    }
+}
+
+impl Bound {
+    /// When a gang's time is over, or was when it was last looked at; it is looked at again each time
+    /// that as much has gone by.
+    pub(crate) fn due(self, created: Time, now: Time) -> Option<Time> {
+        let bound = self.0?.saturating_mul(1_000);
+        let waited = now.micros.saturating_sub(created.micros);
+        let times = waited.checked_div(bound)?.max(1);
+        Some(Time::from_micros(
+            created.micros.saturating_add(times.saturating_mul(bound)),
+        ))
+    }
+}
+
+fn configure(asked: &mut Asked<'_>, config: &mut Config) {
+    if let Some(bound) = asked.milliseconds("starvation-bound") {
+        config.starvation = Bound((bound > 0).then_some(bound));
+    }
+}
+
+/// A gang that was let in and lacks its minimum is looked at when its time is over, and each time that as
+/// much has gone by.
+fn wakes_at(view: View<'_>, id: GangId) -> Option<Time> {
+    let gang = view.tables.gang(id);
+    let lacks = gang.census.waiting() > 0 && gang.settled() < gang.spec.min_member;
+    let bound = view.config.starvation;
+    let due = bound
+        .due(gang.spec.created, view.state.now)
+        .filter(|_| lacks)?;
+    if due > view.state.now {
+        return Some(due);
+    }
+    Some(due.plus_millis(bound.0?))
+}
 
 /// Gangs that still lack tasks come first.
 fn job_order(view: View<'_>, a: GangId, b: GangId) -> Ordering {

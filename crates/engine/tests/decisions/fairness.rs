@@ -1,0 +1,175 @@
+//! Laws of who is served at last, on seeded random clusters. A failure prints its seed.
+
+use engine::{Engine, Settings};
+use model::{Phase, Priority, Tables};
+
+use crate::dice::Dice;
+use crate::fixture::World;
+use crate::laws::{play, script};
+
+/// How many of a gang's tasks have a node.
+fn placed(world: &World, name: &str) -> usize {
+    let tasks = world.tables.tasks();
+    let own = tasks.filter(|(_, task)| task.key.to_string().starts_with(name));
+    own.filter(|(_, task)| task.phase.is_allocated()).count()
+}
+
+#[test]
+fn nobody_is_passed_for_ever() {
+    // I7: small gangs come and go for ever, and one large gang waits that would fit alone. Once its time
+    // is over it starts as soon as those that ran then have ended, each of them once.
+    for seed in 0..60 {
+        eprintln!("seed {seed}");
+        let mut dice = Dice(seed);
+        let mut world = World::new();
+        let (nodes, cpu) = (1 + dice.roll(4), 2 + dice.roll(3));
+        world.perform("argument gang starvation-bound=1h");
+        if dice.roll(2) == 0 {
+            world.perform("actions enqueue allocate backfill reclaim preempt");
+            // Else who has the smaller share drives out who has just started, and so on for ever.
+            world.perform("off drf enablePreemptable");
+        }
+        for node in 0..nodes {
+            world.perform(&format!("node n{node} cpu={cpu}"));
+        }
+        let slots = nodes * cpu;
+        let mut small: Vec<u64> = (0..slots).collect();
+        for at in &small {
+            world.perform(&format!("gang a/s{at}x minres=none : 1 x cpu=1"));
+        }
+        world.perform("cycle");
+        world.perform("run a/");
+        let size = 1 + dice.roll(cpu);
+        let tasks = 1 + dice.roll(nodes);
+        world.perform(&format!("gang a/big minres=none : {tasks} x cpu={size}"));
+        world.perform("cycle");
+        world.perform("wait 3601s");
+        for round in 0..=2 * slots {
+            if placed(&world, "a/big-") > 0 {
+                break;
+            }
+            assert!(round < 2 * slots, "seed {seed}: {}", world.said);
+            world.perform("cycle");
+            // One ends and another comes, so that there is never room for more than one of them.
+            let at = dice.roll(small.len() as u64) as usize;
+            let gone = std::mem::replace(&mut small[at], slots + round);
+            if placed(&world, &format!("a/s{gone}x-")) > 0 {
+                world.perform(&format!("delete a/s{gone}x-"));
+            } else {
+                // It never started; whoever runs for the longest ends instead.
+                let held = small
+                    .iter()
+                    .find(|s| placed(&world, &format!("a/s{s}x-")) > 0);
+                let held = *held.expect("somebody holds the room");
+                world.perform(&format!("delete a/s{held}x-"));
+            }
+            world.perform(&format!(
+                "gang a/s{}x minres=none : 1 x cpu=1",
+                slots + round
+            ));
+            world.perform("cycle");
+        }
+        assert_eq!(placed(&world, "a/big-"), tasks as usize, "seed {seed}");
+    }
+}
+
+#[test]
+fn who_fits_alone_is_placed_once_it_is_alone() {
+    let mut seen = 0;
+    for seed in 0..150 {
+        let mut world = World::new();
+        let lines = script(seed);
+        lines.iter().for_each(|line| play(&mut world, line));
+        let waiting: Vec<String> = (world.tables.gangs())
+            .filter(|(_, gang)| gang.known && gang.count(Phase::Pending) > 0)
+            .filter(|(_, gang)| gang.settled() == 0 && gang.count(Phase::Failed) == 0)
+            .map(|(_, gang)| gang.spec.key.name.to_string())
+            .filter(|name| {
+                let touched = |line: &String| line.contains(&format!(" a/{name}-"));
+                !lines.iter().any(touched)
+            })
+            .collect();
+        for name in waiting.into_iter().take(2) {
+            // The same gang, alone from the start.
+            let is_ours = |line: &String| {
+                !line.starts_with("gang ") || line.starts_with(&format!("gang a/{name} "))
+            };
+            let is_rule = |line: &String| {
+                ["node", "queue", "class", "actions", "off", "gang"]
+                    .iter()
+                    .any(|word| line.starts_with(word))
+            };
+            let mut alone = World::new();
+            for line in lines.iter().filter(|line| is_ours(line) && is_rule(line)) {
+                alone.perform(line);
+            }
+            alone.perform("cycle");
+            let mut world = World::new();
+            lines.iter().for_each(|line| play(&mut world, line));
+            let others: Vec<String> = (world.tables.gangs())
+                .filter(|(_, gang)| *gang.spec.key.name != *name)
+                .map(|(_, gang)| gang.spec.key.to_string())
+                .collect();
+            for other in others {
+                world.perform(&format!("delete {other}-"));
+                world.perform(&format!("drop gang {other}"));
+            }
+            world.perform("wait 5s");
+            world.perform("cycle");
+            let prefix = format!("a/{name}-");
+            seen += usize::from(placed(&alone, &prefix) > 0);
+            assert!(
+                placed(&world, &prefix) >= placed(&alone, &prefix),
+                "seed {seed}: {name}\n{}",
+                world.said
+            );
+        }
+    }
+    assert!(seen > 20, "only {seen} waited that fit alone");
+}
+
+#[test]
+fn who_starts_from_nothing_finds_nothing_to_do_at_rest() {
+    // I19, incremental equals from scratch: an engine that has seen nothing of what happened, with tables
+    // that are fed what there is now, places nobody and evicts nobody where ours is at rest.
+    for seed in 0..300 {
+        let mut world = World::new();
+        eprintln!("seed {seed}");
+        let mut lines = script(seed);
+        // What was decided and not carried out is no row either.
+        lines.retain(|line| line != "cycle once" && !line.starts_with("refuse"));
+        lines.iter().for_each(|line| play(&mut world, line));
+        world.perform("wait 5s");
+        world.perform("cycle");
+        let promised = world
+            .tables
+            .tasks()
+            .any(|(_, task)| task.phase == Phase::Pipelined);
+        if promised {
+            // A promise is no row: whoever starts anew makes it again, perhaps elsewhere.
+            continue;
+        }
+        let mut tables = Tables::new();
+        tables.put_priority(Priority {
+            name: "high".into(),
+            value: 1000,
+            global_default: false,
+        });
+        world.rows().iter().for_each(|row| row(&mut tables));
+        let settings: Settings = world.engine.settings().clone();
+        let mut engine = Engine::new(settings).expect("known actions").0;
+        let plan = engine.cycle(&mut tables, world.now);
+        let placed: Vec<_> = plan
+            .places
+            .iter()
+            .map(|row| &tables.task(row.task).key)
+            .collect();
+        assert_eq!(
+            placed,
+            Vec::<&model::Key>::new(),
+            "seed {seed} {lines:#?}\n{}",
+            world.said
+        );
+        assert_eq!(plan.evictions, [], "seed {seed}\n{}", world.said);
+    }
+}

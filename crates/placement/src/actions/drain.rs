@@ -1,0 +1,243 @@
+//! Starvation: a gang that has waited for too long, and could start if it waited alone, is kept room
+//! although others still use it, so that smaller ones do not pass it for ever. Upstream has no bound.
+//!
+//! What is kept is a promise like any other: nobody else is placed there, it counts in its queue, and it
+//! ends when the gang starts, wherever that is. One gang of a queue is kept room at a time, the first
+//! that comes to it; who is more important has its turn before, and takes the room if it is the better.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::{
+    GangId, GangPhase, Kind, NodeId, Phase, QueueId, Reason, Shape, Share, TaskId, Verdict,
+};
+
+use crate::actions::allocate::{Asking, take_promises_back, waiting_tasks};
+use crate::clearing::clear_room;
+use crate::cycle::{Cycle, Outcome};
+use crate::parts;
+use crate::plugin::View;
+use crate::victims::Against;
+
+/// Nodes that are looked at for one gang at most: beyond it nothing is kept.
+const LOOKS_MAX: usize = 2_000_000;
+
+/// Whether the gang has waited for longer than anybody should.
+pub(super) fn is_overdue(view: View<'_>, gang: GangId) -> bool {
+    let spec = &view.tables.gang(gang).spec;
+    let due = view.config.starvation.due(spec.created, view.state.now);
+    due.is_some_and(|at| at <= view.state.now)
+}
+
+/// Those that are to have their turn first: nobody that comes to this cycle is more important.
+pub(super) fn first(
+    cycle: &Cycle<'_, '_>,
+    eligible: &[(QueueId, GangId)],
+) -> Vec<(QueueId, GangId)> {
+    let view = cycle.view();
+    let starves =
+        |row: &&(QueueId, GangId)| is_overdue(view, row.1) && !cycle.rules.job_ready(view, row.1);
+    let standing = |(queue, gang): (QueueId, GangId)| {
+        let (queue_row, gang_row) = (view.tables.queue(queue), view.tables.gang(gang));
+        (queue, queue_row.spec.priority, gang_row.priority)
+    };
+    let is_above = |a: (QueueId, GangId), b: (QueueId, GangId)| {
+        let (a, b) = (standing(a), standing(b));
+        a.1 > b.1 || (a.0 == b.0 && a.2 > b.2)
+    };
+    let overdue = eligible.iter().filter(starves);
+    let overdue = overdue.filter(|row| !eligible.iter().any(|other| is_above(*other, **row)));
+    overdue.copied().collect()
+}
+
+/// Keeps room for the gang that cannot start, if it is its turn and there would be enough for it alone;
+/// otherwise it waits for what it waited for.
+pub(super) fn keep(cycle: &mut Cycle<'_, '_>, gang: GangId, otherwise: Outcome) -> Outcome {
+    let Some(places) = places(cycle, gang) else {
+        return otherwise;
+    };
+    let nodes: BTreeSet<NodeId> = places.iter().map(|(_, node)| *node).collect();
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let reason = Reason::WaitsForDrain {
+        tasks: number(places.len()),
+        nodes: number(nodes.len()),
+    };
+    for (task, node) in places {
+        cycle.trial.promise(task, node);
+    }
+    cycle.moves += 1;
+    cycle.draining.insert(gang, otherwise);
+    Outcome::WaitsForPromise(Arc::new(reason))
+}
+
+/// Where the gang would start if it waited alone.
+fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Vec<(TaskId, NodeId)>> {
+    let view = cycle.view();
+    let row = view.tables.gang(gang);
+    let queue = row.queue?;
+    let may = is_overdue(view, gang)
+        && row.phase() != GangPhase::Pending
+        // Everybody must be able to see it: a pod that names no group has no status, and one whose
+        // last status is not seen yet waits for that.
+        && !row.spec.lone
+        && (row.status_write.is_none() || is_kept_room(view, gang))
+        && !parts::are_asked_for(view.tables, gang)
+        && !is_another_kept_room(view, queue, gang);
+    if !may {
+        return None;
+    }
+    let mark = cycle.trial.mark();
+    // Its queue's share is looked at as if it were there alone.
+    let others = view.tables.queue(queue).gangs.iter();
+    let others = others.filter(|other| **other != gang);
+    let held = others.flat_map(|other| &view.tables.gang(*other).tasks);
+    let held = held.filter(|task| view.tables.task(**task).phase.is_allocated());
+    let held: Vec<TaskId> = held.copied().collect();
+    for task in held {
+        cycle.trial.evict(task, gang, "");
+    }
+    let places = find(cycle, queue, gang);
+    cycle.trial.rewind(mark);
+    places
+}
+
+fn is_another_kept_room(view: View<'_>, queue: QueueId, gang: GangId) -> bool {
+    let mut others = view.tables.queue(queue).gangs.iter();
+    others.any(|other| {
+        *other != gang
+            && view.tables.gang(*other).count(Phase::Pipelined) > 0
+            && is_kept_room(view, *other)
+    })
+}
+
+/// Whether the gang was last told that room is kept for it.
+pub(super) fn is_kept_room(view: View<'_>, gang: GangId) -> bool {
+    match &view.tables.gang(gang).said {
+        Verdict::Waits(why) => matches!(**why, Reason::WaitsForDrain { .. }),
+        Verdict::Undecided | Verdict::Scheduled => false,
+    }
+}
+
+/// Who is kept room and does not have the first turn leaves it to the more important until it has its own.
+pub(super) fn give_way(
+    cycle: &mut Cycle<'_, '_>,
+    eligible: &[(QueueId, GangId)],
+    first: &[(QueueId, GangId)],
+) {
+    for row in eligible.iter().filter(|row| !first.contains(row)) {
+        if is_kept_room(cycle.view(), row.1) {
+            take_promises_back(cycle, row.1);
+        }
+    }
+}
+
+/// A node for each of the tasks with which the gang starts.
+fn find(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Vec<(TaskId, NodeId)>> {
+    let mut places: Vec<(TaskId, NodeId)> = Vec::new();
+    let mut looks = 0;
+    for task in waiting_tasks(cycle, gang, Asking::Something) {
+        if cycle.rules.job_pipelined(cycle.view(), gang) {
+            break;
+        }
+        if cycle.rules.allocatable(cycle.view(), queue, task).is_some() {
+            return None;
+        }
+        let view = cycle.view();
+        let shape = view.tables.shape_of(task);
+        // Where other pods decide too, nobody knows what will be there.
+        let is_simple = !shape.spec.is_coupled()
+            && shape.spec.ports.is_empty()
+            && shape.spec.cards.is_none()
+            && view.tables.task(task).claims.is_empty();
+        if !is_simple {
+            return None;
+        }
+        let last = places.last().map(|(_, node)| *node);
+        let node = match last.filter(|node| would_do(cycle, shape, *node)) {
+            Some(node) => node,
+            None => {
+                looks += view.tables.node_span();
+                if looks > LOOKS_MAX {
+                    return None;
+                }
+                nearest(cycle, shape)?
+            }
+        };
+        cycle.trial.promise(task, node);
+        places.push((task, node));
+    }
+    let is_enough = cycle.rules.job_pipelined(cycle.view(), gang);
+    (is_enough && !places.is_empty()).then_some(places)
+}
+
+/// The node of those that would do once its gangs have gone that lacks least now; the first of equals.
+/// What a node lacks that is kept never grows, so that a choice which changes is always for the better.
+fn nearest(cycle: &Cycle<'_, '_>, shape: &Shape) -> Option<NodeId> {
+    let nodes = cycle.trial.tables().nodes().map(|(id, _)| id);
+    let able = nodes.filter(|id| would_do(cycle, shape, *id));
+    able.min_by_key(|id| (lack(cycle, shape, *id), *id))
+}
+
+fn lack(cycle: &Cycle<'_, '_>, shape: &Shape, id: NodeId) -> Share {
+    let node = cycle.trial.tables().node(id);
+    let kinds = shape.held.entries();
+    let lacks = kinds.map(|(kind, need)| {
+        let lack = need.saturating_sub(node.free_later(kind)).max(0);
+        Share::of(lack, node.spec.allocatable.get(kind))
+    });
+    lacks.max().unwrap_or(Share::NONE)
+}
+
+/// Whether the node takes the task once all gangs on it have gone. Pods of no gang may stay for ever.
+fn would_do(cycle: &Cycle<'_, '_>, shape: &Shape, id: NodeId) -> bool {
+    let view = cycle.view();
+    let node = view.tables.node(id);
+    let fits = |kind: Kind, need: i64| {
+        let stay = node
+            .tasks
+            .iter()
+            .filter(|task| view.tables.task(**task).gang.is_none());
+        let stay = stay.map(|task| view.tables.shape_of(*task).held.get(kind));
+        let stay = stay.fold(0_i64, i64::saturating_add);
+        let all = node.spec.allocatable.get(kind);
+        let left = all
+            .saturating_sub(stay)
+            .saturating_sub(node.pipelined.get(kind));
+        need <= left
+    };
+    node.known
+        && shape.held.entries().all(|(kind, need)| fits(kind, need))
+        && cycle.rules.suits(view, shape, id).is_none()
+}
+
+/// What `look` finds while nothing is kept for those who drain: they are short of tasks, too.
+pub(super) fn without<T>(cycle: &mut Cycle<'_, '_>, look: impl FnOnce(&Cycle<'_, '_>) -> T) -> T {
+    let draining = std::mem::take(&mut cycle.draining);
+    for gang in draining.keys() {
+        take_promises_back(cycle, *gang);
+    }
+    let found = look(cycle);
+    for (gang, otherwise) in draining {
+        keep_again(cycle, gang, otherwise);
+    }
+    found
+}
+
+/// Clears room, for one that drains as if nothing was kept for it; where that cannot be it drains on.
+pub(super) fn serve(cycle: &mut Cycle<'_, '_>, against: Against, queue: QueueId, gang: GangId) {
+    let kept = cycle.draining.remove(&gang);
+    if kept.is_some() {
+        take_promises_back(cycle, gang);
+    }
+    clear_room(cycle, against, queue, gang);
+    if let Some(otherwise) = kept
+        && cycle.trial.tables().gang(gang).count(Phase::Pipelined) == 0
+    {
+        keep_again(cycle, gang, otherwise);
+    }
+}
+
+fn keep_again(cycle: &mut Cycle<'_, '_>, gang: GangId, otherwise: Outcome) {
+    let outcome = keep(cycle, gang, otherwise);
+    cycle.outcomes.insert(gang, outcome);
+}
