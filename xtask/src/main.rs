@@ -4,6 +4,7 @@
 
 mod bench;
 mod differential;
+mod gates;
 mod mutants;
 mod realkube;
 mod requirements;
@@ -31,6 +32,11 @@ const TASKS: &[Task] = &[
         name: "differential",
         about: "[SCRIPT…] [--theirs DIR|--ours-only] [--show] [--planted]  our answers beside the real ones",
         run: differential::run,
+    },
+    Task {
+        name: "gates",
+        about: "[--renew]  count the instructions of the engine's benchmarks, beside those of tests/gates.txt",
+        run: gates::run,
     },
     Task {
         name: "mutants",

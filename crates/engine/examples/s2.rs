@@ -1,18 +1,21 @@
 //! S2 in process: gangs of pods on 1,000 nodes, from rows in the tables to a whole plan.
 //!
-//! `cargo run --release -p katmai-engine --example s2 [ROW…]` prints one JSON object a line; a ROW
-//! selects all rows whose name begins with it.
+//! `cargo run --release -p katmai-engine --example s2 [ROW…] [--once]` prints one JSON object a line; a
+//! ROW selects all rows whose name begins with it.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 #[path = "shared/rows.rs"]
 mod rows;
+#[path = "shared/run.rs"]
+mod run;
 
 use std::time::Instant;
 
 use engine::Engine;
 use model::{Kind, Tables, Time, Vector};
 use rows::{Gang, median, node, queue};
+use run::{Asked, confirm, timed};
 
 /// Name, nodes, gangs, tasks a gang, most milliseconds.
 const ROWS: &[(&str, u32, u32, u32, f64)] = &[
@@ -25,21 +28,17 @@ const ROWS: &[(&str, u32, u32, u32, f64)] = &[
 const RUNS: usize = 7;
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let asked = Asked::read();
     for (name, nodes, gangs, tasks, reach) in ROWS {
-        if wanted.is_empty() || wanted.iter().any(|w| name.starts_with(w.as_str())) {
-            let runs = (0..RUNS).map(|_| place(*nodes, *gangs, *tasks));
+        if asked.has(name) {
+            let runs = (0..asked.runs(RUNS)).map(|_| place(*nodes, *gangs, *tasks));
             let (times, checks): (Vec<f64>, Vec<f64>) = runs.unzip();
             print_ms(name, median(times), *reach);
             // What production pays for having every plan checked.
             print_ms(&format!("{name}-checked"), median(checks), *reach / 5.0);
         }
     }
-    if wanted.is_empty()
-        || wanted
-            .iter()
-            .any(|w| "S3".starts_with(w.as_str()) || w.starts_with("S3"))
-    {
+    if asked.has("S3-one-pod-10k-100k-proc") || asked.has("S3-idle-cycle-10k-100k-proc") {
         large_cluster();
     }
 }
@@ -56,9 +55,8 @@ fn large_cluster() {
     let (mut times, mut checks) = (Vec::new(), Vec::new());
     for at in 0..201 {
         gang(&mut tables, 1_000_000 + at, 1);
-        let start = Instant::now();
-        let plan = engine.cycle(&mut tables, Time::from_micros(0));
-        times.push(start.elapsed().as_secs_f64() * 1_000.0);
+        let (time, plan) = timed(&mut engine, &mut tables);
+        times.push(time);
         assert_eq!(plan.places.len(), 1, "one pod comes, one pod is placed");
         checks.push(checked(&tables, &plan));
     }
@@ -82,18 +80,6 @@ fn print_ms(row: &str, value: f64, reach: f64) {
     rows::print(row, value, "ms", reach);
 }
 
-fn confirm(tables: &mut Tables, plan: &model::Plan) {
-    for place in &plan.places {
-        tables.confirm(place.write);
-    }
-    for row in &plan.statuses {
-        tables.confirm(row.write);
-    }
-    for row in &plan.queues {
-        tables.confirm(row.write);
-    }
-}
-
 /// How many milliseconds it takes to check a plan.
 fn checked(tables: &Tables, plan: &model::Plan) -> f64 {
     let start = Instant::now();
@@ -108,9 +94,7 @@ fn place(nodes: u32, gangs: u32, tasks: u32) -> (f64, f64) {
     let mut tables = Tables::new();
     fill(&mut tables, nodes, gangs, tasks);
     let mut engine = Engine::with_defaults();
-    let start = Instant::now();
-    let plan = engine.cycle(&mut tables, Time::from_micros(0));
-    let spent = start.elapsed().as_secs_f64() * 1_000.0;
+    let (spent, plan) = timed(&mut engine, &mut tables);
     assert_eq!(
         plan.places.len(),
         (gangs * tasks) as usize,

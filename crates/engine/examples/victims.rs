@@ -1,36 +1,47 @@
 //! S5 and S6 in process: room that has to be taken from others, from rows in the tables to a whole plan.
 //!
-//! `cargo run --release -p katmai-engine --example victims [ROW…]` prints one JSON object a line; a ROW
-//! selects all rows whose name begins with it.
+//! `cargo run --release -p katmai-engine --example victims [ROW…] [--once]` prints one JSON object a
+//! line; a ROW selects all rows whose name begins with it.
 //!
 //! S5: a tree of 500 leaves (1 × 5 × 10 × 10) on 1,000 nodes of 32 cores, all of it held by 250 leaves.
 //! The other 250 bring 8 gangs of 20 each; what they deserve is enough for 200 of these gangs.
 //! S6: 2,000 nodes of 8 GPUs, held by 16,000 tasks of a low class in gangs of 8; 100 gangs of a high class
-//! come, each of 8 tasks of 8 GPUs, all at once or one after the other.
+//! come, each of 8 tasks of 8 GPUs, all at once or one after the other. `S6-planted` fills the same nodes
+//! at random with tasks of 1 to 8 GPUs, some of whom may not be evicted, and leaves some GPUs free: what
+//! the fewest victims are for 100 gangs of 8 tasks is then found exactly, and compared.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+#[path = "../tests/shared/dice.rs"]
+mod dice;
 #[path = "shared/rows.rs"]
 mod rows;
+#[path = "shared/run.rs"]
+mod run;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
 
+use dice::Dice;
 use engine::{Engine, PluginSettings, Settings, Switch};
 use model::{Kind, Plan, Priority, Tables, Time, Vector};
 use rows::{Gang, median, node, print, queue};
+use run::{Asked, confirm, timed};
 
 const RUNS: usize = 5;
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let is_wanted =
-        |row: &str| wanted.is_empty() || wanted.iter().any(|word| row.starts_with(word.as_str()));
-    if is_wanted("S5") {
-        reclaim_storm();
+    let asked = Asked::read();
+    if asked.has("S5-reclaim-4000-proc") {
+        reclaim_storm(asked.runs(RUNS));
     }
-    if is_wanted("S6") {
-        preemption_storm();
+    if asked.has("S6-preempt") {
+        preemption_storm(asked.runs(100));
+    }
+    for gpus in [8, 4] {
+        let row = format!("S6-planted-{gpus}-gpus");
+        if asked.has(&row) {
+            planted(&row, gpus);
+        }
     }
 }
 
@@ -57,16 +68,9 @@ fn cores(count: i64) -> Vector {
     Vector::of([(Kind::CPU, count * 1_000), (Kind::MEMORY, count << 30)])
 }
 
-/// Runs a cycle; how many milliseconds it took.
-fn timed(engine: &mut Engine, tables: &mut Tables) -> (f64, Plan) {
-    let start = Instant::now();
-    let plan = engine.cycle(tables, Time::from_micros(0));
-    (start.elapsed().as_secs_f64() * 1_000.0, plan)
-}
-
-fn reclaim_storm() {
+fn reclaim_storm(runs: usize) {
     let mut times = Vec::new();
-    for _ in 0..RUNS {
+    for _ in 0..runs {
         let mut tables = storm_of_leaves();
         let mut engine = engine("reclaim", true);
         let (time, plan) = timed(&mut engine, &mut tables);
@@ -145,10 +149,11 @@ fn storm_of_leaves() -> Tables {
     tables
 }
 
-fn preemption_storm() {
+/// 2,000 nodes of 8 GPUs, and three classes.
+fn gpu_nodes() -> (Tables, Kind) {
     let mut tables = Tables::new();
     queue(&mut tables, "default", None, Vector::ZERO);
-    for (name, value) in [("low", 10), ("high", 1_000)] {
+    for (name, value) in [("low", 10), ("high", 1_000), ("kept", 2_000)] {
         tables.put_priority(Priority {
             name: name.into(),
             value,
@@ -157,7 +162,15 @@ fn preemption_storm() {
     }
     (0..2_000).for_each(|at| node(&mut tables, at, 64, 8));
     let gpu = tables.kind("nvidia.com/gpu");
-    let with_gpus = |count: i64| cores(count).plus(&Vector::of([(gpu, count * 1_000)]));
+    (tables, gpu)
+}
+
+fn with_gpus(gpu: Kind, count: i64) -> Vector {
+    cores(count).plus(&Vector::of([(gpu, count * 1_000)]))
+}
+
+fn preemption_storm(runs: usize) {
+    let (mut tables, gpu) = gpu_nodes();
     for at in 0..2_000_u32 {
         // Every other gang fills a node, the others lie across eight.
         let nodes: Vec<_> = (0..8)
@@ -174,27 +187,16 @@ fn preemption_storm() {
             queue: "default",
             class: Some("low"),
             min: 8,
-            requests: with_gpus(1),
+            requests: with_gpus(gpu, 1),
             ..Gang::default()
         };
         gang.put(&mut tables, &nodes);
     }
     let mut quiet = engine("preempt", false);
     while !quiet.cycle(&mut tables, Time::from_micros(0)).is_empty() {}
-    let high = |tables: &mut Tables, at: u32| {
-        let gang = Gang {
-            at: 10_000 + at,
-            queue: "default",
-            class: Some("high"),
-            min: 8,
-            requests: with_gpus(8),
-            ..Gang::default()
-        };
-        gang.put(tables, &[None; 8]);
-    };
     let mut at_once = tables.clone();
     let mut engine = quiet.clone();
-    (0..100).for_each(|at| high(&mut at_once, at));
+    (0..100).for_each(|at| high(&mut at_once, at, with_gpus(gpu, 8)));
     let (time, plan) = timed(&mut engine, &mut at_once);
     judge(&at_once, &plan, 100);
     print(
@@ -204,21 +206,30 @@ fn preemption_storm() {
         100.0,
     );
     let mut times = Vec::new();
-    for at in 0..100 {
-        high(&mut tables, at);
+    for at in 0..runs {
+        let at = u32::try_from(at).expect("few gangs");
+        high(&mut tables, at, with_gpus(gpu, 8));
         let (time, plan) = timed(&mut quiet, &mut tables);
         judge(&tables, &plan, 1);
         times.push(time);
-        plan.evictions
-            .iter()
-            .for_each(|row| tables.confirm(row.write));
-        plan.statuses
-            .iter()
-            .for_each(|row| tables.confirm(row.write));
+        confirm(&mut tables, &plan);
     }
     let most = times.iter().copied().fold(0.0, f64::max);
     print("S6-preempt-one-proc", median(times), "ms a gang", 100.0);
     print("S6-preempt-one-proc-max", most, "ms a gang", 100.0);
+}
+
+/// A gang of the high class, of 8 tasks.
+fn high(tables: &mut Tables, at: u32, requests: Vector) {
+    let gang = Gang {
+        at: 100_000 + at,
+        queue: "default",
+        class: Some("high"),
+        min: 8,
+        requests,
+        ..Gang::default()
+    };
+    gang.put(tables, &[None; 8]);
 }
 
 /// Every gang has all its room, and took it from as few as there could be.
@@ -241,4 +252,97 @@ fn judge(tables: &Tables, plan: &Plan, gangs: usize) {
         by_node.values().all(|count| *count == 8),
         "no node is cleared in part"
     );
+}
+
+/// A node's part of the plant: GPUs that are free, and the sizes of those who may be evicted.
+#[derive(Default)]
+struct Bed {
+    free: i64,
+    victims: Vec<i64>,
+}
+
+impl Bed {
+    /// How many victims it takes at least until there are so many GPUs: the largest give the most.
+    fn cost(&self, gpus: i64) -> Option<usize> {
+        let mut sizes = self.victims.clone();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let mut room = self.free;
+        let mut count = 0;
+        for size in sizes {
+            if room >= gpus {
+                break;
+            }
+            room += size;
+            count += 1;
+        }
+        (room >= gpus).then_some(count)
+    }
+}
+
+/// The fewest victims for so many tasks of one size, over all ways to spread them over the beds.
+fn fewest(beds: &[Bed], gpus: i64, tasks: usize) -> usize {
+    let mut best = vec![usize::MAX; tasks + 1];
+    best[0] = 0;
+    for bed in beds {
+        let ways = (1..).map_while(|count| Some((count, bed.cost(gpus * count as i64)?)));
+        let ways: Vec<(usize, usize)> = ways.collect();
+        for at in (1..=tasks).rev() {
+            for (count, cost) in ways.iter().filter(|(count, _)| *count <= at) {
+                best[at] = best[at].min(best[at - count].saturating_add(*cost));
+            }
+        }
+    }
+    best[tasks]
+}
+
+/// 100 gangs of 8 tasks take room where what the best is, is known.
+fn planted(row: &str, gpus: i64) {
+    let (mut tables, gpu) = gpu_nodes();
+    let mut dice = Dice(7);
+    let mut beds = Vec::new();
+    for at in 0..2_000_u32 {
+        let mut bed = Bed::default();
+        let mut left = 8;
+        while left > 0 {
+            let size = [1, 1, 2, 4, 8][dice.roll(5) as usize].min(left);
+            left -= size;
+            let class = match dice.roll(20) {
+                0 => "kept",
+                1 => {
+                    bed.free += size;
+                    continue;
+                }
+                _ => "low",
+            };
+            if class == "low" {
+                bed.victims.push(size);
+            }
+            let gang = Gang {
+                at: at * 8 + u32::try_from(left).expect("at most eight"),
+                queue: "default",
+                class: Some(class),
+                min: 1,
+                requests: with_gpus(gpu, size),
+                ..Gang::default()
+            };
+            gang.put(&mut tables, &[Some(at)]);
+        }
+        beds.push(bed);
+    }
+    let mut engine = engine("preempt", false);
+    while !engine.cycle(&mut tables, Time::from_micros(0)).is_empty() {}
+    (0..100).for_each(|at| high(&mut tables, at, with_gpus(gpu, gpus)));
+    let before = tables.clone();
+    let (_, plan) = timed(&mut engine, &mut tables);
+    let found = checker::check_plan(&tables, &plan);
+    assert!(found.is_empty(), "{found:?}");
+    let served = plan.places.len() + plan.nominations.len();
+    assert_eq!(served, 800, "each task has room, or is promised some");
+    let mut evicted = plan.evictions.iter().map(|row| before.task(row.task));
+    assert!(
+        evicted.all(|task| task.priority < 1_000),
+        "nobody goes who is more important"
+    );
+    let best = fewest(&beds, gpus, 800);
+    print(row, plan.evictions.len() as f64 / best as f64, "x", 1.05);
 }

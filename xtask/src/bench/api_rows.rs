@@ -31,8 +31,8 @@ pub const S1_CREATE_BIND: Row = Row {
             create_bind,
         )?;
         Ok(vec![
-            Figure::new("S1-create-bind-p50", percentile(&mut times, 50), "ms", 5.0),
-            Figure::new("S1-create-bind-p99", percentile(&mut times, 99), "ms", 15.0),
+            Figure::new("S1-create-bind-p50", percentile(&mut times, 50), "ms", 3.0),
+            Figure::new("S1-create-bind-p99", percentile(&mut times, 99), "ms", 10.0),
         ])
     },
 };

@@ -13,7 +13,10 @@ pub fn node(tables: &mut Tables, at: u32, cores: i64, gpus: i64) {
     let gpu = tables.kind("nvidia.com/gpu");
     tables.put_node(NodeSpec {
         name: name.clone(),
-        labels: Labels::of([("kubernetes.io/hostname", &*name)]),
+        labels: Labels::of([
+            ("kubernetes.io/hostname", &*name),
+            ("zone", &format!("zone-{}", at % 10)),
+        ]),
         allocatable: Vector::of([
             (Kind::CPU, cores * 1_000),
             (Kind::MEMORY, 256 << 30),
@@ -49,6 +52,8 @@ pub struct Gang<'a> {
     pub class: Option<&'a str>,
     pub min: u32,
     pub requests: Vector,
+    /// What its tasks ask for beside these amounts.
+    pub shape: ShapeSpec,
     pub closeness: Option<Closeness>,
     /// How many tasks make a gang within it, and how close together these must be.
     pub parts: Option<(u32, Closeness)>,
@@ -85,7 +90,7 @@ impl Gang<'_> {
                 index: u32::try_from(index).expect("a gang of a bench is small"),
                 shape: ShapeSpec {
                     requests: self.requests.clone(),
-                    ..ShapeSpec::default()
+                    ..self.shape.clone()
                 },
                 labels: Arc::new(self.labels(index)),
                 phase: node.map_or(Phase::Pending, |_| Phase::Running),
@@ -113,7 +118,7 @@ impl Gang<'_> {
     fn labels(&self, index: usize) -> Labels {
         match &self.parts {
             Some((size, _)) => Labels::of([(PART, (index / *size as usize).to_string())]),
-            None => Labels::default(),
+            None => Labels::of([("app", "bench")]),
         }
     }
 }

@@ -1,0 +1,204 @@
+//! S3 on clusters that grow: one pod comes to nodes that hold two pods each, again and again. The first of
+//! its shape is told apart: it meets every node. S4: what the tables and the engine hold in memory for
+//! 10,000 nodes, 200,000 running and 20,000 waiting tasks in 5,000 gangs of 500 queues.
+//!
+//! `cargo run --release -p katmai-engine --example growth [ROW…] [--once]` prints one JSON object a line;
+//! a ROW selects all rows whose name begins with it, and how much longer a pod takes on the large cluster
+//! than on the small one is printed where all sizes of its kind were measured.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark reads the clock, and what it holds in memory"
+)]
+
+#[path = "shared/rows.rs"]
+mod rows;
+#[path = "shared/run.rs"]
+mod run;
+
+use std::time::Instant;
+
+use engine::Engine;
+use model::{Kind, PodTerm, Preferred, Requirement, ShapeSpec, Spread, Tables, Time, Vector};
+use rows::{Gang, median, node, print, queue};
+use run::{Asked, confirm, timed};
+
+const SIZES: [(&str, u32); 4] = [
+    ("1k", 1_000),
+    ("10k", 10_000),
+    ("50k", 50_000),
+    ("100k", 100_000),
+];
+
+/// A kind of pod: its name, what it asks for, from which size on it is compared with the largest, how
+/// much longer it may take there, and how often it comes.
+struct Way {
+    name: &'static str,
+    shape: fn() -> ShapeSpec,
+    from: &'static str,
+    times: f64,
+    pods: usize,
+}
+
+const WAYS: [Way; 3] = [
+    Way {
+        name: "affinity",
+        shape: near_others,
+        from: "10k",
+        times: 12.0,
+        pods: 15,
+    },
+    Way {
+        name: "plain",
+        shape: ShapeSpec::default,
+        from: "1k",
+        times: 2.0,
+        pods: 401,
+    },
+    Way {
+        name: "spread",
+        shape: over_zones,
+        from: "10k",
+        times: 12.0,
+        pods: 15,
+    },
+];
+
+fn main() {
+    let asked = Asked::read();
+    // Before anything else takes memory.
+    if asked.has("S4-tables-10k-220k-rss") {
+        memory();
+    }
+    for way in WAYS {
+        let (mut from, mut to) = (None, None);
+        for (size, nodes) in SIZES {
+            let row = format!("S3-{}-{size}-proc", way.name);
+            if !asked.has(&row) {
+                continue;
+            }
+            let (first, time) = one_by_one(nodes, &way, asked.runs(way.pods));
+            print(&row, time, "ms", 100.0);
+            print(&format!("{row}-first"), first, "ms", 100.0);
+            from = from.or((size == way.from).then_some(time));
+            to = (nodes == 100_000).then_some(time);
+        }
+        if let (Some(from), Some(to)) = (from, to) {
+            let row = format!("S3-{}-{}-to-100k", way.name, way.from);
+            print(&row, to / from, "x", way.times);
+        }
+    }
+}
+
+/// How many milliseconds it takes to place the first pod of its shape, and one more, the median of so many.
+fn one_by_one(nodes: u32, way: &Way, pods: usize) -> (f64, f64) {
+    let mut tables = Tables::new();
+    queue(&mut tables, "default", None, Vector::ZERO);
+    (0..nodes).for_each(|at| node(&mut tables, at, 32, 0));
+    let gang = |at, shape| Gang {
+        at,
+        queue: "default",
+        min: 1,
+        requests: Vector::of([(Kind::CPU, 1_000), (Kind::MEMORY, 1 << 30)]),
+        shape,
+        ..Gang::default()
+    };
+    for at in 0..nodes / 10 {
+        let places: Vec<_> = (0..20).map(|i| Some(at * 10 + i % 10)).collect();
+        gang(at, ShapeSpec::default()).put(&mut tables, &places);
+    }
+    let mut engine = Engine::with_defaults();
+    while !engine.cycle(&mut tables, Time::from_micros(0)).is_empty() {}
+    gang(1_000_000, (way.shape)()).put(&mut tables, &[None]);
+    let start = Instant::now();
+    let plan = engine.cycle(&mut tables, Time::from_micros(0));
+    let first = start.elapsed().as_secs_f64() * 1_000.0;
+    confirm(&mut tables, &plan);
+    let mut times = Vec::new();
+    for at in 0..pods {
+        let at = 1_000_001 + u32::try_from(at).expect("few pods");
+        gang(at, (way.shape)()).put(&mut tables, &[None]);
+        let (time, plan) = timed(&mut engine, &mut tables);
+        assert_eq!(plan.places.len(), 1, "one pod comes, one pod is placed");
+        times.push(time);
+        confirm(&mut tables, &plan);
+    }
+    (first, median(times))
+}
+
+/// How many megabytes the process holds once it has nothing to do.
+fn memory() {
+    let before = resident_mb();
+    let mut tables = Tables::new();
+    let names: Vec<String> = (0..500).map(|at| format!("queue-{at}")).collect();
+    for name in &names {
+        queue(&mut tables, name, None, Vector::ZERO);
+    }
+    (0..10_000).for_each(|at| node(&mut tables, at, 32, 0));
+    for at in 0..5_000_u32 {
+        // 40 tasks that run, two to a node, and 4 that do not fit anywhere.
+        let gang = |cores: i64| Gang {
+            at: at * 2 + u32::from(cores > 1),
+            queue: &names[at as usize % 500],
+            min: 1,
+            requests: Vector::of([(Kind::CPU, cores * 1_000), (Kind::MEMORY, cores << 30)]),
+            ..Gang::default()
+        };
+        let places: Vec<_> = (0..40).map(|i| Some((at * 20 + i / 2) % 10_000)).collect();
+        gang(1).put(&mut tables, &places);
+        gang(64).put(&mut tables, &[None; 4]);
+    }
+    let mut engine = Engine::with_defaults();
+    loop {
+        let plan = engine.cycle(&mut tables, Time::from_micros(0));
+        if plan.is_empty() {
+            break;
+        }
+        confirm(&mut tables, &plan);
+    }
+    let rss = resident_mb() - before;
+    assert_eq!(tables.tasks().count(), 220_000);
+    print("S4-tables-10k-220k-rss", rss, "MB", 250.0);
+}
+
+/// What the process holds in memory.
+fn resident_mb() -> f64 {
+    let text =
+        std::fs::read_to_string("/proc/self/statm").expect("Linux tells what a process holds");
+    let pages: Option<f64> = text.split(' ').nth(1).and_then(|word| word.parse().ok());
+    pages.expect("the second word is a number") * 4_096.0 / 1e6
+}
+
+fn like_it() -> Vec<Requirement> {
+    vec![Requirement::equals("app", "bench")]
+}
+
+/// Rather where others are.
+fn near_others() -> ShapeSpec {
+    ShapeSpec {
+        preferred_pods: vec![Preferred {
+            weight: 100,
+            term: PodTerm {
+                topology_key: "zone".into(),
+                selector: like_it(),
+                namespaces: None,
+            },
+        }],
+        ..ShapeSpec::default()
+    }
+}
+
+/// In each zone as many as in the others.
+fn over_zones() -> ShapeSpec {
+    ShapeSpec {
+        spread: vec![Spread {
+            topology_key: "zone".into(),
+            max_skew: 1,
+            min_domains: 1,
+            required: true,
+            selector: like_it(),
+            namespace: "bench".into(),
+        }],
+        ..ShapeSpec::default()
+    }
+}
