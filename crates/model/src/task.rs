@@ -98,6 +98,8 @@ pub struct TaskSpec {
     pub node: Option<Arc<str>>,
     /// What it holds of its node's cards, once bound.
     pub grants: Vec<Grant>,
+    /// The node that it should go to if it fits there, by name.
+    pub nominated: Option<Arc<str>>,
     /// Whether scheduling gates are left.
     pub gated: bool,
     /// Whether the task may be evicted for another.
@@ -128,6 +130,7 @@ impl Default for TaskSpec {
             phase: Phase::Pending,
             node: None,
             grants: Vec::new(),
+            nominated: None,
             gated: false,
             preemptable: true,
             preempts: true,
@@ -166,6 +169,9 @@ pub struct Task {
     pub node: Option<NodeId>,
     /// What it holds of its node's cards; nothing while it waits or is promised room.
     pub grants: Vec<Grant>,
+    /// The node that it should go to if it fits there, by name. A wish makes no room: that it has
+    /// changed is no news.
+    pub nominated: Option<Arc<str>>,
     /// Whether scheduling gates are left.
     pub gated: bool,
     /// Whether it asks for no resources.

@@ -165,6 +165,14 @@ impl<'a, 't> Cycle<'a, 't> {
             Home::At { node, .. } => Some(node),
             Home::Nowhere { .. } => return None,
         };
+        // Where somebody expects it, be it that room was made there, it goes if it can.
+        if home.is_none()
+            && let Some(node) = nominated(view, task)
+            && self.takes(task, node)
+        {
+            return Some(node);
+        }
+        let view = self.rules.view(self.trial.tables(), &self.state);
         if home.is_none() && self.scope.is_none() && self.leans(view) {
             return self.leaning_node(task);
         }
@@ -298,6 +306,13 @@ impl<'a, 't> Cycle<'a, 't> {
             }
         }
     }
+}
+
+/// The node that a pod's status names, if there is one of that name.
+fn nominated(view: View<'_>, task: TaskId) -> Option<NodeId> {
+    let name = view.tables.task(task).nominated.as_ref()?;
+    let node = view.tables.node_named(name)?;
+    view.tables.node(node).known.then_some(node)
 }
 
 fn takes(view: View<'_>, index: &Index, task: TaskId, node: NodeId) -> bool {

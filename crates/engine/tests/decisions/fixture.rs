@@ -454,6 +454,7 @@ impl World {
                     labels: Arc::new(parse::labels(&task.labels)),
                     priority: task.priority,
                     gated: task.gated,
+                    nominated: task.nominated.clone(),
                     preemptable: !task.stays,
                     preempts: !task.humble,
                     cooldown_ms: task.cooldown_ms,

@@ -149,6 +149,8 @@ pub struct TaskWords {
     pub claims: Vec<Arc<str>>,
     pub labels: BTreeMap<String, String>,
     pub gated: bool,
+    /// The node that its status names.
+    pub nominated: Option<Arc<str>>,
     /// It may not be evicted.
     pub stays: bool,
     /// Nobody is evicted for it.
@@ -198,6 +200,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
                     .push(VolumeNeed::FirstConsumer { topology: None });
             }
             "gated" => task.gated = true,
+            "nominated" => task.nominated = Some(value.into()),
             "stays" => task.stays = true,
             "humble" => task.humble = true,
             "cooldown" => {

@@ -108,6 +108,9 @@ impl Rows {
                 Some(family) if holds_room => cards::held_by(family, pod),
                 _ => Vec::new(),
             },
+            nominated: Some(&*pod.status.nominated_node_name)
+                .filter(|node| !node.is_empty())
+                .map(Into::into),
             gated: !pod.spec.scheduling_gates.is_empty(),
             // Upstream: a pod that says nothing may be evicted.
             preemptable: preemptable(meta).unwrap_or(true) && !manners.stays,
@@ -150,6 +153,7 @@ pub(super) fn is_same_task(before: &Pod, after: &Pod) -> bool {
     before.spec == after.spec
         && before.status.phase == after.status.phase
         && before.status.start_time == after.status.start_time
+        && before.status.nominated_node_name == after.status.nominated_node_name
         && before.metadata.labels == after.metadata.labels
         && before.metadata.annotations == after.metadata.annotations
         && before.is_terminating() == after.is_terminating()

@@ -227,6 +227,7 @@ impl Tables {
                 None => Vec::new(),
             },
             node,
+            nominated: spec.nominated,
             gated: spec.gated,
             best_effort,
             preemptable: spec.preemptable,
