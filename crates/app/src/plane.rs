@@ -110,6 +110,7 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
     };
     let reviews = review::Settings {
         scheduler_names: serving.scheduler_names.clone(),
+        queue_gates: serving.queue_gates,
         ..review::Settings::default()
     };
     let api = open(data, durability, &identity, (settings, reviews)).await?;
@@ -280,6 +281,7 @@ fn driver(
             agent_scheduler_names: serving.agent_scheduler_names,
             reach: serving.reach,
             events: serving.events,
+            queue_gates: serving.queue_gates,
             native_groups,
             stopwatch: runtime::engine_loop::stopwatch,
             ..driver::EngineSettings::new(engine)

@@ -89,6 +89,8 @@ pub struct Serving {
     pub reach: mirror::Reach,
     /// Whose events it writes.
     pub events: mirror::Events,
+    /// Whether queues open the gates of pods that ask for it.
+    pub queue_gates: bool,
 }
 
 impl Default for Serving {
@@ -101,6 +103,7 @@ impl Default for Serving {
                 ..mirror::Reach::default()
             },
             events: mirror::Events::default(),
+            queue_gates: false,
         }
     }
 }

@@ -121,15 +121,20 @@ impl Cycles {
             .with_agents(settings.agent_scheduler_names)
             .with_cards(settings.engine.card_family())
             .within(settings.reach);
+        let rows = match settings.native_groups {
+            true => rows.with_native(),
+            false => rows,
+        };
+        let rows = match settings.queue_gates {
+            true => rows.with_queue_gates(),
+            false => rows,
+        };
         let mut tables = Tables::new();
         rows.begin(&mut tables);
         Cycles {
             engine: settings.engine,
             tables,
-            rows: match settings.native_groups {
-                true => rows.with_native(),
-                false => rows,
-            },
+            rows,
             component: settings.component,
             events: settings.events,
             stopwatch: settings.stopwatch,

@@ -38,6 +38,8 @@ pub struct EngineSettings {
     pub reach: mirror::Reach,
     /// Whether the API serves groups of Kubernetes' own: they are watched then, and placed.
     pub native_groups: bool,
+    /// Whether queues open the gates of pods that ask for it.
+    pub queue_gates: bool,
     /// Whose events are written.
     pub events: mirror::Events,
     /// The name under which its events are written.
@@ -56,6 +58,7 @@ impl std::fmt::Debug for EngineSettings {
             .field("lone_scheduler_names", &self.lone_scheduler_names)
             .field("agent_scheduler_names", &self.agent_scheduler_names)
             .field("reach", &self.reach)
+            .field("queue_gates", &self.queue_gates)
             .field("events", &self.events)
             .field("native_groups", &self.native_groups)
             .field("component", &self.component)
@@ -72,6 +75,7 @@ impl EngineSettings {
             lone_scheduler_names: Vec::new(),
             agent_scheduler_names: Vec::new(),
             reach: mirror::Reach::default(),
+            queue_gates: false,
             events: mirror::Events::default(),
             native_groups: false,
             component: api::volcano::SCHEDULER_NAME.into(),

@@ -104,6 +104,17 @@ impl Mirror {
         for eviction in &plan.evictions {
             self.lower_eviction(tables, eviction, voice, &mut lowered);
         }
+        for opening in &plan.openings {
+            match self.pod_of(tables, opening.task) {
+                Some(pod) => {
+                    // Ours is the only one that is left.
+                    let patch = json!({ "spec": { "schedulingGates": [] } });
+                    let intent = patched(&pod.metadata, Kind::Pod, Part::Whole, patch);
+                    lowered.writes.push((opening.write, intent));
+                }
+                None => lowered.lost.push(opening.write),
+            }
+        }
         self.lower_victims_groups(tables, plan, voice, &mut lowered);
         for status in &plan.statuses {
             self.lower_status(tables, status, voice, &mut lowered);

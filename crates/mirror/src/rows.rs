@@ -43,6 +43,7 @@ pub struct Rows {
     lone_scheduler_names: Vec<Box<str>>,
     agent_scheduler_names: Vec<Box<str>>,
     has_native: bool,
+    has_queue_gates: bool,
     reach: Reach,
     cards: Option<CardFamily>,
 }
@@ -71,6 +72,7 @@ impl Rows {
             lone_scheduler_names: Vec::new(),
             agent_scheduler_names: Vec::new(),
             has_native: false,
+            has_queue_gates: false,
             reach: Reach::default(),
             cards: None,
         }
@@ -81,6 +83,14 @@ impl Rows {
     #[must_use]
     pub fn with_native(mut self) -> Rows {
         self.has_native = true;
+        self
+    }
+
+    /// Pods that ask for it are held back by a gate until their queue has room (Volcano's feature gate
+    /// `SchedulingGatesQueueAdmission`). Without this such a gate is one like any other.
+    #[must_use]
+    pub fn with_queue_gates(mut self) -> Rows {
+        self.has_queue_gates = true;
         self
     }
 

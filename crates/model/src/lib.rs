@@ -49,7 +49,7 @@ pub use gang::{Census, Gang, GangPhase, GangSpec, GangStatus, SubGroups, Verdict
 pub use ids::{DomainId, GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 pub use labels::{Labels, NodeTerm, Operator, Requirement, matches_all};
 pub use node::{Node, NodeSpec, Taint, TaintEffect};
-pub use plan::{Eviction, Nomination, Place, Plan, QueueUse, StatusWrite, TaskWait};
+pub use plan::{Eviction, Nomination, Opening, Place, Plan, QueueUse, StatusWrite, TaskWait};
 pub use queue::{Queue, QueueSpec, QueueState, TreeSums};
 pub use reason::{CardLack, Misplaced, Missing, NoFit, Reason, Refusal};
 pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector};
@@ -58,7 +58,7 @@ pub use shape::{
 };
 pub use slots::Slots;
 pub use tables::{Budget, News, Priority, Quota, Shape, Shard, Tables};
-pub use task::{Phase, Task, TaskSpec};
+pub use task::{Gate, Phase, Task, TaskSpec};
 pub use time::Time;
 pub use topology::{
     CLUSTER_TOP, Closeness, Domain, Highest, HyperNodeSpec, Member, Misfit, Pattern, Selector,

@@ -21,6 +21,8 @@ pub struct Plan {
     pub places: Vec<Place>,
     /// Tasks to evict.
     pub evictions: Vec<Eviction>,
+    /// Tasks whose queue opens their gate.
+    pub openings: Vec<Opening>,
     /// Tasks that are promised room on a node, or (`node` is `None`) no longer are.
     pub nominations: Vec<Nomination>,
     /// PodGroup statuses to write.
@@ -39,6 +41,7 @@ impl Plan {
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
             && self.evictions.is_empty()
+            && self.openings.is_empty()
             && self.nominations.is_empty()
             && self.statuses.is_empty()
             && self.waits.is_empty()
@@ -67,6 +70,15 @@ pub struct Eviction {
     /// Upstream's word for it: `preempt`, `reclaim`, `shuffle`, `gangpreempt`, `gangreclaim`.
     pub cause: &'static str,
     /// The write that evicts it.
+    pub write: WriteId,
+}
+
+/// One task whose queue has room for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// The task.
+    pub task: TaskId,
+    /// The write that takes its gate away.
     pub write: WriteId,
 }
 

@@ -102,7 +102,7 @@ pub struct Queue {
     pub used: Vector,
     /// Requests of this queue's own tasks that want room.
     pub pending: Vector,
-    /// The part of `pending` that is promised room on a node.
+    /// The part of `pending` that is promised room on a node, or for which the queue has opened a gate.
     pub promised: Vector,
     /// Sums of this queue and all below it.
     pub tree: TreeSums,

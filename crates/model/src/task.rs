@@ -70,6 +70,20 @@ impl Phase {
     }
 }
 
+/// Whether a task waits behind the gate that its queue opens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Gate {
+    /// It has none of that kind.
+    #[default]
+    None,
+    /// It does, and behind no other one.
+    Closed,
+    /// The write that opens it is on its way: what the task requests is kept for it in the queue.
+    Opening,
+    /// It was opened: the same, until the task has a node.
+    Opened,
+}
+
 /// A task as the wall gives it.
 #[derive(Clone, Debug)]
 pub struct TaskSpec {
@@ -102,6 +116,8 @@ pub struct TaskSpec {
     pub nominated: Option<Arc<str>>,
     /// Whether scheduling gates are left.
     pub gated: bool,
+    /// The gate that its queue opens; never Opening, which only plans make.
+    pub gate: Gate,
     /// Whether the task may be evicted for another.
     pub preemptable: bool,
     /// Whether others may be evicted for it (`preemptionPolicy` is not Never).
@@ -132,6 +148,7 @@ impl Default for TaskSpec {
             grants: Vec::new(),
             nominated: None,
             gated: false,
+            gate: Gate::None,
             preemptable: true,
             preempts: true,
             cooldown_ms: 0,
@@ -174,6 +191,8 @@ pub struct Task {
     pub nominated: Option<Arc<str>>,
     /// Whether scheduling gates are left.
     pub gated: bool,
+    /// The gate that its queue opens.
+    pub gate: Gate,
     /// Whether it asks for no resources.
     pub best_effort: bool,
     /// Whether it may be evicted for another.
@@ -207,6 +226,11 @@ impl Task {
         self.phase.is_allocated() && before.phase.is_allocated() && self.asks_like(before)
     }
 
+    /// Whether its queue keeps what it requests for it, though it has no node yet.
+    pub fn is_kept_for(&self) -> bool {
+        self.phase == Phase::Pending && matches!(self.gate, Gate::Opening | Gate::Opened)
+    }
+
     fn asks_like(&self, other: &Task) -> bool {
         self.uid == other.uid
             && self.gang == other.gang
@@ -219,6 +243,7 @@ impl Task {
             && self.node == other.node
             && self.grants == other.grants
             && self.gated == other.gated
+            && self.gate == other.gate
             && self.preemptable == other.preemptable
             && self.preempts == other.preempts
             && self.cooldown_ms == other.cooldown_ms

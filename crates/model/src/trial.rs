@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::device::Grant;
 use crate::gang::{GangStatus, Verdict};
 use crate::ids::{GangId, NodeId, QueueId, TaskId};
-use crate::plan::{Eviction, Nomination, Place, Plan, QueueUse, StatusWrite, TaskWait};
+use crate::plan::{Eviction, Nomination, Opening, Place, Plan, QueueUse, StatusWrite, TaskWait};
 use crate::reason::Reason;
 use crate::resource::Vector;
 use crate::tables::{Tables, Written};
-use crate::task::Phase;
+use crate::task::{Gate, Phase};
 use crate::time::Time;
 
 /// A point to rewind to.
@@ -40,6 +40,9 @@ enum Move {
     Spare {
         task: TaskId,
         was: (Phase, Option<NodeId>),
+    },
+    Open {
+        task: TaskId,
     },
     Show {
         gang: GangId,
@@ -133,6 +136,17 @@ impl<'t> Trial<'t> {
         });
     }
 
+    /// Opens the gate of a waiting task: its queue keeps what it requests.
+    pub fn open(&mut self, task: TaskId) {
+        let row = self.tables.task(task);
+        assert!(
+            row.phase == Phase::Pending && row.gate == Gate::Closed,
+            "only a closed gate is opened"
+        );
+        self.tables.set_gate(task, Gate::Opening);
+        self.moves.push(Move::Open { task });
+    }
+
     /// Takes back an eviction of this trial: the task goes on in the phase that it had.
     pub fn spare(&mut self, task: TaskId) {
         let was = self.standing(task);
@@ -191,6 +205,7 @@ impl<'t> Trial<'t> {
                 | Move::Unpromise { task, was }
                 | Move::Spare { task, was }
                 | Move::Evict { task, was, .. } => self.tables.shift(task, was.0, was.1),
+                Move::Open { task } => self.tables.set_gate(task, Gate::Closed),
                 Move::Show { gang, was } => {
                     self.tables.swap_wanted(gang, was);
                 }
@@ -235,6 +250,10 @@ impl<'t> Trial<'t> {
                     }
                 }
                 Move::Spare { .. } => {}
+                Move::Open { task } => {
+                    let write = self.tables.plan_write(task, Written::Open(task));
+                    plan.openings.push(Opening { task, write });
+                }
                 Move::Show { gang, .. } => {
                     shown.insert(gang);
                 }

@@ -8,6 +8,7 @@ mod drain;
 mod enqueue;
 mod gangpreempt;
 mod gangreclaim;
+mod gates;
 mod pack;
 mod preempt;
 mod reclaim;

@@ -121,6 +121,8 @@ pub struct Plugin {
     pub overused: Option<fn(View<'_>, QueueId) -> bool>,
     /// Whether a task keeps its queue within its share.
     pub allocatable: Option<ShareCheck>,
+    /// Whether a queue has room for a task that waits behind its gate.
+    pub opens: Option<ShareCheck>,
     /// Whether the node's own nature suits the shape: labels, taints, volumes' places.
     pub suits: Option<NodeCheck>,
     /// Whether what is held on the node leaves room for the shape.
@@ -179,6 +181,7 @@ impl Plugin {
         wakes_at: None,
         overused: None,
         allocatable: None,
+        opens: None,
         suits: None,
         has_room: None,
         score: None,
@@ -204,7 +207,7 @@ impl Plugin {
     pub(crate) fn without(mut self, off: impl IntoIterator<Item = Switch>) -> Plugin {
         for switch in off {
             match switch {
-                Switch::Allocatable => self.allocatable = None,
+                Switch::Allocatable => (self.allocatable, self.opens) = (None, None),
                 Switch::JobEnqueued => self.enqueueable = None,
                 Switch::JobOrder => self.job_order = None,
                 Switch::JobPipelined => self.job_pipelined = None,

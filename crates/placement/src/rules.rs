@@ -494,6 +494,21 @@ impl Rules {
             .find_map(|f| f(view, queue, task))
     }
 
+    /// Why a task stays behind its queue's gate; `None` where no rule opens any.
+    pub(crate) fn opens(
+        &self,
+        view: View<'_>,
+        queue: QueueId,
+        task: TaskId,
+    ) -> Option<Result<(), Reason>> {
+        let mut said = self.flat.iter().filter_map(|p| p.opens).peekable();
+        said.peek()?;
+        Some(match said.find_map(|f| f(view, queue, task)) {
+            Some(reason) => Err(reason),
+            None => Ok(()),
+        })
+    }
+
     pub(crate) fn suits(&self, view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
         self.flat
             .iter()

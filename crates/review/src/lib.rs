@@ -36,6 +36,9 @@ pub const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 pub struct Settings {
     /// `--scheduler-name`: the first is the default of jobs, all are ours. Never empty.
     pub scheduler_names: Vec<Box<str>>,
+    /// Whether pods that ask for it get a gate that their queue opens (feature gate
+    /// `SchedulingGatesQueueAdmission`).
+    pub queue_gates: bool,
     /// `--max-queue-depth`
     pub queue_depth_max: usize,
     /// Whether a queue that no controller has opened yet takes work.
@@ -77,6 +80,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             scheduler_names: vec![api::volcano::SCHEDULER_NAME.into()],
+            queue_gates: false,
             queue_depth_max: 5,
             new_queue: NewQueue::CountsAsOpen,
             root_queue: RootQueue::Protected,
@@ -179,8 +183,11 @@ pub fn judge(
         facts,
     };
     let mut mutated = None;
+    // Of pods there are many, and mostly nothing to fill in.
+    let is_idle = review.kind == Kind::Pod && !settings.queue_gates;
     if let Some((_, mutate)) = reviewer.mutate
         && review.operation != Operation::Delete
+        && !is_idle
     {
         let mut object = case.object.clone();
         mutate(&case, &mut object);

@@ -3,31 +3,47 @@
 use api::admission::Operation;
 use api::kind::Kind;
 use api::names::go_quote;
-use api::volcano::{JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE};
+use api::volcano::{JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, QUEUE_GATE};
+use serde_json::{Value, json};
 
 use crate::fields::text;
 use crate::{Case, Reviewer};
 
 pub(crate) const REVIEWER: Reviewer = Reviewer {
     kind: Kind::Pod,
-    mutate: None,
+    mutate: Some(("mutatepod.volcano.sh", mutate)),
     validate: Some(("validatepod.volcano.sh", validate)),
 };
 
 const KEYS: [&str; 2] = [JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE];
 
-/// Only pods of our schedulers are looked at: other people's pods are never stopped.
-fn validate(case: &Case<'_>) -> Result<(), String> {
-    if case.operation != Operation::Create {
-        return Ok(());
+/// A new pod that asks for it is held back until its queue has room.
+fn mutate(case: &Case<'_>, pod: &mut Value) {
+    let asks = case.object["metadata"]["annotations"][QUEUE_GATE] == "true";
+    if !case.settings.queue_gates || !is_ours(case) || !asks {
+        return;
     }
+    let gates = &mut pod["spec"]["schedulingGates"];
+    if gates.is_null() {
+        *gates = json!([]);
+    }
+    let Some(gates) = gates.as_array_mut() else {
+        return;
+    };
+    if gates.iter().all(|gate| gate["name"] != QUEUE_GATE) {
+        gates.push(json!({ "name": QUEUE_GATE }));
+    }
+}
+
+/// Only new pods of our schedulers are looked at: other people's pods are never stopped.
+fn is_ours(case: &Case<'_>) -> bool {
     let scheduler = text(&case.object["spec"], "schedulerName");
-    if !case
-        .settings
-        .scheduler_names
-        .iter()
-        .any(|name| &**name == scheduler)
-    {
+    let mut names = case.settings.scheduler_names.iter();
+    case.operation == Operation::Create && names.any(|name| **name == *scheduler)
+}
+
+fn validate(case: &Case<'_>) -> Result<(), String> {
+    if !is_ours(case) {
         return Ok(());
     }
     let annotations = &case.object["metadata"]["annotations"];

@@ -7,6 +7,9 @@ use mirror::{Events, Reach, Slice};
 
 use crate::start::Serving;
 
+/// The feature gate by which queues open the gates of pods that ask for it.
+const QUEUE_ADMISSION: &str = "SchedulingGatesQueueAdmission";
+
 // Not a doc comment: clap would take it for the help of the verb.
 // Whom the scheduler serves.
 #[derive(Args, Clone, Default)]
@@ -30,6 +33,9 @@ pub(super) struct ServingArguments {
     /// Write events for each pod of a gang, not only for the gang
     #[arg(long)]
     events_per_pod: bool,
+    /// Volcano's feature gates, as NAME=true or NAME=false; there is SchedulingGatesQueueAdmission [default: false]
+    #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
+    feature_gates: Vec<String>,
 }
 
 impl ServingArguments {
@@ -42,6 +48,7 @@ impl ServingArguments {
             scheduler_sharding_mode,
             scheduler_sharding_name,
             events_per_pod,
+            feature_gates,
         } = self;
         !scheduler_name.is_empty()
             || !agent_scheduler_name.is_empty()
@@ -49,6 +56,7 @@ impl ServingArguments {
             || scheduler_sharding_mode.is_some()
             || scheduler_sharding_name.is_some()
             || *events_per_pod
+            || !feature_gates.is_empty()
     }
 
     /// What they mean; names that serve two purposes are refused.
@@ -60,6 +68,7 @@ impl ServingArguments {
             scheduler_sharding_mode,
             scheduler_sharding_name,
             events_per_pod,
+            feature_gates,
         } = self;
         let mut serving = Serving::default();
         if !scheduler_name.is_empty() {
@@ -85,6 +94,15 @@ impl ServingArguments {
                 .unwrap_or(SCHEDULER_NAME)
                 .into(),
         };
+        for gate in feature_gates {
+            match gate.split_once('=') {
+                Some((QUEUE_ADMISSION, "true")) => serving.queue_gates = true,
+                Some((QUEUE_ADMISSION, "false")) => serving.queue_gates = false,
+                _ => bail!(
+                    "--feature-gates: expected {QUEUE_ADMISSION}=true or =false, got {gate:?}"
+                ),
+            }
+        }
         if events_per_pod {
             serving.events = Events::PerPod;
         }
@@ -166,6 +184,7 @@ mod tests {
             "--scheduler-sharding-mode=hard",
             "--scheduler-sharding-name=s",
             "--events-per-pod",
+            "--feature-gates=SchedulingGatesQueueAdmission=true",
         ];
         let it = serving(&typed).expect("nothing is wrong");
         assert_eq!(it.scheduler_names.join(" "), "a b");
@@ -174,6 +193,7 @@ mod tests {
         assert_eq!(it.reach.sharding, ShardingMode::Hard);
         assert_eq!(&*it.reach.shard, "s");
         assert_eq!(it.events, Events::PerPod);
+        assert!(it.queue_gates);
     }
 
     #[test]

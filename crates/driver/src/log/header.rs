@@ -109,6 +109,7 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
             "loneSchedulerNames": it.lone_scheduler_names,
             "agentSchedulerNames": it.agent_scheduler_names,
             "nativeGroups": it.native_groups,
+            "queueGates": it.queue_gates,
             "eventsPerPod": it.events == mirror::Events::PerPod,
             "reach": reach::shown(&it.reach),
             "component": it.component,
@@ -210,6 +211,7 @@ fn engine_of(value: &Value) -> Result<EngineSettings, String> {
         lone_scheduler_names: words(value, "loneSchedulerNames")?,
         agent_scheduler_names: words_since(value, "agentSchedulerNames")?,
         native_groups: flag_since(value, "nativeGroups")?,
+        queue_gates: flag_since(value, "queueGates")?,
         events: match flag_since(value, "eventsPerPod")? {
             true => mirror::Events::PerPod,
             false => mirror::Events::PerGang,

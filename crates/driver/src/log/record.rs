@@ -218,6 +218,9 @@ impl Planned {
             let (task, gang) = (eviction.task.0, eviction.beneficiary.0);
             sum.add(&[u64::from(task), u64::from(gang), eviction.write.0]);
         }
+        for opening in &plan.openings {
+            sum.add(&[u64::from(opening.task.0), opening.write.0]);
+        }
         for nomination in &plan.nominations {
             let node = nomination.node.map_or(u64::MAX, |node| u64::from(node.0));
             sum.add(&[u64::from(nomination.task.0), node]);
@@ -229,6 +232,7 @@ impl Planned {
         sum.add(&[wake as u64]);
         let others =
             plan.nominations.len() + plan.statuses.len() + plan.waits.len() + plan.queues.len();
+        let others = others + plan.openings.len();
         Planned {
             tick: plan.tick.0,
             places: u32::try_from(plan.places.len()).unwrap_or(u32::MAX),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use engine::{Engine, Settings};
 use model::{
-    Closeness, GangPhase, GangSpec, HyperNodeSpec, Key, Kind, Member, NodeSpec, Pattern, Phase,
-    Plan, Priority, QueueSpec, QueueState, Requirement, Selector, Shard, Tables, TaskSpec, Time,
-    Vector, Verdict,
+    Closeness, GangPhase, GangSpec, Gate, HyperNodeSpec, Key, Kind, Member, NodeSpec, Pattern,
+    Phase, Plan, Priority, QueueSpec, QueueState, Requirement, Selector, Shard, Tables, TaskSpec,
+    Time, Vector, Verdict,
 };
 use placement::{Argument, PluginSettings};
 
@@ -454,6 +454,7 @@ impl World {
                     labels: Arc::new(parse::labels(&task.labels)),
                     priority: task.priority,
                     gated: task.gated,
+                    gate: task.gate,
                     nominated: task.nominated.clone(),
                     preemptable: !task.stays,
                     preempts: !task.humble,
@@ -597,6 +598,10 @@ impl World {
                 task.key, gang.spec.key, eviction.cause
             );
         }
+        for opening in &plan.openings {
+            let key = &self.tables.task(opening.task).key;
+            let _ = writeln!(self.said, "{key} is let through its gate");
+        }
         for nomination in &plan.nominations {
             let task = self.tables.task(nomination.task);
             let node = nomination
@@ -652,6 +657,17 @@ impl World {
             pod.phase = Phase::Releasing;
             self.put(pod);
             self.tables.confirm(eviction.write);
+        }
+        for opening in &plan.openings {
+            let key = self.tables.task(opening.task).key.clone();
+            if self.refused.remove(&key.to_string()) {
+                self.tables.refuse(opening.write);
+                continue;
+            }
+            let mut pod = self.pods[&key].clone();
+            (pod.gated, pod.gate) = (false, Gate::Opened);
+            self.put(pod);
+            self.tables.confirm(opening.write);
         }
         for row in &plan.statuses {
             let key = self.tables.gang(row.gang).spec.key.clone();

@@ -29,9 +29,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    Budget, CardAsk, Closeness, Grant, Highest, HostPort, Key, Kind, Labels, Limits, NodeTerm,
-    Operator, PodTerm, Preferred, Quota, Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint,
-    TaintEffect, Toleration, TolerationEffect, Vector, VolumeNeed,
+    Budget, CardAsk, Closeness, Gate, Grant, Highest, HostPort, Key, Kind, Labels, Limits,
+    NodeTerm, Operator, PodTerm, Preferred, Quota, Requirement, ShapeSpec, Spread, SubGroups,
+    Tables, Taint, TaintEffect, Toleration, TolerationEffect, Vector, VolumeNeed,
 };
 use placement::{Argument, Decimal};
 
@@ -149,6 +149,7 @@ pub struct TaskWords {
     pub claims: Vec<Arc<str>>,
     pub labels: BTreeMap<String, String>,
     pub gated: bool,
+    pub gate: Gate,
     /// The node that its status names.
     pub nominated: Option<Arc<str>>,
     /// It may not be evicted.
@@ -200,6 +201,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
                     .push(VolumeNeed::FirstConsumer { topology: None });
             }
             "gated" => task.gated = true,
+            "queue-gated" => (task.gated, task.gate) = (true, Gate::Closed),
             "nominated" => task.nominated = Some(value.into()),
             "stays" => task.stays = true,
             "humble" => task.humble = true,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use api::core::{Pod, PodPhase, requests_of};
 use api::duration::Duration;
 use api::meta::ObjectMeta;
-use api::volcano::{COOLDOWN_TIME, GROUP_NAME, PREEMPTABLE, TASK_SPEC};
-use model::{GangPhase, GangSpec, GangStatus, Key, Phase, ShapeSpec, Tables, TaskSpec, Time};
+use api::volcano::{COOLDOWN_TIME, GROUP_NAME, PREEMPTABLE, QUEUE_GATE, TASK_SPEC};
+use model::{GangPhase, GangSpec, GangStatus, Gate, Key, Phase, ShapeSpec, Tables, TaskSpec, Time};
 
 use super::amounts::vector;
 use super::native::native_gang;
@@ -26,6 +26,20 @@ impl Rows {
     fn is_agents(&self, pod: &Pod) -> bool {
         let name = &pod.spec.scheduler_name;
         self.agent_scheduler_names.contains(name) && !self.scheduler_names.contains(name)
+    }
+
+    /// The gate that the pod's queue opens.
+    fn gate(&self, pod: &Pod) -> Gate {
+        let asks = pod.metadata.annotations.get(QUEUE_GATE);
+        if !self.has_queue_gates || asks.is_none_or(|asks| &**asks != "true") {
+            return Gate::None;
+        }
+        match &pod.spec.scheduling_gates[..] {
+            [] => Gate::Opened,
+            [gate] if &*gate.name == QUEUE_GATE => Gate::Closed,
+            // Others hold it back, too.
+            _ => Gate::None,
+        }
     }
 
     /// The gang of a pod that is placed by itself: let in already, since there is nobody to let it in.
@@ -112,6 +126,7 @@ impl Rows {
                 .filter(|node| !node.is_empty())
                 .map(Into::into),
             gated: !pod.spec.scheduling_gates.is_empty(),
+            gate: self.gate(pod),
             // Upstream: a pod that says nothing may be evicted.
             preemptable: preemptable(meta).unwrap_or(true) && !manners.stays,
             cooldown_ms: cooldown_ms(meta),

@@ -9,7 +9,7 @@ use crate::node::{Node, NodeSpec};
 use crate::queue::{Queue, QueueSpec};
 use crate::resource::Vector;
 use crate::shape::ShapeSpec;
-use crate::task::{Phase, Task, TaskSpec};
+use crate::task::{Gate, Phase, Task, TaskSpec};
 
 impl Tables {
     /// Adds a node, or changes the one of that name.
@@ -229,6 +229,7 @@ impl Tables {
             node,
             nominated: spec.nominated,
             gated: spec.gated,
+            gate: spec.gate,
             best_effort,
             preemptable: spec.preemptable,
             preempts: spec.preempts,
@@ -291,6 +292,11 @@ impl Tables {
         let old_grants = old.grants.clone();
         row.said = old.said.clone();
         let undecided = row.phase == Phase::Pending;
+        if old.gate == Gate::Opening && old_write.is_some() && row.gate == Gate::Closed {
+            row.gate = Gate::Opening;
+            row.write = old_write;
+            return;
+        }
         let keeps = match old_phase {
             Phase::Binding | Phase::Pipelined => undecided && row.gang == old.gang,
             Phase::Releasing => old_write.is_some() && row.phase.is_allocated(),

@@ -4,7 +4,7 @@ use super::{GangId, Key, Kind, NodeId, QueueId, Tables, TaskId, Vector};
 use crate::gang::{Census, Gang, GangPhase};
 use crate::queue::TreeSums;
 use crate::shape::VolumeNeed;
-use crate::task::{Phase, Task};
+use crate::task::{Gate, Phase, Task};
 
 /// The deepest queue tree; what lies deeper hangs on no parent.
 pub(super) const QUEUE_DEPTH_MAX: usize = 64;
@@ -61,6 +61,13 @@ impl Tables {
         let task = self.tasks.row_mut(id.index());
         task.phase = phase;
         task.node = node;
+        self.count(id);
+    }
+
+    /// Opens or closes the gate that a task's queue opens, with all sums.
+    pub(crate) fn set_gate(&mut self, id: TaskId, gate: Gate) {
+        self.uncount(id);
+        self.tasks.row_mut(id.index()).gate = gate;
         self.count(id);
     }
 
@@ -215,6 +222,7 @@ impl Tables {
         let task = self.tasks.row(id.index());
         let shape = self.shapes.row(task.shape.index());
         let requests = &shape.spec.requests;
+        let is_kept_for = task.is_kept_for();
         let gang = self.gangs.row_mut(at.index());
         tally_task(gang, task, phase, sign);
         if phase.is_allocated() {
@@ -249,7 +257,7 @@ impl Tables {
         } else if phase.is_waiting() {
             let row = self.queues.row_mut(queue.index());
             apply(&mut row.pending, requests, sign);
-            if phase == Phase::Pipelined {
+            if phase == Phase::Pipelined || is_kept_for {
                 apply(&mut row.promised, requests, sign);
                 let mut next = Some(queue);
                 while let Some(up) = next {

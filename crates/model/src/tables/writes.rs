@@ -2,13 +2,14 @@
 
 use super::{GangId, QueueId, Tables, TaskId, WriteId};
 use crate::gang::Verdict;
-use crate::task::Phase;
+use crate::task::{Gate, Phase};
 
 /// What a write is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     Bind(TaskId),
     Evict(TaskId),
+    Open(TaskId),
     Status(GangId),
     Queue(QueueId),
 }
@@ -39,7 +40,7 @@ impl Tables {
                 }
                 self.mark_told(task);
             }
-            Written::Evict(task) => self.task_row(task).write = None,
+            Written::Evict(task) | Written::Open(task) => self.task_row(task).write = None,
             Written::Status(gang) => {
                 let row = self.gang_mut(gang);
                 row.status_write = None;
@@ -86,6 +87,11 @@ impl Tables {
                     // Whoever was promised its room has to be looked at again.
                     node.into_iter().for_each(|node| self.mark_freed(node));
                 }
+                self.mark_gang_of(task);
+            }
+            Written::Open(task) => {
+                self.task_row(task).write = None;
+                self.set_gate(task, Gate::Closed);
                 self.mark_gang_of(task);
             }
             Written::Status(gang) => {

@@ -8,7 +8,7 @@ use model::{
     GangId, GangPhase, Mark, NoFit, NodeId, Phase, QueueId, Reason, ShapeId, Tables, TaskId,
 };
 
-use crate::actions::{close, drain, pack};
+use crate::actions::{close, drain, gates, pack};
 use crate::clearing::will_take;
 use crate::cycle::{Cycle, Lacks, Outcome, Refused, Turn};
 use crate::diagnosis;
@@ -54,6 +54,15 @@ fn is_begun(tables: &Tables, gang: GangId) -> bool {
 }
 
 fn turn(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
+    let closed = gates::open(cycle, queue, gang);
+    let next = place(cycle, queue, gang);
+    if let (Some(reason), Turn::Done) = (closed, next) {
+        gates::tell(cycle, gang, reason);
+    }
+    next
+}
+
+fn place(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     let view = cycle.view();
     let is_passed_over = cycle.rules.overused(view, queue) && !drain::is_overdue(view, gang);
     if is_passed_over && has_requests(cycle.trial.tables(), gang) {

@@ -24,6 +24,7 @@ pub const PLUGIN: Plugin = Plugin {
     victim_queue_order: Some(victim_queue_order),
     enqueueable: Some(enqueueable),
     allocatable: Some(allocatable),
+    opens: Some(allocatable),
     preemptive: Some(preemptive),
     reclaimable: Some(reclaimable),
     reclaims_like: Some(reclaims_like),
@@ -257,6 +258,15 @@ impl Capacities {
         }
     }
 
+    /// The same without what the queue keeps for this task.
+    fn held_by_others(&self, tables: &Tables, id: QueueId, kind: Kind, task: TaskId) -> i64 {
+        let own = match tables.task(task).is_kept_for() {
+            true => tables.shape_of(task).spec.requests.get(kind),
+            false => 0,
+        };
+        self.held(tables, id, kind).saturating_sub(own)
+    }
+
     fn share(&self, tables: &Tables, id: QueueId) -> Share {
         match self.row(id) {
             // Upstream: a queue that deserves nothing has all of it.
@@ -342,7 +352,7 @@ fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
             let Some(ceiling) = ceiling_of(tables, row, kind) else {
                 continue;
             };
-            let held = all.held(tables, at, kind);
+            let held = all.held_by_others(tables, at, kind, task);
             if held.saturating_add(need) > ceiling {
                 let kinds = tables.kinds();
                 return Some(Reason::QueueFull {
@@ -404,7 +414,8 @@ fn preemptive(view: View<'_>, id: QueueId, task: TaskId) -> bool {
     let request = &tables.shape_of(task).spec.requests;
     let deserves = |(at, row): (QueueId, &Row)| {
         request.entries().any(|(kind, need)| {
-            let future = all.held(tables, at, kind).saturating_add(need);
+            let future = all.held_by_others(tables, at, kind, task);
+            let future = future.saturating_add(need);
             let deserved = row.deserved.get(kind);
             // Amounts that are both nothing say nothing.
             need > 0 && future <= deserved && (future > 0 || deserved > 0)

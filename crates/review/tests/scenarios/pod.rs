@@ -61,3 +61,22 @@ fn pods_of_other_schedulers_are_never_stopped() {
         "allowed",
     );
 }
+
+#[test]
+fn a_pod_that_asks_for_it_gets_a_gate_where_queues_open_gates() {
+    let key = "scheduling.volcano.sh/queue-allocation-gate";
+    let ask_for = |queue_gates: bool, scheduler: &str, asks: &str| {
+        let mut cluster = world("");
+        cluster.1.queue_gates = queue_gates;
+        let pod = yaml(&format!(
+            "{{metadata: {{name: p, annotations: {{{key}: '{asks}'}}}}, spec: {{schedulerName: {scheduler}}}}}"
+        ));
+        let none = Value::Null;
+        ask(&cluster, Operation::Create, Kind::Pod, &none, &pod)
+    };
+    let gated = format!("allowed\nspec.schedulingGates=[{{\"name\":\"{key}\"}}]");
+    assert_eq!(ask_for(true, "volcano", "true"), gated);
+    assert_eq!(ask_for(true, "volcano", "false"), "allowed");
+    assert_eq!(ask_for(true, "default-scheduler", "true"), "allowed");
+    assert_eq!(ask_for(false, "volcano", "true"), "allowed");
+}

@@ -1,0 +1,86 @@
+//! Pods behind the gate that their queue opens.
+
+mod world;
+
+use api::kind::Kind;
+use driver::EngineSettings;
+use engine::{Engine, PluginSettings, Settings};
+
+use serde_json::{Value, json};
+use world::{World, settings};
+
+const GATE: &str = "scheduling.volcano.sh/queue-allocation-gate";
+
+fn plane(queue_gates: bool) -> World {
+    let mut rules = Settings::default();
+    let tier = ["priority", "gang", "predicates", "capacity", "nodeorder"];
+    rules.placement.tiers = vec![tier.map(PluginSettings::named).to_vec()];
+    let (engine, _) = Engine::new(rules).expect("the actions are known");
+    let mut settings = settings(&[]);
+    settings.engine = Some(EngineSettings {
+        queue_gates,
+        ..EngineSettings::new(engine)
+    });
+    let mut world = World::new(settings);
+    let node =
+        json!({ "status": { "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" } } });
+    world.put_object(Kind::Node, "node-1", &node);
+    world.put_queues();
+    let narrow = json!({ "spec": { "capability": { "cpu": "1" } } });
+    world.put_object(Kind::Queue, "default", &narrow);
+    world
+}
+
+fn gated(world: &mut World, name: &str, gates: &[&str]) {
+    let group = json!({
+        "spec": { "minMember": 1, "queue": "default" },
+        "status": { "phase": "Inqueue" },
+    });
+    world.put_object(Kind::PodGroup, name, &group);
+    let gates: Vec<Value> = gates.iter().map(|name| json!({ "name": name })).collect();
+    let pod = json!({
+        "metadata": { "annotations": {
+            "scheduling.k8s.io/group-name": name,
+            GATE: "true",
+        } },
+        "spec": {
+            "schedulerName": "volcano",
+            "schedulingGates": gates,
+            "containers": [{ "name": "c", "resources": { "requests": { "cpu": "1" } } }],
+        },
+        "status": { "phase": "Pending" },
+    });
+    world.put_object(Kind::Pod, name, &pod);
+}
+
+fn stands(world: &World, name: &str) -> (usize, Value) {
+    let spec = &world.object(Kind::Pod, name)["spec"];
+    let gates = spec["schedulingGates"].as_array();
+    (gates.map_or(0, Vec::len), spec["nodeName"].clone())
+}
+
+#[test]
+fn the_queue_opens_gates_while_it_has_room() {
+    let mut world = plane(true);
+    gated(&mut world, "first", &[GATE]);
+    world.pass_ms(2_000);
+    assert_eq!(stands(&world, "first"), (0, json!("node-1")));
+    gated(&mut world, "second", &[GATE]);
+    world.pass_ms(2_000);
+    assert_eq!(stands(&world, "second"), (1, Value::Null));
+    world.delete_object(Kind::Pod, "first");
+    world.pass_ms(2_000);
+    assert_eq!(stands(&world, "second"), (0, json!("node-1")));
+}
+
+#[test]
+fn a_gate_of_somebody_else_is_left_alone_and_so_are_all_without_the_feature() {
+    let mut world = plane(true);
+    gated(&mut world, "two", &[GATE, "example.com/other"]);
+    world.pass_ms(2_000);
+    assert_eq!(stands(&world, "two"), (2, Value::Null));
+    let mut world = plane(false);
+    gated(&mut world, "off", &[GATE]);
+    world.pass_ms(2_000);
+    assert_eq!(stands(&world, "off"), (1, Value::Null));
+}
