@@ -239,14 +239,14 @@ async fn rules(
     cluster: &client::Cluster,
 ) -> anyhow::Result<(engine::Engine, Told)> {
     if let Some(scheduler_conf::Loaded { path, bytes, conf }) = conf {
-        return Ok((scheduler(Some(&conf))?, Told::File { path, bytes }));
+        return Ok((scheduler(Some(&conf), here())?, Told::File { path, bytes }));
     }
     let (held, engine) = stored(cluster)
         .await
         .context("cannot look for the scheduler's configuration")?;
     let engine = match engine {
         Some(engine) => engine,
-        None => scheduler(None)?,
+        None => scheduler(None, here())?,
     };
     Ok((engine, Told::Stored(held)))
 }
@@ -303,7 +303,7 @@ pub(crate) fn simulated_driver(
         controller_settings: controllers::Settings::default(),
         engine: Some(driver::EngineSettings {
             lone_scheduler_names: vec!["default-scheduler".into()],
-            ..driver::EngineSettings::new(scheduler(conf)?)
+            ..driver::EngineSettings::new(scheduler(conf, engine::Settings::default())?)
         }),
         limits: driver::Limits::default(),
         election: None,
@@ -311,13 +311,24 @@ pub(crate) fn simulated_driver(
     })
 }
 
+/// What an engine is told of this process beside its rules.
+fn here() -> engine::Settings {
+    engine::Settings {
+        local: runtime::clock::local_time(),
+        ..engine::Settings::default()
+    }
+}
+
 /// The engine of a configuration, or of Volcano's built-in one. What is wrong with a file was said
 /// when it was read.
-fn scheduler(conf: Option<&SchedulerConf>) -> anyhow::Result<engine::Engine> {
+fn scheduler(
+    conf: Option<&SchedulerConf>,
+    rest: engine::Settings,
+) -> anyhow::Result<engine::Engine> {
     let placement = conf.map(|conf| conf.placement.clone());
     let settings = engine::Settings {
         placement: placement.unwrap_or_default(),
-        ..engine::Settings::default()
+        ..rest
     };
     let (engine, _) = engine::Engine::new(settings)
         .map_err(|problem| anyhow::anyhow!("cannot decide by these settings: {problem}"))?;

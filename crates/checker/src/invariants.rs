@@ -50,7 +50,7 @@ pub const INVARIANTS: &[Invariant] = &[
     ),
     row(
         "I5",
-        "every victim has a committed plan and a beneficiary",
+        "every victim has a committed plan, and a beneficiary or a reason to leave its node",
         Applies::Here("check_plan"),
     ),
     row(
@@ -172,6 +172,18 @@ A test of `checker` writes this page (`UPDATE=1 cargo test -p katmai-checker`).
 | --- | --- | --- |
 ";
 
+    const TAIL: &str = "
+Of I5: room is taken for somebody, and then its beneficiary gets something (`preempt`, `reclaim`); or a task has to leave its node for a reason that is told with the eviction, and nobody is given the room (`shuffle`).
+Of the second kind `check_plan` asks that it is a shuffle, that the task may be evicted and is of a gang, and that no disruption budget is exceeded.
+What else holds for a shuffle:
+
+- A plugin sends tasks away at most once in its period, also across a new segment of the decision log; only a restart of the process forgets when that was.
+- Only running tasks of gangs go that may be evicted, and none that `conformance`, `cdp`, `pdb` or a gang's own budget (`jdb-min-available`, `jdb-max-unavailable`) protects.
+- Nobody is put back on the node that it left while the reason holds: the plugin that sends away refuses the node for the same reason.
+
+The scenarios of `crates/placement/scenarios/tdm` show it.
+";
+
     #[test]
     fn what_is_asked_elsewhere_is_asked_there() {
         for row in INVARIANTS {
@@ -197,6 +209,7 @@ A test of `checker` writes this page (`UPDATE=1 cargo test -p katmai-checker`).
             };
             let _ = writeln!(page, "| {} | {} | {place} |", row.id, row.rule);
         }
+        page.push_str(TAIL);
         for (row, lacks) in not_yet() {
             eprintln!("not yet: {} {}: {lacks}", row.id, row.rule);
         }

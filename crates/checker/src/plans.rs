@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Gang, GangId, Phase, Plan, Tables, Task, WriteId};
+use model::{Eviction, Gang, GangId, Phase, Plan, Sake, Tables, Task, WriteId};
 
 use crate::{Violation, cards, close, rooms};
 
@@ -60,42 +60,34 @@ pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
     found
 }
 
-/// I5: a victim goes by a committed plan, for a gang that gets something. I8: no two gangs drive out each
-/// other.
+/// I5: a victim goes by a committed plan, for a gang that gets something, or because it has to leave its
+/// node. I8: no two gangs drive out each other.
 fn evictions(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
     let mut driven: BTreeMap<GangId, BTreeSet<GangId>> = BTreeMap::new();
     for eviction in &plan.evictions {
         let task = tables.task(eviction.task);
-        let gang = tables.find_gang(eviction.beneficiary);
-        let gang = gang.filter(|gang| gang.known);
-        let is_in_vain =
-            gang.is_some_and(|gang| gang.allocated_count() + gang.count(Phase::Pipelined) == 0);
         let is_of_the_plan = task.phase == Phase::Releasing && task.write == Some(eviction.write);
-        for (is_wrong, how) in [
-            (gang.is_none(), "for nobody"),
-            (is_in_vain, "for a gang that gets nothing"),
-            (!is_of_the_plan, "by no committed plan"),
-        ] {
-            if is_wrong {
-                found.push(Violation {
-                    invariant: "I5",
-                    what: format!("task {} is evicted {how}", task.key),
-                    writes: vec![eviction.write],
-                });
-            }
+        let strayed = (!is_of_the_plan).then_some("by no committed plan");
+        for how in unfounded(tables, eviction).into_iter().chain(strayed) {
+            found.push(Violation {
+                invariant: "I5",
+                what: format!("task {} is evicted {how}", task.key),
+                writes: vec![eviction.write],
+            });
         }
-        if let Some(loser) = task.gang.filter(|gang| *gang != eviction.beneficiary) {
-            driven
-                .entry(eviction.beneficiary)
-                .or_default()
-                .insert(loser);
+        let Some(winner) = eviction.sake.gang() else {
+            continue;
+        };
+        if let Some(loser) = task.gang.filter(|gang| *gang != winner) {
+            driven.entry(winner).or_default().insert(loser);
         }
     }
     for eviction in &plan.evictions {
-        let Some(loser) = tables.task(eviction.task).gang else {
+        let loser = tables.task(eviction.task).gang;
+        let (Some(loser), Some(winner)) = (loser, eviction.sake.gang()) else {
             continue;
         };
-        if loser != eviction.beneficiary && reaches(&driven, loser, eviction.beneficiary) {
+        if loser != winner && reaches(&driven, loser, winner) {
             found.push(Violation {
                 invariant: "I8",
                 what: format!(
@@ -106,6 +98,48 @@ fn evictions(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
             });
         }
     }
+}
+
+/// What is wrong with whose or what sake a victim goes for.
+fn unfounded(tables: &Tables, eviction: &Eviction) -> Option<&'static str> {
+    match &eviction.sake {
+        Sake::Gang(gang) => {
+            let Some(gang) = tables.find_gang(*gang).filter(|gang| gang.known) else {
+                return Some("for nobody");
+            };
+            let got = gang.allocated_count() + gang.count(Phase::Pipelined);
+            (got == 0).then_some("for a gang that gets nothing")
+        }
+        Sake::Leaving(_) => {
+            let task = tables.task(eviction.task);
+            let is_ours = task.gang.is_some_and(|gang| tables.gang(gang).known);
+            match () {
+                () if eviction.cause != "shuffle" => Some("for no gang, though it is no shuffle"),
+                () if !task.preemptable => Some("though it may not be"),
+                () if !is_ours => Some("though it is of no gang"),
+                () if is_beyond_a_budget(tables, task) => Some("beyond a disruption budget"),
+                () => None,
+            }
+        }
+    }
+}
+
+/// Whether a budget covers the task, and fewer may go than are on their way out by a plan.
+fn is_beyond_a_budget(tables: &Tables, task: &Task) -> bool {
+    tables.budgets(&task.key.namespace).any(|budget| {
+        let covers = |task: &Task| {
+            let selector = budget.selector.as_ref();
+            selector.is_some_and(|it| model::matches_all(it, &task.labels))
+                && !budget.disrupted.contains(&task.key.name)
+        };
+        let going = tables.tasks().filter(|(_, other)| {
+            other.phase == Phase::Releasing
+                && other.write.is_some()
+                && other.key.namespace == task.key.namespace
+                && covers(other)
+        });
+        covers(task) && going.count() > usize::try_from(budget.allowed).unwrap_or(0)
+    })
 }
 
 /// Whether one gang drives out another, or drives out one that does.

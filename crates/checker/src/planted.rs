@@ -65,9 +65,9 @@ mod tests {
     use super::{cluster, said, task};
     use crate::{check, check_plan, describe, digest, is_quiet};
     use model::{
-        Closeness, GangId, GangSpec, Highest, HyperNodeSpec, Key, Kind, Labels, Member, NodeId,
-        NodeSpec, Phase, Plan, Reason, Selector, SubGroups, Tables, TaskId, TaskSpec, TaskWait,
-        Time, Trial, Vector, VolumeNeed,
+        Budget, Closeness, GangId, GangSpec, Highest, HyperNodeSpec, Key, Kind, Labels, Member,
+        NodeId, NodeSpec, Phase, Plan, Reason, Sake, Selector, SubGroups, Tables, TaskId, TaskSpec,
+        TaskWait, Time, Trial, Vector, VolumeNeed,
     };
 
     const N1: NodeId = NodeId(0);
@@ -147,7 +147,7 @@ mod tests {
         trial.evict(victim, GangId(9), "preempt");
         let mut plan = trial.finish(NOW);
         assert_eq!(said(&check_plan(&tables, &plan)), ["I5"], "for nobody");
-        plan.evictions[0].beneficiary = GangId(0);
+        plan.evictions[0].sake = Sake::Gang(GangId(0));
         assert_eq!(said(&check_plan(&tables, &plan)), ["I5"], "in vain");
         let mut trial = Trial::begin(&mut tables);
         trial.promise(TaskId(1), N1);
@@ -155,6 +155,49 @@ mod tests {
         assert_eq!(check_plan(&tables, &plan), []);
         tables.refuse(plan.evictions[0].write);
         assert_eq!(said(&check_plan(&tables, &plan)), ["I5"], "of no plan");
+    }
+
+    #[test]
+    fn i5_who_leaves_for_nobody_is_of_a_shuffle_and_not_protected() {
+        let mut tables = cluster();
+        let running = TaskSpec {
+            phase: Phase::Running,
+            node: Some("n1".into()),
+            ..task("t0", 1_000)
+        };
+        let victim = tables.put_task(running.clone());
+        let reason = Reason::ZoneClosed {
+            zone: "z".into(),
+            node: "n1".into(),
+        };
+        let mut trial = Trial::begin(&mut tables);
+        trial.send_away(victim, reason.into(), "shuffle");
+        let plan = trial.finish(NOW);
+        assert_eq!(check_plan(&tables, &plan), []);
+        let mut other = plan.clone();
+        other.evictions[0].cause = "preempt";
+        assert_eq!(said(&check_plan(&tables, &other)), ["I5"], "no shuffle");
+        let mut budget = Budget {
+            key: Key::new(running.key.namespace.clone(), "b"),
+            selector: Some(Vec::new()),
+            allowed: 1,
+            ..Budget::default()
+        };
+        tables.put_budget(budget.clone());
+        assert_eq!(check_plan(&tables, &plan), [], "within a budget");
+        budget.allowed = 0;
+        tables.put_budget(budget);
+        assert_eq!(said(&check_plan(&tables, &plan)), ["I5"], "beyond a budget");
+        let mut tables = cluster();
+        let victim = tables.put_task(TaskSpec {
+            preemptable: false,
+            ..running
+        });
+        let reason = Reason::QueueMissing { queue: "q".into() };
+        let mut trial = Trial::begin(&mut tables);
+        trial.send_away(victim, reason.into(), "shuffle");
+        let plan = trial.finish(NOW);
+        assert_eq!(said(&check_plan(&tables, &plan)), ["I5"], "it stays");
     }
 
     #[test]

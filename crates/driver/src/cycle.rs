@@ -185,6 +185,21 @@ impl Cycles {
         !self.holds.is_empty() || self.binds.is_waiting()
     }
 
+    /// When each plugin last sent tasks away.
+    pub(crate) fn shuffles(&self) -> Vec<(String, Time)> {
+        let all = self.tables.shuffles();
+        all.map(|(plugin, at)| (plugin.to_owned(), Time(at.micros)))
+            .collect()
+    }
+
+    /// Says so, at the beginning.
+    pub(crate) fn remember(&mut self, shuffles: &[(String, Time)]) {
+        for (plugin, at) in shuffles {
+            let at = model::Time::from_micros(at.micros());
+            self.tables.set_shuffled_at(plugin, Some(at));
+        }
+    }
+
     pub(crate) fn tables(&self) -> &Tables {
         &self.tables
     }

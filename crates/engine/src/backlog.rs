@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{GangId, News, ShapeId, Tables, VolumeNeed};
+use model::{GangId, News, ShapeId, Tables, Time, VolumeNeed};
 use placement::{Rules, may_fit};
 
 /// Gangs that wait, by what would wake them. Gangs that wait for their own objects are not here: a
@@ -72,7 +72,13 @@ impl Backlog {
     }
 
     /// The gangs that the news may help.
-    pub(crate) fn woken(&self, rules: &Rules, tables: &Tables, news: &News) -> BTreeSet<GangId> {
+    pub(crate) fn woken(
+        &self,
+        rules: &Rules,
+        tables: &Tables,
+        news: &News,
+        now: Time,
+    ) -> BTreeSet<GangId> {
         let mut woken = BTreeSet::new();
         if news.shares {
             woken.extend(self.shares.iter().copied());
@@ -98,7 +104,7 @@ impl Backlog {
                 Some(_) => news
                     .freed
                     .iter()
-                    .any(|node| may_fit(rules, tables, *shape, *node)),
+                    .any(|node| may_fit(rules, tables, *shape, *node, now)),
             };
             if helped {
                 woken.extend(gangs.iter().copied());

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{CardFamily, GangId, News, Plan, QueueId, Reason, Tables, Time, Trial};
+use model::{CardFamily, GangId, LocalTime, News, Plan, QueueId, Reason, Tables, Time, Trial};
 use placement::{Cycle, Indexes, Outcome, Problem, Rules, Work};
 
 use crate::backlog::Backlog;
@@ -15,6 +15,8 @@ pub struct Settings {
     pub placement: placement::Settings,
     /// How long changes of mere counts and wording wait for each other before they are written.
     pub status_interval_ms: i64,
+    /// What local clocks show, for rules that speak of times of day.
+    pub local: LocalTime,
 }
 
 impl Default for Settings {
@@ -22,6 +24,7 @@ impl Default for Settings {
         Settings {
             placement: placement::Settings::default(),
             status_interval_ms: 1_000,
+            local: LocalTime::default(),
         }
     }
 }
@@ -36,6 +39,10 @@ pub struct Engine {
     backlog: Backlog,
     pub(crate) due: BTreeMap<GangId, Time>,
     pub(crate) queues_due: BTreeMap<QueueId, Time>,
+    /// As of when rules that look at the clock have judged nodes.
+    judged_at: Option<Time>,
+    /// When they say something else of one, or somebody may have to leave one.
+    stirs_at: Option<Time>,
     work: Work,
     cycles: u64,
 }
@@ -46,13 +53,15 @@ impl Engine {
     pub fn new(settings: Settings) -> Result<(Engine, Vec<Problem>), Problem> {
         let (rules, problems) = Rules::compile(&settings.placement)?;
         let engine = Engine {
-            rules,
+            rules: rules.in_local_time(settings.local.clone()),
             status_interval_ms: settings.status_interval_ms,
             settings,
             indexes: Indexes::default(),
             backlog: Backlog::default(),
             due: BTreeMap::new(),
             queues_due: BTreeMap::new(),
+            judged_at: None,
+            stirs_at: None,
             work: Work::default(),
             cycles: 0,
         };
@@ -90,12 +99,14 @@ impl Engine {
     pub fn wake_at(&self) -> Option<Time> {
         let gang = self.due.values().min();
         let queue = self.queues_due.values().min();
-        gang.into_iter().chain(queue).min().copied()
+        let all = gang.into_iter().chain(queue).chain(&self.stirs_at);
+        all.min().copied()
     }
 
     /// Whatever waits for its time is due now: somebody has set the clock.
     pub fn hurry(&mut self, now: Time) {
-        for at in self.due.values_mut().chain(self.queues_due.values_mut()) {
+        let due = self.due.values_mut().chain(self.queues_due.values_mut());
+        for at in due.chain(&mut self.stirs_at) {
             *at = now.min(*at);
         }
     }
@@ -123,6 +134,7 @@ impl Engine {
             };
         }
         self.cycles += 1;
+        self.judge_anew(tables, now);
         tables.settle();
         let news = tables.take_news();
         let gangs = self.gangs_of_interest(tables, &news, now);
@@ -151,12 +163,24 @@ impl Engine {
         }
         status::settle_queues(self, &mut trial, &gangs, &news, now);
         let mut plan = trial.finish(now);
+        self.stirs_at = self.rules.stirs_at(tables, now);
         plan.wake_at = self.wake_at();
         plan
     }
 
+    /// Nodes are judged anew of which rules say something else than the last time, only because time has
+    /// passed.
+    fn judge_anew(&mut self, tables: &mut Tables, now: Time) {
+        if let Some(before) = self.judged_at {
+            for node in self.rules.turned(tables, before, now) {
+                tables.judge_anew(node);
+            }
+        }
+        self.judged_at = Some(now);
+    }
+
     fn gangs_of_interest(&mut self, tables: &Tables, news: &News, now: Time) -> BTreeSet<GangId> {
-        let mut gangs = self.backlog.woken(&self.rules, tables, news);
+        let mut gangs = self.backlog.woken(&self.rules, tables, news, now);
         gangs.extend(news.gangs.iter().copied());
         let due: Vec<GangId> = self
             .due

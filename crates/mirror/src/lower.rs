@@ -195,9 +195,7 @@ impl Mirror {
                 },
             },
         ));
-        lowered
-            .notes
-            .push(note::evicted(pod, eviction.cause, voice));
+        lowered.notes.push(note::evicted(pod, eviction, voice));
     }
 
     /// Victims of one group are told on it together: how many go, for whom, and why.
@@ -211,10 +209,10 @@ impl Mirror {
         let mut groups: BTreeMap<(GangId, GangId, &str), usize> = BTreeMap::new();
         for eviction in &plan.evictions {
             let task = tables.find_task(eviction.task);
-            if let Some(gang) = task.and_then(|task| task.gang) {
-                *groups
-                    .entry((gang, eviction.beneficiary, eviction.cause))
-                    .or_default() += 1;
+            // Who has to leave its node is told why on the pod; it goes for nobody.
+            let sides = (task.and_then(|task| task.gang), eviction.sake.gang());
+            if let (Some(gang), Some(winner)) = sides {
+                *groups.entry((gang, winner, eviction.cause)).or_default() += 1;
             }
         }
         for ((gang, beneficiary, cause), victims) in groups {

@@ -259,6 +259,7 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
             .map(Into::into),
         preemptable: pod::preemptable(meta).unwrap_or(false),
         closeness: group.spec.network_topology.as_ref().map(network::closeness),
+        disruption: policy::disruption(meta),
         sub_groups: group
             .spec
             .sub_group_policy

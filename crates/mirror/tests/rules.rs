@@ -2,7 +2,7 @@
 
 use api::kind::Kind;
 use mirror::{Mirror, Rows};
-use model::{Key, Tables};
+use model::{Disruption, Key, Portion, Tables};
 use serde_json::{Value, json};
 
 /// The tables after the objects have come.
@@ -48,6 +48,66 @@ fn a_pod_says_whether_it_is_evicted_and_for_how_long_it_is_not() {
     for text in ["soon", "-5s", ""] {
         let wrong = json!({ "volcano.sh/cooldown-time": text });
         assert_eq!(read(pod(wrong, json!({}), None)), (true, true, 0), "{text}");
+    }
+}
+
+#[test]
+fn a_pod_says_whether_it_bears_lent_nodes() {
+    let read = |annotations: Value, labels: Value| {
+        let pod = json!({
+            "metadata": {
+                "name": "p", "namespace": "a", "uid": "u", "resourceVersion": "1",
+                "annotations": annotations, "labels": labels,
+            },
+            "spec": { "schedulerName": "volcano", "nodeName": "n1" },
+        });
+        let tables = tables(&[(Kind::Pod, pod)]);
+        let id = tables
+            .task_keyed(&Key::new("a", "p"))
+            .expect("the pod has a row");
+        tables.shape_of(id).spec.revocable
+    };
+    let none = || json!({});
+    let (zone, may) = ("volcano.sh/revocable-zone", "volcano.sh/preemptable");
+    assert!(!read(none(), none()));
+    assert!(read(json!({ zone: "*" }), none()));
+    assert!(read(none(), json!({ zone: "*" })));
+    assert!(!read(json!({ zone: "z", may: "true" }), none()));
+    assert!(read(json!({ may: "true" }), none()));
+    assert!(read(none(), json!({ may: "true" })));
+    assert!(!read(json!({ may: "false" }), json!({ may: "true" })));
+}
+
+#[test]
+fn a_group_says_how_many_of_its_pods_may_be_missing() {
+    let read = |annotations: Value| {
+        let group = json!({
+            "metadata": {
+                "name": "g", "namespace": "a", "uid": "u", "resourceVersion": "1",
+                "annotations": annotations,
+            },
+            "spec": { "minMember": 1 },
+        });
+        let tables = tables(&[(Kind::PodGroup, group)]);
+        let id = tables
+            .gang_keyed(&Key::new("a", "g"))
+            .expect("the group has a row");
+        tables.gang(id).spec.disruption
+    };
+    let (min, max) = (
+        "volcano.sh/jdb-min-available",
+        "volcano.sh/jdb-max-unavailable",
+    );
+    let least = |portion| Some(Disruption::MinAvailable(portion));
+    let most = |portion| Some(Disruption::MaxUnavailable(portion));
+    assert_eq!(read(json!({})), None);
+    assert_eq!(
+        read(json!({ min: "3", max: "1" })),
+        least(Portion::Count(3))
+    );
+    assert_eq!(read(json!({ max: "50%" })), most(Portion::Percent(50)));
+    for text in ["0", "-1", "0%", "100%", "half", "+"] {
+        assert_eq!(read(json!({ max: text })), None, "{text}");
     }
 }
 

@@ -88,6 +88,37 @@ pub struct SubGroups {
     pub keys: Vec<Arc<str>>,
 }
 
+/// So many tasks of a gang.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Portion {
+    /// This many.
+    Count(u32),
+    /// So many of a hundred, rounded up.
+    Percent(u32),
+}
+
+impl Portion {
+    /// How many of these tasks it is.
+    pub fn of(self, tasks: u32) -> u32 {
+        match self {
+            Portion::Count(count) => count,
+            Portion::Percent(percent) => {
+                let all = u64::from(tasks) * u64::from(percent);
+                u32::try_from(all.div_ceil(100)).unwrap_or(u32::MAX)
+            }
+        }
+    }
+}
+
+/// How many tasks of a gang may be missing at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disruption {
+    /// So many keep running.
+    MinAvailable(Portion),
+    /// No more than so many are not running.
+    MaxUnavailable(Portion),
+}
+
 /// A gang as the wall gives it (a PodGroup).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GangSpec {
@@ -109,6 +140,8 @@ pub struct GangSpec {
     pub preemptable: bool,
     /// How close together its tasks must be.
     pub closeness: Option<Closeness>,
+    /// How many of its tasks may be missing at a time, if it says so.
+    pub disruption: Option<Disruption>,
     /// Gangs within the gang.
     pub sub_groups: Vec<SubGroups>,
     /// How long it may wait before it is let in whatever others say, in milliseconds.
@@ -141,6 +174,7 @@ impl GangSpec {
             && self.priority_class == other.priority_class
             && self.preemptable == other.preemptable
             && self.closeness == other.closeness
+            && self.disruption == other.disruption
             && self.sub_groups == other.sub_groups
             && self.waits_at_most_ms == other.waits_at_most_ms
             && self.created == other.created

@@ -45,11 +45,13 @@ pub use device::{
     CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, CardLoad, CardLoads, Cards, Division, Grant,
     Memory, Part, Slice,
 };
-pub use gang::{Census, Gang, GangPhase, GangSpec, GangStatus, SubGroups, Verdict};
+pub use gang::{
+    Census, Disruption, Gang, GangPhase, GangSpec, GangStatus, Portion, SubGroups, Verdict,
+};
 pub use ids::{DomainId, GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 pub use labels::{Labels, NodeTerm, Operator, Requirement, matches_all};
 pub use node::{Node, NodeSpec, Taint, TaintEffect};
-pub use plan::{Eviction, Nomination, Opening, Place, Plan, QueueUse, StatusWrite, TaskWait};
+pub use plan::{Eviction, Nomination, Opening, Place, Plan, QueueUse, Sake, StatusWrite, TaskWait};
 pub use queue::{Queue, QueueSpec, QueueState, TreeSums};
 pub use reason::{CardLack, Misplaced, Missing, NoFit, Reason, Refusal};
 pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector};
@@ -59,7 +61,7 @@ pub use shape::{
 pub use slots::Slots;
 pub use tables::{Budget, News, Priority, Quota, Shape, Shard, Tables};
 pub use task::{Gate, Phase, Task, TaskSpec};
-pub use time::Time;
+pub use time::{LocalTime, Time};
 pub use topology::{
     CLUSTER_TOP, Closeness, Domain, Highest, HyperNodeSpec, Member, Misfit, Pattern, Selector,
     Topology, Unhung, Within,

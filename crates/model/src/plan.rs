@@ -60,13 +60,32 @@ pub struct Place {
     pub write: WriteId,
 }
 
+/// For whose or what sake a task is evicted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sake {
+    /// The gang that gets the room.
+    Gang(GangId),
+    /// Nobody gets the room by this plan: the task has to leave its node, and why.
+    Leaving(Arc<Reason>),
+}
+
+impl Sake {
+    /// The gang that gets the room, if one does.
+    pub fn gang(&self) -> Option<GangId> {
+        match self {
+            Sake::Gang(gang) => Some(*gang),
+            Sake::Leaving(_) => None,
+        }
+    }
+}
+
 /// One task to evict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Eviction {
     /// The victim.
     pub task: TaskId,
-    /// The gang that gets the room.
-    pub beneficiary: GangId,
+    /// For whose or what sake.
+    pub sake: Sake,
     /// Upstream's word for it: `preempt`, `reclaim`, `shuffle`, `gangpreempt`, `gangreclaim`.
     pub cause: &'static str,
     /// The write that evicts it.

@@ -11,7 +11,7 @@ use crate::queue::QueueState;
 use crate::resource::Amount;
 use crate::topology::{Highest, Within};
 
-/// Why a gang or a task waits. Every variant occurs in a scenario of `placement`.
+/// Why a gang or a task waits, or has to leave its node. Every variant occurs in a scenario of `placement`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Tasks carry scheduling gates, and without them the minimum is not met.
@@ -117,6 +117,13 @@ pub enum Reason {
         /// How many of its tasks are promised room.
         tasks: u32,
     },
+    /// The task's node is in a zone that is lent out only at times, and not now.
+    ZoneClosed {
+        /// The zone.
+        zone: Arc<str>,
+        /// The node.
+        node: Arc<str>,
+    },
 }
 
 impl Reason {
@@ -139,6 +146,7 @@ impl Reason {
             Reason::QueueQuota { .. } => "QueueQuota",
             Reason::WaitsForDrain { .. } => "WaitsForDrain",
             Reason::WaitsForRelease { .. } => "WaitsForRelease",
+            Reason::ZoneClosed { .. } => "ZoneClosed",
         }
     }
 
@@ -224,6 +232,9 @@ impl Reason {
                 "room is kept for {} until pods that are ending have gone",
                 count(*tasks, "task", "tasks")
             ),
+            Reason::ZoneClosed { zone, node } => {
+                format!("zone {zone}, in which {node} is, is closed now")
+            }
         }
     }
 }
@@ -387,6 +398,13 @@ impl NoFit {
 pub enum Refusal {
     /// The node is cordoned.
     Unschedulable,
+    /// The node is in a zone that is lent out only at times, and not now.
+    ZoneClosed {
+        /// The zone.
+        zone: Arc<str>,
+    },
+    /// The node is lent out only at times, which the task does not bear.
+    Revocable,
     /// Node selector or required node affinity.
     NodeAffinity,
     /// A host port is taken.
@@ -469,6 +487,8 @@ impl Refusal {
     pub fn words(&self) -> String {
         match self {
             Refusal::Unschedulable => "unschedulable".to_owned(),
+            Refusal::ZoneClosed { zone } => format!("in zone {zone}, which is closed now"),
+            Refusal::Revocable => "lent out only at times".to_owned(),
             Refusal::NodeAffinity => "not selected".to_owned(),
             Refusal::Ports => "with the host port taken".to_owned(),
             Refusal::Taint { key, value } => format!("tainted {key}={value}"),

@@ -36,6 +36,8 @@ pub struct ShapeSpec {
     pub spread: Vec<Spread>,
     /// What it wants of cards, if anything.
     pub cards: Option<Arc<CardAsk>>,
+    /// Whether it bears nodes that are lent out only at times.
+    pub revocable: bool,
 }
 
 impl ShapeSpec {

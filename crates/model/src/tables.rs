@@ -20,6 +20,7 @@ use crate::resource::{Kind, ResourceKinds, Vector};
 use crate::shape::ShapeSpec;
 use crate::slots::Slots;
 use crate::task::Task;
+use crate::time::Time;
 
 pub use policies::{Budget, Quota};
 pub use reach::Shard;
@@ -115,6 +116,7 @@ pub struct Tables {
     log: Vec<NodeId>,
     log_base: u64,
     news: News,
+    shuffles: BTreeMap<Arc<str>, Time>,
     in_trial: bool,
 }
 
@@ -315,6 +317,36 @@ impl Tables {
     /// Asks for the gang to be looked at again.
     pub fn mark_gang(&mut self, id: GangId) {
         self.news.press(id);
+    }
+
+    /// When the plugin last sent tasks away from their nodes, if it is known.
+    pub fn shuffled_at(&self, plugin: &str) -> Option<Time> {
+        self.shuffles.get(plugin).copied()
+    }
+
+    /// When each plugin last sent tasks away.
+    pub fn shuffles(&self) -> impl Iterator<Item = (&str, Time)> {
+        self.shuffles.iter().map(|(plugin, at)| (&**plugin, *at))
+    }
+
+    /// Says when the plugin last sent tasks away: after a checkpoint nothing else tells.
+    pub fn set_shuffled_at(&mut self, plugin: &str, at: Option<Time>) {
+        match at {
+            Some(at) => drop(self.shuffles.insert(plugin.into(), at)),
+            None => drop(self.shuffles.remove(plugin)),
+        }
+    }
+
+    /// A rule says something else about the node than before, though its row is the same: whoever
+    /// keeps judgements of it judges anew.
+    pub fn judge_anew(&mut self, id: NodeId) {
+        if self.find_node(id).is_none() {
+            return;
+        }
+        self.tick += 1;
+        self.nodes.row_mut(id.index()).spec_tick = self.tick;
+        self.touch(id);
+        self.mark_freed(id);
     }
 
     /// Writes of committed plans that are not answered yet.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crate::device::Grant;
 use crate::gang::{GangStatus, Verdict};
 use crate::ids::{GangId, NodeId, QueueId, TaskId};
-use crate::plan::{Eviction, Nomination, Opening, Place, Plan, QueueUse, StatusWrite, TaskWait};
+use crate::plan::{
+    Eviction, Nomination, Opening, Place, Plan, QueueUse, Sake, StatusWrite, TaskWait,
+};
 use crate::reason::Reason;
 use crate::resource::Vector;
 use crate::tables::{Tables, Written};
@@ -34,7 +36,7 @@ enum Move {
     Evict {
         task: TaskId,
         was: (Phase, Option<NodeId>),
-        beneficiary: GangId,
+        sake: Sake,
         cause: &'static str,
     },
     Spare {
@@ -47,6 +49,10 @@ enum Move {
     Show {
         gang: GangId,
         was: Option<GangStatus>,
+    },
+    Shuffled {
+        plugin: &'static str,
+        was: Option<Time>,
     },
 }
 
@@ -122,6 +128,21 @@ impl<'t> Trial<'t> {
 
     /// Evicts a task that holds a node, in favour of a gang.
     pub fn evict(&mut self, task: TaskId, beneficiary: GangId, cause: &'static str) {
+        self.drive_out(task, Sake::Gang(beneficiary), cause);
+    }
+
+    /// Evicts a task that has to leave its node, though nobody is given the room.
+    pub fn send_away(&mut self, task: TaskId, reason: Arc<Reason>, cause: &'static str) {
+        self.drive_out(task, Sake::Leaving(reason), cause);
+    }
+
+    /// Writes down when a plugin sent tasks away.
+    pub fn shuffled(&mut self, plugin: &'static str, now: Time) {
+        let was = self.tables.swap_shuffled_at(plugin, Some(now));
+        self.moves.push(Move::Shuffled { plugin, was });
+    }
+
+    fn drive_out(&mut self, task: TaskId, sake: Sake, cause: &'static str) {
         let was = self.standing(task);
         assert!(
             was.0.is_allocated() && was.1.is_some(),
@@ -131,7 +152,7 @@ impl<'t> Trial<'t> {
         self.moves.push(Move::Evict {
             task,
             was,
-            beneficiary,
+            sake,
             cause,
         });
     }
@@ -209,6 +230,9 @@ impl<'t> Trial<'t> {
                 Move::Show { gang, was } => {
                     self.tables.swap_wanted(gang, was);
                 }
+                Move::Shuffled { plugin, was } => {
+                    self.tables.swap_shuffled_at(plugin, was);
+                }
             }
         }
     }
@@ -232,10 +256,7 @@ impl<'t> Trial<'t> {
                     nominated.entry(task).or_insert(promised);
                 }
                 Move::Evict {
-                    task,
-                    beneficiary,
-                    cause,
-                    ..
+                    task, sake, cause, ..
                 } => {
                     // Evicted, spared and evicted again: one eviction, in favour of whoever was first.
                     let goes = self.tables.task(task).phase == Phase::Releasing;
@@ -243,13 +264,13 @@ impl<'t> Trial<'t> {
                         let write = self.tables.plan_write(task, Written::Evict(task));
                         plan.evictions.push(Eviction {
                             task,
-                            beneficiary,
+                            sake,
                             cause,
                             write,
                         });
                     }
                 }
-                Move::Spare { .. } => {}
+                Move::Spare { .. } | Move::Shuffled { .. } => {}
                 Move::Open { task } => {
                     let write = self.tables.plan_write(task, Written::Open(task));
                     plan.openings.push(Opening { task, write });
@@ -343,6 +364,12 @@ impl Tables {
             self.shift(task, Phase::Binding, node);
         }
         write
+    }
+
+    fn swap_shuffled_at(&mut self, plugin: &str, at: Option<Time>) -> Option<Time> {
+        let before = self.shuffled_at(plugin);
+        self.set_shuffled_at(plugin, at);
+        before
     }
 
     fn swap_wanted(&mut self, gang: GangId, status: Option<GangStatus>) -> Option<GangStatus> {

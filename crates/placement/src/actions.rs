@@ -12,6 +12,7 @@ mod gates;
 mod pack;
 mod preempt;
 mod reclaim;
+mod shuffle;
 
 use crate::plugin::Action;
 
@@ -24,6 +25,7 @@ pub const ACTIONS: &[Action] = &[
     gangreclaim::ACTION,
     preempt::ACTION,
     reclaim::ACTION,
+    shuffle::ACTION,
 ];
 
 #[cfg(test)]

@@ -289,6 +289,24 @@ impl<'a> Asked<'a> {
         maps
     }
 
+    /// What `read` makes of the text behind a key, where it is one that it understands.
+    pub fn read<T>(
+        &mut self,
+        key: &str,
+        wanted: &'static str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let text = self.text(key);
+        if text.is_empty() {
+            return None;
+        }
+        let found = read(text);
+        if found.is_none() {
+            self.complain(key, mistyped(wanted, "a text that is none"));
+        }
+        found
+    }
+
     /// What `read` makes of the map behind a key; nothing where there is none. Complaints name the way to
     /// what they are about.
     pub fn map<T>(&mut self, key: &str, read: impl FnOnce(&mut Asked<'_>) -> T) -> Option<T> {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{NodeId, Shape, ShapeId, TaintEffect};
+use model::{NodeId, Shape, ShapeId, TaintEffect, Time};
 
 use crate::domains::DomainSums;
 use crate::plugin::{Room, Score, View};
@@ -259,8 +259,17 @@ fn has_wishes(view: View<'_>, shape: &Shape, id: NodeId) -> bool {
 
 /// Whether a task of this shape may fit on the node now or once what is leaving has left, as far as
 /// the node alone decides. For waking gangs that wait for room: it errs towards yes.
-pub fn may_fit(rules: &Rules, tables: &model::Tables, shape: ShapeId, node: NodeId) -> bool {
-    let state = crate::rules::State::default();
+pub fn may_fit(
+    rules: &Rules,
+    tables: &model::Tables,
+    shape: ShapeId,
+    node: NodeId,
+    now: Time,
+) -> bool {
+    let state = crate::rules::State {
+        now,
+        ..crate::rules::State::default()
+    };
     let view = rules.view(tables, &state);
     let (Some(shape), Some(row)) = (tables.find_shape(shape), tables.find_node(node)) else {
         return false;

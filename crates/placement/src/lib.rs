@@ -32,6 +32,7 @@ mod plugin;
 mod plugins;
 mod rules;
 mod settings;
+mod shuffling;
 mod together;
 mod victims;
 
@@ -41,9 +42,11 @@ pub use cycle::{Cycle, Lacks, Outcome, Work};
 pub use domains::DomainSums;
 pub use feasibility::{Indexes, may_fit};
 pub use plugin::{
-    Action, CardChoice, Claimant, DomainScore, GangCheck, HyperNodeOrder, NodeCheck, Plugin, Room,
-    RoomCheck, Score, ShareCheck, VictimCheck, VictimQueueOrder, View, Vote,
+    Action, CardChoice, Claimant, DomainScore, GangCheck, HyperNodeOrder, LeaveCheck, Leaver,
+    NodeCheck, Plugin, Room, RoomCheck, Score, ShareCheck, VictimCheck, VictimQueueOrder, View,
+    Vote,
 };
 pub use plugins::PLUGINS;
 pub use rules::{Problem, Rules, Seat};
 pub use settings::{PluginSettings, Settings, Switch};
+pub use shuffling::Protection;

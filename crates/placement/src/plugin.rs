@@ -1,6 +1,7 @@
 //! What a plugin and an action can be: rows of optional function pointers.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use model::{
     DomainId, GangId, Grant, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId, Time,
@@ -11,6 +12,7 @@ use crate::cycle::Cycle;
 use crate::domains::DomainSums;
 use crate::rules::{Config, State};
 use crate::settings::Switch;
+use crate::shuffling::Protection;
 
 /// What a plugin sees: the tables as the trial has them, its settings, and what it computed when the
 /// cycle began.
@@ -85,6 +87,13 @@ pub type VictimCheck = fn(View<'_>, Claimant, &[TaskId], &mut [bool]);
 /// What a task takes of a node's cards; none where there is no say or they do not do.
 pub type CardChoice = fn(View<'_>, TaskId, NodeId) -> Option<Vec<Grant>>;
 
+/// Which of the tasks may be sent away from their nodes without anybody being given the room: as a
+/// [`VictimCheck`], with nobody who asks.
+pub type LeaveCheck = fn(View<'_>, &[TaskId], &mut [bool]);
+
+/// A task that has to leave its node, and why.
+pub type Leaver = (TaskId, Arc<Reason>);
+
 /// Whether a queue has room left for a task.
 pub type ShareCheck = fn(View<'_>, QueueId, TaskId) -> Option<Reason>;
 
@@ -156,6 +165,16 @@ pub struct Plugin {
     pub preemptive: Option<fn(View<'_>, QueueId, TaskId) -> bool>,
     /// From which of two other queues the named one takes room first.
     pub victim_queue_order: Option<VictimQueueOrder>,
+    /// Who has to leave its node, of those whom the protection lets go.
+    pub victim_tasks: Option<fn(View<'_>, &Protection<'_>) -> Vec<Leaver>>,
+    /// When to ask for those again, although nothing happens.
+    pub victims_at: Option<fn(View<'_>) -> Option<Time>>,
+    /// Which of the tasks that have to leave really may.
+    pub spares_shuffled: Option<LeaveCheck>,
+    /// Of which nodes the rule says something else now than it did at that time, though nothing happened.
+    pub turned: Option<fn(View<'_>, Time) -> Vec<NodeId>>,
+    /// When it says something else of a node next, if nothing happens.
+    pub turns_at: Option<fn(View<'_>) -> Option<Time>>,
     /// Set where the rules of preempting look at who asks: a number that is the same for gangs of one
     /// queue that they treat alike.
     pub preempts_like: Option<fn(View<'_>, GangId) -> u64>,
@@ -198,6 +217,11 @@ impl Plugin {
         counts_refused: false,
         preemptive: None,
         victim_queue_order: None,
+        victim_tasks: None,
+        victims_at: None,
+        spares_shuffled: None,
+        turned: None,
+        turns_at: None,
         preempts_like: None,
         reclaims_like: None,
     };
@@ -231,6 +255,10 @@ impl Plugin {
                 Switch::Preemptive => self.preemptive = None,
                 Switch::QueueOrder => self.queue_order = None,
                 Switch::TaskOrder => self.task_order = None,
+                Switch::Victim => {
+                    (self.victim_tasks, self.victims_at) = (None, None);
+                    self.spares_shuffled = None;
+                }
                 // No row has the hooks of these yet.
                 Switch::BestNode
                 | Switch::ClusterOrder
@@ -240,8 +268,7 @@ impl Plugin {
                 | Switch::SubJobOrder
                 | Switch::SubJobPipelined
                 | Switch::SubJobReady
-                | Switch::TargetJob
-                | Switch::Victim => {}
+                | Switch::TargetJob => {}
             }
         }
         self

@@ -17,6 +17,7 @@ pub(crate) mod proportion;
 pub(crate) mod resource_strategy_fit;
 mod resourcequota;
 pub(crate) mod sla;
+pub(crate) mod tdm;
 
 pub(crate) use gang::{PLUGIN as GANG, can_be_spared, ready_without_promises};
 
@@ -45,6 +46,7 @@ pub const PLUGINS: &[Plugin] = &[
     resource_strategy_fit::PLUGIN,
     resourcequota::PLUGIN,
     sla::PLUGIN,
+    tdm::PLUGIN,
 ];
 
 /// The names of those kinds that are asked for and, as `is_short` says, not to be had.

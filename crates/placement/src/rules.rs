@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use model::{
-    CardFamily, DomainId, GangId, Grant, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId,
-    Time,
+    CardFamily, DomainId, GangId, Grant, LocalTime, NodeId, QueueId, Reason, Refusal, Shape,
+    Tables, TaskId, Time,
 };
 
 use crate::actions::bundles::Reach;
@@ -115,6 +115,9 @@ pub struct Config {
     pub(crate) predicates: plugins::predicates::Checks,
     pub(crate) sla: plugins::sla::Patience,
     pub(crate) starvation: plugins::gang::Bound,
+    pub(crate) tdm: plugins::tdm::Zones,
+    /// What local clocks show.
+    pub(crate) local: LocalTime,
 }
 
 /// What the plugins compute at the start of a cycle.
@@ -279,6 +282,21 @@ impl Rules {
     /// Which cards are shared out, if any are: nodes and pods need to be read for these only.
     pub fn card_family(&self) -> Option<CardFamily> {
         self.config.devices.family()
+    }
+
+    /// The same rules where local clocks show this.
+    #[must_use]
+    pub fn in_local_time(mut self, local: LocalTime) -> Rules {
+        self.config.local = local;
+        self
+    }
+
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Plugin> {
+        self.flat.iter()
+    }
+
+    pub(crate) fn tiers(&self) -> &[Vec<Plugin>] {
+        &self.tiers
     }
 
     /// Whether an action of this name runs.

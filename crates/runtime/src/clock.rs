@@ -17,6 +17,21 @@ pub fn now() -> Time {
     Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
+/// So many times is a clock set in the years that a process may run.
+const CHANGES_MAX: usize = 40;
+
+/// What clocks show at the place of this process (`TZ`, else the system's), now and for some decades.
+pub fn local_time() -> model::LocalTime {
+    let now = jiff::Timestamp::now();
+    let zone = jiff::tz::TimeZone::system();
+    let at = |at: jiff::Timestamp| model::Time::from_micros(at.as_microsecond());
+    // Told again later this is the same: what holds now counts for the past, too.
+    let first = (model::Time::default(), zone.to_offset(now).seconds());
+    let set = zone.following(now).take(CHANGES_MAX);
+    let set = set.map(|it| (at(it.timestamp()), it.offset().seconds()));
+    model::LocalTime::of(std::iter::once(first).chain(set).collect())
+}
+
 /// Notices that somebody set the wall clock, also while this process or its machine stood still.
 #[derive(Debug)]
 pub(crate) struct Leaps {
@@ -87,6 +102,17 @@ mod tests {
         assert!(!leaps.is_leap(4_000_000));
         assert!(leaps.is_leap(600_000_000));
         assert!(!leaps.is_leap(600_000_000));
+    }
+
+    #[test]
+    fn local_time_is_what_the_system_says() {
+        let local = local_time();
+        let shown = jiff::Zoned::now();
+        let at = model::Time::from_micros(shown.timestamp().as_microsecond());
+        let midnight = shown.time().since(jiff::civil::Time::midnight());
+        let since = midnight.and_then(|it| it.total(jiff::Unit::Microsecond));
+        let since = since.expect("the day has begun") as i64;
+        assert_eq!(local.of_day(at), since);
     }
 
     #[test]

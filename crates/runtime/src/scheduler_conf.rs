@@ -75,6 +75,7 @@ fn engine_of(title: &str, bytes: &[u8]) -> Option<Engine> {
     };
     let settings = Settings {
         placement: conf.placement,
+        local: crate::clock::local_time(),
         ..Settings::default()
     };
     match Engine::new(settings) {

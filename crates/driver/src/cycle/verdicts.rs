@@ -6,7 +6,7 @@ use api::intent::ObjectKey;
 use api::kind::Kind;
 use engine::Outcome;
 use mirror::Mirror;
-use model::{GangId, Key, Plan, Tables};
+use model::{GangId, Key, Plan, Sake, Tables};
 
 /// So many pods are named in a line.
 const NAMED_MAX: usize = 8;
@@ -136,12 +136,18 @@ fn moves(gang: GangId, tables: &Tables, plan: &Plan) -> Vec<String> {
     });
     let lost = plan.evictions.iter().filter_map(|it| {
         let (name, _) = task(it.task).filter(|(_, is_ours)| *is_ours)?;
-        let winner = tables.find_gang(it.beneficiary).map(|it| &it.spec.key);
+        let winner = match &it.sake {
+            Sake::Gang(gang) => gang,
+            Sake::Leaving(reason) => {
+                return Some(format!("{name} ({}: {})", it.cause, reason.sentence()));
+            }
+        };
+        let winner = tables.find_gang(*winner).map(|it| &it.spec.key);
         let winner = winner.map_or_else(|| "another".to_owned(), ToString::to_string);
         Some(format!("{name} for {winner} ({})", it.cause))
     });
     let won = plan.evictions.iter().filter_map(|it| {
-        let is_for_us = it.beneficiary == gang;
+        let is_for_us = it.sake.gang() == Some(gang);
         let (name, _) = task(it.task).filter(|_| is_for_us)?;
         Some(format!("{name} ({})", it.cause))
     });

@@ -11,6 +11,7 @@ use engine::Engine;
 use mirror::{Change, Mirror};
 
 use super::{Driver, Named, watched_kinds};
+use crate::cycle::Cycles;
 use crate::election::Election;
 use crate::log::{Checkpoint, Record};
 use crate::metrics::Level;
@@ -117,6 +118,7 @@ impl Driver {
             (Some(election), Some(state)) => election.resume(state).then_some(())?,
             _ => return None,
         }
+        driver.remember(&checkpoint.shuffles);
         driver.take_stock(checkpoint.now);
         Some(driver)
     }
@@ -236,6 +238,7 @@ impl Driver {
         if let (Some(settings), Some(engine)) = (&mut self.settings.engine, engine) {
             settings.engine = *engine;
         }
+        let before = checkpoint.shuffles.clone();
         let mut lost = 0;
         if let Some(recorder) = &mut self.recorder {
             recorder.is_lost = false;
@@ -260,7 +263,15 @@ impl Driver {
         self.metrics = counted;
         self.has_more = false;
         self.is_held_back = false;
+        self.remember(&before);
         self.take_stock(now);
+    }
+
+    /// What no object tells.
+    fn remember(&mut self, shuffles: &[(String, Time)]) {
+        if let Some(cycles) = &mut self.cycles {
+            cycles.remember(shuffles);
+        }
     }
 
     /// All there is to go on from; `None` in the middle of a list, or of a renewal.
@@ -280,6 +291,7 @@ impl Driver {
             streams: streams?,
             open: self.streams.clone(),
             election,
+            shuffles: self.cycles.as_ref().map_or_else(Vec::new, Cycles::shuffles),
             objects: kinds
                 .iter()
                 .flat_map(|kind| self.mirror.objects(*kind).cloned())

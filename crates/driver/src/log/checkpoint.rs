@@ -23,6 +23,8 @@ pub struct Checkpoint {
     pub open: BTreeMap<RequestId, Kind>,
     /// The election, where there is one.
     pub election: Option<ElectionState>,
+    /// When each plugin last sent tasks away, which no object tells.
+    pub shuffles: Vec<(String, Time)>,
     /// All objects, by kind and name.
     pub objects: Vec<Object>,
 }
@@ -153,6 +155,7 @@ impl Checkpoint {
             "election": self.election.as_ref().map(|state| {
                 json!([state.leads, state.draws, leases(state)])
             }),
+            "shuffles": self.shuffles.iter().map(|(plugin, at)| json!([plugin, at.micros()])).collect::<Vec<_>>(),
         })
     }
 
@@ -181,9 +184,19 @@ impl Checkpoint {
             streams: streams.collect::<Option<_>>()?,
             open: open.collect::<Option<_>>()?,
             election,
+            shuffles: shuffles(&state["shuffles"])?,
             objects: Vec::new(),
         })
     }
+}
+
+/// Segments of versions without such plugins have none.
+fn shuffles(value: &Value) -> Option<Vec<(String, Time)>> {
+    let Value::Array(rows) = value else {
+        return value.is_null().then(Vec::new);
+    };
+    let row = |row: &Value| Some((row[0].as_str()?.to_owned(), Time(row[1].as_i64()?)));
+    rows.iter().map(row).collect()
 }
 
 fn stream(value: &Value) -> Option<StreamState> {

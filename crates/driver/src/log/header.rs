@@ -114,6 +114,8 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
             "reach": reach::shown(&it.reach),
             "component": it.component,
             "statusIntervalMs": it.engine.settings().status_interval_ms,
+            "local": it.engine.settings().local.changes().iter()
+                .map(|(from, east)| json!([from.micros, east])).collect::<Vec<_>>(),
             "configuration": scheduler_conf::shown(&it.engine.settings().placement),
         })),
         "limits": {
@@ -204,6 +206,7 @@ fn engine_of(value: &Value) -> Result<EngineSettings, String> {
     let settings = engine::Settings {
         placement: conf.accepted()?.placement,
         status_interval_ms: whole(value, "statusIntervalMs")?,
+        local: local_time(&value["local"]).ok_or("settings have no times of a place")?,
     };
     let (engine, _) = Engine::new(settings).map_err(|problem| problem.to_string())?;
     Ok(EngineSettings {
@@ -220,6 +223,19 @@ fn engine_of(value: &Value) -> Result<EngineSettings, String> {
         component: word(value, "component")?.into(),
         ..EngineSettings::new(engine)
     })
+}
+
+/// What local clocks show; segments of versions that did not look at them have none.
+fn local_time(value: &Value) -> Option<model::LocalTime> {
+    let Value::Array(rows) = value else {
+        return value.is_null().then(model::LocalTime::default);
+    };
+    let change = |row: &Value| {
+        let east = i32::try_from(row[1].as_i64()?).ok()?;
+        Some((model::Time::from_micros(row[0].as_i64()?), east))
+    };
+    let changes: Option<Vec<_>> = rows.iter().map(change).collect();
+    changes.map(model::LocalTime::of)
 }
 
 fn limits_of(value: &Value) -> Result<Limits, String> {

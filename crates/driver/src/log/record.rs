@@ -215,8 +215,8 @@ impl Planned {
             ]);
         }
         for eviction in &plan.evictions {
-            let (task, gang) = (eviction.task.0, eviction.beneficiary.0);
-            sum.add(&[u64::from(task), u64::from(gang), eviction.write.0]);
+            let gang = eviction.sake.gang().map_or(u64::MAX, |it| u64::from(it.0));
+            sum.add(&[u64::from(eviction.task.0), gang, eviction.write.0]);
         }
         for opening in &plan.openings {
             sum.add(&[u64::from(opening.task.0), opening.write.0]);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use engine::{Engine, Settings};
 use model::{
     Closeness, GangPhase, GangSpec, Gate, HyperNodeSpec, Key, Kind, Member, NodeSpec, Pattern,
-    Phase, Plan, Priority, QueueSpec, QueueState, Requirement, Selector, Shard, Tables, TaskSpec,
-    Time, Vector, Verdict,
+    Phase, Plan, Priority, QueueSpec, QueueState, Requirement, Sake, Selector, Shard, Tables,
+    TaskSpec, Time, Vector, Verdict,
 };
 use placement::{Argument, PluginSettings};
 
@@ -98,6 +98,10 @@ impl World {
             "on" => self.switch(rest, true),
             "argument" => self.argument(rest),
             "configuration" => self.action_argument(rest),
+            "local" => {
+                self.settings.local = parse::local_time(rest);
+                self.configure();
+            }
             "node" => self.node(rest),
             "hypernode" => self.hyper_node(rest),
             "hypernode-gone" => self.tables.remove_hyper_node(rest),
@@ -384,6 +388,8 @@ impl World {
                 "min" => gang.min_member = value.parse().expect("a minimum"),
                 "class" => gang.priority_class = Some(value.into()),
                 "minres" => stated = false,
+                "jdb" => gang.disruption = Some(parse::disruption(value)),
+                "preemptable" => gang.preemptable = true,
                 "patience" => {
                     let seconds: i64 = value.trim_end_matches('s').parse().expect("seconds");
                     gang.waits_at_most_ms = Some(seconds * 1_000);
@@ -588,15 +594,13 @@ impl World {
             let _ = writeln!(self.said, "{} -> {}{cards}", task.key, node.spec.name);
         }
         for eviction in &plan.evictions {
-            let (task, gang) = (
-                self.tables.task(eviction.task),
-                self.tables.gang(eviction.beneficiary),
-            );
-            let _ = writeln!(
-                self.said,
-                "{} is evicted for {} ({})",
-                task.key, gang.spec.key, eviction.cause
-            );
+            let task = self.tables.task(eviction.task);
+            let sake = match &eviction.sake {
+                Sake::Gang(gang) => format!(" for {}", self.tables.gang(*gang).spec.key),
+                Sake::Leaving(reason) => format!(", {}: {}", reason.code(), reason.sentence()),
+            };
+            let (key, cause) = (&task.key, eviction.cause);
+            let _ = writeln!(self.said, "{key} is evicted{sake} ({cause})");
         }
         for opening in &plan.openings {
             let key = &self.tables.task(opening.task).key;

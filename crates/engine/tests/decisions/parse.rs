@@ -15,6 +15,8 @@
 //! gang a/p agent : 1 x cpu=1         a pod that is in no group and no queue
 //! bound n1 a/x cpu=1                   a pod that is not ours
 //! cycle | cycle once | cycle first | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
+//! gang a/z jdb=min/2 (or max/50%) preemptable : 2 x revocable cpu=1      it bears nodes that are lent at times
+//! local 0:3600 100:7200                local clocks: from that second on so many seconds east
 //! pods a/t : 2 x cpu=1                 more pods for a gang
 //! deviceshare VGPUEnable SchedulePolicy=binpack ScheduleWeight=1 GPUExclusiveRules=[k:v]
 //! node n1 vgpu=2:16000:10 model=A100 sick=1 mig garbled | node n1 gpushare=2:8000    cards: count:MiB:users
@@ -29,9 +31,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    Budget, CardAsk, Closeness, Gate, Grant, Highest, HostPort, Key, Kind, Labels, Limits,
-    NodeTerm, Operator, PodTerm, Preferred, Quota, Requirement, ShapeSpec, Spread, SubGroups,
-    Tables, Taint, TaintEffect, Toleration, TolerationEffect, Vector, VolumeNeed,
+    Budget, CardAsk, Closeness, Disruption, Gate, Grant, Highest, HostPort, Key, Kind, Labels,
+    Limits, LocalTime, NodeTerm, Operator, PodTerm, Portion, Preferred, Quota, Requirement,
+    ShapeSpec, Spread, SubGroups, Tables, Taint, TaintEffect, Time, Toleration, TolerationEffect,
+    Vector, VolumeNeed,
 };
 use placement::{Argument, Decimal};
 
@@ -203,6 +206,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
             "gated" => task.gated = true,
             "queue-gated" => (task.gated, task.gate) = (true, Gate::Closed),
             "nominated" => task.nominated = Some(value.into()),
+            "revocable" => task.shape.revocable = true,
             "stays" => task.stays = true,
             "humble" => task.humble = true,
             "cooldown" => {
@@ -366,6 +370,31 @@ fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
         }),
         other => panic!("no such word for a task: {other}"),
     }
+}
+
+/// `min/2`, `max/50%`
+pub fn disruption(text: &str) -> Disruption {
+    let (word, number) = text.split_once('/').expect("min or max / number");
+    let portion = match number.strip_suffix('%') {
+        Some(percent) => Portion::Percent(percent.parse().expect("a percentage")),
+        None => Portion::Count(number.parse().expect("a number")),
+    };
+    match word {
+        "min" => Disruption::MinAvailable(portion),
+        "max" => Disruption::MaxUnavailable(portion),
+        other => panic!("no bound: {other}"),
+    }
+}
+
+/// `0:3600 100:7200`
+pub fn local_time(text: &str) -> LocalTime {
+    let changes = words(text).into_iter().map(|(change, _)| {
+        let (from, east) = change.split_once(':').expect("from:seconds");
+        let from: i64 = from.parse().expect("seconds");
+        let from = Time::from_micros(from * 1_000_000);
+        (from, east.parse().expect("seconds east"))
+    });
+    LocalTime::of(changes.collect())
 }
 
 /// `2`, `rack` or `any`

@@ -33,7 +33,8 @@ pub(super) fn reason_word(reason: &Reason) -> &'static str {
         | Reason::QueueOverused { .. }
         | Reason::QueueQuota { .. }
         | Reason::WaitsForDrain { .. }
-        | Reason::WaitsForRelease { .. } => "NotEnoughResources",
+        | Reason::WaitsForRelease { .. }
+        | Reason::ZoneClosed { .. } => "NotEnoughResources",
     }
 }
 
@@ -73,7 +74,8 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         | Reason::QueueNotOpen { .. }
         | Reason::QueueOverused { .. }
         | Reason::WaitsForDrain { .. }
-        | Reason::WaitsForRelease { .. } => not_ready(tables, gang, reason),
+        | Reason::WaitsForRelease { .. }
+        | Reason::ZoneClosed { .. } => not_ready(tables, gang, reason),
     };
     let end = if text.ends_with('.') { "" } else { "." };
     format!("{text}{end} {PLAIN}{}", reason.sentence())
@@ -184,6 +186,8 @@ fn fit_error(no_fit: &NoFit) -> String {
 fn refusal_text(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Unschedulable => "node(s) were unschedulable".to_owned(),
+        Refusal::ZoneClosed { zone } => format!("revocable zone {zone} is not available now"),
+        Refusal::Revocable => "pod is not allowed to dispatch to revocable node".to_owned(),
         Refusal::NodeAffinity => "node(s) didn't match Pod's node affinity/selector".to_owned(),
         Refusal::Ports => "node(s) didn't have free ports for the requested pod ports".to_owned(),
         Refusal::Taint { key, value } => {

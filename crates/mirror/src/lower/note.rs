@@ -6,7 +6,7 @@ use api::intent::Intent;
 use api::kind::Kind;
 use api::meta::ObjectMeta;
 use api::volcano::PodGroup;
-use model::{Key, Reason};
+use model::{Eviction, Key, Reason, Sake};
 
 use super::Voice;
 
@@ -92,8 +92,12 @@ fn say_as_scheduler(
 }
 
 /// Upstream's event of a victim.
-pub(super) fn evicted(pod: &Pod, cause: &str, voice: Voice<'_>) -> Intent {
-    let message = format!("Pod is evicted, because of {cause}");
+pub(super) fn evicted(pod: &Pod, eviction: &Eviction, voice: Voice<'_>) -> Intent {
+    let why = match &eviction.sake {
+        Sake::Gang(_) => String::new(),
+        Sake::Leaving(reason) => format!(": {}", reason.sentence()),
+    };
+    let message = format!("Pod is evicted, because of {}{why}", eviction.cause);
     let on_pod = involved(Kind::Pod, &pod.metadata);
     say(&on_pod, Tone::Warning, "Evict", &message, voice)
 }

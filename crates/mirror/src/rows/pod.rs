@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::core::{Pod, PodPhase, requests_of};
 use api::duration::Duration;
 use api::meta::ObjectMeta;
-use api::volcano::{COOLDOWN_TIME, GROUP_NAME, PREEMPTABLE, QUEUE_GATE, TASK_SPEC};
+use api::volcano::{COOLDOWN_TIME, GROUP_NAME, PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_SPEC};
 use model::{GangPhase, GangSpec, GangStatus, Gate, Key, Phase, ShapeSpec, Tables, TaskSpec, Time};
 
 use super::amounts::vector;
@@ -150,6 +150,7 @@ impl Rows {
         let mut shape = ShapeSpec {
             requests: vector(&requests, tables),
             volumes: volume::needs(mirror, pod),
+            revocable: is_revocable(&pod.metadata),
             cards: self.cards.and_then(|family| cards::of_pod(family, pod)),
             ..ShapeSpec::default()
         };
@@ -185,6 +186,17 @@ pub(super) fn preemptable(meta: &ObjectMeta) -> Option<bool> {
         &**text,
         "1" | "t" | "T" | "true" | "TRUE" | "True"
     ))
+}
+
+/// Whether the pod bears nodes that are lent out only at times: it says `*`, or that it may be evicted.
+/// Upstream knows no other word for a zone.
+fn is_revocable(meta: &ObjectMeta) -> bool {
+    let zone = meta.annotations.get(REVOCABLE_ZONE);
+    let zone = zone.or_else(|| meta.labels.get(REVOCABLE_ZONE));
+    match zone {
+        Some(zone) => &**zone == "*",
+        None => preemptable(meta) == Some(true),
+    }
 }
 
 /// How long label or annotation keep the pod from being evicted; a text that is no duration keeps

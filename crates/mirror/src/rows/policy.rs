@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use api::core::{PodDisruptionBudget, ResourceQuota};
-use model::{Budget, Key, Limits, Quota, Tables};
+use api::meta::ObjectMeta;
+use api::volcano::{JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE};
+use model::{Budget, Disruption, Key, Limits, Portion, Quota, Tables};
 
 use super::amounts::vector;
 use super::constraints;
@@ -18,6 +20,24 @@ pub(super) fn budget(budget: &PodDisruptionBudget) -> Budget {
         selector: selector.map(|selector| constraints::selector(Some(selector))),
         allowed: budget.status.disruptions_allowed,
         disrupted: disrupted.map(|name| Arc::from(&**name)).collect(),
+    }
+}
+
+/// What a gang's annotations say of how many tasks may be missing; the minimum wins. What is neither a
+/// number above zero nor a percentage from 1 to 99 says nothing.
+pub(super) fn disruption(meta: &ObjectMeta) -> Option<Disruption> {
+    let said = |key| meta.annotations.get(key).and_then(|text| portion(text));
+    let min = said(JDB_MIN_AVAILABLE).map(Disruption::MinAvailable);
+    min.or_else(|| said(JDB_MAX_UNAVAILABLE).map(Disruption::MaxUnavailable))
+}
+
+fn portion(text: &str) -> Option<Portion> {
+    match text.strip_suffix('%') {
+        Some(percent) => {
+            let percent = percent.parse().ok()?;
+            matches!(percent, 1..=99).then_some(Portion::Percent(percent))
+        }
+        None => text.parse().ok().filter(|n| *n > 0).map(Portion::Count),
     }
 }
 

@@ -17,6 +17,8 @@ pub const PLUGIN: Plugin = Plugin {
     // Upstream: a tier further down decides where this one finds nobody, and knows of no budget.
     spares_preempted: Some(within_budgets),
     spares_reclaimed: Some(within_budgets),
+    // Upstream names as victims of a shuffle everybody whom a budget lets go; a budget wants nobody away.
+    spares_shuffled: Some(all_within_budgets),
     ..Plugin::NONE
 };
 
@@ -40,6 +42,10 @@ fn left(view: View<'_>, budget: &Budget) -> i32 {
 }
 
 fn within_budgets(view: View<'_>, _: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
+    all_within_budgets(view, tasks, allowed);
+}
+
+fn all_within_budgets(view: View<'_>, tasks: &[TaskId], allowed: &mut [bool]) {
     let mut rest: BTreeMap<&Key, i32> = BTreeMap::new();
     for (task, allowed) in tasks.iter().zip(allowed) {
         let task = view.tables.task(*task);

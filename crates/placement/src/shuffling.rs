@@ -1,0 +1,120 @@
+//! Who has to leave its node although nobody is given the room, and when to look again.
+
+use model::{NodeId, Phase, Tables, TaskId, Time};
+
+use crate::plugin::{Leaver, Plugin, View};
+use crate::rules::{Rules, State};
+
+/// What keeps tasks on their nodes, whoever wants them away.
+#[derive(Clone, Copy)]
+pub struct Protection<'a> {
+    rules: &'a Rules,
+    view: View<'a>,
+}
+
+impl Protection<'_> {
+    /// Those of the tasks that may go, all of them together, in their order.
+    pub(crate) fn let_go(&self, tasks: &[TaskId]) -> Vec<TaskId> {
+        let going = tasks.iter().copied().filter(|task| self.is_free(*task));
+        let mut going: Vec<TaskId> = going.collect();
+        for check in self.rules.rows().filter_map(|row| row.spares_shuffled) {
+            let mut allowed = vec![true; going.len()];
+            check(self.view, &going, &mut allowed);
+            let mut allowed = allowed.into_iter();
+            going.retain(|_| allowed.next().unwrap_or(false));
+        }
+        going
+    }
+
+    /// Whether nothing about the task itself keeps it: it runs, is ours, may be evicted, and is none of
+    /// those that never are.
+    fn is_free(&self, task: TaskId) -> bool {
+        let row = self.view.tables.task(task);
+        let tables = self.view.tables;
+        let gang = row
+            .gang
+            .map(|gang| tables.gang(gang))
+            .filter(|gang| gang.known);
+        // Pods that are in no queue are left alone, as by everybody; so are other schedulers' nodes.
+        let queue = gang.and_then(|gang| gang.queue);
+        let is_queued = queue.is_some_and(|queue| tables.queue(queue).known);
+        let is_ours = is_queued && row.node.is_some_and(|node| !tables.node(node).spec.foreign);
+        let never = |plugin: &Plugin| {
+            let checks = [plugin.never_preempted, plugin.never_reclaimed];
+            checks
+                .into_iter()
+                .flatten()
+                .any(|check| check(self.view, task))
+        };
+        row.phase == Phase::Running && row.preemptable && is_ours && !self.rules.rows().any(never)
+    }
+}
+
+impl Rules {
+    /// Who has to leave its node: of the first tier in which anybody has to, whoever one of its plugins
+    /// names. With each plugin that names somebody.
+    pub(crate) fn victim_tasks(&self, view: View<'_>) -> Vec<(&'static str, Vec<Leaver>)> {
+        let protection = Protection { rules: self, view };
+        for tier in self.tiers() {
+            let asked = tier
+                .iter()
+                .filter_map(|row| Some((row.name, row.victim_tasks?)));
+            let mut named: Vec<_> = asked
+                .map(|(name, ask)| (name, ask(view, &protection)))
+                .collect();
+            let all: Vec<TaskId> = named
+                .iter()
+                .flat_map(|(_, them)| them)
+                .map(|it| it.0)
+                .collect();
+            let mut going = protection.let_go(&all);
+            for (_, leavers) in &mut named {
+                leavers.retain(|(task, _)| match going.iter().position(|it| it == task) {
+                    Some(at) => {
+                        going.swap_remove(at);
+                        true
+                    }
+                    None => false,
+                });
+            }
+            named.retain(|(_, leavers)| !leavers.is_empty());
+            if !named.is_empty() {
+                return named;
+            }
+        }
+        Vec::new()
+    }
+
+    /// The nodes of which rules say something else now than at that time, though nothing happened.
+    pub fn turned(&self, tables: &Tables, before: Time, now: Time) -> Vec<NodeId> {
+        let state = State {
+            now,
+            ..State::default()
+        };
+        let view = self.view(tables, &state);
+        let asked = self.rows().filter_map(|row| row.turned);
+        asked.flat_map(|ask| ask(view, before)).collect()
+    }
+
+    /// When a cycle has something to do although nothing happens: rules say something else of a node, or
+    /// somebody may have to leave one.
+    pub fn stirs_at(&self, tables: &Tables, now: Time) -> Option<Time> {
+        let is_asked = |row: &Plugin| row.turns_at.is_some() || row.victims_at.is_some();
+        if !self.rows().any(is_asked) {
+            return None;
+        }
+        let state = State {
+            now,
+            ..State::default()
+        };
+        let view = self.view(tables, &state);
+        let shuffles = self.has_action("shuffle");
+        let victims = self.rows().filter_map(|row| row.victims_at);
+        let turns = self.rows().filter_map(|row| row.turns_at);
+        let asked = turns.chain(victims.filter(|_| shuffles));
+        asked
+            .filter_map(|ask| ask(view))
+            .filter(|at| *at > now)
+            .min()
+    }
+}
