@@ -69,6 +69,7 @@ pub fn check(tables: &Tables) -> Vec<Violation> {
     sums::nodes(tables, &mut found);
     cards::nodes(tables, &mut found);
     sums::queues(tables, &mut found);
+    sums::groups(tables, &mut found);
     rows::tasks(tables, &mut found);
     rows::gangs(tables, &mut found);
     found

@@ -114,6 +114,37 @@ pub(crate) fn queues(tables: &Tables, found: &mut Vec<Violation>) {
     }
 }
 
+/// I3: what queues hold in groups of nodes, with what they are promised there.
+pub(crate) fn groups(tables: &Tables, found: &mut Vec<Violation>) {
+    let mut real: BTreeMap<(QueueId, String), BTreeMap<u16, i64>> = BTreeMap::new();
+    for (_, task) in tables.tasks() {
+        let is_there = task.phase.is_allocated() || task.phase == Phase::Pipelined;
+        let group = task.node.filter(|_| is_there);
+        let group = group.and_then(|node| tables.node(node).spec.group.as_deref());
+        let queue = task.gang.and_then(|gang| tables.gang(gang).queue);
+        let (Some(group), Some(queue)) = (group, queue) else {
+            continue;
+        };
+        let row = real.entry((queue, group.to_owned())).or_default();
+        for (kind, value) in tables.shape(task.shape).spec.requests.entries() {
+            *row.entry(kind.0).or_default() += value;
+        }
+    }
+    real.values_mut()
+        .for_each(|row| row.retain(|_, value| *value != 0));
+    real.retain(|_, row| !row.is_empty());
+    let kept = tables.group_uses().map(|(queue, group, sum)| {
+        let sum = sum.entries().filter(|(_, value)| *value != 0);
+        let sum = sum.map(|(kind, value)| (kind.0, value)).collect();
+        ((queue, group.to_owned()), sum)
+    });
+    let kept: BTreeMap<_, BTreeMap<u16, i64>> = kept.collect();
+    if real != kept {
+        let what = format!("queues hold {real:?} in groups of nodes, the rows say {kept:?}");
+        found.push(Violation::of("I3", what));
+    }
+}
+
 fn queue_row(
     tables: &Tables,
     queue: &Queue,

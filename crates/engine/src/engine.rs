@@ -220,6 +220,9 @@ impl Engine {
                 }
                 if lacks.shares || lacks.shapes.is_empty() {
                     self.backlog.wait_for_deserts(gang);
+                } else if self.rules.looks_at_queues() {
+                    // What its queue may hold in a group of nodes moves with its use.
+                    self.backlog.wait_for_shares(gang);
                 }
             }
             Outcome::WaitsForPromise(reason) => {

@@ -6,6 +6,7 @@
 mod amounts;
 mod cards;
 mod constraints;
+mod groups;
 mod native;
 mod network;
 mod pod;
@@ -222,6 +223,7 @@ fn node_spec(node: &Node, tables: &mut Tables) -> NodeSpec {
         taints: taints.collect(),
         allocatable: vector(&node.status.allocatable, tables),
         unschedulable: node.spec.unschedulable,
+        group: groups::of_node(&node.metadata.labels),
         ..NodeSpec::default()
     }
 }
@@ -334,6 +336,8 @@ fn queue_spec(queue: &Queue, tables: &mut Tables) -> QueueSpec {
             QueueState::Closing => model::QueueState::Closing,
             QueueState::Unset | QueueState::Unknown => model::QueueState::Unknown,
         },
+        groups: groups::groups(&queue.spec),
+        group_limits: groups::limits_of(&queue.metadata, tables),
         published,
     }
 }

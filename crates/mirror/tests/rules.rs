@@ -2,7 +2,7 @@
 
 use api::kind::Kind;
 use mirror::{Mirror, Rows};
-use model::{Disruption, Key, Portion, Tables};
+use model::{Disruption, GroupLimits, Key, NodeGroups, Portion, Tables};
 use serde_json::{Value, json};
 
 /// The tables after the objects have come.
@@ -169,4 +169,68 @@ fn budgets_and_quotas_of_a_namespace_are_read_as_far_as_they_speak_of_pods() {
     assert_eq!(quotas[0].hard.get(model::Kind::PODS), Some(0));
     assert_eq!(quotas[0].hard.entries().count(), 2);
     assert_eq!(quotas[0].used.get(model::Kind::CPU), 500);
+}
+
+#[test]
+fn a_queue_says_which_groups_of_nodes_it_uses_and_what_it_may_hold_there() {
+    let read = |annotations: Value, affinity: Value| {
+        let queue = json!({
+            "metadata": {
+                "name": "q", "uid": "q", "resourceVersion": "1", "annotations": annotations,
+            },
+            "spec": { "affinity": affinity },
+        });
+        let tables = tables(&[(Kind::Queue, queue)]);
+        let id = tables.queue_named("q").expect("the queue has a row");
+        let spec = tables.queue(id).spec.clone();
+        (spec.groups, spec.group_limits)
+    };
+    let affinity = json!({
+        "nodeGroupAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": ["g1"],
+            "preferredDuringSchedulingIgnoredDuringExecution": ["g2", "g3"],
+        },
+        "nodeGroupAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": ["g4"],
+            "preferredDuringSchedulingIgnoredDuringExecution": ["g5"],
+        },
+    });
+    let key = "volcano.sh/nodegroup-resource-limits";
+    let limits = json!({ key: r#"{"g1": {"cpu": "2500m"}, "g2": {}}"# });
+    let (groups, limits) = read(limits, affinity);
+    let all = NodeGroups {
+        required: vec!["g1".into()],
+        preferred: vec!["g2".into(), "g3".into()],
+        forbidden: vec!["g4".into()],
+        avoided: vec!["g5".into()],
+    };
+    assert_eq!(groups, all);
+    let GroupLimits::Known(limits) = limits else {
+        panic!("the limits can be read");
+    };
+    assert_eq!(limits["g1"].get(model::Kind::CPU), Some(2_500));
+    assert!(limits["g2"].is_empty());
+    let none = (NodeGroups::default(), GroupLimits::default());
+    assert_eq!(read(json!({}), Value::Null), none);
+    assert_eq!(read(json!({ key: " " }), json!({})), none);
+    for text in ["{", "[]", r#"{"g1": {"cpu": "many"}}"#] {
+        let (_, limits) = read(json!({ key: text }), Value::Null);
+        assert_eq!(limits, GroupLimits::Unreadable, "{text}");
+    }
+}
+
+#[test]
+fn a_node_is_in_the_group_that_its_label_names() {
+    let read = |labels: Value| {
+        let node = json!({
+            "metadata": { "name": "n", "uid": "n", "resourceVersion": "1", "labels": labels },
+        });
+        let tables = tables(&[(Kind::Node, node)]);
+        let id = tables.node_named("n").expect("the node has a row");
+        tables.node(id).spec.group.clone()
+    };
+    let group = read(json!({ "volcano.sh/nodegroup-name": "g1" }));
+    assert_eq!(group.as_deref(), Some("g1"));
+    assert_eq!(read(json!({ "volcano.sh/nodegroup-name": "" })), None);
+    assert_eq!(read(json!({})), None);
 }

@@ -46,6 +46,8 @@ pub struct NodeSpec {
     pub unschedulable: bool,
     /// Whether it is another scheduler's: it is used where no other node will do.
     pub foreign: bool,
+    /// The group of nodes that it is in, if it is in one.
+    pub group: Option<Arc<str>>,
     /// Attach slots by driver (CSINode); a driver without a row has no limit.
     pub volume_limits: BTreeMap<Arc<str>, i64>,
     /// Its cards, of the family that the cluster uses.

@@ -1,6 +1,6 @@
 //! Queues: Volcano's tree of shares.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::ids::{GangId, QueueId, WriteId};
@@ -54,8 +54,53 @@ pub struct QueueSpec {
     pub priority: i32,
     /// Whether it takes work.
     pub state: QueueState,
+    /// Which groups of nodes it uses.
+    pub groups: NodeGroups,
+    /// The most that its own tasks may hold in a group of nodes.
+    pub group_limits: GroupLimits,
     /// `status.allocated` as the API shows it.
     pub published: Vector,
+}
+
+/// What a queue says of groups of nodes, by their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeGroups {
+    /// Its tasks may be there, and are better there than anywhere else.
+    pub required: Vec<Arc<str>>,
+    /// Its tasks may be there; the first is the best.
+    pub preferred: Vec<Arc<str>>,
+    /// Its tasks may not be there.
+    pub forbidden: Vec<Arc<str>>,
+    /// Its tasks may be there, but rather not.
+    pub avoided: Vec<Arc<str>>,
+}
+
+impl NodeGroups {
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        let all = [
+            &self.required,
+            &self.preferred,
+            &self.forbidden,
+            &self.avoided,
+        ];
+        all.into_iter().all(Vec::is_empty)
+    }
+}
+
+/// Ceilings of a queue in groups of nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupLimits {
+    /// By the group's name; a group that is not named has none.
+    Known(BTreeMap<Arc<str>, Limits>),
+    /// There are some, and nobody can tell which.
+    Unreadable,
+}
+
+impl Default for GroupLimits {
+    fn default() -> Self {
+        GroupLimits::Known(BTreeMap::new())
+    }
 }
 
 /// What a queue and all below it have, beside [`Queue::used`].

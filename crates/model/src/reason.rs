@@ -407,6 +407,12 @@ pub enum Refusal {
     Revocable,
     /// Node selector or required node affinity.
     NodeAffinity,
+    /// The node is in no group that the queue uses, or in none at all.
+    NodeGroup,
+    /// The queue's tasks hold what they may in the node's group.
+    NodeGroupFull,
+    /// What the queue's tasks may hold in groups of nodes cannot be read.
+    NodeGroupLimitsUnreadable,
     /// A host port is taken.
     Ports,
     /// A taint that is not tolerated.
@@ -490,6 +496,11 @@ impl Refusal {
             Refusal::ZoneClosed { zone } => format!("in zone {zone}, which is closed now"),
             Refusal::Revocable => "lent out only at times".to_owned(),
             Refusal::NodeAffinity => "not selected".to_owned(),
+            Refusal::NodeGroup => "in no group that the queue uses".to_owned(),
+            Refusal::NodeGroupFull => "in a group where the queue is at its limit".to_owned(),
+            Refusal::NodeGroupLimitsUnreadable => {
+                "in groups whose limits for the queue are unreadable".to_owned()
+            }
             Refusal::Ports => "with the host port taken".to_owned(),
             Refusal::Taint { key, value } => format!("tainted {key}={value}"),
             Refusal::PodAffinity => "away from the pods it must be near".to_owned(),

@@ -1,6 +1,7 @@
 //! The cluster's tables: one owner, changed in place, never copied for a cycle.
 
 mod feed;
+mod groups;
 mod hyper_nodes;
 mod policies;
 mod reach;
@@ -112,6 +113,7 @@ pub struct Tables {
     inqueue_whole: Vector,
     unsettled: Vec<GangId>,
     coupled: BTreeSet<TaskId>,
+    group_use: groups::GroupUse,
     claim_homes: BTreeMap<Key, BTreeMap<NodeId, u32>>,
     log: Vec<NodeId>,
     log_base: u64,

@@ -9,6 +9,7 @@ use crate::clearing::Grounds;
 use crate::coupling::{self, Surroundings};
 use crate::domains::Scope;
 use crate::feasibility::{Index, Indexes};
+use crate::footing::Asker;
 use crate::order::Heap;
 use crate::plugin::{Room, Score, View};
 use crate::rules::{Rules, State};
@@ -83,7 +84,7 @@ pub struct Cycle<'a, 't> {
     pub(crate) state: State,
     pub(crate) gangs: BTreeSet<GangId>,
     pub(crate) outcomes: BTreeMap<GangId, Outcome>,
-    pub(crate) refused: BTreeMap<ShapeId, Refused>,
+    pub(crate) refused: BTreeMap<Asker, Refused>,
     /// The only nodes that are searched, if not all are.
     pub(crate) scope: Option<Scope>,
     /// Gangs for which room is kept that others still use, and what they waited for otherwise.
@@ -176,7 +177,8 @@ impl<'a, 't> Cycle<'a, 't> {
         if home.is_none() && self.scope.is_none() && self.leans(view) {
             return self.leaning_node(task);
         }
-        let index = self.indexes.synced(self.rules, view, shape);
+        let asker = self.rules.asker(view, task);
+        let index = self.indexes.synced(self.rules, view, &asker);
         if let Some(node) = home {
             let is_inside = self.scope.as_ref().is_none_or(|s| s.contains(node));
             return (is_inside && takes(view, index, task, node)).then_some(node);
@@ -204,7 +206,9 @@ impl<'a, 't> Cycle<'a, 't> {
         let view = self.rules.view(self.trial.tables(), &self.state);
         let id = view.tables.task(task).shape;
         let shape = view.tables.shape(id);
-        let (index, sums) = self.indexes.synced_with_sums(self.rules, view, id);
+        let (index, sums) =
+            self.indexes
+                .synced_with_sums(self.rules, view, &self.rules.asker(view, task));
         let topology = view.tables.topology();
         let points: Vec<Score> = topology
             .domains()
@@ -239,7 +243,7 @@ impl<'a, 't> Cycle<'a, 't> {
         let view = self.rules.view(self.trial.tables(), &self.state);
         let index = self
             .indexes
-            .synced(self.rules, view, view.tables.task(task).shape);
+            .synced(self.rules, view, &self.rules.asker(view, task));
         takes(view, index, task, node)
     }
 
@@ -248,7 +252,7 @@ impl<'a, 't> Cycle<'a, 't> {
         let view = self.rules.view(self.trial.tables(), &self.state);
         let index = self
             .indexes
-            .synced(self.rules, view, view.tables.task(task).shape);
+            .synced(self.rules, view, &self.rules.asker(view, task));
         let mut candidates: Vec<_> = match &self.scope {
             None => index.candidates().collect(),
             Some(scope) => index.candidates_in(scope.nodes()).collect(),

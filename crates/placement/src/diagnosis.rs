@@ -22,16 +22,18 @@ pub(crate) fn no_fit(
 ) -> Box<NoFit> {
     let shape = view.tables.shape_of(task);
     let around = coupling::concerns(view, task).then(|| Surroundings::of(view, task, Room::Now));
+    let footing = rules.footing(view, task);
     let mut home = together::home(view.tables, task);
     let mut refusals: BTreeMap<Refusal, u32> = BTreeMap::new();
     let mut nearest: Option<(Kind, i64, NodeId)> = None;
     let inside = view.tables.nodes();
     let inside = inside.filter(|(id, _)| scope.is_none_or(|scope| scope.contains(*id)));
     let mut nodes = 0;
-    for (id, _) in inside {
+    for (id, node) in inside {
         nodes += 1;
         let rule = rules
             .suits(view, shape, id)
+            .or_else(|| footing.as_ref()?.refuses(&node.spec))
             .or_else(|| rules.has_room(view, shape, id, Room::Now))
             .or_else(|| {
                 around

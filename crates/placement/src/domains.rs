@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    Closeness, DomainId, Highest, NodeId, Reason, Shape, ShapeId, Tables, TaskId, Topology, Vector,
-    Within,
+    Closeness, DomainId, Highest, NodeId, Reason, Shape, Tables, TaskId, Topology, Vector, Within,
 };
 
 use crate::cycle::Cycle;
 use crate::feasibility::Index;
+use crate::footing::Asker;
 use crate::plugin::{Score, View};
 
 /// The nodes to which a search is confined.
@@ -246,10 +246,10 @@ pub(crate) fn ranked(
     tasks: &[TaskId],
     needed: u32,
 ) -> Vec<Ranked> {
-    let mut by_shape: BTreeMap<ShapeId, u32> = BTreeMap::new();
+    let mut by_asker: BTreeMap<Asker, u32> = BTreeMap::new();
     for task in tasks {
-        let shape = cycle.trial.tables().task(*task).shape;
-        *by_shape.entry(shape).or_default() += 1;
+        let asker = cycle.rules.asker(cycle.view(), *task);
+        *by_asker.entry(asker).or_default() += 1;
     }
     let mut ranked: Vec<Ranked> = scopes
         .into_iter()
@@ -263,10 +263,10 @@ pub(crate) fn ranked(
             }
         })
         .collect();
-    for (id, count) in by_shape {
+    for (asker, count) in by_asker {
         let view = cycle.rules.view(cycle.trial.tables(), &cycle.state);
-        let index = cycle.indexes.synced(cycle.rules, view, id);
-        let shape = view.tables.shape(id);
+        let index = cycle.indexes.synced(cycle.rules, view, &asker);
+        let shape = view.tables.shape(asker.0);
         // Of one shape the room beyond the need tells the fuller one.
         let is_alone = count as usize == tasks.len();
         for row in &mut ranked {

@@ -1,14 +1,16 @@
-//! One incremental feasibility index per task shape: which nodes would take such a task now, and the
-//! best of them.
+//! One incremental feasibility index per task shape, and where rules look at queues per what they say
+//! of them: which nodes would take such a task now, and the best of them.
 //!
 //! An index is a tournament over the nodes. A change of one node costs one evaluation and one walk to
 //! the root, so placing a task costs O(log nodes) while all scores are local to a node.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use model::{NodeId, Shape, ShapeId, TaintEffect, Time};
 
 use crate::domains::DomainSums;
+use crate::footing::{Asker, Footing};
 use crate::plugin::{Room, Score, View};
 use crate::plugins::predicates::lacks;
 use crate::rules::Rules;
@@ -22,10 +24,10 @@ const FOREIGN: Score = 1 << 60;
 /// The most entries (nodes × shapes) that are kept; the index that was used longest ago goes first.
 pub const ENTRIES_MAX: usize = 4_000_000;
 
-/// Indexes by shape, kept from cycle to cycle.
+/// Indexes by who asks, kept from cycle to cycle.
 #[derive(Clone, Debug, Default)]
 pub struct Indexes {
-    by_shape: BTreeMap<ShapeId, Index>,
+    by_asker: BTreeMap<Asker, Index>,
     sums: DomainSums,
     uses: u64,
     /// How many nodes were evaluated for a shape, ever.
@@ -34,6 +36,7 @@ pub struct Indexes {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
+    footing: Option<Arc<Footing>>,
     serial: u64,
     cursor: u64,
     used: u64,
@@ -53,16 +56,22 @@ struct Nature {
 }
 
 impl Indexes {
-    /// The index of the shape, up to date with the tables.
-    pub(crate) fn synced(&mut self, rules: &Rules, view: View<'_>, id: ShapeId) -> &Index {
+    /// The index of those who ask, up to date with the tables.
+    pub(crate) fn synced(&mut self, rules: &Rules, view: View<'_>, asker: &Asker) -> &Index {
         self.uses += 1;
         let uses = self.uses;
-        let shape = view.tables.shape(id);
+        let shape = view.tables.shape(asker.0);
         let span = view.tables.node_span();
-        if !self.by_shape.contains_key(&id) {
+        if !self.by_asker.contains_key(asker) {
             self.make_room(span);
+            let index = Index {
+                footing: asker.1.clone(),
+                ..Index::default()
+            };
+            self.by_asker.insert(asker.clone(), index);
         }
-        let index = self.by_shape.entry(id).or_default();
+        let index = self.by_asker.get_mut(asker);
+        let index = index.expect("it was just put there");
         index.used = uses;
         let changed = if index.serial == shape.serial && index.size >= span {
             view.tables
@@ -93,25 +102,25 @@ impl Indexes {
         &self.sums
     }
 
-    /// The index of the shape and the sums of the hyper-nodes, both up to date with the tables.
+    /// The index of those who ask and the sums of the hyper-nodes, both up to date with the tables.
     pub(crate) fn synced_with_sums(
         &mut self,
         rules: &Rules,
         view: View<'_>,
-        id: ShapeId,
+        asker: &Asker,
     ) -> (&Index, &DomainSums) {
         self.sums.sync(view.tables);
-        self.synced(rules, view, id);
-        (&self.by_shape[&id], &self.sums)
+        self.synced(rules, view, asker);
+        (&self.by_asker[asker], &self.sums)
     }
 
     fn make_room(&mut self, span: usize) {
-        while (self.by_shape.len() + 1).saturating_mul(span) > ENTRIES_MAX {
-            let oldest = self.by_shape.iter().min_by_key(|(_, index)| index.used);
-            let Some(oldest) = oldest.map(|(id, _)| *id) else {
+        while (self.by_asker.len() + 1).saturating_mul(span) > ENTRIES_MAX {
+            let oldest = self.by_asker.iter().min_by_key(|(_, index)| index.used);
+            let Some(oldest) = oldest.map(|(asker, _)| asker.clone()) else {
                 return;
             };
-            self.by_shape.remove(&oldest);
+            self.by_asker.remove(&oldest);
         }
     }
 }
@@ -170,7 +179,9 @@ impl Index {
             return NEVER;
         };
         if nature.tick != node.spec_tick {
-            let suits = rules.suits(view, shape, id).is_none();
+            let refused = |footing: &Arc<Footing>| footing.of(&node.spec).is_err();
+            let is_refused = self.footing.as_ref().is_some_and(refused);
+            let suits = !is_refused && rules.suits(view, shape, id).is_none();
             let wished = suits && has_wishes(view, shape, id);
             self.wishes = self.wishes + u32::from(wished) - u32::from(nature.wished);
             *nature = Nature {
@@ -186,6 +197,8 @@ impl Index {
             return NEVER;
         }
         let score = rules.score(view, shape, id);
+        let footing = self.footing.as_ref();
+        let score = footing.map_or(score, |it| score.saturating_add(it.points(&node.spec)));
         match node.spec.foreign {
             true => score.saturating_sub(FOREIGN),
             false => score,

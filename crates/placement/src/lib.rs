@@ -26,6 +26,7 @@ mod cycle;
 mod diagnosis;
 mod domains;
 mod feasibility;
+mod footing;
 mod order;
 mod parts;
 mod plugin;

@@ -10,6 +10,7 @@ use model::{
 use crate::arguments::Asked;
 use crate::cycle::Cycle;
 use crate::domains::DomainSums;
+use crate::footing::Footing;
 use crate::rules::{Config, State};
 use crate::settings::Switch;
 use crate::shuffling::Protection;
@@ -45,6 +46,9 @@ pub type GangCheck = fn(View<'_>, GangId) -> bool;
 
 /// Whether a node takes a shape for what it is.
 pub type NodeCheck = fn(View<'_>, &Shape, NodeId) -> Option<Refusal>;
+
+/// What is said of nodes for the sake of a task's queue, by their groups: adds to what was said before.
+pub type FootingRule = fn(View<'_>, QueueId, &Shape, &mut Footing);
 
 /// Points for a hyper-node in which the tasks may be together.
 pub type HyperNodeOrder = fn(View<'_>, &DomainSums, DomainId, &[TaskId]) -> Score;
@@ -136,6 +140,10 @@ pub struct Plugin {
     pub suits: Option<NodeCheck>,
     /// Whether what is held on the node leaves room for the shape.
     pub has_room: Option<RoomCheck>,
+    /// Which groups of nodes the queue may use for the shape.
+    pub footing: Option<FootingRule>,
+    /// Points for groups of nodes, for the queue's sake.
+    pub footing_points: Option<FootingRule>,
     /// Points for the node, from the node alone.
     pub score: Option<fn(View<'_>, &Shape, NodeId) -> Score>,
     /// Points for a hyper-node in which tasks may be together.
@@ -203,6 +211,8 @@ impl Plugin {
         opens: None,
         suits: None,
         has_room: None,
+        footing: None,
+        footing_points: None,
         score: None,
         hyper_node_order: None,
         domain_score: None,
@@ -238,10 +248,14 @@ impl Plugin {
                 Switch::JobReady => self.job_ready = None,
                 Switch::JobStarving => self.job_starving = None,
                 Switch::HyperNodeOrder => self.hyper_node_order = None,
-                Switch::NodeOrder => (self.score, self.domain_score) = (None, None),
+                Switch::NodeOrder => {
+                    (self.score, self.domain_score) = (None, None);
+                    self.footing_points = None;
+                }
                 Switch::Overused => self.overused = None,
                 Switch::Predicate => {
                     (self.suits, self.has_room, self.hands_out) = (None, None, None);
+                    self.footing = None;
                 }
                 Switch::Preemptable => {
                     (self.preemptable, self.preempts_like) = (None, None);

@@ -8,6 +8,7 @@ pub(crate) mod deviceshare;
 mod drf;
 pub(crate) mod gang;
 pub(crate) mod network_topology_aware;
+pub(crate) mod nodegroup;
 pub(crate) mod nodeorder;
 pub(crate) mod overcommit;
 mod pdb;
@@ -37,6 +38,7 @@ pub const PLUGINS: &[Plugin] = &[
     drf::PLUGIN,
     gang::PLUGIN,
     network_topology_aware::PLUGIN,
+    nodegroup::PLUGIN,
     nodeorder::PLUGIN,
     overcommit::PLUGIN,
     pdb::PLUGIN,

@@ -1,5 +1,6 @@
 //! The configuration compiled: for each hook the functions to ask, in tier order.
 
+mod queues;
 mod victims;
 
 use std::cmp::Ordering;
@@ -110,6 +111,7 @@ pub struct Config {
     pub(crate) gangreclaim: Reach,
     pub(crate) fit: plugins::resource_strategy_fit::Fit,
     pub(crate) network: plugins::network_topology_aware::Weights,
+    pub(crate) nodegroup: plugins::nodegroup::Setup,
     pub(crate) nodeorder: plugins::nodeorder::Weights,
     pub(crate) overcommit: plugins::overcommit::Factor,
     pub(crate) predicates: plugins::predicates::Checks,

@@ -272,6 +272,7 @@ impl World {
                     node.volume_limits
                         .insert(driver.into(), slots.parse().expect("slots"));
                 }
+                "group" => node.group = Some(value.into()),
                 "cordoned" => node.unschedulable = true,
                 "foreign" => node.foreign = true,
                 name => names.push(name.to_owned()),
@@ -307,6 +308,9 @@ impl World {
                 }
                 "deserved" => {
                     queue.deserved = Vector::of(parse::amounts(&mut self.tables, value));
+                }
+                "groups" | "likes" | "never" | "avoids" | "at-most" => {
+                    parse::node_groups(&mut self.tables, &mut queue, word, value);
                 }
                 "keeps" => queue.reclaimable = false,
                 "parent" => queue.parent = Some(value.into()),

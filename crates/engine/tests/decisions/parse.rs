@@ -5,6 +5,7 @@
 //! node n1 n2 cpu=2 mem=4Gi pods=110 label=zone:a taint=k:v:NoSchedule limit=csi:1 cordoned
 //! node n1 foreign | others n7 n8 | shard s missing      nodes of other schedulers, in part or whole
 //! actions enqueue allocate preempt | tiers priority gang / drf proportion | off gang enablePreemptable
+//! node n1 group=g1 | queue q groups=g1 likes=g2,g3 never=g4 avoids=g5 at-most=g1:cpu:4
 //! queue q weight=2 cap=cpu:4 guarantee=cpu:1 deserved=cpu:2 parent=root priority=3 state=Closed keeps
 //! class high 1000
 //! gang a/t queue=q min=3 class=high minres=none role-min=worker:2 : 1 x role=master cpu=1 + 2 x role=worker cpu=1
@@ -31,10 +32,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    Budget, CardAsk, Closeness, Disruption, Gate, Grant, Highest, HostPort, Key, Kind, Labels,
-    Limits, LocalTime, NodeTerm, Operator, PodTerm, Portion, Preferred, Quota, Requirement,
-    ShapeSpec, Spread, SubGroups, Tables, Taint, TaintEffect, Time, Toleration, TolerationEffect,
-    Vector, VolumeNeed,
+    Budget, CardAsk, Closeness, Disruption, Gate, Grant, GroupLimits, Highest, HostPort, Key, Kind,
+    Labels, Limits, LocalTime, NodeTerm, Operator, PodTerm, Portion, Preferred, QueueSpec, Quota,
+    Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint, TaintEffect, Time, Toleration,
+    TolerationEffect, Vector, VolumeNeed,
 };
 use placement::{Argument, Decimal};
 
@@ -141,6 +142,26 @@ pub fn argument(text: &str) -> Argument {
 
 pub fn limits(tables: &mut Tables, text: &str) -> Limits {
     Limits::of(amounts(tables, text))
+}
+
+/// `groups=g1,g2` (required) `likes=g3` (preferred) `never=g4` `avoids=g5` `at-most=g1:cpu:4` (a limit in
+/// a group) `at-most=nonsense`
+pub fn node_groups(tables: &mut Tables, queue: &mut QueueSpec, word: &str, value: &str) {
+    let names = || value.split(',').map(Arc::from);
+    match (word, value.split_once(':')) {
+        ("groups", _) => queue.groups.required.extend(names()),
+        ("likes", _) => queue.groups.preferred.extend(names()),
+        ("never", _) => queue.groups.forbidden.extend(names()),
+        ("avoids", _) => queue.groups.avoided.extend(names()),
+        (_, None) => queue.group_limits = GroupLimits::Unreadable,
+        (_, Some((group, amounts))) => {
+            let limits = limits(tables, amounts);
+            let GroupLimits::Known(rows) = &mut queue.group_limits else {
+                panic!("the limits were called nonsense");
+            };
+            rows.insert(group.into(), limits);
+        }
+    }
 }
 
 /// What a task line asks for.

@@ -189,6 +189,9 @@ fn refusal_text(refusal: &Refusal) -> String {
         Refusal::ZoneClosed { zone } => format!("revocable zone {zone} is not available now"),
         Refusal::Revocable => "pod is not allowed to dispatch to revocable node".to_owned(),
         Refusal::NodeAffinity => "node(s) didn't match Pod's node affinity/selector".to_owned(),
+        Refusal::NodeGroup | Refusal::NodeGroupFull | Refusal::NodeGroupLimitsUnreadable => {
+            format!("node(s) were {}", refusal.words())
+        }
         Refusal::Ports => "node(s) didn't have free ports for the requested pod ports".to_owned(),
         Refusal::Taint { key, value } => {
             format!("node(s) had untolerated taint {{{key}: {value}}}")

@@ -17,10 +17,12 @@ impl Tables {
         self.tick += 1;
         self.is_left_no_more(&spec.name);
         let id = self.node_row(&spec.name);
-        let node = self.nodes.row_mut(id.index());
+        let node = self.node(id);
         if node.known && node.spec == spec {
             return id;
         }
+        self.move_node(id, spec.group.clone());
+        let node = self.nodes.row_mut(id.index());
         let is_new = !node.known;
         if is_new {
             node.known = true;

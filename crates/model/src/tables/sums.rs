@@ -106,6 +106,10 @@ impl Tables {
             }
             if phase.is_allocated() || phase == Phase::Pipelined {
                 self.settle_claims(id, node, sign);
+                match sign {
+                    Sign::Add => self.add_to_group(id, node),
+                    Sign::Take => self.take_from_group(id, node),
+                }
             }
         }
         if let Some(gang) = gang {

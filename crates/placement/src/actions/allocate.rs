@@ -555,7 +555,8 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome
             no_fit: no_fit.clone(),
             at_moves: cycle.moves,
         };
-        cycle.refused.insert(shape, known);
+        let asker = cycle.rules.asker(cycle.view(), task);
+        cycle.refused.insert(asker, known);
     }
     let lacks = Lacks {
         shares: attempt.shares.is_some(),
@@ -574,7 +575,7 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
     let shape = view.tables.task(*tasks.first()?).shape;
     let known = cycle
         .refused
-        .get(&shape)
+        .get(&cycle.rules.asker(view, *tasks.first()?))
         .filter(|known| known.at_moves == cycle.moves)?;
     let row = view.tables.gang(gang);
     let ready = view.tables.ready(gang);

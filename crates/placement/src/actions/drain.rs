@@ -82,6 +82,8 @@ fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Vec<(TaskId, NodeId
         && !row.spec.lone
         && (row.status_write.is_none() || is_kept_room(view, gang))
         && !parts::are_asked_for(view.tables, gang)
+        // Which nodes are searched here does not depend on the queue.
+        && !cycle.rules.looks_at_queues()
         && !is_another_kept_room(view, queue, gang);
     if !may {
         return None;

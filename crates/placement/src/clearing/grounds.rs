@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{NodeId, ShapeId, Tables, TaskId};
+use model::{NodeId, Refusal, ShapeId, Tables, TaskId};
 
 use crate::coupling::{self, Surroundings};
 use crate::cycle::Cycle;
+use crate::footing;
 use crate::plugin::Room;
 use crate::plugins::predicates::lacks;
 use crate::together;
@@ -234,6 +235,14 @@ fn offer(
     if home.refuses(node).is_some() || search.rules.suits(view, shape, node).is_some() {
         return None;
     }
+    let refusal = footing::refuses(cycle, task, node);
+    // Who leaves may make room within the queue's limit, and no other rule changes with that.
+    if refusal
+        .as_ref()
+        .is_some_and(|why| *why != Refusal::NodeGroupFull)
+    {
+        return None;
+    }
     if is_about_amounts(cycle, task) {
         return search.offer(view, shape, node, in_turn);
     }
@@ -245,6 +254,7 @@ pub(super) fn is_about_amounts(cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
     let view = cycle.view();
     let shape = view.tables.shape_of(task);
     shape.spec.cards.is_none()
+        && !footing::is_limited(cycle, task)
         && shape.spec.ports.is_empty()
         && shape.spec.volumes.is_empty()
         && !coupling::concerns(view, task)
@@ -295,6 +305,7 @@ pub(crate) fn will_take(cycle: &Cycle<'_, '_>, task: TaskId, node: NodeId) -> bo
     view.tables.node(node).known
         && lacks(view, shape, node, Room::Later).is_none()
         && cycle.rules.suits(view, shape, node).is_none()
+        && footing::refuses(cycle, task, node).is_none()
         && cycle
             .rules
             .has_room(view, shape, node, Room::Later)

@@ -7,6 +7,7 @@ use model::{Mark, NodeId, TaskId};
 use super::grounds::{Grounds, is_about_amounts, will_take};
 use super::{Clearing, First, put_first};
 use crate::cycle::Cycle;
+use crate::footing;
 use crate::victims;
 
 /// How many tasks that differ are tried in other ways for the sake of one victim.
@@ -43,7 +44,7 @@ impl Clearing<'_> {
             let before = self.promised.clone();
             let node = cycle.trial.tables().task(victim).node;
             cycle.trial.spare(victim);
-            if !self.is_within_share(cycle) {
+            if !self.is_within_share(cycle) || !footing::holds(cycle, &self.promised) {
                 cycle.trial.rewind(here);
                 continue;
             }

@@ -1,0 +1,40 @@
+//! What rules say of nodes for the sake of a task's queue, put together.
+
+use std::sync::Arc;
+
+use model::TaskId;
+
+use super::Rules;
+use crate::footing::{Asker, Footing};
+use crate::plugin::View;
+use crate::plugins;
+
+impl Rules {
+    /// Whether what is said of nodes for queues' sake differs from queue to queue.
+    pub fn looks_at_queues(&self) -> bool {
+        let mut rows = self.flat.iter();
+        rows.any(|row| row.footing.is_some() || row.footing_points.is_some())
+    }
+
+    /// For whom nodes are judged when one is sought for the task.
+    pub(crate) fn asker(&self, view: View<'_>, task: TaskId) -> Asker {
+        (view.tables.task(task).shape, self.footing(view, task))
+    }
+
+    /// What is said of nodes for the sake of the task's queue, if rules look at it.
+    pub(crate) fn footing(&self, view: View<'_>, task: TaskId) -> Option<Arc<Footing>> {
+        if !self.looks_at_queues() {
+            return None;
+        }
+        let queue = plugins::queue_of(view.tables, task)?;
+        let shape = view.tables.shape_of(task);
+        let mut footing = Footing::ANYWHERE;
+        for rule in self.flat.iter().filter_map(|row| row.footing) {
+            rule(view, queue, shape, &mut footing);
+        }
+        for rule in self.flat.iter().filter_map(|row| row.footing_points) {
+            rule(view, queue, shape, &mut footing);
+        }
+        Some(Arc::new(footing))
+    }
+}
