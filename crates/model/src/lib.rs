@@ -59,6 +59,7 @@ pub use shape::{
     HostPort, PodTerm, Preferred, ShapeSpec, Spread, Toleration, TolerationEffect, VolumeNeed,
 };
 pub use slots::Slots;
+pub use tables::suppose::{Change, Supposed};
 pub use tables::{Budget, News, Priority, Quota, Shape, Shard, Tables};
 pub use task::{Gate, Phase, Task, TaskSpec};
 pub use time::{LocalTime, Time};

@@ -7,6 +7,7 @@ mod policies;
 mod reach;
 mod ready;
 mod sums;
+pub(crate) mod suppose;
 mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};
