@@ -179,6 +179,24 @@ impl Engine {
         self.judged_at = Some(now);
     }
 
+    /// The gangs that a cycle would look at now. Nothing is remembered.
+    pub(crate) fn would_look_at(&self, tables: &Tables, now: Time) -> BTreeSet<GangId> {
+        let news = tables.news();
+        let mut gangs = self.backlog.woken(&self.rules, tables, news, now);
+        gangs.extend(news.gangs.iter().copied());
+        let due = self.due.iter().filter(|(_, at)| **at <= now);
+        gangs.extend(due.map(|(gang, _)| *gang));
+        if !gangs.is_empty() {
+            gangs.extend(self.backlog.beside_others());
+        }
+        gangs.retain(|gang| tables.find_gang(*gang).is_some_and(|row| row.known));
+        gangs
+    }
+
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     fn gangs_of_interest(&mut self, tables: &Tables, news: &News, now: Time) -> BTreeSet<GangId> {
         let mut gangs = self.backlog.woken(&self.rules, tables, news, now);
         gangs.extend(news.gangs.iter().copied());

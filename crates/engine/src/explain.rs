@@ -1,18 +1,174 @@
-//! Explain and what-if: the same decision on a fork of the tables.
+//! Explain: what a gang waits for, who holds it, and what would help, each remedy proved.
+//!
+//! A question is asked of the live tables: what it supposes is undone before it returns
+//! ([`Tables::aside`]), and it keeps indexes of its own. Nothing here is copied per question but the
+//! rows that it supposes otherwise.
 
+mod fixes;
+mod holders;
+mod probe;
+mod queues;
+mod room;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{GangId, Place, Reason, Tables, Time};
+use model::{
+    Amount, Change, GangId, GangPhase, Key, Place, Reason, Refusal, Tables, Time, Verdict, WriteId,
+};
 
 use crate::engine::Engine;
 
-/// What a gang's next look would bring.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a gang's next look would bring, and what would change that.
+#[derive(Clone, Debug)]
 pub struct Explanation {
-    /// Why it would wait, if it would.
+    /// Where it stands.
+    pub phase: GangPhase,
+    /// Why it would wait, if it would: the binding constraint.
     pub reason: Option<Arc<Reason>>,
-    /// The places that it would get.
+    /// The places that it would get. Their write ids are of nothing that was planned.
     pub places: Vec<Place>,
+    /// Who holds what it waits for, most first.
+    pub holders: Vec<Holder>,
+    /// How many nodes refuse its tasks for what, most common first, and how many there are.
+    pub nodes: Option<(u32, Vec<(Refusal, u32)>)>,
+    /// Changes any one of which admits it now, cheapest first.
+    pub fixes: Vec<Fix>,
+    /// Whether so many come before it that what would help it alone was not proved.
+    pub is_crowded: bool,
+}
+
+/// Somebody who holds what a gang waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The gang, or the pod where it is in none.
+    pub who: Key,
+    /// How many of its tasks hold it.
+    pub tasks: u32,
+    /// On which node, where it is room on a node.
+    pub node: Option<Arc<str>>,
+    /// How much, of the resource that is short.
+    pub holds: Amount,
+}
+
+/// A change that admits the gang: proved by deciding again with it.
+#[derive(Clone, Debug)]
+pub struct Fix {
+    /// What is to be done.
+    pub remedy: Remedy,
+    /// How much of it, for the order among remedies of one kind.
+    pub size: i64,
+    /// The same as rows.
+    pub changes: Vec<Change>,
+    /// Whether the gang would be let in and its tasks still have to be made, instead of placed.
+    pub only_enters: bool,
+}
+
+/// What is to be done. The order is that of cost: what one word mends comes first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remedy {
+    /// Open a queue, or create it.
+    OpenQueue {
+        /// The queue.
+        queue: Arc<str>,
+    },
+    /// Let pods onto nodes again.
+    Uncordon {
+        /// The nodes.
+        nodes: Vec<Arc<str>>,
+    },
+    /// Take a taint off nodes.
+    Untaint {
+        /// The taint's key.
+        key: Arc<str>,
+        /// The taint's value.
+        value: Arc<str>,
+        /// The nodes.
+        nodes: Vec<Arc<str>>,
+    },
+    /// Take the scheduling gates off tasks of the gang.
+    Ungate {
+        /// The pods.
+        tasks: Vec<Key>,
+    },
+    /// Raise what a queue may have or should get.
+    RaiseQueue {
+        /// The queue.
+        queue: Arc<str>,
+        /// Which of its limits.
+        limit: Limit,
+        /// By how much.
+        by: Vec<Amount>,
+    },
+    /// Raise a namespace's quota.
+    RaiseQuota {
+        /// The quota.
+        quota: Key,
+        /// By how much.
+        by: Vec<Amount>,
+    },
+    /// Let the gang start with fewer tasks.
+    LowerMinimum {
+        /// Of one role, or of the gang.
+        role: Option<Arc<str>>,
+        /// How many it asks for.
+        from: u32,
+        /// How many would start now.
+        to: u32,
+    },
+    /// Drop the node selector and the required node affinity of the gang's waiting tasks.
+    DropSelector,
+    /// Let the gang's tasks be far apart.
+    DropCloseness,
+    /// Wait for tasks of others to end, or end them.
+    EndTasks {
+        /// The pods.
+        tasks: Vec<Key>,
+    },
+    /// Add nodes.
+    AddNodes {
+        /// How many.
+        count: u32,
+        /// Like which one.
+        like: Arc<str>,
+    },
+}
+
+/// A limit of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Limit {
+    /// The most that it may have.
+    Capability,
+    /// What it should get.
+    Deserved,
+}
+
+impl Limit {
+    /// The field's name in the API.
+    pub fn word(self) -> &'static str {
+        match self {
+            Limit::Capability => "capability",
+            Limit::Deserved => "deserved",
+        }
+    }
+}
+
+impl Remedy {
+    /// Where it stands in the order of cost.
+    fn rank(&self) -> u32 {
+        match self {
+            Remedy::OpenQueue { .. } => 0,
+            Remedy::Uncordon { .. } => 1,
+            Remedy::Untaint { .. } => 2,
+            Remedy::Ungate { .. } => 3,
+            Remedy::RaiseQueue { .. } | Remedy::RaiseQuota { .. } => 4,
+            Remedy::LowerMinimum { .. } => 5,
+            Remedy::DropSelector => 6,
+            Remedy::DropCloseness => 7,
+            Remedy::EndTasks { .. } => 8,
+            Remedy::AddNodes { .. } => 9,
+        }
+    }
 }
 
 /// A copy of the tables for questions; nothing decided on it reaches the world.
@@ -20,27 +176,69 @@ pub fn fork(tables: &Tables) -> Tables {
     tables.clone()
 }
 
-/// Decides about one gang alone, on a fork.
-pub fn explain(engine: &Engine, tables: &Tables, gang: GangId, now: Time) -> Explanation {
-    let mut tables = fork(tables);
-    let mut engine = engine.clone();
-    tables.take_news();
-    tables.mark_gang(gang);
-    let plan = engine.cycle(&mut tables, now);
-    let said = tables
-        .find_gang(gang)
-        .map(|row| row.status().verdict.clone());
-    let reason = match said {
-        Some(model::Verdict::Waits(reason)) => Some(reason),
-        _ => tables.find_gang(gang).and_then(|row| match &row.said {
-            model::Verdict::Waits(reason) if plan.places.is_empty() => Some(reason.clone()),
-            _ => None,
-        }),
-    };
-    let places = plan
-        .places
-        .into_iter()
-        .filter(|place| tables.task(place.task).gang == Some(gang))
-        .collect();
-    Explanation { reason, places }
+/// Looks at one gang alone, says what binds it and who holds that, and proves what would help. The
+/// tables are as before when it returns.
+pub fn explain(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) -> Explanation {
+    tables.aside(|tables| {
+        let mut looked = probe::look(engine, tables, gang, now);
+        if looked.is_admitted() && tables.has_news() {
+            // Others whom nobody has looked at yet may come first.
+            looked = probe::cycle(engine, tables, gang, now);
+        }
+        let mut explanation = Explanation {
+            phase: tables.gang(gang).phase(),
+            reason: looked.reason.clone(),
+            places: looked.places,
+            holders: Vec::new(),
+            nodes: None,
+            fixes: Vec::new(),
+            is_crowded: false,
+        };
+        if let (None, [], Verdict::Waits(said)) = (
+            &explanation.reason,
+            &explanation.places[..],
+            &tables.gang(gang).said,
+        ) {
+            // The actions have nothing to do for it: what was said last still holds.
+            explanation.reason = Some(said.clone());
+        }
+        let Some(reason) = explanation.reason.clone() else {
+            return explanation;
+        };
+        explanation.holders = holders::of(engine, tables, gang, &reason, now);
+        if let Reason::NoFit(no_fit) = &*reason {
+            explanation.nodes = Some((no_fit.nodes, no_fit.refusals.clone()));
+        }
+        (explanation.fixes, explanation.is_crowded) = fixes::of(engine, tables, gang, &reason, now);
+        explanation
+    })
 }
+
+/// How many tasks of a gang, or of none, hold how much, and on which node.
+type Sums = BTreeMap<(Key, Option<Arc<str>>), (u32, Amount)>;
+
+/// The sums, most first, no more than [`HOLDERS_MAX`].
+fn most(sums: Sums) -> Vec<Holder> {
+    let mut holders: Vec<Holder> = sums
+        .into_iter()
+        .map(|((who, node), (tasks, holds))| Holder {
+            who,
+            tasks,
+            node,
+            holds,
+        })
+        .collect();
+    holders.sort_by(|a, b| {
+        let more = b.holds.value.cmp(&a.holds.value);
+        more.then_with(|| a.who.cmp(&b.who))
+            .then_with(|| a.node.cmp(&b.node))
+    });
+    holders.truncate(HOLDERS_MAX);
+    holders
+}
+
+/// The most holders that are told.
+pub const HOLDERS_MAX: usize = 32;
+
+/// The write id of a place that nobody planned.
+const UNPLANNED: WriteId = WriteId(u64::MAX);

@@ -23,7 +23,7 @@ mod record;
 mod status;
 
 pub use engine::{Engine, Settings};
-pub use explain::{Explanation, explain, fork};
+pub use explain::{Explanation, Fix, HOLDERS_MAX, Holder, Limit, Remedy, explain, fork};
 pub use placement::{
     ACTIONS, Argument, Arguments, Complaint, Decimal, Outcome, PLUGINS, PluginSettings, Problem,
     Seat, Settings as Placement, Switch, WEIGHT_MAX, Work,

@@ -95,6 +95,8 @@ pub struct Cycle<'a, 't> {
     pub(crate) evictions: u64,
     /// Counts kept moves: what was found before one of them may no longer hold.
     pub(crate) moves: u64,
+    /// The gang after which nobody else matters, if only one is asked about.
+    until: Option<GangId>,
     /// What was done so far.
     pub work: Work,
 }
@@ -106,6 +108,19 @@ impl<'a, 't> Cycle<'a, 't> {
         rules: &'a Rules,
         indexes: &'a mut Indexes,
         gangs: BTreeSet<GangId>,
+        now: Time,
+    ) -> (BTreeMap<GangId, Outcome>, Work) {
+        Cycle::run_until(trial, rules, indexes, gangs, None, now)
+    }
+
+    /// The same, but whoever would have a turn after `until` is whole has none, where nobody could
+    /// take its places again.
+    pub fn run_until(
+        trial: &'a mut Trial<'t>,
+        rules: &'a Rules,
+        indexes: &'a mut Indexes,
+        gangs: BTreeSet<GangId>,
+        until: Option<GangId>,
         now: Time,
     ) -> (BTreeMap<GangId, Outcome>, Work) {
         trial.settle();
@@ -128,12 +143,18 @@ impl<'a, 't> Cycle<'a, 't> {
             grounds: Grounds::default(),
             evictions: 0,
             moves: 0,
+            until: until.filter(|_| !rules.takes_room()),
         };
         for action in &rules.actions {
             (action.run)(&mut cycle);
         }
         cycle.work.nodes = cycle.indexes.evaluated - before;
         (cycle.outcomes, cycle.work)
+    }
+
+    fn has_come_to_an_end(&self) -> bool {
+        self.until
+            .is_some_and(|gang| self.outcomes.get(&gang) == Some(&Outcome::Whole))
     }
 
     pub(crate) fn view(&self) -> View<'_> {
@@ -303,6 +324,9 @@ impl<'a, 't> Cycle<'a, 't> {
                         .push(gang, before);
                 }
                 Turn::Done => {}
+            }
+            if self.has_come_to_an_end() {
+                return;
             }
             let (rules, view) = (self.rules, self.view());
             if !lines[&queue].is_empty() {

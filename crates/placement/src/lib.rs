@@ -41,7 +41,7 @@ pub use actions::ACTIONS;
 pub use arguments::{Argument, Arguments, Asked, Complaint, Decimal, Switched, WEIGHT_MAX};
 pub use cycle::{Cycle, Lacks, Outcome, Work};
 pub use domains::DomainSums;
-pub use feasibility::{Indexes, may_fit};
+pub use feasibility::{Indexes, may_fit, stance};
 pub use plugin::{
     Action, CardChoice, Claimant, DomainScore, GangCheck, HyperNodeOrder, LeaveCheck, Leaver,
     NodeCheck, Plugin, Room, RoomCheck, Score, ShareCheck, VictimCheck, VictimQueueOrder, View,

@@ -4,7 +4,7 @@ mod queues;
 mod victims;
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     CardFamily, DomainId, GangId, Grant, LocalTime, NodeId, QueueId, Reason, Refusal, Shape,
@@ -299,6 +299,23 @@ impl Rules {
 
     pub(crate) fn tiers(&self) -> &[Vec<Plugin>] {
         &self.tiers
+    }
+
+    /// How many of the gangs come before this one in its queue, as the tables are now.
+    pub fn ahead_of(
+        &self,
+        tables: &Tables,
+        gang: GangId,
+        gangs: &BTreeSet<GangId>,
+        now: Time,
+    ) -> usize {
+        let state = self.open(tables, now);
+        let view = self.view(tables, &state);
+        let queue = tables.gang(gang).queue;
+        let rivals = gangs.iter().filter(|id| tables.gang(**id).queue == queue);
+        rivals
+            .filter(|id| self.job_order(view, **id, gang).is_lt())
+            .count()
     }
 
     /// Whether an action of this name runs.

@@ -149,7 +149,7 @@ impl World {
             }
             "explain" => {
                 let id = self.tables.gang_keyed(&key(rest)).expect("a gang");
-                let found = engine::explain(&self.engine, &self.tables, id, self.now);
+                let found = engine::explain(&self.engine, &mut self.tables, id, self.now);
                 let reason = found.reason.map_or("nothing".to_owned(), |r| r.sentence());
                 let _ = writeln!(
                     self.said,

@@ -8,7 +8,7 @@ use crate::dice::Dice;
 use crate::fixture::World;
 
 impl Dice {
-    fn pick<'a>(&mut self, words: &[&'a str]) -> &'a str {
+    pub fn pick<'a>(&mut self, words: &[&'a str]) -> &'a str {
         words[self.roll(words.len() as u64) as usize]
     }
 }
@@ -195,7 +195,7 @@ fn an_explanation_is_what_a_look_would_find() {
             .map(|(id, gang)| (id, gang.said.clone()))
             .collect();
         for (id, said) in gangs {
-            let found = engine::explain(&world.engine, &world.tables, id, world.now);
+            let found = engine::explain(&world.engine, &mut world.tables, id, world.now);
             if !matches!(said, model::Verdict::Waits(_)) {
                 continue;
             }

@@ -5,6 +5,7 @@ mod card_laws;
 mod cards;
 #[path = "../shared/dice.rs"]
 mod dice;
+mod explained;
 mod fairness;
 mod fixture;
 mod laws;

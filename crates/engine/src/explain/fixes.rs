@@ -1,0 +1,249 @@
+//! Which remedies are tried for which reason, and the proof of each.
+
+use std::sync::Arc;
+
+use model::{Change, GangId, GangSpec, QueueSpec, QueueState, Reason, Refusal, Tables, Time};
+
+use super::holders::kind_short;
+use super::probe::{Case, LOOKS_MAX};
+use super::room::Draft;
+use super::{Fix, Limit, Remedy, queues, room};
+use crate::engine::Engine;
+
+/// All that are proved, cheapest first, and whether others would have helped but for a crowd that
+/// comes first.
+pub(super) fn of(
+    engine: &Engine,
+    tables: &mut Tables,
+    gang: GangId,
+    reason: &Reason,
+    now: Time,
+) -> (Vec<Fix>, bool) {
+    let mut case = Case {
+        engine,
+        tables,
+        gang,
+        now,
+        looks_left: LOOKS_MAX,
+        is_crowded: false,
+    };
+    let drafts = drafts(&mut case, reason);
+    let proved = drafts
+        .into_iter()
+        .filter_map(|draft| prove(&mut case, draft));
+    let mut fixes: Vec<Fix> = proved.collect();
+    let ends = |fix: &Fix| matches!(fix.remedy, Remedy::EndTasks { .. });
+    if let Reason::NoFit(no_fit) = reason
+        && !fixes.iter().any(ends)
+        && !case.is_crowded
+    {
+        // Where others come first, what is freed must be enough for them too.
+        let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
+        let more = room::ended(&case, no_fit, missing.saturating_mul(2));
+        fixes.extend(more.and_then(|draft| prove(&mut case, draft)));
+    }
+    fixes.sort_by(|a, b| {
+        let rank = a.remedy.rank().cmp(&b.remedy.rank());
+        rank.then_with(|| a.size.cmp(&b.size))
+            .then_with(|| a.remedy.cmp(&b.remedy))
+    });
+    fixes.dedup_by(|a, b| a.remedy == b.remedy);
+    (fixes, case.is_crowded)
+}
+
+fn prove(case: &mut Case<'_>, draft: Draft) -> Option<Fix> {
+    let only_enters = case.proves(&draft.changes)?;
+    Some(Fix {
+        remedy: draft.remedy,
+        size: draft.size,
+        changes: draft.changes,
+        only_enters,
+    })
+}
+
+fn drafts(case: &mut Case<'_>, reason: &Reason) -> Vec<Draft> {
+    match reason {
+        Reason::NoFit(no_fit) => {
+            let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
+            let mut drafts = room::opened(case, no_fit);
+            drafts.extend(room::ended(case, no_fit, missing));
+            drafts.extend(room::added(case, no_fit));
+            drafts.extend(fewer(case, no_fit.fits));
+            if room::refuses(no_fit, |refusal| *refusal == Refusal::NodeAffinity) {
+                drafts.extend(unselected(case));
+            }
+            drafts.extend(apart(case));
+            drafts
+        }
+        Reason::NoHyperNode { .. } => apart(case).into_iter().collect(),
+        Reason::QueueFull { queue, .. }
+        | Reason::QueueQuota { queue, .. }
+        | Reason::QueueOverused { queue } => {
+            let kind = kind_short(case.tables, reason);
+            let mut drafts = queues::raised(case, Limit::Capability);
+            drafts.extend(queues::raised(case, Limit::Deserved));
+            drafts.extend(queues::ended(case, queue, kind));
+            drafts
+        }
+        Reason::NamespaceQuota { quota, .. } => {
+            queues::quota_raised(case, quota).into_iter().collect()
+        }
+        Reason::QueueMissing { queue } | Reason::QueueNotOpen { queue, .. } => {
+            vec![open(case.tables, queue)]
+        }
+        Reason::NotEnoughTasks { have, .. } => fewer(case, *have).into_iter().collect(),
+        Reason::NotEnoughPodsOfTask { role, have, min } => {
+            vec![fewer_of(case, role, *have, *min)]
+        }
+        Reason::Gated { .. } => vec![ungated(case)],
+        Reason::WaitsForRelease { .. } => leaving(case).into_iter().collect(),
+        Reason::NotEnoughSubGroups { .. }
+        | Reason::Overcommitted { .. }
+        | Reason::QueueMisplaced { .. }
+        | Reason::WaitsForDrain { .. }
+        | Reason::ZoneClosed { .. } => Vec::new(),
+    }
+}
+
+fn open(tables: &Tables, queue: &Arc<str>) -> Draft {
+    let known = tables.queue_named(queue).map(|id| tables.queue(id));
+    let root = tables.queue_named("root").map(|id| tables.queue(id));
+    let root = root.filter(|root| root.known && *root.spec.name != **queue);
+    let spec = match known.filter(|row| row.known) {
+        Some(row) => QueueSpec {
+            state: QueueState::Open,
+            ..row.spec.clone()
+        },
+        None => QueueSpec {
+            name: queue.clone(),
+            parent: root.map(|root| root.spec.name.clone()),
+            weight: 1,
+            reclaimable: true,
+            state: QueueState::Open,
+            ..QueueSpec::default()
+        },
+    };
+    Draft {
+        remedy: Remedy::OpenQueue {
+            queue: queue.clone(),
+        },
+        size: 1,
+        changes: vec![Change::PutQueue(Box::new(spec))],
+    }
+}
+
+fn gang(case: &Case<'_>, edit: impl FnOnce(&mut GangSpec)) -> Change {
+    let mut spec = case.tables.gang(case.gang).spec.clone();
+    edit(&mut spec);
+    Change::PutGang(Box::new(spec))
+}
+
+fn fewer(case: &Case<'_>, to: u32) -> Option<Draft> {
+    let from = case.tables.gang(case.gang).spec.min_member;
+    (0 < to && to < from).then(|| Draft {
+        remedy: Remedy::LowerMinimum {
+            role: None,
+            from,
+            to,
+        },
+        size: i64::from(from - to),
+        changes: vec![gang(case, |spec| spec.min_member = to)],
+    })
+}
+
+fn fewer_of(case: &Case<'_>, role: &Arc<str>, have: u32, min: u32) -> Draft {
+    let lower = |spec: &mut GangSpec| {
+        spec.min_task_member.insert(role.clone(), have);
+        spec.min_member = spec.min_member.saturating_sub(min - have).max(1);
+    };
+    Draft {
+        remedy: Remedy::LowerMinimum {
+            role: Some(role.clone()),
+            from: min,
+            to: have,
+        },
+        size: i64::from(min - have),
+        changes: vec![gang(case, lower)],
+    }
+}
+
+/// Changes of all waiting tasks of the gang.
+fn tasks(case: &Case<'_>, edit: impl Fn(&mut model::TaskSpec)) -> Vec<model::TaskSpec> {
+    let rows = case.tables.gang(case.gang).tasks.iter();
+    let waiting = rows.filter(|task| case.tables.task(**task).phase.is_waiting());
+    let changed = waiting.map(|task| {
+        let mut spec = case.tables.task_spec(*task);
+        edit(&mut spec);
+        spec
+    });
+    changed.collect()
+}
+
+fn put(tasks: Vec<model::TaskSpec>) -> Vec<Change> {
+    let all = tasks.into_iter();
+    all.map(|task| Change::PutTask(Box::new(task))).collect()
+}
+
+fn unselected(case: &Case<'_>) -> Option<Draft> {
+    let freed = tasks(case, |task| {
+        task.shape.node_selector.clear();
+        task.shape.node_affinity = None;
+    });
+    (!freed.is_empty()).then(|| Draft {
+        remedy: Remedy::DropSelector,
+        size: i64::try_from(freed.len()).unwrap_or(i64::MAX),
+        changes: put(freed),
+    })
+}
+
+fn ungated(case: &Case<'_>) -> Draft {
+    // The gate that a queue opens is the queue's affair.
+    let is_gated = |task: &model::TaskId| {
+        let row = case.tables.task(*task);
+        row.gated && row.gate == model::Gate::None
+    };
+    let rows = case.tables.gang(case.gang).tasks.iter();
+    let freed: Vec<_> = rows
+        .filter(|task| is_gated(task))
+        .map(|task| {
+            let mut spec = case.tables.task_spec(*task);
+            spec.gated = false;
+            spec
+        })
+        .collect();
+    Draft {
+        remedy: Remedy::Ungate {
+            tasks: freed.iter().map(|task| task.key.clone()).collect(),
+        },
+        size: i64::try_from(freed.len()).unwrap_or(i64::MAX),
+        changes: put(freed),
+    }
+}
+
+fn apart(case: &Case<'_>) -> Option<Draft> {
+    let spec = &case.tables.gang(case.gang).spec;
+    spec.closeness.is_some().then(|| Draft {
+        remedy: Remedy::DropCloseness,
+        size: 1,
+        changes: vec![gang(case, |spec| spec.closeness = None)],
+    })
+}
+
+/// Those that leave the nodes on which the gang is promised room are gone.
+fn leaving(case: &Case<'_>) -> Option<Draft> {
+    let tables = &*case.tables;
+    let promised = tables.gang(case.gang).tasks.iter();
+    let nodes: std::collections::BTreeSet<_> = promised
+        .filter(|task| tables.task(**task).phase == model::Phase::Pipelined)
+        .filter_map(|task| tables.task(*task).node)
+        .collect();
+    let there = nodes
+        .iter()
+        .flat_map(|node| tables.node(*node).tasks.iter());
+    let ends: Vec<_> = there
+        .copied()
+        .filter(|task| tables.task(*task).phase == model::Phase::Releasing)
+        .filter(|task| room::may_end(case, *task))
+        .collect();
+    (!ends.is_empty()).then(|| room::end(tables, &ends))
+}

@@ -1,0 +1,140 @@
+//! Who holds what a gang waits for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::{GangId, Kind, NodeId, QueueId, Reason, Tables, Task};
+
+use super::{Holder, Sums, most};
+use crate::engine::Engine;
+use crate::explain::room;
+
+/// The nodes whose tasks are told: those that come closest.
+const NEAREST: usize = 3;
+
+/// Who holds it, most first.
+pub(super) fn of(
+    engine: &Engine,
+    tables: &Tables,
+    gang: GangId,
+    reason: &Reason,
+    now: model::Time,
+) -> Vec<Holder> {
+    match reason {
+        Reason::NoFit(no_fit) => {
+            let Some(kind) = kind_short(tables, reason) else {
+                return Vec::new();
+            };
+            let nodes = room::nearest(engine, tables, no_fit, NEAREST, now);
+            on_nodes(tables, gang, &nodes, kind)
+        }
+        Reason::QueueFull { queue, .. }
+        | Reason::QueueQuota { queue, .. }
+        | Reason::QueueOverused { queue } => {
+            let kind = kind_short(tables, reason).unwrap_or(Kind::CPU);
+            let Some(queue) = tables.queue_named(queue) else {
+                return Vec::new();
+            };
+            in_queue(tables, gang, queue, kind)
+        }
+        Reason::NamespaceQuota { quota, .. } => {
+            let namespace = quota.split('/').next().unwrap_or_default();
+            let kind = kind_short(tables, reason).unwrap_or(Kind::CPU);
+            in_namespace(tables, gang, namespace, kind)
+        }
+        Reason::WaitsForRelease { .. } => {
+            let kind = Kind::CPU;
+            let nodes: BTreeSet<NodeId> = (tables.gang(gang).tasks.iter())
+                .filter_map(|task| tables.task(*task).node)
+                .collect();
+            let nodes: Vec<NodeId> = nodes.into_iter().collect();
+            on_nodes(tables, gang, &nodes, kind)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The resource that a reason speaks of.
+pub(super) fn kind_short(tables: &Tables, reason: &Reason) -> Option<Kind> {
+    match reason {
+        Reason::NoFit(no_fit) => match &no_fit.missing {
+            model::Missing::Room { need, .. } => Some(need.kind),
+            model::Missing::Together { room, .. } => room.as_ref().map(|(need, _)| need.kind),
+            _ => None,
+        },
+        Reason::QueueFull { need, .. } => Some(need.kind),
+        Reason::NamespaceQuota { short, .. }
+        | Reason::QueueQuota { short, .. }
+        | Reason::Overcommitted { short } => {
+            short.first().and_then(|name| tables.kinds().find(name))
+        }
+        _ => None,
+    }
+}
+
+fn add(sums: &mut Sums, tables: &Tables, task: &Task, node: Option<Arc<str>>, kind: Kind) {
+    let held = tables.shape(task.shape).held.get(kind);
+    if held == 0 {
+        return;
+    }
+    let who = task.gang.map_or_else(
+        || task.key.clone(),
+        |gang| tables.gang(gang).spec.key.clone(),
+    );
+    let none = || (0, tables.kinds().amount(kind, 0));
+    let (tasks, amount) = sums.entry((who, node)).or_insert_with(none);
+    *tasks += 1;
+    amount.value = amount.value.saturating_add(held);
+}
+
+fn on_nodes(tables: &Tables, gang: GangId, nodes: &[NodeId], kind: Kind) -> Vec<Holder> {
+    let mut sums = Sums::new();
+    for node in nodes {
+        let row = tables.node(*node);
+        let others = row.tasks.iter().map(|task| tables.task(*task));
+        for task in others.filter(|task| task.gang != Some(gang)) {
+            add(&mut sums, tables, task, Some(row.spec.name.clone()), kind);
+        }
+    }
+    most(sums)
+}
+
+fn in_queue(tables: &Tables, gang: GangId, queue: QueueId, kind: Kind) -> Vec<Holder> {
+    let mut sums = Sums::new();
+    for other in below(tables, queue) {
+        for id in &tables.queue(other).gangs {
+            let row = tables.gang(*id);
+            if *id == gang || row.allocated.is_zero() {
+                continue;
+            }
+            for task in row.tasks.iter().map(|task| tables.task(*task)) {
+                if task.phase.is_allocated() {
+                    add(&mut sums, tables, task, None, kind);
+                }
+            }
+        }
+    }
+    most(sums)
+}
+
+fn in_namespace(tables: &Tables, gang: GangId, namespace: &str, kind: Kind) -> Vec<Holder> {
+    let mut sums = Sums::new();
+    for (_, task) in tables.tasks() {
+        let holds = task.phase.is_allocated() && task.gang != Some(gang);
+        if holds && *task.key.namespace == *namespace {
+            add(&mut sums, tables, task, None, kind);
+        }
+    }
+    most(sums)
+}
+
+/// The queue and all below it.
+pub(super) fn below(tables: &Tables, queue: QueueId) -> Vec<QueueId> {
+    let mut all = vec![queue];
+    let mut at = 0;
+    while at < all.len() {
+        all.extend(tables.queue(all[at]).children.iter().copied());
+        at += 1;
+    }
+    all
+}

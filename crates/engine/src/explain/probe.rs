@@ -1,0 +1,152 @@
+//! One decision on a trial that is rewound.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::{Change, GangId, GangPhase, Phase, Place, Reason, Tables, Time, Trial};
+use placement::{Cycle, Indexes, Outcome};
+
+use super::UNPLANNED;
+use crate::engine::Engine;
+
+/// What a look found.
+pub(super) struct Looked {
+    pub(super) reason: Option<Arc<Reason>>,
+    pub(super) places: Vec<Place>,
+    /// Whether enough of its tasks have a node.
+    pub(super) starts: bool,
+    /// Whether it is let in, and its tasks have still to be made.
+    pub(super) enters: bool,
+    /// Whether too many come first for the decision to be made for a question's sake.
+    is_crowded: bool,
+}
+
+impl Looked {
+    pub(super) fn is_admitted(&self) -> bool {
+        self.starts || self.enters
+    }
+}
+
+/// Looks at the gang as if nobody else waited.
+pub(super) fn look(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) -> Looked {
+    decide(engine, tables, gang, BTreeSet::from([gang]), now)
+}
+
+/// Looks at all gangs at which the engine would look now.
+pub(super) fn cycle(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) -> Looked {
+    tables.settle();
+    let gangs = engine.would_look_at(tables, now);
+    decide(engine, tables, gang, gangs, now)
+}
+
+/// The most gangs that may come first in the queue where so many are at the table that deciding about
+/// all of them would hold up the engine.
+const AHEAD_MAX: usize = 16;
+/// So many.
+const CROWD: usize = 256;
+
+/// The same, except that far back in a crowd nothing is proved: it finds that the gang waits.
+fn among_others(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) -> Looked {
+    tables.settle();
+    let gangs = engine.would_look_at(tables, now);
+    let is_crowded = gangs.len() > CROWD;
+    if is_crowded && engine.rules().ahead_of(tables, gang, &gangs, now) > AHEAD_MAX {
+        return Looked {
+            reason: None,
+            places: Vec::new(),
+            starts: false,
+            enters: false,
+            is_crowded: true,
+        };
+    }
+    decide(engine, tables, gang, gangs, now)
+}
+
+fn decide(
+    engine: &Engine,
+    tables: &mut Tables,
+    gang: GangId,
+    gangs: BTreeSet<GangId>,
+    now: Time,
+) -> Looked {
+    tables.settle();
+    let was_pending = tables.gang(gang).phase() == GangPhase::Pending;
+    let waiting: Vec<_> = tables.gang(gang).tasks.iter().copied().collect();
+    let mut indexes = Indexes::default();
+    let mut trial = Trial::begin(tables);
+    let gangs = quota::admit(&mut trial, gangs);
+    let (mut outcomes, _) = Cycle::run_until(
+        &mut trial,
+        engine.rules(),
+        &mut indexes,
+        gangs,
+        Some(gang),
+        now,
+    );
+    let outcome = outcomes.remove(&gang);
+    let after = trial.tables();
+    let placed = |task: &model::TaskId| {
+        let row = after.task(*task);
+        let node = row.node.filter(|_| row.phase == Phase::Allocated)?;
+        Some(Place {
+            task: *task,
+            node,
+            write: UNPLANNED,
+        })
+    };
+    Looked {
+        reason: outcome.as_ref().and_then(Outcome::reason).cloned(),
+        places: waiting.iter().filter_map(placed).collect(),
+        starts: matches!(outcome, Some(Outcome::Whole | Outcome::Extras(..)))
+            && after.ready(gang) >= after.gang(gang).spec.min_member,
+        enters: was_pending && after.gang(gang).phase() != GangPhase::Pending,
+        is_crowded: false,
+    }
+}
+
+/// What is being explained, and what every proof needs.
+pub(super) struct Case<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) tables: &'a mut Tables,
+    pub(super) gang: GangId,
+    pub(super) now: Time,
+    /// How many more decisions may be tried.
+    pub(super) looks_left: u32,
+    /// Whether something would help but for the crowd that comes first.
+    pub(super) is_crowded: bool,
+}
+
+/// The most decisions that one explanation tries.
+pub(super) const LOOKS_MAX: u32 = 160;
+
+impl Case<'_> {
+    /// Whether the gang is admitted with these changes if nobody else is at the table.
+    pub(super) fn helps(&mut self, changes: &[Change]) -> bool {
+        self.tried(changes, look)
+            .is_some_and(|looked| looked.is_admitted())
+    }
+
+    /// Whether the gang is admitted with these changes, with everybody else whom they wake at the
+    /// table. Says whether it only enters.
+    pub(super) fn proves(&mut self, changes: &[Change]) -> Option<bool> {
+        // Looking at it alone is cheap, and mostly refuses what the whole cycle would.
+        if !self.helps(changes) {
+            return None;
+        }
+        let looked = self.tried(changes, among_others)?;
+        self.is_crowded |= looked.is_crowded;
+        looked.is_admitted().then_some(!looked.starts)
+    }
+
+    fn tried(
+        &mut self,
+        changes: &[Change],
+        decide: fn(&Engine, &mut Tables, GangId, Time) -> Looked,
+    ) -> Option<Looked> {
+        self.looks_left = self.looks_left.checked_sub(1)?;
+        let supposed = self.tables.suppose(changes)?;
+        let looked = decide(self.engine, self.tables, self.gang, self.now);
+        self.tables.put_back(supposed);
+        Some(looked)
+    }
+}

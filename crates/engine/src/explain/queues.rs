@@ -1,0 +1,248 @@
+//! Remedies for gangs whose queue, or namespace, may not have more.
+
+use std::sync::Arc;
+
+use model::{Amount, Change, Key, Kind, Limits, QueueId, QueueSpec, Quota, Tables, TaskId, Vector};
+
+use super::probe::Case;
+use super::room::{Draft, end, may_end};
+use super::{Limit, Remedy, holders};
+
+/// How often an amount is halved in search of the least that helps.
+const HALVINGS: u32 = 24;
+/// The most queues on the way up to a root.
+const DEPTH_MAX: usize = 32;
+
+/// What the gang would have if all of its waiting tasks were placed, beyond what it has.
+fn wanted(case: &Case<'_>) -> Vector {
+    let tables = &*case.tables;
+    let gang = tables.gang(case.gang);
+    let mut sum = Vector::ZERO;
+    for task in gang.tasks.iter().map(|task| tables.task(*task)) {
+        if task.phase.is_waiting() {
+            sum.add(&tables.shape(task.shape).held);
+        }
+    }
+    match &gang.spec.min_resources {
+        Some(least) => sum.higher(least),
+        None => sum,
+    }
+}
+
+/// Its queue and those above it that have a limit which the gang would exceed are raised, by the
+/// least that helps.
+pub(super) fn raised(case: &mut Case<'_>, limit: Limit) -> Vec<Draft> {
+    let wanted = wanted(case);
+    let mut drafts = Vec::new();
+    for queue in upwards(case) {
+        let raise = enough(case.tables, queue, limit, &wanted);
+        if raise.is_zero() {
+            continue;
+        }
+        let spec = case.tables.queue(queue).spec.clone();
+        let change = |by: &Vector| Change::PutQueue(Box::new(with(&spec, limit, by)));
+        let Some(least) = least(case, raise, &change) else {
+            continue;
+        };
+        drafts.push(draft(
+            case.tables,
+            &spec.name,
+            limit,
+            &least,
+            change(&least),
+        ));
+    }
+    drafts
+}
+
+fn draft(tables: &Tables, queue: &Arc<str>, limit: Limit, by: &Vector, change: Change) -> Draft {
+    let (by, size) = amounts(tables, by);
+    Draft {
+        remedy: Remedy::RaiseQueue {
+            queue: queue.clone(),
+            limit,
+            by,
+        },
+        size,
+        changes: vec![change],
+    }
+}
+
+fn amounts(tables: &Tables, by: &Vector) -> (Vec<Amount>, i64) {
+    let by: Vec<Amount> = by
+        .entries()
+        .map(|(kind, value)| tables.kinds().amount(kind, value))
+        .collect();
+    let size = by
+        .iter()
+        .fold(0_i64, |sum, it| sum.saturating_add(it.value));
+    (by, size)
+}
+
+fn upwards(case: &Case<'_>) -> Vec<QueueId> {
+    let first = case.tables.gang(case.gang).queue;
+    let above = |queue: &QueueId| case.tables.queue(*queue).parent;
+    std::iter::successors(first, above)
+        .take(DEPTH_MAX)
+        .collect()
+}
+
+/// By how much the limit falls short, at most, of all that is held, asked for and wanted.
+fn enough(tables: &Tables, queue: QueueId, limit: Limit, wanted: &Vector) -> Vector {
+    let row = tables.queue(queue);
+    let mut goal = row.used.plus(&row.tree.promised);
+    goal.add(&row.tree.inqueue);
+    goal.add(wanted);
+    let short = wanted.entries().filter_map(|(kind, _)| {
+        let now = match limit {
+            Limit::Capability => row.spec.capability.get(kind)?,
+            Limit::Deserved => row.spec.deserved.get(kind),
+        };
+        let beyond = goal.get(kind).saturating_sub(now);
+        (beyond > 0 && kind != Kind::PODS).then_some((kind, beyond))
+    });
+    Vector::of(short)
+}
+
+fn with(spec: &QueueSpec, limit: Limit, by: &Vector) -> QueueSpec {
+    let mut spec = spec.clone();
+    match limit {
+        Limit::Capability => spec.capability = raised_limits(&spec.capability, by),
+        Limit::Deserved => {
+            spec.deserved.add(by);
+            // What it should get may not be beyond what it may have.
+            spec.capability = raised_to(&spec.capability, &spec.deserved);
+        }
+    }
+    spec
+}
+
+fn raised_limits(limits: &Limits, by: &Vector) -> Limits {
+    let raise = |(kind, value): (Kind, i64)| (kind, value.saturating_add(by.get(kind)));
+    Limits::of(limits.entries().map(raise))
+}
+
+fn raised_to(limits: &Limits, least: &Vector) -> Limits {
+    Limits::of((limits.entries()).map(|(kind, value)| (kind, value.max(least.get(kind)))))
+}
+
+/// The least raise that helps, kind by kind; `None` if even all of it does not.
+fn least(case: &mut Case<'_>, most: Vector, change: &dyn Fn(&Vector) -> Change) -> Option<Vector> {
+    if !case.helps(&[change(&most)]) {
+        return None;
+    }
+    let mut best = most.clone();
+    for (kind, amount) in most.entries() {
+        // What helps is above `low` and at most `high`.
+        let (mut low, mut high) = (-1, amount);
+        for _ in 0..HALVINGS {
+            if high - low <= step(kind) {
+                break;
+            }
+            let middle = low + (high - low) / 2;
+            let mut tried = best.clone();
+            tried.set(kind, middle);
+            match case.helps(&[change(&tried)]) {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        best.set(kind, high);
+    }
+    (!best.is_zero()).then_some(best)
+}
+
+/// What an amount is told to: a megabyte more or less is no matter.
+fn step(kind: Kind) -> i64 {
+    match kind {
+        Kind::MEMORY => 1 << 20,
+        _ => 1,
+    }
+}
+
+/// The quota is raised by the least that helps.
+pub(super) fn quota_raised(case: &mut Case<'_>, named: &str) -> Option<Draft> {
+    let (namespace, name) = named.split_once('/')?;
+    let key = Key::new(namespace, name);
+    let quota = case.tables.quotas(namespace).find(|it| it.key == key)?;
+    let quota = quota.clone();
+    let wanted = wanted(case);
+    let mut goal = quota.used.plus(&wanted);
+    // What was let in and has no pods yet counts too.
+    for (_, gang) in case.tables.gangs() {
+        if *gang.spec.key.namespace == *namespace
+            && let Some(least) = &gang.spec.min_resources
+        {
+            goal.add(least);
+        }
+    }
+    let raise = |kind: Kind| Some(goal.get(kind).saturating_sub(quota.hard.get(kind)?));
+    let most = wanted.entries().filter_map(|(kind, _)| {
+        let by = raise(kind)?;
+        (by > 0).then_some((kind, by))
+    });
+    let most = Vector::of(most);
+    let change = |by: &Vector| {
+        Change::PutQuota(Box::new(Quota {
+            hard: raised_limits(&quota.hard, by),
+            ..quota.clone()
+        }))
+    };
+    let least = least(case, most, &change)?;
+    let (by, size) = amounts(case.tables, &least);
+    Some(Draft {
+        remedy: Remedy::RaiseQuota { quota: key, by },
+        size,
+        changes: vec![change(&least)],
+    })
+}
+
+/// Tasks of the queue are over, and of those that share it: as few as help.
+pub(super) fn ended(case: &mut Case<'_>, queue: &str, kind: Option<Kind>) -> Option<Draft> {
+    let queue = case.tables.queue_named(queue)?;
+    let tasks = in_order(case, queue, kind);
+    let enough = |count: &usize| *count < tasks.len();
+    let counts = std::iter::successors(Some(1_usize), |count| Some(count * 2)).take_while(enough);
+    let counts: Vec<usize> = counts.chain([tasks.len()]).collect();
+    let helps = |case: &mut Case<'_>, count: usize| {
+        let draft = end(case.tables, &tasks[..count]);
+        case.helps(&draft.changes)
+    };
+    let mut low = 0;
+    let mut high = None;
+    for count in counts {
+        if helps(case, count) {
+            high = Some(count);
+            break;
+        }
+        low = count;
+    }
+    let mut high = high?;
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match helps(case, middle) {
+            true => high = middle,
+            false => low = middle,
+        }
+    }
+    Some(end(case.tables, &tasks[..high]))
+}
+
+/// The most tasks of a queue that are thought away.
+const TASKS_MAX: usize = 1_024;
+
+/// Those that leave anyway, then the least important, and of them those that hold most.
+fn in_order(case: &Case<'_>, queue: QueueId, kind: Option<Kind>) -> Vec<TaskId> {
+    let tables = &*case.tables;
+    let mut tasks: Vec<TaskId> = Vec::new();
+    for queue in holders::below(tables, queue) {
+        for gang in &tables.queue(queue).gangs {
+            let all = tables.gang(*gang).tasks.iter().copied();
+            tasks.extend(all.filter(|task| may_end(case, *task)));
+        }
+    }
+    let held = |task: TaskId| kind.map_or(0, |kind| tables.shape_of(task).held.get(kind));
+    tasks.sort_by_key(|task| (tables.task(*task).priority, -held(*task), *task));
+    tasks.truncate(TASKS_MAX);
+    tasks
+}

@@ -1,0 +1,312 @@
+//! Remedies for tasks that find no node: nodes opened, emptied or added.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use model::{
+    Change, Key, Kind, Labels, NoFit, Node, NodeId, NodeSpec, Phase, Refusal, Shape, Tables, Taint,
+    TaintEffect, TaskId, Toleration,
+};
+use placement::stance;
+
+use super::Remedy;
+use super::probe::Case;
+use crate::engine::Engine;
+
+/// A remedy that is not proved yet.
+pub(super) struct Draft {
+    pub(super) remedy: Remedy,
+    pub(super) size: i64,
+    pub(super) changes: Vec<Change>,
+}
+
+/// The most nodes that are opened or added by one remedy.
+const NODES_MAX: usize = 256;
+/// The most nodes on which tasks to end are sought: those with the most room left.
+const CLOSE: usize = 512;
+
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// The nodes that would do but for room and have the most of it left, best first.
+pub(super) fn nearest(
+    engine: &Engine,
+    tables: &Tables,
+    no_fit: &NoFit,
+    most: usize,
+    now: model::Time,
+) -> Vec<NodeId> {
+    let Some(shape) = shape_of(tables, no_fit) else {
+        return Vec::new();
+    };
+    let kind = match &no_fit.missing {
+        model::Missing::Room { need, .. } => need.kind,
+        _ => Kind::CPU,
+    };
+    let mut nodes: Vec<(i64, NodeId)> = tables
+        .nodes()
+        .filter(|(id, _)| stance(engine.rules(), tables, shape, *id, now).is_none())
+        .map(|(id, node)| (-node.free(kind), id))
+        .collect();
+    nodes.sort_unstable();
+    nodes.truncate(most);
+    nodes.into_iter().map(|(_, id)| id).collect()
+}
+
+fn shape_of<'t>(tables: &'t Tables, no_fit: &NoFit) -> Option<&'t Shape> {
+    let (namespace, name) = no_fit.pod.split_once('/')?;
+    let task = tables.task_keyed(&Key::new(namespace, name))?;
+    Some(tables.shape_of(task))
+}
+
+/// How many tasks of the shape would have a place where so much is free.
+fn slots(shape: &Shape, free: impl Fn(Kind) -> i64) -> i64 {
+    let each = shape.held.entries().filter(|(_, need)| *need > 0);
+    each.map(|(kind, need)| (free(kind) / need).max(0))
+        .min()
+        .unwrap_or(0)
+}
+
+/// Nodes that are cordoned, or that bear one taint, are opened: as few as give enough places.
+pub(super) fn opened(case: &Case<'_>, no_fit: &NoFit) -> Vec<Draft> {
+    let tables = &*case.tables;
+    let Some(shape) = shape_of(tables, no_fit) else {
+        return Vec::new();
+    };
+    let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
+    let mut drafts = Vec::new();
+    let cordoned = |node: &Node| node.spec.unschedulable;
+    if refuses(no_fit, |refusal| *refusal == Refusal::Unschedulable) {
+        let nodes = roomiest(tables, shape, missing, cordoned);
+        let changes = changed(tables, &nodes, |spec| spec.unschedulable = false);
+        drafts.push(Draft {
+            size: size(&nodes),
+            remedy: Remedy::Uncordon {
+                nodes: names(tables, &nodes),
+            },
+            changes,
+        });
+    }
+    for (key, value) in taints(no_fit) {
+        let is = |taint: &Taint| {
+            taint.key == key
+                && taint.value == value
+                && taint.effect != TaintEffect::PreferNoSchedule
+        };
+        let bears = |node: &Node| node.spec.taints.iter().any(is);
+        let nodes = roomiest(tables, shape, missing, bears);
+        let changes = changed(tables, &nodes, |spec| {
+            spec.taints.retain(|taint| !is(taint))
+        });
+        drafts.push(Draft {
+            size: size(&nodes),
+            remedy: Remedy::Untaint {
+                key: key.clone(),
+                value: value.clone(),
+                nodes: names(tables, &nodes),
+            },
+            changes,
+        });
+    }
+    drafts.retain(|draft| !draft.changes.is_empty());
+    drafts
+}
+
+pub(super) fn refuses(no_fit: &NoFit, is: impl Fn(&Refusal) -> bool) -> bool {
+    no_fit.refusals.iter().any(|(refusal, _)| is(refusal))
+}
+
+fn taints(no_fit: &NoFit) -> BTreeSet<(Arc<str>, Arc<str>)> {
+    let all = no_fit.refusals.iter();
+    all.filter_map(|(refusal, _)| match refusal {
+        Refusal::Taint { key, value } => Some((key.clone(), value.clone())),
+        _ => None,
+    })
+    .collect()
+}
+
+fn size(nodes: &[NodeId]) -> i64 {
+    i64::try_from(nodes.len()).unwrap_or(i64::MAX)
+}
+
+fn names(tables: &Tables, nodes: &[NodeId]) -> Vec<Arc<str>> {
+    let name = |node: &NodeId| tables.node(*node).spec.name.clone();
+    nodes.iter().map(name).collect()
+}
+
+fn changed(tables: &Tables, nodes: &[NodeId], edit: impl Fn(&mut NodeSpec)) -> Vec<Change> {
+    let change = |node: &NodeId| {
+        let mut spec = tables.node(*node).spec.clone();
+        edit(&mut spec);
+        Change::PutNode(Box::new(spec))
+    };
+    nodes.iter().map(change).collect()
+}
+
+/// Those with the most places first, until there are enough; a node without a place is left out.
+fn roomiest(
+    tables: &Tables,
+    shape: &Shape,
+    missing: i64,
+    is_one: impl Fn(&Node) -> bool,
+) -> Vec<NodeId> {
+    let mut nodes: Vec<(i64, NodeId)> = tables
+        .nodes()
+        .filter(|(_, node)| is_one(node))
+        .map(|(id, node)| (slots(shape, |kind| node.free(kind)), id))
+        .filter(|(places, _)| *places > 0)
+        .collect();
+    nodes.sort_by_key(|(places, id)| (-places, *id));
+    let mut left = missing;
+    let mut taken = Vec::new();
+    for (places, id) in nodes {
+        if left <= 0 || taken.len() == NODES_MAX {
+            break;
+        }
+        left -= places;
+        taken.push(id);
+    }
+    taken
+}
+
+/// Tasks of others are over: as few as give so many more places.
+pub(super) fn ended(case: &Case<'_>, no_fit: &NoFit, missing: i64) -> Option<Draft> {
+    let tables = &*case.tables;
+    let shape = shape_of(tables, no_fit)?;
+    let mut steps: BTreeMap<(usize, NodeId), Vec<Vec<TaskId>>> = BTreeMap::new();
+    for node in nearest(case.engine, tables, no_fit, CLOSE, case.now) {
+        let mut of_node = steps_on(case, shape, node, missing);
+        // The last one is taken first.
+        of_node.reverse();
+        if let Some(next) = of_node.last() {
+            steps.insert((next.len(), node), of_node);
+        }
+    }
+    let mut tasks: Vec<TaskId> = Vec::new();
+    for _ in 0..missing {
+        let ((_, node), mut rest) = steps.pop_first()?;
+        tasks.extend(rest.pop()?);
+        if let Some(next) = rest.last() {
+            steps.insert((next.len(), node), rest);
+        }
+    }
+    Some(end(tables, &tasks))
+}
+
+/// The remedy that these tasks are over.
+pub(super) fn end(tables: &Tables, tasks: &[TaskId]) -> Draft {
+    let over = |task: &TaskId| {
+        let mut spec = tables.task_spec(*task);
+        spec.phase = Phase::Succeeded;
+        Change::PutTask(Box::new(spec))
+    };
+    Draft {
+        size: i64::try_from(tasks.len()).unwrap_or(i64::MAX),
+        remedy: Remedy::EndTasks {
+            tasks: (tasks.iter().map(|task| tables.task(*task).key.clone())).collect(),
+        },
+        changes: tasks.iter().map(over).collect(),
+    }
+}
+
+/// Which tasks make one more place each time, the least important first.
+fn steps_on(case: &Case<'_>, shape: &Shape, id: NodeId, most: i64) -> Vec<Vec<TaskId>> {
+    let tables = &*case.tables;
+    let node = tables.node(id);
+    let mut tasks: Vec<TaskId> = node.tasks.iter().copied().collect();
+    tasks.retain(|task| may_end(case, *task));
+    let leaves = |task: &TaskId| tables.task(*task).phase != Phase::Releasing;
+    tasks.sort_by_key(|task| (leaves(task), tables.task(*task).priority, *task));
+    let mut free = node.spec.allocatable.clone();
+    for (kind, _) in shape.held.entries() {
+        free.set(kind, node.free(kind));
+    }
+    let (mut steps, mut step) = (Vec::new(), Vec::new());
+    let mut places = slots(shape, |kind| free.get(kind));
+    for task in tasks {
+        if size_of(&steps) >= most {
+            break;
+        }
+        free.add(&tables.shape_of(task).held);
+        step.push(task);
+        let now = slots(shape, |kind| free.get(kind));
+        if now > places {
+            steps.push(std::mem::take(&mut step));
+            // A large task may make several places; those after the first cost nothing.
+            for _ in places + 1..now.min(places + most) {
+                steps.push(Vec::new());
+            }
+            places = now;
+        }
+    }
+    steps
+}
+
+fn size_of(steps: &[Vec<TaskId>]) -> i64 {
+    i64::try_from(steps.len()).unwrap_or(i64::MAX)
+}
+
+/// Whether it is somebody else's, holds room, and no write about it is on its way.
+pub(super) fn may_end(case: &Case<'_>, task: TaskId) -> bool {
+    let row = case.tables.task(task);
+    let holds = matches!(row.phase, Phase::Bound | Phase::Running | Phase::Releasing);
+    row.gang != Some(case.gang) && holds && row.write.is_none()
+}
+
+/// Nodes like the one that takes most tasks of the shape when it is empty: as many as give enough
+/// places.
+pub(super) fn added(case: &Case<'_>, no_fit: &NoFit) -> Option<Draft> {
+    let tables = &*case.tables;
+    let shape = shape_of(tables, no_fit)?;
+    let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
+    let all = tables.nodes();
+    let suited = all.filter(|(id, node)| is_open_to(shape, node) && takes(case, shape, *id));
+    let places = |node: &Node| slots(shape, |kind| node.spec.allocatable.get(kind));
+    let best = suited
+        .map(|(id, node)| (places(node), std::cmp::Reverse(id)))
+        .max()?;
+    let (each, std::cmp::Reverse(like)) = best;
+    if each == 0 {
+        return None;
+    }
+    let count = (missing + each - 1) / each;
+    let count = usize::try_from(count)
+        .ok()
+        .filter(|count| *count <= NODES_MAX)?;
+    let model = &tables.node(like).spec;
+    let fresh = (0_u32..)
+        .map(|at| format!("{}-new-{at}", model.name))
+        .filter(|name| tables.node_named(name).is_none())
+        .take(count);
+    Some(Draft {
+        size: i64::try_from(count).ok()?,
+        remedy: Remedy::AddNodes {
+            count: u32::try_from(count).ok()?,
+            like: model.name.clone(),
+        },
+        changes: fresh.map(|name| like_it(model, &name)).collect(),
+    })
+}
+
+fn takes(case: &Case<'_>, shape: &Shape, node: NodeId) -> bool {
+    stance(case.engine.rules(), case.tables, shape, node, case.now).is_none()
+}
+
+fn is_open_to(shape: &Shape, node: &Node) -> bool {
+    let is_covered = |taint: &Taint| {
+        let covers = |toleration: &Toleration| toleration.covers(taint);
+        taint.effect == TaintEffect::PreferNoSchedule || shape.spec.tolerations.iter().any(covers)
+    };
+    !node.spec.unschedulable && node.spec.taints.iter().all(is_covered)
+}
+
+fn like_it(model: &NodeSpec, name: &str) -> Change {
+    let labels = model.labels.iter().map(|(key, value)| match key {
+        HOSTNAME => (key, name),
+        _ => (key, value),
+    });
+    Change::PutNode(Box::new(NodeSpec {
+        name: name.into(),
+        labels: Labels::of(labels),
+        ..model.clone()
+    }))
+}

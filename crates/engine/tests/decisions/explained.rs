@@ -1,0 +1,180 @@
+//! What an explanation promises, tried on seeded random clusters. A failure prints its seed.
+
+use std::collections::BTreeMap;
+
+use checker::{check, digest};
+use engine::Fix;
+use model::{GangId, GangPhase, Verdict};
+
+use crate::dice::Dice;
+use crate::fixture::World;
+
+/// A cluster that is short of everything in turn, as a script.
+fn script(seed: u64) -> Vec<String> {
+    let mut dice = Dice(seed);
+    let mut lines = vec!["class high 1000".to_owned()];
+    match dice.roll(4) {
+        0 => lines.push("actions enqueue allocate backfill reclaim preempt".to_owned()),
+        1 => lines
+            .push("tiers priority gang conformance / drf predicates capacity nodeorder".to_owned()),
+        _ => {}
+    }
+    lines.push(format!("queue gold weight=2 cap=cpu:{}", 2 + dice.roll(9)));
+    lines.push(format!(
+        "queue iron parent=gold cap=cpu:{}",
+        1 + dice.roll(6)
+    ));
+    lines.push("queue shut state=Closed".to_owned());
+    for node in 0..1 + dice.roll(6) {
+        let extra = dice.pick(&[
+            "",
+            "",
+            "taint=k:v:NoSchedule",
+            "label=zone:a",
+            "pods=3",
+            "cordoned",
+        ]);
+        let cores = 1 + dice.roll(8);
+        lines.push(format!("node n{node} cpu={cores} mem=8Gi {extra}"));
+    }
+    for at in 0..6 + dice.roll(12) {
+        lines.push(gang(&mut dice, at));
+        if dice.roll(3) > 0 {
+            lines.push("cycle".to_owned());
+        }
+        if dice.roll(3) == 0 {
+            lines.push(format!("run a/g{}-", dice.roll(at + 1)));
+        }
+    }
+    lines.extend(["cycle", "wait 5s", "cycle"].map(str::to_owned));
+    lines
+}
+
+fn gang(dice: &mut Dice, at: u64) -> String {
+    let queue = dice.pick(&["default", "default", "gold", "iron", "shut", "gone"]);
+    let class = dice.pick(&["", "", "class=high"]);
+    let count = 1 + dice.roll(5);
+    let min = 1 + dice.roll(count);
+    let wish = dice.pick(&[
+        "",
+        "",
+        "",
+        "tolerate=k",
+        "select=zone:a",
+        "port=80",
+        "gated",
+    ]);
+    let minres = dice.pick(&["", "minres=none", "minres=none"]);
+    let cpu = 1 + dice.roll(4);
+    format!(
+        "gang a/g{at} queue={queue} min={min} {class} {minres} : {count} x cpu={cpu} mem=1Gi {wish}"
+    )
+}
+
+fn world(seed: u64) -> World {
+    let mut world = World::new();
+    for line in script(seed) {
+        let target = line.strip_prefix("run ");
+        if target.is_none_or(|prefix| world.has_pod_on_a_node(prefix)) {
+            world.perform(&line);
+        }
+    }
+    world
+}
+
+fn waiting(world: &World) -> Vec<GangId> {
+    let gangs = world.tables.gangs().filter(|(_, gang)| gang.known);
+    gangs
+        .filter(|(_, gang)| matches!(gang.said, Verdict::Waits(_)))
+        .map(|(id, _)| id)
+        .collect()
+}
+
+/// Applies the fix to the unchanged state and decides as the engine does.
+fn admits(world: &World, gang: GangId, fix: &Fix) -> bool {
+    let (mut tables, mut engine) = (world.tables.clone(), world.engine.clone());
+    for change in &fix.changes {
+        change.apply(&mut tables);
+    }
+    engine.cycle(&mut tables, world.now);
+    let row = tables.gang(gang);
+    match fix.only_enters {
+        true => row.phase() != GangPhase::Pending,
+        false => tables.ready(gang) >= row.spec.min_member,
+    }
+}
+
+#[test]
+fn a_stated_fix_admits_the_gang() {
+    let mut tried: BTreeMap<String, u32> = BTreeMap::new();
+    let mut explained = 0;
+    for seed in 0..160 {
+        let mut world = world(seed);
+        for gang in waiting(&world) {
+            let found = engine::explain(&world.engine, &mut world.tables, gang, world.now);
+            explained += 1;
+            for fix in &found.fixes {
+                assert!(
+                    admits(&world, gang, fix),
+                    "seed {seed}: {:?} does not help {}, which waits for {:?}",
+                    fix.remedy,
+                    world.tables.gang(gang).spec.key,
+                    found.reason
+                );
+                let named = format!("{:?}", fix.remedy);
+                let word = named.split([' ', '{']).next().unwrap_or_default();
+                *tried.entry(word.to_owned()).or_default() += 1;
+            }
+        }
+    }
+    eprintln!("{explained} explained: {tried:?}");
+    for remedy in [
+        "AddNodes",
+        "DropSelector",
+        "EndTasks",
+        "LowerMinimum",
+        "OpenQueue",
+        "RaiseQueue",
+        "Uncordon",
+        "Ungate",
+        "Untaint",
+    ] {
+        let times = tried.get(remedy).copied().unwrap_or_default();
+        assert!(times > 10, "{remedy} was stated {times} times");
+    }
+}
+
+#[test]
+fn an_explanation_leaves_the_tables_and_what_follows_as_they_were() {
+    for seed in 0..60 {
+        let mut world = world(seed);
+        let untouched = world.tables.clone();
+        let before = (
+            digest(&untouched),
+            untouched.tick(),
+            untouched.news().clone(),
+        );
+        for gang in waiting(&world) {
+            engine::explain(&world.engine, &mut world.tables, gang, world.now);
+        }
+        let tables = &world.tables;
+        let after = (digest(tables), tables.tick(), tables.news().clone());
+        assert_eq!(before, after, "seed {seed}");
+        assert_eq!(check(tables), [], "seed {seed}");
+        // Whatever comes next is decided as if nobody had asked.
+        let decide = |mut tables: model::Tables| {
+            let mut engine = world.engine.clone();
+            for at in 0..3 {
+                let cordoned: Vec<_> = tables.nodes().map(|(_, node)| node.spec.clone()).collect();
+                for mut node in cordoned {
+                    node.unschedulable = false;
+                    node.allocatable.set(model::Kind::CPU, 4_000 + at * 1_000);
+                    tables.put_node(node);
+                }
+                engine.cycle(&mut tables, world.now.plus_millis(at));
+            }
+            digest(&tables)
+        };
+        assert_eq!(decide(untouched), decide(tables.clone()), "seed {seed}");
+    }
+}
