@@ -1,13 +1,14 @@
 //! A cluster in a test: it makes pods when a gang is let in, and carries plans out at once.
 
+mod rows;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use engine::{Engine, Settings};
 use model::{
-    Closeness, GangPhase, GangSpec, Gate, HyperNodeSpec, Key, Kind, Member, NodeSpec, Pattern,
-    Phase, Plan, Priority, QueueSpec, QueueState, Requirement, Sake, Selector, Shard, Tables,
+    Closeness, GangPhase, GangSpec, Gate, Key, NodeSpec, Phase, Plan, Sake, Shard, Tables,
     TaskSpec, Time, Vector, Verdict,
 };
 use placement::{Argument, PluginSettings};
@@ -246,125 +247,6 @@ impl World {
             at.insert(last.to_owned(), value.clone());
         }
         self.configure();
-    }
-
-    fn node(&mut self, text: &str) {
-        let mut names = Vec::new();
-        let mut node = NodeSpec::default();
-        node.allocatable.set(Kind::PODS, 110);
-        node.allocatable.set(Kind::MEMORY, 64 << 30);
-        let mut labels = BTreeMap::new();
-        let mut cards = cards::OfNode::default();
-        for (word, value) in parse::words(text) {
-            match word {
-                _ if cards.hears(word, value) => {}
-                _ if ["cpu", "mem", "gpu", "pods"].contains(&word) || word.contains('/') => {
-                    let kind = parse::kind(&mut self.tables, word);
-                    node.allocatable.set(kind, parse::amount(kind, value));
-                }
-                "label" => {
-                    let (key, value) = value.split_once(':').expect("key:value");
-                    labels.insert(key.to_owned(), value.to_owned());
-                }
-                "taint" => node.taints.push(parse::taint(value)),
-                "limit" => {
-                    let (driver, slots) = value.split_once(':').expect("driver:slots");
-                    node.volume_limits
-                        .insert(driver.into(), slots.parse().expect("slots"));
-                }
-                "group" => node.group = Some(value.into()),
-                "cordoned" => node.unschedulable = true,
-                "foreign" => node.foreign = true,
-                name => names.push(name.to_owned()),
-            }
-        }
-        for name in names {
-            labels.insert("host".to_owned(), name.clone());
-            let spec = NodeSpec {
-                name: name.as_str().into(),
-                labels: parse::labels(&labels),
-                cards: cards.of(&name),
-                ..node.clone()
-            };
-            self.nodes.insert(name, spec.clone());
-            self.tables.put_node(spec);
-        }
-    }
-
-    fn queue(&mut self, text: &str) {
-        let mut queue = QueueSpec {
-            weight: 1,
-            reclaimable: true,
-            state: QueueState::Open,
-            ..QueueSpec::default()
-        };
-        for (word, value) in parse::words(text) {
-            match word {
-                "weight" => queue.weight = value.parse().expect("a weight"),
-                "priority" => queue.priority = value.parse().expect("a priority"),
-                "cap" => queue.capability = parse::limits(&mut self.tables, value),
-                "guarantee" => {
-                    queue.guarantee = Vector::of(parse::amounts(&mut self.tables, value));
-                }
-                "deserved" => {
-                    queue.deserved = Vector::of(parse::amounts(&mut self.tables, value));
-                }
-                "groups" | "likes" | "never" | "avoids" | "at-most" => {
-                    parse::node_groups(&mut self.tables, &mut queue, word, value);
-                }
-                "keeps" => queue.reclaimable = false,
-                "parent" => queue.parent = Some(value.into()),
-                "state" => {
-                    queue.state = match value {
-                        "Closed" => QueueState::Closed,
-                        "Closing" => QueueState::Closing,
-                        _ => QueueState::Open,
-                    }
-                }
-                name => queue.name = name.into(),
-            }
-        }
-        self.tables.put_queue(queue);
-    }
-
-    /// `hypernode s1 tier=1 nodes=n1,n2 below=s0 label=rack:a starting=n1 below-starting=s`
-    fn hyper_node(&mut self, text: &str) {
-        let mut spec = HyperNodeSpec::default();
-        let starting = |text: &str| {
-            let start = text.to_owned();
-            Selector::Pattern(Pattern::new(text, move |name| name.starts_with(&start)))
-        };
-        for (word, value) in parse::words(text) {
-            let names = || value.split(',').map(|name| Selector::Name(name.into()));
-            match word {
-                "tier" => {
-                    let (tier, name) = value.split_once(':').unwrap_or((value, ""));
-                    spec.tier = tier.parse().expect("a tier");
-                    spec.tier_name = name.into();
-                }
-                "nodes" => spec.members.extend(names().map(Member::Nodes)),
-                "below" => spec.members.extend(names().map(Member::HyperNodes)),
-                "starting" => spec.members.push(Member::Nodes(starting(value))),
-                "below-starting" => spec.members.push(Member::HyperNodes(starting(value))),
-                "label" => {
-                    let (key, value) = value.split_once(':').expect("key:value");
-                    let labels = vec![Requirement::equals(key, value)];
-                    spec.members.push(Member::Nodes(Selector::Labels(labels)));
-                }
-                name => spec.name = name.into(),
-            }
-        }
-        self.tables.put_hyper_node(spec);
-    }
-
-    fn class(&mut self, text: &str) {
-        let (name, value) = text.split_once(' ').expect("name value");
-        let value = value.trim().parse().expect("a priority");
-        self.tables.put_priority(Priority {
-            name: name.into(),
-            value,
-            global_default: false,
-        });
     }
 
     fn gang(&mut self, text: &str) {
