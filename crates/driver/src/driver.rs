@@ -7,7 +7,7 @@ mod looking;
 mod naming;
 mod recording;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use api::call::{Page, WatchLine};
@@ -15,9 +15,8 @@ use api::events::{Involved, Note, Tone};
 use api::intent::{Intent, Refusal, WriteOutcome};
 use api::kind::{KINDS, Kind};
 use api::time::Time;
-use api::volcano::ShardingMode;
 use controllers::{Inputs, Last, Outcome, Refused};
-use mirror::{Change, Mirror, ROW_KINDS};
+use mirror::{Change, Mirror};
 use serde_json::value::RawValue;
 
 use crate::backoff::Backoff;
@@ -70,7 +69,7 @@ pub struct Driver {
 impl Driver {
     /// A driver that has seen nothing yet. Its first requests are lists.
     pub fn new(settings: Settings) -> Driver {
-        let watched = watched_kinds(&settings);
+        let watched = settings.watched_kinds();
         let limits = settings.limits;
         let budget = Budget {
             in_flight_max: limits.writes_in_flight_max.max(1),
@@ -665,23 +664,6 @@ impl Driver {
         }
         self.notices.push_back(Notice { level, text });
     }
-}
-
-fn watched_kinds(settings: &Settings) -> BTreeSet<Kind> {
-    let of_rows = settings
-        .controllers
-        .iter()
-        .flat_map(|row| row.watches.iter().copied());
-    let of_engine = settings
-        .engine
-        .iter()
-        .flat_map(|_| ROW_KINDS.iter().copied());
-    let engine = settings.engine.as_ref();
-    let native = engine.is_some_and(|it| it.native_groups);
-    let shards = engine.is_some_and(|it| it.reach.sharding != ShardingMode::None);
-    let wished = [(native, Kind::NativeGroup), (shards, Kind::NodeShard)].into_iter();
-    let wished = wished.filter_map(|(is_on, kind)| is_on.then_some(kind));
-    of_rows.chain(of_engine).chain(wished).collect()
 }
 
 fn rows_by_kind(settings: &Settings) -> Vec<Vec<u16>> {

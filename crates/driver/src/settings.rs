@@ -1,7 +1,12 @@
 //! What the operator chooses about the loop, and its named limits, with the defaults in one place.
 
+use std::collections::BTreeSet;
+
+use api::kind::Kind;
+use api::volcano::ShardingMode;
 use controllers::Controller;
 use engine::Engine;
+use mirror::ROW_KINDS;
 
 use crate::election::ElectionSettings;
 
@@ -20,6 +25,28 @@ pub struct Settings {
     pub election: Option<ElectionSettings>,
     /// Where jitter comes from: the same seed gives the same run.
     pub seed: u64,
+}
+
+impl Settings {
+    /// The kinds of which objects are listed and watched; nothing is decided before all of them were
+    /// listed. What the API does not serve would be waited for for ever, so it is none of them.
+    pub(crate) fn watched_kinds(&self) -> BTreeSet<Kind> {
+        let of_rows = self.controllers.iter().flat_map(|row| row.watches);
+        let engine = self.engine.as_ref();
+        let of_engine = engine.into_iter().flat_map(|_| ROW_KINDS);
+        let mut kinds: BTreeSet<Kind> = of_rows.chain(of_engine).copied().collect();
+        let native = self.controller_settings.native_groups
+            || engine.is_some_and(|engine| engine.native_groups);
+        if !native {
+            kinds.remove(&Kind::NativeGroup);
+        } else if engine.is_some() {
+            kinds.insert(Kind::NativeGroup);
+        }
+        if engine.is_some_and(|engine| engine.reach.sharding != ShardingMode::None) {
+            kinds.insert(Kind::NodeShard);
+        }
+        kinds
+    }
 }
 
 /// The engine and whom it serves.

@@ -151,3 +151,15 @@ fn where_there_are_no_such_groups_the_name_says_nothing() {
     world.pass_ms(2_000);
     assert_eq!(node_of(&world, "p-0"), "node-1");
 }
+
+#[test]
+fn what_is_not_served_is_not_asked_for() {
+    let lists = |native_groups: bool| {
+        let mut world = plane(native_groups);
+        world.pass_ms(2_000);
+        let asked = world.asked().into_iter();
+        asked.filter(|line| line == "list podgroups").count()
+    };
+    assert_eq!(lists(false), 1, "Volcano's");
+    assert_eq!(lists(true), 2, "and Kubernetes' own");
+}

@@ -10,7 +10,7 @@ use controllers::{Outcome, Step};
 use engine::Engine;
 use mirror::{Change, Mirror};
 
-use super::{Driver, Named, watched_kinds};
+use super::{Driver, Named};
 use crate::cycle::Cycles;
 use crate::election::Election;
 use crate::log::{Checkpoint, Record};
@@ -284,7 +284,7 @@ impl Driver {
         let streams: Option<Vec<_>> = streams
             .map(|reflector| Reflector::state(reflector, &self.mirror))
             .collect();
-        let kinds = watched_kinds(&self.settings);
+        let kinds = self.settings.watched_kinds();
         Some(Checkpoint {
             now,
             last_request: self.last_request,
@@ -301,7 +301,7 @@ impl Driver {
 
     /// Everything that is held is news.
     fn take_stock(&mut self, now: Time) {
-        for kind in watched_kinds(&self.settings) {
+        for kind in self.settings.watched_kinds() {
             let objects: Vec<_> = self.mirror.objects(kind).cloned().collect();
             for object in objects {
                 let change = Change {
