@@ -1,9 +1,11 @@
 //! Kubernetes' built-in kinds, as much of them as our rooms read.
 //!
-//! They are only read: what a room writes is a patch, and whole objects stay JSON.
+//! They are only read: what a room writes is a patch (lists of conditions are whole in it), and whole
+//! objects stay JSON.
 
 mod affinity;
 mod apps;
+mod conditions;
 mod network;
 mod node;
 mod objects;
@@ -19,6 +21,7 @@ use crate::quantity::Quantity;
 
 pub use affinity::*;
 pub use apps::*;
+pub use conditions::{DISRUPTION_TARGET, conditions_with, disruption_target};
 pub use network::*;
 pub use node::*;
 pub use objects::*;

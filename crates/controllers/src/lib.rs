@@ -27,7 +27,6 @@ mod namespace;
 mod node_health;
 mod note;
 mod ownership_gc;
-mod pod_conditions;
 mod pod_gc;
 mod podgroup;
 mod presence;

@@ -289,8 +289,12 @@ impl View<'_> {
             .conditions
             .iter()
             .map(|it| {
-                let is_ready = &*it.kind == "Ready";
-                crate::pod_conditions::wire(it, is_ready.then_some(("False", now)))
+                let mut value = it.wire();
+                if &*it.kind == "Ready" {
+                    value["status"] = json!("False");
+                    value["lastTransitionTime"] = json!(now);
+                }
+                value
             })
             .collect();
         let status = json!({ "conditions": list });

@@ -1,14 +1,13 @@
 //! Pods that nobody would remove otherwise: on nodes that have gone, never placed but being
 //! deleted, or finished and too many.
 
-use api::core::{Node, Pod, condition};
+use api::core::{DISRUPTION_TARGET, Node, Pod, condition, conditions_with, disruption_target};
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use mirror::{Change, Mirror};
 use serde_json::json;
 
-use crate::conditions::whole_seconds;
-use crate::{Controller, Inputs, Step, pod_conditions, write};
+use crate::{Controller, Inputs, Step, write};
 
 /// The row.
 pub const CONTROLLER: Controller = Controller {
@@ -18,8 +17,6 @@ pub const CONTROLLER: Controller = Controller {
     keys,
     step,
 };
-
-const TARGET: &str = "DisruptionTarget";
 
 fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     if change.kind() == Kind::Node {
@@ -74,13 +71,13 @@ fn orphan(inputs: &Inputs<'_>, pod: &Pod) -> Step {
         // Whoever holds it lets it go.
         return Step::idle();
     }
-    let is_told = condition(&pod.status.conditions, TARGET).is_some();
+    let is_told = condition(&pod.status.conditions, DISRUPTION_TARGET).is_some();
     if pod.is_finished() || (!is_held && is_told) {
         return Step::write(vec![write::delete_now(Kind::Pod, &pod.metadata)]);
     }
-    let now = whole_seconds(inputs.now);
     let message = "PodGC: node no longer exists";
-    let list = pod_conditions::with(pod, TARGET, "DeletionByPodGC", message, now);
+    let target = disruption_target("DeletionByPodGC", message, inputs.now);
+    let list = conditions_with(&pod.status.conditions, target);
     let mut status = json!({ "conditions": list });
     if is_held {
         status["phase"] = json!("Failed");

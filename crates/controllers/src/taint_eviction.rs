@@ -1,15 +1,16 @@
 //! Pods on nodes whose `NoExecute` taints they do not bear, or no longer: they are deleted.
 
-use api::core::{Node, Pod, Taint, condition};
+use api::core::{
+    DISRUPTION_TARGET, Node, Pod, Taint, condition, conditions_with, disruption_target,
+};
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use api::time::Time;
 use mirror::{Change, Mirror};
 use serde_json::json;
 
-use crate::conditions::whole_seconds;
 use crate::note::Occasion;
-use crate::{Controller, Inputs, Step, pod_conditions, write};
+use crate::{Controller, Inputs, Step, write};
 
 /// The row.
 pub const CONTROLLER: Controller = Controller {
@@ -19,8 +20,6 @@ pub const CONTROLLER: Controller = Controller {
     keys,
     step,
 };
-
-const TARGET: &str = "DisruptionTarget";
 
 fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     if change.kind() == Kind::Node {
@@ -89,11 +88,12 @@ fn due(pod: &Pod, node: &Node, now: Time) -> Option<Time> {
 /// Says why, then deletes.
 fn evict(inputs: &Inputs<'_>, pod: &Pod) -> Step {
     let meta = &pod.metadata;
-    let told = condition(&pod.status.conditions, TARGET).filter(|it| &*it.status == "True");
+    let told =
+        condition(&pod.status.conditions, DISRUPTION_TARGET).filter(|it| &*it.status == "True");
     if told.is_none() {
-        let now = whole_seconds(inputs.now);
         let message = "Taint manager: deleting due to NoExecute taint";
-        let list = pod_conditions::with(pod, TARGET, "DeletionByTaintManager", message, now);
+        let target = disruption_target("DeletionByTaintManager", message, inputs.now);
+        let list = conditions_with(&pod.status.conditions, target);
         let status = json!({ "conditions": list });
         return Step::write(vec![write::patch_status(Kind::Pod, meta, status)]);
     }

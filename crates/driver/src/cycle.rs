@@ -15,11 +15,11 @@ mod verdicts;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::core::{Node, Pod};
-use api::intent::{ObjectKey, Refusal};
+use api::intent::{Intent, ObjectKey, Refusal};
 use api::kind::Kind;
 use api::time::Time;
 use engine::Engine;
-use mirror::{Bind, Change, Events, Index, Mirror, Rows, Voice};
+use mirror::{Bind, Change, Events, Evict, Index, Mirror, Rows, Voice};
 use model::{GangId, Tables, WriteId};
 
 use crate::backoff::Backoff;
@@ -88,6 +88,8 @@ pub(crate) struct Cycles {
     wake_at: Option<Time>,
     binds: Binds,
     holds: Holds,
+    /// Deletions of victims that are being told why.
+    victims: BTreeMap<WriteId, Intent>,
     /// Refused writes that are not yet undone.
     refusals: BTreeSet<(Time, WriteId)>,
     refusals_by_key: BTreeMap<ObjectKey, Vec<(Time, WriteId)>>,
@@ -145,6 +147,7 @@ impl Cycles {
             wake_at: None,
             binds: Binds::default(),
             holds: Holds::default(),
+            victims: BTreeMap::new(),
             refusals: BTreeSet::new(),
             refusals_by_key: BTreeMap::new(),
             failures: BTreeMap::new(),
@@ -350,6 +353,11 @@ impl Cycles {
         let mut binds = lowered.binds;
         binds.retain(|bind| !kept_back.contains(&bind.write));
         self.bind_or_hold(binds, mirror, writes, now);
+        for evict in lowered.evictions {
+            if !kept_back.contains(&evict.write) {
+                self.take_away(evict, writes);
+            }
+        }
         for (write, intent) in lowered.writes {
             if kept_back.contains(&write) {
                 continue;
@@ -501,6 +509,24 @@ impl Cycles {
         for binds in held.into_values() {
             let id = self.holds.add(binds, mirror, until);
             self.try_hold(id, mirror, writes, now);
+        }
+    }
+
+    /// Tells a victim why, then deletes it.
+    fn take_away(&mut self, evict: Evict, writes: &mut Writes) {
+        match evict.mark {
+            None => writes.submit(evict.delete, Origin::Plan(evict.write), Lane::Write),
+            Some(mark) => {
+                self.victims.insert(evict.write, evict.delete);
+                writes.submit(mark, Origin::Mark(evict.write), Lane::Write);
+            }
+        }
+    }
+
+    /// A victim was told, or cannot be: it goes in any case.
+    pub(crate) fn marked(&mut self, write: WriteId, writes: &mut Writes) {
+        if let Some(delete) = self.victims.remove(&write) {
+            writes.submit(delete, Origin::Plan(write), Lane::Write);
         }
     }
 

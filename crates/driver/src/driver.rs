@@ -576,6 +576,9 @@ impl Driver {
                     cycles.over(write, &end, (&self.mirror, &mut self.writes), now);
                 }
             }
+            Origin::Mark(write) => {
+                (self.cycles.iter_mut()).for_each(|it| it.marked(write, &mut self.writes))
+            }
             Origin::Hold(hold) => {
                 if let Some(cycles) = &mut self.cycles {
                     let told = Told {

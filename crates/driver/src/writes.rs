@@ -24,6 +24,8 @@ pub(crate) enum Origin {
     Work(WorkKey),
     /// The tables: the row stays pending until the write is over.
     Plan(model::WriteId),
+    /// A victim, which is told why before it is deleted.
+    Mark(model::WriteId),
     /// Binds that wait for their volumes: a claim is told its node.
     Hold(HoldId),
     /// The shard, which is told which nodes are in use.

@@ -111,8 +111,8 @@ fn a_pod_whose_node_is_refused_says_why_and_one_that_lost_a_race_does_not() {
     }
 }
 
-#[test]
-fn the_group_of_victims_is_told_once_for_whom_they_go() {
+/// Two tasks that run, and a gang of higher priority that needs the room of both.
+fn room_is_wanted() -> World {
     let mut world = plane(
         Events::PerGang,
         &["enqueue", "allocate", "backfill", "preempt"],
@@ -126,10 +126,17 @@ fn the_group_of_victims_is_told_once_for_whom_they_go() {
     world.put_object(Kind::PodGroup, "lesser", &lesser);
     world.pass_ms(2_000);
     for index in 0..2 {
-        let running = json!({ "status": { "phase": "Running" } });
+        let ready = json!({ "type": "Ready", "status": "True" });
+        let running = json!({ "status": { "phase": "Running", "conditions": [ready] } });
         world.put_object(Kind::Pod, &format!("lesser-{index}"), &running);
     }
     gang(&mut world, "greater", "high", 2);
+    world
+}
+
+#[test]
+fn the_group_of_victims_is_told_once_for_whom_they_go() {
+    let mut world = room_is_wanted();
     world.pass_ms(2_000);
     let told: Vec<String> = world
         .events()
@@ -140,4 +147,43 @@ fn the_group_of_victims_is_told_once_for_whom_they_go() {
         told,
         ["PodGroup Normal Evict: 2 pods are evicted for ns/greater, because of preempt"]
     );
+}
+
+#[test]
+fn a_victim_says_why_it_goes_before_it_goes() {
+    let mut world = room_is_wanted();
+    world.is_answer_slow = true;
+    world.pass_ms(100);
+    for name in ["lesser-0", "lesser-1"] {
+        let shown = world.object(Kind::Pod, name)["status"]["conditions"].clone();
+        let shown: Vec<Value> = (shown.as_array().into_iter().flatten())
+            .map(|it| json!([it["type"], it["status"], it["reason"], it["message"]]))
+            .collect();
+        let why = "Pod is evicted, because of preempt";
+        let target = json!(["DisruptionTarget", "True", "PreemptionByScheduler", why]);
+        let ready = json!(["Ready", "False", "Evict", why]);
+        assert_eq!(shown, [target, ready], "{name}");
+    }
+    world.is_answer_slow = false;
+    world.pass_ms(2_000);
+    for name in ["greater-0", "greater-1"] {
+        let node = &world.object(Kind::Pod, name)["spec"]["nodeName"];
+        assert_eq!(node, "node-1", "{name}");
+    }
+}
+
+#[test]
+fn a_victim_that_cannot_be_told_goes_all_the_same() {
+    let mut world = room_is_wanted();
+    world.log.clear();
+    world.refusals.push_back(refusal(403, "Forbidden"));
+    world.pass_ms(2_000);
+    assert_eq!(
+        world.log[0], "patch Pod lesser-1",
+        "that is what was refused"
+    );
+    for name in ["greater-0", "greater-1"] {
+        let node = &world.object(Kind::Pod, name)["spec"]["nodeName"];
+        assert_eq!(node, "node-1", "{name}");
+    }
 }

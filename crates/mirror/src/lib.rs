@@ -21,6 +21,6 @@ mod state_hash;
 
 pub use held::{Change, Listing, Mirror};
 pub use index::Index;
-pub use lower::{Bind, Events, Lowered, Voice, plain_words};
+pub use lower::{Bind, Events, Evict, Lowered, Voice, plain_words};
 pub use object::{Object, Problem, Typed};
 pub use rows::{Claims, ROW_KINDS, Reach, Rows, Slice, claims_of, native_gang};

@@ -2,6 +2,7 @@
 
 mod cards;
 mod condition;
+mod evict;
 mod native;
 mod note;
 mod status;
@@ -9,7 +10,7 @@ mod status;
 use std::collections::BTreeMap;
 
 use api::core::{Pod, TextMap};
-use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
+use api::intent::{Action, Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::time::Time;
 use api::volcano::PodGroup;
@@ -19,12 +20,15 @@ use serde_json::{Value, json};
 use crate::held::Mirror;
 
 pub use condition::plain_words;
+pub use evict::Evict;
 
 /// What a plan comes to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lowered {
     /// Pods to bind.
     pub binds: Vec<Bind>,
+    /// Pods to take away.
+    pub evictions: Vec<Evict>,
     /// Writes on which rows of the tables wait.
     pub writes: Vec<(WriteId, Intent)>,
     /// Writes of the plan that show nothing new: confirm them at once.
@@ -182,20 +186,11 @@ impl Mirror {
             lowered.lost.push(eviction.write);
             return;
         };
-        let meta = &pod.metadata;
-        lowered.writes.push((
-            eviction.write,
-            Intent {
-                target: ObjectKey::new(Kind::Pod, &meta.namespace, &meta.name),
-                action: Action::Delete {
-                    uid: meta.uid.clone(),
-                    resource_version: None,
-                    grace_seconds: None,
-                    propagation: Propagation::Background,
-                },
-            },
-        ));
-        lowered.notes.push(note::evicted(pod, eviction, voice));
+        let message = note::why_evicted(eviction);
+        lowered
+            .evictions
+            .push(Evict::of(pod, eviction, &message, voice.now));
+        lowered.notes.push(note::evicted(pod, &message, voice));
     }
 
     /// Victims of one group are told on it together: how many go, for whom, and why.

@@ -91,15 +91,19 @@ fn say_as_scheduler(
     say(&on_pod, tone, reason, message, voice)
 }
 
-/// Upstream's event of a victim.
-pub(super) fn evicted(pod: &Pod, eviction: &Eviction, voice: Voice<'_>) -> Intent {
+/// Upstream's words for a victim, and the reason of one that leaves for nobody.
+pub(super) fn why_evicted(eviction: &Eviction) -> String {
     let why = match &eviction.sake {
         Sake::Gang(_) => String::new(),
         Sake::Leaving(reason) => format!(": {}", reason.sentence()),
     };
-    let message = format!("Pod is evicted, because of {}{why}", eviction.cause);
+    format!("Pod is evicted, because of {}{why}", eviction.cause)
+}
+
+/// Upstream's event of a victim.
+pub(super) fn evicted(pod: &Pod, message: &str, voice: Voice<'_>) -> Intent {
     let on_pod = involved(Kind::Pod, &pod.metadata);
-    say(&on_pod, Tone::Warning, "Evict", &message, voice)
+    say(&on_pod, Tone::Warning, "Evict", message, voice)
 }
 
 /// The victims of one group: how many go, and for whom.

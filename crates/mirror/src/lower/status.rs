@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::core::{Condition, Pod, ResourceList};
+use api::core::{Pod, ResourceList, conditions_with};
 use api::intent::{Intent, Part};
 use api::kind::Kind;
 use api::quantity::Quantity;
@@ -280,37 +280,16 @@ impl PodCondition<'_> {
             .filter(|shown| &*shown.status == "False")
             .and_then(|shown| shown.last_transition_time)
             .unwrap_or(now);
-        let others = pod
-            .status
-            .conditions
-            .iter()
-            .filter(|condition| &*condition.kind != "PodScheduled")
-            .map(shown_condition);
-        let mut conditions: Vec<Value> = others.collect();
-        conditions.push(json!({
+        let wanted = json!({
             "type": "PodScheduled",
             "status": "False",
             "lastProbeTime": null,
             "lastTransitionTime": since,
             "reason": self.reason,
             "message": self.message,
-        }));
+        });
+        let conditions = conditions_with(&pod.status.conditions, wanted);
         let patch = json!({ "status": { "conditions": conditions } });
         Some(patched(&pod.metadata, Kind::Pod, Part::Status, patch))
     }
-}
-
-fn shown_condition(condition: &Condition) -> Value {
-    let mut value = json!({
-        "type": condition.kind,
-        "status": condition.status,
-        "lastTransitionTime": condition.last_transition_time,
-    });
-    if !condition.reason.is_empty() {
-        value["reason"] = json!(condition.reason);
-    }
-    if !condition.message.is_empty() {
-        value["message"] = json!(condition.message);
-    }
-    value
 }
