@@ -7,6 +7,7 @@ use placement::{Cycle, Indexes, Outcome, Problem, Rules, Work};
 
 use crate::backlog::Backlog;
 use crate::status;
+use crate::strays::Strays;
 
 /// What the engine is told once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,7 @@ pub struct Engine {
     backlog: Backlog,
     pub(crate) due: BTreeMap<GangId, Time>,
     pub(crate) queues_due: BTreeMap<QueueId, Time>,
+    strays: Strays,
     /// As of when rules that look at the clock have judged nodes.
     judged_at: Option<Time>,
     /// When they say something else of one, or somebody may have to leave one.
@@ -60,6 +62,7 @@ impl Engine {
             backlog: Backlog::default(),
             due: BTreeMap::new(),
             queues_due: BTreeMap::new(),
+            strays: Strays::default(),
             judged_at: None,
             stirs_at: None,
             work: Work::default(),
@@ -99,8 +102,8 @@ impl Engine {
     pub fn wake_at(&self) -> Option<Time> {
         let gang = self.due.values().min();
         let queue = self.queues_due.values().min();
-        let all = gang.into_iter().chain(queue).chain(&self.stirs_at);
-        all.min().copied()
+        let all = gang.into_iter().chain(queue).chain(&self.stirs_at).copied();
+        all.chain(self.strays.wake_at()).min()
     }
 
     /// Whatever waits for its time is due now: somebody has set the clock.
@@ -109,6 +112,7 @@ impl Engine {
         for at in due.chain(&mut self.stirs_at) {
             *at = now.min(*at);
         }
+        self.strays.hurry(now);
     }
 
     /// Decides everything that can be decided now. The plan's rows are pending in the tables when it
@@ -161,6 +165,7 @@ impl Engine {
                 *due = at.min(*due);
             }
         }
+        self.strays.tell(&mut trial, now);
         status::settle_queues(self, &mut trial, &gangs, &news, now);
         let mut plan = trial.finish(now);
         self.stirs_at = self.rules.stirs_at(tables, now);
@@ -216,6 +221,7 @@ impl Engine {
         for gang in &gangs {
             self.backlog.forget(*gang);
         }
+        self.strays.look(tables, &gangs, now);
         gangs.retain(|gang| tables.find_gang(*gang).is_some_and(|row| row.known));
         self.due
             .retain(|gang, _| tables.find_gang(*gang).is_some_and(|row| row.known));

@@ -21,6 +21,7 @@ mod engine;
 mod explain;
 mod record;
 mod status;
+mod strays;
 
 pub use engine::{Engine, Settings};
 pub use explain::{Explanation, Fix, HOLDERS_MAX, Holder, Limit, Remedy, explain, fork};

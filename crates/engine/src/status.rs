@@ -104,7 +104,8 @@ fn hyper_node(tables: &Tables, gang: &Gang, verdict: &Verdict) -> Option<Arc<str
     }
 }
 
-fn tell_tasks(trial: &mut Trial<'_>, id: GangId, reason: &Arc<Reason>) {
+/// Tells the tasks of a gang that wait why, unless they say so.
+pub(crate) fn tell_tasks(trial: &mut Trial<'_>, id: GangId, reason: &Arc<Reason>) {
     let tables = trial.tables();
     let tasks: Vec<_> = tables.gang(id).tasks.iter().copied().collect();
     for task in tasks {

@@ -19,6 +19,11 @@ pub enum Reason {
         /// How many are gated.
         tasks: u32,
     },
+    /// The group that a task names does not exist.
+    GroupMissing {
+        /// Its name.
+        group: Arc<str>,
+    },
     /// Some tasks find no node.
     NoFit(Box<NoFit>),
     /// There is no hyper-node in which its tasks may be together.
@@ -140,6 +145,7 @@ impl Reason {
             Reason::QueueFull { .. } => "QueueFull",
             Reason::NamespaceQuota { .. } => "NamespaceQuota",
             Reason::QueueMisplaced { .. } => "QueueMisplaced",
+            Reason::GroupMissing { .. } => "GroupMissing",
             Reason::QueueMissing { .. } => "QueueMissing",
             Reason::QueueNotOpen { .. } => "QueueNotOpen",
             Reason::QueueOverused { .. } => "QueueOverused",
@@ -215,6 +221,9 @@ impl Reason {
                     "queue {queue} does not hang on the tree: {at} above it names the parent {parent}, which is missing or below it"
                 ),
             },
+            Reason::GroupMissing { group } => {
+                format!("its PodGroup {group} does not exist: it is placed once there is one")
+            }
             Reason::QueueMissing { queue } => format!("queue {queue} does not exist"),
             Reason::QueueNotOpen { queue, state } => {
                 format!("queue {queue} is {}, not Open", state.word())

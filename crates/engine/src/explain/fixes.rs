@@ -97,7 +97,8 @@ fn drafts(case: &mut Case<'_>, reason: &Reason) -> Vec<Draft> {
         }
         Reason::Gated { .. } => vec![ungated(case)],
         Reason::WaitsForRelease { .. } => leaving(case).into_iter().collect(),
-        Reason::NotEnoughSubGroups { .. }
+        Reason::GroupMissing { .. }
+        | Reason::NotEnoughSubGroups { .. }
         | Reason::Overcommitted { .. }
         | Reason::QueueMisplaced { .. }
         | Reason::WaitsForDrain { .. }

@@ -22,6 +22,7 @@ pub(super) fn reason_word(reason: &Reason) -> &'static str {
         Reason::NotEnoughPodsOfTask { .. } => "NotEnoughPodsOfTask",
         Reason::NotEnoughSubGroups { .. } | Reason::NotEnoughTasks { .. } => "NotEnoughTasks",
         Reason::Gated { .. }
+        | Reason::GroupMissing { .. }
         | Reason::NoFit(_)
         | Reason::NoHyperNode { .. }
         | Reason::Overcommitted { .. }
@@ -66,6 +67,7 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
             )
         }
         Reason::Gated { .. }
+        | Reason::GroupMissing { .. }
         | Reason::NoFit(_)
         | Reason::NoHyperNode { .. }
         | Reason::NotEnoughSubGroups { .. }
