@@ -71,6 +71,21 @@ pub const CONTROLLERS: &[Controller] = &[
     vcjob::CONTROLLER,
 ];
 
+/// Those that make pods and groups of workloads, for a cluster of which only a part is known: none
+/// takes away what nobody seems to own, and none judges nodes by their signs of life.
+pub const WORKLOADS: &[Controller] = &[
+    batch_job::CONTROLLER,
+    deployment::CONTROLLER,
+    disruption_budget::CONTROLLER,
+    podgroup::CONTROLLER,
+    queue::CONTROLLER,
+    replica_set::CONTROLLER,
+    resource_quota::CONTROLLER,
+    service_account::CONTROLLER,
+    stateful_set::CONTROLLER,
+    vcjob::CONTROLLER,
+];
+
 #[cfg(test)]
 #[expect(
     clippy::disallowed_methods,

@@ -23,6 +23,7 @@ use mirror::{Bind, Change, Events, Evict, Index, Mirror, Rows, Voice};
 use model::{GangId, Tables, WriteId};
 
 use crate::backoff::Backoff;
+use crate::explain::{self, Report, Subject, Unanswered};
 use crate::log::Planned;
 use crate::settings::{EngineSettings, Limits};
 use crate::timers;
@@ -164,6 +165,17 @@ impl Cycles {
     /// Tells from now on what cycles find for the gangs of this object.
     pub(crate) fn explain(&mut self, key: ObjectKey) {
         self.verdicts = Some(Verdicts::of(key));
+    }
+
+    /// Answers a question; see [`crate::explain`].
+    pub(crate) fn ask(
+        &mut self,
+        mirror: &Mirror,
+        subject: &Subject,
+        sees: &dyn Fn(&str) -> bool,
+        now: Time,
+    ) -> Result<Report, Unanswered> {
+        explain::explain((mirror, &mut self.tables, &self.engine), subject, sees, now)
     }
 
     /// What was found for them since the last call.

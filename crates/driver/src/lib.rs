@@ -33,6 +33,7 @@ mod backoff;
 mod cycle;
 mod driver;
 mod election;
+pub mod explain;
 pub mod log;
 mod looks;
 mod metrics;

@@ -79,25 +79,10 @@ impl Shape {
 impl Server {
     /// A server that has just started for the first time.
     pub(crate) fn start(mut random: Random, shape: Shape, now: Time) -> Server {
-        let settings = store::Settings {
-            records: shape.records,
-            ..store::Settings::default()
-        };
         // The first life's bytes are those of the generator itself.
         let first = random.clone();
-        let mut server = Server {
-            store: Store::new(settings.clone(), Box::new(first)),
-            settings,
-            random: Random::new(random.draw()),
-            records: Vec::new(),
-            full_until: None,
-            refuses_next: false,
-            has_refused: false,
-            tears_next: false,
-            hooks_down_until: None,
-            hook_calls: 0,
-            ends: 0,
-        };
+        let random = Random::new(random.draw());
+        let mut server = Server::unstarted(first, random, shape.records);
         if let Some(commit) = server.store.start(now) {
             server.keep(&commit);
             server.store.finish(commit.ticket, now);
@@ -110,6 +95,40 @@ impl Server {
             server.ends = 0;
         }
         server
+    }
+
+    /// A server that starts on what is stored already, and keeps no journal.
+    pub(crate) fn from_records(mut random: Random, stored: &[Vec<u8>], now: Time) -> Server {
+        let first = random.fork();
+        let mut server = Server::unstarted(first, random, Records::Unwanted);
+        for record in stored {
+            let loaded = server.store.load(record);
+            loaded.expect("a record that was just made can be read");
+        }
+        if let Some(commit) = server.store.start(now) {
+            server.store.finish(commit.ticket, now);
+        }
+        server
+    }
+
+    fn unstarted(first: Random, random: Random, records: Records) -> Server {
+        let settings = store::Settings {
+            records,
+            ..store::Settings::default()
+        };
+        Server {
+            store: Store::new(settings.clone(), Box::new(first)),
+            settings,
+            random,
+            records: Vec::new(),
+            full_until: None,
+            refuses_next: false,
+            has_refused: false,
+            tears_next: false,
+            hooks_down_until: None,
+            hook_calls: 0,
+            ends: 0,
+        }
     }
 
     /// Answers one call as the plane's own identity.

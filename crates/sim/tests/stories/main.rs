@@ -5,6 +5,7 @@ mod drivers;
 mod journey;
 mod logs;
 mod plane;
+mod rehearsed;
 mod seeds;
 mod trace;
 mod work;

@@ -1,0 +1,321 @@
+//! A cluster as a list of objects shows it, before the real store and a real driver, with nobody else
+//! in it: no wire takes time, no node runs anything. What the driver would do next is carried out at
+//! once, so that "what if" is answered by doing it.
+//!
+//! A list may be a part of what there is: whatever names an owner that is not in it is left alone, and
+//! only what is asked to go takes with it what it owns.
+//!
+//! Invariants: nothing is decided before [`Rehearsal::settle`]; a pod that is told to go has gone; the
+//! same objects give the same answers.
+
+mod change;
+mod outcome;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::call::{self, Call, WatchLine};
+use api::intent::{Intent, Refusal, WriteOutcome};
+use api::kind::Kind;
+use api::time::Time;
+use driver::explain::{Report, Subject, Unanswered};
+use driver::{Driver, Request, RequestId};
+use serde_json::{Value, json};
+use store::journal::{Change as Stored, Record, State};
+use store::{Response, User, Watch};
+
+use crate::calls;
+use crate::random::Random;
+use crate::wire::{Answered, Next, Server};
+
+pub use change::{Change, Refused, WHAT_IF};
+pub use outcome::{Before, Fate, Gone, Outcome};
+
+/// Rounds in one settling; a rehearsal that needs more is taken to run for ever.
+const ROUNDS_MAX: u64 = 5_000_000;
+/// How long the driver is given to come to rest: longer than any gap between two cycles, shorter than
+/// any patience with a node.
+const REST_MS: i64 = 20_000;
+
+/// A cluster in which a question is tried out.
+pub struct Rehearsal {
+    server: Server,
+    driver: Driver,
+    watches: BTreeMap<RequestId, Box<Watch>>,
+    now: Time,
+    left_out: usize,
+}
+
+impl std::fmt::Debug for Rehearsal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rehearsal").finish_non_exhaustive()
+    }
+}
+
+impl Rehearsal {
+    /// A cluster of these objects, whole as an API shows them, at `now`. Objects of kinds that no
+    /// decision reads are left out. What every plane has (queues `default` and `root`, namespaces) is
+    /// made where it is missing. The driver's controllers are those that make pods and groups; one that
+    /// takes away what nobody seems to own would take away what is not in the list.
+    pub fn of(objects: Vec<Value>, drivers: driver::Settings, now: Time) -> Rehearsal {
+        let mut records = Vec::new();
+        let mut left_out = 0;
+        let mut namespaces = BTreeSet::new();
+        let mut random = Random::new(1);
+        for object in objects {
+            match Kind::find(said(&object, "apiVersion"), said(&object, "kind")) {
+                Some(kind) => {
+                    let (namespace, _) = place(&object);
+                    if !namespace.is_empty() {
+                        namespaces.insert(namespace.to_owned());
+                    }
+                    let revision = records.len() as u64 + 1;
+                    records.push(record(kind, object, (revision, now), &mut random));
+                }
+                None => left_out += 1,
+            }
+        }
+        let namespaces: Vec<Value> = namespaces
+            .into_iter()
+            .map(|name| namespace(&name))
+            .collect();
+        let mut rehearsal = Rehearsal {
+            server: Server::from_records(random, &records, now),
+            driver: Driver::new(drivers),
+            watches: BTreeMap::new(),
+            now,
+            left_out,
+        };
+        for namespace in namespaces {
+            // It is there already, where it was listed.
+            rehearsal.call(&calls::post(&Kind::Namespace.path("", ""), &namespace));
+        }
+        rehearsal
+    }
+
+    /// How many objects were left out.
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// Says why a workload waits, on what was given and nothing else: nothing is decided before.
+    ///
+    /// # Errors
+    /// There is nothing to explain.
+    pub fn explain(&mut self, subject: &Subject) -> Result<Report, Unanswered> {
+        while !self.driver.is_synced() {
+            let Some((id, request)) = self.driver.poll_request(self.now) else {
+                break;
+            };
+            self.serve(id, request);
+        }
+        // Whoever could list the objects may see them.
+        self.driver.explain(subject, &|_| true, self.now)
+    }
+
+    /// Lets the driver do everything that it would do now. False where it does not come to rest.
+    pub fn settle(&mut self) -> bool {
+        let end = self.now.plus_ms(REST_MS);
+        for _ in 0..ROUNDS_MAX {
+            if self.turn() {
+                continue;
+            }
+            match self.driver.poll_wake().filter(|at| *at <= end) {
+                Some(at) => self.now = at.max(self.now),
+                None => {
+                    self.now = end;
+                    self.driver.handle_time(end);
+                    return self.driver.is_quiet();
+                }
+            }
+            self.driver.handle_time(self.now);
+        }
+        false
+    }
+
+    /// One round at this instant; whether anything happened.
+    fn turn(&mut self) -> bool {
+        let mut is_busy = false;
+        while let Some((id, request)) = self.driver.poll_request(self.now) {
+            is_busy = true;
+            self.serve(id, request);
+        }
+        is_busy |= self.see_off();
+        let ids: Vec<RequestId> = self.watches.keys().copied().collect();
+        for id in ids {
+            is_busy |= self.tell(id);
+        }
+        is_busy
+    }
+
+    /// No kubelet is there to say that a pod has ended that was told to go.
+    fn see_off(&mut self) -> bool {
+        let going = self.driver.mirror().list::<api::core::Pod>();
+        let going = going.filter(|pod| pod.is_terminating() && pod.metadata.finalizers.is_empty());
+        let going: Vec<String> = going
+            .map(|pod| Kind::Pod.path(&pod.metadata.namespace, &pod.metadata.name))
+            .collect();
+        let mut is_any = false;
+        for target in going {
+            let code = self
+                .call(&calls::delete(format!("{target}?gracePeriodSeconds=0")))
+                .code;
+            is_any |= code == 200;
+        }
+        is_any
+    }
+
+    fn tell(&mut self, id: RequestId) -> bool {
+        let Some(watch) = self.watches.get_mut(&id) else {
+            return false;
+        };
+        let (lines, next) = self.server.lines(watch, self.now);
+        let mut is_any = false;
+        for line in lines {
+            // Bookmarks come for ever.
+            is_any |= !matches!(line, WatchLine::Bookmark(_));
+            self.driver.handle_watch(id, line, self.now);
+        }
+        if next == Next::End {
+            self.watches.remove(&id);
+            self.driver.handle_closed(id, None, self.now);
+            return true;
+        }
+        is_any
+    }
+
+    fn serve(&mut self, id: RequestId, request: Request) {
+        match request {
+            Request::Get { key } => {
+                let response = self.call(&call::get(key.kind, &key.namespace, &key.name));
+                let answer = match response.code {
+                    200 => raw(response.body),
+                    404 => Ok(None),
+                    _ => Err(refusal(&response)),
+                };
+                self.driver.handle_got(id, answer, self.now);
+            }
+            Request::List {
+                kind,
+                limit,
+                continue_token,
+            } => {
+                let response = self.call(&call::list(kind, limit, &continue_token));
+                let page = match response.code {
+                    200 => call::page(&response.body).map_err(|error| unreadable(&error)),
+                    _ => Err(refusal(&response)),
+                };
+                self.driver.handle_page(id, page, self.now);
+            }
+            Request::Watch {
+                kind,
+                revision,
+                timeout_seconds,
+            } => match self
+                .server
+                .answer(&call::watch(kind, revision, timeout_seconds), self.now)
+            {
+                Answered::Stream(watch) => drop(self.watches.insert(id, watch)),
+                Answered::Whole(response) => {
+                    self.driver
+                        .handle_closed(id, Some(refusal(&response)), self.now);
+                }
+            },
+            Request::Write(intent) => {
+                let outcome = self.write(&intent);
+                self.driver.handle_written(id, outcome, self.now);
+            }
+        }
+    }
+
+    /// As a client does it: a create that meets its own child is done.
+    fn write(&mut self, intent: &Intent) -> WriteOutcome {
+        let response = self.call(&call::write(intent));
+        let outcome = call::outcome(response.code, response.retry_after_seconds, &response.body);
+        let Some(read) = call::read_of_existing(intent, &outcome) else {
+            return outcome;
+        };
+        let found = self.call(&read);
+        call::outcome_of_existing(intent, found.code, &found.body).unwrap_or(outcome)
+    }
+
+    fn call(&mut self, call: &Call) -> Response {
+        match self.server.answer_to(User::admin(), call, self.now) {
+            Answered::Whole(response) => response,
+            Answered::Stream(_) => Response::text(400, "a watch is no call"),
+        }
+    }
+
+    fn objects(&mut self, kind: Kind) -> Vec<Value> {
+        self.server.objects(kind, self.now)
+    }
+}
+
+/// A record of the object as it is stored. Revisions are counted anew: those of a list are not
+/// comparable with those that will be.
+fn record(
+    kind: Kind,
+    mut object: Value,
+    (revision, now): (u64, Time),
+    random: &mut Random,
+) -> Vec<u8> {
+    let uid = format!("00000000-0000-4000-8000-{:012x}", random.draw() >> 16);
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.entry("uid").or_insert_with(|| json!(uid));
+        metadata.insert("resourceVersion".to_owned(), json!(revision.to_string()));
+        metadata
+            .entry("creationTimestamp")
+            .or_insert_with(|| json!(now));
+    }
+    let (namespace, name) = place(&object);
+    let key = match namespace {
+        "" => name.to_owned(),
+        _ => format!("{namespace}/{name}"),
+    };
+    let row = kind.row();
+    let stored = Stored {
+        resource: format!("{}/{}", row.group, row.plural).into(),
+        key: key.into(),
+        state: Some(State {
+            revision,
+            bytes: object.to_string().into_bytes(),
+        }),
+    };
+    let record = Record {
+        revision,
+        changes: vec![stored],
+    };
+    record.encode()
+}
+
+fn namespace(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
+}
+
+fn said<'a>(object: &'a Value, field: &str) -> &'a str {
+    object[field].as_str().unwrap_or_default()
+}
+
+/// Namespace and name.
+fn place(object: &Value) -> (&str, &str) {
+    let metadata = &object["metadata"];
+    (said(metadata, "namespace"), said(metadata, "name"))
+}
+
+fn raw(body: Vec<u8>) -> Result<Option<Box<serde_json::value::RawValue>>, Refusal> {
+    serde_json::from_slice(&body)
+        .map(Some)
+        .map_err(|error| unreadable(&error))
+}
+
+fn refusal(response: &Response) -> Refusal {
+    call::refusal(response.code, response.retry_after_seconds, &response.body)
+}
+
+fn unreadable(error: &serde_json::Error) -> Refusal {
+    Refusal {
+        code: 500,
+        reason: "InternalError".into(),
+        message: error.to_string().into(),
+        retry_after_seconds: None,
+    }
+}

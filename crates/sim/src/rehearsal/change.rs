@@ -1,0 +1,286 @@
+//! What is tried out: an object that is applied, one that goes, nodes that are drained.
+
+use std::collections::BTreeMap;
+
+use api::call::{self, Call};
+use api::intent::ObjectKey;
+use api::kind::Kind;
+use serde_json::{Value, json};
+use store::Response;
+
+use super::{Rehearsal, place, said};
+use crate::calls;
+
+/// `apiVersion` of the kinds that are no manifests: `Delete` and `Drain`.
+pub const WHAT_IF: &str = "whatif.katmai.dev/v1";
+
+/// What goes with its owner, as far as it matters to decisions.
+const OWNED: &[Kind] = &[
+    Kind::BatchJob,
+    Kind::Pod,
+    Kind::PodGroup,
+    Kind::ReplicaSet,
+    Kind::VcJob,
+];
+
+/// One change of the cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// A manifest, as by `kubectl apply --server-side --force-conflicts`.
+    Apply(ObjectKey, Value),
+    /// Objects go.
+    Delete(Vec<ObjectKey>),
+    /// Nodes are cordoned and what runs there is evicted, as by `kubectl drain --ignore-daemonsets`.
+    Drain {
+        /// These nodes.
+        nodes: Vec<String>,
+        /// And those that bear all of these labels, where there are any.
+        labels: BTreeMap<String, String>,
+    },
+}
+
+/// A change, or a part of one, that the API would refuse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What was to be done: `apply`, `delete`, `cordon` or `evict`, and to what.
+    pub what: String,
+    /// HTTP code.
+    pub code: u16,
+    /// What the API says.
+    pub message: String,
+}
+
+impl Change {
+    /// Understands a document. `namespace` is for objects that name none.
+    ///
+    /// # Errors
+    /// The field that is wrong and what is wrong with it.
+    pub fn read(document: &Value, namespace: &str) -> Result<Change, (String, String)> {
+        if said(document, "apiVersion") != WHAT_IF {
+            let mut object = document.clone();
+            let key = key_of(document, "", namespace)?;
+            if !key.namespace.is_empty() {
+                object["metadata"]["namespace"] = json!(key.namespace);
+            }
+            return Ok(Change::Apply(key, object));
+        }
+        match said(document, "kind") {
+            "Delete" => {
+                let objects = document["objects"].as_array().filter(|it| !it.is_empty());
+                let wrong = || {
+                    wrong(
+                        "objects",
+                        "names what goes: apiVersion, kind, namespace, name",
+                    )
+                };
+                let objects = objects.ok_or_else(wrong)?.iter().enumerate();
+                let keys = objects.map(|(at, object)| {
+                    let whole = json!({
+                        "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object,
+                    });
+                    key_of(&whole, &format!("objects[{at}]."), namespace)
+                });
+                Ok(Change::Delete(keys.collect::<Result<_, _>>()?))
+            }
+            "Drain" => drain(document),
+            other => Err(wrong(
+                "kind",
+                &format!("{other:?} is none of {WHAT_IF}: it has Delete and Drain"),
+            )),
+        }
+    }
+}
+
+fn wrong(field: &str, text: &str) -> (String, String) {
+    (field.to_owned(), text.to_owned())
+}
+
+fn drain(document: &Value) -> Result<Change, (String, String)> {
+    let nodes: Vec<String> = match &document["nodes"] {
+        Value::Null => Vec::new(),
+        names => serde_json::from_value(names.clone())
+            .map_err(|_| wrong("nodes", "is a list of names"))?,
+    };
+    let labels: BTreeMap<String, String> = match &document["nodeSelector"] {
+        Value::Null => BTreeMap::new(),
+        labels => serde_json::from_value(labels.clone())
+            .map_err(|_| wrong("nodeSelector", "is a map of labels and their values"))?,
+    };
+    if nodes.is_empty() && labels.is_empty() {
+        return Err(wrong(
+            "nodes",
+            "or nodeSelector says which nodes are drained",
+        ));
+    }
+    Ok(Change::Drain { nodes, labels })
+}
+
+/// `within` is the path of the fields.
+fn key_of(object: &Value, within: &str, namespace: &str) -> Result<ObjectKey, (String, String)> {
+    let (version, name) = (said(object, "apiVersion"), said(object, "kind"));
+    let kind = Kind::find(version, name).ok_or_else(|| {
+        let text = format!("{name} of {version:?} has no part in decisions");
+        wrong(&format!("{within}kind"), &text)
+    })?;
+    let (given, name) = place(object);
+    if name.is_empty() {
+        let field = if within.is_empty() {
+            "metadata."
+        } else {
+            within
+        };
+        return Err(wrong(&format!("{field}name"), "is missing"));
+    }
+    let namespace = match (kind.row().namespaced, given) {
+        (false, _) => "",
+        (true, "") => namespace,
+        (true, given) => given,
+    };
+    Ok(ObjectKey::new(kind, namespace, name))
+}
+
+fn title(key: &ObjectKey) -> String {
+    let kind = key.kind.row().name;
+    match &*key.namespace {
+        "" => format!("{kind} {}", key.name),
+        namespace => format!("{kind} {namespace}/{}", key.name),
+    }
+}
+
+impl Rehearsal {
+    /// Makes a change, and says what of it would be refused. Nothing is decided yet.
+    pub fn change(&mut self, change: &Change) -> Vec<Refused> {
+        match change {
+            Change::Apply(key, object) => self.apply(key, object).into_iter().collect(),
+            Change::Delete(keys) => {
+                let refused = keys.iter().filter_map(|key| self.delete(key));
+                refused.collect()
+            }
+            Change::Drain { nodes, labels } => self.drain(nodes, labels),
+        }
+    }
+
+    fn apply(&mut self, key: &ObjectKey, object: &Value) -> Option<Refused> {
+        if !key.namespace.is_empty() {
+            // Whoever submits something has a namespace for it.
+            let namespace = super::namespace(&key.namespace);
+            self.call(&calls::post(&Kind::Namespace.path("", ""), &namespace));
+        }
+        let target = key.kind.path(&key.namespace, &key.name);
+        let apply = |target: &str| Call {
+            method: "PATCH",
+            target: format!("{target}?fieldManager=what-if&force=true"),
+            content_type: "application/apply-patch+yaml",
+            body: object.to_string().into_bytes(),
+        };
+        let what = format!("apply {}", title(key));
+        let refused = self.tried(what.clone(), &apply(&target));
+        if key.kind != Kind::Node || refused.is_some() {
+            return refused;
+        }
+        // What a kubelet would say of a node is said here; and no taint is left of its beginning.
+        let taints = object["spec"]["taints"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let taints = calls::merge(&target, &json!({ "spec": { "taints": taints } }));
+        let refused = self.tried(what.clone(), &taints);
+        refused.or_else(|| self.tried(what, &apply(&format!("{target}/status"))))
+    }
+
+    /// Deletes an object and what it owns, whoever else is asked to do so.
+    fn delete(&mut self, key: &ObjectKey) -> Option<Refused> {
+        let target = key.kind.path(&key.namespace, &key.name);
+        let found = self.call(&call::get(key.kind, &key.namespace, &key.name));
+        let uid =
+            crate::stored::uid(&serde_json::from_slice(&found.body).unwrap_or_default()).to_owned();
+        let what = format!("delete {}", title(key));
+        let refused = self.tried(what, &calls::delete(target));
+        if refused.is_none() && !uid.is_empty() {
+            for dependant in self.owned_by(&uid) {
+                self.delete(&dependant);
+            }
+        }
+        refused
+    }
+
+    fn owned_by(&mut self, uid: &str) -> Vec<ObjectKey> {
+        let mut found = Vec::new();
+        for kind in OWNED {
+            for object in self.objects(*kind) {
+                let owners = object["metadata"]["ownerReferences"].as_array();
+                if owners
+                    .into_iter()
+                    .flatten()
+                    .any(|owner| owner["uid"] == uid)
+                {
+                    let (namespace, name) = place(&object);
+                    found.push(ObjectKey::new(*kind, namespace, name));
+                }
+            }
+        }
+        found
+    }
+
+    fn drain(&mut self, names: &[String], labels: &BTreeMap<String, String>) -> Vec<Refused> {
+        let is_meant = |node: &Value| {
+            let (_, name) = place(node);
+            let has = |(key, value): (&String, &String)| node["metadata"]["labels"][key] == **value;
+            names.iter().any(|it| it == name) || (!labels.is_empty() && labels.iter().all(has))
+        };
+        let nodes = self.objects(Kind::Node);
+        let nodes: Vec<String> = (nodes.iter().filter(|node| is_meant(node)))
+            .map(|node| place(node).1.to_owned())
+            .collect();
+        let mut refused = Vec::new();
+        for missing in names.iter().filter(|name| !nodes.contains(name)) {
+            refused.push(Refused {
+                what: format!("cordon Node {missing}"),
+                code: 404,
+                message: "there is no such node".to_owned(),
+            });
+        }
+        for node in &nodes {
+            let cordon = calls::merge(
+                &Kind::Node.path("", node),
+                &json!({ "spec": { "unschedulable": true } }),
+            );
+            refused.extend(self.tried(format!("cordon Node {node}"), &cordon));
+        }
+        let pods = self.objects(Kind::Pod);
+        let there = pods.iter().filter(|pod| {
+            nodes.iter().any(|node| pod["spec"]["nodeName"] == **node)
+                && !crate::stored::is_over(pod)
+                && !of_daemon(pod)
+        });
+        for pod in there {
+            let (namespace, name) = place(pod);
+            let eviction = json!({
+                "apiVersion": "policy/v1", "kind": "Eviction",
+                "metadata": { "namespace": namespace, "name": name },
+            });
+            let target = format!("{}/eviction", Kind::Pod.path(namespace, name));
+            let call = calls::post(&target, &eviction);
+            refused.extend(self.tried(format!("evict Pod {namespace}/{name}"), &call));
+        }
+        refused
+    }
+
+    fn tried(&mut self, what: String, call: &Call) -> Option<Refused> {
+        let response: Response = self.call(call);
+        if (200..300).contains(&response.code) {
+            return None;
+        }
+        Some(Refused {
+            what,
+            code: response.code,
+            message: super::refusal(&response).message.into(),
+        })
+    }
+}
+
+fn of_daemon(pod: &Value) -> bool {
+    let owners = pod["metadata"]["ownerReferences"].as_array();
+    let mut owners = owners.into_iter().flatten();
+    owners.any(|owner| owner["kind"] == "DaemonSet")
+}

@@ -1,0 +1,217 @@
+//! What became of a cluster: who starts, who waits and why, who loses its place.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::kind::Kind;
+use serde_json::Value;
+
+use super::{Rehearsal, place, said};
+use crate::stored;
+
+/// The annotation by which a pod names its group, and the older one.
+const GROUP: [&str; 2] = [
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-name",
+];
+
+/// What is different after changes were made and the driver has come to rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Groups and lone pods that have more places than before, by name.
+    pub starts: Vec<Fate>,
+    /// Those that wait and did not, or wait for something else now.
+    pub waits: Vec<Fate>,
+    /// Pods that had a place and are not there any more.
+    pub gone: Vec<Gone>,
+}
+
+/// A group, or a pod without one, as it stands afterwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fate {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Whether it is a pod without a group.
+    pub is_lone: bool,
+    /// How many of its pods have a place and have not ended.
+    pub placed: usize,
+    /// How many pods of it have not ended.
+    pub pods: usize,
+    /// How many more of them are on each node than before.
+    pub nodes: BTreeMap<String, usize>,
+    /// Why the rest of it waits, in plain words.
+    pub reason: Option<String>,
+}
+
+/// A pod that has lost its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its group, if it has one.
+    pub group: Option<String>,
+    /// Where it was.
+    pub node: String,
+    /// What the scheduler said, if it is the one who evicted it.
+    pub why: Option<String>,
+    /// Where another pod under its name is now.
+    pub again_on: Option<String>,
+}
+
+/// A pod as far as it matters here.
+#[derive(Clone, Debug)]
+struct PodThere {
+    uid: String,
+    group: Option<String>,
+    node: String,
+    is_over: bool,
+    reason: Option<String>,
+}
+
+/// What there was before.
+#[derive(Clone, Debug)]
+pub struct Before {
+    pods: BTreeMap<(String, String), PodThere>,
+    groups: BTreeMap<(String, String), Option<String>>,
+    events: BTreeSet<String>,
+}
+
+impl Rehearsal {
+    /// How the cluster stands now, to be compared with later.
+    pub fn look(&mut self) -> Before {
+        let events = self.objects(Kind::Event);
+        Before {
+            pods: self.pods(),
+            groups: self.groups(),
+            events: events
+                .iter()
+                .map(|event| stored::uid(event).to_owned())
+                .collect(),
+        }
+    }
+
+    /// What is different from `before`.
+    pub fn outcome(&mut self, before: &Before) -> Outcome {
+        let (pods, groups) = (self.pods(), self.groups());
+        let mut fates: BTreeMap<(String, String, bool), Fate> = BTreeMap::new();
+        for ((namespace, name), pod) in pods.iter().filter(|(_, pod)| !pod.is_over) {
+            let of = pod.group.as_ref().unwrap_or(name);
+            let fate = fates
+                .entry((namespace.clone(), of.clone(), pod.group.is_none()))
+                .or_default();
+            fate.pods += 1;
+            if pod.node.is_empty() {
+                fate.reason = fate.reason.take().or_else(|| pod.reason.clone());
+                continue;
+            }
+            fate.placed += 1;
+            let was = before.pods.get(&(namespace.clone(), name.clone()));
+            if was.is_none_or(|was| was.uid != pod.uid || was.node != pod.node) {
+                *fate.nodes.entry(pod.node.clone()).or_default() += 1;
+            }
+        }
+        for ((namespace, name), reason) in &groups {
+            let fate = fates
+                .entry((namespace.clone(), name.clone(), false))
+                .or_default();
+            fate.reason = reason.clone();
+        }
+        let mut outcome = Outcome::default();
+        for ((namespace, name, is_lone), fate) in fates {
+            let key = (namespace.clone(), name.clone());
+            let said = match is_lone {
+                true => before.pods.get(&key).and_then(|pod| pod.reason.clone()),
+                false => before.groups.get(&key).cloned().flatten(),
+            };
+            let fate = Fate {
+                namespace,
+                name,
+                is_lone,
+                ..fate
+            };
+            if !fate.nodes.is_empty() {
+                outcome.starts.push(fate);
+            } else if fate.reason.is_some() && fate.reason != said {
+                outcome.waits.push(fate);
+            }
+        }
+        outcome.gone = self.gone(before, &pods);
+        outcome
+    }
+
+    fn gone(&mut self, before: &Before, pods: &BTreeMap<(String, String), PodThere>) -> Vec<Gone> {
+        let events = self.objects(Kind::Event);
+        let told: BTreeMap<&str, &str> = (events.iter())
+            .filter(|event| !before.events.contains(stored::uid(event)))
+            .filter(|event| said(event, "reason") == "Evict")
+            .map(|event| {
+                (
+                    said(&event["involvedObject"], "uid"),
+                    said(event, "message"),
+                )
+            })
+            .collect();
+        let had = before.pods.iter();
+        let had = had.filter(|(_, pod)| !pod.is_over && !pod.node.is_empty());
+        had.filter_map(|(key, pod)| {
+            let now = pods.get(key);
+            if now.is_some_and(|now| now.uid == pod.uid) {
+                return None;
+            }
+            let again = now.map(|now| now.node.clone());
+            Some(Gone {
+                namespace: key.0.clone(),
+                name: key.1.clone(),
+                group: pod.group.clone(),
+                node: pod.node.clone(),
+                why: told.get(&*pod.uid).map(|text| (*text).to_owned()),
+                again_on: again.filter(|node| !node.is_empty()),
+            })
+        })
+        .collect()
+    }
+
+    fn pods(&mut self) -> BTreeMap<(String, String), PodThere> {
+        let pods = self.objects(Kind::Pod);
+        let rows = pods.iter().map(|pod| {
+            let annotations = &pod["metadata"]["annotations"];
+            let group = GROUP.iter().map(|key| said(annotations, key));
+            let group = group
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .next();
+            let (namespace, name) = place(pod);
+            let there = PodThere {
+                uid: stored::uid(pod).to_owned(),
+                group,
+                node: said(&pod["spec"], "nodeName").to_owned(),
+                is_over: stored::is_over(pod),
+                reason: waits(&pod["status"]["conditions"], "PodScheduled", "False"),
+            };
+            ((namespace.to_owned(), name.to_owned()), there)
+        });
+        rows.collect()
+    }
+
+    /// Groups, each with why it waits if it does.
+    fn groups(&mut self) -> BTreeMap<(String, String), Option<String>> {
+        let groups = self.objects(Kind::PodGroup);
+        let rows = groups.iter().map(|group| {
+            let (namespace, name) = place(group);
+            let conditions = &group["status"]["conditions"];
+            let waits = waits(conditions, "Unschedulable", "True");
+            ((namespace.to_owned(), name.to_owned()), waits)
+        });
+        rows.collect()
+    }
+}
+
+/// The plain words of a condition that says that something waits.
+fn waits(conditions: &Value, kind: &str, status: &str) -> Option<String> {
+    let mut all = conditions.as_array().into_iter().flatten();
+    let found = all.find(|it| it["type"] == kind && it["status"] == status)?;
+    Some(mirror::plain_words(said(found, "message")).to_owned())
+}

@@ -1,0 +1,328 @@
+//! A cluster as a list of objects shows it: why something waits there, and what would happen if.
+
+use std::collections::BTreeMap;
+
+use api::kind::{KINDS, Kind};
+use api::time::Time;
+use driver::explain::{Subject, Unanswered};
+use serde_json::{Value, json};
+use sim::{Change, Outcome, Random, Rehearsal, Settings, WHAT_IF, World};
+
+use crate::drivers::drivers;
+use crate::plane::world;
+
+const NOW: Time = Time::from_seconds(1_700_000_000);
+
+fn queue(name: &str, cpu: Option<&str>) -> Value {
+    let capability = cpu.map(|cpu| json!({ "cpu": cpu }));
+    json!({
+        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+        "metadata": { "name": name },
+        "spec": { "weight": 1, "capability": capability, "reclaimable": true },
+        "status": { "state": "Open" },
+    })
+}
+
+fn node(name: &str, cpu: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": { "name": name, "labels": { "rack": name } },
+        "spec": {},
+        "status": {
+            "allocatable": { "cpu": cpu, "memory": "8Gi", "pods": "110" },
+            "conditions": [{ "type": "Ready", "status": "True" }],
+        },
+    })
+}
+
+fn group(namespace: &str, name: &str, queue: &str, min: i32) -> Value {
+    json!({
+        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+        "metadata": { "name": name, "namespace": namespace, "ownerReferences": [{
+            "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": name,
+            "uid": format!("uid-of-{name}"), "controller": true,
+        }] },
+        "spec": { "minMember": min, "queue": queue },
+        "status": { "phase": "Inqueue" },
+    })
+}
+
+fn pod(namespace: &str, group: &str, at: u32, cpu: &str, on: Option<&str>) -> Value {
+    let phase = if on.is_some() { "Running" } else { "Pending" };
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": format!("{group}-{at}"), "namespace": namespace,
+            "annotations": { "scheduling.k8s.io/group-name": group },
+        },
+        "spec": {
+            "schedulerName": "volcano", "nodeName": on,
+            "containers": [
+                { "name": "c", "image": "i", "resources": { "requests": { "cpu": cpu } } },
+            ],
+        },
+        "status": { "phase": phase },
+    })
+}
+
+/// Two pods wait where another's holds a node.
+fn crowded() -> Vec<Value> {
+    vec![
+        pod("team-b", "other", 0, "3", Some("n1")),
+        pod("team-a", "train", 0, "2", None),
+        pod("team-a", "train", 1, "2", None),
+        group("team-a", "train", "default", 2),
+        group("team-b", "other", "default", 1),
+        node("n1", "4"),
+        node("n2", "2"),
+        queue("default", None),
+    ]
+}
+
+/// Of a part of a cluster nobody knows what has no owner, and whether a node lives.
+fn makers(seed: u64) -> driver::Settings {
+    driver::Settings {
+        controllers: controllers::WORKLOADS,
+        ..drivers(seed)
+    }
+}
+
+fn rehearsal(objects: Vec<Value>) -> Rehearsal {
+    Rehearsal::of(objects, makers(1), NOW)
+}
+
+fn subject(kind: Kind, name: &str) -> Subject {
+    Subject {
+        kind,
+        namespace: "team-a".to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+#[test]
+fn a_gang_is_told_what_lacks_who_has_it_and_what_helps() {
+    let found = rehearsal(crowded()).explain(&subject(Kind::PodGroup, "train"));
+    let report = found.expect("it is there");
+    let (code, words) = report.reason.clone().expect("it waits");
+    assert_eq!(code, "NoFit");
+    assert_eq!(
+        words,
+        "1 of 2 tasks fit: train-1 needs 2 cpu, n1 has 1 left"
+    );
+    let nodes = report.nodes.clone().expect("it waits for a node");
+    assert_eq!(nodes, (2, vec![("without enough cpu".to_owned(), 2)]));
+    let held: Vec<String> = (report.holders.iter())
+        .map(|held| format!("{} {}", held.who.as_ref().expect("a name"), held.holds))
+        .collect();
+    assert_eq!(held, ["team-b/other 3 cpu"]);
+    let fixes: Vec<&str> = report.fixes.iter().map(|fix| &*fix.words).collect();
+    let wanted = [
+        "let it start with 1 instead of 2",
+        "wait for 1 pod to end, or end them: team-b/other-0",
+        "add 1 node like n1",
+    ];
+    assert_eq!(fixes, wanted);
+}
+
+#[test]
+fn a_vcjob_and_a_pod_are_explained_by_their_gang() {
+    let ask = |kind, name: &str| rehearsal(crowded()).explain(&subject(kind, name));
+    let of_gang = ask(Kind::PodGroup, "train");
+    assert_eq!(ask(Kind::VcJob, "train"), of_gang);
+    assert_eq!(ask(Kind::Pod, "train-1"), of_gang);
+    assert_eq!(ask(Kind::Pod, "nobody"), Err(Unanswered::Unknown));
+    assert_eq!(ask(Kind::VcJob, "nobody"), Err(Unanswered::NoGroupOfJob));
+}
+
+fn tried(objects: Vec<Value>, changes: &[Value]) -> Outcome {
+    let mut rehearsal = rehearsal(objects);
+    assert!(rehearsal.settle(), "the cluster comes to rest");
+    let before = rehearsal.look();
+    for change in changes {
+        let change = Change::read(change, "team-a").expect("it is understood");
+        assert_eq!(rehearsal.change(&change), [], "nothing is refused");
+    }
+    assert!(rehearsal.settle(), "and again");
+    rehearsal.outcome(&before)
+}
+
+#[test]
+fn nothing_is_different_where_nothing_is_changed() {
+    assert_eq!(tried(crowded(), &[]), Outcome::default());
+}
+
+#[test]
+fn a_node_more_lets_a_gang_start() {
+    let outcome = tried(crowded(), &[node("n3", "4")]);
+    let [fate] = &outcome.starts[..] else {
+        panic!("one starts: {outcome:?}");
+    };
+    assert_eq!((&*fate.name, fate.placed, fate.pods), ("train", 2, 2));
+    assert_eq!(fate.nodes.values().sum::<usize>(), 2);
+    assert_eq!((outcome.waits.len(), outcome.gone.len()), (0, 0));
+}
+
+#[test]
+fn a_job_that_is_submitted_is_made_into_pods_and_placed_or_told_why_not() {
+    let job = |name: &str, cpu: &str| {
+        let resources = json!({ "requests": { "cpu": cpu } });
+        json!({
+            "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+            "metadata": { "name": name },
+            "spec": { "minAvailable": 2, "schedulerName": "volcano", "tasks": [{
+                "name": "work", "replicas": 2, "template": { "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{ "name": "c", "image": "i", "resources": resources }],
+                } },
+            }] },
+        })
+    };
+    let cluster = vec![node("n1", "4"), queue("default", None)];
+    let outcome = tried(cluster, &[job("fits", "1"), job("large", "3")]);
+    let start = &outcome.starts[0];
+    assert!(start.name.starts_with("fits-"), "{start:?}");
+    assert_eq!(start.nodes, BTreeMap::from([("n1".to_owned(), 2)]));
+    let wait = &outcome.waits[0];
+    assert!(wait.name.starts_with("large-"), "{wait:?}");
+    let reason = wait.reason.as_deref().expect("it says why");
+    assert!(reason.contains("cpu"), "{reason}");
+}
+
+#[test]
+fn a_node_that_is_drained_loses_its_pods_to_others() {
+    let objects = vec![
+        node("n1", "4"),
+        node("n2", "4"),
+        queue("default", None),
+        group("team-a", "train", "default", 1),
+        pod("team-a", "train", 0, "1", Some("n1")),
+    ];
+    let drain = json!({ "apiVersion": WHAT_IF, "kind": "Drain", "nodeSelector": { "rack": "n1" } });
+    let outcome = tried(objects, &[drain]);
+    let [gone] = &outcome.gone[..] else {
+        panic!("one goes: {outcome:?}");
+    };
+    assert_eq!((&*gone.name, &*gone.node), ("train-0", "n1"));
+    assert_eq!(gone.why, None, "it was not the scheduler");
+}
+
+#[test]
+fn what_is_not_understood_is_named() {
+    let wrong = |document: Value| Change::read(&document, "default").expect_err("it is wrong");
+    let (field, _) = wrong(json!({ "apiVersion": WHAT_IF, "kind": "Drain" }));
+    assert_eq!(field, "nodes");
+    let (field, text) = wrong(json!({ "apiVersion": WHAT_IF, "kind": "Explode" }));
+    assert_eq!(field, "kind");
+    assert!(text.contains("Explode"), "{text}");
+    let deleted = json!({ "apiVersion": "v1", "kind": "Pod" });
+    let (field, _) =
+        wrong(json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [deleted] }));
+    assert_eq!(field, "objects[0].name");
+    let (field, _) = wrong(json!({ "apiVersion": "v1", "kind": "Nonsense", "metadata": {} }));
+    assert_eq!(field, "kind");
+    let mut rehearsal = rehearsal(crowded());
+    let drain = Change::Drain {
+        nodes: vec!["n9".to_owned()],
+        labels: BTreeMap::new(),
+    };
+    let refused = rehearsal.change(&drain);
+    assert_eq!(
+        (refused[0].code, &*refused[0].what),
+        (404, "cordon Node n9")
+    );
+}
+
+/// Where each pod that has not ended is.
+fn places(pods: &[Value]) -> BTreeMap<String, String> {
+    let there = pods.iter().filter(|pod| {
+        let phase = pod["status"]["phase"].as_str();
+        !matches!(phase, Some("Succeeded" | "Failed"))
+    });
+    let row = |pod: &Value| {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+        (name.to_owned(), node.to_owned())
+    };
+    there
+        .map(row)
+        .filter(|(_, node)| !node.is_empty())
+        .collect()
+}
+
+fn everything(world: &mut World) -> Vec<Value> {
+    let mut objects = Vec::new();
+    for row in KINDS.iter().filter(|row| row.kind != Kind::Event) {
+        let api_version = match row.group {
+            "" => row.version.to_owned(),
+            group => format!("{group}/{}", row.version),
+        };
+        for mut object in world.objects(row.kind) {
+            object["apiVersion"] = json!(api_version);
+            object["kind"] = json!(row.name);
+            objects.push(object);
+        }
+    }
+    objects
+}
+
+fn job(random: &mut Random, name: &str) -> Value {
+    let cpu = random.between(1, 3);
+    let replicas = random.between(1, 6);
+    json!({
+        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+        "metadata": { "name": name, "namespace": "default" },
+        "spec": {
+            "minAvailable": random.between(1, replicas), "schedulerName": "volcano",
+            "queue": "default",
+            "tasks": [{ "name": "work", "replicas": replicas, "template": {
+                "metadata": { "annotations": { "katmai.dev/sim-duration": "10h" } },
+                "spec": { "restartPolicy": "Never", "containers": [{
+                    "name": "c", "image": "i",
+                    "resources": { "requests": { "cpu": cpu.to_string() } },
+                }] },
+            } }],
+        },
+    })
+}
+
+/// What a rehearsal says of a change is what the world does when it is made.
+#[test]
+fn what_would_happen_is_what_happens() {
+    for seed in 0..24 {
+        let mut random = Random::new(seed);
+        let mut settings = Settings::new(seed);
+        settings.nodes.nodes = 4;
+        let mut world = world(settings);
+        for at in 0..random.between(2, 6) {
+            let job = job(&mut random, &format!("early-{at}"));
+            world.create(5_000 + at * 2_000, Kind::VcJob, job);
+        }
+        world.run(60_000);
+        let mut rehearsal = Rehearsal::of(everything(&mut world), makers(seed), NOW);
+        assert!(rehearsal.settle(), "seed {seed}: it comes to rest");
+        let before = rehearsal.look();
+        let late = job(&mut random, "late");
+        let change = Change::read(&late, "default").expect("a manifest");
+        assert_eq!(rehearsal.change(&change), [], "seed {seed}");
+        assert!(rehearsal.settle(), "seed {seed}: and again");
+        let outcome = rehearsal.outcome(&before);
+        let was = places(&world.objects(Kind::Pod));
+        world.create(0, Kind::VcJob, late);
+        world.run(30_000);
+        let is = places(&world.objects(Kind::Pod));
+        let mut came: BTreeMap<String, usize> = BTreeMap::new();
+        for (name, _) in is.iter().filter(|(name, _)| !was.contains_key(*name)) {
+            let group = name.rsplit_once("-work-").expect("its job's name").0;
+            *came.entry(group.to_owned()).or_default() += 1;
+        }
+        let told: BTreeMap<String, usize> = (outcome.starts.iter())
+            .map(|fate| {
+                let job = fate.name.rsplitn(6, '-').last().expect("the job and a uid");
+                (job.to_owned(), fate.nodes.values().sum())
+            })
+            .collect();
+        assert_eq!(told, came, "seed {seed}: {outcome:?}");
+        let lost = was.keys().filter(|name| !is.contains_key(*name)).count();
+        assert_eq!(outcome.gone.len(), lost, "seed {seed}");
+    }
+}
