@@ -89,14 +89,24 @@ async fn perform(start: Start) -> anyhow::Result<u8> {
             cli::simulate(&request, drivers)
         }
         Start::Replay(request) => Ok(cli::replay(&request, &plane::simulated_driver(0, None)?)),
+        Start::Rehearse(request) => {
+            let drivers = plane::rehearsing_driver(request.scheduler_conf.as_ref())?;
+            let cluster = match &request.connection {
+                Some(connection) => Some(cluster_at(connection).await?),
+                None => None,
+            };
+            cli::rehearse(&request, cluster, drivers).await
+        }
         Start::Ask(connection, question) => {
-            let cluster = client::Cluster::from_kubeconfig(
-                connection.kubeconfig.as_deref(),
-                connection.master.as_deref(),
-            )
-            .await?;
-            let cluster: Arc<dyn Cluster> = Arc::new(cluster);
+            let cluster = cluster_at(&connection).await?;
             Ok(cli::answer(question, cluster, Console::look()).await)
         }
     }
+}
+
+async fn cluster_at(connection: &cli::start::Connection) -> anyhow::Result<Arc<dyn Cluster>> {
+    let kubeconfig = connection.kubeconfig.as_deref();
+    let master = connection.master.as_deref();
+    let cluster = client::Cluster::from_kubeconfig(kubeconfig, master).await?;
+    Ok(Arc::new(cluster))
 }

@@ -311,6 +311,14 @@ pub(crate) fn simulated_driver(
     })
 }
 
+/// What decides in a copy of a cluster of which perhaps only a part is known.
+pub(crate) fn rehearsing_driver(conf: Option<&SchedulerConf>) -> anyhow::Result<driver::Settings> {
+    Ok(driver::Settings {
+        controllers: controllers::WORKLOADS,
+        ..simulated_driver(0, conf)?
+    })
+}
+
 /// What an engine is told of this process beside its rules.
 fn here() -> engine::Settings {
     engine::Settings {

@@ -23,12 +23,14 @@ pub mod verbs;
 pub mod view;
 
 mod logs;
+mod rehearse;
 mod replay;
 mod rest;
 mod run;
 mod simulate;
 mod vcctl;
 
+pub use rehearse::rehearse;
 pub use replay::replay;
 pub use simulate::simulate;
 pub use start::{Outcome, Plane, Question, ReplayRequest, SimulateRequest, Start};

@@ -206,7 +206,8 @@ impl Document {
                 ));
             }
         }
-        if metadata["name"].is_null() && metadata["generateName"].is_null() {
+        let is_made = self.object["apiVersion"] != sim::WHAT_IF;
+        if is_made && metadata["name"].is_null() && metadata["generateName"].is_null() {
             return Err(self.mistake(
                 "metadata.name",
                 "Required value: name or generateName is required",

@@ -485,6 +485,14 @@ pub(crate) fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
         .unwrap_or_default()
 }
 
+/// Whether the API refused with this code.
+pub(crate) fn is_refused(error: &anyhow::Error, code: u16) -> bool {
+    match error.downcast_ref::<ClusterError>() {
+        Some(ClusterError::Refused { code: said, .. }) => *said == code,
+        _ => (error.downcast_ref::<Refusal>()).is_some_and(|refusal| refusal.code == code),
+    }
+}
+
 fn accept(answer: Answer) -> anyhow::Result<Value> {
     if !(200..300).contains(&answer.code) {
         bail!(refusal(&answer));

@@ -30,6 +30,8 @@ pub enum Start {
     Simulate(SimulateRequest),
     /// Decide again what a log holds, and tell by which settings of a plane's it was made otherwise.
     Replay(ReplayRequest),
+    /// Read a cluster and try out a question on a copy of it.
+    Rehearse(RehearsalRequest),
     /// Ask a plane or cluster that is up.
     Ask(Connection, Question),
 }
@@ -236,6 +238,30 @@ pub struct StatusRequest {
     pub state: StateDir,
     /// How to say it.
     pub format: Format,
+}
+
+/// `katmai explain` and `katmai whatif`.
+#[derive(Clone, Debug)]
+pub struct RehearsalRequest {
+    /// The cluster that is read; `None` where it was given as a dump.
+    pub connection: Option<Connection>,
+    /// The cluster's objects, where it was.
+    pub dump: Vec<Document>,
+    /// What is asked.
+    pub question: RehearsalQuestion,
+    /// The scheduler's configuration; `None` is Volcano's built-in one.
+    pub scheduler_conf: Option<SchedulerConf>,
+    /// How to say it.
+    pub format: Format,
+}
+
+/// What is asked of a copy of a cluster.
+#[derive(Clone, Debug)]
+pub enum RehearsalQuestion {
+    /// Why does it wait?
+    Explain(driver::explain::Subject),
+    /// What would happen if these were made?
+    WhatIf(Vec<(Document, sim::Change)>),
 }
 
 /// `katmai simulate`.

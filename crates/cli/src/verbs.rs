@@ -2,6 +2,7 @@
 
 mod completion;
 mod down;
+mod explain;
 mod get_kubeconfig;
 mod logs;
 mod replay;
@@ -12,7 +13,9 @@ mod status;
 mod up;
 mod vcctl;
 mod version;
+mod whatif;
 
+mod rehearsing;
 mod serving;
 mod shape;
 
@@ -41,6 +44,7 @@ pub struct Verb {
 pub const VERBS: &[Verb] = &[
     completion::VERB,
     down::VERB,
+    explain::VERB,
     get_kubeconfig::VERB,
     logs::VERB,
     replay::VERB,
@@ -51,6 +55,7 @@ pub const VERBS: &[Verb] = &[
     up::VERB,
     vcctl::VERB,
     version::VERB,
+    whatif::VERB,
 ];
 
 /// The whole command, made from the rows.
@@ -133,6 +138,7 @@ mod tests {
         Commands:
           completion      Print a completion script for a shell
           down            End the plane that is up; its objects stay
+          explain         Say why a workload waits, who holds what it needs, and what would help
           get-kubeconfig  Print the kubeconfig of the plane that is up
           logs            Print the logs of a workload's tasks, or without a name the plane's own
           replay          Decide again what a decision log holds, and compare
@@ -143,6 +149,7 @@ mod tests {
           up              Start a plane and serve until interrupted: API, controllers, scheduler, nodes
           vcctl           Volcano's command line: jobs, queues and pods
           version         Print the version
+          whatif          Say what would start, wait or be evicted if a cluster were changed so
 
         Options:
           -h, --help     Print help

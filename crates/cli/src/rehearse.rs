@@ -1,0 +1,142 @@
+//! `katmai explain` and `katmai whatif`: a cluster is read, from a dump or from an API that is up, and
+//! asked why something waits, or what would happen if.
+
+mod explained;
+mod foreseen;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use api::kind::{KINDS, Kind};
+use serde_json::{Value, json};
+use sim::{Change, Rehearsal};
+
+use crate::cluster::Cluster;
+use crate::manifest::Document;
+use crate::rest::{self, Rest};
+use crate::start::{Format, RehearsalQuestion, RehearsalRequest};
+use crate::{EXIT_COMPLETE, EXIT_FAILED, console, run};
+
+/// Kinds whose absence makes any answer wrong.
+const NEEDED: &[Kind] = &[Kind::Node, Kind::Pod, Kind::PodGroup, Kind::Queue];
+
+/// What is read of a cluster: what decisions are made on, and what makes pods.
+const READ: &[Kind] = &[
+    Kind::BatchJob,
+    Kind::Deployment,
+    Kind::HyperNode,
+    Kind::Namespace,
+    Kind::Node,
+    Kind::PersistentVolume,
+    Kind::PersistentVolumeClaim,
+    Kind::Pod,
+    Kind::PodDisruptionBudget,
+    Kind::PodGroup,
+    Kind::PriorityClass,
+    Kind::Queue,
+    Kind::ReplicaSet,
+    Kind::ResourceQuota,
+    Kind::ServiceAccount,
+    Kind::StatefulSet,
+    Kind::StorageClass,
+    Kind::VcJob,
+];
+
+/// Answers what was asked, and gives the exit code. `cluster` is there where no dump was given.
+///
+/// # Errors
+/// The cluster cannot be read.
+pub async fn rehearse(
+    request: &RehearsalRequest,
+    cluster: Option<Arc<dyn Cluster>>,
+    drivers: driver::Settings,
+) -> anyhow::Result<u8> {
+    let objects = match cluster {
+        Some(cluster) => listed(cluster).await?,
+        None => (request.dump.iter())
+            .map(|document| document.object.clone())
+            .collect(),
+    };
+    let mut rehearsal = Rehearsal::of(objects, drivers, run::now());
+    match &request.question {
+        RehearsalQuestion::Explain(subject) => match rehearsal.explain(subject) {
+            Ok(report) => {
+                console::say(&match request.format {
+                    Format::Text => explained::text(&report),
+                    Format::Json => report.json().to_string(),
+                });
+                Ok(EXIT_COMPLETE)
+            }
+            Err(unanswered) => {
+                let kind = subject.kind.row().name;
+                let (namespace, name) = (&subject.namespace, &subject.name);
+                bail!("{kind} {namespace}/{name}: {unanswered}")
+            }
+        },
+        RehearsalQuestion::WhatIf(changes) => what_if(&mut rehearsal, changes, request.format),
+    }
+}
+
+fn what_if(
+    rehearsal: &mut Rehearsal,
+    changes: &[(Document, Change)],
+    format: Format,
+) -> anyhow::Result<u8> {
+    settle(rehearsal)?;
+    let before = rehearsal.look();
+    let refused: Vec<_> = (changes.iter())
+        .flat_map(|(_, change)| rehearsal.change(change))
+        .collect();
+    settle(rehearsal)?;
+    let outcome = rehearsal.outcome(&before);
+    console::say(&match format {
+        Format::Text => foreseen::text(&refused, &outcome),
+        Format::Json => foreseen::json(&refused, &outcome).to_string(),
+    });
+    Ok(match refused.is_empty() {
+        true => EXIT_COMPLETE,
+        false => EXIT_FAILED,
+    })
+}
+
+fn settle(rehearsal: &mut Rehearsal) -> anyhow::Result<()> {
+    match rehearsal.settle() {
+        true => Ok(()),
+        false => bail!("the cluster does not come to rest, so that nothing can be said of it"),
+    }
+}
+
+/// Every object of the kinds that matter, each with its `apiVersion` and `kind`.
+async fn listed(cluster: Arc<dyn Cluster>) -> anyhow::Result<Vec<Value>> {
+    let rest = Rest::new(cluster);
+    let mut objects = Vec::new();
+    for row in KINDS.iter().filter(|row| READ.contains(&row.kind)) {
+        let items = match rest.list(&row.kind.path("", "")).await {
+            Ok(items) => items,
+            Err(error) if NEEDED.contains(&row.kind) => {
+                let plural = row.plural;
+                return Err(error)
+                    .with_context(|| format!("cannot list {plural} of all namespaces"));
+            }
+            // A kind that the cluster does not have.
+            Err(error) if rest::is_refused(&error, 404) => continue,
+            Err(error) => {
+                let plural = row.plural;
+                console::warn(&format!("{plural} are not taken into account: {error:#}"));
+                continue;
+            }
+        };
+        let api_version = match row.group {
+            "" => row.version.to_owned(),
+            group => format!("{group}/{}", row.version),
+        };
+        for mut object in items {
+            object["apiVersion"] = json!(api_version);
+            object["kind"] = json!(row.name);
+            objects.push(object);
+        }
+    }
+    Ok(objects)
+}

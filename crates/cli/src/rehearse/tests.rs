@@ -1,0 +1,83 @@
+//! What people read, of a cluster that is a file.
+
+use std::ffi::OsString;
+
+use serde_json::Value;
+
+use super::{Rehearsal, explained, foreseen};
+use crate::manifest;
+use crate::start::{Outcome, RehearsalQuestion, RehearsalRequest, Start};
+
+const CLUSTER: &str = "../../examples/whatif/cluster.yaml";
+
+fn typed(words: &[&str]) -> RehearsalRequest {
+    let words = words.iter().map(OsString::from).collect();
+    match crate::parse(words) {
+        Outcome::Start(start) => match *start {
+            Start::Rehearse(request) => request,
+            other => panic!("another start: {other:?}"),
+        },
+        Outcome::Exit(code) => panic!("it ended with {code}"),
+    }
+}
+
+fn rehearsal(request: &RehearsalRequest) -> Rehearsal {
+    let objects = request.dump.iter().map(|it| it.object.clone()).collect();
+    let settings = driver::Settings {
+        controllers: controllers::WORKLOADS,
+        controller_settings: controllers::Settings::default(),
+        engine: Some(driver::EngineSettings::new(engine::Engine::with_defaults())),
+        limits: driver::Limits::default(),
+        election: None,
+        seed: 0,
+    };
+    Rehearsal::of(
+        objects,
+        settings,
+        api::time::Time::from_seconds(1_700_000_000),
+    )
+}
+
+#[test]
+fn a_gang_that_waits_is_explained() {
+    let request = typed(&[
+        "katmai", "explain", "pg", "train", "-n", "team-a", "--dump", CLUSTER,
+    ]);
+    let RehearsalQuestion::Explain(subject) = &request.question else {
+        panic!("an explanation was asked for");
+    };
+    let report = rehearsal(&request).explain(subject).expect("it is there");
+    insta::assert_snapshot!(explained::text(&report));
+}
+
+#[test]
+fn a_node_that_is_drained_is_foreseen() {
+    let changes = "../../examples/whatif/drain.yaml";
+    let request = typed(&["katmai", "whatif", "-f", changes, "--dump", CLUSTER]);
+    let RehearsalQuestion::WhatIf(changes) = &request.question else {
+        panic!("a what-if was asked for");
+    };
+    let mut rehearsal = rehearsal(&request);
+    assert!(rehearsal.settle());
+    let before = rehearsal.look();
+    let refused: Vec<_> = (changes.iter())
+        .flat_map(|(_, change)| rehearsal.change(change))
+        .collect();
+    assert!(rehearsal.settle());
+    let outcome = rehearsal.outcome(&before);
+    insta::assert_snapshot!(foreseen::text(&refused, &outcome));
+    let json: Value = foreseen::json(&refused, &outcome);
+    assert_eq!(json["gone"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_change_that_is_wrong_is_shown_where_it_stands() {
+    let text = "apiVersion: whatif.katmai.dev/v1\nkind: Drain\nnodes: 3\n";
+    let documents = manifest::parse("drain.yaml", text.to_owned()).expect("it is YAML");
+    let (field, why) = sim::Change::read(&documents[0].object, "default").expect_err("it is wrong");
+    let mistake = documents[0].mistake(&field, why);
+    assert_eq!(
+        mistake.to_string(),
+        "drain.yaml:3:8: nodes: is a list of names"
+    );
+}
