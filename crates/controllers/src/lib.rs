@@ -75,8 +75,10 @@ pub const CONTROLLERS: &[Controller] = &[
 /// takes away what nobody seems to own, and none judges nodes by their signs of life.
 pub const WORKLOADS: &[Controller] = &[
     batch_job::CONTROLLER,
+    claim::CONTROLLER,
     deployment::CONTROLLER,
     disruption_budget::CONTROLLER,
+    endpoint_slice::CONTROLLER,
     podgroup::CONTROLLER,
     queue::CONTROLLER,
     replica_set::CONTROLLER,

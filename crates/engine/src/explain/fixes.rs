@@ -82,11 +82,16 @@ fn drafts(case: &mut Case<'_>, reason: &Reason) -> Vec<Draft> {
             let kind = kind_short(case.tables, reason);
             let mut drafts = queues::raised(case, Limit::Capability);
             drafts.extend(queues::raised(case, Limit::Deserved));
-            drafts.extend(queues::ended(case, queue, kind));
+            drafts.extend(queues::ended(case, Some(queue.as_ref()), kind));
             drafts
         }
         Reason::NamespaceQuota { quota, .. } => {
             queues::quota_raised(case, quota).into_iter().collect()
+        }
+        Reason::Overcommitted { .. } => {
+            let kind = kind_short(case.tables, reason);
+            let drafts = [queues::ended(case, None, kind), room::grown(case, kind)];
+            drafts.into_iter().flatten().collect()
         }
         Reason::QueueMissing { queue } | Reason::QueueNotOpen { queue, .. } => {
             vec![open(case.tables, queue)]
@@ -99,7 +104,6 @@ fn drafts(case: &mut Case<'_>, reason: &Reason) -> Vec<Draft> {
         Reason::WaitsForRelease { .. } => leaving(case).into_iter().collect(),
         Reason::GroupMissing { .. }
         | Reason::NotEnoughSubGroups { .. }
-        | Reason::Overcommitted { .. }
         | Reason::QueueMisplaced { .. }
         | Reason::WaitsForDrain { .. }
         | Reason::ZoneClosed { .. } => Vec::new(),

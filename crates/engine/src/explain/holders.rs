@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{GangId, Kind, NodeId, QueueId, Reason, Tables, Task};
+use model::{GangId, GangPhase, Kind, NodeId, QueueId, Reason, Tables, Task};
 
 use super::{Holder, Sums, most};
 use crate::engine::Engine;
@@ -35,7 +35,14 @@ pub(super) fn of(
             let Some(queue) = tables.queue_named(queue) else {
                 return Vec::new();
             };
-            in_queue(tables, gang, queue, kind)
+            most(in_queues(tables, gang, &below(tables, queue), kind))
+        }
+        Reason::Overcommitted { .. } => {
+            let kind = kind_short(tables, reason).unwrap_or(Kind::CPU);
+            let all = within(tables, None);
+            let mut sums = in_queues(tables, gang, &all, kind);
+            promised(&mut sums, tables, gang, kind);
+            most(sums)
         }
         Reason::NamespaceQuota { quota, .. } => {
             let namespace = quota.split('/').next().unwrap_or_default();
@@ -99,10 +106,10 @@ fn on_nodes(tables: &Tables, gang: GangId, nodes: &[NodeId], kind: Kind) -> Vec<
     most(sums)
 }
 
-fn in_queue(tables: &Tables, gang: GangId, queue: QueueId, kind: Kind) -> Vec<Holder> {
+fn in_queues(tables: &Tables, gang: GangId, queues: &[QueueId], kind: Kind) -> Sums {
     let mut sums = Sums::new();
-    for other in below(tables, queue) {
-        for id in &tables.queue(other).gangs {
+    for other in queues {
+        for id in &tables.queue(*other).gangs {
             let row = tables.gang(*id);
             if *id == gang || row.allocated.is_zero() {
                 continue;
@@ -114,7 +121,25 @@ fn in_queue(tables: &Tables, gang: GangId, queue: QueueId, kind: Kind) -> Vec<Ho
             }
         }
     }
-    most(sums)
+    sums
+}
+
+/// What gangs that were let in have been promised beyond what they have.
+fn promised(sums: &mut Sums, tables: &Tables, gang: GangId, kind: Kind) {
+    for (id, row) in tables.gangs() {
+        let Some(least) = row.spec.min_resources.as_ref().filter(|_| row.known) else {
+            continue;
+        };
+        let more = least.get(kind).saturating_sub(row.allocated.get(kind));
+        if id == gang || row.phase() != GangPhase::Inqueue || more <= 0 {
+            continue;
+        }
+        let none = || (0, tables.kinds().amount(kind, 0));
+        let (_, amount) = sums
+            .entry((row.spec.key.clone(), None))
+            .or_insert_with(none);
+        amount.value = amount.value.saturating_add(more);
+    }
 }
 
 fn in_namespace(tables: &Tables, gang: GangId, namespace: &str, kind: Kind) -> Vec<Holder> {
@@ -126,6 +151,14 @@ fn in_namespace(tables: &Tables, gang: GangId, namespace: &str, kind: Kind) -> V
         }
     }
     most(sums)
+}
+
+/// The queue and all below it, or all there are.
+pub(super) fn within(tables: &Tables, queue: Option<QueueId>) -> Vec<QueueId> {
+    match queue {
+        Some(queue) => below(tables, queue),
+        None => tables.queues().map(|(id, _)| id).collect(),
+    }
 }
 
 /// The queue and all below it.

@@ -197,20 +197,34 @@ pub(super) fn quota_raised(case: &mut Case<'_>, named: &str) -> Option<Draft> {
     })
 }
 
-/// Tasks of the queue are over, and of those that share it: as few as help.
-pub(super) fn ended(case: &mut Case<'_>, queue: &str, kind: Option<Kind>) -> Option<Draft> {
-    let queue = case.tables.queue_named(queue)?;
+/// Tasks of the queue are over, and of those that share it, or of all queues: as few as help.
+pub(super) fn ended(case: &mut Case<'_>, queue: Option<&str>, kind: Option<Kind>) -> Option<Draft> {
+    let queue = match queue {
+        Some(name) => Some(case.tables.queue_named(name)?),
+        None => None,
+    };
     let tasks = in_order(case, queue, kind);
-    let enough = |count: &usize| *count < tasks.len();
-    let counts = std::iter::successors(Some(1_usize), |count| Some(count * 2)).take_while(enough);
-    let counts: Vec<usize> = counts.chain([tasks.len()]).collect();
+    fewest(case, tasks.len(), &|tables, count| {
+        end(tables, &tasks[..count])
+    })
+}
+
+/// The remedy of the least size that helps, where a larger one helps whenever a smaller one does;
+/// `None` where not even that of size `most` does.
+pub(super) fn fewest(
+    case: &mut Case<'_>,
+    most: usize,
+    draft: &dyn Fn(&Tables, usize) -> Draft,
+) -> Option<Draft> {
+    let counts = std::iter::successors(Some(1_usize), |count| Some(count * 2));
+    let counts: Vec<usize> = counts.take_while(|count| *count < most).collect();
     let helps = |case: &mut Case<'_>, count: usize| {
-        let draft = end(case.tables, &tasks[..count]);
+        let draft = draft(case.tables, count);
         case.helps(&draft.changes)
     };
     let mut low = 0;
     let mut high = None;
-    for count in counts {
+    for count in counts.into_iter().chain((most > 0).then_some(most)) {
         if helps(case, count) {
             high = Some(count);
             break;
@@ -225,17 +239,17 @@ pub(super) fn ended(case: &mut Case<'_>, queue: &str, kind: Option<Kind>) -> Opt
             false => low = middle,
         }
     }
-    Some(end(case.tables, &tasks[..high]))
+    Some(draft(case.tables, high))
 }
 
 /// The most tasks of a queue that are thought away.
 const TASKS_MAX: usize = 1_024;
 
 /// Those that leave anyway, then the least important, and of them those that hold most.
-fn in_order(case: &Case<'_>, queue: QueueId, kind: Option<Kind>) -> Vec<TaskId> {
+fn in_order(case: &Case<'_>, queue: Option<QueueId>, kind: Option<Kind>) -> Vec<TaskId> {
     let tables = &*case.tables;
     let mut tasks: Vec<TaskId> = Vec::new();
-    for queue in holders::below(tables, queue) {
+    for queue in holders::within(tables, queue) {
         for gang in &tables.queue(queue).gangs {
             let all = tables.gang(*gang).tasks.iter().copied();
             tasks.extend(all.filter(|task| may_end(case, *task)));

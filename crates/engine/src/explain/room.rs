@@ -9,8 +9,8 @@ use model::{
 };
 use placement::stance;
 
-use super::Remedy;
 use super::probe::Case;
+use super::{Remedy, queues};
 use crate::engine::Engine;
 
 /// A remedy that is not proved yet.
@@ -272,19 +272,41 @@ pub(super) fn added(case: &Case<'_>, no_fit: &NoFit) -> Option<Draft> {
     let count = usize::try_from(count)
         .ok()
         .filter(|count| *count <= NODES_MAX)?;
-    let model = &tables.node(like).spec;
+    Some(copies(tables, &tables.node(like).spec, count))
+}
+
+/// Nodes like the one that has most of what is short: as few as help.
+pub(super) fn grown(case: &mut Case<'_>, kind: Option<Kind>) -> Option<Draft> {
+    let kind = kind?;
+    let open = case
+        .tables
+        .nodes()
+        .filter(|(_, node)| !node.spec.unschedulable);
+    let has = |node: &Node| node.spec.allocatable.get(kind);
+    let (_, like) = open.max_by_key(|(id, node)| (has(node), std::cmp::Reverse(*id)))?;
+    let model = like.spec.clone();
+    if model.allocatable.get(kind) <= 0 {
+        return None;
+    }
+    queues::fewest(case, NODES_MAX, &|tables, count| {
+        copies(tables, &model, count)
+    })
+}
+
+/// So many nodes like one.
+fn copies(tables: &Tables, model: &NodeSpec, count: usize) -> Draft {
     let fresh = (0_u32..)
         .map(|at| format!("{}-new-{at}", model.name))
         .filter(|name| tables.node_named(name).is_none())
         .take(count);
-    Some(Draft {
-        size: i64::try_from(count).ok()?,
+    Draft {
+        size: i64::try_from(count).unwrap_or(i64::MAX),
         remedy: Remedy::AddNodes {
-            count: u32::try_from(count).ok()?,
+            count: u32::try_from(count).unwrap_or(u32::MAX),
             like: model.name.clone(),
         },
         changes: fresh.map(|name| like_it(model, &name)).collect(),
-    })
+    }
 }
 
 fn takes(case: &Case<'_>, shape: &Shape, node: NodeId) -> bool {
