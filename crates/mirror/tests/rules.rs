@@ -79,6 +79,24 @@ fn a_pod_says_whether_it_bears_lent_nodes() {
 }
 
 #[test]
+fn a_pod_names_its_claims_of_devices_in_their_order() {
+    let pod = json!({
+        "metadata": { "name": "p", "namespace": "a", "uid": "u", "resourceVersion": "1" },
+        "spec": { "schedulerName": "volcano", "resourceClaims": [
+            { "name": "gpu", "resourceClaimTemplateName": "one-gpu" },
+            { "name": "fpga", "resourceClaimName": "shared" },
+        ] },
+    });
+    let tables = tables(&[(Kind::Pod, pod)]);
+    let id = tables
+        .task_keyed(&Key::new("a", "p"))
+        .expect("the pod has a row");
+    let claims = &tables.shape_of(id).spec.device_claims;
+    let claims: Vec<&str> = claims.iter().map(|claim| &**claim).collect();
+    assert_eq!(claims, ["gpu", "fpga"]);
+}
+
+#[test]
 fn a_group_says_how_many_of_its_pods_may_be_missing() {
     let read = |annotations: Value| {
         let group = json!({

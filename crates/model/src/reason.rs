@@ -328,6 +328,11 @@ pub enum Missing {
         /// Whether it exists.
         exists: bool,
     },
+    /// The task claims devices, which nobody here allocates.
+    Devices {
+        /// The claim, as the pod calls it.
+        claim: Arc<str>,
+    },
 }
 
 impl NoFit {
@@ -387,6 +392,9 @@ impl NoFit {
             } => {
                 format!("{head} needs claim {claim}, which is not bound")
             }
+            Missing::Devices { claim } => {
+                format!("{head} claims devices ({claim}), which this scheduler does not allocate")
+            }
             Missing::Rules => {
                 let mut text = format!(
                     "{head} is refused by {}",
@@ -445,6 +453,8 @@ pub enum Refusal {
     VolumeElsewhere,
     /// A claim does not exist or is not bound.
     VolumeWaits,
+    /// Nobody allocates the devices that the task claims.
+    Devices,
     /// A topology spread constraint.
     Spread,
     /// Too little cpu or memory would be left for the idle pieces of a scarce resource.
@@ -519,6 +529,7 @@ impl Refusal {
             Refusal::VolumeTopology => "away from its volume".to_owned(),
             Refusal::VolumeElsewhere => "away from its claim".to_owned(),
             Refusal::VolumeWaits => "waiting for its claim".to_owned(),
+            Refusal::Devices => "whose devices are not allocated here".to_owned(),
             Refusal::Spread => "beyond the allowed skew".to_owned(),
             Refusal::OutOfProportion { resource } => {
                 format!("that would have too little left beside {resource}")

@@ -36,6 +36,9 @@ pub struct ShapeSpec {
     pub spread: Vec<Spread>,
     /// What it wants of cards, if anything.
     pub cards: Option<Arc<CardAsk>>,
+    /// Its claims of devices, as its pod calls them. Nobody here allocates devices: while there is
+    /// one, no node will do.
+    pub device_claims: Vec<Arc<str>>,
     /// Whether it bears nodes that are lent out only at times.
     pub revocable: bool,
 }

@@ -7,7 +7,7 @@ use model::{Kind, Missing, NoFit, NodeId, Refusal, Shape, TaskId, VolumeNeed};
 use crate::coupling::{self, Surroundings};
 use crate::domains::Scope;
 use crate::plugin::{Room, View};
-use crate::plugins::predicates::lacks;
+use crate::plugins::predicates::{lacks, unallocated};
 use crate::rules::Rules;
 use crate::together::{self, Home};
 
@@ -152,6 +152,11 @@ fn missing(
                 exists: *exists,
             };
         }
+    }
+    if let Some(claim) = unallocated(view, shape) {
+        return Missing::Devices {
+            claim: claim.clone(),
+        };
     }
     let kinds = view.tables.kinds();
     let room = nearest.map(|(kind, left, node)| {

@@ -69,6 +69,8 @@ read_only! {
         pub scheduling_group: Option<SchedulingGroup>,
         /// Volumes.
         pub volumes: Vec<Volume>,
+        /// Claims of devices (`resource.k8s.io`).
+        pub resource_claims: Vec<PodResourceClaim>,
         /// `Always` (default), `OnFailure` or `Never`.
         pub restart_policy: Box<str>,
         /// What the runtime itself needs on top.
@@ -96,6 +98,12 @@ read_only! {
     /// A reason, by name, not to place the pod yet.
     pub struct SchedulingGate {
         /// Name.
+        pub name: Box<str>,
+    }
+
+    /// One claim of devices, as the pod names it: an existing one or one that is made for the pod.
+    pub struct PodResourceClaim {
+        /// What the pod's containers call it.
         pub name: Box<str>,
     }
 

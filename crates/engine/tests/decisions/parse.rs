@@ -378,6 +378,7 @@ fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
             claim: value.into(),
             exists: true,
         }),
+        "devices" => shape.device_claims.push(value.into()),
         "volume" => shape.volumes.push(VolumeNeed::Bound {
             affinity: None,
             attach: Some((Arc::from(left), Arc::from(right))),

@@ -151,12 +151,19 @@ impl Rows {
             requests: vector(&requests, tables),
             volumes: volume::needs(mirror, pod),
             revocable: is_revocable(&pod.metadata),
+            device_claims: device_claims(pod),
             cards: self.cards.and_then(|family| cards::of_pod(family, pod)),
             ..ShapeSpec::default()
         };
         constraints::constrain(&mut shape, mirror, pod);
         shape
     }
+}
+
+/// The pod's claims of devices, in the order of its spec.
+fn device_claims(pod: &Pod) -> Vec<Arc<str>> {
+    let claims = pod.spec.resource_claims.iter();
+    claims.map(|claim| (&*claim.name).into()).collect()
 }
 
 /// The key of the gang that is one pod; no PodGroup can have such a name.

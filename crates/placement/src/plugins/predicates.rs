@@ -30,6 +30,7 @@ pub(crate) struct Checks {
     volume_limits: Switched,
     volume_zone: Switched,
     volume_binding: Switched,
+    devices: Switched,
     pub(crate) pod_affinity: Switched,
     pub(crate) spread: Switched,
 }
@@ -43,6 +44,7 @@ impl Default for Checks {
             volume_limits: Switched::On,
             volume_zone: Switched::On,
             volume_binding: Switched::On,
+            devices: Switched::On,
             pod_affinity: Switched::On,
             spread: Switched::On,
         }
@@ -50,9 +52,10 @@ impl Default for Checks {
 }
 
 impl Checks {
-    /// Without those that look at other pods.
+    /// Without those that others ask about, too: what looks at other pods, and claims of devices.
     pub(crate) fn of_the_node_alone(self) -> Checks {
         Checks {
+            devices: Switched::Off,
             pod_affinity: Switched::Off,
             spread: Switched::Off,
             ..self
@@ -69,13 +72,13 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
         volume_limits: flag("NodeVolumeLimits"),
         volume_zone: flag("VolumeZone"),
         volume_binding: flag("VolumeBinding"),
+        devices: flag("DynamicResourceAllocation"),
         pod_affinity: flag("PodAffinity"),
         spread: flag("PodTopologySpread"),
     };
     // What is feasible is kept per shape anyway, and nothing here waits for a volume.
     arguments.without_effect(&[
         "predicate.CacheEnable",
-        "predicate.DynamicResourceAllocationEnable",
         "volumebinding.bindTimeoutSeconds",
         "volumebinding.weight",
         "volumebinding.shape",
@@ -142,7 +145,16 @@ fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
             VolumeNeed::Waits { .. } => {}
         }
     }
-    None
+    unallocated(view, shape).map(|_| Refusal::Devices)
+}
+
+/// A claim of devices that keeps every task of the shape waiting. A pod that is bound before its
+/// devices are allocated holds its node and never starts: the kubelet does not allocate them either.
+pub(crate) fn unallocated<'a>(view: View<'a>, shape: &'a Shape) -> Option<&'a Arc<str>> {
+    match view.config.predicates.devices {
+        Switched::On => shape.spec.device_claims.first(),
+        Switched::Off => None,
+    }
 }
 
 fn has_room(view: View<'_>, shape: &Shape, id: NodeId, room: Room) -> Option<Refusal> {

@@ -80,6 +80,18 @@ fn s0_2_every_reason_has_upstreams_words_and_ends_in_the_plain_sentence() {
             ),
         ),
         (
+            no_fit(
+                Missing::Devices {
+                    claim: "gpu".into(),
+                },
+                vec![(Refusal::Devices, 3)],
+            ),
+            "NotEnoughResources",
+            format!(
+                "1/0 {head}. Origin reason is training-worker-3: 0/3 nodes are unavailable: 3 cannot allocate all claims."
+            ),
+        ),
+        (
             Reason::NotEnoughTasks { have: 3, min: 5 },
             "NotEnoughTasks",
             "Not enough valid tasks for gang-scheduling, valid: 3, min: 5.".to_owned(),
