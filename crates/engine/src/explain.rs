@@ -18,6 +18,7 @@ use model::{
 };
 
 use crate::engine::Engine;
+use probe::Asked;
 
 /// What a gang's next look would bring, and what would change that.
 #[derive(Clone, Debug)]
@@ -180,10 +181,11 @@ pub fn fork(tables: &Tables) -> Tables {
 /// tables are as before when it returns.
 pub fn explain(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) -> Explanation {
     tables.aside(|tables| {
-        let mut looked = probe::look(engine, tables, gang, now);
+        let mut asked = Asked::new(engine, gang, now);
+        let mut looked = probe::look(&mut asked, tables);
         if looked.is_admitted() && tables.has_news() {
             // Others whom nobody has looked at yet may come first.
-            looked = probe::cycle(engine, tables, gang, now);
+            looked = probe::cycle(&mut asked, tables);
         }
         let mut explanation = Explanation {
             phase: tables.gang(gang).phase(),
@@ -209,7 +211,7 @@ pub fn explain(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) ->
         if let Reason::NoFit(no_fit) = &*reason {
             explanation.nodes = Some((no_fit.nodes, no_fit.refusals.clone()));
         }
-        (explanation.fixes, explanation.is_crowded) = fixes::of(engine, tables, gang, &reason, now);
+        (explanation.fixes, explanation.is_crowded) = fixes::of(&mut asked, tables, &reason);
         explanation
     })
 }

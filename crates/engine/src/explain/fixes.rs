@@ -2,28 +2,22 @@
 
 use std::sync::Arc;
 
-use model::{Change, GangId, GangSpec, QueueSpec, QueueState, Reason, Refusal, Tables, Time};
+use model::{Change, GangSpec, QueueSpec, QueueState, Reason, Refusal, Tables};
 
 use super::holders::kind_short;
-use super::probe::{Case, LOOKS_MAX};
+use super::probe::{Asked, Case, LOOKS_MAX};
 use super::room::Draft;
 use super::{Fix, Limit, Remedy, queues, room};
-use crate::engine::Engine;
 
 /// All that are proved, cheapest first, and whether others would have helped but for a crowd that
 /// comes first.
-pub(super) fn of(
-    engine: &Engine,
-    tables: &mut Tables,
-    gang: GangId,
-    reason: &Reason,
-    now: Time,
-) -> (Vec<Fix>, bool) {
+pub(super) fn of(asked: &mut Asked<'_>, tables: &mut Tables, reason: &Reason) -> (Vec<Fix>, bool) {
     let mut case = Case {
-        engine,
+        engine: asked.engine,
+        gang: asked.gang,
+        now: asked.now,
+        asked,
         tables,
-        gang,
-        now,
         looks_left: LOOKS_MAX,
         is_crowded: false,
     };
@@ -51,7 +45,7 @@ pub(super) fn of(
     (fixes, case.is_crowded)
 }
 
-fn prove(case: &mut Case<'_>, draft: Draft) -> Option<Fix> {
+fn prove(case: &mut Case<'_, '_>, draft: Draft) -> Option<Fix> {
     let only_enters = case.proves(&draft.changes)?;
     Some(Fix {
         remedy: draft.remedy,
@@ -61,7 +55,7 @@ fn prove(case: &mut Case<'_>, draft: Draft) -> Option<Fix> {
     })
 }
 
-fn drafts(case: &mut Case<'_>, reason: &Reason) -> Vec<Draft> {
+fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
     match reason {
         Reason::NoFit(no_fit) => {
             let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
@@ -137,13 +131,13 @@ fn open(tables: &Tables, queue: &Arc<str>) -> Draft {
     }
 }
 
-fn gang(case: &Case<'_>, edit: impl FnOnce(&mut GangSpec)) -> Change {
+fn gang(case: &Case<'_, '_>, edit: impl FnOnce(&mut GangSpec)) -> Change {
     let mut spec = case.tables.gang(case.gang).spec.clone();
     edit(&mut spec);
     Change::PutGang(Box::new(spec))
 }
 
-fn fewer(case: &Case<'_>, to: u32) -> Option<Draft> {
+fn fewer(case: &Case<'_, '_>, to: u32) -> Option<Draft> {
     let from = case.tables.gang(case.gang).spec.min_member;
     (0 < to && to < from).then(|| Draft {
         remedy: Remedy::LowerMinimum {
@@ -156,7 +150,7 @@ fn fewer(case: &Case<'_>, to: u32) -> Option<Draft> {
     })
 }
 
-fn fewer_of(case: &Case<'_>, role: &Arc<str>, have: u32, min: u32) -> Draft {
+fn fewer_of(case: &Case<'_, '_>, role: &Arc<str>, have: u32, min: u32) -> Draft {
     let lower = |spec: &mut GangSpec| {
         spec.min_task_member.insert(role.clone(), have);
         spec.min_member = spec.min_member.saturating_sub(min - have).max(1);
@@ -173,7 +167,7 @@ fn fewer_of(case: &Case<'_>, role: &Arc<str>, have: u32, min: u32) -> Draft {
 }
 
 /// Changes of all waiting tasks of the gang.
-fn tasks(case: &Case<'_>, edit: impl Fn(&mut model::TaskSpec)) -> Vec<model::TaskSpec> {
+fn tasks(case: &Case<'_, '_>, edit: impl Fn(&mut model::TaskSpec)) -> Vec<model::TaskSpec> {
     let rows = case.tables.gang(case.gang).tasks.iter();
     let waiting = rows.filter(|task| case.tables.task(**task).phase.is_waiting());
     let changed = waiting.map(|task| {
@@ -189,7 +183,7 @@ fn put(tasks: Vec<model::TaskSpec>) -> Vec<Change> {
     all.map(|task| Change::PutTask(Box::new(task))).collect()
 }
 
-fn unselected(case: &Case<'_>) -> Option<Draft> {
+fn unselected(case: &Case<'_, '_>) -> Option<Draft> {
     let freed = tasks(case, |task| {
         task.shape.node_selector.clear();
         task.shape.node_affinity = None;
@@ -201,7 +195,7 @@ fn unselected(case: &Case<'_>) -> Option<Draft> {
     })
 }
 
-fn ungated(case: &Case<'_>) -> Draft {
+fn ungated(case: &Case<'_, '_>) -> Draft {
     // The gate that a queue opens is the queue's affair.
     let is_gated = |task: &model::TaskId| {
         let row = case.tables.task(*task);
@@ -225,7 +219,7 @@ fn ungated(case: &Case<'_>) -> Draft {
     }
 }
 
-fn apart(case: &Case<'_>) -> Option<Draft> {
+fn apart(case: &Case<'_, '_>) -> Option<Draft> {
     let spec = &case.tables.gang(case.gang).spec;
     spec.closeness.is_some().then(|| Draft {
         remedy: Remedy::DropCloseness,
@@ -235,7 +229,7 @@ fn apart(case: &Case<'_>) -> Option<Draft> {
 }
 
 /// Those that leave the nodes on which the gang is promised room are gone.
-fn leaving(case: &Case<'_>) -> Option<Draft> {
+fn leaving(case: &Case<'_, '_>) -> Option<Draft> {
     let tables = &*case.tables;
     let promised = tables.gang(case.gang).tasks.iter();
     let nodes: std::collections::BTreeSet<_> = promised

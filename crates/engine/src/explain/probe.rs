@@ -28,15 +28,16 @@ impl Looked {
 }
 
 /// Looks at the gang as if nobody else waited.
-pub(super) fn look(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) -> Looked {
-    decide(engine, tables, gang, BTreeSet::from([gang]), now)
+pub(super) fn look(asked: &mut Asked<'_>, tables: &mut Tables) -> Looked {
+    let gangs = BTreeSet::from([asked.gang]);
+    decide(asked, tables, gangs)
 }
 
 /// Looks at all gangs at which the engine would look now.
-pub(super) fn cycle(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) -> Looked {
+pub(super) fn cycle(asked: &mut Asked<'_>, tables: &mut Tables) -> Looked {
     tables.settle();
-    let gangs = engine.would_look_at(tables, now);
-    decide(engine, tables, gang, gangs, now)
+    let gangs = asked.engine.would_look_at(tables, asked.now);
+    decide(asked, tables, gangs)
 }
 
 /// The most gangs that may come first in the queue where so many are at the table that deciding about
@@ -46,8 +47,11 @@ const AHEAD_MAX: usize = 16;
 const CROWD: usize = 256;
 
 /// The same, except that far back in a crowd nothing is proved: it finds that the gang waits.
-fn among_others(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) -> Looked {
+fn among_others(asked: &mut Asked<'_>, tables: &mut Tables) -> Looked {
     tables.settle();
+    let Asked {
+        engine, gang, now, ..
+    } = *asked;
     let gangs = engine.would_look_at(tables, now);
     let is_crowded = gangs.len() > CROWD;
     if is_crowded && engine.rules().ahead_of(tables, gang, &gangs, now) > AHEAD_MAX {
@@ -59,26 +63,22 @@ fn among_others(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) -
             is_crowded: true,
         };
     }
-    decide(engine, tables, gang, gangs, now)
+    decide(asked, tables, gangs)
 }
 
-fn decide(
-    engine: &Engine,
-    tables: &mut Tables,
-    gang: GangId,
-    gangs: BTreeSet<GangId>,
-    now: Time,
-) -> Looked {
+fn decide(asked: &mut Asked<'_>, tables: &mut Tables, gangs: BTreeSet<GangId>) -> Looked {
     tables.settle();
+    let Asked {
+        engine, gang, now, ..
+    } = *asked;
     let was_pending = tables.gang(gang).phase() == GangPhase::Pending;
     let waiting: Vec<_> = tables.gang(gang).tasks.iter().copied().collect();
-    let mut indexes = Indexes::default();
     let mut trial = Trial::begin(tables);
     let gangs = quota::admit(&mut trial, gangs);
     let (mut outcomes, _) = Cycle::run_until(
         &mut trial,
         engine.rules(),
-        &mut indexes,
+        &mut asked.indexes,
         gangs,
         Some(gang),
         now,
@@ -104,9 +104,30 @@ fn decide(
     }
 }
 
-/// What is being explained, and what every proof needs.
-pub(super) struct Case<'a> {
+/// What is asked, and what is kept from one decision of it to the next.
+pub(super) struct Asked<'a> {
     pub(super) engine: &'a Engine,
+    pub(super) gang: GangId,
+    pub(super) now: Time,
+    /// They learn of what is supposed and put back as of any other change of a node.
+    indexes: Indexes,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn new(engine: &'a Engine, gang: GangId, now: Time) -> Asked<'a> {
+        Asked {
+            engine,
+            gang,
+            now,
+            indexes: Indexes::default(),
+        }
+    }
+}
+
+/// What is being explained, and what every proof needs.
+pub(super) struct Case<'a, 'e> {
+    pub(super) asked: &'a mut Asked<'e>,
+    pub(super) engine: &'e Engine,
     pub(super) tables: &'a mut Tables,
     pub(super) gang: GangId,
     pub(super) now: Time,
@@ -119,7 +140,7 @@ pub(super) struct Case<'a> {
 /// The most decisions that one explanation tries.
 pub(super) const LOOKS_MAX: u32 = 160;
 
-impl Case<'_> {
+impl Case<'_, '_> {
     /// Whether the gang is admitted with these changes if nobody else is at the table.
     pub(super) fn helps(&mut self, changes: &[Change]) -> bool {
         self.tried(changes, look)
@@ -141,11 +162,11 @@ impl Case<'_> {
     fn tried(
         &mut self,
         changes: &[Change],
-        decide: fn(&Engine, &mut Tables, GangId, Time) -> Looked,
+        decide: fn(&mut Asked<'_>, &mut Tables) -> Looked,
     ) -> Option<Looked> {
         self.looks_left = self.looks_left.checked_sub(1)?;
         let supposed = self.tables.suppose(changes)?;
-        let looked = decide(self.engine, self.tables, self.gang, self.now);
+        let looked = decide(self.asked, self.tables);
         self.tables.put_back(supposed);
         Some(looked)
     }

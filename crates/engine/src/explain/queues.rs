@@ -14,7 +14,7 @@ const HALVINGS: u32 = 24;
 const DEPTH_MAX: usize = 32;
 
 /// What the gang would have if all of its waiting tasks were placed, beyond what it has.
-fn wanted(case: &Case<'_>) -> Vector {
+fn wanted(case: &Case<'_, '_>) -> Vector {
     let tables = &*case.tables;
     let gang = tables.gang(case.gang);
     let mut sum = Vector::ZERO;
@@ -31,7 +31,7 @@ fn wanted(case: &Case<'_>) -> Vector {
 
 /// Its queue and those above it that have a limit which the gang would exceed are raised, by the
 /// least that helps.
-pub(super) fn raised(case: &mut Case<'_>, limit: Limit) -> Vec<Draft> {
+pub(super) fn raised(case: &mut Case<'_, '_>, limit: Limit) -> Vec<Draft> {
     let wanted = wanted(case);
     let mut drafts = Vec::new();
     for queue in upwards(case) {
@@ -79,7 +79,7 @@ fn amounts(tables: &Tables, by: &Vector) -> (Vec<Amount>, i64) {
     (by, size)
 }
 
-fn upwards(case: &Case<'_>) -> Vec<QueueId> {
+fn upwards(case: &Case<'_, '_>) -> Vec<QueueId> {
     let first = case.tables.gang(case.gang).queue;
     let above = |queue: &QueueId| case.tables.queue(*queue).parent;
     std::iter::successors(first, above)
@@ -127,7 +127,11 @@ fn raised_to(limits: &Limits, least: &Vector) -> Limits {
 }
 
 /// The least raise that helps, kind by kind; `None` if even all of it does not.
-fn least(case: &mut Case<'_>, most: Vector, change: &dyn Fn(&Vector) -> Change) -> Option<Vector> {
+fn least(
+    case: &mut Case<'_, '_>,
+    most: Vector,
+    change: &dyn Fn(&Vector) -> Change,
+) -> Option<Vector> {
     if !case.helps(&[change(&most)]) {
         return None;
     }
@@ -161,7 +165,7 @@ fn step(kind: Kind) -> i64 {
 }
 
 /// The quota is raised by the least that helps.
-pub(super) fn quota_raised(case: &mut Case<'_>, named: &str) -> Option<Draft> {
+pub(super) fn quota_raised(case: &mut Case<'_, '_>, named: &str) -> Option<Draft> {
     let (namespace, name) = named.split_once('/')?;
     let key = Key::new(namespace, name);
     let quota = case.tables.quotas(namespace).find(|it| it.key == key)?;
@@ -198,7 +202,11 @@ pub(super) fn quota_raised(case: &mut Case<'_>, named: &str) -> Option<Draft> {
 }
 
 /// Tasks of the queue are over, and of those that share it, or of all queues: as few as help.
-pub(super) fn ended(case: &mut Case<'_>, queue: Option<&str>, kind: Option<Kind>) -> Option<Draft> {
+pub(super) fn ended(
+    case: &mut Case<'_, '_>,
+    queue: Option<&str>,
+    kind: Option<Kind>,
+) -> Option<Draft> {
     let queue = match queue {
         Some(name) => Some(case.tables.queue_named(name)?),
         None => None,
@@ -212,13 +220,13 @@ pub(super) fn ended(case: &mut Case<'_>, queue: Option<&str>, kind: Option<Kind>
 /// The remedy of the least size that helps, where a larger one helps whenever a smaller one does;
 /// `None` where not even that of size `most` does.
 pub(super) fn fewest(
-    case: &mut Case<'_>,
+    case: &mut Case<'_, '_>,
     most: usize,
     draft: &dyn Fn(&Tables, usize) -> Draft,
 ) -> Option<Draft> {
     let counts = std::iter::successors(Some(1_usize), |count| Some(count * 2));
     let counts: Vec<usize> = counts.take_while(|count| *count < most).collect();
-    let helps = |case: &mut Case<'_>, count: usize| {
+    let helps = |case: &mut Case<'_, '_>, count: usize| {
         let draft = draft(case.tables, count);
         case.helps(&draft.changes)
     };
@@ -246,7 +254,7 @@ pub(super) fn fewest(
 const TASKS_MAX: usize = 1_024;
 
 /// Those that leave anyway, then the least important, and of them those that hold most.
-fn in_order(case: &Case<'_>, queue: Option<QueueId>, kind: Option<Kind>) -> Vec<TaskId> {
+fn in_order(case: &Case<'_, '_>, queue: Option<QueueId>, kind: Option<Kind>) -> Vec<TaskId> {
     let tables = &*case.tables;
     let mut tasks: Vec<TaskId> = Vec::new();
     for queue in holders::within(tables, queue) {

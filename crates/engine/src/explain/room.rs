@@ -67,7 +67,7 @@ fn slots(shape: &Shape, free: impl Fn(Kind) -> i64) -> i64 {
 }
 
 /// Nodes that are cordoned, or that bear one taint, are opened: as few as give enough places.
-pub(super) fn opened(case: &Case<'_>, no_fit: &NoFit) -> Vec<Draft> {
+pub(super) fn opened(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
     let tables = &*case.tables;
     let Some(shape) = shape_of(tables, no_fit) else {
         return Vec::new();
@@ -169,7 +169,7 @@ fn roomiest(
 }
 
 /// Tasks of others are over: as few as give so many more places.
-pub(super) fn ended(case: &Case<'_>, no_fit: &NoFit, missing: i64) -> Option<Draft> {
+pub(super) fn ended(case: &Case<'_, '_>, no_fit: &NoFit, missing: i64) -> Option<Draft> {
     let tables = &*case.tables;
     let shape = shape_of(tables, no_fit)?;
     let mut steps: BTreeMap<(usize, NodeId), Vec<Vec<TaskId>>> = BTreeMap::new();
@@ -209,7 +209,7 @@ pub(super) fn end(tables: &Tables, tasks: &[TaskId]) -> Draft {
 }
 
 /// Which tasks make one more place each time, the least important first.
-fn steps_on(case: &Case<'_>, shape: &Shape, id: NodeId, most: i64) -> Vec<Vec<TaskId>> {
+fn steps_on(case: &Case<'_, '_>, shape: &Shape, id: NodeId, most: i64) -> Vec<Vec<TaskId>> {
     let tables = &*case.tables;
     let node = tables.node(id);
     let mut tasks: Vec<TaskId> = node.tasks.iter().copied().collect();
@@ -246,7 +246,7 @@ fn size_of(steps: &[Vec<TaskId>]) -> i64 {
 }
 
 /// Whether it is somebody else's, holds room, and no write about it is on its way.
-pub(super) fn may_end(case: &Case<'_>, task: TaskId) -> bool {
+pub(super) fn may_end(case: &Case<'_, '_>, task: TaskId) -> bool {
     let row = case.tables.task(task);
     let holds = matches!(row.phase, Phase::Bound | Phase::Running | Phase::Releasing);
     row.gang != Some(case.gang) && holds && row.write.is_none()
@@ -254,7 +254,7 @@ pub(super) fn may_end(case: &Case<'_>, task: TaskId) -> bool {
 
 /// Nodes like the one that takes most tasks of the shape when it is empty: as many as give enough
 /// places.
-pub(super) fn added(case: &Case<'_>, no_fit: &NoFit) -> Option<Draft> {
+pub(super) fn added(case: &Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
     let tables = &*case.tables;
     let shape = shape_of(tables, no_fit)?;
     let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
@@ -276,7 +276,7 @@ pub(super) fn added(case: &Case<'_>, no_fit: &NoFit) -> Option<Draft> {
 }
 
 /// Nodes like the one that has most of what is short: as few as help.
-pub(super) fn grown(case: &mut Case<'_>, kind: Option<Kind>) -> Option<Draft> {
+pub(super) fn grown(case: &mut Case<'_, '_>, kind: Option<Kind>) -> Option<Draft> {
     let kind = kind?;
     let open = case
         .tables
@@ -309,7 +309,7 @@ fn copies(tables: &Tables, model: &NodeSpec, count: usize) -> Draft {
     }
 }
 
-fn takes(case: &Case<'_>, shape: &Shape, node: NodeId) -> bool {
+fn takes(case: &Case<'_, '_>, shape: &Shape, node: NodeId) -> bool {
     stance(case.engine.rules(), case.tables, shape, node, case.now).is_none()
 }
 
