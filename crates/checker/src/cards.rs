@@ -1,5 +1,5 @@
 //! I2: a card has one holder who has it alone, or sharers within its memory, its cores and the number
-//! of users that it bears; and each of its slices has one holder.
+//! of users that it bears; each of its slices has one holder, and so has each device that is claimed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -46,6 +46,11 @@ impl Sum {
 
     /// What is too much of it, in words.
     fn excess(&self, node: &Node, card: &str) -> Option<String> {
+        let mut devices = node.spec.devices.list.iter();
+        if devices.any(|device| *device.id == *card) {
+            // Who looks after a device holds nothing of it.
+            return (self.owners > 1).then(|| format!("has {} holders", self.owners));
+        }
         let spec = node.spec.cards.list.iter().find(|spec| *spec.id == *card);
         let Some(spec) = spec else {
             return Some("is not there".to_owned());
@@ -174,7 +179,8 @@ mod tests {
     use crate::planted::{cluster, said, task};
     use crate::{check, check_plan};
     use model::{
-        Card, Cards, Grant, NodeId, NodeSpec, Phase, Slice, Tables, TaskId, TaskSpec, Time, Trial,
+        Card, Cards, Device, Devices, Grant, NodeId, NodeSpec, Phase, Slice, Tables, TaskId,
+        TaskSpec, Time, Trial,
     };
 
     /// The cluster, where n1 has a card of 100 MiB for two users.
@@ -246,6 +252,34 @@ mod tests {
             ..grant(1, 1)
         };
         assert_eq!(found(grant(1, 1), elsewhere), ["I2"], "no such card");
+    }
+
+    #[test]
+    fn i2_a_device_of_two_claims_is_found_and_one_who_looks_after_it_is_not() {
+        let found = |second: Grant| {
+            let mut tables = cluster();
+            let spec = tables.node(NodeId(0)).spec.clone();
+            let device = Device {
+                id: "card".into(),
+                ..Device::default()
+            };
+            tables.put_node(NodeSpec {
+                devices: Devices {
+                    list: [device].into(),
+                    is_partial: false,
+                },
+                ..spec
+            });
+            let mut trial = Trial::begin(&mut tables);
+            trial.place_with(TaskId(0), NodeId(0), vec![grant(0, 100)]);
+            trial.place_with(TaskId(1), NodeId(0), vec![second]);
+            let plan = trial.finish(Time::from_micros(0));
+            let by_plan = said(&check_plan(&tables, &plan));
+            assert_eq!(by_plan, said(&check(&tables)));
+            by_plan
+        };
+        assert_eq!(found(grant(0, 100)), ["I2"]);
+        assert_eq!(found(grant(0, 0)), [""; 0]);
     }
 
     #[test]

@@ -23,6 +23,7 @@
 //!   is held has no row, so that a rewind restores exactly;
 //! - a write id is never used twice, so a late answer for a deleted row changes nothing.
 
+mod claim;
 mod device;
 mod gang;
 mod ids;
@@ -41,6 +42,10 @@ mod time;
 mod topology;
 mod trial;
 
+pub use claim::{
+    CLAIM_DEVICES_MAX, Device, DeviceAsk, DeviceClaim, DeviceRequest, Devices, Passed, Purpose,
+    SameAttribute, SelectorId, Wanted, Way,
+};
 pub use device::{
     CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, CardLoad, CardLoads, Cards, Division, Grant,
     Memory, Part, Slice,
@@ -53,7 +58,7 @@ pub use labels::{Labels, NodeTerm, Operator, Requirement, matches_all};
 pub use node::{Node, NodeSpec, Taint, TaintEffect};
 pub use plan::{Eviction, Nomination, Opening, Place, Plan, QueueUse, Sake, StatusWrite, TaskWait};
 pub use queue::{GroupLimits, NodeGroups, Queue, QueueSpec, QueueState, TreeSums};
-pub use reason::{CardLack, Misplaced, Missing, NoFit, Reason, Refusal};
+pub use reason::{CardLack, DeviceLack, Misplaced, Missing, NoFit, Reason, Refusal};
 pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector};
 pub use shape::{
     HostPort, PodTerm, Preferred, ShapeSpec, Spread, Toleration, TolerationEffect, VolumeNeed,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::claim::Devices;
 use crate::device::{CardLoads, Cards};
 use crate::ids::TaskId;
 use crate::labels::Labels;
@@ -52,6 +53,8 @@ pub struct NodeSpec {
     pub volume_limits: BTreeMap<Arc<str>, i64>,
     /// Its cards, of the family that the cluster uses.
     pub cards: Cards,
+    /// Its devices, which are claimed.
+    pub devices: Devices,
 }
 
 /// A node's row.
@@ -80,7 +83,7 @@ pub struct Node {
     pub ports: BTreeMap<HostPort, u32>,
     /// Attached volumes by driver and handle, with the number of users.
     pub volumes: BTreeMap<(Arc<str>, Arc<str>), u32>,
-    /// What is held of its cards.
+    /// What is held of its cards and devices.
     pub cards: CardLoads,
 }
 

@@ -453,8 +453,11 @@ pub enum Refusal {
     VolumeElsewhere,
     /// A claim does not exist or is not bound.
     VolumeWaits,
-    /// Nobody allocates the devices that the task claims.
-    Devices,
+    /// The devices that the task claims are not to be had there.
+    Devices {
+        /// Why not.
+        why: DeviceLack,
+    },
     /// A topology spread constraint.
     Spread,
     /// Too little cpu or memory would be left for the idle pieces of a scarce resource.
@@ -507,6 +510,33 @@ impl CardLack {
     }
 }
 
+/// Why a node's devices do not serve a task's claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DeviceLack {
+    /// They would not do even if nobody held any.
+    Few,
+    /// Not all of them are told yet.
+    Partial,
+    /// Others hold them.
+    Taken,
+    /// Nobody here allocates them.
+    Unallocated,
+    /// The search for a choice was given up.
+    Unsolved,
+}
+
+impl DeviceLack {
+    fn words(self) -> &'static str {
+        match self {
+            DeviceLack::Few => "without the devices that it claims",
+            DeviceLack::Partial => "that have not told all of their devices",
+            DeviceLack::Taken => "whose devices are taken",
+            DeviceLack::Unallocated => "whose devices are not allocated here",
+            DeviceLack::Unsolved => "with too many devices to choose from",
+        }
+    }
+}
+
 impl Refusal {
     /// What the nodes are or lack, to follow their number.
     pub fn words(&self) -> String {
@@ -529,7 +559,7 @@ impl Refusal {
             Refusal::VolumeTopology => "away from its volume".to_owned(),
             Refusal::VolumeElsewhere => "away from its claim".to_owned(),
             Refusal::VolumeWaits => "waiting for its claim".to_owned(),
-            Refusal::Devices => "whose devices are not allocated here".to_owned(),
+            Refusal::Devices { why } => why.words().to_owned(),
             Refusal::Spread => "beyond the allowed skew".to_owned(),
             Refusal::OutOfProportion { resource } => {
                 format!("that would have too little left beside {resource}")

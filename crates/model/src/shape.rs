@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::claim::DeviceAsk;
 use crate::device::CardAsk;
 use crate::labels::{Labels, NodeTerm, Requirement};
 use crate::resource::Vector;
@@ -36,8 +37,10 @@ pub struct ShapeSpec {
     pub spread: Vec<Spread>,
     /// What it wants of cards, if anything.
     pub cards: Option<Arc<CardAsk>>,
-    /// Its claims of devices, as its pod calls them. Nobody here allocates devices: while there is
-    /// one, no node will do.
+    /// What it wants of devices, if anything.
+    pub devices: Option<Arc<DeviceAsk>>,
+    /// Its claims of devices that nobody here allocates, as its pod calls them: while there is one, no
+    /// node will do.
     pub device_claims: Vec<Arc<str>>,
     /// Whether it bears nodes that are lent out only at times.
     pub revocable: bool,

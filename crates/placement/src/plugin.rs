@@ -88,7 +88,7 @@ pub type VictimQueueOrder = fn(View<'_>, QueueId, QueueId, QueueId) -> Ordering;
 /// Those who have gone can only make it stricter: whom it refuses alone it refuses after anybody.
 pub type VictimCheck = fn(View<'_>, Claimant, &[TaskId], &mut [bool]);
 
-/// What a task takes of a node's cards; none where there is no say or they do not do.
+/// What a task takes of a node's cards or devices; none where there is no say or they do not do.
 pub type CardChoice = fn(View<'_>, TaskId, NodeId) -> Option<Vec<Grant>>;
 
 /// Which of the tasks may be sent away from their nodes without anybody being given the room: as a
@@ -150,7 +150,8 @@ pub struct Plugin {
     pub hyper_node_order: Option<HyperNodeOrder>,
     /// Points for every node of which this is the lowest hyper-node, for a task that may be anywhere.
     pub domain_score: Option<DomainScore>,
-    /// What the task takes of the node's cards now; none where the rule has no say or they do not do.
+    /// What the task takes of the node's cards or devices now; none where the rule has no say or they
+    /// do not do.
     pub hands_out: Option<CardChoice>,
     /// Whether the task may never make room for others of its queue, whatever other tiers say.
     pub never_preempted: Option<fn(View<'_>, TaskId) -> bool>,

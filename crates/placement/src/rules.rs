@@ -573,13 +573,14 @@ impl Rules {
             .fold(0, |sum, f| sum.saturating_add(f(view, shape, node)))
     }
 
-    /// What the task takes of the node's cards now.
+    /// What the task takes of the node's cards and devices now.
     pub(crate) fn hand_out(&self, view: View<'_>, task: TaskId, node: NodeId) -> Vec<Grant> {
-        if view.tables.shape_of(task).spec.cards.is_none() {
+        let spec = &view.tables.shape_of(task).spec;
+        if spec.cards.is_none() && spec.devices.is_none() {
             return Vec::new();
         }
-        let mut said = self.flat.iter().filter_map(|p| p.hands_out);
-        said.find_map(|f| f(view, task, node)).unwrap_or_default()
+        let said = self.flat.iter().filter_map(|p| p.hands_out);
+        said.filter_map(|f| f(view, task, node)).flatten().collect()
     }
 }
 

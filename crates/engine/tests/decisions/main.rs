@@ -3,6 +3,8 @@
 
 mod card_laws;
 mod cards;
+mod device_laws;
+mod devices;
 #[path = "../shared/dice.rs"]
 mod dice;
 mod explained;

@@ -23,6 +23,9 @@
 //! node n1 vgpu=2:16000:10 model=A100 sick=1 mig garbled | node n1 gpushare=2:8000    cards: count:MiB:users
 //! gang a/t : 1 x vgpu=1:4000:30 vgpu=2:50% use=A100 nouse=T4 use-id=n1-0 mode-mig cards-apart | gpumem=4000 | gpunum=2
 //! bound n1 a/x holds=n1-0:4000:30
+//! node n1 device=g0:1,2:board/a:sick device=g1 devices-partial       passing selectors 1 and 2; attribute; tainted
+//! gang a/t : 1 x claim=2:1|1;all~board claim=admin1 claim=brave1     requests, ways, what they share
+//! gang a/t : 1 x devices=gpu           a claim that nobody allocates
 //! anew KEY                             another pod under that name, whose deletion nobody saw
 //! argument binpack binpack.cpu=3       a wrong one is told, and what counts instead
 //! refuse a/t-0 (its next bind) | drop node n1 | drop gang a/t | explain a/t | show queue q
@@ -39,7 +42,7 @@ use model::{
 };
 use placement::{Argument, Decimal};
 
-use crate::cards as of_cards;
+use crate::{cards as of_cards, devices};
 
 /// `key=value` words of a line, in order; a word without `=` has an empty value.
 pub fn words(text: &str) -> Vec<(&str, &str)> {
@@ -378,6 +381,10 @@ fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
             claim: value.into(),
             exists: true,
         }),
+        "claim" => {
+            let ask = shape.devices.get_or_insert_default();
+            Arc::make_mut(ask).claims.push(devices::claim(value));
+        }
         "devices" => shape.device_claims.push(value.into()),
         "volume" => shape.volumes.push(VolumeNeed::Bound {
             affinity: None,

@@ -208,7 +208,7 @@ fn refusal_text(refusal: &Refusal) -> String {
         Refusal::VolumeWaits | Refusal::VolumeElsewhere => {
             "node(s) didn't find available persistent volumes to bind".to_owned()
         }
-        Refusal::Devices => "cannot allocate all claims".to_owned(),
+        Refusal::Devices { .. } => "cannot allocate all claims".to_owned(),
         Refusal::Spread => "node(s) didn't match pod topology spread constraints".to_owned(),
         Refusal::OfOthers => "node(s) belong to other schedulers".to_owned(),
         Refusal::Cards { family, .. } => match family {

@@ -150,6 +150,7 @@ fn find(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Vec<(
         let is_simple = !shape.spec.is_coupled()
             && shape.spec.ports.is_empty()
             && shape.spec.cards.is_none()
+            && shape.spec.devices.is_none()
             && view.tables.task(task).claims.is_empty();
         if !is_simple {
             return None;

@@ -1,10 +1,13 @@
 //! Predicates: which nodes a task may use at all.
 
+mod devices;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    HostPort, Kind, NodeId, NodeTerm, Phase, Refusal, Shape, TaintEffect, TaskId, VolumeNeed,
+    CardLoads, DeviceAsk, DeviceLack, Grant, HostPort, Kind, NodeId, NodeTerm, Phase, Refusal,
+    Shape, TaintEffect, TaskId, VolumeNeed,
 };
 
 use crate::arguments::{Asked, Switched};
@@ -18,6 +21,7 @@ pub const PLUGIN: Plugin = Plugin {
     configure: Some(configure),
     suits: Some(suits),
     has_room: Some(has_room),
+    hands_out: Some(hands_out),
     ..Plugin::NONE
 };
 
@@ -145,7 +149,30 @@ fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
             VolumeNeed::Waits { .. } => {}
         }
     }
-    unallocated(view, shape).map(|_| Refusal::Devices)
+    if unallocated(view, shape).is_some() {
+        return Some(refusal(DeviceLack::Unallocated));
+    }
+    let ask = claimed(view, shape)?;
+    match devices::allocate(&node.devices, &CardLoads::default(), ask) {
+        Err(DeviceLack::Taken) => Some(refusal(DeviceLack::Few)),
+        Err(why) => Some(refusal(why)),
+        Ok(_) => None,
+    }
+}
+
+fn refusal(why: DeviceLack) -> Refusal {
+    Refusal::Devices { why }
+}
+
+/// What the shape claims of devices, if that is looked at.
+fn claimed<'a>(view: View<'_>, shape: &'a Shape) -> Option<&'a DeviceAsk> {
+    let is_on = view.config.predicates.devices == Switched::On;
+    shape.spec.devices.as_deref().filter(|_| is_on)
+}
+
+fn hands_out(view: View<'_>, task: TaskId, node: NodeId) -> Option<Vec<Grant>> {
+    let ask = claimed(view, view.tables.shape_of(task))?;
+    devices::choose(view, ask, node, Room::Now).ok()
 }
 
 /// A claim of devices that keeps every task of the shape waiting. A pod that is bound before its
@@ -182,7 +209,8 @@ fn has_room(view: View<'_>, shape: &Shape, id: NodeId, room: Room) -> Option<Ref
             }
         }
     }
-    None
+    let ask = claimed(view, shape)?;
+    devices::choose(view, ask, id, room).err().map(refusal)
 }
 
 /// The tasks that will be on the node once those on their way out are gone and the promised ones in.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::resource::ResourceKinds;
-use model::{GangSpec, Key, QueueState, Tables};
+use model::{DeviceLack, GangSpec, Key, QueueState, Tables};
 
 use super::*;
 
@@ -84,7 +84,12 @@ fn s0_2_every_reason_has_upstreams_words_and_ends_in_the_plain_sentence() {
                 Missing::Devices {
                     claim: "gpu".into(),
                 },
-                vec![(Refusal::Devices, 3)],
+                vec![(
+                    Refusal::Devices {
+                        why: DeviceLack::Unallocated,
+                    },
+                    3,
+                )],
             ),
             "NotEnoughResources",
             format!(

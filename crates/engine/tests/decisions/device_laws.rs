@@ -1,0 +1,127 @@
+//! Laws of claimed devices, tried on seeded random clusters that have some. The fixture asks the checker
+//! after every cycle (I2). A failure prints its seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use checker::check;
+use model::{Phase, Tables, Trial};
+
+use crate::dice::Dice;
+use crate::fixture::World;
+
+fn script(seed: u64) -> Vec<String> {
+    let mut dice = Dice(seed);
+    let mut pick = |words: &[&str]| words[dice.roll(words.len() as u64) as usize].to_owned();
+    let mut lines = vec!["class high 1000".to_owned()];
+    if pick(&["", "preempt"]) == "preempt" {
+        lines.push("actions enqueue allocate backfill reclaim preempt".to_owned());
+        lines.push("off gang enablePreemptable".to_owned());
+    }
+    for node in 0..3 {
+        let mut line = format!("node n{node} cpu=16");
+        for device in 0..4 {
+            let (kind, board) = (pick(&["1", "2", "1,2"]), pick(&["a", "b"]));
+            let sick = pick(&["", "", "", ":sick"]);
+            line.push_str(&format!(" device=g{device}:{kind}:board/{board}{sick}"));
+        }
+        lines.push(line);
+    }
+    for at in 0..14 {
+        let claim = pick(&[
+            "1", "1:1", "2~board", "all:2", "admin1", "brave1", "2:1|1:2", "1;1:2",
+        ]);
+        let more = pick(&["", "", "claim=1:2"]);
+        let (min, class) = (pick(&["1", "2"]), pick(&["", "class=high"]));
+        let other = pick(&["0", "1", "2", "3", "4", "5"]);
+        lines.push(
+            match &*pick(&[
+                "gang", "gang", "gang", "run", "end", "delete", "release", "refuse",
+            ]) {
+                "gang" => {
+                    format!("gang a/g{at} min={min} {class} : 2 x cpu=1 claim={claim} {more}")
+                }
+                "delete" => format!("delete a/g{other}-0"),
+                "refuse" => format!("refuse a/g{other}-1"),
+                verb => format!("{verb} a/g{other}-"),
+            },
+        );
+        lines.push(pick(&["cycle", "cycle", "cycle once", "wait 1s"]));
+    }
+    lines.push("cycle".to_owned());
+    lines
+}
+
+fn played(seed: u64) -> World {
+    let mut world = World::new();
+    let mut over = BTreeSet::new();
+    for line in script(seed) {
+        let (verb, prefix) = line.split_once(' ').unwrap_or((&line, ""));
+        // Pods that the script speaks of may not exist, and those that are over stay so.
+        let is_change = ["run", "end", "release"].contains(&verb);
+        if is_change && (!world.has_pod_on_a_node(prefix) || over.contains(prefix)) {
+            continue;
+        }
+        if verb == "end" {
+            over.insert(prefix.to_owned());
+        }
+        world.perform(&line);
+    }
+    world
+}
+
+/// How many hold each device alone, counted here.
+fn holders(tables: &Tables) -> BTreeMap<Arc<str>, u32> {
+    let mut holders: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+    let grants = tables.tasks().flat_map(|(_, task)| &task.grants);
+    for grant in grants.filter(|grant| grant.is_whole) {
+        *holders.entry(grant.card.clone()).or_default() += 1;
+    }
+    holders
+}
+
+#[test]
+fn no_device_is_given_twice() {
+    let mut given = 0;
+    for seed in 0..150 {
+        eprintln!("seed {seed}");
+        let holders = holders(&played(seed).tables);
+        assert!(holders.values().all(|holders| *holders == 1), "{holders:?}");
+        given += holders.len();
+    }
+    assert!(given > 400, "only {given} devices were given");
+}
+
+#[test]
+fn a_trial_that_is_rewound_gives_devices_back() {
+    let mut taken = 0;
+    for seed in 0..60 {
+        let mut world = played(seed);
+        let before = holders(&world.tables);
+        let waiting: Vec<_> = world
+            .tables
+            .tasks()
+            .filter(|(_, task)| task.phase == Phase::Pending && task.gang.is_some())
+            .map(|(id, _)| id)
+            .collect();
+        let node = world.tables.node_named("n0").expect("the node");
+        let mut trial = Trial::begin(&mut world.tables);
+        for task in waiting {
+            let device = trial.tables().node(node).spec.devices.list[0].id.clone();
+            let grant = model::Grant {
+                part: 0,
+                card: device,
+                slice: None,
+                memory: 0,
+                cores: 0,
+                is_whole: true,
+            };
+            trial.place_with(task, node, vec![grant]);
+            taken += 1;
+        }
+        drop(trial);
+        assert_eq!(holders(&world.tables), before, "seed {seed}");
+        assert_eq!(check(&world.tables), [], "seed {seed}");
+    }
+    assert!(taken > 30, "only {taken} were placed");
+}

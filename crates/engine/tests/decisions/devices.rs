@@ -1,0 +1,90 @@
+//! The words of the fixture language that speak of claimed devices.
+
+use std::sync::Arc;
+
+use model::{
+    Device, DeviceClaim, DeviceRequest, Passed, SameAttribute, SelectorId, Taint, TaintEffect,
+    Toleration, TolerationEffect, Wanted, Way,
+};
+
+/// `device=ID:SELECTORS:ATTRIBUTES:sick`: the selectors that it passes, `1,2`; its attributes, `board/a`;
+/// and whether it is tainted.
+pub fn device(text: &str) -> Device {
+    let mut parts = text.split(':');
+    let mut next = || parts.next().unwrap_or("");
+    let id = next();
+    let mut passes = Passed::default();
+    selectors(next()).for_each(|selector| passes.insert(selector));
+    let pairs = next().split(',').filter_map(|pair| pair.split_once('/'));
+    let attributes = pairs.map(|(name, value)| (name.into(), value.into()));
+    Device {
+        id: id.into(),
+        passes,
+        attributes: attributes.collect(),
+        taints: match next() {
+            "sick" => vec![Taint {
+                key: "sick".into(),
+                value: "".into(),
+                effect: TaintEffect::NoSchedule,
+            }],
+            _ => Vec::new(),
+        },
+    }
+}
+
+/// The node's own devices bear its name.
+pub fn of(node: &str, devices: &[Device]) -> Arc<[Device]> {
+    let named = devices.iter().map(|device| Device {
+        id: format!("{node}-{}", device.id).into(),
+        ..device.clone()
+    });
+    named.collect()
+}
+
+/// `claim=WAY|WAY;WAY~ATTRIBUTE`: requests after `;`, ways of one after `|`, and what all devices of the
+/// claim have in common. A way is `2`, `2:1` (passing selector 1), `all`, `admin1` (looks after a device)
+/// or `brave1` (bears taints).
+pub fn claim(text: &str) -> DeviceClaim {
+    let mut parts = text.split('~');
+    let requests = parts.next().unwrap_or_default().split(';').enumerate();
+    let requests = requests.map(|(at, ways)| DeviceRequest {
+        name: at.to_string().into(),
+        ways: ways.split('|').enumerate().map(way).collect(),
+    });
+    let requests = requests.collect();
+    let same = parts.map(|attribute| SameAttribute {
+        attribute: attribute.into(),
+        requests: Vec::new(),
+    });
+    DeviceClaim {
+        name: "c".into(),
+        requests,
+        same: same.collect(),
+    }
+}
+
+fn way((at, text): (usize, &str)) -> Way {
+    let (wanted, passing) = text.split_once(':').unwrap_or((text, ""));
+    let bears = Toleration {
+        key: None,
+        value: None,
+        effect: TolerationEffect::Any,
+    };
+    let is_brave = wanted.starts_with("brave");
+    let number = wanted.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    Way {
+        name: at.to_string().into(),
+        selectors: selectors(passing).collect(),
+        wanted: match wanted {
+            "all" => Wanted::All,
+            _ => Wanted::Count(number.parse().expect("a number of devices")),
+        },
+        is_admin: wanted.starts_with("admin"),
+        tolerations: if is_brave { vec![bears] } else { Vec::new() },
+    }
+}
+
+fn selectors(text: &str) -> impl Iterator<Item = SelectorId> {
+    let numbers = text.split(',').filter(|number| !number.is_empty());
+    numbers.map(|number| SelectorId(number.parse().expect("a selector")))
+}

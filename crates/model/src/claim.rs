@@ -1,0 +1,163 @@
+//! Devices that tasks claim (`resource.k8s.io`): what a node has of them, and what a task asks of them.
+//!
+//! Source: Kubernetes' dynamic resource allocation with structured parameters. What a device is held by
+//! is a [`Grant`](crate::Grant), as of a card: a trial that is rewound gives it back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::node::Taint;
+use crate::shape::Toleration;
+
+/// The most devices that one claim can be given, as Kubernetes bounds its result.
+pub const CLAIM_DEVICES_MAX: usize = 32;
+
+/// A selector: an expression over a device, known by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SelectorId(pub u32);
+
+/// Which selectors a device passes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Passed(Vec<u64>);
+
+impl Passed {
+    /// It passes this one, too.
+    pub fn insert(&mut self, selector: SelectorId) {
+        let (word, bit) = Passed::place(selector);
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= bit;
+    }
+
+    /// Whether it passes.
+    pub fn contains(&self, selector: SelectorId) -> bool {
+        let (word, bit) = Passed::place(selector);
+        self.0.get(word).is_some_and(|bits| bits & bit != 0)
+    }
+
+    fn place(selector: SelectorId) -> (usize, u64) {
+        (selector.0 as usize / 64, 1 << (selector.0 % 64))
+    }
+}
+
+/// A device of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Device {
+    /// `driver/pool/name`, which no other device has.
+    pub id: Arc<str>,
+    /// Which selectors it passes.
+    pub passes: Passed,
+    /// Its attributes by their whole names, each in one spelling.
+    pub attributes: BTreeMap<Arc<str>, Arc<str>>,
+    /// Its taints.
+    pub taints: Vec<Taint>,
+}
+
+/// The devices of a node, in the order in which they are offered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Devices {
+    /// The devices.
+    pub list: Arc<[Device]>,
+    /// Whether parts of a pool are not told yet: who wants all devices waits for them.
+    pub is_partial: bool,
+}
+
+/// How many devices are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wanted {
+    /// All that will do, and at least one; none of them may be held.
+    All,
+    /// So many.
+    Count(u32),
+}
+
+/// One way to serve a request.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Way {
+    /// Its name among the ways of the request; empty where there is one only.
+    pub name: Arc<str>,
+    /// What every device must pass: the class's selectors and its own.
+    pub selectors: Vec<SelectorId>,
+    /// How many.
+    pub wanted: Wanted,
+    /// For looking after devices (`adminAccess`): it may have what others hold, and holds nothing.
+    pub is_admin: bool,
+    /// Taints of devices that it bears.
+    pub tolerations: Vec<Toleration>,
+}
+
+/// One request of a claim: the first of its ways that is possible.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeviceRequest {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The ways, best first.
+    pub ways: Vec<Way>,
+}
+
+/// All devices of some requests have this attribute, with one value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SameAttribute {
+    /// The attribute's whole name.
+    pub attribute: Arc<str>,
+    /// Of these requests, each by its name or as `request/way`; of all where there is none.
+    pub requests: Vec<Arc<str>>,
+}
+
+impl SameAttribute {
+    /// Whether it speaks of the devices that this way of the request gets.
+    pub fn binds(&self, request: &DeviceRequest, way: &Way) -> bool {
+        let is_meant = |name: &Arc<str>| match name.split_once('/') {
+            Some((main, sub)) => *main == *request.name && *sub == *way.name,
+            None => *name == request.name,
+        };
+        self.requests.is_empty() || self.requests.iter().any(is_meant)
+    }
+}
+
+/// One claim.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeviceClaim {
+    /// What the pod calls it.
+    pub name: Arc<str>,
+    /// What is requested.
+    pub requests: Vec<DeviceRequest>,
+    /// What its devices have in common.
+    pub same: Vec<SameAttribute>,
+}
+
+/// What a task wants of devices: claims of its own, all of them on its node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeviceAsk {
+    /// The claims, in the pod's order.
+    pub claims: Vec<DeviceClaim>,
+}
+
+/// For what a device was given. It is written in [`Grant::part`](crate::Grant::part).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Purpose {
+    /// Which claim of the task.
+    pub claim: u8,
+    /// Which request of it.
+    pub request: u8,
+    /// Which way to serve that.
+    pub way: u8,
+}
+
+impl Purpose {
+    /// As a number.
+    pub fn part(self) -> u32 {
+        u32::from_be_bytes([0, self.claim, self.request, self.way])
+    }
+
+    /// From that number.
+    pub fn of(part: u32) -> Purpose {
+        let [_, claim, request, way] = part.to_be_bytes();
+        Purpose {
+            claim,
+            request,
+            way,
+        }
+    }
+}

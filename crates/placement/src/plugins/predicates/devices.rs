@@ -1,0 +1,276 @@
+//! Which devices of a node a task's claims get.
+//!
+//! A search with a bound: claims, requests and ways in their order, devices in the node's. The first
+//! whole answer counts, so the same tables give the same devices.
+
+use std::sync::Arc;
+
+use model::{
+    CLAIM_DEVICES_MAX, CardLoads, Device, DeviceAsk, DeviceClaim, DeviceLack, DeviceRequest,
+    Devices, Grant, NodeId, Phase, Purpose, TaskId, Wanted, Way,
+};
+
+use crate::plugin::{Room, View};
+
+/// So many devices are looked at for one task and node before the search is given up: thousands of
+/// equal devices under a constraint that none of them meets would take for ever.
+const STEPS_MAX: u32 = 5_000;
+
+/// What the task, or any that asks so, gets on the node now; later, once the tasks on their way out are
+/// gone and the promised ones have taken theirs. What is promised to others stays theirs.
+pub(super) fn choose(
+    view: View<'_>,
+    ask: &DeviceAsk,
+    node: NodeId,
+    room: Room,
+) -> Result<Vec<Grant>, DeviceLack> {
+    let devices = &view.tables.node(node).spec.devices;
+    if room == Room::Later {
+        let mut loads = left_later(view, node);
+        keep_promises(view, node, &mut loads)?;
+        return allocate(devices, &loads, ask);
+    }
+    let row = view.tables.node(node);
+    let grants = allocate(devices, &row.cards, ask)?;
+    let asks = |task: &TaskId| view.tables.shape_of(*task).spec.devices.is_some();
+    if row.promised.iter().any(asks) {
+        let mut later = left_later(view, node);
+        grants.iter().for_each(|grant| later.take(grant));
+        keep_promises(view, node, &mut later)?;
+    }
+    Ok(grants)
+}
+
+/// What is held there once the tasks on their way out are gone.
+fn left_later(view: View<'_>, node: NodeId) -> CardLoads {
+    let row = view.tables.node(node);
+    let mut loads = row.cards.clone();
+    for task in row.tasks.iter().map(|id| view.tables.task(*id)) {
+        if task.phase == Phase::Releasing {
+            task.grants.iter().for_each(|grant| loads.give_back(grant));
+        }
+    }
+    loads
+}
+
+/// Gives each task that was promised room there what it will take.
+fn keep_promises(view: View<'_>, node: NodeId, loads: &mut CardLoads) -> Result<(), DeviceLack> {
+    let row = view.tables.node(node);
+    for id in &row.promised {
+        if let Some(ask) = view.tables.shape_of(*id).spec.devices.as_deref() {
+            let grants = allocate(&row.spec.devices, loads, ask)?;
+            grants.iter().for_each(|grant| loads.take(grant));
+        }
+    }
+    Ok(())
+}
+
+/// Devices for every claim, of those that nobody holds.
+pub(super) fn allocate(
+    devices: &Devices,
+    loads: &CardLoads,
+    ask: &DeviceAsk,
+) -> Result<Vec<Grant>, DeviceLack> {
+    let mut search = Search {
+        devices,
+        loads,
+        ask,
+        chosen: Vec::new(),
+        steps: 0,
+    };
+    match search.claims(0) {
+        true => Ok(search.grants()),
+        false if search.steps >= STEPS_MAX => Err(DeviceLack::Unsolved),
+        false if devices.is_partial => Err(DeviceLack::Partial),
+        false => Err(DeviceLack::Taken),
+    }
+}
+
+/// One device for one purpose.
+#[derive(Clone, Copy)]
+struct Choice {
+    purpose: Purpose,
+    device: usize,
+    is_admin: bool,
+}
+
+struct Search<'a> {
+    devices: &'a Devices,
+    loads: &'a CardLoads,
+    ask: &'a DeviceAsk,
+    chosen: Vec<Choice>,
+    steps: u32,
+}
+
+/// Where the search stands: a way of a request of a claim.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    claim: &'a DeviceClaim,
+    request: &'a DeviceRequest,
+    way: &'a Way,
+    purpose: Purpose,
+}
+
+impl<'a> Search<'a> {
+    /// Serves the claims from this one on.
+    fn claims(&mut self, claim: u8) -> bool {
+        match self.ask.claims.get(usize::from(claim)) {
+            Some(_) => self.requests(claim, 0),
+            None => true,
+        }
+    }
+
+    /// Serves the requests of a claim from this one on, and the claims after it.
+    fn requests(&mut self, at: u8, request: u8) -> bool {
+        let ask = self.ask;
+        let claim = &ask.claims[usize::from(at)];
+        let Some(row) = claim.requests.get(usize::from(request)) else {
+            return at < u8::MAX && self.claims(at + 1);
+        };
+        (0_u8..).zip(&row.ways).any(|(index, way)| {
+            let at = At {
+                claim,
+                request: row,
+                way,
+                purpose: Purpose {
+                    claim: at,
+                    request,
+                    way: index,
+                },
+            };
+            match way.wanted {
+                Wanted::Count(count) => self.some(at, count, 0),
+                Wanted::All => self.all(at),
+            }
+        })
+    }
+
+    fn after(&mut self, at: At<'a>) -> bool {
+        at.purpose.request < u8::MAX && self.requests(at.purpose.claim, at.purpose.request + 1)
+    }
+
+    /// So many more devices, each further on in the list than the one before: of one request they are
+    /// alike.
+    fn some(&mut self, at: At<'a>, count: u32, from: usize) -> bool {
+        if count == 0 {
+            return self.after(at);
+        }
+        for index in from..self.devices.list.len() {
+            if self.steps >= STEPS_MAX {
+                return false;
+            }
+            self.steps += 1;
+            if !self.may_take(at, index) {
+                continue;
+            }
+            self.take(at, index);
+            if self.some(at, count - 1, index + 1) {
+                return true;
+            }
+            self.chosen.pop();
+        }
+        false
+    }
+
+    /// Every device that is of the kind: none may be out of reach.
+    fn all(&mut self, at: At<'a>) -> bool {
+        let mark = self.chosen.len();
+        let is_whole = !self.devices.is_partial;
+        let list = self.devices.list.iter().enumerate();
+        let mut of_kind = list.filter(|(_, device)| is_selected(device, at.way));
+        let takes_all = of_kind.all(|(index, _)| {
+            self.steps += 1;
+            let may = self.steps < STEPS_MAX && self.may_take(at, index);
+            if may {
+                self.take(at, index);
+            }
+            may
+        });
+        let any = self.chosen.len() > mark;
+        if is_whole && takes_all && any && self.after(at) {
+            return true;
+        }
+        self.chosen.truncate(mark);
+        false
+    }
+
+    fn take(&mut self, at: At<'a>, device: usize) {
+        self.chosen.push(Choice {
+            purpose: at.purpose,
+            device,
+            is_admin: at.way.is_admin,
+        });
+    }
+
+    fn may_take(&self, at: At<'a>, index: usize) -> bool {
+        let device = &self.devices.list[index];
+        is_selected(device, at.way)
+            && is_borne(device, at.way)
+            && self.is_left(at, index)
+            && self.of_claim(at).count() < CLAIM_DEVICES_MAX
+            && self.is_alike(at, device)
+    }
+
+    fn of_claim(&self, at: At<'a>) -> impl Iterator<Item = &Choice> {
+        let claim = at.purpose.claim;
+        let all = self.chosen.iter();
+        all.filter(move |choice| choice.purpose.claim == claim)
+    }
+
+    /// Whether nobody holds it, nor another claim of the task. Who looks after devices needs only to
+    /// see each once.
+    fn is_left(&self, at: At<'a>, index: usize) -> bool {
+        if self.of_claim(at).any(|choice| choice.device == index) {
+            return false;
+        }
+        let load = self.loads.of(&self.devices.list[index].id);
+        let is_held = load.is_some_and(|load| load.owners > 0);
+        let mut ours = self.chosen.iter().filter(|choice| !choice.is_admin);
+        at.way.is_admin || !is_held && ours.all(|choice| choice.device != index)
+    }
+
+    /// Whether it agrees with the claim's other devices in what they must have in common.
+    fn is_alike(&self, at: At<'a>, device: &Device) -> bool {
+        at.claim.same.iter().all(|same| {
+            if !same.binds(at.request, at.way) {
+                return true;
+            }
+            let Some(value) = device.attributes.get(&same.attribute) else {
+                return false;
+            };
+            let other = self.of_claim(at).find(|choice| {
+                let request = &at.claim.requests[usize::from(choice.purpose.request)];
+                same.binds(request, &request.ways[usize::from(choice.purpose.way)])
+            });
+            other.is_none_or(|choice| {
+                let other = &self.devices.list[choice.device];
+                other.attributes.get(&same.attribute) == Some(value)
+            })
+        })
+    }
+
+    fn grants(&self) -> Vec<Grant> {
+        let grant = |choice: &Choice| Grant {
+            part: choice.purpose.part(),
+            card: Arc::clone(&self.devices.list[choice.device].id),
+            slice: None,
+            memory: 0,
+            cores: 0,
+            is_whole: !choice.is_admin,
+        };
+        self.chosen.iter().map(grant).collect()
+    }
+}
+
+fn is_selected(device: &Device, way: &Way) -> bool {
+    let mut selectors = way.selectors.iter();
+    selectors.all(|selector| device.passes.contains(*selector))
+}
+
+fn is_borne(device: &Device, way: &Way) -> bool {
+    let mut taints = device.taints.iter();
+    taints.all(|taint| way.tolerations.iter().any(|it| it.covers(taint)))
+}
+
+#[cfg(test)]
+mod tests;

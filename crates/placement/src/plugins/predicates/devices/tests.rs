@@ -1,0 +1,316 @@
+//! The search against every assignment there is, on small cases.
+
+use model::{Passed, SameAttribute, SelectorId};
+use model::{Taint, TaintEffect, Toleration, TolerationEffect};
+
+use super::*;
+
+/// A small generator of numbers (SplitMix64).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % sides
+    }
+
+    fn one_in(&mut self, sides: u64) -> bool {
+        self.roll(sides) == 0
+    }
+}
+
+fn taint() -> Taint {
+    Taint {
+        key: "sick".into(),
+        value: "".into(),
+        effect: TaintEffect::NoSchedule,
+    }
+}
+
+fn device(dice: &mut Dice, at: usize) -> Device {
+    let mut device = Device {
+        id: format!("d/p/{at}").into(),
+        ..Device::default()
+    };
+    let mut passes = Passed::default();
+    (0..2).filter(|_| !dice.one_in(3)).for_each(|selector| {
+        passes.insert(SelectorId(selector * 70));
+    });
+    device.passes = passes;
+    for name in ["board", "half"] {
+        if !dice.one_in(5) {
+            let value = dice.roll(2).to_string();
+            device.attributes.insert(name.into(), value.into());
+        }
+    }
+    if dice.one_in(5) {
+        device.taints.push(taint());
+    }
+    device
+}
+
+fn way(dice: &mut Dice, name: usize) -> Way {
+    let bears = Toleration {
+        key: None,
+        value: None,
+        effect: TolerationEffect::Any,
+    };
+    Way {
+        name: name.to_string().into(),
+        selectors: (0..2)
+            .filter(|_| dice.one_in(2))
+            .map(|selector| SelectorId(selector * 70))
+            .collect(),
+        wanted: match dice.roll(5) {
+            0 => Wanted::All,
+            count => Wanted::Count(u32::try_from(count.min(2)).expect("a small number")),
+        },
+        is_admin: dice.one_in(5),
+        tolerations: if dice.one_in(2) {
+            vec![bears]
+        } else {
+            Vec::new()
+        },
+    }
+}
+
+fn claim(dice: &mut Dice, at: usize) -> DeviceClaim {
+    let requests = (0..=dice.roll(2)).map(|at| DeviceRequest {
+        name: format!("r{at}").into(),
+        ways: (0..=usize::from(dice.one_in(2)))
+            .map(|name| way(dice, name))
+            .collect(),
+    });
+    let requests: Vec<DeviceRequest> = requests.collect();
+    let names: [Vec<Arc<str>>; 3] = [
+        Vec::new(),
+        vec!["r0".into()],
+        vec!["r0/1".into(), "r1".into()],
+    ];
+    let same = ["board", "half"].into_iter().filter(|_| dice.one_in(3));
+    let same: Vec<&str> = same.collect();
+    let same = same.into_iter().map(|attribute| SameAttribute {
+        attribute: attribute.into(),
+        requests: names[usize::try_from(dice.roll(3)).expect("a small number")].clone(),
+    });
+    DeviceClaim {
+        name: format!("c{at}").into(),
+        same: same.collect(),
+        requests,
+    }
+}
+
+/// Whether a set of devices for each request, in one way each, is what the claims ask for. Written
+/// from the API's words, without the search.
+fn is_right(
+    devices: &Devices,
+    held: &[usize],
+    ask: &DeviceAsk,
+    grants: &[(Purpose, usize)],
+) -> bool {
+    let mut owned: Vec<usize> = held.to_vec();
+    for (at, claim) in ask.claims.iter().enumerate() {
+        let ours: Vec<&(Purpose, usize)> = grants
+            .iter()
+            .filter(|(purpose, _)| usize::from(purpose.claim) == at)
+            .collect();
+        let mut distinct: Vec<usize> = ours.iter().map(|(_, device)| *device).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        if distinct.len() != ours.len() {
+            return false;
+        }
+        for (index, request) in claim.requests.iter().enumerate() {
+            let mine: Vec<&&(Purpose, usize)> = ours
+                .iter()
+                .filter(|(purpose, _)| usize::from(purpose.request) == index)
+                .collect();
+            let Some(first) = mine.first() else {
+                return false;
+            };
+            let way = &request.ways[usize::from(first.0.way)];
+            let matches =
+                |device: &Device| way.selectors.iter().all(|s| device.passes.contains(*s));
+            let all = devices.list.iter().filter(|device| matches(device)).count();
+            let right = match way.wanted {
+                Wanted::All => mine.len() == all && !devices.is_partial,
+                Wanted::Count(count) => mine.len() == count as usize,
+            };
+            let is_fit = |(purpose, at): &(Purpose, usize)| {
+                let device = &devices.list[*at];
+                purpose.way == first.0.way
+                    && matches(device)
+                    && (device.taints.is_empty() || !way.tolerations.is_empty())
+                    && (way.is_admin || !owned.contains(at))
+            };
+            if !right || !mine.iter().all(|one| is_fit(one)) {
+                return false;
+            }
+            if !way.is_admin {
+                owned.extend(mine.iter().map(|(_, device)| *device));
+            }
+        }
+        let is_same = |same: &SameAttribute| {
+            let bound = ours.iter().filter(|(purpose, _)| {
+                let request = &claim.requests[usize::from(purpose.request)];
+                let way = &request.ways[usize::from(purpose.way)].name;
+                let long = format!("{}/{way}", request.name);
+                same.requests.is_empty()
+                    || same.requests.contains(&request.name)
+                    || same.requests.iter().any(|name| **name == *long)
+            });
+            let values = bound.map(|(_, at)| devices.list[*at].attributes.get(&same.attribute));
+            let values: Vec<Option<&Arc<str>>> = values.collect();
+            values
+                .iter()
+                .all(|value| value.is_some() && *value == values[0])
+        };
+        if !claim.same.iter().all(is_same) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Every set of devices for every way of every request, one after the other.
+fn any_is_right(
+    devices: &Devices,
+    held: &[usize],
+    ask: &DeviceAsk,
+    left: &[(u8, u8)],
+    grants: &mut Vec<(Purpose, usize)>,
+) -> bool {
+    let Some(((claim, request), rest)) = left.split_first() else {
+        return is_right(devices, held, ask, grants);
+    };
+    let ways = ask.claims[usize::from(*claim)].requests[usize::from(*request)]
+        .ways
+        .len();
+    let purpose = |way: usize| Purpose {
+        claim: *claim,
+        request: *request,
+        way: u8::try_from(way).expect("few ways"),
+    };
+    (0..ways).any(|way| {
+        (1_u32..1 << devices.list.len()).any(|set| {
+            let from = grants.len();
+            let chosen = (0..devices.list.len()).filter(|at| set & (1 << at) != 0);
+            grants.extend(chosen.map(|at| (purpose(way), at)));
+            let found = any_is_right(devices, held, ask, rest, grants);
+            grants.truncate(from);
+            found
+        })
+    })
+}
+
+#[test]
+fn the_search_finds_devices_exactly_where_there_is_an_assignment() {
+    let (mut found, mut refused) = (0, 0);
+    for seed in 0..1_500 {
+        let mut dice = Dice(seed);
+        let list: Vec<Device> = (0..=dice.roll(4) as usize)
+            .map(|at| device(&mut dice, at))
+            .collect();
+        let devices = Devices {
+            list: list.into(),
+            is_partial: dice.one_in(8),
+        };
+        let ask = DeviceAsk {
+            claims: (0..=usize::from(dice.one_in(3)))
+                .map(|at| claim(&mut dice, at))
+                .collect(),
+        };
+        let left: Vec<(u8, u8)> = (0_u8..)
+            .zip(&ask.claims)
+            .flat_map(|(at, claim)| (0_u8..).zip(&claim.requests).map(move |(r, _)| (at, r)))
+            .collect();
+        if left.len() > 3 {
+            continue;
+        }
+        let held: Vec<usize> = (0..devices.list.len()).filter(|_| dice.one_in(4)).collect();
+        let mut loads = CardLoads::default();
+        for at in &held {
+            loads.take(&Grant {
+                part: 0,
+                card: devices.list[*at].id.clone(),
+                slice: None,
+                memory: 0,
+                cores: 0,
+                is_whole: true,
+            });
+        }
+        let is_possible = any_is_right(&devices, &held, &ask, &left, &mut Vec::new());
+        match allocate(&devices, &loads, &ask) {
+            Ok(grants) => {
+                found += 1;
+                let place = |grant: &Grant| {
+                    let mut list = devices.list.iter();
+                    list.position(|device| device.id == grant.card)
+                };
+                let chosen: Vec<(Purpose, usize)> = grants
+                    .iter()
+                    .map(|it| {
+                        (
+                            Purpose::of(it.part),
+                            place(it).expect("a device of the node"),
+                        )
+                    })
+                    .collect();
+                assert!(
+                    is_right(&devices, &held, &ask, &chosen),
+                    "seed {seed}: {grants:?}"
+                );
+            }
+            Err(why) => {
+                refused += 1;
+                assert!(
+                    !is_possible,
+                    "seed {seed}: {why:?} though there is an assignment"
+                );
+            }
+        }
+    }
+    assert!(
+        found > 250 && refused > 250,
+        "{found} found, {refused} refused"
+    );
+}
+
+#[test]
+fn a_search_that_takes_too_long_is_given_up() {
+    // Forty devices of which each is another, and ten of one kind are wanted.
+    let list = (0..40).map(|at| Device {
+        id: format!("d/p/{at}").into(),
+        attributes: [("board".into(), (at / 9).to_string().into())].into(),
+        ..Device::default()
+    });
+    let devices = Devices {
+        list: list.collect(),
+        is_partial: false,
+    };
+    let plain = |name: &str, count| DeviceRequest {
+        name: name.into(),
+        ways: vec![Way {
+            name: "".into(),
+            selectors: Vec::new(),
+            wanted: Wanted::Count(count),
+            is_admin: false,
+            tolerations: Vec::new(),
+        }],
+    };
+    let ask = DeviceAsk {
+        claims: vec![DeviceClaim {
+            name: "c".into(),
+            requests: vec![plain("any", 5), plain("of-one-board", 10)],
+            same: vec![SameAttribute {
+                attribute: "board".into(),
+                requests: vec!["of-one-board".into()],
+            }],
+        }],
+    };
+    let given = allocate(&devices, &CardLoads::default(), &ask);
+    assert_eq!(given, Err(DeviceLack::Unsolved));
+}
