@@ -4,6 +4,7 @@
 //! operator that nobody knows selects nothing.
 
 mod amounts;
+mod branches;
 mod cards;
 mod constraints;
 mod groups;
@@ -336,6 +337,7 @@ fn queue_spec(queue: &Queue, tables: &mut Tables) -> QueueSpec {
             QueueState::Closing => model::QueueState::Closing,
             QueueState::Unset | QueueState::Unknown => model::QueueState::Unknown,
         },
+        branches: branches::of(&queue.metadata),
         groups: groups::groups(&queue.spec),
         group_limits: groups::limits_of(&queue.metadata, tables),
         published,

@@ -57,7 +57,7 @@ pub use ids::{DomainId, GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, Wri
 pub use labels::{Labels, NodeTerm, Operator, Requirement, matches_all};
 pub use node::{Node, NodeSpec, Taint, TaintEffect};
 pub use plan::{Eviction, Nomination, Opening, Place, Plan, QueueUse, Sake, StatusWrite, TaskWait};
-pub use queue::{GroupLimits, NodeGroups, Queue, QueueSpec, QueueState, TreeSums};
+pub use queue::{Branch, GroupLimits, NodeGroups, Queue, QueueSpec, QueueState, TreeSums};
 pub use reason::{CardLack, DeviceLack, Misplaced, Missing, NoFit, Reason, Refusal};
 pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector};
 pub use shape::{

@@ -54,12 +54,24 @@ pub struct QueueSpec {
     pub priority: i32,
     /// Whether it takes work.
     pub state: QueueState,
+    /// Its place among the queues that share by a tree of their own (hierarchical drf), from below the
+    /// root down; one that names none is right below the root.
+    pub branches: Vec<Branch>,
     /// Which groups of nodes it uses.
     pub groups: NodeGroups,
     /// The most that its own tasks may hold in a group of nodes.
     pub group_limits: GroupLimits,
     /// `status.allocated` as the API shows it.
     pub published: Vector,
+}
+
+/// A step on the way to a queue in the tree of shares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// Its name among those beside it.
+    pub name: Arc<str>,
+    /// Its weight among those, in thousandths, at least 1000.
+    pub weight: i64,
 }
 
 /// What a queue says of groups of nodes, by their names.

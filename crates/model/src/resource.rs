@@ -407,11 +407,48 @@ impl Share {
             .unwrap_or(Share::NONE)
     }
 
+    /// The amount, made smaller as this share is smaller than `from`; rounded down.
+    pub fn scale(self, from: Share, amount: i64) -> i64 {
+        let mut part = i128::from(self.part) * i128::from(from.whole);
+        let mut whole = i128::from(self.whole) * i128::from(from.part);
+        if amount <= 0 || part <= 0 || whole <= part {
+            return if part <= 0 { 0 } else { amount };
+        }
+        let common = divisor(part, whole);
+        (part, whole) = (part / common, whole / common);
+        // What is beyond 63 bits makes no unit of difference.
+        while whole > i128::from(i64::MAX) {
+            (part, whole) = (part / 2, whole / 2);
+        }
+        i64::try_from(i128::from(amount) * part / whole).unwrap_or(amount)
+    }
+
+    /// Which share is the smaller one for its weight; weights are positive.
+    pub fn cmp_weighted(self, weight: i64, other: Share, other_weight: i64) -> Ordering {
+        let (a, b) = (self, other);
+        wide(a.part, b.whole, other_weight).cmp(&wide(b.part, a.whole, weight))
+    }
+
     /// The fraction in millionths, rounded down, for display.
     pub fn millionths(self) -> i64 {
         let value = i128::from(self.part) * 1_000_000 / i128::from(self.whole);
         i64::try_from(value).unwrap_or(i64::MAX)
     }
+}
+
+fn divisor(mut a: i128, mut b: i128) -> i128 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The product of three, in two halves, exactly; what is below zero counts as zero.
+fn wide(a: i64, b: i64, c: i64) -> (u128, u128) {
+    let [a, b, c] = [a, b, c].map(|it| u128::from(it.max(0).unsigned_abs()));
+    let (high, low) = ((a * b) >> 64, (a * b) & u128::from(u64::MAX));
+    let low = low * c;
+    (high * c + (low >> 64), low & u128::from(u64::MAX))
 }
 
 impl PartialEq for Share {
@@ -438,6 +475,34 @@ impl Ord for Share {
 #[cfg(test)]
 mod tests {
     use super::{Kind, ResourceKinds, Share, Vector};
+
+    #[test]
+    fn an_amount_shrinks_with_a_share_to_the_last_unit() {
+        let third = Share::of(1, 3);
+        assert_eq!(third.scale(Share::of(2, 3), 10), 5);
+        assert_eq!(third.scale(Share::of(1, 2), 10), 6);
+        assert_eq!(third.scale(third, i64::MAX), i64::MAX);
+        assert_eq!(Share::NONE.scale(third, 10), 0);
+        // The same share, written so that nothing fits into 128 bits.
+        let huge = Share::of(i64::MAX - 1, i64::MAX);
+        let least = Share::of(1, i64::MAX);
+        assert_eq!(huge.scale(huge, i64::MAX), i64::MAX);
+        assert_eq!(least.scale(huge, i64::MAX - 1), 1);
+        assert_eq!(least.scale(huge, i64::MAX / 2), 0);
+    }
+
+    #[test]
+    fn shares_are_compared_for_their_weights() {
+        let (half, quarter) = (Share::of(1, 2), Share::of(1, 4));
+        assert!(half.cmp_weighted(1000, quarter, 1000).is_gt());
+        assert!(half.cmp_weighted(2000, quarter, 1000).is_eq());
+        assert!(half.cmp_weighted(2001, quarter, 1000).is_lt());
+        let most = i64::MAX;
+        let (huge, less) = (Share::of(most, most), Share::of(most - 1, most));
+        assert!(huge.cmp_weighted(most, less, most).is_gt());
+        assert!(huge.cmp_weighted(most, less, most - 1).is_eq());
+        assert!(huge.cmp_weighted(most, less, most - 2).is_lt());
+    }
 
     #[test]
     fn amounts_read_as_people_write_them() {

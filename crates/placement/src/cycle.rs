@@ -303,9 +303,17 @@ impl<'a, 't> Cycle<'a, 't> {
             let (rules, view) = (self.rules, self.view());
             queues.push(*queue, |a, b| rules.queue_order(view, a, b).is_lt());
         }
+        let queues_move_others = self.rules.queues_move_others();
         loop {
+            if queues_move_others {
+                self.rules.refresh(self.trial.tables(), &mut self.state);
+            }
             let (rules, view) = (self.rules, self.view());
-            let Some(queue) = queues.pop(|a, b| rules.queue_order(view, a, b).is_lt()) else {
+            let before = |a, b| rules.queue_order(view, a, b).is_lt();
+            if queues_move_others {
+                queues.sort(before);
+            }
+            let Some(queue) = queues.pop(before) else {
                 return;
             };
             let line = lines

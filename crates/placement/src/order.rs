@@ -49,6 +49,14 @@ impl<T: Copy> Heap<T> {
         }
     }
 
+    /// Puts the first on top, where their order has changed since.
+    pub(crate) fn sort(&mut self, before: impl Fn(T, T) -> bool) {
+        let items = std::mem::take(&mut self.items);
+        for item in items {
+            self.push(item, &before);
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

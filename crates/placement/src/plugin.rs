@@ -108,10 +108,14 @@ pub struct Plugin {
     pub name: &'static str,
     /// Reads its arguments.
     pub configure: Option<fn(&mut Asked<'_>, &mut Config)>,
-    /// Takes queues for a tree (`enableHierarchy`).
-    pub hierarchy: Option<fn(&mut Config)>,
+    /// What is otherwise in its row and its settings where it takes queues for a tree
+    /// (`enableHierarchy`).
+    pub hierarchy: Option<fn(&mut Plugin, &mut Config)>,
     /// Computes its state at the start of a cycle.
     pub open: Option<fn(&Tables, &Config, &mut State)>,
+    /// Computes again what of it moved with the trial: before each turn of a queue, where the order of
+    /// others moves with one that had its turn.
+    pub refresh: Option<fn(&Tables, &mut State)>,
     /// Which gang of a queue comes first.
     pub job_order: Option<fn(View<'_>, GangId, GangId) -> Ordering>,
     /// Which queue comes first.
@@ -198,6 +202,7 @@ impl Plugin {
         configure: None,
         hierarchy: None,
         open: None,
+        refresh: None,
         job_order: None,
         queue_order: None,
         task_order: None,

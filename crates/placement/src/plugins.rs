@@ -5,7 +5,7 @@ pub(crate) mod capacity;
 mod cdp;
 mod conformance;
 pub(crate) mod deviceshare;
-mod drf;
+pub(crate) mod drf;
 pub(crate) mod gang;
 pub(crate) mod network_topology_aware;
 pub(crate) mod nodegroup;

@@ -128,6 +128,7 @@ pub struct State {
     /// The time that the cycle was told.
     pub(crate) now: Time,
     pub(crate) capacity: plugins::capacity::Capacities,
+    pub(crate) drf: plugins::drf::Tree,
     pub(crate) proportion: plugins::proportion::Shares,
 }
 
@@ -249,10 +250,11 @@ impl Rules {
         if let Some(configure) = plugin.configure {
             configure(&mut asked, &mut self.config);
         }
+        let mut row = *plugin;
         if let Some(hierarchy) = plugin.hierarchy
             && wanted.is_on(Switch::Hierarchy)
         {
-            hierarchy(&mut self.config);
+            hierarchy(&mut row, &mut self.config);
         }
         let complaints = asked.complaints().into_iter();
         problems.extend(complaints.map(|(key, complaint)| Problem::Argument {
@@ -260,7 +262,7 @@ impl Rules {
             key,
             complaint,
         }));
-        Some(plugin.without(wanted.off.iter().copied()))
+        Some(row.without(wanted.off.iter().copied()))
     }
 
     /// Scores and checks that look at other pods or nodes are no hooks of a row: they are taken away

@@ -39,7 +39,6 @@ fn a_bad_file_is_told_line_by_line() {
     volcano-scheduler.conf:14:7: note: tiers[1].plugins[0].arguments.imagelocality.weight: changes nothing here
     volcano-scheduler.conf:15:7: warning: tiers[1].plugins[0].arguments.balancedresource.weight: infinity and not-a-number are no numbers: the default counts
     volcano-scheduler.conf:17:5: error: tiers[1].plugins[2]: drf with enableHierarchy and proportion cannot stand in one tier: the file is refused; remove enableHierarchy here, or proportion in line 16
-    volcano-scheduler.conf:18:5: warning: tiers[1].plugins[2].enableHierarchy: this plugin does not read this switch here; remove it
     volcano-scheduler.conf:19:1: warning: configuration: there is no such key: it is left out; did you mean configurations?
     volcano-scheduler.conf: refused: the rules stay as they were
     "#);

@@ -5,6 +5,7 @@
 //! node n1 n2 cpu=2 mem=4Gi pods=110 label=zone:a taint=k:v:NoSchedule limit=csi:1 cordoned
 //! node n1 foreign | others n7 n8 | shard s missing      nodes of other schedulers, in part or whole
 //! actions enqueue allocate preempt | tiers priority gang / drf proportion | off gang enablePreemptable
+//! on drf enableHierarchy | queue q way=sci:50/dev:2       where it is in the tree of shares
 //! node n1 group=g1 | queue q groups=g1 likes=g2,g3 never=g4 avoids=g5 at-most=g1:cpu:4
 //! queue q weight=2 cap=cpu:4 guarantee=cpu:1 deserved=cpu:2 parent=root priority=3 state=Closed keeps
 //! class high 1000
@@ -35,10 +36,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    Budget, CardAsk, Closeness, Disruption, Gate, Grant, GroupLimits, Highest, HostPort, Key, Kind,
-    Labels, Limits, LocalTime, NodeTerm, Operator, PodTerm, Portion, Preferred, QueueSpec, Quota,
-    Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint, TaintEffect, Time, Toleration,
-    TolerationEffect, Vector, VolumeNeed,
+    Branch, Budget, CardAsk, Closeness, Disruption, Gate, Grant, GroupLimits, Highest, HostPort,
+    Key, Kind, Labels, Limits, LocalTime, NodeTerm, Operator, PodTerm, Portion, Preferred,
+    QueueSpec, Quota, Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint, TaintEffect, Time,
+    Toleration, TolerationEffect, Vector, VolumeNeed,
 };
 use placement::{Argument, Decimal};
 
@@ -145,6 +146,18 @@ pub fn argument(text: &str) -> Argument {
 
 pub fn limits(tables: &mut Tables, text: &str) -> Limits {
     Limits::of(amounts(tables, text))
+}
+
+/// `way=sci:50/dev:2`: the branches above a queue in the tree of shares, with their weights.
+pub fn branches(value: &str) -> Vec<Branch> {
+    let steps = value.split('/').map(|step| {
+        let (name, weight) = step.split_once(':').unwrap_or((step, "1"));
+        Branch {
+            name: name.into(),
+            weight: weight.parse::<i64>().expect("a weight") * 1000,
+        }
+    });
+    steps.collect()
 }
 
 /// `groups=g1,g2` (required) `likes=g3` (preferred) `never=g4` `avoids=g5` `at-most=g1:cpu:4` (a limit in

@@ -18,7 +18,7 @@ use crate::rules::{Config, State};
 pub const PLUGIN: Plugin = Plugin {
     name: "capacity",
     configure: Some(configure),
-    hierarchy: Some(|config| config.capacity.is_tree = true),
+    hierarchy: Some(|_, config| config.capacity.is_tree = true),
     open: Some(open),
     queue_order: Some(queue_order),
     victim_queue_order: Some(victim_queue_order),

@@ -1,16 +1,21 @@
 //! Dominant resource fairness: the gang with the smaller share of the cluster comes first, and may take
-//! room of one that stays at least as large.
+//! room of one that stays at least as large. With `enableHierarchy` queues share by a tree, too.
+
+mod tree;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use model::{GangId, Share, TaskId, Vector};
+use model::{GangId, Share, Tables, TaskId, Vector};
 
 use crate::plugin::{Claimant, Plugin, View};
+
+pub(crate) use tree::Tree;
 
 /// The row.
 pub const PLUGIN: Plugin = Plugin {
     name: "drf",
+    hierarchy: Some(tree::in_tree),
     job_order: Some(job_order),
     preemptable: Some(preemptable),
     counts_refused: true,
@@ -39,7 +44,11 @@ fn of_gang(view: View<'_>, gang: GangId) -> Share {
 
 /// What a gang holds, with what it is promised.
 fn held(view: View<'_>, gang: GangId) -> Vector {
-    let gang = view.tables.gang(gang);
+    of_tables(view.tables, gang)
+}
+
+fn of_tables(tables: &Tables, gang: GangId) -> Vector {
+    let gang = tables.gang(gang);
     gang.allocated.plus(&gang.promised)
 }
 

@@ -51,7 +51,7 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
     };
 }
 
-fn hierarchy(config: &mut Config) {
+fn hierarchy(_: &mut Plugin, config: &mut Config) {
     config.nodegroup.hierarchy = Switched::On;
 }
 

@@ -2,14 +2,26 @@
 
 use std::sync::Arc;
 
-use model::TaskId;
+use model::{Tables, TaskId};
 
-use super::Rules;
+use super::{Rules, State};
 use crate::footing::{Asker, Footing};
 use crate::plugin::View;
 use crate::plugins;
 
 impl Rules {
+    /// Whether a queue's turn can change the order of others.
+    pub(crate) fn queues_move_others(&self) -> bool {
+        self.rows().any(|row| row.refresh.is_some())
+    }
+
+    /// Computes again what moved with the trial.
+    pub(crate) fn refresh(&self, tables: &Tables, state: &mut State) {
+        for refresh in self.rows().filter_map(|row| row.refresh) {
+            refresh(tables, state);
+        }
+    }
+
     /// Whether what is said of nodes for queues' sake differs from queue to queue.
     pub fn looks_at_queues(&self) -> bool {
         let mut rows = self.flat.iter();

@@ -115,9 +115,14 @@ impl Rules {
     ) -> bool {
         let mut allowed = vec![true; tasks.len()];
         // Who is more important than whom is the caller's question here, and a share by tasks would
-        // let a gang go in part.
+        // let a gang go in part. Of another queue drf speaks of the queue's share, which holds.
         let others = self.flat.iter();
-        let others = others.filter(|p| !matches!(p.name, "drf" | "gang" | "priority"));
+        let others = others.filter(|p| match against {
+            Against::OtherQueues => p.name != "gang",
+            Against::OtherGangs | Against::OwnTasks => {
+                !matches!(p.name, "drf" | "gang" | "priority")
+            }
+        });
         let checks = others.filter_map(|p| match against {
             Against::OtherQueues => p.reclaimable,
             Against::OtherGangs | Against::OwnTasks => p.preemptable,

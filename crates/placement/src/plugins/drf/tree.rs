@@ -1,0 +1,304 @@
+//! Queues share by a tree of their own (A.5, hierarchical dominant resource fairness): what a branch
+//! holds is the sum of what is below it, in which those that still want something count by the
+//! smallest share among them.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::{Branch, Gang, GangId, GangPhase, Kind, Phase, QueueId, Share, Tables, TaskId, Vector};
+
+use crate::plugin::{Claimant, Plugin, View};
+use crate::plugins::queue_of;
+use crate::rules::{Config, State};
+
+/// A weight of 1, in the unit of [`Branch`].
+const ONE: i64 = 1000;
+
+/// What each branch holds of the cluster, as of when it was computed last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tree {
+    /// The root first, and parents before children.
+    nodes: Vec<Node>,
+    leaves: Vec<Leaf>,
+    /// The way to each queue with work, from below the root down.
+    ways: BTreeMap<QueueId, Vec<usize>>,
+    /// Of each node.
+    standings: Vec<Standing>,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    above: usize,
+    weight: i64,
+}
+
+/// A gang.
+#[derive(Clone, Debug)]
+struct Leaf {
+    gang: GangId,
+    above: usize,
+    /// What all of its tasks hold and want.
+    request: Vector,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    /// Whether nothing below can get more.
+    saturated: bool,
+    share: Share,
+}
+
+impl Standing {
+    const EMPTY: Standing = Standing {
+        saturated: false,
+        share: Share::NONE,
+    };
+}
+
+/// The row where queues are a tree.
+pub(super) fn in_tree(row: &mut Plugin, _: &mut Config) {
+    row.open = Some(open);
+    row.refresh = Some(refresh);
+    row.queue_order = Some(queue_order);
+    row.reclaimable = Some(reclaimable);
+    // Whose leaf grows decides, and no two need have the same.
+    row.reclaims_like = Some(|_, gang| u64::from(gang.0));
+}
+
+fn open(tables: &Tables, _: &Config, state: &mut State) {
+    state.drf = Tree::of(tables);
+}
+
+fn refresh(tables: &Tables, state: &mut State) {
+    state.drf.standings = state.drf.stand(tables, &BTreeMap::new());
+}
+
+impl Tree {
+    fn of(tables: &Tables) -> Tree {
+        let root = Node {
+            above: 0,
+            weight: ONE,
+        };
+        let mut tree = Tree {
+            nodes: vec![root],
+            ..Tree::default()
+        };
+        let mut queues: Vec<QueueId> = tables.queues().map(|(id, _)| id).collect();
+        // The first queue that names a branch gives it its weight.
+        queues.sort_by_key(|id| &tables.queue(*id).spec.name);
+        let mut known: BTreeMap<(usize, Arc<str>), usize> = BTreeMap::new();
+        for id in queues.into_iter().filter(|id| tables.queue(*id).known) {
+            tree.plant(tables, id, &mut known);
+        }
+        tree.standings = tree.stand(tables, &BTreeMap::new());
+        tree
+    }
+
+    /// Hangs a queue with work where it says it is.
+    fn plant(
+        &mut self,
+        tables: &Tables,
+        id: QueueId,
+        known: &mut BTreeMap<(usize, Arc<str>), usize>,
+    ) {
+        let queue = tables.queue(id);
+        let gangs = queue.gangs.iter().filter_map(|gang| {
+            let request = request(tables, tables.gang(*gang))?;
+            Some((*gang, request))
+        });
+        let gangs: Vec<_> = gangs.collect();
+        if gangs.is_empty() {
+            return;
+        }
+        // One that says nothing is by itself right below the root.
+        let own = [Branch {
+            name: queue.spec.name.clone(),
+            weight: i64::from(queue.spec.weight).saturating_mul(ONE),
+        }];
+        let branches = match queue.spec.branches.as_slice() {
+            [] => &own,
+            branches => branches,
+        };
+        let mut above = 0;
+        let mut way = Vec::new();
+        for branch in branches {
+            let next = self.nodes.len();
+            let key = (above, branch.name.clone());
+            let at = *known.entry(key).or_insert(next);
+            if at == next {
+                let weight = branch.weight.max(ONE);
+                self.nodes.push(Node { above, weight });
+            }
+            way.push(at);
+            above = at;
+        }
+        self.ways.insert(id, way);
+        let leaves = gangs.into_iter().map(|(gang, request)| Leaf {
+            gang,
+            above,
+            request,
+        });
+        self.leaves.extend(leaves);
+    }
+
+    /// How each node stands if these gangs held this instead.
+    fn stand(&self, tables: &Tables, instead: &BTreeMap<GangId, Vector>) -> Vec<Standing> {
+        let total = tables.total();
+        let mut below: Vec<Vec<(Vector, Standing)>> = vec![Vec::new(); self.nodes.len()];
+        let held = self
+            .leaves
+            .iter()
+            .map(|leaf| match instead.get(&leaf.gang) {
+                Some(held) => held.clone(),
+                None => super::of_tables(tables, leaf.gang),
+            });
+        let held: Vec<Vector> = held.collect();
+        let mut used = Vector::ZERO;
+        held.iter().for_each(|held| used.add(held));
+        for (leaf, held) in self.leaves.iter().zip(held) {
+            let saturated = leaf.is_saturated(&held, &used, total);
+            let share = Share::dominant(&held, total);
+            below[leaf.above].push((held, Standing { saturated, share }));
+        }
+        let mut standings = vec![Standing::EMPTY; self.nodes.len()];
+        for at in (0..self.nodes.len()).rev() {
+            let (held, standing) = sum(&below[at], total);
+            standings[at] = standing;
+            if at > 0 {
+                below[self.nodes[at].above].push((held, standing));
+            }
+        }
+        standings
+    }
+
+    /// Which of two queues is served first, by the branches in which they part.
+    fn compare(&self, standings: &[Standing], a: QueueId, b: QueueId) -> Ordering {
+        let none = Vec::new();
+        let way = |id: QueueId| self.ways.get(&id).unwrap_or(&none);
+        let (x, y) = (way(a), way(b));
+        for at in 0..x.len().min(y.len()) {
+            let (p, q) = (standings[x[at]], standings[y[at]]);
+            let (v, w) = (self.nodes[x[at]].weight, self.nodes[y[at]].weight);
+            let order = p.saturated.cmp(&q.saturated);
+            let order = order.then_with(|| p.share.cmp_weighted(v, q.share, w));
+            if order.is_ne() {
+                return order;
+            }
+        }
+        Ordering::Equal
+    }
+}
+
+/// What a gang holds and still wants, if it is anything. One that has yet to be let in, or whose pods
+/// are being made, wants something although nobody knows what.
+fn request(tables: &Tables, gang: &Gang) -> Option<Vector> {
+    let mut request = gang.allocated.clone();
+    for task in &gang.tasks {
+        let task = tables.task(*task);
+        if matches!(task.phase, Phase::Pending | Phase::Pipelined) {
+            request.add(&tables.shape(task.shape).spec.requests);
+        }
+    }
+    let is_to_come = matches!(gang.phase(), GangPhase::Pending | GangPhase::Inqueue);
+    (gang.known && (is_to_come || !request.is_zero())).then_some(request)
+}
+
+impl Leaf {
+    /// Whether it has all of something that it asks for, or asks for something of which there is no
+    /// more.
+    fn is_saturated(&self, held: &Vector, used: &Vector, total: &Vector) -> bool {
+        self.request.entries().any(|(kind, need)| {
+            let has = held.get(kind);
+            let is_met = has > 0 && need <= has;
+            // As upstream: of what it has nothing of, only cpu and memory count.
+            let is_looked_at = has > 0 || kind == Kind::CPU || kind == Kind::MEMORY;
+            let is_gone = used.get(kind) >= total.get(kind);
+            need > 0 && (is_met || (is_looked_at && is_gone))
+        })
+    }
+}
+
+/// What a branch holds by what is right below it: those that want more count by the smallest share
+/// among them, so that nobody's share grows by what others cannot use.
+fn sum(below: &[(Vector, Standing)], total: &Vector) -> (Vector, Standing) {
+    let wanting = below.iter().filter(|(_, it)| !it.saturated);
+    let least = wanting
+        .map(|(_, it)| it.share)
+        .filter(|share| *share > Share::NONE)
+        .chain([Share::of(1, 1)])
+        .min()
+        .unwrap_or(Share::NONE);
+    let mut held = Vector::ZERO;
+    for (of_child, child) in below {
+        if child.saturated {
+            held.add(of_child);
+        } else if child.share > Share::NONE {
+            let scaled = of_child.entries();
+            let scaled = scaled.map(|(kind, it)| (kind, least.scale(child.share, it)));
+            held.add(&Vector::of(scaled));
+        }
+    }
+    let standing = Standing {
+        saturated: below.iter().all(|(_, it)| it.saturated),
+        share: Share::dominant(&held, total),
+    };
+    (held, standing)
+}
+
+/// Where all is equal as far as both ways go, the shorter way is first, so that the order is one.
+fn queue_order(view: View<'_>, a: QueueId, b: QueueId) -> Ordering {
+    let tree = &view.state.drf;
+    let length = |id: QueueId| tree.ways.get(&id).map_or(0, Vec::len);
+    tree.compare(&tree.standings, a, b)
+        .then_with(|| length(a).cmp(&length(b)))
+}
+
+/// A.5: a candidate is a victim if the claimant's queue, with the task, still has less than the
+/// candidate's without it. Beyond upstream, only shares count here: a gang whose last task it is wants
+/// nothing more afterwards, and would never get it. And it is asked also after those who were allowed
+/// before it have gone: a large task does not take more than a fair share by many small ones.
+fn reclaimable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
+    let (tables, tree) = (view.tables, &view.state.drf);
+    let wanted = &tables.shape_of(claimant.task).spec.requests;
+    let mut alone = BTreeMap::new();
+    alone.insert(
+        claimant.gang,
+        super::of_tables(tables, claimant.gang).plus(wanted),
+    );
+    let mut together = alone.clone();
+    // Tasks of one gang that request the same are judged alike.
+    let mut judged: BTreeMap<(GangId, model::ShapeId), bool> = BTreeMap::new();
+    for (task, allowed) in tasks.iter().zip(allowed) {
+        let row = tables.task(*task);
+        let (Some(gang), Some(queue)) = (row.gang, queue_of(tables, *task)) else {
+            *allowed = false;
+            continue;
+        };
+        let given = &tables.shape(row.shape).spec.requests;
+        let comes_first = |instead: &BTreeMap<GangId, Vector>| {
+            let mut standings = tree.stand(tables, instead);
+            standings.iter_mut().for_each(|it| it.saturated = false);
+            tree.compare(&standings, claimant.queue, queue).is_lt()
+        };
+        let is_alone = *judged.entry((gang, row.shape)).or_insert_with(|| {
+            let mut instead = alone.clone();
+            instead.insert(gang, super::of_tables(tables, gang).minus(given));
+            comes_first(&instead)
+        });
+        if !is_alone {
+            *allowed = false;
+            continue;
+        }
+        let mut instead = together.clone();
+        let held = instead
+            .entry(gang)
+            .or_insert_with(|| super::of_tables(tables, gang));
+        held.sub(given);
+        if comes_first(&instead) {
+            together = instead;
+        } else {
+            *allowed = false;
+        }
+    }
+}
