@@ -41,7 +41,8 @@ pub(super) fn raised(case: &mut Case<'_, '_>, limit: Limit) -> Vec<Draft> {
         }
         let spec = case.tables.queue(queue).spec.clone();
         let change = |by: &Vector| Change::PutQueue(Box::new(with(&spec, limit, by)));
-        let Some(least) = least(case, raise, &change) else {
+        let near = lacking(case.tables, queue, limit, &wanted);
+        let Some(least) = least(case, raise, &near, &change) else {
             continue;
         };
         drafts.push(draft(
@@ -104,6 +105,20 @@ fn enough(tables: &Tables, queue: QueueId, limit: Limit, wanted: &Vector) -> Vec
     Vector::of(short)
 }
 
+/// By how much the limit falls short of what is held and wanted, if nobody else was let in.
+fn lacking(tables: &Tables, queue: QueueId, limit: Limit, wanted: &Vector) -> Vector {
+    let row = tables.queue(queue);
+    let short = wanted.entries().filter_map(|(kind, amount)| {
+        let now = match limit {
+            Limit::Capability => row.spec.capability.get(kind)?,
+            Limit::Deserved => row.spec.deserved.get(kind),
+        };
+        let goal = row.used.get(kind).saturating_add(amount);
+        Some((kind, goal.saturating_sub(now).max(0)))
+    });
+    Vector::of(short)
+}
+
 fn with(spec: &QueueSpec, limit: Limit, by: &Vector) -> QueueSpec {
     let mut spec = spec.clone();
     match limit {
@@ -126,10 +141,12 @@ fn raised_to(limits: &Limits, least: &Vector) -> Limits {
     Limits::of((limits.entries()).map(|(kind, value)| (kind, value.max(least.get(kind)))))
 }
 
-/// The least raise that helps, kind by kind; `None` if even all of it does not.
+/// The least raise that helps, kind by kind; `None` if even all of it does not. It is looked for at
+/// `near` first: each try is a decision, and there it is mostly found by two of them.
 fn least(
     case: &mut Case<'_, '_>,
     most: Vector,
+    near: &Vector,
     change: &dyn Fn(&Vector) -> Change,
 ) -> Option<Vector> {
     if !case.helps(&[change(&most)]) {
@@ -139,11 +156,14 @@ fn least(
     for (kind, amount) in most.entries() {
         // What helps is above `low` and at most `high`.
         let (mut low, mut high) = (-1, amount);
+        let near = near.get(kind);
+        let mut guesses = [near, near.saturating_sub(step(kind))].into_iter();
         for _ in 0..HALVINGS {
             if high - low <= step(kind) {
                 break;
             }
-            let middle = low + (high - low) / 2;
+            let within = |guess: &i64| (low + 1..high).contains(guess);
+            let middle = guesses.find(within).unwrap_or(low + (high - low) / 2);
             let mut tried = best.clone();
             tried.set(kind, middle);
             match case.helps(&[change(&tried)]) {
@@ -180,6 +200,11 @@ pub(super) fn quota_raised(case: &mut Case<'_, '_>, named: &str) -> Option<Draft
             goal.add(least);
         }
     }
+    let near = Vector::of(wanted.entries().filter_map(|(kind, amount)| {
+        let held = quota.used.get(kind).saturating_add(amount);
+        let by = held.saturating_sub(quota.hard.get(kind)?);
+        Some((kind, by.max(0)))
+    }));
     let raise = |kind: Kind| Some(goal.get(kind).saturating_sub(quota.hard.get(kind)?));
     let most = wanted.entries().filter_map(|(kind, _)| {
         let by = raise(kind)?;
@@ -192,7 +217,7 @@ pub(super) fn quota_raised(case: &mut Case<'_, '_>, named: &str) -> Option<Draft
             ..quota.clone()
         }))
     };
-    let least = least(case, most, &change)?;
+    let least = least(case, most, &near, &change)?;
     let (by, size) = amounts(case.tables, &least);
     Some(Draft {
         remedy: Remedy::RaiseQuota { quota: key, by },
