@@ -88,6 +88,11 @@ impl Engine {
         self.rules.card_family()
     }
 
+    /// Whether its rules look at what was measured of nodes.
+    pub fn wants_measures(&self) -> bool {
+        self.rules.wants_measures()
+    }
+
     /// All work ever done.
     pub fn work(&self) -> Work {
         self.work

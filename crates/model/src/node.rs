@@ -9,6 +9,7 @@ use crate::ids::TaskId;
 use crate::labels::Labels;
 use crate::resource::Vector;
 use crate::shape::HostPort;
+use crate::tables::Measured;
 
 /// What a taint does to pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,6 +86,8 @@ pub struct Node {
     pub volumes: BTreeMap<(Arc<str>, Arc<str>), u32>,
     /// What is held of its cards and devices.
     pub cards: CardLoads,
+    /// What was measured of it last, however long ago.
+    pub measured: Option<Measured>,
 }
 
 impl Node {
@@ -105,7 +108,13 @@ impl Node {
             ports: BTreeMap::new(),
             volumes: BTreeMap::new(),
             cards: CardLoads::default(),
+            measured: None,
         }
+    }
+
+    /// What was measured of it, if that still counts.
+    pub fn measured_at(&self, now: crate::Time) -> Option<&Measured> {
+        self.measured.as_ref().filter(|it| now < it.until())
     }
 
     /// Room that is free now and promised to nobody, by kind; negative where the node shrank.

@@ -58,6 +58,17 @@ pub enum Reason {
         /// Tasks there must be.
         min: u32,
     },
+    /// The task's node is used more than it should be, and others have room.
+    NodeOverused {
+        /// The node.
+        node: Arc<str>,
+        /// Of what it is used too much.
+        resource: Arc<str>,
+        /// How much of it is used, in per cent.
+        percent: u32,
+        /// How much of it should be used at most, in per cent.
+        most: u32,
+    },
     /// Letting the gang in would promise more than the cluster (times the overcommit factor) has.
     Overcommitted {
         /// The resources that are short, by name.
@@ -141,6 +152,7 @@ impl Reason {
             Reason::NotEnoughPodsOfTask { .. } => "NotEnoughPodsOfTask",
             Reason::NotEnoughSubGroups { .. } => "NotEnoughSubGroups",
             Reason::NotEnoughTasks { .. } => "NotEnoughTasks",
+            Reason::NodeOverused { .. } => "NodeOverused",
             Reason::Overcommitted { .. } => "Overcommitted",
             Reason::QueueFull { .. } => "QueueFull",
             Reason::NamespaceQuota { .. } => "NamespaceQuota",
@@ -241,6 +253,12 @@ impl Reason {
                 "room is kept for {} until pods that are ending have gone",
                 count(*tasks, "task", "tasks")
             ),
+            Reason::NodeOverused {
+                node,
+                resource,
+                percent,
+                most,
+            } => format!("{percent} % of the {resource} of {node} is used, more than {most} %"),
             Reason::ZoneClosed { zone, node } => {
                 format!("zone {zone}, in which {node} is, is closed now")
             }
@@ -422,6 +440,11 @@ pub enum Refusal {
     },
     /// The node is lent out only at times, which the task does not bear.
     Revocable,
+    /// More of the node is used than it may be for new tasks.
+    Overused {
+        /// What is used too much.
+        resource: Arc<str>,
+    },
     /// Node selector or required node affinity.
     NodeAffinity,
     /// The node is in no group that the queue uses, or in none at all.
@@ -544,6 +567,7 @@ impl Refusal {
             Refusal::Unschedulable => "unschedulable".to_owned(),
             Refusal::ZoneClosed { zone } => format!("in zone {zone}, which is closed now"),
             Refusal::Revocable => "lent out only at times".to_owned(),
+            Refusal::Overused { resource } => format!("where too much {resource} is used"),
             Refusal::NodeAffinity => "not selected".to_owned(),
             Refusal::NodeGroup => "in no group that the queue uses".to_owned(),
             Refusal::NodeGroupFull => "in a group where the queue is at its limit".to_owned(),

@@ -3,6 +3,7 @@
 mod feed;
 mod groups;
 mod hyper_nodes;
+mod measured;
 mod policies;
 mod reach;
 mod ready;
@@ -24,6 +25,7 @@ use crate::slots::Slots;
 use crate::task::Task;
 use crate::time::Time;
 
+pub use measured::Measured;
 pub use policies::{Budget, Quota};
 pub use reach::Shard;
 pub(crate) use writes::Written;
@@ -262,6 +264,11 @@ impl Tables {
     /// The shape of a task.
     pub fn shape_of(&self, task: TaskId) -> &Shape {
         self.shape(self.task(task).shape)
+    }
+
+    /// The priority of this name.
+    pub fn priority_named(&self, name: &str) -> Option<&Priority> {
+        self.priorities.get(name)
     }
 
     /// Allocatable of all known nodes together.

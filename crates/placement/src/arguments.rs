@@ -325,6 +325,37 @@ impl<'a> Asked<'a> {
         Some(made)
     }
 
+    /// What `read` makes of each map of the list behind a key; `None` where there is no list. Complaints
+    /// name the way to what they are about.
+    pub fn maps<T>(
+        &mut self,
+        key: &str,
+        mut read: impl FnMut(&mut Asked<'_>) -> T,
+    ) -> Option<Vec<T>> {
+        let list = match self.get(key)? {
+            Argument::List(list) => list,
+            other => {
+                self.mistyped(key, "a list of maps", other);
+                return None;
+            }
+        };
+        let mut all = Vec::new();
+        for (at, one) in list.iter().enumerate() {
+            let way = format!("{key}[{at}]");
+            let Argument::Map(map) = one else {
+                self.complain(&way, mistyped("a map", one.kind()));
+                continue;
+            };
+            let map = Arguments(map.clone());
+            let mut inner = Asked::new(&map);
+            all.push(read(&mut inner));
+            for (below, complaint) in inner.complaints() {
+                self.complaints.push((format!("{way}.{below}"), complaint));
+            }
+        }
+        Some(all)
+    }
+
     /// The keys that are there.
     pub fn keys(&self) -> Vec<String> {
         self.arguments.0.keys().cloned().collect()

@@ -15,10 +15,12 @@ mod pdb;
 pub(crate) mod predicates;
 mod priority;
 pub(crate) mod proportion;
+pub(crate) mod rescheduling;
 pub(crate) mod resource_strategy_fit;
 mod resourcequota;
 pub(crate) mod sla;
 pub(crate) mod tdm;
+pub(crate) mod usage;
 
 pub(crate) use gang::{PLUGIN as GANG, can_be_spared, ready_without_promises};
 
@@ -45,10 +47,12 @@ pub const PLUGINS: &[Plugin] = &[
     predicates::PLUGIN,
     priority::PLUGIN,
     proportion::PLUGIN,
+    rescheduling::PLUGIN,
     resource_strategy_fit::PLUGIN,
     resourcequota::PLUGIN,
     sla::PLUGIN,
     tdm::PLUGIN,
+    usage::PLUGIN,
 ];
 
 /// The names of those kinds that are asked for and, as `is_short` says, not to be had.

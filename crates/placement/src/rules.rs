@@ -115,9 +115,11 @@ pub struct Config {
     pub(crate) nodeorder: plugins::nodeorder::Weights,
     pub(crate) overcommit: plugins::overcommit::Factor,
     pub(crate) predicates: plugins::predicates::Checks,
+    pub(crate) rescheduling: plugins::rescheduling::Setup,
     pub(crate) sla: plugins::sla::Patience,
     pub(crate) starvation: plugins::gang::Bound,
     pub(crate) tdm: plugins::tdm::Zones,
+    pub(crate) usage: plugins::usage::Setup,
     /// What local clocks show.
     pub(crate) local: LocalTime,
 }
@@ -286,6 +288,15 @@ impl Rules {
     /// Which cards are shared out, if any are: nodes and pods need to be read for these only.
     pub fn card_family(&self) -> Option<CardFamily> {
         self.config.devices.family()
+    }
+
+    /// Whether a rule looks at what was measured of nodes: nobody needs to be asked otherwise.
+    pub fn wants_measures(&self) -> bool {
+        let names = [
+            plugins::rescheduling::PLUGIN.name,
+            plugins::usage::PLUGIN.name,
+        ];
+        self.flat.iter().any(|row| names.contains(&row.name))
     }
 
     /// The same rules where local clocks show this.

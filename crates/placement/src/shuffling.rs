@@ -2,7 +2,7 @@
 
 use model::{NodeId, Phase, Tables, TaskId, Time};
 
-use crate::plugin::{Leaver, Plugin, View};
+use crate::plugin::{Leaver, Plugin, Room, View};
 use crate::rules::{Rules, State};
 
 /// What keeps tasks on their nodes, whoever wants them away.
@@ -24,6 +24,14 @@ impl Protection<'_> {
             going.retain(|_| allowed.next().unwrap_or(false));
         }
         going
+    }
+
+    /// Whether a node takes the task for what it is, and has room for it now.
+    pub(crate) fn takes(&self, node: NodeId, task: TaskId) -> bool {
+        let shape = self.view.tables.shape_of(task);
+        let refusal = self.rules.suits(self.view, shape, node);
+        let refusal = refusal.or_else(|| self.rules.has_room(self.view, shape, node, Room::Now));
+        refusal.is_none()
     }
 
     /// Whether nothing about the task itself keeps it: it runs, is ours, may be evicted, and is none of

@@ -100,6 +100,7 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
         | Reason::NotEnoughSubGroups { .. }
         | Reason::QueueMisplaced { .. }
         | Reason::WaitsForDrain { .. }
+        | Reason::NodeOverused { .. }
         | Reason::ZoneClosed { .. } => Vec::new(),
     }
 }

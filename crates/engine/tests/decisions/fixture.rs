@@ -103,6 +103,7 @@ impl World {
                 self.settings.local = parse::local_time(rest);
                 self.configure();
             }
+            "measured" => self.measured(rest),
             "node" => self.node(rest),
             "hypernode" => self.hyper_node(rest),
             "hypernode-gone" => self.tables.remove_hyper_node(rest),
@@ -226,7 +227,8 @@ impl World {
         self.configure();
     }
 
-    /// `argument capacity ancestorReclaimLevel=1`, `argument PLUGIN a>b>c=x` for maps in maps
+    /// `argument capacity ancestorReclaimLevel=1`, `argument PLUGIN a>b>c=x` for maps in maps,
+    /// `argument PLUGIN a[]>b=x` for a map that is the only one of a list
     fn argument(&mut self, text: &str) {
         let (plugin, pair) = text.split_once(' ').expect("plugin key=value");
         let (key, value) = pair.split_once('=').expect("key=value");
@@ -237,12 +239,21 @@ impl World {
             let mut path: Vec<&str> = key.split('>').collect();
             let last = path.pop().expect("a key");
             for step in path {
-                let below = at.entry(step.to_owned());
-                let below = below.or_insert_with(|| Argument::Map(BTreeMap::new()));
-                let Argument::Map(map) = below else {
-                    panic!("{step} is no map");
+                let name = step.trim_end_matches("[]");
+                let empty = || Argument::Map(BTreeMap::new());
+                let below = at.entry(name.to_owned());
+                let below = below.or_insert_with(|| match name == step {
+                    true => empty(),
+                    false => Argument::List(vec![empty()]),
+                });
+                at = match below {
+                    Argument::Map(map) => map,
+                    Argument::List(list) => match list.first_mut() {
+                        Some(Argument::Map(map)) => map,
+                        _ => panic!("{step} is no list of maps"),
+                    },
+                    _ => panic!("{step} is no map"),
                 };
-                at = map;
             }
             at.insert(last.to_owned(), value.clone());
         }

@@ -18,6 +18,7 @@
 //! bound n1 a/x cpu=1                   a pod that is not ours
 //! cycle | cycle once | cycle first | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
 //! gang a/z jdb=min/2 (or max/50%) preemptable : 2 x revocable cpu=1      it bears nodes that are lent at times
+//! measured n1 n2 cpu=85 mem=20         what was measured of nodes now, in per cent
 //! local 0:3600 100:7200                local clocks: from that second on so many seconds east
 //! pods a/t : 2 x cpu=1                 more pods for a gang
 //! deviceshare VGPUEnable SchedulePolicy=binpack ScheduleWeight=1 GPUExclusiveRules=[k:v]

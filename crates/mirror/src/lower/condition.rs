@@ -35,6 +35,7 @@ pub(super) fn reason_word(reason: &Reason) -> &'static str {
         | Reason::QueueQuota { .. }
         | Reason::WaitsForDrain { .. }
         | Reason::WaitsForRelease { .. }
+        | Reason::NodeOverused { .. }
         | Reason::ZoneClosed { .. } => "NotEnoughResources",
     }
 }
@@ -77,6 +78,7 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         | Reason::QueueOverused { .. }
         | Reason::WaitsForDrain { .. }
         | Reason::WaitsForRelease { .. }
+        | Reason::NodeOverused { .. }
         | Reason::ZoneClosed { .. } => not_ready(tables, gang, reason),
     };
     let end = if text.ends_with('.') { "" } else { "." };
@@ -189,6 +191,11 @@ fn refusal_text(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Unschedulable => "node(s) were unschedulable".to_owned(),
         Refusal::ZoneClosed { zone } => format!("revocable zone {zone} is not available now"),
+        Refusal::Overused { resource } => {
+            // Upstream's text, with its capitals.
+            let name = if &**resource == "cpu" { "CPU" } else { resource };
+            format!("the {name} load of the node exceeds the upper limit.")
+        }
         Refusal::Revocable => "pod is not allowed to dispatch to revocable node".to_owned(),
         Refusal::NodeAffinity => "node(s) didn't match Pod's node affinity/selector".to_owned(),
         Refusal::NodeGroup | Refusal::NodeGroupFull | Refusal::NodeGroupLimitsUnreadable => {

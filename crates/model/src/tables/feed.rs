@@ -268,7 +268,13 @@ impl Tables {
         if row.decides_like(self.task(id)) {
             // Heartbeats and conditions of pods are no news. The shape was counted once too often.
             self.drop_shape(row.shape);
+            let came = row.started != self.task(id).started;
+            let node = row.node.filter(|node| self.node(*node).measured.is_some());
             *self.task_row(id) = row;
+            // When a task came to its node says whether what was measured there has it in it.
+            if let Some(node) = node.filter(|_| came) {
+                self.touch(node);
+            }
             return;
         }
         if row.goes_on_from(self.task(id)) {

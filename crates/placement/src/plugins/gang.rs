@@ -145,6 +145,11 @@ pub(crate) fn can_be_spared(view: View<'_>, claimant: Claimant, task: TaskId) ->
 /// A gang gives tasks only as long as more than its minimum are left. Beyond upstream the minimum of
 /// the task's role counts, too.
 fn keeps_its_minimum(view: View<'_>, _: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
+    spares(view, tasks, allowed);
+}
+
+/// The same, whoever asks.
+pub(crate) fn spares(view: View<'_>, tasks: &[TaskId], allowed: &mut [bool]) {
     let mut gone: Vec<(GangId, Arc<str>)> = Vec::new();
     let mut lost_tasks: Vec<TaskId> = Vec::new();
     for (task, allowed) in tasks.iter().zip(allowed) {
