@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use ::api::quantity::Quantity;
 use ::driver::Driver;
-use ::driver::scheduler_conf::SchedulerConf;
+use ::driver::scheduler_conf::{MetricsConf, SchedulerConf};
 use anyhow::Context;
 use cli::Plane;
 use cli::cluster::Cluster;
@@ -237,16 +237,17 @@ enum Told {
 async fn rules(
     conf: Option<scheduler_conf::Loaded>,
     cluster: &client::Cluster,
-) -> anyhow::Result<(engine::Engine, Told)> {
+) -> anyhow::Result<((engine::Engine, MetricsConf), Told)> {
     if let Some(scheduler_conf::Loaded { path, bytes, conf }) = conf {
-        return Ok((scheduler(Some(&conf), here())?, Told::File { path, bytes }));
+        let rules = (scheduler(Some(&conf), here())?, conf.metrics);
+        return Ok((rules, Told::File { path, bytes }));
     }
     let (held, engine) = stored(cluster)
         .await
         .context("cannot look for the scheduler's configuration")?;
     let engine = match engine {
         Some(engine) => engine,
-        None => scheduler(None, here())?,
+        None => (scheduler(None, here())?, MetricsConf::default()),
     };
     Ok((engine, Told::Stored(held)))
 }
@@ -255,7 +256,7 @@ async fn rules(
 fn driver(
     directory: &Path,
     authority: String,
-    engine: engine::Engine,
+    (engine, metrics): (engine::Engine, MetricsConf),
     native_groups: NativeGroups,
     serving: Serving,
 ) -> anyhow::Result<Driver> {
@@ -282,6 +283,7 @@ fn driver(
             reach: serving.reach,
             events: serving.events,
             queue_gates: serving.queue_gates,
+            metrics,
             native_groups,
             stopwatch: runtime::engine_loop::stopwatch,
             ..driver::EngineSettings::new(engine)
@@ -303,6 +305,7 @@ pub(crate) fn simulated_driver(
         controller_settings: controllers::Settings::default(),
         engine: Some(driver::EngineSettings {
             lone_scheduler_names: vec!["default-scheduler".into()],
+            metrics: conf.map(|conf| conf.metrics.clone()).unwrap_or_default(),
             ..driver::EngineSettings::new(scheduler(conf, engine::Settings::default())?)
         }),
         limits: driver::Limits::default(),

@@ -20,7 +20,7 @@ use api::kind::Kind;
 use api::time::Time;
 use engine::Engine;
 use mirror::{Bind, Change, Events, Evict, Index, Mirror, Rows, Voice};
-use model::{GangId, Tables, WriteId};
+use model::{GangId, Measured, Tables, WriteId};
 
 use crate::backoff::Backoff;
 use crate::explain::{self, Report, Subject, Unanswered};
@@ -217,6 +217,21 @@ impl Cycles {
 
     pub(crate) fn tables(&self) -> &Tables {
         &self.tables
+    }
+
+    /// What was measured of nodes.
+    pub(crate) fn measured<'a>(&mut self, rows: impl Iterator<Item = (&'a str, Measured)>) {
+        for (node, measured) in rows {
+            self.tables.put_measured(node, measured);
+        }
+    }
+
+    /// How much cpu and memory a node has, if it is here.
+    pub(crate) fn room_of(&self, node: &str) -> Option<[i64; 2]> {
+        let node = self.tables.node(self.tables.node_named(node)?);
+        let has = |kind| node.spec.allocatable.get(kind);
+        node.known
+            .then(|| [has(model::Kind::CPU), has(model::Kind::MEMORY)])
     }
 
     pub(crate) fn counts(&self) -> Counts {

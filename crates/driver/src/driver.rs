@@ -1,6 +1,7 @@
 //! The loop itself: what happened comes in through `handle_*`, what is to be done goes out through
 //! `poll_request`, and when to come back is `poll_wake`.
 
+mod answering;
 mod leading;
 mod leaping;
 mod looking;
@@ -24,6 +25,7 @@ use crate::cycle::{Cycles, End, Told};
 use crate::election::Election;
 use crate::log::{Asked, LineHeard, PageTaken, Record};
 use crate::looks::Looks;
+use crate::measures::Measures;
 use crate::metrics::{Level, Metrics, Notice};
 use crate::notes::Notes;
 use crate::reflector::{self, Reflected, Reflector};
@@ -49,6 +51,8 @@ pub struct Driver {
     looks: Looks,
     /// Notes about writes that are on their way.
     notes: Notes,
+    /// What is asked of others about nodes, where a rule looks at it.
+    measures: Option<Measures>,
     cycles: Option<Cycles>,
     election: Option<Election>,
     /// Writes that tell others that they need not wait.
@@ -88,6 +92,7 @@ impl Driver {
             writes: Writes::new(&watched, budget),
             looks: Looks::default(),
             notes: Notes::default(),
+            measures: answering::measures_of(&settings),
             cycles: settings
                 .engine
                 .clone()
@@ -146,6 +151,7 @@ impl Driver {
             .chain(self.work.next_timer())
             .chain(self.writes.next_timer())
             .chain(cycles.and_then(|cycles| cycles.wake(&self.writes)))
+            .chain(self.measures_wake())
             .chain(election)
             .min()
     }
@@ -330,6 +336,8 @@ impl Driver {
     pub fn metrics(&self) -> Metrics {
         let counts = self.writes.counts();
         let cycles = self.cycles.as_ref().map(Cycles::counts).unwrap_or_default();
+        let asks = self.measures.as_ref().map(Measures::counts);
+        let asks = asks.unwrap_or_default();
         Metrics {
             cycles: self.metrics.cycles + cycles.cycles,
             cycle_micros: self.metrics.cycle_micros + cycles.cycle_micros,
@@ -339,6 +347,9 @@ impl Driver {
             writes_unknown: self.metrics.writes_unknown + counts.unknown,
             read_backs: self.metrics.read_backs + counts.read_back,
             notes_dropped: self.metrics.notes_dropped + counts.notes_dropped,
+            asks: self.metrics.asks + asks.asked,
+            asks_failed: self.metrics.asks_failed + asks.failed,
+            values_refused: self.metrics.values_refused + asks.refused,
             is_leading: !self.is_standby(),
             keys_ready: self.work.ready_count(),
             keys_known: self.work.known_count(),
@@ -356,6 +367,7 @@ impl Driver {
         }
         self.work.advance(now);
         self.writes.advance(now);
+        self.advance_measures(now);
         if let Some(cycles) = &mut self.cycles {
             cycles.advance(&self.mirror, &mut self.writes, now);
         }
@@ -391,6 +403,9 @@ impl Driver {
         self.is_held_back = self.holds_back(now);
         if self.is_held_back {
             return self.writes.poll(id);
+        }
+        if let Some(ask) = self.ask(id, now) {
+            return Some(Request::Ask(ask));
         }
         if let (true, Some(cycles)) = (is_synced, &mut self.cycles) {
             cycles.run_if_due(&self.mirror, &mut self.writes, now);

@@ -6,7 +6,8 @@
 //! [`Driver::poll_wake`], whichever is first.
 //!
 //! - *In*: `handle_page`, `handle_watch`, `handle_closed` (lists and watches), `handle_written`,
-//!   `handle_got` (writes, read-backs and look-ups), `handle_time`.
+//!   `handle_got` (writes, read-backs and look-ups), `handle_answer` (questions to others than the API),
+//!   `handle_time`.
 //! - *Out*: [`Request`]s, each under a [`RequestId`]; lines for the log (`poll_notice`).
 //! - *To look at*: `mirror`, `metrics`, `is_synced`, `is_quiet`, `may_write`.
 //! - *Before a clean end*: `release`, where there is an election.
@@ -36,6 +37,7 @@ mod election;
 pub mod explain;
 pub mod log;
 mod looks;
+mod measures;
 mod metrics;
 mod notes;
 mod reflector;
@@ -51,5 +53,5 @@ pub use cycle::Otherwise;
 pub use driver::Driver;
 pub use election::ElectionSettings;
 pub use metrics::{ControllerCounts, Level, Metrics, Notice};
-pub use request::{Request, RequestId};
+pub use request::{Ask, Door, Request, RequestId, Topic};
 pub use settings::{EngineSettings, Limits, Settings};

@@ -16,6 +16,12 @@ pub struct Metrics {
     pub writes_unknown: u64,
     /// Objects read back because an answer was lost or an effect was not seen.
     pub read_backs: u64,
+    /// Questions to others than the API.
+    pub asks: u64,
+    /// Questions that were not answered, or not as could be understood.
+    pub asks_failed: u64,
+    /// Values of their answers that cannot be meant.
+    pub values_refused: u64,
     /// Notes for people that were dropped at the limit.
     pub notes_dropped: u64,
     /// Records of the decision log that nobody took in time.

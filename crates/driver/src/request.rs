@@ -1,5 +1,6 @@
 //! What the driver asks its shell to do.
 
+use api::call::Call;
 use api::intent::{Intent, ObjectKey, Refusal};
 use api::kind::Kind;
 use mirror::Object;
@@ -9,11 +10,59 @@ use serde_json::value::RawValue;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
+/// A question to somebody beside the API, whose answer is a fact of that moment. The shell answers it in
+/// any case: with what came, or with why nothing did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// What it is about.
+    pub topic: Topic,
+    /// Whom.
+    pub door: Door,
+    /// What is sent; its path goes behind the door's address.
+    pub call: Call,
+    /// So long an answer may take, in milliseconds.
+    pub within_ms: i64,
+    /// So long it may be, in bytes.
+    pub bytes_max: usize,
+}
+
+/// What a question is about: all that a log has of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topic(pub String);
+
+/// Where somebody is asked.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Door {
+    /// The cluster's own API.
+    Cluster,
+    /// Anywhere.
+    Address {
+        /// `http://` or `https://`, a host, perhaps a path.
+        address: String,
+        /// Whether any certificate of it is taken.
+        insecure_skip_verify: bool,
+        /// Name and password, if it wants them.
+        credentials: Option<(String, String)>,
+    },
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Without credentials: this may end in a log.
+        match self {
+            Door::Cluster => f.write_str("Cluster"),
+            Door::Address { address, .. } => write!(f, "Address({address})"),
+        }
+    }
+}
+
 /// One thing to do, outside. Each is answered by the handler that its variant names, exactly once,
 /// save for watches, whose lines come one by one until they are closed. The log has another form of
-/// writes.
+/// writes and questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request<W = Intent> {
+pub enum Request<W = Intent, A = Ask> {
+    /// Ask somebody; answered by `handle_answer`.
+    Ask(A),
     /// Read one object; answered by `handle_got`.
     Get {
         /// Which one.
@@ -42,9 +91,10 @@ pub enum Request<W = Intent> {
 }
 
 impl<W> Request<W> {
-    /// The same with another form of its write.
-    pub(crate) fn with<V>(&self, form: impl FnOnce(&W) -> V) -> Request<V> {
+    /// The same with another form of its write, and of a question what it is about.
+    pub(crate) fn with<V>(&self, form: impl FnOnce(&W) -> V) -> Request<V, Topic> {
         match self {
+            Request::Ask(ask) => Request::Ask(ask.topic.clone()),
             Request::Get { key } => Request::Get { key: key.clone() },
             Request::List {
                 kind,

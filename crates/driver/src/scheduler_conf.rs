@@ -16,7 +16,7 @@ use engine::{
     ACTIONS, Complaint, Engine, PLUGINS, Placement, PluginSettings, Problem, Seat, Switch,
 };
 
-pub use shown::shown;
+pub use shown::{shown, shown_metrics};
 pub use wire::{BYTES_MAX, MetricsConf, Remark, Remarks, Severity};
 
 /// A configuration that is understood.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use api::kind::Kind;
 use api::volcano::ShardingMode;
+use api::volcano::scheduler_conf::MetricsConf;
 use controllers::Controller;
 use engine::Engine;
 use mirror::ROW_KINDS;
@@ -61,6 +62,8 @@ pub struct EngineSettings {
     /// Pods that name one of these are placed one by one, whatever group they name, and in no queue: what
     /// Volcano's agent scheduler does.
     pub agent_scheduler_names: Vec<Box<str>>,
+    /// Whom its rules ask what is really used of nodes.
+    pub metrics: MetricsConf,
     /// Which nodes and pods are ours; all of them by default.
     pub reach: mirror::Reach,
     /// Whether the API serves groups of Kubernetes' own: they are watched then, and placed.
@@ -84,6 +87,7 @@ impl std::fmt::Debug for EngineSettings {
             .field("scheduler_names", &self.scheduler_names)
             .field("lone_scheduler_names", &self.lone_scheduler_names)
             .field("agent_scheduler_names", &self.agent_scheduler_names)
+            .field("metrics", &self.metrics)
             .field("reach", &self.reach)
             .field("queue_gates", &self.queue_gates)
             .field("events", &self.events)
@@ -101,6 +105,7 @@ impl EngineSettings {
             scheduler_names: vec![api::volcano::SCHEDULER_NAME.into()],
             lone_scheduler_names: Vec::new(),
             agent_scheduler_names: Vec::new(),
+            metrics: MetricsConf::default(),
             reach: mirror::Reach::default(),
             queue_gates: false,
             events: mirror::Events::default(),

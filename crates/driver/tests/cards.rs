@@ -5,6 +5,7 @@ mod world;
 use api::kind::Kind;
 use api::time::Time;
 use driver::log::{Encoder, Header, Record, Replay, Segment, Tokens, frame, opening};
+use driver::scheduler_conf::MetricsConf;
 use driver::{EngineSettings, Settings, scheduler_conf};
 use engine::Engine;
 use serde_json::{Value, json};
@@ -113,7 +114,9 @@ fn who_begins_anew_knows_whose_the_cards_are_and_every_segment_is_played_alike()
     assert_eq!(told(&world, "one"), "GPU-b,NVIDIA,5000,0:");
     // Other rules begin with tables that are read anew from the API.
     let now = world.now;
-    world.driver.handle_rules(engine("binpack"), now);
+    world
+        .driver
+        .handle_rules(engine("binpack"), MetricsConf::default(), now);
     world.pass_ms(2_000);
     pod(&mut world, "two", 2_000);
     assert_eq!(

@@ -6,6 +6,7 @@ mod world;
 use api::kind::Kind;
 use api::time::Time;
 use driver::log::{Encoder, Header, Record, Replay, Segment, Tokens, frame, opening};
+use driver::scheduler_conf::MetricsConf;
 use driver::{EngineSettings, Settings, scheduler_conf};
 use engine::Engine;
 use proptest::prelude::*;
@@ -86,7 +87,9 @@ fn node_of(world: &World, pod: &str) -> Value {
 
 fn change(world: &mut World, conf: &str) {
     let now = world.now;
-    world.driver.handle_rules(engine(conf), now);
+    world
+        .driver
+        .handle_rules(engine(conf), MetricsConf::default(), now);
 }
 
 /// What a driver did so far: each segment as a file, under the settings that it began by.

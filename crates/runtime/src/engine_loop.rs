@@ -8,6 +8,7 @@ use api::intent::{Intent, ObjectKey, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
 use client::{ClientError, Cluster};
+use driver::scheduler_conf::MetricsConf;
 use driver::{Driver, Level, Metrics, Request, RequestId};
 use engine::Engine;
 use futures::StreamExt;
@@ -16,6 +17,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::clock::{Leaps, now, sleep_until};
 use crate::decisions::{self, DecisionLog};
+use crate::questions;
 
 /// Answers taken from the channel before requests are handed out again.
 const ANSWERS_PER_ROUND_MAX: usize = 4_096;
@@ -47,9 +49,10 @@ pub struct EngineLoop {
 pub struct Rules(mpsc::Sender<Came>);
 
 impl Rules {
-    /// This engine decides from the next moment on at which nothing is on its way.
-    pub async fn change(&self, engine: Engine) {
-        send(&self.0, Came::Rules(Box::new(engine))).await;
+    /// This engine decides from the next moment on at which nothing is on its way, and these are asked
+    /// what is used of nodes.
+    pub async fn change(&self, (engine, metrics): (Engine, MetricsConf)) {
+        send(&self.0, Came::Rules(Box::new((engine, metrics)))).await;
     }
 }
 
@@ -137,7 +140,8 @@ enum Came {
     Line(RequestId, WatchLine),
     Closed(RequestId, Option<Refusal>),
     Written(RequestId, WriteOutcome),
-    Rules(Box<Engine>),
+    Answer(RequestId, Result<Vec<u8>, String>),
+    Rules(Box<(Engine, MetricsConf)>),
 }
 
 async fn turn(
@@ -211,7 +215,11 @@ fn take(driver: &mut Driver, came: Came) {
         Came::Line(id, line) => driver.handle_watch(id, line, now()),
         Came::Closed(id, why) => driver.handle_closed(id, why, now()),
         Came::Written(id, outcome) => driver.handle_written(id, outcome, now()),
-        Came::Rules(engine) => driver.handle_rules(*engine, now()),
+        Came::Answer(id, answer) => driver.handle_answer(id, answer, now()),
+        Came::Rules(rules) => {
+            let (engine, metrics) = *rules;
+            driver.handle_rules(engine, metrics, now());
+        }
     }
 }
 
@@ -224,6 +232,10 @@ async fn perform(
 ) {
     let work = async {
         match request {
+            Request::Ask(ask) => {
+                let answer = questions::ask(&cluster, &ask).await;
+                send(&came, Came::Answer(id, answer)).await;
+            }
             Request::Get { key } => {
                 let object = get(&cluster, &key).await;
                 send(&came, Came::Got(id, object)).await;

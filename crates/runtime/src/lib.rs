@@ -7,6 +7,7 @@
 //! - [`fleet_loop`]: the same around the imitation nodes.
 //! - [`process`], [`network`], [`volumes`]: the process node, its pod network, its volumes.
 //! - [`node_api`]: the process node's questions, asked through `client`.
+//! - `questions`: what is asked of others than the API, bounded in time and bytes.
 //! - [`scheduler_conf`]: the scheduler's configuration, read again when it changes.
 //! - [`metrics`]: the text at `/metrics`, from rows.
 //!
@@ -25,5 +26,6 @@ pub mod metrics;
 pub mod network;
 pub mod node_api;
 pub mod process;
+mod questions;
 pub mod scheduler_conf;
 mod volumes;

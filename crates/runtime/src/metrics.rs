@@ -81,6 +81,21 @@ const ROWS: &[Row] = &[
         |metrics| metrics.notes_dropped,
     ),
     counter(
+        "katmai_questions_failed_total",
+        "Questions that were not answered, or not as could be understood.",
+        |metrics| metrics.asks_failed,
+    ),
+    counter(
+        "katmai_questions_total",
+        "Questions to others than the API: who measures nodes.",
+        |metrics| metrics.asks,
+    ),
+    counter(
+        "katmai_questions_values_refused_total",
+        "Values of answers that cannot be meant.",
+        |metrics| metrics.values_refused,
+    ),
+    counter(
         "katmai_read_backs_total",
         "Objects read back because an answer was lost or an effect was not seen.",
         |metrics| metrics.read_backs,

@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use driver::scheduler_conf::{BYTES_MAX, Reading, Severity, read};
+use driver::scheduler_conf::{BYTES_MAX, MetricsConf, Reading, Severity, read};
 use engine::{Engine, Settings};
 
 pub use stored::{Stored, follow_stored, stored};
@@ -60,9 +60,9 @@ fn look(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// An engine of the rules that stand under this title, unless they are refused; either way it is
+/// An engine of the rules that stand under this title, and whom they ask, unless they are refused; either way it is
 /// said.
-fn engine_of(title: &str, bytes: &[u8]) -> Option<Engine> {
+fn engine_of(title: &str, bytes: &[u8]) -> Option<(Engine, MetricsConf)> {
     let Reading { conf, remarks } = read(bytes);
     let all = remarks.list().into_iter();
     for remark in all.filter(|remark| remark.severity > Severity::Note) {
@@ -81,7 +81,7 @@ fn engine_of(title: &str, bytes: &[u8]) -> Option<Engine> {
     match Engine::new(settings) {
         Ok((engine, _)) => {
             tracing::info!(target: "katmai", "{title}: its rules hold from now on");
-            Some(engine)
+            Some((engine, conf.metrics))
         }
         Err(problem) => {
             tracing::error!("{title} is refused: {problem}");

@@ -1,5 +1,6 @@
 //! A cluster in a box: time passes only from event to event.
 
+mod answerer;
 mod guest;
 mod kubelet;
 mod mend;
@@ -170,6 +171,7 @@ enum Answer {
     Closed(Option<Refusal>),
     Got(Result<Option<Box<RawValue>>, Refusal>),
     Written(WriteOutcome),
+    Told(Result<Vec<u8>, String>),
 }
 
 impl Answer {
@@ -183,6 +185,8 @@ impl Answer {
             Answer::Closed(None) => "the end of a watch".to_owned(),
             Answer::Got(Ok(_)) => "an object".to_owned(),
             Answer::Written(outcome) => format!("{outcome:?}"),
+            Answer::Told(Ok(body)) => format!("an answer of {} bytes", body.len()),
+            Answer::Told(Err(why)) => format!("no answer: {why}"),
         }
     }
 }

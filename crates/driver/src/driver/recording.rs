@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use api::intent::ObjectKey;
 use api::time::Time;
+use api::volcano::scheduler_conf::MetricsConf;
 use controllers::{Outcome, Step};
 use engine::Engine;
 use mirror::{Change, Mirror};
@@ -14,6 +15,7 @@ use super::{Driver, Named};
 use crate::cycle::Cycles;
 use crate::election::Election;
 use crate::log::{Checkpoint, Record};
+use crate::measures::{Known, Measures};
 use crate::metrics::Level;
 use crate::reflector::Reflector;
 
@@ -40,8 +42,8 @@ pub(super) struct Recorder {
 #[derive(Default)]
 pub(super) struct Anew {
     due_since: Option<Time>,
-    /// Decides from then on.
-    engine: Option<Box<Engine>>,
+    /// Decides from then on, by what these tell of nodes.
+    engine: Option<Box<(Engine, MetricsConf)>>,
 }
 
 impl std::fmt::Debug for Anew {
@@ -88,19 +90,22 @@ impl Driver {
         }
     }
 
-    /// Another engine decides from the next moment on at which nothing is on its way: the scheduler's
+    /// Another engine decides, and others are asked what is used of nodes, from the next moment on at which nothing is on its way: the scheduler's
     /// configuration has changed. A log goes on with a segment of its own, whose header names the new
     /// rules. Nothing happens where they are those that hold already, or where no engine runs.
-    pub fn handle_rules(&mut self, engine: Engine, now: Time) {
+    pub fn handle_rules(&mut self, engine: Engine, metrics: MetricsConf, now: Time) {
         let Some(current) = &self.settings.engine else {
             return;
         };
-        let next = self.anew.engine.as_deref().unwrap_or(&current.engine);
-        if next.settings() != engine.settings() {
+        let (next, asked) = match self.anew.engine.as_deref() {
+            Some((engine, metrics)) => (engine, metrics),
+            None => (&current.engine, &current.metrics),
+        };
+        if next.settings() != engine.settings() || *asked != metrics {
             // What waits in a segment that ends is told like any other wish for a new one.
             self.note(|| Record::Due { now });
             self.anew.due_since.get_or_insert(now);
-            self.anew.engine = Some(Box::new(engine));
+            self.anew.engine = Some(Box::new((engine, metrics)));
         }
     }
 
@@ -118,8 +123,8 @@ impl Driver {
             (Some(election), Some(state)) => election.resume(state).then_some(())?,
             _ => return None,
         }
-        driver.remember(&checkpoint.shuffles);
-        driver.take_stock(checkpoint.now);
+        let known = checkpoint.measures.as_ref();
+        driver.remember(&checkpoint.shuffles, known, checkpoint.now);
         Some(driver)
     }
 
@@ -236,9 +241,10 @@ impl Driver {
         }
         let Anew { engine, .. } = std::mem::take(&mut self.anew);
         if let (Some(settings), Some(engine)) = (&mut self.settings.engine, engine) {
-            settings.engine = *engine;
+            (settings.engine, settings.metrics) = *engine;
         }
-        let before = checkpoint.shuffles.clone();
+        let shuffles = checkpoint.shuffles.clone();
+        let known = checkpoint.measures.clone();
         let mut lost = 0;
         if let Some(recorder) = &mut self.recorder {
             recorder.is_lost = false;
@@ -260,18 +266,23 @@ impl Driver {
         self.looks = fresh.looks;
         self.notes = fresh.notes;
         self.cycles = fresh.cycles;
+        self.measures = fresh.measures;
         self.metrics = counted;
         self.has_more = false;
         self.is_held_back = false;
-        self.remember(&before);
-        self.take_stock(now);
+        self.remember(&shuffles, known.as_ref(), now);
     }
 
-    /// What no object tells.
-    fn remember(&mut self, shuffles: &[(String, Time)]) {
+    /// Goes on from what is held, and from what no object tells.
+    fn remember(&mut self, shuffles: &[(String, Time)], known: Option<&Known>, now: Time) {
         if let Some(cycles) = &mut self.cycles {
             cycles.remember(shuffles);
         }
+        self.take_stock(now);
+        if let (Some(measures), Some(known)) = (&mut self.measures, known) {
+            measures.resume(known);
+        }
+        self.put_measured();
     }
 
     /// All there is to go on from; `None` in the middle of a list, or of a renewal.
@@ -291,6 +302,7 @@ impl Driver {
             streams: streams?,
             open: self.streams.clone(),
             election,
+            measures: self.measures.as_ref().map(Measures::known),
             shuffles: self.cycles.as_ref().map_or_else(Vec::new, Cycles::shuffles),
             objects: kinds
                 .iter()

@@ -1,13 +1,16 @@
 //! What a segment begins with: everything that a driver goes on from.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
 use api::time::Time;
 use mirror::Object;
+use model::Measured;
 use serde_json::{Value, json};
 
+use crate::measures::Known;
 use crate::request::RequestId;
 
 /// See the module's page.
@@ -25,6 +28,8 @@ pub struct Checkpoint {
     pub election: Option<ElectionState>,
     /// When each plugin last sent tasks away, which no object tells.
     pub shuffles: Vec<(String, Time)>,
+    /// What is known of the use of nodes, which no object tells.
+    pub(crate) measures: Option<Known>,
     /// All objects, by kind and name.
     pub objects: Vec<Object>,
 }
@@ -155,6 +160,7 @@ impl Checkpoint {
             "election": self.election.as_ref().map(|state| {
                 json!([state.leads, state.draws, leases(state)])
             }),
+            "measures": self.measures.as_ref().map(measures_shown),
             "shuffles": self.shuffles.iter().map(|(plugin, at)| json!([plugin, at.micros()])).collect::<Vec<_>>(),
         })
     }
@@ -185,9 +191,42 @@ impl Checkpoint {
             open: open.collect::<Option<_>>()?,
             election,
             shuffles: shuffles(&state["shuffles"])?,
+            measures: match &state["measures"] {
+                Value::Null => None,
+                known => Some(measures(known)?),
+            },
             objects: Vec::new(),
         })
     }
+}
+
+fn measures_shown(known: &Known) -> Value {
+    let row = |(node, it): (&Arc<str>, &Measured)| {
+        json!([**node, it.cpu, it.memory, it.at.micros, it.since.micros])
+    };
+    let rows = known.rows.iter().map(row);
+    json!([known.due.micros(), rows.collect::<Vec<_>>()])
+}
+
+fn measures(value: &Value) -> Option<Known> {
+    let time = |value: &Value| Some(model::Time::from_micros(value.as_i64()?));
+    let row = |row: &Value| {
+        let measured = Measured {
+            cpu: row[1].as_i64()?,
+            memory: row[2].as_i64()?,
+            at: time(&row[3])?,
+            since: time(&row[4])?,
+        };
+        Some((Arc::from(row[0].as_str()?), measured))
+    };
+    Some(Known {
+        due: Time(value[0].as_i64()?),
+        rows: value[1]
+            .as_array()?
+            .iter()
+            .map(row)
+            .collect::<Option<_>>()?,
+    })
 }
 
 /// Segments of versions without such plugins have none.

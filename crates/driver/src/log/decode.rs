@@ -18,7 +18,7 @@ use super::form::{self, Form};
 use super::frame::Problem;
 use super::names::Names;
 use super::record::{Asked, How, Planned, Wanted};
-use crate::request::RequestId;
+use crate::request::{RequestId, Topic};
 
 /// What a record tells.
 #[derive(Debug)]
@@ -36,6 +36,7 @@ pub(super) enum Told {
     Closed(RequestId, Option<Refusal>),
     Written(RequestId, WriteOutcome),
     Got(RequestId, Result<Option<String>, Refusal>),
+    Answered(RequestId, Result<String, String>),
     Released,
     Due,
 }
@@ -100,6 +101,7 @@ impl Decoder {
         Ok(match tag {
             tag::BEGAN => Told::Began(self.began(reader)?),
             tag::IDLE => Told::Asked(None),
+            tag::ASK => Told::Asked(Some(Asked::Ask(Topic(reader.word()?.to_owned())))),
             tag::GET => Told::Asked(Some(Asked::Get { key: key(reader)? })),
             tag::LIST => Told::Asked(Some(Asked::List {
                 kind: kind(reader)?,
@@ -148,6 +150,8 @@ impl Decoder {
             }
             tag::GOT_NONE => Told::Got(id(reader)?, Ok(None)),
             tag::GOT_REFUSED => Told::Got(id(reader)?, Err(refusal(reader)?)),
+            tag::ANSWERED => Told::Answered(id(reader)?, Ok(reader.word()?.to_owned())),
+            tag::UNANSWERED => Told::Answered(id(reader)?, Err(reader.word()?.to_owned())),
             tag::RELEASED => Told::Released,
             tag::DUE => Told::Due,
             other => return Err(reader.problem(&format!("no record begins with {other}"))),

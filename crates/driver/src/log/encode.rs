@@ -41,6 +41,9 @@ pub(super) mod tag {
     pub const RELEASED: u8 = 22;
     pub const DUE: u8 = 23;
     pub const LEAPT: u8 = 24;
+    pub const ASK: u8 = 25;
+    pub const ANSWERED: u8 = 26;
+    pub const UNANSWERED: u8 = 27;
 }
 
 /// Turns records into bytes.
@@ -112,6 +115,15 @@ impl Encoder {
                 kind,
                 object,
             } => self.got(*now, id.0, *kind, object, out),
+            Record::Answered { now, id, answer } => {
+                let (tag, words) = match answer {
+                    Ok(answer) => (tag::ANSWERED, answer),
+                    Err(why) => (tag::UNANSWERED, why),
+                };
+                self.head(tag, *now, out);
+                number(out, id.0);
+                text(out, words.as_bytes());
+            }
             Record::Released { now } => self.head(tag::RELEASED, *now, out),
             Record::Due { now } => self.head(tag::DUE, *now, out),
         }
@@ -139,6 +151,10 @@ impl Encoder {
             return;
         };
         match asked {
+            Asked::Ask(topic) => {
+                self.head(tag::ASK, now, out);
+                text(out, topic.0.as_bytes());
+            }
             Asked::Get { key } => {
                 self.head(tag::GET, now, out);
                 put_key(key, out);

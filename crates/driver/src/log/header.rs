@@ -116,7 +116,7 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
             "statusIntervalMs": it.engine.settings().status_interval_ms,
             "local": it.engine.settings().local.changes().iter()
                 .map(|(from, east)| json!([from.micros, east])).collect::<Vec<_>>(),
-            "configuration": scheduler_conf::shown(&it.engine.settings().placement),
+            "configuration": configuration(it),
         })),
         "limits": {
             "listPage": limits.list_page,
@@ -141,6 +141,15 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
         })),
         "seed": settings.seed,
     })
+}
+
+/// The scheduler's configuration in upstream's shape; whom it asks, but not with which password.
+fn configuration(engine: &EngineSettings) -> Value {
+    let mut file = scheduler_conf::shown(&engine.engine.settings().placement);
+    if engine.metrics.source.is_some() {
+        file["metrics"] = scheduler_conf::shown_metrics(&engine.metrics);
+    }
+    file
 }
 
 /// Settings from what [`describe`] wrote; which part of it is missing or unknown otherwise.
@@ -202,9 +211,9 @@ fn rules_of(value: &Value) -> Result<controllers::Settings, String> {
 }
 
 fn engine_of(value: &Value) -> Result<EngineSettings, String> {
-    let conf = scheduler_conf::read_json(&value["configuration"]);
+    let conf = scheduler_conf::read_json(&value["configuration"]).accepted()?;
     let settings = engine::Settings {
-        placement: conf.accepted()?.placement,
+        placement: conf.placement,
         status_interval_ms: whole(value, "statusIntervalMs")?,
         local: local_time(&value["local"]).ok_or("settings have no times of a place")?,
     };
@@ -219,6 +228,7 @@ fn engine_of(value: &Value) -> Result<EngineSettings, String> {
             true => mirror::Events::PerPod,
             false => mirror::Events::PerGang,
         },
+        metrics: conf.metrics,
         reach: reach::read(&value["reach"])?,
         component: word(value, "component")?.into(),
         ..EngineSettings::new(engine)

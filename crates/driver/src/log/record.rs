@@ -15,7 +15,7 @@ use mirror::{Change, Object};
 use super::body::Body;
 use super::checkpoint::Checkpoint;
 use crate::reflector::Reflected;
-use crate::request::{Request, RequestId};
+use crate::request::{Request, RequestId, Topic};
 use crate::settings::Settings;
 
 /// One thing that happened to a driver, or that it did.
@@ -98,6 +98,15 @@ pub enum Record {
         /// What is there.
         object: Result<Option<Object>, Refusal>,
     },
+    /// Somebody who was asked answered, or did not.
+    Answered {
+        /// When.
+        now: Time,
+        /// Which question.
+        id: RequestId,
+        /// What counts of it, in the form of who asked; or why nothing does.
+        answer: Result<String, String>,
+    },
     /// The driver was told to let go.
     Released {
         /// When.
@@ -138,7 +147,7 @@ pub enum LineTaken {
 }
 
 /// What a driver wants, as it is compared.
-pub type Asked = Request<Wanted>;
+pub type Asked = Request<Wanted, Topic>;
 
 /// A wanted write with its body in the log's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -355,6 +364,7 @@ impl Wanted {
 impl std::fmt::Display for Asked {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Asked::Ask(topic) => write!(f, "ask {}", topic.0),
             Asked::Get { key } => write!(f, "get {}", Named(key)),
             Asked::List { kind, .. } => write!(f, "list {}", kind.row().plural),
             Asked::Watch { kind, revision, .. } => {

@@ -388,6 +388,7 @@ fn hand_in(driver: &mut Driver, told: Told, now: Time) -> Result<(), String> {
             };
             driver.handle_got(id, answer, now);
         }
+        Told::Answered(id, answer) => driver.handle_answered(id, answer, now)?,
         Told::Released => driver.release(now),
         Told::Due => driver.handle_checkpoint(now),
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api::volcano::scheduler_conf::MetricsConf;
 use engine::{Argument, Placement, PluginSettings};
 use serde_json::{Map, Value, json};
 
@@ -20,6 +21,22 @@ pub fn shown(placement: &Placement) -> Value {
         file.insert("configurations".to_owned(), rows.collect());
     }
     Value::Object(file)
+}
+
+/// Whom the rules ask what is used of nodes, in the file's shape; without credentials.
+pub fn shown_metrics(metrics: &MetricsConf) -> Value {
+    let Some(source) = metrics.source else {
+        return Value::Null;
+    };
+    let beats = &metrics.elasticsearch;
+    json!({
+        "type": source.name(),
+        "address": metrics.address,
+        "interval": format!("{}ns", metrics.interval.0),
+        "tls.insecureSkipVerify": metrics.insecure_skip_verify.to_string(),
+        "elasticsearch.index": beats.index,
+        "elasticsearch.hostnameFieldName": beats.hostname_field_name,
+    })
 }
 
 fn plugin(settings: &PluginSettings) -> Value {

@@ -30,6 +30,8 @@ pub struct World {
     pub is_answer_slow: bool,
     /// Refusals for the next writes.
     pub refusals: VecDeque<Refusal>,
+    /// Answers to the next questions to others than the API.
+    pub told: VecDeque<Result<Vec<u8>, String>>,
     /// Refusals for the next reads.
     pub get_refusals: VecDeque<Refusal>,
     /// Refusals for the next lists.
@@ -80,6 +82,7 @@ impl World {
             is_watch_slow: false,
             is_answer_slow: false,
             refusals: VecDeque::new(),
+            told: VecDeque::new(),
             get_refusals: VecDeque::new(),
             list_refusals: VecDeque::new(),
             lost: VecDeque::new(),
@@ -282,7 +285,7 @@ impl World {
         self.log
             .drain(..)
             .filter(|line| {
-                !["list", "watch", "note"]
+                !["ask", "list", "watch", "note"]
                     .iter()
                     .any(|word| line.starts_with(word))
             })
@@ -296,6 +299,13 @@ impl World {
 
     fn perform(&mut self, id: RequestId, request: Request) {
         match request {
+            Request::Ask(ask) => {
+                self.log.push(format!("ask {}", ask.topic.0));
+                // Who has nothing to say never answers.
+                if let Some(answer) = self.told.pop_front() {
+                    self.driver.handle_answer(id, answer, self.now);
+                }
+            }
             Request::List {
                 kind,
                 limit,

@@ -7,6 +7,7 @@ use api::call;
 use api::kind::Kind;
 use api::volcano::scheduler_conf::SCHEDULER_CONF;
 use client::{ClientError, Cluster};
+use driver::scheduler_conf::MetricsConf;
 use engine::Engine;
 use serde::Deserialize;
 use tokio::sync::mpsc;
@@ -34,7 +35,9 @@ struct ConfigMap {
 ///
 /// # Errors
 /// The cluster does not answer.
-pub async fn stored(cluster: &Cluster) -> Result<(Stored, Option<Engine>), ClientError> {
+pub async fn stored(
+    cluster: &Cluster,
+) -> Result<(Stored, Option<(Engine, MetricsConf)>), ClientError> {
     let answer = cluster
         .send(&call::get(Kind::ConfigMap, NAMESPACE, NAME))
         .await?;
@@ -76,7 +79,7 @@ pub async fn follow_stored(cluster: Cluster, mut stored: Stored, rules: Rules) {
 
 impl Stored {
     /// The engine of what is new, unless that is refused.
-    fn see(&mut self, news: Followed<ConfigMap>) -> Option<Engine> {
+    fn see(&mut self, news: Followed<ConfigMap>) -> Option<(Engine, MetricsConf)> {
         let text = match news {
             Followed::Listed(all) => all.into_iter().next().and_then(text_of),
             Followed::Applied(object) => text_of(object),
@@ -93,7 +96,7 @@ impl Stored {
                     target: "katmai",
                     "{} holds no configuration any more: the built-in rules hold", title()
                 );
-                Some(Engine::with_defaults())
+                Some((Engine::with_defaults(), MetricsConf::default()))
             }
         }
     }
@@ -118,7 +121,7 @@ mod tests {
 
     /// The actions of the engine that news bring.
     fn actions(stored: &mut Stored, news: Followed<ConfigMap>) -> Option<String> {
-        let engine = stored.see(news)?;
+        let (engine, _) = stored.see(news)?;
         Some(engine.settings().placement.actions.join(" "))
     }
 

@@ -208,7 +208,8 @@ impl World {
         match event {
             Event::WatchPods
             | Event::Trouble(_)
-            | Event::Asked(_, _, Request::Watch { .. })
+            | Event::Asked(_, _, Request::Ask(_) | Request::Watch { .. })
+            | Event::Answer(_, _, Answer::Told(_))
             | Event::Answer(_, _, Answer::Closed(None)) => true,
             Event::Answer(_, _, Answer::Line(line)) | Event::Pod(line) => is_upkeep(line),
             Event::Asked(life, id, _) | Event::Answer(life, id, _) => {
@@ -331,6 +332,6 @@ fn is_sign_of_life(request: &Request) -> bool {
     match request {
         Request::Get { key } => key.kind == Kind::Lease,
         Request::Write(intent) => intent.target.kind == Kind::Lease,
-        Request::List { .. } | Request::Watch { .. } => false,
+        Request::Ask(_) | Request::List { .. } | Request::Watch { .. } => false,
     }
 }

@@ -25,6 +25,10 @@ impl World {
             return;
         }
         match request {
+            Request::Ask(ask) => {
+                let answer = self.answer_to(&ask);
+                self.reply(life, id, Answer::Told(answer));
+            }
             Request::Get { key } => {
                 let got = self.get(&key);
                 self.reply(life, id, Answer::Got(got));
@@ -77,6 +81,7 @@ impl World {
 
     fn refuse(&mut self, life: u32, id: RequestId, request: &Request, refusal: Refusal) {
         let answer = match request {
+            Request::Ask(_) => Answer::Told(Err(refusal.message.to_string())),
             Request::Get { .. } => Answer::Got(Err(refusal)),
             Request::List { .. } => Answer::Page(Err(refusal)),
             Request::Watch { .. } => Answer::Closed(Some(refusal)),
@@ -326,6 +331,7 @@ impl World {
             Answer::Closed(why) => driver.handle_closed(id, why, clock),
             Answer::Got(object) => driver.handle_got(id, object, clock),
             Answer::Written(outcome) => driver.handle_written(id, outcome, clock),
+            Answer::Told(answer) => driver.handle_answer(id, answer, clock),
         }
     }
 

@@ -335,6 +335,7 @@ impl World {
     /// A request that was on its way to a server that has ended.
     fn reply_broken(&mut self, life: u32, id: driver::RequestId, request: &Request) {
         let answer = match request {
+            Request::Ask(_) => Answer::Told(Err("connection refused".to_owned())),
             Request::Get { .. } => Answer::Got(Err(serve::unreachable())),
             Request::List { .. } => Answer::Page(Err(serve::unreachable())),
             Request::Watch { .. } => Answer::Closed(Some(serve::unreachable())),

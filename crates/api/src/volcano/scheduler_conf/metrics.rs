@@ -36,10 +36,40 @@ pub struct MetricsConf {
 pub enum MetricsSource {
     /// `elasticsearch`.
     Elasticsearch,
+    /// `metrics_server`: the API of resource metrics, beyond upstream.
+    MetricsServer,
     /// `prometheus`.
     Prometheus,
     /// `prometheus_adaptor`: the API of custom metrics.
     PrometheusAdaptor,
+}
+
+impl MetricsSource {
+    /// Every source, by name.
+    pub const ALL: &[MetricsSource] = &[
+        MetricsSource::Elasticsearch,
+        MetricsSource::MetricsServer,
+        MetricsSource::Prometheus,
+        MetricsSource::PrometheusAdaptor,
+    ];
+
+    /// How it is called in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            MetricsSource::Elasticsearch => "elasticsearch",
+            MetricsSource::MetricsServer => "metrics_server",
+            MetricsSource::Prometheus => "prometheus",
+            MetricsSource::PrometheusAdaptor => "prometheus_adaptor",
+        }
+    }
+
+    /// Whether it has an address of its own; any other is asked through the cluster's API.
+    pub fn needs_address(self) -> bool {
+        matches!(
+            self,
+            MetricsSource::Elasticsearch | MetricsSource::Prometheus
+        )
+    }
 }
 
 /// What only Elasticsearch needs.
@@ -101,15 +131,16 @@ pub(super) fn read(section: &Entry, reading: &mut Reading<'_>) -> MetricsConf {
         };
         let beats = &mut metrics.elasticsearch;
         match key {
-            "type" => match text.as_str() {
-                "elasticsearch" => metrics.source = Some(MetricsSource::Elasticsearch),
-                "prometheus" => metrics.source = Some(MetricsSource::Prometheus),
-                "prometheus_adaptor" => metrics.source = Some(MetricsSource::PrometheusAdaptor),
-                _ => warn(
-                    "nothing of this name measures: nobody is asked",
-                    "prometheus, prometheus_adaptor and elasticsearch do",
-                ),
-            },
+            "type" => {
+                let mut all = MetricsSource::ALL.iter().copied();
+                metrics.source = all.find(|source| source.name() == text);
+                if metrics.source.is_none() {
+                    warn(
+                        "nothing of this name measures: nobody is asked",
+                        "prometheus, prometheus_adaptor, metrics_server and elasticsearch do",
+                    );
+                }
+            }
             "address" => metrics.address = text,
             "interval" => match Duration::parse(&text) {
                 Ok(interval) if interval.0 > 0 => metrics.interval = interval,
@@ -129,10 +160,7 @@ pub(super) fn read(section: &Entry, reading: &mut Reading<'_>) -> MetricsConf {
             _ => {}
         }
     }
-    let needs_address = !matches!(
-        metrics.source,
-        None | Some(MetricsSource::PrometheusAdaptor)
-    );
+    let needs_address = metrics.source.is_some_and(MetricsSource::needs_address);
     if needs_address && metrics.address.is_empty() {
         let message = "a type without an address: nobody can be asked".to_owned();
         let advice = "write address: http://…".to_owned();

@@ -1,0 +1,193 @@
+//! Rules that look at what is really used of nodes: who is asked, what becomes of the answers, and that a
+//! log of it plays again.
+
+mod world;
+
+use api::kind::Kind;
+use api::time::Time;
+use driver::log::{Encoder, Header, Record, Replay, Segment, Tokens, frame, opening};
+use driver::{EngineSettings, Settings, scheduler_conf};
+use engine::Engine;
+use serde_json::json;
+use world::{World, settings};
+
+const KEY: [u8; 16] = *b"the key of tests";
+
+const CONF: &str = "
+actions: \"enqueue, allocate, backfill\"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}, {name: usage}]
+metrics:
+  type: prometheus
+  address: http://prometheus:9090
+  interval: 30s
+";
+
+fn placing(conf: &str) -> Settings {
+    let conf = scheduler_conf::read(conf.as_bytes())
+        .accepted()
+        .expect("it is understood");
+    let rules = engine::Settings {
+        placement: conf.placement,
+        ..engine::Settings::default()
+    };
+    let (engine, problems) = Engine::new(rules).expect("its actions are known");
+    assert!(problems.is_empty(), "{problems:?}");
+    let mut settings = settings(&[]);
+    settings.engine = Some(EngineSettings {
+        metrics: conf.metrics,
+        ..EngineSettings::new(engine)
+    });
+    settings
+}
+
+/// Two empty nodes of four cores.
+fn plane(conf: &str) -> World {
+    let mut world = World::new(placing(conf));
+    world.put_queues();
+    for name in ["node-1", "node-2"] {
+        let node =
+            json!({ "status": { "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" } } });
+        world.put_object(Kind::Node, name, &node);
+    }
+    world
+}
+
+fn pod(world: &mut World, name: &str) {
+    let group =
+        json!({ "spec": { "minMember": 1, "queue": "default" }, "status": { "phase": "Pending" } });
+    world.put_object(Kind::PodGroup, name, &group);
+    let pod = json!({
+        "metadata": { "annotations": { "scheduling.k8s.io/group-name": name } },
+        "spec": {
+            "schedulerName": "volcano",
+            "containers": [{ "name": "c", "resources": { "requests": { "cpu": "1" } } }],
+        },
+        "status": { "phase": "Pending" },
+    });
+    world.put_object(Kind::Pod, name, &pod);
+}
+
+fn node_of(world: &World, pod: &str) -> serde_json::Value {
+    world.object(Kind::Pod, pod)["spec"]["nodeName"].clone()
+}
+
+/// What Prometheus says of the two.
+fn used(values: [&str; 2]) -> Result<Vec<u8>, String> {
+    let series = [("node-1", values[0]), ("node-2", values[1])];
+    let series =
+        series.map(|(node, value)| json!({ "metric": { "instance": node }, "value": [0, value] }));
+    let body = json!({ "status": "success", "data": { "resultType": "vector", "result": series } });
+    Ok(body.to_string().into_bytes())
+}
+
+fn say(world: &mut World, cpu: [&str; 2]) {
+    world.told.extend([used(cpu), used(["0", "0"])]);
+}
+
+fn asks(world: &mut World) -> Vec<String> {
+    let asked = world.asked().into_iter();
+    asked.filter(|line| line.starts_with("ask ")).collect()
+}
+
+fn segments(world: &mut World) -> Vec<Vec<u8>> {
+    let tokens = Tokens::keyed(KEY);
+    let mut files: Vec<Vec<u8>> = Vec::new();
+    let mut encoder = Encoder::new(tokens.clone());
+    for record in world.driver.take_records() {
+        if let Record::Began { settings, .. } = &record {
+            let header = Header::new(settings, &tokens, "1.2.3", 0, Time::from_seconds(1_000));
+            files.push(opening(&header));
+            encoder = Encoder::new(tokens.clone());
+        }
+        let mut records = Vec::new();
+        encoder.put(&record, &mut records);
+        let file = files.last_mut().expect("a segment begins first");
+        file.extend_from_slice(&frame(&records));
+    }
+    files
+}
+
+#[test]
+fn a_pod_goes_where_less_is_used() {
+    let mut world = plane(CONF);
+    say(&mut world, ["50", "10"]);
+    world.pass_ms(1_000);
+    assert_eq!(
+        asks(&mut world),
+        [
+            "ask prometheus for cpu of nodes",
+            "ask prometheus for memory of nodes"
+        ]
+    );
+    pod(&mut world, "a");
+    world.pass_ms(1_000);
+    assert_eq!(node_of(&world, "a"), "node-2");
+    // 30 seconds later it is the other way round, and node-2 takes nobody at all any more.
+    say(&mut world, ["0", "90"]);
+    world.pass_ms(30_000);
+    pod(&mut world, "b");
+    world.pass_ms(1_000);
+    assert_eq!(node_of(&world, "b"), "node-1");
+}
+
+#[test]
+fn who_never_answers_or_lies_holds_nobody_up() {
+    let mut world = plane(CONF);
+    // The first question is never answered.
+    world.pass_ms(1_000);
+    pod(&mut world, "a");
+    world.pass_ms(1_000);
+    assert_eq!(node_of(&world, "a"), "node-1");
+    // It is given up, and asked again; what node-1 uses is told as nonsense, and it counts as unknown.
+    world.told.extend([used(["NaN", "20"]), used(["0", "0"])]);
+    world.pass_ms(60_000);
+    let metrics = world.driver.metrics();
+    assert_eq!(metrics.values_refused, 1);
+    assert!(metrics.asks_failed >= 1, "{metrics:?}");
+    pod(&mut world, "b");
+    world.pass_ms(1_000);
+    assert_eq!(node_of(&world, "b"), "node-2");
+}
+
+#[test]
+fn nobody_is_asked_what_no_rule_wants_to_know() {
+    let mut world = plane(&CONF.replace("{name: usage}", "{name: nodeorder}"));
+    world.pass_ms(60_000);
+    assert_eq!(asks(&mut world), [""; 0]);
+    assert_eq!(world.driver.metrics().asks, 0);
+}
+
+#[test]
+fn a_log_plays_again_without_anybody_to_ask() {
+    let conf = CONF.replace("prometheus\n", "elasticsearch\n")
+        + "  elasticsearch.username: me\n  elasticsearch.password: never-told\n";
+    for conf in [CONF, &conf] {
+        let mut world = plane(conf);
+        let now = world.now;
+        world.driver.record(now);
+        for (name, cpu) in [("a", ["50", "10"]), ("b", ["1", "95"]), ("c", ["-1", "2"])] {
+            say(&mut world, cpu);
+            world.pass_ms(31_000);
+            pod(&mut world, name);
+            world.pass_ms(1_000);
+            let now = world.now;
+            world.driver.handle_checkpoint(now);
+            world.pass_ms(1_000);
+        }
+        let files = segments(&mut world);
+        assert!(files.len() > 1, "it is checkpointed in between");
+        for file in files {
+            let text = String::from_utf8_lossy(&file);
+            assert!(
+                !text.contains("never-told") || conf == CONF,
+                "no password is logged"
+            );
+            let segment = Segment::read(&file).expect("a segment");
+            let replay = Replay::new(&segment, Tokens::keyed(KEY)).expect("its settings are known");
+            let summary = replay.run(None, &mut |_| {}).expect("it is readable");
+            assert_eq!(summary.difference, None);
+        }
+    }
+}

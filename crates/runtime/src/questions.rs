@@ -1,0 +1,189 @@
+//! Questions to others than the API, over HTTP: each is answered with a body, or with why there is none.
+//!
+//! Whoever is asked may be slow, endless, or gone: time and bytes of an answer are bounded, no redirect is
+//! followed, and what is not a success is none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use bytes::Bytes;
+use client::Cluster;
+use driver::{Ask, Door};
+use futures::StreamExt;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+mod trust;
+
+/// Asks, and waits for no longer than the question says.
+pub(crate) async fn ask(cluster: &Cluster, ask: &Ask) -> Result<Vec<u8>, String> {
+    let within = Duration::from_millis(u64::try_from(ask.within_ms).unwrap_or(0));
+    let work = async {
+        match &ask.door {
+            Door::Cluster => of_cluster(cluster, ask).await,
+            Door::Address { .. } => outside(ask).await,
+        }
+    };
+    match tokio::time::timeout(within, work).await {
+        Ok(answer) => answer,
+        Err(_) => Err(format!("no answer came within {} ms", ask.within_ms)),
+    }
+}
+
+async fn of_cluster(cluster: &Cluster, ask: &Ask) -> Result<Vec<u8>, String> {
+    let stream = cluster.stream(&ask.call).await;
+    let mut stream = std::pin::pin!(stream.map_err(|error| error.to_string())?);
+    let mut body = Vec::new();
+    while let Some(chunk) = stream.next().await {
+        let chunk = chunk.map_err(|error| error.to_string())?;
+        if body.len() + chunk.len() > ask.bytes_max {
+            return Err(too_long(ask));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+fn too_long(ask: &Ask) -> String {
+    format!("its answer is longer than {} bytes", ask.bytes_max)
+}
+
+/// Where a question goes.
+#[derive(Debug, PartialEq, Eq)]
+struct Target {
+    is_secure: bool,
+    host: String,
+    port: u16,
+    path: String,
+}
+
+fn target(address: &str, path: &str) -> Result<Target, String> {
+    let uri: http::Uri = address
+        .parse()
+        .map_err(|error| format!("{address} is no address: {error}"))?;
+    let is_secure = match uri.scheme_str() {
+        Some("http") => false,
+        Some("https") => true,
+        _ => {
+            return Err(format!(
+                "{address} begins with neither http:// nor https://"
+            ));
+        }
+    };
+    let host = uri.host().unwrap_or_default();
+    if host.is_empty() || uri.query().is_some() {
+        return Err(format!(
+            "{address} is no address: a host and perhaps a path are wanted"
+        ));
+    }
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    Ok(Target {
+        is_secure,
+        host: host.to_owned(),
+        port: uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 }),
+        path: format!("{}{path}", uri.path().trim_end_matches('/')),
+    })
+}
+
+async fn outside(ask: &Ask) -> Result<Vec<u8>, String> {
+    let Door::Address {
+        address,
+        insecure_skip_verify,
+        credentials,
+    } = &ask.door
+    else {
+        return Err("the cluster is asked elsewhere".to_owned());
+    };
+    let target = target(address, &ask.call.target)?;
+    let socket = TcpStream::connect((target.host.as_str(), target.port)).await;
+    let socket = socket.map_err(|error| format!("{address} cannot be reached: {error}"))?;
+    let request = request(ask, &target, credentials.as_ref())?;
+    if !target.is_secure {
+        return exchange(socket, request, ask).await;
+    }
+    let config = trust::config(*insecure_skip_verify)?;
+    let name = ServerName::try_from(target.host.clone()).map_err(|error| error.to_string())?;
+    let connector = TlsConnector::from(Arc::new(config));
+    let socket = connector.connect(name, socket).await;
+    let socket = socket.map_err(|error| format!("{address} is not trusted: {error}"))?;
+    exchange(socket, request, ask).await
+}
+
+fn request(
+    ask: &Ask,
+    target: &Target,
+    credentials: Option<&(String, String)>,
+) -> Result<http::Request<Full<Bytes>>, String> {
+    let host = match target.host.contains(':') {
+        true => format!("[{}]:{}", target.host, target.port),
+        false => format!("{}:{}", target.host, target.port),
+    };
+    let mut request = http::Request::builder()
+        .method(ask.call.method)
+        .uri(&target.path)
+        .header(HOST, host)
+        .header(ACCEPT, "application/json")
+        .header(USER_AGENT, "katmai");
+    if !ask.call.content_type.is_empty() {
+        request = request.header(CONTENT_TYPE, ask.call.content_type);
+    }
+    if let Some((name, password)) = credentials {
+        let pair = base64::engine::general_purpose::STANDARD.encode(format!("{name}:{password}"));
+        request = request.header(AUTHORIZATION, format!("Basic {pair}"));
+    }
+    let body = Full::new(Bytes::from(ask.call.body.clone()));
+    request.body(body).map_err(|error| error.to_string())
+}
+
+async fn exchange<S>(
+    socket: S,
+    request: http::Request<Full<Bytes>>,
+    ask: &Ask,
+) -> Result<Vec<u8>, String>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket))
+        .await
+        .map_err(|error| error.to_string())?;
+    let connection = Connection(tokio::spawn(async move {
+        // How it ends is told to whoever waits for the answer.
+        let _ = connection.await;
+    }));
+    let answered = async {
+        let response = sender.send_request(request).await;
+        let response = response.map_err(|error| format!("no answer came: {error}"))?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(format!("it answered {}", status.as_u16()));
+        }
+        let body = Limited::new(response.into_body(), ask.bytes_max)
+            .collect()
+            .await;
+        match body {
+            Ok(body) => Ok(body.to_bytes().to_vec()),
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(too_long(ask)),
+            Err(error) => Err(format!("its answer broke off: {error}")),
+        }
+    };
+    let answer = answered.await;
+    drop(connection);
+    answer
+}
+
+/// A connection that ends with whoever holds it: also where the time is over in the middle.
+struct Connection(tokio::task::JoinHandle<()>);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests;
