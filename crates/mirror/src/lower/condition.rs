@@ -193,7 +193,11 @@ fn refusal_text(refusal: &Refusal) -> String {
         Refusal::ZoneClosed { zone } => format!("revocable zone {zone} is not available now"),
         Refusal::Overused { resource } => {
             // Upstream's text, with its capitals.
-            let name = if &**resource == "cpu" { "CPU" } else { resource };
+            let name = if &**resource == "cpu" {
+                "CPU"
+            } else {
+                resource
+            };
             format!("the {name} load of the node exceeds the upper limit.")
         }
         Refusal::Revocable => "pod is not allowed to dispatch to revocable node".to_owned(),
