@@ -96,8 +96,12 @@ impl Tables {
         }
         if !only_published {
             self.mark_shares();
-            let waiting: Vec<GangId> = self.queue(id).gangs.iter().copied().collect();
-            self.news.gangs.extend(waiting);
+            let waiting = &self.queues.row_mut(id.index()).gangs;
+            // A set is copied whole in a fraction of the time of as many inserts.
+            match self.news.gangs.is_empty() {
+                true => self.news.gangs.clone_from(waiting),
+                false => self.news.gangs.extend(waiting),
+            }
         }
         id
     }

@@ -105,6 +105,8 @@ impl Tables {
 
     /// Takes supposed changes back, the last one first.
     pub fn put_back(&mut self, supposed: Supposed) {
+        // What the way back wakes is forgotten in the end; nothing is merged into what is.
+        self.news = News::default();
         for back in supposed.backwards.into_iter().rev() {
             match back {
                 Back::Row(change) => change.apply(self),
