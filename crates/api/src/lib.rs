@@ -3,8 +3,8 @@
 //!
 //! What is here: primitives ([`quantity`], [`selector`], [`time`], [`duration`], [`int_or_string`],
 //! [`names`], [`yaml`]), the registry of kinds that our rooms watch and write ([`kind`]), lite structs for
-//! them ([`mod@core`], [`batch`], [`native`], [`snapshot`], [`volcano`]), [`events`], one wanted write ([`intent`]), its
-//! HTTP form ([`call`]) and one API-time question ([`admission`]).
+//! them ([`mod@core`], [`batch`], [`native`], [`snapshot`], [`volcano`]), [`events`], what is wrong with a
+//! field ([`mod@field`]), one wanted write ([`intent`]), its HTTP form ([`call`]) and one API-time question ([`admission`]).
 //!
 //! What it refuses to know: who sends, who stores, who decides. It has no IO, no clock and no state.
 //!
@@ -26,6 +26,7 @@ pub mod cron;
 pub mod disk;
 pub mod duration;
 pub mod events;
+pub mod field;
 pub mod int_or_string;
 pub mod intent;
 pub mod kind;

@@ -8,13 +8,13 @@ mod structure;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::cel::{Rules, Trust};
 use crate::discovery;
 use crate::field::{self, FieldError};
 use crate::schema::{self, Compiler, Schema};
 use crate::strategy::Part;
 use crate::table::PrinterColumn;
 use crate::wire::Wire;
+use cel::{Rules, Trust};
 
 pub(crate) use check::{approval, is_true};
 pub use check::{validate, validate_update};

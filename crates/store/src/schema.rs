@@ -40,7 +40,7 @@ const DEPTH_MAX: usize = 120;
 pub struct Schema {
     nodes: Arc<Vec<Node>>,
     root: NodeId,
-    rules: Option<Arc<crate::cel::Rules>>,
+    rules: Option<Arc<cel::Rules>>,
     /// An object of which nothing is set, where that is kept.
     zero: Option<Arc<Value>>,
 }

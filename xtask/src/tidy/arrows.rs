@@ -31,6 +31,7 @@ pub const ARROWS: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
+    ("cel", &["api"]),
     ("checker", &["model"]),
     (
         "cli",
@@ -46,7 +47,7 @@ pub const ARROWS: &[(&str, &[&str])] = &[
         &["api", "checker", "controllers", "engine", "mirror", "model"],
     ),
     ("engine", &["model", "placement", "quota"]),
-    ("mirror", &["api", "model"]),
+    ("mirror", &["api", "cel", "model"]),
     ("model", &[]),
     ("nodes", &["api"]),
     ("placement", &["model"]),
@@ -68,7 +69,7 @@ pub const ARROWS: &[(&str, &[&str])] = &[
             "api", "checker", "driver", "engine", "mirror", "model", "nodes", "review", "store",
         ],
     ),
-    ("store", &["api"]),
+    ("store", &["api", "cel"]),
 ];
 
 /// Arrows that only tests need: a decider's tests ask the checker, the simulation's the controllers.
@@ -77,6 +78,7 @@ const TEST_ARROWS: &[(&str, &str)] = &[("engine", "checker"), ("sim", "controlle
 /// Rooms below the line: pure, synchronous, deterministic.
 pub const PURE: &[&str] = &[
     "api",
+    "cel",
     "checker",
     "controllers",
     "driver",

@@ -57,7 +57,7 @@ pub(super) fn check_rules(schema: &Value, at: &str, errors: &mut Vec<FieldError>
         if has_newline(path) {
             wrong("must not contain line breaks");
         }
-        if crate::cel::field_path(schema, path).is_none() {
+        if cel::field_path(schema, path).is_none() {
             wrong("must be a valid path");
         }
     }

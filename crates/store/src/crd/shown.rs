@@ -192,7 +192,7 @@ fn schema(value: &Value) -> String {
                 };
                 fields([("Schema", schema(value)), ("Property", names)])
             }),
-            Form::Rules => each(value, crate::cel::shown_rule),
+            Form::Rules => each(value, cel::shown_rule),
             Form::Docs if value.is_null() => "null".to_owned(),
             Form::Docs => fields([
                 ("Description", text(&value["description"])),

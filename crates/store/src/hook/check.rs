@@ -6,8 +6,8 @@ use api::names;
 use serde_json::{Value, json};
 
 use super::conditions::CONDITIONS_MAX;
-use crate::cel::check_condition;
 use crate::field::{FieldError, child, index};
+use cel::check_condition;
 
 /// Versions of a review that may be asked for.
 const REVIEW_VERSIONS: &[&str] = &["v1", "v1beta1"];

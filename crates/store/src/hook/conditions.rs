@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cel::Expression;
+use cel::Expression;
 
 /// Most conditions of one webhook.
 pub(super) const CONDITIONS_MAX: usize = 64;

@@ -10,8 +10,8 @@ use super::structural::{self, Leaf};
 use super::{
     Additional, Blank, Edge, Limits, ListType, MergeRule, Node, NodeId, Schema, Share, Type,
 };
-use crate::cel::Rules;
 use crate::field::{self, FieldError};
+use cel::Rules;
 
 /// Deepest schema that is compiled.
 const SCHEMA_DEPTH_MAX: usize = 60;

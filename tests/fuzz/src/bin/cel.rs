@@ -3,7 +3,7 @@
 
 use katmai_fuzz::send;
 use serde_json::json;
-use store::cel::{Rules, Trust};
+use cel::{Rules, Trust};
 
 libfuzzer_sys::fuzz_target!(
     init: {

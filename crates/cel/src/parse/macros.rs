@@ -12,11 +12,11 @@ use super::{Read, Wrong};
 type Macro = fn(usize, Option<Tree>, Vec<Tree>) -> Read<Tree>;
 
 /// What collects a loop's answer.
-pub(in crate::cel) const RESULT: &str = "@result";
+pub(crate) const RESULT: &str = "@result";
 /// Puts entries into a map.
-pub(in crate::cel) const MAP_INSERT: &str = "cel.@mapInsert";
+pub(crate) const MAP_INSERT: &str = "cel.@mapInsert";
 /// Sorts a list by a list of keys.
-pub(in crate::cel) const SORT: &str = "@sortByAssociatedKeys";
+pub(crate) const SORT: &str = "@sortByAssociatedKeys";
 
 /// The macro of a name.
 pub(super) fn find(name: &str, has_target: bool, count: usize) -> Option<Macro> {

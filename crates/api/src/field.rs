@@ -275,7 +275,7 @@ pub fn index(parent: &str, position: usize) -> String {
 
 /// A way into an object, spelled only where somebody is told of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Way<'a> {
+pub enum Way<'a> {
     /// The object itself.
     Root,
     /// A field of what lies there.
@@ -286,7 +286,7 @@ pub(crate) enum Way<'a> {
 
 impl Way<'_> {
     /// `spec.containers[0].name`; empty at the root.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         match self {
             Way::Root => String::new(),
             Way::Field(above, name) => child(&above.text(), name),
@@ -369,7 +369,7 @@ pub fn go_json(value: &Value) -> String {
 }
 
 /// What Go calls the type of a value that was read as anything.
-pub(crate) fn go_type(value: &Value) -> &'static str {
+pub fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",
@@ -382,7 +382,7 @@ pub(crate) fn go_type(value: &Value) -> &'static str {
 }
 
 /// A value as Go prints it plainly.
-pub(crate) fn go_value(value: &Value) -> String {
+pub fn go_value(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// The path in the form that errors show (`spec.name`, `m[a-b]`), if it leads to a field of the
 /// schema.
-pub(crate) fn field_path(schema: &Value, path: &str) -> Option<String> {
+pub fn field_path(schema: &Value, path: &str) -> Option<String> {
     let mut at = schema;
     let mut out = String::new();
     let mut rest = path.trim();

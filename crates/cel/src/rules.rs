@@ -18,7 +18,7 @@ use super::parse::{parse, told};
 use super::path::field_path;
 use super::run::{Halt, Run};
 use super::value::{Converter, Form, optional};
-use crate::field::{self, FieldError};
+use api::field::{self, FieldError};
 
 /// What one rule may cost at most.
 const RULE_COST_MAX: u64 = 1_000_000;
@@ -43,10 +43,11 @@ pub struct Rules {
 
 /// What rules had to say.
 #[derive(Debug, Default)]
-pub(crate) struct Verdict {
-    pub(crate) errors: Vec<FieldError>,
+pub struct Verdict {
+    /// What is wrong, each at its place.
+    pub errors: Vec<FieldError>,
     /// About values that were wrong before and have not changed.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// A place in a schema at or below which there are rules.
@@ -127,7 +128,7 @@ impl Rules {
     }
 
     /// Runs every rule on an object; transition rules only where `old` has the value too.
-    pub(crate) fn validate(&self, value: &Value, old: Option<&Value>) -> Verdict {
+    pub fn validate(&self, value: &Value, old: Option<&Value>) -> Verdict {
         let ran = catch_unwind(AssertUnwindSafe(|| {
             let mut walk = Walk {
                 converter: Converter::new(),

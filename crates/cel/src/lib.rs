@@ -2,6 +2,12 @@
 //!
 //! Functions are `kube-cel`'s; grammar, control flow, cost, types and estimates are here, as the real
 //! server has them. A panic inside the library refuses the object.
+//!
+//! The doors are [`Rules`] and [`Expression`].
+//! What it refuses to know: what an object is about, who asks, what follows from an answer.
+//!
+//! Invariants: no expression takes more than its cost says, whatever it is; the same expression on the
+//! same value gives the same answer.
 
 #[cfg(test)]
 mod answers;
@@ -28,9 +34,9 @@ use kube_cel::cel::Value as Cel;
 use kube_cel::cel::parser::Expression as Tree;
 use serde_json::Value;
 
-pub(crate) use path::field_path;
-pub(crate) use request::check_condition;
-pub use rules::{Rules, Trust};
+pub use path::field_path;
+pub use request::check_condition;
+pub use rules::{Rules, Trust, Verdict};
 use run::{Halt, Run};
 use value::Converter;
 
@@ -38,11 +44,11 @@ use value::Converter;
 const CONDITION_COST_MAX: u64 = 2_500_000;
 
 /// A rule as the real server shows it in an error.
-pub(crate) fn shown_rule(row: &Value) -> String {
-    let text = |key: &str| crate::field::go_json(&Value::from(row[key].as_str().unwrap_or("")));
+pub fn shown_rule(row: &Value) -> String {
+    let text = |key: &str| api::field::go_json(&Value::from(row[key].as_str().unwrap_or("")));
     let or_null = |key: &str| match &row[key] {
         Value::Null => "null".to_owned(),
-        value => crate::field::go_json(value),
+        value => api::field::go_json(value),
     };
     format!(
         "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
@@ -57,7 +63,7 @@ pub(crate) fn shown_rule(row: &Value) -> String {
 
 /// An expression over named values that answers yes or no.
 #[derive(Debug)]
-pub(crate) struct Expression {
+pub struct Expression {
     text: Box<str>,
     tree: Tree,
 }
@@ -67,7 +73,7 @@ impl Expression {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn compile(text: &str) -> Result<Expression, String> {
+    pub fn compile(text: &str) -> Result<Expression, String> {
         Ok(Expression {
             text: text.into(),
             tree: parse::parse(text)?,
@@ -78,7 +84,7 @@ impl Expression {
     ///
     /// # Errors
     /// Why it has none.
-    pub(crate) fn truth(&self, values: &[(&str, &Value)]) -> Result<bool, String> {
+    pub fn truth(&self, values: &[(&str, &Value)]) -> Result<bool, String> {
         let ran = catch_unwind(AssertUnwindSafe(|| {
             let converter = Converter::new();
             let mut run = Run::new(converter.context(), CONDITION_COST_MAX);

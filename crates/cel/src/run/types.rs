@@ -5,8 +5,8 @@ use std::sync::Arc;
 use kube_cel::cel::Value;
 use kube_cel::cel::objects::{Opaque, OptionalValue};
 
-use crate::cel::kinds::Type;
-use crate::cel::signatures::type_named;
+use crate::kinds::Type;
+use crate::signatures::type_named;
 
 /// A type, by its name.
 #[derive(Debug, PartialEq, Eq)]

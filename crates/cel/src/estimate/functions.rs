@@ -4,10 +4,10 @@ use kube_cel::cel::common::ast::{Expr, LiteralValue, operators};
 use kube_cel::cel::parser::Expression;
 
 use super::{LIST_COST, Look, Span, placed};
-use crate::cel::check::Called;
-use crate::cel::declared::Declared;
-use crate::cel::kinds::Type;
-use crate::cel::signatures::Signature;
+use crate::check::Called;
+use crate::declared::Declared;
+use crate::kinds::Type;
+use crate::signatures::Signature;
 
 /// What going through a text costs, for each of its letters.
 const LETTER: f64 = 0.1;

@@ -37,7 +37,7 @@ impl Tree {
 }
 
 /// Where an expression stands in the text, in bytes.
-pub(in crate::cel) fn place_of(expression: &Expression) -> usize {
+pub(crate) fn place_of(expression: &Expression) -> usize {
     (expression.id & PLACE) as usize
 }
 

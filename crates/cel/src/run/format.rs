@@ -7,7 +7,7 @@ use kube_cel::cel::Value;
 use kube_cel::cel::objects::Key;
 
 use super::types::TypeValue;
-use crate::cel::messages::plain_text;
+use crate::messages::plain_text;
 
 /// The arguments of `text.format(…)` in which what `%s` shows is text already.
 pub(super) fn shown(text: &str, args: &[Value]) -> Vec<Value> {
@@ -54,7 +54,7 @@ fn word(value: &Value) -> Option<String> {
 
 /// A value inside of another, where texts are told from what looks like them.
 fn inner(value: &Value) -> Option<String> {
-    let quoted = |text: &str| crate::field::go_quoted(text);
+    let quoted = |text: &str| api::field::go_quoted(text);
     Some(match value {
         Value::Bool(truth) => truth.to_string(),
         Value::Bytes(bytes) => format!("b{}", quoted(&String::from_utf8_lossy(bytes))),
