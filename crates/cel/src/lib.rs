@@ -1,9 +1,10 @@
-//! CEL: rules of custom resources (`x-kubernetes-validations`) and conditions of webhooks.
+//! CEL: rules of custom resources (`x-kubernetes-validations`), conditions of webhooks and selectors of
+//! devices.
 //!
 //! Functions are `kube-cel`'s; grammar, control flow, cost, types and estimates are here, as the real
 //! server has them. A panic inside the library refuses the object.
 //!
-//! The doors are [`Rules`] and [`Expression`].
+//! The doors are [`Rules`], [`Expression`] and [`Selector`].
 //! What it refuses to know: what an object is about, who asks, what follows from an answer.
 //!
 //! Invariants: no expression takes more than its cost says, whatever it is; the same expression on the
@@ -13,6 +14,7 @@
 mod answers;
 mod check;
 mod declared;
+mod device;
 mod estimate;
 mod formats;
 mod kinds;
@@ -34,6 +36,7 @@ use kube_cel::cel::Value as Cel;
 use kube_cel::cel::parser::Expression as Tree;
 use serde_json::Value;
 
+pub use device::{Device, Lens, Seen, Selector, Trait};
 pub use path::field_path;
 pub use request::check_condition;
 pub use rules::{Rules, Trust, Verdict};

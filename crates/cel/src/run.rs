@@ -59,6 +59,8 @@ type Answer = Result<Value, Halt>;
 pub(super) struct Run<'a> {
     functions: &'a Context<'static>,
     names: Vec<(String, Value)>,
+    /// Maps that lead to an empty map where they have no entry.
+    endless: Vec<Value>,
     spent: u64,
     limit: u64,
     /// Work that costs nothing.
@@ -71,6 +73,7 @@ impl<'a> Run<'a> {
         Run {
             functions,
             names: Vec::new(),
+            endless: Vec::new(),
             spent: 0,
             limit,
             toil: 0,
@@ -80,6 +83,21 @@ impl<'a> Run<'a> {
     /// Gives a value a name.
     pub(super) fn name(&mut self, name: &str, value: Value) {
         self.names.push((name.to_owned(), value));
+    }
+
+    /// Looks up in this map lead to an empty map where there is no entry.
+    pub(super) fn endless(&mut self, map: &Value) {
+        self.endless.push(map.clone());
+    }
+
+    /// The empty map that is found in an endless one.
+    fn nothing_in(&self, map: &Value) -> Option<Value> {
+        let is_same = |endless: &&Value| match (endless, map) {
+            (Value::Map(one), Value::Map(other)) => Arc::ptr_eq(&one.map, &other.map),
+            _ => false,
+        };
+        let found = self.endless.iter().find(is_same);
+        found.map(|_| super::value::map_of(std::iter::empty()))
     }
 
     /// What was spent so far.
@@ -162,6 +180,9 @@ impl<'a> Run<'a> {
         match (found, is_optional) {
             (found, true) => Ok(wrapped(found)),
             (Some(found), false) => Ok(found),
+            (None, false) if !self.endless.is_empty() => self
+                .nothing_in(&operand)
+                .ok_or_else(|| failed(format!("no such key: {}", select.field))),
             (None, false) => Err(failed(format!("no such key: {}", select.field))),
         }
     }
@@ -469,7 +490,10 @@ impl<'a> Run<'a> {
             return Err(Halt::Limit);
         }
         if let Some(answer) = quick(name, &values) {
-            return answer;
+            return match (answer, &values[..]) {
+                (Err(why), [map, _]) if name == operators::INDEX => self.nothing_in(map).ok_or(why),
+                (answer, _) => answer,
+            };
         }
         let mut values = values;
         if name == "format"

@@ -187,6 +187,8 @@ fn selectors(list: &Spot<'_, '_>, faults: &mut Faults) {
         let expression = rule.at("expression");
         if expression.text().len() as i64 > EXPRESSION_BYTES_MAX {
             faults.too_long(&expression, EXPRESSION_BYTES_MAX);
+        } else if let Err(why) = cel::Selector::compile(expression.text()) {
+            faults.invalid_text(&expression, &why);
         }
     }
 }
