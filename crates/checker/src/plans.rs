@@ -223,5 +223,6 @@ pub fn is_quiet(plan: &Plan) -> bool {
         && plan.nominations.is_empty()
         && plan.statuses.is_empty()
         && plan.waits.is_empty()
+        && plan.remarks.is_empty()
         && plan.queues.is_empty()
 }

@@ -62,9 +62,24 @@ pub(crate) fn settle_gang(
         return;
     }
     engine.due.remove(&id);
+    remark(engine, trial, id, &verdict);
     trial.show(id, status);
     if let Verdict::Waits(reason) = verdict {
         tell_tasks(trial, id, &reason);
+    }
+}
+
+/// Says what people should know of the gang beside that, whenever it begins or ceases to wait.
+fn remark(engine: &Engine, trial: &mut Trial<'_>, id: GangId, verdict: &Verdict) {
+    let tables = trial.tables();
+    let is_news = match (&tables.gang(id).said, verdict) {
+        (_, Verdict::Undecided) | (Verdict::Scheduled, Verdict::Scheduled) => false,
+        (Verdict::Waits(before), Verdict::Waits(now)) => before.code() != now.code(),
+        _ => true,
+    };
+    if is_news {
+        let reasons = engine.rules().remarks(tables, id);
+        reasons.into_iter().for_each(|it| trial.remark(id, it));
     }
 }
 

@@ -123,6 +123,9 @@ impl Mirror {
         for status in &plan.statuses {
             self.lower_status(tables, status, voice, &mut lowered);
         }
+        for remark in &plan.remarks {
+            self.lower_remark(tables, remark, voice, &mut lowered);
+        }
         for queue in &plan.queues {
             self.lower_queue(tables, queue, &mut lowered);
         }

@@ -263,6 +263,7 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
         preemptable: pod::preemptable(meta).unwrap_or(false),
         closeness: group.spec.network_topology.as_ref().map(network::closeness),
         disruption: policy::disruption(meta),
+        task_topology: policy::task_topology(meta),
         sub_groups: group
             .spec
             .sub_group_policy

@@ -1,8 +1,10 @@
 //! What the rules of the scheduler look at beside requests, read from pods and PodGroups.
 
+use std::sync::Arc;
+
 use api::kind::Kind;
 use mirror::{Mirror, Rows};
-use model::{Disruption, GroupLimits, Key, NodeGroups, Portion, Tables};
+use model::{Disruption, GroupLimits, Key, NodeGroups, Portion, Tables, TaskTopology};
 use serde_json::{Value, json};
 
 /// The tables after the objects have come.
@@ -127,6 +129,43 @@ fn a_group_says_how_many_of_its_pods_may_be_missing() {
     for text in ["0", "-1", "0%", "100%", "half", "+"] {
         assert_eq!(read(json!({ max: text })), None, "{text}");
     }
+}
+
+#[test]
+fn a_group_says_which_of_its_tasks_are_to_be_together() {
+    let read = |annotations: Value| {
+        let group = json!({
+            "metadata": {
+                "name": "g", "namespace": "a", "uid": "u", "resourceVersion": "1",
+                "annotations": annotations,
+            },
+            "spec": { "minMember": 1 },
+        });
+        let tables = tables(&[(Kind::PodGroup, group)]);
+        let id = tables
+            .gang_keyed(&Key::new("a", "g"))
+            .expect("the group has a row");
+        let said = tables.task_topologies().contains(&id);
+        let topology = tables.gang(id).spec.task_topology.as_deref().cloned();
+        assert_eq!(said, topology.is_some());
+        topology
+    };
+    let key = |end: &str| format!("volcano.sh/task-topology-{end}");
+    let names = |list: &[&str]| list.iter().map(|name| Arc::from(*name)).collect::<Vec<_>>();
+    let all = json!({
+        key("affinity"): "ps,worker; chief", key("anti-affinity"): ";ps,", key("task-order"): "worker,ps",
+    });
+    let expected = TaskTopology {
+        together: vec![names(&["ps", "worker"]), names(&["chief"])],
+        apart: vec![names(&["ps"])],
+        order: names(&["worker", "ps"]),
+    };
+    assert_eq!(read(all), Some(expected));
+    assert_eq!(read(json!({})), None);
+    assert_eq!(
+        read(json!({ key("affinity"): ";, ;", key("other"): "ps" })),
+        None
+    );
 }
 
 #[test]

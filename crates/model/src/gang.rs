@@ -7,6 +7,7 @@ use crate::ids::{Key, QueueId, TaskId, WriteId};
 use crate::labels::Requirement;
 use crate::reason::Reason;
 use crate::resource::Vector;
+use crate::roles::TaskTopology;
 use crate::task::Phase;
 use crate::time::Time;
 use crate::topology::Closeness;
@@ -160,6 +161,8 @@ pub struct GangSpec {
     pub native: bool,
     /// Its priority, where it states it itself; the class says it otherwise.
     pub priority: Option<i32>,
+    /// Which of its roles are to be together and which apart, if it says so.
+    pub task_topology: Option<Arc<TaskTopology>>,
 }
 
 impl GangSpec {
@@ -182,6 +185,7 @@ impl GangSpec {
             && self.lone == other.lone
             && self.native == other.native
             && self.priority == other.priority
+            && self.task_topology == other.task_topology
     }
 }
 

@@ -34,6 +34,7 @@ mod queue;
 mod reason;
 pub mod reservation;
 pub mod resource;
+mod roles;
 mod shape;
 mod slots;
 mod tables;
@@ -56,10 +57,13 @@ pub use gang::{
 pub use ids::{DomainId, GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 pub use labels::{Labels, NodeTerm, Operator, Requirement, matches_all};
 pub use node::{Node, NodeSpec, Taint, TaintEffect};
-pub use plan::{Eviction, Nomination, Opening, Place, Plan, QueueUse, Sake, StatusWrite, TaskWait};
+pub use plan::{
+    Eviction, Nomination, Opening, Place, Plan, QueueUse, Remark, Sake, StatusWrite, TaskWait,
+};
 pub use queue::{Branch, GroupLimits, NodeGroups, Queue, QueueSpec, QueueState, TreeSums};
 pub use reason::{CardLack, DeviceLack, Misplaced, Missing, NoFit, Reason, Refusal};
 pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector};
+pub use roles::{TOPOLOGY_ROLES_MAX, TaskTopology, TopologyFault};
 pub use shape::{
     HostPort, PodTerm, Preferred, ShapeSpec, Spread, Toleration, TolerationEffect, VolumeNeed,
 };

@@ -30,6 +30,8 @@ pub struct Plan {
     /// What to say on pods that wait, only where it differs from what was said last. Best effort:
     /// no write id, nothing depends on them.
     pub waits: Vec<TaskWait>,
+    /// What else to say of gangs whose status is written. Best effort, as `waits`.
+    pub remarks: Vec<Remark>,
     /// Queue statuses (`status.allocated`) to write.
     pub queues: Vec<QueueUse>,
     /// When to run a cycle although nothing happens.
@@ -45,6 +47,7 @@ impl Plan {
             && self.nominations.is_empty()
             && self.statuses.is_empty()
             && self.waits.is_empty()
+            && self.remarks.is_empty()
             && self.queues.is_empty()
     }
 }
@@ -127,6 +130,15 @@ pub struct TaskWait {
     /// The task.
     pub task: TaskId,
     /// Why.
+    pub reason: Arc<Reason>,
+}
+
+/// What the people of a gang should know, though the gang does not wait for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// The gang.
+    pub gang: GangId,
+    /// What.
     pub reason: Arc<Reason>,
 }
 

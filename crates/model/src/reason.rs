@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::device::CardFamily;
 use crate::queue::QueueState;
 use crate::resource::Amount;
+use crate::roles::{TOPOLOGY_ROLES_MAX, TopologyFault};
 use crate::topology::{Highest, Within};
 
 /// Why a gang or a task waits, or has to leave its node. Every variant occurs in a scenario of `placement`.
@@ -121,6 +122,11 @@ pub enum Reason {
         /// The resources that are short, by name.
         short: Vec<Arc<str>>,
     },
+    /// What the gang says of which roles are to be together is ignored. It does not wait for that.
+    TaskTopologyIgnored {
+        /// What is wrong with it.
+        why: TopologyFault,
+    },
     /// The gang has waited for too long: it is kept room that others still use.
     WaitsForDrain {
         /// How many of its tasks are promised room.
@@ -162,6 +168,7 @@ impl Reason {
             Reason::QueueNotOpen { .. } => "QueueNotOpen",
             Reason::QueueOverused { .. } => "QueueOverused",
             Reason::QueueQuota { .. } => "QueueQuota",
+            Reason::TaskTopologyIgnored { .. } => "TaskTopologyIgnored",
             Reason::WaitsForDrain { .. } => "WaitsForDrain",
             Reason::WaitsForRelease { .. } => "WaitsForRelease",
             Reason::ZoneClosed { .. } => "ZoneClosed",
@@ -244,6 +251,17 @@ impl Reason {
             Reason::QueueQuota { queue, short } => {
                 format!("queue {queue} has too little {} left", list(short))
             }
+            Reason::TaskTopologyIgnored { why } => match why {
+                TopologyFault::Missing { role } => {
+                    format!("its task topology is ignored: it has no task {role}")
+                }
+                TopologyFault::Twice { role } => {
+                    format!("its task topology is ignored: it names {role} twice in one group")
+                }
+                TopologyFault::TooMany => format!(
+                    "its task topology is ignored: it names more than {TOPOLOGY_ROLES_MAX} tasks"
+                ),
+            },
             Reason::WaitsForDrain { tasks, nodes } => format!(
                 "it has waited for long: room for {} on {} is kept for it until what runs there has ended",
                 count(*tasks, "task", "tasks"),

@@ -116,6 +116,7 @@ pub struct Tables {
     inqueue_whole: Vector,
     unsettled: Vec<GangId>,
     coupled: BTreeSet<TaskId>,
+    task_topologies: BTreeSet<GangId>,
     group_use: groups::GroupUse,
     claim_homes: BTreeMap<Key, BTreeMap<NodeId, u32>>,
     log: Vec<NodeId>,
@@ -289,6 +290,11 @@ impl Tables {
     /// Tasks that hold or are promised a node and whose shape speaks of other pods.
     pub fn coupled_tasks(&self) -> &BTreeSet<TaskId> {
         &self.coupled
+    }
+
+    /// Gangs that say which of their roles are to be together.
+    pub fn task_topologies(&self) -> &BTreeSet<GangId> {
+        &self.task_topologies
     }
 
     /// Where a claim that waits for its first consumer will be served: the node to which a task

@@ -7,7 +7,7 @@ use crate::device::Grant;
 use crate::gang::{GangStatus, Verdict};
 use crate::ids::{GangId, NodeId, QueueId, TaskId};
 use crate::plan::{
-    Eviction, Nomination, Opening, Place, Plan, QueueUse, Sake, StatusWrite, TaskWait,
+    Eviction, Nomination, Opening, Place, Plan, QueueUse, Remark, Sake, StatusWrite, TaskWait,
 };
 use crate::reason::Reason;
 use crate::resource::Vector;
@@ -62,6 +62,7 @@ pub struct Trial<'t> {
     tables: &'t mut Tables,
     moves: Vec<Move>,
     says: Vec<(TaskId, Arc<Reason>)>,
+    remarks: Vec<Remark>,
     published: Vec<(QueueId, Vector)>,
     committed: bool,
 }
@@ -74,6 +75,7 @@ impl<'t> Trial<'t> {
             tables,
             moves: Vec::new(),
             says: Vec::new(),
+            remarks: Vec::new(),
             published: Vec::new(),
             committed: false,
         }
@@ -207,6 +209,11 @@ impl<'t> Trial<'t> {
         self.says.push((task, reason));
     }
 
+    /// Says something of a gang for which it does not wait. Not undone by a rewind either.
+    pub fn remark(&mut self, gang: GangId, reason: Arc<Reason>) {
+        self.remarks.push(Remark { gang, reason });
+    }
+
     /// Publishes a queue's use. Not undone by a rewind.
     pub fn publish(&mut self, queue: QueueId, allocated: Vector) {
         self.published.push((queue, allocated));
@@ -295,6 +302,7 @@ impl<'t> Trial<'t> {
             self.tables.set_said(task, reason.clone());
             plan.waits.push(TaskWait { task, reason });
         }
+        plan.remarks = std::mem::take(&mut self.remarks);
         for (queue, allocated) in std::mem::take(&mut self.published) {
             let write = self.tables.plan_queue(queue, allocated.clone(), now);
             plan.queues.push(QueueUse {

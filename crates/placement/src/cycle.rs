@@ -12,7 +12,7 @@ use crate::feasibility::{Index, Indexes};
 use crate::footing::Asker;
 use crate::order::Heap;
 use crate::plugin::{Room, Score, View};
-use crate::rules::{Rules, State};
+use crate::rules::{Company, Rules, State};
 use crate::together::{self, Home};
 
 /// What a look at a gang found.
@@ -195,8 +195,10 @@ impl<'a, 't> Cycle<'a, 't> {
             return Some(node);
         }
         let view = self.rules.view(self.trial.tables(), &self.state);
-        if home.is_none() && self.scope.is_none() && self.leans(view) {
-            return self.leaning_node(task);
+        let company = self.rules.company(view, task);
+        if home.is_none() && self.scope.is_none() && (self.leans(view) || !company.is_indifferent())
+        {
+            return leaning_node(self.rules, self.indexes, view, task, &company);
         }
         let asker = self.rules.asker(view, task);
         let index = self.indexes.synced(self.rules, view, &asker);
@@ -206,9 +208,11 @@ impl<'a, 't> Cycle<'a, 't> {
         }
         let around = (index.has_wishes() || coupling::concerns(view, task))
             .then(|| Surroundings::of(view, task, Room::Now));
+        let lean = |node| company.points(node);
         let pick = |nodes: &[NodeId]| match &around {
-            None => index.best_of(nodes),
-            Some(around) => around.best(view, index.candidates_in(nodes), |_| 0),
+            None if company.is_indifferent() => index.best_of(nodes),
+            None => best_leaning(index.candidates_in(nodes), lean),
+            Some(around) => around.best(view, index.candidates_in(nodes), lean),
         };
         match (&mut self.scope, &around) {
             (Some(scope), _) => scope.best(view, view.tables.shape(shape), index, pick),
@@ -220,36 +224,6 @@ impl<'a, 't> Cycle<'a, 't> {
     /// Whether rules tell nodes apart by the hyper-nodes that they are in.
     fn leans(&self, view: View<'_>) -> bool {
         !view.tables.topology().is_empty() && self.rules.scores_domains()
-    }
-
-    /// The best node for a task that may be anywhere, where nodes are told apart by their hyper-nodes.
-    fn leaning_node(&mut self, task: TaskId) -> Option<NodeId> {
-        let view = self.rules.view(self.trial.tables(), &self.state);
-        let id = view.tables.task(task).shape;
-        let shape = view.tables.shape(id);
-        let (index, sums) =
-            self.indexes
-                .synced_with_sums(self.rules, view, &self.rules.asker(view, task));
-        let topology = view.tables.topology();
-        let points: Vec<Score> = topology
-            .domains()
-            .map(|(domain, row)| match row.own.is_empty() {
-                true => 0,
-                false => self.rules.domain_score(view, sums, domain, shape),
-            })
-            .collect();
-        let lean = |node: NodeId| topology.lowest(node).map_or(0, |id| points[id.index()]);
-        if index.has_wishes() || coupling::concerns(view, task) {
-            return Surroundings::of(view, task, Room::Now).best(view, index.candidates(), lean);
-        }
-        let mut best: Option<(Score, NodeId)> = None;
-        for (node, score) in index.candidates() {
-            let score = score.saturating_add(lean(node));
-            if best.is_none_or(|(most, _)| score > most) {
-                best = Some((score, node));
-            }
-        }
-        best.map(|(_, node)| node)
     }
 
     /// Whether the node takes the task now, wherever its claims are.
@@ -342,6 +316,51 @@ impl<'a, 't> Cycle<'a, 't> {
             }
         }
     }
+}
+
+/// The best node for a task that may be anywhere, where nodes are told apart by their hyper-nodes or
+/// by where others of the gang are.
+fn leaning_node(
+    rules: &Rules,
+    indexes: &mut Indexes,
+    view: View<'_>,
+    task: TaskId,
+    company: &Company<'_>,
+) -> Option<NodeId> {
+    let id = view.tables.task(task).shape;
+    let shape = view.tables.shape(id);
+    let (index, sums) = indexes.synced_with_sums(rules, view, &rules.asker(view, task));
+    let topology = view.tables.topology();
+    let points: Vec<Score> = topology
+        .domains()
+        .map(|(domain, row)| match row.own.is_empty() {
+            true => 0,
+            false => rules.domain_score(view, sums, domain, shape),
+        })
+        .collect();
+    let lean = |node: NodeId| {
+        let of_domain = topology.lowest(node).map_or(0, |id| points[id.index()]);
+        of_domain.saturating_add(company.points(node))
+    };
+    if index.has_wishes() || coupling::concerns(view, task) {
+        return Surroundings::of(view, task, Room::Now).best(view, index.candidates(), lean);
+    }
+    best_leaning(index.candidates(), lean)
+}
+
+/// The node with the most points, with those that `lean` gives beside its own; the first one wins a tie.
+fn best_leaning(
+    candidates: impl Iterator<Item = (NodeId, Score)>,
+    lean: impl Fn(NodeId) -> Score,
+) -> Option<NodeId> {
+    let mut best: Option<(Score, NodeId)> = None;
+    for (node, score) in candidates {
+        let score = score.saturating_add(lean(node));
+        if best.is_none_or(|(most, _)| score > most) {
+            best = Some((score, node));
+        }
+    }
+    best.map(|(_, node)| node)
 }
 
 /// The node that a pod's status names, if there is one of that name.

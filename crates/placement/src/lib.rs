@@ -43,9 +43,9 @@ pub use cycle::{Cycle, Lacks, Outcome, Work};
 pub use domains::DomainSums;
 pub use feasibility::{Indexes, may_fit, stance};
 pub use plugin::{
-    Action, CardChoice, Claimant, DomainScore, GangCheck, HyperNodeOrder, LeaveCheck, Leaver,
-    NodeCheck, Plugin, Room, RoomCheck, Score, ShareCheck, VictimCheck, VictimQueueOrder, View,
-    Vote,
+    Action, CardChoice, Claimant, CoupledScore, DomainScore, GangCheck, HyperNodeOrder, LeaveCheck,
+    Leaver, NodeCheck, NodePoints, Plugin, Room, RoomCheck, Score, ShareCheck, VictimCheck,
+    VictimQueueOrder, View, Vote,
 };
 pub use plugins::PLUGINS;
 pub use rules::{Problem, Rules, Seat};

@@ -50,6 +50,12 @@ pub type NodeCheck = fn(View<'_>, &Shape, NodeId) -> Option<Refusal>;
 /// What is said of nodes for the sake of a task's queue, by their groups: adds to what was said before.
 pub type FootingRule = fn(View<'_>, QueueId, &Shape, &mut Footing);
 
+/// Points for nodes, for one task in one state of the tables.
+pub type NodePoints<'a> = Box<dyn Fn(NodeId) -> Score + 'a>;
+
+/// Points for nodes that depend on where other tasks are; none where the rule has no say of the task.
+pub type CoupledScore = for<'a> fn(View<'a>, TaskId) -> Option<NodePoints<'a>>;
+
 /// Points for a hyper-node in which the tasks may be together.
 pub type HyperNodeOrder = fn(View<'_>, &DomainSums, DomainId, &[TaskId]) -> Score;
 
@@ -132,6 +138,8 @@ pub struct Plugin {
     pub job_starving: Option<GangCheck>,
     /// Whether a gang may be let in.
     pub enqueueable: Option<fn(View<'_>, GangId) -> Vote>,
+    /// What the people of a gang should know, though it does not wait for that.
+    pub remark: Option<fn(View<'_>, GangId) -> Option<Reason>>,
     /// When a rule says something else about a gang although nothing happens.
     pub wakes_at: Option<fn(View<'_>, GangId) -> Option<Time>>,
     /// Whether a queue has its whole share.
@@ -150,6 +158,8 @@ pub struct Plugin {
     pub footing_points: Option<FootingRule>,
     /// Points for the node, from the node alone.
     pub score: Option<fn(View<'_>, &Shape, NodeId) -> Score>,
+    /// Points for the node, from where other tasks of the gang are. Costs every candidate a look.
+    pub coupled_score: Option<CoupledScore>,
     /// Points for a hyper-node in which tasks may be together.
     pub hyper_node_order: Option<HyperNodeOrder>,
     /// Points for every node of which this is the lowest hyper-node, for a task that may be anywhere.
@@ -211,6 +221,7 @@ impl Plugin {
         job_pipelined: None,
         job_starving: None,
         enqueueable: None,
+        remark: None,
         wakes_at: None,
         overused: None,
         allocatable: None,
@@ -220,6 +231,7 @@ impl Plugin {
         footing: None,
         footing_points: None,
         score: None,
+        coupled_score: None,
         hyper_node_order: None,
         domain_score: None,
         hands_out: None,
@@ -256,7 +268,7 @@ impl Plugin {
                 Switch::HyperNodeOrder => self.hyper_node_order = None,
                 Switch::NodeOrder => {
                     (self.score, self.domain_score) = (None, None);
-                    self.footing_points = None;
+                    (self.coupled_score, self.footing_points) = (None, None);
                 }
                 Switch::Overused => self.overused = None,
                 Switch::Predicate => {

@@ -19,6 +19,7 @@ pub(crate) mod rescheduling;
 pub(crate) mod resource_strategy_fit;
 mod resourcequota;
 pub(crate) mod sla;
+pub(crate) mod task_topology;
 pub(crate) mod tdm;
 pub(crate) mod usage;
 
@@ -51,6 +52,7 @@ pub const PLUGINS: &[Plugin] = &[
     resource_strategy_fit::PLUGIN,
     resourcequota::PLUGIN,
     sla::PLUGIN,
+    task_topology::PLUGIN,
     tdm::PLUGIN,
     usage::PLUGIN,
 ];

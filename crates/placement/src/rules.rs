@@ -1,5 +1,6 @@
 //! The configuration compiled: for each hook the functions to ask, in tier order.
 
+mod company;
 mod queues;
 mod victims;
 
@@ -18,6 +19,7 @@ use crate::plugin::{Action, GangCheck, Plugin, Room, Score, View, Vote};
 use crate::plugins::{self, PLUGINS};
 use crate::settings::{PluginSettings, Settings, Switch};
 
+pub(crate) use company::Company;
 use victims::Keepers;
 
 /// Where a plugin stands in a configuration, both counted from zero.
@@ -118,6 +120,7 @@ pub struct Config {
     pub(crate) rescheduling: plugins::rescheduling::Setup,
     pub(crate) sla: plugins::sla::Patience,
     pub(crate) starvation: plugins::gang::Bound,
+    pub(crate) task_topology: plugins::task_topology::Weight,
     pub(crate) tdm: plugins::tdm::Zones,
     pub(crate) usage: plugins::usage::Setup,
     /// What local clocks show.
@@ -132,6 +135,7 @@ pub struct State {
     pub(crate) capacity: plugins::capacity::Capacities,
     pub(crate) drf: plugins::drf::Tree,
     pub(crate) proportion: plugins::proportion::Shares,
+    pub(crate) task_topology: plugins::task_topology::Topologies,
 }
 
 /// A compiled configuration.

@@ -50,6 +50,12 @@ pub const REVOCABLE_ZONE: &str = "volcano.sh/revocable-zone";
 pub const JDB_MIN_AVAILABLE: &str = "volcano.sh/jdb-min-available";
 /// Job annotation: at most so many pods are evicted at a time.
 pub const JDB_MAX_UNAVAILABLE: &str = "volcano.sh/jdb-max-unavailable";
+/// Job and gang annotation: which tasks are to be on one node, `a,b;c`.
+pub const TASK_TOPOLOGY_AFFINITY: &str = "volcano.sh/task-topology-affinity";
+/// The same: which tasks are to be on nodes apart.
+pub const TASK_TOPOLOGY_ANTI_AFFINITY: &str = "volcano.sh/task-topology-anti-affinity";
+/// The same: which tasks choose first, `a,b,c`.
+pub const TASK_TOPOLOGY_ORDER: &str = "volcano.sh/task-topology-task-order";
 /// Pod annotation: how it sits on NUMA nodes.
 pub const NUMA_TOPOLOGY_POLICY: &str = "volcano.sh/numa-topology-policy";
 /// Job and gang annotation: longest wait.

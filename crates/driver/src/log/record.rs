@@ -241,7 +241,7 @@ impl Planned {
         sum.add(&[wake as u64]);
         let others =
             plan.nominations.len() + plan.statuses.len() + plan.waits.len() + plan.queues.len();
-        let others = others + plan.openings.len();
+        let others = others + plan.openings.len() + plan.remarks.len();
         Planned {
             tick: plan.tick.0,
             places: u32::try_from(plan.places.len()).unwrap_or(u32::MAX),

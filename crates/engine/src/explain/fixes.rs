@@ -101,6 +101,7 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
         | Reason::QueueMisplaced { .. }
         | Reason::WaitsForDrain { .. }
         | Reason::NodeOverused { .. }
+        | Reason::TaskTopologyIgnored { .. }
         | Reason::ZoneClosed { .. } => Vec::new(),
     }
 }

@@ -291,6 +291,10 @@ impl World {
                     let seconds: i64 = value.trim_end_matches('s').parse().expect("seconds");
                     gang.waits_at_most_ms = Some(seconds * 1_000);
                 }
+                "together" | "apart" | "in-order" => {
+                    let topology = gang.task_topology.get_or_insert_default();
+                    parse::task_topology(Arc::make_mut(topology), word, value);
+                }
                 "within" => gang.closeness = Some(Closeness::Label(value.into())),
                 "native" => {
                     gang.native = true;
@@ -520,6 +524,10 @@ impl World {
                 let (code, sentence) = (wait.reason.code(), wait.reason.sentence());
                 let _ = writeln!(self.said, "{}  waits  {code}: {sentence}", task.key);
             }
+        }
+        for remark in &plan.remarks {
+            let (key, why) = (&self.tables.gang(remark.gang).spec.key, &remark.reason);
+            let _ = writeln!(self.said, "{key}  {}: {}", why.code(), why.sentence());
         }
         for row in &plan.statuses {
             let gang = self.tables.gang(row.gang);

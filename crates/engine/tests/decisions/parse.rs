@@ -11,6 +11,7 @@
 //! class high 1000
 //! gang a/t queue=q min=3 class=high minres=none role-min=worker:2 : 1 x role=master cpu=1 + 2 x role=worker cpu=1
 //! gang a/n native within=zone own-priority=7 : …   one of Kubernetes' own, in one domain of a label
+//! gang a/t together=ps,worker;chief apart=ps in-order=ps,worker : …   which roles are to be on one node
 //! tasks ask with select=zone:a require=zone:In:a,b;disk:Exists prefer=disk:ssd~weight:50 tolerate=k:v:NoSchedule
 //!   port=80/UDP@10.0.0.1 near=app:web~key:zone~ns:b apart=… like=app:web~weight:-50
 //!   spread=app:web~key:host~skew:2~domains:3~soft example.com/chip=2
@@ -39,8 +40,8 @@ use std::sync::Arc;
 use model::{
     Branch, Budget, CardAsk, Closeness, Disruption, Gate, Grant, GroupLimits, Highest, HostPort,
     Key, Kind, Labels, Limits, LocalTime, NodeTerm, Operator, PodTerm, Portion, Preferred,
-    QueueSpec, Quota, Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint, TaintEffect, Time,
-    Toleration, TolerationEffect, Vector, VolumeNeed,
+    QueueSpec, Quota, Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint, TaintEffect,
+    TaskTopology, Time, Toleration, TolerationEffect, Vector, VolumeNeed,
 };
 use placement::{Argument, Decimal};
 
@@ -178,6 +179,16 @@ pub fn node_groups(tables: &mut Tables, queue: &mut QueueSpec, word: &str, value
             };
             rows.insert(group.into(), limits);
         }
+    }
+}
+
+/// `together=ps,worker;chief`, `apart=ps`, `in-order=ps,worker`
+pub fn task_topology(topology: &mut TaskTopology, word: &str, value: &str) {
+    let names = |list: &str| list.split(',').map(Arc::from).collect();
+    match word {
+        "together" => topology.together = value.split(';').map(names).collect(),
+        "apart" => topology.apart = value.split(';').map(names).collect(),
+        _ => topology.order = names(value),
     }
 }
 

@@ -33,6 +33,7 @@ pub(super) fn reason_word(reason: &Reason) -> &'static str {
         | Reason::QueueNotOpen { .. }
         | Reason::QueueOverused { .. }
         | Reason::QueueQuota { .. }
+        | Reason::TaskTopologyIgnored { .. }
         | Reason::WaitsForDrain { .. }
         | Reason::WaitsForRelease { .. }
         | Reason::NodeOverused { .. }
@@ -76,6 +77,7 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         | Reason::QueueMissing { .. }
         | Reason::QueueNotOpen { .. }
         | Reason::QueueOverused { .. }
+        | Reason::TaskTopologyIgnored { .. }
         | Reason::WaitsForDrain { .. }
         | Reason::WaitsForRelease { .. }
         | Reason::NodeOverused { .. }

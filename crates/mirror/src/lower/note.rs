@@ -37,27 +37,35 @@ pub(super) fn gang(
         message,
         voice,
     ));
-    let Some(owner) = meta.controller() else {
-        return;
-    };
-    let Some(kind) = Kind::find(&owner.api_version, &owner.kind) else {
-        return;
-    };
-    let on_owner = Involved {
-        kind,
+    let of_owner = owner(meta).map(|on| {
+        let sentence = reason.sentence();
+        say(&on, Tone::Warning, "Unschedulable", &sentence, voice)
+    });
+    notes.extend(of_owner);
+}
+
+/// The object that owns a group, where it is of a kind that is known.
+fn owner(meta: &ObjectMeta) -> Option<Involved<'_>> {
+    let owner = meta.controller()?;
+    Some(Involved {
+        kind: Kind::find(&owner.api_version, &owner.kind)?,
         namespace: &meta.namespace,
         name: &owner.name,
         uid: &owner.uid,
         resource_version: "",
-    };
+    })
+}
+
+/// What a group's people should know though it does not wait for it: on the group and on its owner.
+pub(super) fn remark(
+    group: &ObjectMeta,
+    reason: &Reason,
+    voice: Voice<'_>,
+    notes: &mut Vec<Intent>,
+) {
+    let on = std::iter::once(involved(Kind::PodGroup, group)).chain(owner(group));
     let sentence = reason.sentence();
-    notes.push(say(
-        &on_owner,
-        Tone::Warning,
-        "Unschedulable",
-        &sentence,
-        voice,
-    ));
+    notes.extend(on.map(|on| say(&on, Tone::Warning, reason.code(), &sentence, voice)));
 }
 
 /// kube-scheduler's event of a pod that was placed.

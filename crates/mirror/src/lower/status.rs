@@ -8,7 +8,7 @@ use api::kind::Kind;
 use api::quantity::Quantity;
 use api::time::Time;
 use api::volcano::{JOB_HYPERNODE, PodGroup, PodGroupCondition, Queue, SCHEDULED, UNSCHEDULABLE};
-use model::{GangStatus, QueueUse, Reason, StatusWrite, Tables, TaskWait, Verdict};
+use model::{GangStatus, QueueUse, Reason, Remark, StatusWrite, Tables, TaskWait, Verdict};
 use serde_json::{Map, Value, json};
 
 use super::{Lowered, Voice, condition, note, patched};
@@ -83,6 +83,20 @@ impl Mirror {
             };
             let of = (Kind::PodGroup, &group.metadata);
             note::gang(of, reason, &wanted.message, voice, &mut lowered.notes);
+        }
+    }
+
+    pub(super) fn lower_remark(
+        &self,
+        tables: &Tables,
+        remark: &Remark,
+        voice: Voice<'_>,
+        lowered: &mut Lowered,
+    ) {
+        let spec = tables.find_gang(remark.gang).map(|gang| &gang.spec);
+        let group = spec.and_then(|spec| self.get::<PodGroup>(&spec.key.namespace, &spec.key.name));
+        if let Some(group) = group {
+            note::remark(&group.metadata, &remark.reason, voice, &mut lowered.notes);
         }
     }
 

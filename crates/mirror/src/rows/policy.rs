@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use api::core::{PodDisruptionBudget, ResourceQuota};
 use api::meta::ObjectMeta;
-use api::volcano::{JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE};
-use model::{Budget, Disruption, Key, Limits, Portion, Quota, Tables};
+use api::volcano::{
+    JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, TASK_TOPOLOGY_AFFINITY, TASK_TOPOLOGY_ANTI_AFFINITY,
+    TASK_TOPOLOGY_ORDER,
+};
+use model::{Budget, Disruption, Key, Limits, Portion, Quota, Tables, TaskTopology};
 
 use super::amounts::vector;
 use super::constraints;
@@ -39,6 +42,28 @@ fn portion(text: &str) -> Option<Portion> {
         }
         None => text.parse().ok().filter(|n| *n > 0).map(Portion::Count),
     }
+}
+
+/// What a gang's annotations say of which of its tasks are to be together. Whether the tasks that they
+/// name are there is not known here.
+pub(super) fn task_topology(meta: &ObjectMeta) -> Option<Arc<TaskTopology>> {
+    let groups = |key| -> Vec<Vec<Arc<str>>> {
+        let text = meta.annotations.get(key).map_or("", |text| &**text);
+        let groups = text.split(';').map(|group| names(group).collect());
+        groups.filter(|group: &Vec<_>| !group.is_empty()).collect()
+    };
+    let order = meta.annotations.get(TASK_TOPOLOGY_ORDER);
+    let topology = TaskTopology {
+        together: groups(TASK_TOPOLOGY_AFFINITY),
+        apart: groups(TASK_TOPOLOGY_ANTI_AFFINITY),
+        order: order.map(|text| names(text).collect()).unwrap_or_default(),
+    };
+    (!topology.is_empty()).then(|| Arc::new(topology))
+}
+
+fn names(list: &str) -> impl Iterator<Item = Arc<str>> {
+    let names = list.split(',').map(str::trim);
+    names.filter(|name| !name.is_empty()).map(Arc::from)
 }
 
 /// The row of a quota, by what pods request: `requests.cpu` is `cpu`. A quota for some pods only says

@@ -159,7 +159,17 @@ impl Tables {
             false => self.news.press(id),
         }
         self.heed_closeness(id);
+        self.heed_task_topology(id);
         id
+    }
+
+    /// Remembers whether the gang says which of its roles are to be together.
+    fn heed_task_topology(&mut self, id: GangId) {
+        let gang = self.gangs.get(id.index());
+        match gang.is_some_and(|gang| gang.known && gang.spec.task_topology.is_some()) {
+            true => self.task_topologies.insert(id),
+            false => self.task_topologies.remove(&id),
+        };
     }
 
     /// Takes a gang away. Its tasks, while there are any, keep its row alive but are not placed.
@@ -193,6 +203,7 @@ impl Tables {
             ..GangSpec::default()
         };
         self.heed_closeness(id);
+        self.heed_task_topology(id);
         self.unsettle(id);
         self.news.gangs.insert(id);
         self.mark_shares();
