@@ -4,7 +4,8 @@
 //! What is here: primitives ([`quantity`], [`selector`], [`time`], [`duration`], [`int_or_string`],
 //! [`names`], [`yaml`]), the registry of kinds that our rooms watch and write ([`kind`]), lite structs for
 //! them ([`mod@core`], [`batch`], [`native`], [`snapshot`], [`volcano`]), [`events`], what is wrong with a
-//! field ([`mod@field`]), one wanted write ([`intent`]), its HTTP form ([`call`]) and one API-time question ([`admission`]).
+//! field ([`mod@field`]), one wanted write ([`intent`]), its HTTP form ([`call`]), one API-time question ([`admission`])
+//! and one to the scheduler ([`ask`]).
 //!
 //! What it refuses to know: who sends, who stores, who decides. It has no IO, no clock and no state.
 //!
@@ -19,6 +20,7 @@
 mod wire;
 
 pub mod admission;
+pub mod ask;
 pub mod batch;
 pub mod call;
 pub mod core;

@@ -106,6 +106,7 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
             NativeGroups::Absent => server::NativeGroups::Absent,
             NativeGroups::Served => server::NativeGroups::Served,
         },
+        explains: true,
         ..server::Settings::default()
     };
     let reviews = review::Settings {
@@ -163,6 +164,7 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         EngineLoop::start(driver, cluster.clone(), log).context("cannot begin to decide")?;
     // Nothing else sets it: this is the only plane of the process.
     metrics.get_or_init(|| MetricsPage::new(engine.metrics()));
+    api.set_ask_door(Arc::new(engine.ask_door()));
     let rules = engine.rules();
     let follower = match told {
         Told::File { path, bytes } => tokio::spawn(follow(path, bytes, rules)),

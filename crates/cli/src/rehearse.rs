@@ -9,6 +9,7 @@ mod tests;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use api::ask::{Report, Subject};
 use api::kind::{KINDS, Kind};
 use serde_json::{Value, json};
 use sim::{Change, Rehearsal};
@@ -53,6 +54,13 @@ pub async fn rehearse(
     cluster: Option<Arc<dyn Cluster>>,
     drivers: driver::Settings,
 ) -> anyhow::Result<u8> {
+    if let (Some(cluster), RehearsalQuestion::Explain(subject), None) =
+        (&cluster, &request.question, &request.scheduler_conf)
+        && let Some(report) = asked(cluster.clone(), subject).await?
+    {
+        tell(&report, request.format);
+        return Ok(EXIT_COMPLETE);
+    }
     let objects = match cluster {
         Some(cluster) => listed(cluster).await?,
         None => (request.dump.iter())
@@ -63,10 +71,7 @@ pub async fn rehearse(
     match &request.question {
         RehearsalQuestion::Explain(subject) => match rehearsal.explain(subject) {
             Ok(report) => {
-                console::say(&match request.format {
-                    Format::Text => explained::text(&report),
-                    Format::Json => report.json().to_string(),
-                });
+                tell(&report, request.format);
                 Ok(EXIT_COMPLETE)
             }
             Err(unanswered) => {
@@ -77,6 +82,25 @@ pub async fn rehearse(
         },
         RehearsalQuestion::WhatIf(changes) => what_if(&mut rehearsal, changes, request.format),
     }
+}
+
+fn tell(report: &Report, format: Format) {
+    console::say(&match format {
+        Format::Text => explained::text(report),
+        Format::Json => json!(report).to_string(),
+    });
+}
+
+/// What the cluster's own scheduler says; none where there is no Katmai that may be asked.
+async fn asked(cluster: Arc<dyn Cluster>, subject: &Subject) -> anyhow::Result<Option<Report>> {
+    let answer = Rest::new(cluster).ask(&subject.path()).await?;
+    let Some(mut object) = answer else {
+        return Ok(None);
+    };
+    let report = serde_json::from_value(object["status"].take());
+    report
+        .map(Some)
+        .context("cannot understand the scheduler's answer")
 }
 
 fn what_if(

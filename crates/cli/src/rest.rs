@@ -21,6 +21,9 @@ const LINE_BYTES_MAX: usize = 64 << 20;
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// After so many failed attempts in a row a watch is given up.
 const RETRIES_MAX: u32 = 40;
+/// How often a server that is asked too much is asked again, and how long that is waited for at most.
+const BUSY_TRIES_MAX: u32 = 5;
+const BUSY_SECONDS_MAX: u64 = 10;
 
 /// Requests about objects, with a memory of which kinds exist.
 #[derive(Clone)]
@@ -222,6 +225,28 @@ impl Rest {
     /// Reads any path.
     pub(crate) async fn read(&self, target: &str) -> anyhow::Result<Value> {
         accept(self.send("GET", target, None).await?)
+    }
+
+    /// The answer of an API that is perhaps not served, or not to us: then there is none. Where it is
+    /// asked too often it is asked again when it says.
+    pub(crate) async fn ask(&self, target: &str) -> anyhow::Result<Option<Value>> {
+        let mut tries = 0;
+        loop {
+            let answer = self.send("GET", target, None).await?;
+            let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            let details = &told["details"];
+            match answer.code {
+                403 => return Ok(None),
+                404 if details["name"].is_null() => return Ok(None),
+                429 if tries < BUSY_TRIES_MAX => {
+                    tries += 1;
+                    let seconds = details["retryAfterSeconds"].as_u64().unwrap_or(1);
+                    tokio::time::sleep(Duration::from_secs(seconds.clamp(1, BUSY_SECONDS_MAX)))
+                        .await;
+                }
+                _ => return accept(answer).map(Some),
+            }
+        }
     }
 
     /// The object at a path, or `None` where there is none.

@@ -259,7 +259,7 @@ pub struct RehearsalRequest {
 #[derive(Clone, Debug)]
 pub enum RehearsalQuestion {
     /// Why does it wait?
-    Explain(driver::explain::Subject),
+    Explain(api::ask::Subject),
     /// What would happen if these were made?
     WhatIf(Vec<(Document, sim::Change)>),
 }

@@ -1,9 +1,10 @@
 //! One request at a time to any Kubernetes API, over HTTPS or in process ([`Cluster`]); and the
-//! door to a node's containers ([`kubelet`]), which an API server reaches and a node answers.
+//! doors that an API server reaches: to a node's containers ([`kubelet`]), and to the scheduler ([`ask`]).
 //!
 //! It refuses to know what the requests are for: no cache, no retry, no decision. A lost answer is
 //! [`api::intent::WriteOutcome::Unknown`], never a guess.
 
+pub mod ask;
 mod cluster;
 pub mod kubelet;
 mod lines;

@@ -14,6 +14,7 @@ mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::ask::Subject;
 use api::core::{Node, Pod};
 use api::intent::{Intent, ObjectKey, Refusal};
 use api::kind::Kind;
@@ -23,7 +24,7 @@ use mirror::{Bind, Change, Events, Evict, Index, Mirror, Rows, Voice};
 use model::{GangId, Measured, Tables, WriteId};
 
 use crate::backoff::Backoff;
-use crate::explain::{self, Report, Subject, Unanswered};
+use crate::explain::{self, Found, Unanswered};
 use crate::log::Planned;
 use crate::settings::{EngineSettings, Limits};
 use crate::timers;
@@ -172,10 +173,9 @@ impl Cycles {
         &mut self,
         mirror: &Mirror,
         subject: &Subject,
-        sees: &dyn Fn(&str) -> bool,
         now: Time,
-    ) -> Result<Report, Unanswered> {
-        explain::explain((mirror, &mut self.tables, &self.engine), subject, sees, now)
+    ) -> Result<Found, Unanswered> {
+        explain::explain((mirror, &mut self.tables, &self.engine), subject, now)
     }
 
     /// What was found for them since the last call.

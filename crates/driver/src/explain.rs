@@ -1,21 +1,21 @@
 //! Why a workload waits, told to somebody who may not see everything: the question is asked of the
 //! live tables between two cycles, and they are as before when it is answered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api::ask::{Fix, Holder, Nodes, Refusals, Report, Subject};
 use api::kind::Kind;
 use api::time::Time;
 use api::volcano::PodGroup;
-use engine::{Engine, Explanation, Fix, Remedy};
+use engine::{Engine, Explanation, Remedy};
 use mirror::Mirror;
 use model::{Amount, Key, Tables};
-use serde_json::{Value, json};
 
 /// Why a question has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
-    /// There is no such object, or the asker may not see it: the two are not told apart.
+    /// There is no such object.
     Unknown,
     /// It is placed by another scheduler, or needs none.
     NotOurs,
@@ -41,36 +41,71 @@ impl std::fmt::Display for Unanswered {
     }
 }
 
-/// What is asked about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
-    /// `VcJob`, `PodGroup` or `Pod`.
-    pub kind: Kind,
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
+/// What was found about a subject, with everything that the tables know: what of it is told, and to whom,
+/// is said by [`Found::told`].
+#[derive(Clone, Debug)]
+pub struct Found {
+    gang: Key,
+    explanation: Explanation,
 }
 
-/// Explains what the subject waits for, to somebody who may see the namespaces of which `sees` says so.
-/// The tables are as before when it returns.
+/// Explains what the subject waits for. The tables are as before when it returns.
 ///
 /// # Errors
 /// There is nothing to explain.
 pub(crate) fn explain(
     (mirror, tables, engine): (&Mirror, &mut Tables, &Engine),
     subject: &Subject,
-    sees: &dyn Fn(&str) -> bool,
     now: Time,
-) -> Result<Report, Unanswered> {
-    if !sees(&subject.namespace) {
-        return Err(Unanswered::Unknown);
-    }
+) -> Result<Found, Unanswered> {
     let gang = gang_of(mirror, tables, subject)?;
     let id = tables.gang_keyed(&gang).ok_or(Unanswered::Unknown)?;
     let now = model::Time::from_micros(now.micros());
-    let found = engine::explain(engine, tables, id, now);
-    Ok(Report::of(&gang, &found, sees))
+    let explanation = engine::explain(engine, tables, id, now);
+    Ok(Found { gang, explanation })
+}
+
+impl Found {
+    /// The namespaces of which objects would be named to somebody who may see all of them.
+    pub fn namespaces(&self) -> BTreeSet<Arc<str>> {
+        let held = self.explanation.holders.iter();
+        let mut namespaces: BTreeSet<_> = held.map(|it| it.who.namespace.clone()).collect();
+        for fix in &self.explanation.fixes {
+            if let Remedy::EndTasks { tasks } | Remedy::Ungate { tasks } = &fix.remedy {
+                namespaces.extend(tasks.iter().map(|task| task.namespace.clone()));
+            }
+        }
+        namespaces
+    }
+
+    /// What is told to somebody who may see the namespaces of which `sees` says so: what lies in others is
+    /// counted and summed up, and never named.
+    pub fn told(&self, sees: &dyn Fn(&str) -> bool) -> Report {
+        let Found { gang, explanation } = self;
+        let reason = explanation.reason.as_ref();
+        Report {
+            namespace: gang.namespace.to_string(),
+            pod_group: gang.name.to_string(),
+            phase: explanation.phase.word().to_owned(),
+            places_now: explanation.places.len() as u64,
+            reason: reason.map(|reason| reason.code().to_owned()),
+            message: reason.map(|reason| reason.sentence()),
+            holders: holders(explanation, sees),
+            nodes: explanation.nodes.as_ref().map(|(count, refusals)| Nodes {
+                count: *count,
+                refusals: (refusals.iter())
+                    .map(|(why, nodes)| Refusals {
+                        nodes: *nodes,
+                        are: why.words(),
+                    })
+                    .collect(),
+            }),
+            fixes: (explanation.fixes.iter())
+                .map(|fix| fix_told(fix, sees))
+                .collect(),
+            is_crowded: explanation.is_crowded,
+        }
+    }
 }
 
 /// The gang that a question is about.
@@ -104,145 +139,46 @@ fn gang_of(mirror: &Mirror, tables: &Tables, subject: &Subject) -> Result<Key, U
     }
 }
 
-/// An explanation as it is told: no name of an object in it lies where the asker may not look.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// Namespace and name of the PodGroup.
-    pub gang: Key,
-    /// Its phase.
-    pub phase: &'static str,
-    /// How many of its tasks would be given a node now.
-    pub places: usize,
-    /// Code and sentence of the binding constraint, if it waits.
-    pub reason: Option<(&'static str, String)>,
-    /// Who holds what it waits for.
-    pub holders: Vec<Held>,
-    /// How many nodes there are, and how many refuse its tasks for what; none where it does not wait
-    /// for a node.
-    pub nodes: Option<(u32, Vec<(String, u32)>)>,
-    /// What would help, cheapest first.
-    pub fixes: Vec<Told>,
-    /// Whether so many come before it that what would help it alone was not proved.
-    pub is_crowded: bool,
-}
-
-/// A holder, or the sum of those that the asker may not see.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// The gang or pod; `None` stands for others.
-    pub who: Option<Key>,
-    /// How many gangs or pods are summed up, 1 where one is named.
-    pub count: u32,
-    /// How many tasks.
-    pub tasks: u32,
-    /// The node, where it is room on a node.
-    pub node: Option<Arc<str>>,
-    /// How much.
-    pub holds: Amount,
-}
-
-/// A fix in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
-    /// The kind of remedy, for machines.
-    pub code: &'static str,
-    /// What is to be done.
-    pub words: String,
-    /// Pods, nodes or queues that it is done to, as far as they may be named.
-    pub targets: Vec<String>,
-    /// How many more there are.
-    pub unnamed: usize,
-    /// Whether the gang is only let in by it: its pods are made and placed after that.
-    pub only_enters: bool,
-}
-
-impl Report {
-    fn of(gang: &Key, found: &Explanation, sees: &dyn Fn(&str) -> bool) -> Report {
-        Report {
-            gang: gang.clone(),
-            phase: found.phase.word(),
-            places: found.places.len(),
-            reason: (found.reason.as_ref()).map(|reason| (reason.code(), reason.sentence())),
-            holders: held(found, sees),
-            nodes: found.nodes.as_ref().map(|(count, refusals)| {
-                let told = refusals.iter().map(|(why, nodes)| (why.words(), *nodes));
-                (*count, told.collect())
-            }),
-            fixes: found.fixes.iter().map(|fix| told(fix, sees)).collect(),
-            is_crowded: found.is_crowded,
-        }
-    }
-
-    /// The same for machines.
-    pub fn json(&self) -> Value {
-        let holders = self.holders.iter().map(|held| {
-            json!({
-                "namespace": held.who.as_ref().map(|who| &*who.namespace),
-                "name": held.who.as_ref().map(|who| &*who.name),
-                "count": held.count,
-                "tasks": held.tasks,
-                "node": held.node.as_deref(),
-                "resource": &*held.holds.name,
-                "amount": held.holds.number(),
-            })
-        });
-        let nodes = self.nodes.as_ref().map(|(count, refusals)| {
-            let refusals = refusals.iter();
-            let refusals = refusals.map(|(why, nodes)| json!({"nodes": nodes, "are": why}));
-            json!({"count": count, "refusals": refusals.collect::<Vec<_>>()})
-        });
-        let fixes = self.fixes.iter().map(|fix| {
-            json!({
-                "remedy": fix.code,
-                "words": fix.words,
-                "targets": fix.targets,
-                "unnamed": fix.unnamed,
-                "onlyEnters": fix.only_enters,
-            })
-        });
-        json!({
-            "namespace": &*self.gang.namespace,
-            "podGroup": &*self.gang.name,
-            "phase": self.phase,
-            "placesNow": self.places,
-            "reason": self.reason.as_ref().map(|(code, _)| code),
-            "message": self.reason.as_ref().map(|(_, words)| words),
-            "holders": holders.collect::<Vec<_>>(),
-            "nodes": nodes,
-            "fixes": fixes.collect::<Vec<_>>(),
-            "isCrowded": self.is_crowded,
-        })
-    }
-}
-
-fn held(found: &Explanation, sees: &dyn Fn(&str) -> bool) -> Vec<Held> {
+fn holders(found: &Explanation, sees: &dyn Fn(&str) -> bool) -> Vec<Holder> {
     let mut named = Vec::new();
-    let mut others: BTreeMap<Option<Arc<str>>, Held> = BTreeMap::new();
+    // How many gangs or pods, their tasks and what they hold, by node: not who they are.
+    let mut others: BTreeMap<Option<Arc<str>>, (u32, u32, Amount)> = BTreeMap::new();
     for holder in &found.holders {
-        let one = Held {
-            who: Some(holder.who.clone()),
-            count: 1,
-            tasks: holder.tasks,
-            node: holder.node.clone(),
-            holds: holder.holds.clone(),
-        };
         if sees(&holder.who.namespace) {
-            named.push(one);
+            let told = held((1, holder.tasks, &holder.holds), holder.node.as_deref());
+            named.push(Holder {
+                namespace: Some(holder.who.namespace.to_string()),
+                name: Some(holder.who.name.to_string()),
+                ..told
+            });
             continue;
         }
-        let unseen = |sum: &mut Held| {
-            sum.count += 1;
-            sum.tasks += one.tasks;
-            sum.holds.value = sum.holds.value.saturating_add(one.holds.value);
-        };
-        let sum = others.entry(holder.node.clone());
-        sum.and_modify(unseen).or_insert_with(|| Held {
-            who: None,
-            ..one.clone()
-        });
+        let one = (1, holder.tasks, holder.holds.clone());
+        (others.entry(holder.node.clone()))
+            .and_modify(|(count, tasks, holds)| {
+                *count += 1;
+                *tasks += one.1;
+                holds.value = holds.value.saturating_add(one.2.value);
+            })
+            .or_insert(one);
     }
-    named.extend(others.into_values());
+    let others = others.iter();
+    named.extend(
+        others.map(|(node, (count, tasks, holds))| held((*count, *tasks, holds), node.as_deref())),
+    );
     named
+}
+
+fn held((count, tasks, holds): (u32, u32, &Amount), node: Option<&str>) -> Holder {
+    Holder {
+        namespace: None,
+        name: None,
+        count,
+        tasks,
+        node: node.map(str::to_owned),
+        resource: holds.name.to_string(),
+        amount: holds.number(),
+    }
 }
 
 /// The most names that are told in a sentence.
@@ -268,7 +204,7 @@ fn plural(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-fn told(fix: &Fix, sees: &dyn Fn(&str) -> bool) -> Told {
+fn fix_told(fix: &engine::Fix, sees: &dyn Fn(&str) -> bool) -> Fix {
     let texts = |names: &[Arc<str>]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let (code, targets, unnamed) = match &fix.remedy {
         Remedy::AddNodes { like, .. } => ("AddNodes", vec![like.to_string()], 0),
@@ -291,11 +227,11 @@ fn told(fix: &Fix, sees: &dyn Fn(&str) -> bool) -> Told {
         Remedy::Uncordon { nodes } => ("Uncordon", texts(nodes), 0),
         Remedy::Untaint { nodes, .. } => ("Untaint", texts(nodes), 0),
     };
-    Told {
-        code,
+    Fix {
+        remedy: code.to_owned(),
         words: words(&fix.remedy, &list(&targets, unnamed)),
         targets,
-        unnamed,
+        unnamed: unnamed as u64,
         only_enters: fix.only_enters,
     }
 }

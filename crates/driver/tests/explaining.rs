@@ -2,9 +2,10 @@
 
 mod world;
 
+use api::ask::Subject;
 use api::kind::Kind;
 use driver::EngineSettings;
-use driver::explain::{Report, Subject, Unanswered};
+use driver::explain::{Found, Unanswered};
 use engine::Engine;
 use serde_json::json;
 use world::{World, settings};
@@ -55,40 +56,43 @@ fn crowded() -> World {
     world
 }
 
-fn ask(world: &mut World, name: &str, sees: &dyn Fn(&str) -> bool) -> Result<Report, Unanswered> {
+fn ask(world: &mut World, name: &str) -> Result<Found, Unanswered> {
     let subject = Subject {
         kind: Kind::PodGroup,
         namespace: "team-a".to_owned(),
         name: name.to_owned(),
     };
     let now = world.now;
-    world.driver.explain(&subject, sees, now)
+    world.driver.explain(&subject, now)
 }
 
 #[test]
 fn an_object_of_another_tenant_is_counted_and_never_named() {
     let mut world = crowded();
-    let report = ask(&mut world, "train", &|namespace| namespace == "team-a");
-    let report = report.expect("its own namespace may be seen");
-    let told = format!("{report:?} {}", report.json());
+    let found = ask(&mut world, "train").expect("it is there");
+    let namespaces: Vec<String> = found.namespaces().iter().map(ToString::to_string).collect();
+    assert_eq!(namespaces, ["team-b"], "whose objects would be named");
+    let report = found.told(&|namespace| namespace == "team-a");
+    let told = format!("{report:?}");
     assert!(
         !told.contains("secret") && !told.contains("team-b"),
         "{told}"
     );
-    assert_eq!(report.holders[0].who, None);
+    assert_eq!(report.holders[0].name, None);
     assert_eq!(report.holders[0].tasks, 1);
-    let end = report.fixes.iter().find(|fix| fix.code == "EndTasks");
+    let end = report.fixes.iter().find(|fix| fix.remedy == "EndTasks");
     let end = end.expect("it helps all the same");
     assert_eq!(end.words, "wait for 1 pod to end, or end them: 1 of others");
-    let hidden = ask(&mut world, "train", &|_| false);
-    assert_eq!(hidden, Err(Unanswered::Unknown), "as if it were not there");
+    let whole = found.told(&|_| true);
+    assert_eq!(whole.holders[0].namespace.as_deref(), Some("team-b"));
 }
 
 #[test]
 fn a_question_changes_nothing() {
     let mut world = crowded();
-    let first = ask(&mut world, "train", &|_| true).expect("it is there");
-    let again = ask(&mut world, "train", &|_| true).expect("it is there");
+    let mut told = || ask(&mut world, "train").map(|found| found.told(&|_| true));
+    let (first, again) = (told(), told());
+    assert!(first.is_ok());
     assert_eq!(first, again);
     world.log.clear();
     world.pass_ms(60_000);
@@ -101,6 +105,6 @@ fn nothing_is_said_before_everything_was_seen() {
     let mut settings = settings(&[]);
     settings.engine = Some(EngineSettings::new(Engine::with_defaults()));
     let mut world = World::new(settings);
-    let unseen = ask(&mut world, "train", &|_| true);
-    assert_eq!(unseen, Err(Unanswered::NotReady));
+    let unseen = ask(&mut world, "train");
+    assert_eq!(unseen.err(), Some(Unanswered::NotReady));
 }

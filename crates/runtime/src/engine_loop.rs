@@ -15,6 +15,7 @@ use futures::StreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 
+use crate::ask::{Answered, EngineDoor, Question};
 use crate::clock::{Leaps, now, sleep_until};
 use crate::decisions::{self, DecisionLog};
 use crate::questions;
@@ -108,6 +109,11 @@ impl EngineLoop {
         Rules(self.came.clone())
     }
 
+    /// A way to ask it why something waits.
+    pub fn ask_door(&self) -> EngineDoor {
+        EngineDoor::new(self.came.clone())
+    }
+
     /// Stops handing out requests and waits for the loop to end. Writes under way are abandoned:
     /// whoever reads the world next sees whether they happened.
     pub fn stop(mut self) {
@@ -131,7 +137,7 @@ impl Drop for EngineLoop {
 }
 
 /// What came of a request, or from outside.
-enum Came {
+pub(crate) enum Came {
     Got(
         RequestId,
         Result<Option<Box<serde_json::value::RawValue>>, Refusal>,
@@ -142,6 +148,7 @@ enum Came {
     Written(RequestId, WriteOutcome),
     Answer(RequestId, Result<Vec<u8>, String>),
     Rules(Box<(Engine, MetricsConf)>),
+    Question(Question),
 }
 
 async fn turn(
@@ -219,6 +226,13 @@ fn take(driver: &mut Driver, came: Came) {
         Came::Rules(rules) => {
             let (engine, metrics) = *rules;
             driver.handle_rules(engine, metrics, now());
+        }
+        Came::Question(Question { subject, answer }) => {
+            let began = std::time::Instant::now();
+            let found = driver.explain(&subject, now());
+            let took = began.elapsed();
+            // Whoever asked may have gone.
+            let _ = answer.send(Answered { found, took });
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Tokio around `driver`, and the node that runs pods as local processes.
 //!
+//! - [`ask`]: the door through which people ask the scheduler.
 //! - [`clock`]: the wall clock.
 //! - [`decisions`]: the decision log on disk.
 //! - [`disk`]: directories behind volumes and snapshots.
@@ -15,6 +16,7 @@
 //!
 //! Invariants: nothing outlives the plane; no decision waits for a socket; no answer is invented.
 
+pub mod ask;
 pub mod clock;
 pub mod decisions;
 pub mod disk;

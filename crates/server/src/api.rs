@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use client::ask::AskDoor;
 use client::kubelet::Kubelet;
 use http::header::{
     ACCEPT, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, LOCATION, RETRY_AFTER, USER_AGENT,
@@ -19,7 +20,7 @@ use store::{Asked, Begin, Cache, Method, Refused, Request, Response, TokenUser, 
 use crate::journal::JournalError;
 use crate::keys::TokenKeys;
 use crate::plane::{Plane, Start, now};
-use crate::{connect, stream};
+use crate::{ask, connect, stream};
 
 /// Longest that a request body may be, in bytes; the store refuses a little earlier, with words.
 const BODY_BYTES_MAX: usize = (3 << 20) + 1;
@@ -49,6 +50,11 @@ impl Api {
     /// Says who answers about containers, where that is known only after the start.
     pub fn set_kubelet(&self, kubelet: Arc<dyn Kubelet>) {
         self.plane.set_kubelet(kubelet);
+    }
+
+    /// Says who answers questions to the scheduler. They are refused until then.
+    pub fn set_ask_door(&self, door: Arc<dyn AskDoor>) {
+        self.plane.set_ask_door(door);
     }
 
     /// The newest visible revision.
@@ -118,13 +124,21 @@ impl Api {
             content_type: header(CONTENT_TYPE),
             user_agent: header(USER_AGENT),
             body,
-            user,
+            user: user.clone(),
         };
         let accept = asked.accept.clone();
         let known = header(IF_NONE_MATCH);
         match self.plane.ask(asked).await {
             Begin::Done(response) => unless_known(reply(response.spelled(&accept)), &known),
             Begin::Watch(watch) => stream::open(self.plane.clone(), *watch),
+            Begin::Explain(explain) => {
+                let (door, plane) = (self.plane.ask_door(), self.plane.clone());
+                reply(
+                    ask::answer(door, plane, *explain, user)
+                        .await
+                        .spelled(&accept),
+                )
+            }
             Begin::Connect(ask) => connect::answer(self.plane.kubelet(), *ask, upgrade).await,
             Begin::Mint(mint) => match self.plane.token_keys.sign(*mint) {
                 Ok(signed) => reply(Response::json(201, &signed)),

@@ -2,7 +2,7 @@
 //!
 //! What it does: HTTP/1.1 and HTTP/2 over TLS on loopback ([`listen`]), the same API as a service
 //! in this process ([`Api::service`]), one writer with group commit, watch streams, logs, exec and
-//! port-forward through a [`client::kubelet::Kubelet`], the calls to webhooks, the journal on disk ([`DiskJournal`]).
+//! port-forward through a [`client::kubelet::Kubelet`], questions to the scheduler through a [`client::ask::AskDoor`], the calls to webhooks, the journal on disk ([`DiskJournal`]).
 //!
 //! What it refuses to know: what a request means (`store` has that), what a job is (`review`,
 //! called through a closure), where containers run.
@@ -14,6 +14,7 @@
 //! failing disk makes the plane read-only with a reason, and never loses what was acknowledged.
 
 mod api;
+mod ask;
 mod audit;
 mod connect;
 mod disk;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::admission::{Facts, Review, Verdict};
 use api::time::Time;
+use client::ask::AskDoor;
 use client::kubelet::Kubelet;
 use ring::rand::SecureRandom;
 use store::{Begin, Entropy, Method, Records, Refused, Request, Settings, Store, Talk};
@@ -55,6 +56,7 @@ pub(crate) struct Plane {
     /// `None`: writes are finished where they are begun.
     writer: Option<Writer>,
     kubelet: RwLock<Option<Arc<dyn Kubelet>>>,
+    ask_door: RwLock<Option<Arc<dyn AskDoor>>>,
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) token_keys: TokenKeys,
 }
@@ -117,6 +119,7 @@ impl Plane {
             topics: Mutex::new(BTreeMap::new()),
             writer: journal.is_some().then_some(writer),
             kubelet: RwLock::new(start.kubelet),
+            ask_door: RwLock::new(None),
             stopping: watch::Sender::new(false),
             token_keys,
         });
@@ -151,6 +154,16 @@ impl Plane {
     pub(crate) fn set_kubelet(&self, kubelet: Arc<dyn Kubelet>) {
         let mut slot = self.kubelet.write().unwrap_or_else(PoisonError::into_inner);
         *slot = Some(kubelet);
+    }
+
+    pub(crate) fn ask_door(&self) -> Option<Arc<dyn AskDoor>> {
+        let door = (self.ask_door.read()).unwrap_or_else(PoisonError::into_inner);
+        door.clone()
+    }
+
+    pub(crate) fn set_ask_door(&self, door: Arc<dyn AskDoor>) {
+        let mut slot = (self.ask_door.write()).unwrap_or_else(PoisonError::into_inner);
+        *slot = Some(door);
     }
 
     /// Carries a request through to its answer, or to the stream that it opens.

@@ -1,5 +1,7 @@
 //! What the socket holds against everybody: credentials, limits, slow and greedy clients.
 
+#[path = "socket/asking.rs"]
+mod asking;
 #[path = "socket/credentials.rs"]
 mod credentials;
 #[path = "socket/crowd.rs"]
@@ -68,7 +70,14 @@ impl Plane {
         std::fs::write(&file, "alice-token,alice,7,dev\n").expect("a file");
         let identity = Identity::make().expect("credentials");
         let keys = identity.token_keys().expect("keys");
-        let api = Api::start(Start::default(), keys).expect("a plane");
+        let start = Start {
+            settings: server::Settings {
+                explains: true,
+                ..server::Settings::default()
+            },
+            ..Start::default()
+        };
+        let api = Api::start(start, keys).expect("a plane");
         let socket = Socket {
             tokens: StaticTokens::read(&file).expect("tokens"),
             audit: Some(AuditLog::open(&folder.join("audit")).expect("a log")),

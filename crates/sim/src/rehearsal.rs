@@ -13,11 +13,12 @@ mod outcome;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::ask::{Report, Subject};
 use api::call::{self, Call, WatchLine};
 use api::intent::{Intent, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
-use driver::explain::{Report, Subject, Unanswered};
+use driver::explain::Unanswered;
 use driver::{Driver, Request, RequestId};
 use serde_json::{Value, json};
 use store::journal::{Change as Stored, Record, State};
@@ -109,7 +110,8 @@ impl Rehearsal {
             self.serve(id, request);
         }
         // Whoever could list the objects may see them.
-        self.driver.explain(subject, &|_| true, self.now)
+        let found = self.driver.explain(subject, self.now)?;
+        Ok(found.told(&|_| true))
     }
 
     /// Lets the driver do everything that it would do now; it may be left waiting for somebody who is not

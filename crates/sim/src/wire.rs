@@ -149,7 +149,7 @@ impl Server {
                     let talk = self.ask_hooks(*calls, now);
                     begin = self.store.resume(&request, talk, &mut admit);
                 }
-                Begin::Check(_) | Begin::Connect(_) | Begin::Mint(_) => {
+                Begin::Check(_) | Begin::Connect(_) | Begin::Explain(_) | Begin::Mint(_) => {
                     return Answered::Whole(Response::text(
                         501,
                         "no kubelet and no keys in a simulated world",

@@ -177,6 +177,9 @@ impl Store {
             talk,
             now: talk.at,
         };
+        if &*reading.row.group == api::ask::GROUP {
+            return self.explain(&reading);
+        }
         let begun = match &*found.target.subresource {
             "" | "status" | "ephemeralcontainers" | "resize" | "approval" => {
                 self.read_objects(&reading)

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
+use api::ask;
 use serde_json::{Value, json};
 
 use crate::begin::SHOWN;
@@ -239,7 +240,7 @@ impl Store {
         let mut rows = self.wire.resources().to_vec();
         let served = self.registry.served();
         let mut defined: Vec<&Resource> = served
-            .filter(|(id, _)| self.definitions.contains_key(id))
+            .filter(|(id, row)| self.definitions.contains_key(id) || &*row.group == ask::GROUP)
             .map(|(_, row)| &**row)
             .collect();
         // Groups of definitions are all of one rank, and then names decide.
@@ -255,7 +256,9 @@ impl Store {
     /// In the old form of discovery, the names of their services decide in which order defined
     /// groups come: `v1.b.dev` is before `v1beta1.a.dev`.
     fn by_service(&self, mut rows: Vec<ResourceRow>) -> Vec<ResourceRow> {
-        let defined = self.definitions.keys().map(|id| self.registry.row(*id));
+        let asking = self.registry.find(ask::GROUP, ask::EXPLANATIONS);
+        let defined = self.definitions.keys().copied().chain(asking);
+        let defined = defined.map(|id| self.registry.row(id));
         let mut services = BTreeMap::new();
         for row in defined {
             let versions = discovery::versions_of(&rows, &row.group);

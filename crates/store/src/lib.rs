@@ -21,6 +21,7 @@ mod addresses;
 mod admission;
 mod ahead;
 mod applying;
+mod asking;
 mod begin;
 mod bootstrap;
 mod catalogue;
@@ -75,6 +76,7 @@ mod write;
 
 pub use access::{API_AUDIENCE, Asked, Decision, TokenUser, UNKNOWN_TOKEN};
 pub use api::field;
+pub use asking::Explain;
 pub use bootstrap::DIRECTORY_PROVISIONER;
 pub use path::Target;
 pub use registry::ResourceId;

@@ -359,6 +359,11 @@ pub(crate) fn partial(entry: &Entry, version: MetaVersion) -> Value {
     if !entry.owners.is_empty() {
         meta["managedFields"] = entry.owners.to_value();
     }
+    partial_of(meta, version)
+}
+
+/// `PartialObjectMetadata` of this metadata.
+pub(crate) fn partial_of(meta: Value, version: MetaVersion) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": version.group_version(),

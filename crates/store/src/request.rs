@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api::call::Call;
 use serde_json::Value;
 
+use crate::asking::Explain;
 use crate::talk::Calls;
 use crate::watch::Watch;
 
@@ -194,6 +195,8 @@ pub enum Begin {
     Call(Box<Calls>),
     /// A stream: the shell calls [`crate::Store::poll_watch`] until it ends.
     Watch(Box<Watch>),
+    /// The scheduler must answer: the shell asks it and answers with [`Explain::answered`].
+    Explain(Box<Explain>),
     /// A node must answer: the shell hands this to its kubelet.
     Connect(Box<Connect>),
     /// A token must be signed: the shell writes it to `status.token` of `answer`.

@@ -201,6 +201,12 @@ impl Refused {
         Refused::new(404, "NotFound", message).about(about)
     }
 
+    /// 404: there is nothing to explain, for this reason.
+    pub(crate) fn unexplained(about: About<'_>, why: &str) -> Refused {
+        let message = format!("{} {:?}: {why}", about.qualified(), about.name);
+        Refused::new(404, "NotFound", message).about(about)
+    }
+
     /// 404: no such path.
     pub fn no_resource() -> Refused {
         let message = "the server could not find the requested resource".to_owned();

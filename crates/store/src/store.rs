@@ -7,6 +7,7 @@ use api::admission::{Facts, Review, Verdict};
 use api::time::Time;
 
 use crate::access::Index;
+use crate::asking;
 use crate::catalogue;
 use crate::crd::Crd;
 use crate::documents::Documents;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub prose: &'static str,
     /// Kubernetes' own groups of pods.
     pub native_groups: NativeGroups,
+    /// Whether somebody answers questions to the scheduler: then `ask.katmai.dev` is served.
+    pub explains: bool,
 }
 
 /// Whether `scheduling.k8s.io` has Workload and PodGroup.
@@ -73,6 +76,7 @@ impl Default for Settings {
             records: Records::Kept,
             prose: "",
             native_groups: NativeGroups::Absent,
+            explains: false,
         }
     }
 }
@@ -172,6 +176,9 @@ impl Store {
             wire: wire.clone(),
             specs: None,
         };
+        if store.settings.explains {
+            store.registry.put(asking::resource());
+        }
         store.add_shelves();
         for crd in wire.crds() {
             store.serve(crd.clone());

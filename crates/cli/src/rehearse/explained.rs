@@ -2,29 +2,30 @@
 
 use std::fmt::Write as _;
 
-use driver::explain::{Held, Report};
+use api::ask::{Holder, Report};
 
 /// The report for people.
 pub(super) fn text(report: &Report) -> String {
-    let mut text = format!("podgroup {}  {}\n", report.gang, report.phase);
+    let (namespace, name) = (&report.namespace, &report.pod_group);
+    let mut text = format!("podgroup {namespace}/{name}  {}\n", report.phase);
     // Writing to a string cannot fail.
-    match &report.reason {
-        None if report.places > 0 => {
+    match (&report.reason, &report.message) {
+        (Some(code), Some(words)) => {
+            let _ = writeln!(text, "waits: {words} ({code})");
+        }
+        _ if report.places_now > 0 => {
             let _ = writeln!(
                 text,
                 "does not wait: {} of its tasks would start now",
-                report.places
+                report.places_now
             );
         }
-        None => text.push_str("does not wait for the scheduler\n"),
-        Some((code, words)) => {
-            let _ = writeln!(text, "waits: {words} ({code})");
-        }
+        _ => text.push_str("does not wait for the scheduler\n"),
     }
-    if let Some((count, refusals)) = &report.nodes {
-        let _ = writeln!(text, "\nnodes: {count}");
-        for (why, nodes) in refusals {
-            let _ = writeln!(text, "  {nodes} {why}");
+    if let Some(nodes) = &report.nodes {
+        let _ = writeln!(text, "\nnodes: {}", nodes.count);
+        for why in &nodes.refusals {
+            let _ = writeln!(text, "  {} {}", why.nodes, why.are);
         }
     }
     if !report.holders.is_empty() {
@@ -54,15 +55,15 @@ pub(super) fn text(report: &Report) -> String {
     text.trim_end().to_owned()
 }
 
-fn holder(held: &Held) -> String {
-    let who = match &held.who {
-        Some(who) => who.to_string(),
-        None => format!("{} of other namespaces", held.count),
+fn holder(held: &Holder) -> String {
+    let who = match (&held.namespace, &held.name) {
+        (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
+        _ => format!("{} of other namespaces", held.count),
     };
     let tasks = if held.tasks == 1 { "task" } else { "tasks" };
     let node = held
         .node
         .as_ref()
         .map_or(String::new(), |node| format!(" on {node}"));
-    format!("{who}: {} in {} {tasks}{node}", held.holds, held.tasks)
+    format!("{who}: {} in {} {tasks}{node}", held.holds(), held.tasks)
 }

@@ -1,8 +1,8 @@
 //! `katmai explain`.
 
+use api::ask::Subject;
 use api::kind::Kind;
 use clap::{Args, Command, FromArgMatches, ValueEnum};
-use driver::explain::Subject;
 
 use super::Verb;
 use super::rehearsing::Rehearsing;

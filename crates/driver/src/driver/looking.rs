@@ -1,30 +1,26 @@
 //! Look-ups on behalf of keys: asked for by a step, answered to the next one. And questions of people:
 //! answered at once.
 
+use api::ask::Subject;
 use api::time::Time;
 
 use super::{Driver, Named};
-use crate::explain::{Report, Subject, Unanswered};
+use crate::explain::{Found, Unanswered};
 use crate::log::Record;
 use crate::metrics::Level;
 use crate::request::{Got, RequestId, decoded};
 
 impl Driver {
-    /// Says why a workload waits, who holds what it waits for and what would help, to somebody who may
-    /// see the namespaces of which `sees` says so. Nothing is changed by the question.
+    /// Finds out why a workload waits, who holds what it waits for and what would help. Nothing is changed
+    /// by the question.
     ///
     /// # Errors
     /// There is nothing to explain.
-    pub fn explain(
-        &mut self,
-        subject: &Subject,
-        sees: &dyn Fn(&str) -> bool,
-        now: Time,
-    ) -> Result<Report, Unanswered> {
+    pub fn explain(&mut self, subject: &Subject, now: Time) -> Result<Found, Unanswered> {
         let is_ready = self.is_synced() && !self.is_standby();
         let cycles = self.cycles.as_mut().filter(|_| is_ready);
         let cycles = cycles.ok_or(Unanswered::NotReady)?;
-        cycles.ask(&self.mirror, subject, sees, now)
+        cycles.ask(&self.mirror, subject, now)
     }
 
     /// Takes an answer to a look-up; any other is given back.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use api::ask::Subject;
 use api::kind::{KINDS, Kind};
 use api::time::Time;
-use driver::explain::{Subject, Unanswered};
+use driver::explain::Unanswered;
 use serde_json::{Value, json};
 use sim::{Change, Outcome, Random, Rehearsal, Settings, WHAT_IF, World};
 
@@ -103,18 +104,18 @@ fn subject(kind: Kind, name: &str) -> Subject {
 fn a_gang_is_told_what_lacks_who_has_it_and_what_helps() {
     let found = rehearsal(crowded()).explain(&subject(Kind::PodGroup, "train"));
     let report = found.expect("it is there");
-    let (code, words) = report.reason.clone().expect("it waits");
-    assert_eq!(code, "NoFit");
-    assert_eq!(
-        words,
-        "1 of 2 tasks fit: train-1 needs 2 cpu, n1 has 1 left"
-    );
-    let nodes = report.nodes.clone().expect("it waits for a node");
-    assert_eq!(nodes, (2, vec![("without enough cpu".to_owned(), 2)]));
-    let held: Vec<String> = (report.holders.iter())
-        .map(|held| format!("{} {}", held.who.as_ref().expect("a name"), held.holds))
-        .collect();
-    assert_eq!(held, ["team-b/other 3 cpu"]);
+    assert_eq!(report.reason.as_deref(), Some("NoFit"));
+    let words = "1 of 2 tasks fit: train-1 needs 2 cpu, n1 has 1 left";
+    assert_eq!(report.message.as_deref(), Some(words));
+    let nodes = report.nodes.expect("it waits for a node");
+    let refusals = nodes.refusals.iter().map(|why| (why.nodes, &*why.are));
+    assert_eq!(nodes.count, 2);
+    assert_eq!(refusals.collect::<Vec<_>>(), [(2, "without enough cpu")]);
+    let held = report.holders.iter().map(|held| {
+        let name = held.name.as_deref().expect("a name");
+        format!("{name} {}", held.holds())
+    });
+    assert_eq!(held.collect::<Vec<_>>(), ["other 3 cpu"]);
     let fixes: Vec<&str> = report.fixes.iter().map(|fix| &*fix.words).collect();
     let wanted = [
         "let it start with 1 instead of 2",

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::ask;
 use api::time::Time;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -46,13 +47,29 @@ struct FirstBinding {
     subjects: Vec<String>,
 }
 
+/// Who may read what is in a namespace may ask there why something waits.
+fn explaining() -> FirstRole {
+    FirstRole {
+        name: "katmai:aggregate-explanations-to-view".to_owned(),
+        namespace: String::new(),
+        feeds: Some("view".to_owned()),
+        gathers: None,
+        rules: vec![json!({
+            "verbs": ["get"], "apiGroups": [ask::GROUP], "resources": [ask::EXPLANATIONS],
+        })],
+    }
+}
+
 impl Store {
     /// Makes the roles and bindings that this plane lacks, and gives those that it has what they
     /// lack, unless somebody turned that off.
     pub(crate) fn provide_access(&mut self, draft: &mut Draft, now: Time) {
         let wire = self.wire.clone();
         let first = wire.first_access();
-        let roles: Vec<Value> = first.cluster_roles.iter().map(FirstRole::object).collect();
+        let mut roles: Vec<Value> = first.cluster_roles.iter().map(FirstRole::object).collect();
+        if self.settings.explains {
+            roles.push(explaining().object());
+        }
         self.provide_kind(draft, "clusterroles", roles, now);
         let bindings = first.cluster_role_bindings.iter();
         let bindings = bindings.map(FirstBinding::object).collect();
