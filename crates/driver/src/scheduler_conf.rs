@@ -292,7 +292,10 @@ impl Understanding<'_> {
             .map_or(row.place, |entry| entry.place);
         let field = format!("{}.arguments.{key}", row.field);
         let text = complaint.to_string();
-        self.remarks.warning(place, &field, text, quoted(complaint));
+        match complaint {
+            Complaint::NoEffect => self.remarks.note(place, &field, text, String::new()),
+            _ => self.remarks.warning(place, &field, text, quoted(complaint)),
+        }
     }
 
     /// Upstream looks for the two orders within one tier only.

@@ -6,7 +6,8 @@
 //! S5: a tree of 500 leaves (1 × 5 × 10 × 10) on 1,000 nodes of 32 cores, all of it held by 250 leaves.
 //! The other 250 bring 8 gangs of 20 each; what they deserve is enough for 200 of these gangs.
 //! S6: 2,000 nodes of 8 GPUs, held by 16,000 tasks of a low class in gangs of 8; 100 gangs of a high class
-//! come, each of 8 tasks of 8 GPUs, all at once or one after the other. `S6-planted` fills the same nodes
+//! come, each of 8 tasks of 8 GPUs, all at once or one after the other, that also where nodes are compared by
+//! dry runs. `S6-planted` fills the same nodes
 //! at random with tasks of 1 to 8 GPUs, some of whom may not be evicted, and leaves some GPUs free: what
 //! the fewest victims are for 100 gangs of 8 tasks is then found exactly, and compared.
 
@@ -22,7 +23,7 @@ mod run;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dice::Dice;
-use engine::{Engine, PluginSettings, Settings, Switch};
+use engine::{Argument, Engine, PluginSettings, Settings, Switch};
 use model::{Kind, Plan, Priority, Tables, Time, Vector};
 use rows::{Gang, median, node, print, queue};
 use run::{Asked, confirm, timed};
@@ -46,6 +47,22 @@ fn main() {
 }
 
 fn engine(action: &str, capacity: bool) -> Engine {
+    Engine::new(settings(action, capacity))
+        .expect("known actions")
+        .0
+}
+
+/// The same as `engine("preempt", false)`, which compares nodes by dry runs.
+fn dry_running() -> Engine {
+    let mut settings = settings("preempt", false);
+    let rows = &mut settings.placement.action_arguments;
+    let arguments = &mut rows.entry("preempt".to_owned()).or_default().0;
+    let key = "enableTopologyAwarePreemption".to_owned();
+    arguments.insert(key, Argument::Flag(true));
+    Engine::new(settings).expect("known actions").0
+}
+
+fn settings(action: &str, capacity: bool) -> Settings {
     let mut settings = Settings::default();
     settings.placement.actions.push(action.to_owned());
     for plugin in settings.placement.tiers.iter_mut().flatten() {
@@ -61,7 +78,7 @@ fn engine(action: &str, capacity: bool) -> Engine {
             plugin.switch(Switch::Reclaimable, false);
         }
     }
-    Engine::new(settings).expect("known actions").0
+    settings
 }
 
 fn cores(count: i64) -> Vector {
@@ -205,18 +222,27 @@ fn preemption_storm(runs: usize) {
         "ms a gang",
         100.0,
     );
+    let mut dry = dry_running();
+    let mut again = tables.clone();
+    while !dry.cycle(&mut again, Time::from_micros(0)).is_empty() {}
+    let gangs = (gpu, runs);
+    one_by_one("S6-preempt-one-proc", gangs, &mut quiet, &mut tables);
+    one_by_one("S6-preempt-dry-runs-proc", gangs, &mut dry, &mut again);
+}
+
+fn one_by_one(row: &str, (gpu, runs): (Kind, usize), engine: &mut Engine, tables: &mut Tables) {
     let mut times = Vec::new();
     for at in 0..runs {
         let at = u32::try_from(at).expect("few gangs");
-        high(&mut tables, at, with_gpus(gpu, 8));
-        let (time, plan) = timed(&mut quiet, &mut tables);
-        judge(&tables, &plan, 1);
+        high(tables, at, with_gpus(gpu, 8));
+        let (time, plan) = timed(engine, tables);
+        judge(tables, &plan, 1);
         times.push(time);
-        confirm(&mut tables, &plan);
+        confirm(tables, &plan);
     }
     let most = times.iter().copied().fold(0.0, f64::max);
-    print("S6-preempt-one-proc", median(times), "ms a gang", 100.0);
-    print("S6-preempt-one-proc-max", most, "ms a gang", 100.0);
+    print(row, median(times), "ms a gang", 100.0);
+    print(&format!("{row}-max"), most, "ms a gang", 100.0);
 }
 
 /// A gang of the high class, of 8 tasks.

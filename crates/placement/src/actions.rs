@@ -10,7 +10,7 @@ mod gangpreempt;
 mod gangreclaim;
 mod gates;
 mod pack;
-mod preempt;
+pub(crate) mod preempt;
 mod reclaim;
 mod shuffle;
 

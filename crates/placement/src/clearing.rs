@@ -4,6 +4,7 @@
 //! then the fewest victims for each task that finds room. When there is room for enough of the gang,
 //! everybody is spared without whom there still is. Where the victims do not suffice, nobody goes.
 
+mod dry_run;
 mod grounds;
 mod sparing;
 
@@ -53,8 +54,11 @@ pub(crate) fn clear_room(
     };
     let mut found = clearing.attempt(cycle, &mut grounds, mark);
     // Who makes room for one task may have to be more important than who would for another: where
-    // their priorities differ it is tried without the highest.
-    while let Some((least, most)) = found.then(|| priorities(cycle, mark)).flatten()
+    // their priorities differ it is tried without the highest. Dry runs put budgets before priorities.
+    let is_cheapest = clearing.compared(cycle).is_none();
+    while let Some((least, most)) = (found && is_cheapest)
+        .then(|| priorities(cycle, mark))
+        .flatten()
         && least < most
     {
         let better = Clearing {
@@ -174,7 +178,17 @@ impl Clearing<'_> {
         }
         let field = grounds.field(self.ground(cycle, task));
         field.meet(cycle, &search, &self.likeness);
-        let Some((node, offer)) = field.cheapest(cycle, &search) else {
+        let found = match self.compared(cycle) {
+            Some(most) => {
+                field.forget(cycle, &search, 0);
+                dry_run::least_disturbed(cycle, &search, field, most)
+            }
+            None => {
+                let cheapest = field.cheapest(cycle, &search);
+                cheapest.map(|(node, offer)| (node, offer.victims))
+            }
+        };
+        let Some((node, victims)) = found else {
             if self.promised.is_empty() && self.ceiling == i32::MAX {
                 grounds
                     .hopeless
@@ -184,13 +198,19 @@ impl Clearing<'_> {
             return false;
         };
         let cause = self.against.cause();
-        for victim in &offer.victims {
+        for victim in &victims {
             cycle.trial.evict(*victim, self.gang, cause);
             cycle.evictions += 1;
         }
         cycle.trial.promise(task, node);
         self.promised.push((task, node));
         true
+    }
+
+    /// How many nodes are compared by dry runs at most, if that is how nodes are chosen.
+    fn compared(&self, cycle: &Cycle<'_, '_>) -> Option<usize> {
+        let wanted = cycle.view().config.preempt.compared;
+        wanted.filter(|_| self.against != Against::OtherQueues)
     }
 
     /// Where it is the queue's share that is short, others of the queue leave it, wherever they are, until

@@ -24,6 +24,7 @@ pub(crate) mod tdm;
 pub(crate) mod usage;
 
 pub(crate) use gang::{PLUGIN as GANG, can_be_spared, ready_without_promises};
+pub(crate) use pdb::beyond_budgets;
 
 use std::sync::Arc;
 

@@ -13,6 +13,7 @@ use model::{
 };
 
 use crate::actions::bundles::Reach;
+use crate::actions::preempt::Comparison;
 use crate::arguments::{Arguments, Asked, Complaint};
 use crate::domains::DomainSums;
 use crate::plugin::{Action, GangCheck, Plugin, Room, Score, View, Vote};
@@ -117,6 +118,7 @@ pub struct Config {
     pub(crate) nodeorder: plugins::nodeorder::Weights,
     pub(crate) overcommit: plugins::overcommit::Factor,
     pub(crate) predicates: plugins::predicates::Checks,
+    pub(crate) preempt: Comparison,
     pub(crate) rescheduling: plugins::rescheduling::Setup,
     pub(crate) sla: plugins::sla::Patience,
     pub(crate) starvation: plugins::gang::Bound,

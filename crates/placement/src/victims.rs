@@ -48,6 +48,11 @@ impl Cost {
         tasks: 0,
     };
 
+    /// The priority of the most important victim's gang, at least.
+    pub(crate) fn priority(self) -> i32 {
+        self.priority
+    }
+
     /// The same where so many tasks want room: more than these do not make it a bargain.
     pub(crate) fn wanted_by(self, tasks: u32) -> Cost {
         if self.victims == 0 || self.tasks <= tasks {

@@ -5,6 +5,7 @@ use model::{GangId, QueueId};
 
 use crate::actions::drain;
 use crate::actions::reclaim::starving_apart;
+use crate::arguments::{Asked, Switched};
 use crate::clearing::clear_room;
 use crate::cycle::{Cycle, Turn};
 use crate::plugin::Action;
@@ -14,9 +15,37 @@ use crate::victims::Against;
 pub const ACTION: Action = Action {
     name: "preempt",
     evicts: true,
-    configure: None,
+    configure: Some(|asked, config| config.preempt = Comparison::read(asked)),
     run,
 };
+
+/// How nodes are compared.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Comparison {
+    /// How many are compared by dry runs at most; none where the one is taken on which room costs the
+    /// least.
+    pub(crate) compared: Option<usize>,
+}
+
+/// The most nodes that may be asked for.
+const COMPARED_MAX: i64 = 10_000;
+
+impl Comparison {
+    fn read(asked: &mut Asked<'_>) -> Comparison {
+        let most = asked.whole("maxCandidateNodesAbsolute", 100, 1, COMPARED_MAX);
+        // As many as may be are always compared, one after the other and in an order of their own.
+        asked.without_effect(&[
+            "minCandidateNodesAbsolute",
+            "minCandidateNodesPercentage",
+            "predicateErrorCacheEnable",
+            "topologyAwarePreemptWorkerNum",
+        ]);
+        let is_on = asked.flag("enableTopologyAwarePreemption", Switched::Off) == Switched::On;
+        Comparison {
+            compared: usize::try_from(most).ok().filter(|_| is_on),
+        }
+    }
+}
 
 fn run(cycle: &mut Cycle<'_, '_>) {
     let gangs = drain::without(cycle, starving_apart);

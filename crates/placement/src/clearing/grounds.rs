@@ -166,6 +166,11 @@ impl Field {
         free.map(|(_, node)| *node)
     }
 
+    /// All nodes where there may be room, by what it costs there at least.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (Cost, NodeId)> {
+        self.order.iter().copied()
+    }
+
     /// The node that comes first where so many tasks want room, and what it costs them.
     fn first(&self, wanting: u32) -> Option<(Cost, NodeId)> {
         let mut order = self.order.iter();
@@ -228,25 +233,27 @@ fn offer(
     node: NodeId,
     in_turn: &[TaskId],
 ) -> Option<Offer> {
+    if !may_be_there(cycle, search, node) {
+        return None;
+    }
+    let task = search.claimant.task;
+    if is_about_amounts(cycle, task) {
+        let view = cycle.view();
+        return search.offer(view, view.tables.shape_of(task), node, in_turn);
+    }
+    tried(cycle, search, node, in_turn)
+}
+
+/// Whether the task may be on the node, whoever leaves it.
+pub(super) fn may_be_there(cycle: &Cycle<'_, '_>, search: &Search<'_>, node: NodeId) -> bool {
     let task = search.claimant.task;
     let view = cycle.view();
     let shape = view.tables.shape_of(task);
     let home = together::home(view.tables, task);
-    if home.refuses(node).is_some() || search.rules.suits(view, shape, node).is_some() {
-        return None;
-    }
-    let refusal = footing::refuses(cycle, task, node);
     // Who leaves may make room within the queue's limit, and no other rule changes with that.
-    if refusal
-        .as_ref()
-        .is_some_and(|why| *why != Refusal::NodeGroupFull)
-    {
-        return None;
-    }
-    if is_about_amounts(cycle, task) {
-        return search.offer(view, shape, node, in_turn);
-    }
-    tried(cycle, search, node, in_turn)
+    home.refuses(node).is_none()
+        && search.rules.suits(view, shape, node).is_none()
+        && footing::refuses(cycle, task, node).is_none_or(|why| why == Refusal::NodeGroupFull)
 }
 
 /// Whether nothing that is on a node but amounts decides whether it takes the task.

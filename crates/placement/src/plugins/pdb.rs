@@ -64,3 +64,10 @@ fn all_within_budgets(view: View<'_>, tasks: &[TaskId], allowed: &mut [bool]) {
         }
     }
 }
+
+/// Of whom a budget would keep some were they all to go, who they are: the last ones.
+pub(crate) fn beyond_budgets(view: View<'_>, tasks: &[TaskId]) -> Vec<bool> {
+    let mut allowed = vec![true; tasks.len()];
+    all_within_budgets(view, tasks, &mut allowed);
+    allowed.into_iter().map(|allowed| !allowed).collect()
+}
