@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{CardFamily, GangId, LocalTime, News, Plan, QueueId, Reason, Tables, Time, Trial};
-use placement::{Cycle, Indexes, Outcome, Problem, Rules, Work};
+use placement::{Cycle, Extender, Indexes, Outcome, Problem, Rules, Work};
 
 use crate::backlog::Backlog;
 use crate::status;
@@ -93,6 +93,11 @@ impl Engine {
         self.rules.wants_measures()
     }
 
+    /// Whom its rules ask, where they ask somebody outside.
+    pub fn extender(&self) -> Option<&Extender> {
+        self.rules.extender()
+    }
+
     /// All work ever done.
     pub fn work(&self) -> Work {
         self.work
@@ -163,7 +168,11 @@ impl Engine {
             hear(*gang, outcomes.get(gang));
             status::settle_gang(self, &mut trial, *gang, outcomes.get(gang), now);
         }
+        let may_ask = self.rules.extender().is_some();
+        let mut waiting = Vec::new();
         for (gang, outcome) in outcomes {
+            let reason = outcome.reason().filter(|_| may_ask);
+            waiting.extend(reason.map(|reason| (gang, reason.clone())));
             self.remember(gang, &outcome);
             if let Some(at) = self.rules.wakes_at(trial.tables(), gang, now) {
                 let due = self.due.entry(gang).or_insert(at);
@@ -174,6 +183,8 @@ impl Engine {
         status::settle_queues(self, &mut trial, &gangs, &news, now);
         let mut plan = trial.finish(now);
         self.stirs_at = self.rules.stirs_at(tables, now);
+        let waiting = waiting.iter().map(|(gang, reason)| (*gang, &**reason));
+        plan.asks = self.rules.asks(tables, waiting, now);
         plan.wake_at = self.wake_at();
         plan
     }
@@ -181,6 +192,7 @@ impl Engine {
     /// Nodes are judged anew of which rules say something else than the last time, only because time has
     /// passed.
     fn judge_anew(&mut self, tables: &mut Tables, now: Time) {
+        tables.forget_old_opinions(now);
         if let Some(before) = self.judged_at {
             for node in self.rules.turned(tables, before, now) {
                 tables.judge_anew(node);

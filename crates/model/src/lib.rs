@@ -69,7 +69,9 @@ pub use shape::{
 };
 pub use slots::Slots;
 pub use tables::suppose::{Change, Supposed};
-pub use tables::{Budget, Measured, News, Priority, Quota, Shape, Shard, Tables};
+pub use tables::{
+    Budget, Giving, Measured, News, Opinion, Priority, Query, Question, Quota, Shape, Shard, Tables,
+};
 pub use task::{Gate, Phase, Task, TaskSpec};
 pub use time::{LocalTime, Time};
 pub use topology::{

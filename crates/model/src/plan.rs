@@ -7,6 +7,7 @@ use crate::gang::GangStatus;
 use crate::ids::{GangId, NodeId, QueueId, TaskId, Tick, WriteId};
 use crate::reason::Reason;
 use crate::resource::Vector;
+use crate::tables::{Query, Question};
 use crate::time::Time;
 
 /// All moves of one cycle, in the order in which they were decided.
@@ -34,6 +35,9 @@ pub struct Plan {
     pub remarks: Vec<Remark>,
     /// Queue statuses (`status.allocated`) to write.
     pub queues: Vec<QueueUse>,
+    /// What is to be asked of somebody outside, since somebody waits for an answer. No move depends on it
+    /// in this cycle.
+    pub asks: Vec<(Query, Question)>,
     /// When to run a cycle although nothing happens.
     pub wake_at: Option<Time>,
 }

@@ -20,6 +20,13 @@ pub enum Reason {
         /// How many are gated.
         tasks: u32,
     },
+    /// Somebody outside whom the rules ask says no, or says nothing that counts.
+    ExtenderRefuses {
+        /// What was asked.
+        verb: &'static str,
+        /// What was said.
+        why: Arc<str>,
+    },
     /// The group that a task names does not exist.
     GroupMissing {
         /// Its name.
@@ -127,6 +134,11 @@ pub enum Reason {
         /// What is wrong with it.
         why: TopologyFault,
     },
+    /// Somebody outside is asked, and has not answered yet.
+    WaitsForAnswer {
+        /// What is asked.
+        verb: &'static str,
+    },
     /// The gang has waited for too long: it is kept room that others still use.
     WaitsForDrain {
         /// How many of its tasks are promised room.
@@ -152,6 +164,7 @@ impl Reason {
     /// The variant's name, for machines and for lists.
     pub fn code(&self) -> &'static str {
         match self {
+            Reason::ExtenderRefuses { .. } => "ExtenderRefuses",
             Reason::Gated { .. } => "Gated",
             Reason::NoFit(_) => "NoFit",
             Reason::NoHyperNode { .. } => "NoHyperNode",
@@ -169,6 +182,7 @@ impl Reason {
             Reason::QueueOverused { .. } => "QueueOverused",
             Reason::QueueQuota { .. } => "QueueQuota",
             Reason::TaskTopologyIgnored { .. } => "TaskTopologyIgnored",
+            Reason::WaitsForAnswer { .. } => "WaitsForAnswer",
             Reason::WaitsForDrain { .. } => "WaitsForDrain",
             Reason::WaitsForRelease { .. } => "WaitsForRelease",
             Reason::ZoneClosed { .. } => "ZoneClosed",
@@ -262,6 +276,12 @@ impl Reason {
                     "its task topology is ignored: it names more than {TOPOLOGY_ROLES_MAX} tasks"
                 ),
             },
+            Reason::ExtenderRefuses { verb, why } => {
+                format!("the extender refuses it ({verb}): {why}")
+            }
+            Reason::WaitsForAnswer { verb } => {
+                format!("the extender is asked ({verb}) and has not answered yet")
+            }
             Reason::WaitsForDrain { tasks, nodes } => format!(
                 "it has waited for long: room for {} on {} is kept for it until what runs there has ended",
                 count(*tasks, "task", "tasks"),
@@ -515,6 +535,15 @@ pub enum Refusal {
         /// What lacks.
         why: CardLack,
     },
+    /// Somebody outside whom the rules ask says no, or says nothing that counts.
+    Extender {
+        /// What was asked.
+        verb: &'static str,
+        /// What was said.
+        why: Arc<str>,
+    },
+    /// Somebody outside is asked, and has not answered yet.
+    Unanswered,
     /// No pod slot is left.
     TooManyPods,
     /// Too little of a resource is left.
@@ -608,6 +637,8 @@ impl Refusal {
             }
             Refusal::OfOthers => "of other schedulers".to_owned(),
             Refusal::Cards { why, .. } => why.words().to_owned(),
+            Refusal::Extender { verb, why } => format!("refused by the extender ({verb}: {why})"),
+            Refusal::Unanswered => "of which the extender has not answered yet".to_owned(),
             Refusal::TooManyPods => "without a pod slot".to_owned(),
             Refusal::Insufficient { resource } => format!("without enough {resource}"),
         }

@@ -4,6 +4,7 @@ mod feed;
 mod groups;
 mod hyper_nodes;
 mod measured;
+mod opinions;
 mod policies;
 mod reach;
 mod ready;
@@ -26,6 +27,7 @@ use crate::task::Task;
 use crate::time::Time;
 
 pub use measured::Measured;
+pub use opinions::{Giving, Opinion, Query, Question};
 pub use policies::{Budget, Quota};
 pub use reach::Shard;
 pub(crate) use writes::Written;
@@ -104,6 +106,7 @@ pub struct Tables {
     shape_specs: BTreeMap<Arc<ShapeSpec>, ShapeId>,
     shape_serial: u64,
     priorities: BTreeMap<Arc<str>, Priority>,
+    opinions: opinions::Opinions,
     policies: policies::Policies,
     hyper_nodes: hyper_nodes::HyperNodes,
     reach: reach::Reach,

@@ -96,6 +96,8 @@ pub enum Complaint {
     },
     /// Volcano knows it, but there is nothing here that it could change.
     NoEffect,
+    /// Volcano's plugin would do something else here, and why this one does not.
+    Unserved(&'static str),
     /// Nobody asks for it; these are asked for.
     Unknown(Vec<String>),
 }
@@ -120,6 +122,7 @@ impl std::fmt::Display for Complaint {
                 Millionths(*most),
                 Millionths(*counts_as)
             ),
+            Complaint::Unserved(why) => write!(f, "{why}"),
             Complaint::NoEffect => write!(f, "changes nothing here"),
             Complaint::Unknown(_) => write!(f, "there is no such argument: it is left out"),
         }
@@ -245,6 +248,42 @@ impl<'a> Asked<'a> {
         found
     }
 
+    /// The same from a millisecond to a minute; elsewhere, and where nothing is given, the default counts.
+    pub fn patience_ms(&mut self, key: &str, default: i64) -> i64 {
+        let found = self.milliseconds(key).unwrap_or(default);
+        if (1..=60_000).contains(&found) {
+            return found;
+        }
+        self.complain(key, mistyped("a duration from 1ms to 1m", "another one"));
+        default
+    }
+
+    /// A list of texts, of which so many at most count. What is none is left out.
+    pub fn texts(&mut self, key: &str, most: usize) -> Vec<String> {
+        let list = match self.get(key) {
+            None => return Vec::new(),
+            Some(Argument::List(list)) => list,
+            Some(other) => {
+                self.mistyped(key, "a list of texts", other);
+                return Vec::new();
+            }
+        };
+        let mut texts = Vec::new();
+        for (at, one) in list.iter().enumerate() {
+            match one {
+                Argument::Text(text) if texts.len() < most => texts.push(text.clone()),
+                Argument::Text(_) => {
+                    self.complain(
+                        &format!("{key}[{at}]"),
+                        mistyped("a shorter list", "one more"),
+                    );
+                }
+                other => self.mistyped(&format!("{key}[{at}]"), "a text", other),
+            }
+        }
+        texts
+    }
+
     /// A text; empty where none is given.
     pub fn text(&mut self, key: &str) -> &'a str {
         match self.get(key) {
@@ -356,6 +395,11 @@ impl<'a> Asked<'a> {
         Some(all)
     }
 
+    /// Whether anything stands behind the key.
+    pub(crate) fn has(&mut self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
     /// The keys that are there.
     pub fn keys(&self) -> Vec<String> {
         self.arguments.0.keys().cloned().collect()
@@ -391,7 +435,7 @@ impl<'a> Asked<'a> {
         self.complain(key, mistyped(wanted, found.kind()));
     }
 
-    fn complain(&mut self, key: &str, complaint: Complaint) {
+    pub(crate) fn complain(&mut self, key: &str, complaint: Complaint) {
         self.complaints.push((key.to_owned(), complaint));
     }
 }

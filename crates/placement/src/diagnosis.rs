@@ -11,6 +11,9 @@ use crate::plugins::predicates::{lacks, unallocated};
 use crate::rules::Rules;
 use crate::together::{self, Home};
 
+/// The most kinds of refusals before further ones are summed up.
+const WORDS_MAX: usize = 12;
+
 /// Looks at every node for one task that found none, as the trial has them now.
 pub(crate) fn no_fit(
     rules: &Rules,
@@ -32,7 +35,7 @@ pub(crate) fn no_fit(
     for (id, node) in inside {
         nodes += 1;
         let rule = rules
-            .suits(view, shape, id)
+            .suits_by_itself(view, shape, id)
             .or_else(|| footing.as_ref()?.refuses(&node.spec))
             .or_else(|| rules.has_room(view, shape, id, Room::Now))
             .or_else(|| {
@@ -45,6 +48,10 @@ pub(crate) fn no_fit(
             Some(refusal) => refusal,
             None => {
                 let Some(kind) = scarcest(view, shape, id) else {
+                    let Some(refusal) = rules.consents(view, shape, id) else {
+                        continue;
+                    };
+                    *refusals.entry(few(&refusals, refusal)).or_default() += 1;
                     continue;
                 };
                 let left = view.tables.node(id).free(kind);
@@ -56,6 +63,10 @@ pub(crate) fn no_fit(
             }
         };
         *refusals.entry(refusal).or_default() += 1;
+    }
+    // Whoever has not answered yet may still help, sooner than any room.
+    if refusals.contains_key(&Refusal::Unanswered) {
+        nearest = None;
     }
     // Where the claim goes is worth telling only if a node lies elsewhere.
     if !refusals.contains_key(&Refusal::VolumeElsewhere) {
@@ -81,6 +92,21 @@ pub(crate) fn no_fit(
         refusals,
         within: scope.map(|scope| scope.name.clone()),
     })
+}
+
+/// A refusal in somebody else's words, who may say something else of each node: so many are told.
+fn few(told: &BTreeMap<Refusal, u32>, refusal: Refusal) -> Refusal {
+    match refusal {
+        Refusal::Extender { verb, .. }
+            if told.len() >= WORDS_MAX && !told.contains_key(&refusal) =>
+        {
+            Refusal::Extender {
+                verb,
+                why: "other reasons".into(),
+            }
+        }
+        refusal => refusal,
+    }
 }
 
 /// The same finding told of another task of the shape, when nothing changed in between.

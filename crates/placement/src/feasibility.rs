@@ -38,6 +38,8 @@ pub struct Indexes {
 pub(crate) struct Index {
     footing: Option<Arc<Footing>>,
     serial: u64,
+    /// As of when what somebody outside said was looked at.
+    told: u64,
     cursor: u64,
     used: u64,
     size: usize,
@@ -73,7 +75,14 @@ impl Indexes {
         let index = self.by_asker.get_mut(asker);
         let index = index.expect("it was just put there");
         index.used = uses;
-        let changed = if index.serial == shape.serial && index.size >= span {
+        let told = view.tables.opinions_tick(shape.serial);
+        let is_told = std::mem::replace(&mut index.told, told) == told;
+        if !is_told {
+            index.nature.clear();
+            index.wishes = 0;
+        }
+        let is_same = index.serial == shape.serial && is_told;
+        let changed = if is_same && index.size >= span {
             view.tables
                 .changed_since(index.cursor)
                 .filter(|changed| changed.len() < span)
@@ -289,7 +298,14 @@ pub fn may_fit(
     };
     row.known
         && lacks(view, shape, node, Room::Later).is_none()
-        && rules.suits(view, shape, node).is_none()
+        && rules.suits_by_itself(view, shape, node).is_none()
+}
+
+/// Whether the node would take a task of the shape now, if nobody outside is asked.
+pub(crate) fn could_take(rules: &Rules, view: View<'_>, shape: &Shape, node: NodeId) -> bool {
+    rules.suits_by_itself(view, shape, node).is_none()
+        && lacks(view, shape, node, Room::Now).is_none()
+        && rules.has_room(view, shape, node, Room::Now).is_none()
 }
 
 /// Why the node would refuse a task of this shape even if it were empty of others' requests, as far as

@@ -43,11 +43,12 @@ pub use cycle::{Cycle, Lacks, Outcome, Work};
 pub use domains::DomainSums;
 pub use feasibility::{Indexes, may_fit, stance};
 pub use plugin::{
-    Action, CardChoice, Claimant, CoupledScore, DomainScore, GangCheck, HyperNodeOrder, LeaveCheck,
-    Leaver, NodeCheck, NodePoints, Plugin, Room, RoomCheck, Score, ShareCheck, VictimCheck,
-    VictimQueueOrder, View, Vote,
+    Action, AskRule, Asks, CardChoice, Claimant, CoupledScore, DomainScore, GangCheck,
+    HyperNodeOrder, LeaveCheck, Leaver, NodeCheck, NodePoints, Plugin, Room, RoomCheck, Score,
+    ShareCheck, VictimCheck, VictimQueueOrder, View, Vote,
 };
 pub use plugins::PLUGINS;
+pub use plugins::extender::{COUNTS_MS, Extender, Verb};
 pub use rules::{Problem, Rules, Seat};
 pub use settings::{PluginSettings, Settings, Switch};
 pub use shuffling::Protection;

@@ -1,17 +1,19 @@
 //! What a plugin and an action can be: rows of optional function pointers.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    DomainId, GangId, Grant, NodeId, QueueId, Reason, Refusal, Shape, Tables, TaskId, Time,
+    DomainId, GangId, Grant, NodeId, Query, Question, QueueId, Reason, Refusal, Shape, Tables,
+    TaskId, Time,
 };
 
 use crate::arguments::Asked;
 use crate::cycle::Cycle;
 use crate::domains::DomainSums;
 use crate::footing::Footing;
-use crate::rules::{Config, State};
+use crate::rules::{Config, Rules, State};
 use crate::settings::Switch;
 use crate::shuffling::Protection;
 
@@ -107,6 +109,50 @@ pub type Leaver = (TaskId, Arc<Reason>);
 /// Whether a queue has room left for a task.
 pub type ShareCheck = fn(View<'_>, QueueId, TaskId) -> Option<Reason>;
 
+/// What is to be asked of somebody outside for a gang that waits for this reason.
+pub type AskRule = fn(&Rules, View<'_>, GangId, &Reason, &mut Asks);
+
+/// What is to be asked after a cycle, each question once.
+#[derive(Clone, Debug, Default)]
+pub struct Asks {
+    questions: BTreeMap<Query, Question>,
+    shapes: BTreeSet<u64>,
+}
+
+impl Asks {
+    /// The most questions of a cycle; the others are asked when these are answered.
+    pub const MAX: usize = 16_384;
+
+    /// Asks, unless there is an answer that counts.
+    pub(crate) fn ask(
+        &mut self,
+        view: View<'_>,
+        query: Query,
+        question: impl FnOnce() -> Question,
+    ) {
+        if view.tables.is_open(&query) {
+            self.ask_anew(query, question);
+        }
+    }
+
+    /// Asks whatever was answered.
+    pub(crate) fn ask_anew(&mut self, query: Query, question: impl FnOnce() -> Question) {
+        if self.questions.len() < Asks::MAX {
+            self.questions.entry(query).or_insert_with(question);
+        }
+    }
+
+    /// Whether nodes were not yet looked at for the shape of this serial number.
+    pub(crate) fn is_first_of(&mut self, shape: u64) -> bool {
+        self.shapes.insert(shape)
+    }
+
+    /// All of them.
+    pub(crate) fn into_questions(self) -> Vec<(Query, Question)> {
+        self.questions.into_iter().collect()
+    }
+}
+
 /// One plugin: the hooks that it has. A hook that is `None` abstains.
 #[derive(Clone, Copy)]
 pub struct Plugin {
@@ -132,6 +178,8 @@ pub struct Plugin {
     pub job_valid: Option<fn(View<'_>, GangId) -> Option<Reason>>,
     /// Whether enough of a gang is placed.
     pub job_ready: Option<GangCheck>,
+    /// Why a gang does not start although enough of it is placed.
+    pub unready: Option<fn(View<'_>, GangId) -> Option<Reason>>,
     /// Whether enough of a gang is placed or promised room.
     pub job_pipelined: Option<GangCheck>,
     /// Whether a gang may take others' room, being short of tasks.
@@ -142,8 +190,8 @@ pub struct Plugin {
     pub remark: Option<fn(View<'_>, GangId) -> Option<Reason>>,
     /// When a rule says something else about a gang although nothing happens.
     pub wakes_at: Option<fn(View<'_>, GangId) -> Option<Time>>,
-    /// Whether a queue has its whole share.
-    pub overused: Option<fn(View<'_>, QueueId) -> bool>,
+    /// Why nothing is placed for a queue now: it has its whole share.
+    pub overused: Option<fn(View<'_>, QueueId) -> Option<Reason>>,
     /// Whether a task keeps its queue within its share.
     pub allocatable: Option<ShareCheck>,
     /// Whether a queue has room for a task that waits behind its gate.
@@ -152,6 +200,8 @@ pub struct Plugin {
     pub suits: Option<NodeCheck>,
     /// Whether what is held on the node leaves room for the shape.
     pub has_room: Option<RoomCheck>,
+    /// Whether somebody outside agrees to the node for the shape: after all others.
+    pub consents: Option<NodeCheck>,
     /// Which groups of nodes the queue may use for the shape.
     pub footing: Option<FootingRule>,
     /// Points for groups of nodes, for the queue's sake.
@@ -198,6 +248,8 @@ pub struct Plugin {
     pub turned: Option<fn(View<'_>, Time) -> Vec<NodeId>>,
     /// When it says something else of a node next, if nothing happens.
     pub turns_at: Option<fn(View<'_>) -> Option<Time>>,
+    /// What is to be asked of somebody outside.
+    pub asks: Option<AskRule>,
     /// Set where the rules of preempting look at who asks: a number that is the same for gangs of one
     /// queue that they treat alike.
     pub preempts_like: Option<fn(View<'_>, GangId) -> u64>,
@@ -218,6 +270,7 @@ impl Plugin {
         task_order: None,
         job_valid: None,
         job_ready: None,
+        unready: None,
         job_pipelined: None,
         job_starving: None,
         enqueueable: None,
@@ -228,6 +281,7 @@ impl Plugin {
         opens: None,
         suits: None,
         has_room: None,
+        consents: None,
         footing: None,
         footing_points: None,
         score: None,
@@ -250,6 +304,7 @@ impl Plugin {
         spares_shuffled: None,
         turned: None,
         turns_at: None,
+        asks: None,
         preempts_like: None,
         reclaims_like: None,
     };
@@ -263,7 +318,7 @@ impl Plugin {
                 Switch::JobEnqueued => self.enqueueable = None,
                 Switch::JobOrder => self.job_order = None,
                 Switch::JobPipelined => self.job_pipelined = None,
-                Switch::JobReady => self.job_ready = None,
+                Switch::JobReady => (self.job_ready, self.unready) = (None, None),
                 Switch::JobStarving => self.job_starving = None,
                 Switch::HyperNodeOrder => self.hyper_node_order = None,
                 Switch::NodeOrder => {
@@ -273,7 +328,7 @@ impl Plugin {
                 Switch::Overused => self.overused = None,
                 Switch::Predicate => {
                     (self.suits, self.has_room, self.hands_out) = (None, None, None);
-                    self.footing = None;
+                    (self.consents, self.footing) = (None, None);
                 }
                 Switch::Preemptable => {
                     (self.preemptable, self.preempts_like) = (None, None);

@@ -6,6 +6,7 @@ mod cdp;
 mod conformance;
 pub(crate) mod deviceshare;
 pub(crate) mod drf;
+pub(crate) mod extender;
 pub(crate) mod gang;
 pub(crate) mod network_topology_aware;
 pub(crate) mod nodegroup;
@@ -40,6 +41,7 @@ pub const PLUGINS: &[Plugin] = &[
     conformance::PLUGIN,
     deviceshare::PLUGIN,
     drf::PLUGIN,
+    extender::PLUGIN,
     gang::PLUGIN,
     network_topology_aware::PLUGIN,
     nodegroup::PLUGIN,

@@ -1,6 +1,7 @@
 //! The configuration compiled: for each hook the functions to ask, in tier order.
 
 mod company;
+mod outside;
 mod queues;
 mod victims;
 
@@ -110,6 +111,7 @@ pub struct Config {
     pub(crate) binpack: plugins::binpack::Weights,
     pub(crate) capacity: plugins::capacity::Setup,
     pub(crate) devices: plugins::deviceshare::Sharing,
+    pub(crate) extender: Option<plugins::extender::Extender>,
     pub(crate) gangpreempt: Reach,
     pub(crate) gangreclaim: Reach,
     pub(crate) fit: plugins::resource_strategy_fit::Fit,
@@ -525,14 +527,14 @@ impl Rules {
         None
     }
 
-    pub(crate) fn overused(&self, view: View<'_>, queue: QueueId) -> bool {
+    pub(crate) fn overused(&self, view: View<'_>, queue: QueueId) -> Option<Reason> {
         if is_free(view, queue) {
-            return false;
+            return None;
         }
         self.flat
             .iter()
             .filter_map(|p| p.overused)
-            .any(|f| f(view, queue))
+            .find_map(|f| f(view, queue))
     }
 
     pub(crate) fn allocatable(
@@ -566,10 +568,8 @@ impl Rules {
     }
 
     pub(crate) fn suits(&self, view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
-        self.flat
-            .iter()
-            .filter_map(|p| p.suits)
-            .find_map(|f| f(view, shape, node))
+        self.suits_by_itself(view, shape, node)
+            .or_else(|| self.consents(view, shape, node))
     }
 
     pub(crate) fn has_room(

@@ -96,9 +96,11 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
         }
         Reason::Gated { .. } => vec![ungated(case)],
         Reason::WaitsForRelease { .. } => leaving(case).into_iter().collect(),
-        Reason::GroupMissing { .. }
+        Reason::ExtenderRefuses { .. }
+        | Reason::GroupMissing { .. }
         | Reason::NotEnoughSubGroups { .. }
         | Reason::QueueMisplaced { .. }
+        | Reason::WaitsForAnswer { .. }
         | Reason::WaitsForDrain { .. }
         | Reason::NodeOverused { .. }
         | Reason::TaskTopologyIgnored { .. }

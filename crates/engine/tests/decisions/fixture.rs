@@ -1,5 +1,6 @@
 //! A cluster in a test: it makes pods when a gang is let in, and carries plans out at once.
 
+mod outside;
 mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use engine::{Engine, Settings};
 use model::{
-    Closeness, GangPhase, GangSpec, Gate, Key, NodeSpec, Phase, Plan, Sake, Shard, Tables,
+    Closeness, GangPhase, GangSpec, Gate, Key, NodeSpec, Phase, Plan, Query, Sake, Shard, Tables,
     TaskSpec, Time, Vector, Verdict,
 };
 use placement::{Argument, PluginSettings};
@@ -32,6 +33,8 @@ pub struct World {
     nodes: BTreeMap<String, NodeSpec>,
     uids: u32,
     refused: BTreeSet<String>,
+    /// What was asked of somebody outside, by what it is about.
+    asked: BTreeMap<String, Query>,
 }
 
 /// How far `cycle` goes.
@@ -59,6 +62,7 @@ impl World {
             nodes: BTreeMap::new(),
             uids: 0,
             refused: BTreeSet::new(),
+            asked: BTreeMap::new(),
         };
         world.perform("queue default");
         world
@@ -103,6 +107,7 @@ impl World {
                 self.settings.local = parse::local_time(rest);
                 self.configure();
             }
+            "answer" => self.answer(rest),
             "measured" => self.measured(rest),
             "node" => self.node(rest),
             "hypernode" => self.hyper_node(rest),
@@ -484,6 +489,7 @@ impl World {
     }
 
     fn write_down(&mut self, plan: &Plan) {
+        self.hear_asks(plan);
         for place in &plan.places {
             let (task, node) = (self.tables.task(place.task), self.tables.node(place.node));
             let cards = cards::granted(&task.grants);

@@ -20,6 +20,8 @@
 //! cycle | cycle once | cycle first | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
 //! gang a/z jdb=min/2 (or max/50%) preemptable : 2 x revocable cpu=1      it bears nodes that are lent at times
 //! measured n1 n2 cpu=85 mem=20         what was measured of nodes now, in per cent
+//! answer TOPIC: OPINION; …             to what was asked: yes, no WHY, neither, failed WHY, n1=5 n2=0.5,
+//!                                      victims POD POD, overused, free
 //! local 0:3600 100:7200                local clocks: from that second on so many seconds east
 //! pods a/t : 2 x cpu=1                 more pods for a gang
 //! deviceshare VGPUEnable SchedulePolicy=binpack ScheduleWeight=1 GPUExclusiveRules=[k:v]
@@ -134,13 +136,16 @@ pub fn amounts(tables: &mut Tables, text: &str) -> Vec<(Kind, i64)> {
         .collect()
 }
 
-/// `3`, `0.5`, `true`; anything else is a text.
+/// `3`, `0.5`, `true`, `[a,b]`; anything else is a text.
 pub fn argument(text: &str) -> Argument {
     if let Ok(number) = text.parse() {
         return Argument::Whole(number);
     }
     if let Ok(flag) = text.parse() {
         return Argument::Flag(flag);
+    }
+    if let Some(list) = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+        return Argument::List(list.split(',').map(argument).collect());
     }
     let decimal = text.parse().ok().and_then(Decimal::new);
     decimal.map_or_else(|| Argument::Text(text.to_owned()), Argument::Decimal)

@@ -21,7 +21,8 @@ pub(super) fn reason_word(reason: &Reason) -> &'static str {
     match reason {
         Reason::NotEnoughPodsOfTask { .. } => "NotEnoughPodsOfTask",
         Reason::NotEnoughSubGroups { .. } | Reason::NotEnoughTasks { .. } => "NotEnoughTasks",
-        Reason::Gated { .. }
+        Reason::ExtenderRefuses { .. }
+        | Reason::Gated { .. }
         | Reason::GroupMissing { .. }
         | Reason::NoFit(_)
         | Reason::NoHyperNode { .. }
@@ -34,6 +35,7 @@ pub(super) fn reason_word(reason: &Reason) -> &'static str {
         | Reason::QueueOverused { .. }
         | Reason::QueueQuota { .. }
         | Reason::TaskTopologyIgnored { .. }
+        | Reason::WaitsForAnswer { .. }
         | Reason::WaitsForDrain { .. }
         | Reason::WaitsForRelease { .. }
         | Reason::NodeOverused { .. }
@@ -68,7 +70,8 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
                 need.name
             )
         }
-        Reason::Gated { .. }
+        Reason::ExtenderRefuses { .. }
+        | Reason::Gated { .. }
         | Reason::GroupMissing { .. }
         | Reason::NoFit(_)
         | Reason::NoHyperNode { .. }
@@ -78,6 +81,7 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         | Reason::QueueNotOpen { .. }
         | Reason::QueueOverused { .. }
         | Reason::TaskTopologyIgnored { .. }
+        | Reason::WaitsForAnswer { .. }
         | Reason::WaitsForDrain { .. }
         | Reason::WaitsForRelease { .. }
         | Reason::NodeOverused { .. }
@@ -142,9 +146,11 @@ fn origin(tables: &Tables, gang: &Gang, reason: &Reason) -> Option<String> {
             };
             Some(format!(" {pod}: {within}{}", fit_error(no_fit)))
         }
-        Reason::NoHyperNode { .. }
+        Reason::ExtenderRefuses { .. }
+        | Reason::NoHyperNode { .. }
         | Reason::NotEnoughSubGroups { .. }
-        | Reason::QueueMisplaced { .. } => Some(format!(": {}", reason.sentence())),
+        | Reason::QueueMisplaced { .. }
+        | Reason::WaitsForAnswer { .. } => Some(format!(": {}", reason.sentence())),
         Reason::QueueMissing { queue } => Some(format!(": queue {queue} is not found")),
         Reason::QueueNotOpen { queue, state } => {
             Some(format!(": queue {queue} is {}", state.word()))
@@ -228,6 +234,8 @@ fn refusal_text(refusal: &Refusal) -> String {
             CardFamily::Shared => "GpuShare no enough gpu".to_owned(),
             CardFamily::Virtual => "hami-vgpuDeviceSharing error".to_owned(),
         },
+        Refusal::Extender { why, .. } => format!("node(s) were refused by the extender: {why}"),
+        Refusal::Unanswered => "node(s) were not yet answered for by the extender".to_owned(),
         Refusal::TooManyPods => "node(s) pod number exceeded".to_owned(),
         Refusal::OutOfProportion { resource } => {
             format!("proportional of resource {resource} check failed")

@@ -21,6 +21,7 @@ impl Tables {
         if node.known && node.spec == spec {
             return id;
         }
+        self.forget_opinions_of_node(&spec.name);
         self.move_node(id, spec.group.clone());
         let node = self.nodes.row_mut(id.index());
         let is_new = !node.known;
@@ -56,6 +57,8 @@ impl Tables {
         node.known = false;
         node.spec_tick = tick;
         self.hyper_nodes.heed_node(id, &node.spec, false);
+        self.forget_opinions_of_node(name);
+        let node = self.nodes.row_mut(id.index());
         let allocatable = std::mem::replace(&mut node.spec.allocatable, Vector::ZERO);
         self.total.sub(&allocatable);
         self.used_total.sub(&node.used);
@@ -143,6 +146,9 @@ impl Tables {
         }
         let row = self.gang(id);
         let only_told = row.known && row.spec.wants_like(&spec);
+        if !only_told {
+            self.forget_opinions_of_gang(&spec.uid);
+        }
         let priority = self.priority_of(&spec);
         let queue = self.queue_row(&spec.queue);
         if self.gang(id).queue != Some(queue) {

@@ -64,10 +64,10 @@ fn turn(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
 
 fn place(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     let view = cycle.view();
-    let is_passed_over = cycle.rules.overused(view, queue) && !drain::is_overdue(view, gang);
-    if is_passed_over && has_requests(cycle.trial.tables(), gang) {
-        let name = view.tables.queue(queue).spec.name.clone();
-        let reason = Arc::new(Reason::QueueOverused { queue: name });
+    let passed_over = (cycle.rules.overused(view, queue))
+        .filter(|_| !drain::is_overdue(view, gang) && has_requests(view.tables, gang));
+    if let Some(reason) = passed_over {
+        let reason = Arc::new(reason);
         // A gang that had turns before keeps what they brought.
         let outcome = if cycle.rules.job_ready(view, gang) {
             Outcome::Extras(reason, Lacks::default())
@@ -490,6 +490,13 @@ impl Attempt {
     }
 }
 
+/// Why a gang does not start of which enough is placed.
+fn unready(cycle: &Cycle<'_, '_>, gang: GangId) -> Option<Reason> {
+    let is_whole = ready_without_promises(cycle.trial.tables(), gang);
+    let reason = cycle.rules.unready(cycle.view(), gang);
+    reason.filter(|_| is_whole)
+}
+
 /// The reason of a gang that cannot start, found while its tasks that fit are still placed.
 fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome {
     if let Some(reason) = attempt.said {
@@ -501,6 +508,14 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome
                 let shapes = attempt.shapes;
                 Outcome::WaitsForRoom(reason, Lacks { shapes, shares })
             }
+        };
+    }
+    if let Some(reason) = unready(cycle, gang) {
+        let shares = attempt.shares.is_some();
+        let shapes = attempt.shapes;
+        return match shapes.is_empty() {
+            true => Outcome::WaitsForShares(Arc::new(reason)),
+            false => Outcome::WaitsForRoom(Arc::new(reason), Lacks { shapes, shares }),
         };
     }
     let row = cycle.trial.tables().gang(gang);

@@ -63,7 +63,7 @@ pub(super) fn run(
 ) {
     let gangs = starving(cycle);
     cycle.take_turns(gangs, |cycle, queue, gang| {
-        if against == Against::OtherQueues && cycle.rules.overused(cycle.view(), queue) {
+        if against == Against::OtherQueues && cycle.rules.overused(cycle.view(), queue).is_some() {
             return Turn::Done;
         }
         let hunt = Hunt {

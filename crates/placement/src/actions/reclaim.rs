@@ -19,7 +19,7 @@ pub const ACTION: Action = Action {
 fn run(cycle: &mut Cycle<'_, '_>) {
     let gangs = drain::without(cycle, starving_apart);
     cycle.take_turns(gangs, |cycle, queue, gang| {
-        if cycle.rules.overused(cycle.view(), queue) {
+        if cycle.rules.overused(cycle.view(), queue).is_some() {
             return Turn::Done;
         }
         drain::serve(cycle, Against::OtherQueues, queue, gang);

@@ -137,10 +137,8 @@ fn queue_order(view: View<'_>, a: QueueId, b: QueueId) -> Ordering {
     })
 }
 
-fn overused(view: View<'_>, queue: QueueId) -> bool {
-    let Some(row) = view.state.proportion.0.get(&queue) else {
-        return false;
-    };
+fn overused(view: View<'_>, queue: QueueId) -> Option<Reason> {
+    let row = view.state.proportion.0.get(&queue)?;
     // A queue whose share is the whole cluster is not short of share but of room, and the search for
     // a node says which. The decision is the same.
     let total = view.tables.total();
@@ -148,7 +146,11 @@ fn overused(view: View<'_>, queue: QueueId) -> bool {
         .request
         .entries()
         .any(|(kind, wish)| row.deserved.get(kind) < wish.min(total.get(kind)));
-    limited && row.deserved.fits(&charged(view.tables.queue(queue)))
+    let of = view.tables.queue(queue);
+    let has_all = limited && row.deserved.fits(&charged(of));
+    has_all.then(|| Reason::QueueOverused {
+        queue: of.spec.name.clone(),
+    })
 }
 
 /// What counts against a queue's share: what its tasks hold and what they are promised.

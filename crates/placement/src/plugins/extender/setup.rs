@@ -1,0 +1,153 @@
+//! Whom the extender's rules ask, and what (`specs/volcano.md`, section 3.7): the plugin's arguments.
+
+use std::collections::BTreeMap;
+
+use crate::arguments::{Asked, Complaint, Switched};
+use crate::rules::Config;
+
+/// What is asked of an extender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verb {
+    /// Whether a gang is let in.
+    JobEnqueueable,
+    /// Whether a gang may start.
+    JobReady,
+    /// Whether a node takes a task.
+    Predicate,
+    /// Which tasks make room for others of their queue.
+    Preemptable,
+    /// How good nodes are.
+    Prioritize,
+    /// Whether a queue has its whole share.
+    QueueOverused,
+    /// Which tasks make room for other queues.
+    Reclaimable,
+}
+
+impl Verb {
+    /// All of them.
+    pub const ALL: [Verb; 7] = [
+        Verb::JobEnqueueable,
+        Verb::JobReady,
+        Verb::Predicate,
+        Verb::Preemptable,
+        Verb::Prioritize,
+        Verb::QueueOverused,
+        Verb::Reclaimable,
+    ];
+
+    /// Its name, as upstream's argument has it before `Verb`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verb::JobEnqueueable => "jobEnqueueable",
+            Verb::JobReady => "jobReady",
+            Verb::Predicate => "predicate",
+            Verb::Preemptable => "preemptable",
+            Verb::Prioritize => "prioritize",
+            Verb::QueueOverused => "queueOverused",
+            Verb::Reclaimable => "reclaimable",
+        }
+    }
+}
+
+/// Verbs that are upstream's and are not asked here, and why.
+const UNASKED: [(&str, &str); 5] = [
+    (
+        "extender.onSessionOpenVerb",
+        "is not called: there are no sessions, and the whole cluster is not sent with each decision",
+    ),
+    (
+        "extender.onSessionCloseVerb",
+        "is not called: there are no sessions",
+    ),
+    (
+        "extender.jobEnqueuedVerb",
+        "is not called: an extender that is to know watches the phase of PodGroups",
+    ),
+    (
+        "extender.allocateFuncVerb",
+        "is not called: an extender that is to know watches the nodes of pods",
+    ),
+    (
+        "extender.deallocateFuncVerb",
+        "is not called: an extender that is to know watches the deletion of pods",
+    ),
+];
+
+/// How long an answer may take if nothing is said, in milliseconds.
+const WITHIN_MS: i64 = 1_000;
+/// The most resources by which pods are told apart.
+const MANAGED_MAX: usize = 64;
+
+/// Whom to ask, and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extender {
+    /// `http://` or `https://`, a host, perhaps a path.
+    pub address: String,
+    /// So long an answer may take, in milliseconds.
+    pub within_ms: i64,
+    /// The path behind the address, by what is asked; what is not here is not asked.
+    pub verbs: BTreeMap<Verb, String>,
+    /// Whether an answer that does not come, or cannot be understood, counts as none at all.
+    pub is_ignorable: bool,
+    /// Where it is not empty: it is asked only about tasks that request one of these.
+    pub managed: Vec<String>,
+}
+
+impl Extender {
+    /// Whether this is asked.
+    pub fn asks(&self, verb: Verb) -> bool {
+        self.verbs.contains_key(&verb)
+    }
+}
+
+pub(super) fn configure(asked: &mut Asked<'_>, config: &mut Config) {
+    let address = asked.read(
+        "extender.urlPrefix",
+        "an address such as http://extender:8713",
+        address,
+    );
+    let within_ms = asked.patience_ms("extender.httpTimeout", WITHIN_MS);
+    let mut verbs = BTreeMap::new();
+    for verb in Verb::ALL {
+        let key = format!("extender.{}Verb", verb.name());
+        let path = asked.read(&key, "a path such as predicate", path);
+        verbs.extend(path.map(|path| (verb, path)));
+    }
+    for (key, why) in UNASKED {
+        if asked.has(key) {
+            asked.complain(key, Complaint::Unserved(why));
+        }
+    }
+    let is_ignorable = asked.flag("extender.ignorable", Switched::Off) == Switched::On;
+    let managed = asked.texts("extender.managedResources", MANAGED_MAX);
+    if !verbs.is_empty() && !asked.has("extender.urlPrefix") {
+        let why = "is not given: nobody is asked, and the plugin does nothing";
+        asked.complain("extender.urlPrefix", Complaint::Unserved(why));
+    }
+    config.extender = address.map(|address| Extender {
+        address,
+        within_ms,
+        verbs,
+        is_ignorable,
+        managed,
+    });
+}
+
+/// An address without a name and password, which would end in logs, and without anything behind its path.
+fn address(text: &str) -> Option<String> {
+    let rest = text.strip_prefix("http://");
+    let rest = rest.or_else(|| text.strip_prefix("https://"))?;
+    let host = rest.split('/').next().unwrap_or_default();
+    let is_plain = rest.bytes().all(|it| it.is_ascii_graphic());
+    let is_bare = !rest.contains(['?', '#', '@']);
+    (is_plain && is_bare && !host.is_empty()).then(|| text.trim_end_matches('/').to_owned())
+}
+
+/// What stands behind the address, with its slash.
+fn path(text: &str) -> Option<String> {
+    let is_plain = text.bytes().all(|it| it.is_ascii_graphic());
+    let is_bare = !text.contains(['?', '#', '@']);
+    let rest = text.trim_start_matches('/');
+    (is_plain && is_bare && !rest.is_empty()).then(|| format!("/{rest}"))
+}

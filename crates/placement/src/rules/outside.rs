@@ -1,0 +1,75 @@
+//! The rules that ask somebody outside.
+
+use model::{GangId, Giving, NodeId, Query, Question, Reason, Refusal, Shape, Tables, Time};
+
+use super::{Rules, State};
+use crate::plugin::{Asks, View};
+use crate::plugins::extender::Extender;
+
+impl Rules {
+    /// Whom the extender's rules ask, if they do.
+    pub fn extender(&self) -> Option<&Extender> {
+        let extender = self.config.extender.as_ref();
+        extender.filter(|_| self.flat.iter().any(|row| row.asks.is_some()))
+    }
+
+    /// What is to be asked for gangs that wait, each for its reason.
+    pub fn asks<'a>(
+        &self,
+        tables: &Tables,
+        waiting: impl IntoIterator<Item = (GangId, &'a Reason)>,
+        now: Time,
+    ) -> Vec<(Query, Question)> {
+        if self.extender().is_none() {
+            return Vec::new();
+        }
+        let state = State {
+            now,
+            ..State::default()
+        };
+        let view = self.view(tables, &state);
+        let mut asks = Asks::default();
+        for (gang, reason) in waiting {
+            for rule in self.flat.iter().filter_map(|row| row.asks) {
+                rule(self, view, gang, reason, &mut asks);
+            }
+        }
+        asks.into_questions()
+    }
+
+    /// Why the node does not suit the shape, as far as nobody outside is asked.
+    pub(crate) fn suits_by_itself(
+        &self,
+        view: View<'_>,
+        shape: &Shape,
+        node: NodeId,
+    ) -> Option<Refusal> {
+        self.flat
+            .iter()
+            .filter_map(|p| p.suits)
+            .find_map(|f| f(view, shape, node))
+    }
+
+    /// Why somebody outside does not agree to the node for the shape.
+    pub(crate) fn consents(&self, view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
+        self.flat
+            .iter()
+            .filter_map(|p| p.consents)
+            .find_map(|f| f(view, shape, node))
+    }
+
+    /// Why a gang does not start although enough of it is placed.
+    pub(crate) fn unready(&self, view: View<'_>, gang: GangId) -> Option<Reason> {
+        let mut said = self.flat.iter().filter_map(|p| p.unready);
+        said.find_map(|f| f(view, gang))
+    }
+
+    /// Whether an action runs that takes room for others of a queue, or for other queues.
+    pub(crate) fn takes_room_for(&self, giving: Giving) -> bool {
+        let names = match giving {
+            Giving::WithinQueue => ["preempt", "gangpreempt"],
+            Giving::AcrossQueues => ["reclaim", "gangreclaim"],
+        };
+        names.into_iter().any(|name| self.has_action(name))
+    }
+}
