@@ -21,7 +21,7 @@ use api::kind::Kind;
 use api::time::Time;
 use engine::Engine;
 use mirror::{Bind, Change, Events, Evict, Index, Mirror, Rows, Voice};
-use model::{GangId, Measured, Tables, WriteId};
+use model::{GangId, Measured, Opinion, Query, Question, Tables, WriteId};
 
 use crate::backoff::Backoff;
 use crate::explain::{self, Found, Unanswered};
@@ -101,6 +101,8 @@ pub(crate) struct Cycles {
     violations: Vec<String>,
     /// What the last cycle came to.
     planned: Option<Planned>,
+    /// What it wants to be asked of somebody outside.
+    asks: Vec<(Query, Question)>,
     /// Another engine that is asked the same.
     other: Option<Other>,
     /// What cycles find for the gangs of one object, where that is told.
@@ -157,6 +159,7 @@ impl Cycles {
             notices: Vec::new(),
             violations: Vec::new(),
             planned: None,
+            asks: Vec::new(),
             other: settings.other.map(Other::new),
             verdicts: None,
             telling: Telling::default(),
@@ -193,6 +196,17 @@ impl Cycles {
     /// What the last cycle came to, once.
     pub(crate) fn take_planned(&mut self) -> Option<Planned> {
         self.planned.take()
+    }
+
+    /// What is to be asked of somebody outside, once.
+    pub(crate) fn take_asks(&mut self) -> Vec<(Query, Question)> {
+        std::mem::take(&mut self.asks)
+    }
+
+    /// What somebody outside has said, and how long it counts.
+    pub(crate) fn heard(&mut self, opinions: Vec<(Query, Opinion)>, now: Time) {
+        let until = model::Time::from_micros(now.micros()).plus_millis(engine::COUNTS_MS);
+        self.tables.put_opinions(opinions, until);
     }
 
     /// Whether a plan is carried out whose binds are not all on their way.
@@ -351,7 +365,7 @@ impl Cycles {
         let before = self.other.as_ref().map(|_| Other::fork(&self.tables));
         let began = (self.stopwatch)();
         let at = model::Time::from_micros(now.micros());
-        let plan = match &mut self.verdicts {
+        let mut plan = match &mut self.verdicts {
             None => self.engine.cycle(&mut self.tables, at),
             Some(verdicts) => {
                 let plan = (self.engine).cycle_heard(&mut self.tables, at, &mut |gang, outcome| {
@@ -367,6 +381,7 @@ impl Cycles {
         self.counts.cycles += 1;
         self.counts.places += plan.places.len() as u64;
         self.planned = Some(Planned::of(&plan));
+        self.asks = std::mem::take(&mut plan.asks);
         if let (Some(other), Some(before)) = (&mut self.other, before) {
             other.compare(before, &plan, &self.tables, at);
         }

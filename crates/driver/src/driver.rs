@@ -25,7 +25,6 @@ use crate::cycle::{Cycles, End, Told};
 use crate::election::Election;
 use crate::log::{Asked, LineHeard, PageTaken, Record};
 use crate::looks::Looks;
-use crate::measures::Measures;
 use crate::metrics::{Level, Metrics, Notice};
 use crate::notes::Notes;
 use crate::reflector::{self, Reflected, Reflector};
@@ -33,6 +32,7 @@ use crate::request::{Request, RequestId, decoded};
 use crate::settings::Settings;
 use crate::work::{Ended, Round, Standing, WorkKey, WorkQueue};
 use crate::writes::{self, Budget, Lane, Origin, Over, Writes};
+use answering::Asking;
 use naming::Named;
 use recording::{Anew, Recorder};
 
@@ -51,8 +51,7 @@ pub struct Driver {
     looks: Looks,
     /// Notes about writes that are on their way.
     notes: Notes,
-    /// What is asked of others about nodes, where a rule looks at it.
-    measures: Option<Measures>,
+    asking: Asking,
     cycles: Option<Cycles>,
     election: Option<Election>,
     /// Writes that tell others that they need not wait.
@@ -92,7 +91,7 @@ impl Driver {
             writes: Writes::new(&watched, budget),
             looks: Looks::default(),
             notes: Notes::default(),
-            measures: answering::measures_of(&settings),
+            asking: Asking::of(&settings),
             cycles: settings
                 .engine
                 .clone()
@@ -151,7 +150,7 @@ impl Driver {
             .chain(self.work.next_timer())
             .chain(self.writes.next_timer())
             .chain(cycles.and_then(|cycles| cycles.wake(&self.writes)))
-            .chain(self.measures_wake())
+            .chain(self.asking_wake())
             .chain(election)
             .min()
     }
@@ -329,6 +328,7 @@ impl Driver {
             && !self.work.is_ready()
             && self.writes.open() == 0
             && self.looks.open() == 0
+            && self.asking.is_quiet()
             && self.cycles.as_ref().is_none_or(Cycles::is_quiet)
     }
 
@@ -336,8 +336,7 @@ impl Driver {
     pub fn metrics(&self) -> Metrics {
         let counts = self.writes.counts();
         let cycles = self.cycles.as_ref().map(Cycles::counts).unwrap_or_default();
-        let asks = self.measures.as_ref().map(Measures::counts);
-        let asks = asks.unwrap_or_default();
+        let asks = self.asking.counts();
         Metrics {
             cycles: self.metrics.cycles + cycles.cycles,
             cycle_micros: self.metrics.cycle_micros + cycles.cycle_micros,
@@ -367,7 +366,7 @@ impl Driver {
         }
         self.work.advance(now);
         self.writes.advance(now);
-        self.advance_measures(now);
+        self.advance_asking(now);
         if let Some(cycles) = &mut self.cycles {
             cycles.advance(&self.mirror, &mut self.writes, now);
         }
@@ -409,6 +408,7 @@ impl Driver {
         }
         if let (true, Some(cycles)) = (is_synced, &mut self.cycles) {
             cycles.run_if_due(&self.mirror, &mut self.writes, now);
+            self.asking.want(cycles.take_asks());
             if let Some(planned) = cycles.take_planned() {
                 self.note(|| Record::Planned(planned));
                 self.tell_verdicts();

@@ -35,6 +35,7 @@ mod cycle;
 mod driver;
 mod election;
 pub mod explain;
+mod extender;
 pub mod log;
 mod looks;
 mod measures;

@@ -22,7 +22,7 @@ pub(crate) use read::Reading;
 /// Between two rounds at least, in milliseconds.
 const INTERVAL_LEAST_MS: i64 = 1_000;
 /// So much later than a question's own deadline the driver waits no longer for it, in milliseconds.
-const SLACK_MS: i64 = 5_000;
+pub(crate) const SLACK_MS: i64 = 5_000;
 
 /// What a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

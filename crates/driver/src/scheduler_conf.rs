@@ -269,7 +269,7 @@ impl Understanding<'_> {
                         let name = self.own_name(seat, &key);
                         self.remarks.unknown(place, &field, name, &known);
                     }
-                    Complaint::Type { .. } | Complaint::Range { .. } => {
+                    Complaint::Type { .. } | Complaint::Range { .. } | Complaint::Unserved(_) => {
                         let text = complaint.to_string();
                         let advice = quoted(&complaint);
                         self.remarks.warning(place, &field, text, advice);

@@ -12,6 +12,7 @@
 //! nothing; the same events, duplicated or ordered otherwise within the API's guarantees, leave the
 //! same [`Mirror::state_hash`]; nothing here is kept for an object that has gone.
 
+mod extender;
 mod held;
 pub mod index;
 mod lower;
@@ -19,6 +20,7 @@ mod object;
 mod rows;
 mod state_hash;
 
+pub use extender::extender_body;
 pub use held::{Change, Listing, Mirror};
 pub use index::Index;
 pub use lower::{Bind, Events, Evict, Lowered, Voice, plain_words};

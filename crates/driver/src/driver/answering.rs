@@ -1,27 +1,114 @@
 //! Questions to others than the API: what came of them.
 
 use api::time::Time;
+use model::{Query, Question};
 
 use super::Driver;
+use crate::extender::{Extending, Framed, Heard};
 use crate::log::Record;
-use crate::measures::{Measures, Reading};
+use crate::measures::{Counts, Measures, Reading};
 use crate::metrics::Level;
 use crate::request::{Ask, RequestId};
 use crate::settings::Settings;
+
+/// Whoever is asked.
+#[derive(Debug)]
+pub(super) struct Asking {
+    /// Who measures nodes.
+    pub(super) measures: Option<Measures>,
+    /// Whom Volcano's plugin `extender` asks.
+    extender: Option<Extending>,
+}
+
+/// What an answer says, by who was asked.
+#[derive(Debug)]
+enum Answer {
+    Measured(Result<Reading, String>),
+    Opined(Result<Heard, String>),
+}
+
+impl Answer {
+    /// In the form in which it is logged.
+    fn text(&self) -> Result<String, String> {
+        match self {
+            Answer::Measured(reading) => reading.as_ref().map(Reading::text).map_err(Clone::clone),
+            Answer::Opined(heard) => heard.as_ref().map(Heard::text).map_err(Clone::clone),
+        }
+    }
+}
+
+impl Asking {
+    /// Nobody is asked what no rule wants to know.
+    pub(super) fn of(settings: &Settings) -> Asking {
+        let engine = settings.engine.as_ref();
+        let measuring = engine.filter(|it| it.engine.wants_measures());
+        Asking {
+            measures: measuring.and_then(|it| Measures::new(&it.metrics)),
+            extender: engine.and_then(|it| Extending::new(it.engine.extender())),
+        }
+    }
+
+    /// Somebody waits for these answers.
+    pub(super) fn want(&mut self, asks: Vec<(Query, Question)>) {
+        if let Some(extender) = &mut self.extender {
+            extender.want(asks);
+        }
+    }
+
+    /// Whether nobody waits for an answer.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.extender.as_ref().is_none_or(Extending::is_quiet)
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let measures = self.measures.as_ref().map(Measures::counts);
+        let extender = self.extender.as_ref().map(Extending::counts);
+        let (a, b) = (measures.unwrap_or_default(), extender.unwrap_or_default());
+        Counts {
+            asked: a.asked + b.asked,
+            failed: a.failed + b.failed,
+            refused: a.refused + b.refused,
+        }
+    }
+
+    /// The clock was set.
+    pub(super) fn hurry(&mut self, now: Time) {
+        self.measures.iter_mut().for_each(|it| it.hurry(now));
+        self.extender.iter_mut().for_each(|it| it.hurry(now));
+    }
+
+    fn wake(&self) -> Option<Time> {
+        let measures = self.measures.as_ref().and_then(Measures::wake);
+        let extender = self.extender.as_ref().and_then(Extending::wake);
+        measures.into_iter().chain(extender).min()
+    }
+
+    fn take_notices(&mut self) -> Vec<String> {
+        let mut notices = Vec::new();
+        notices.extend(self.measures.iter_mut().flat_map(Measures::take_notices));
+        notices.extend(self.extender.iter_mut().flat_map(Extending::take_notices));
+        notices
+    }
+}
 
 impl Driver {
     /// Answers [`Request::Ask`](crate::Request::Ask): with a body, or with why none came. One that comes
     /// too late, or twice, changes nothing.
     pub fn handle_answer(&mut self, id: RequestId, answer: Result<Vec<u8>, String>, now: Time) {
-        let (Some(measures), Some(cycles)) = (&self.measures, &self.cycles) else {
+        let Some(cycles) = &self.cycles else {
             return;
         };
-        if !measures.asked(id) {
-            return;
-        }
-        let room = |node: &str| cycles.room_of(node);
-        let reading = measures.read(answer, &room);
-        self.answered(id, reading, now);
+        let measures = self.asking.measures.as_ref().filter(|it| it.asked(id));
+        let extender = self.asking.extender.as_ref().filter(|it| it.asked(id));
+        let answer = match (measures, extender) {
+            (Some(measures), _) => {
+                let room = |node: &str| cycles.room_of(node);
+                Answer::Measured(measures.read(answer, &room))
+            }
+            (None, Some(extender)) => Answer::Opined(extender.read(id, answer)),
+            (None, None) => return,
+        };
+        self.answered(id, answer, now);
     }
 
     /// The same of an answer as it was logged.
@@ -31,70 +118,110 @@ impl Driver {
         answer: Result<String, String>,
         now: Time,
     ) -> Result<(), String> {
-        let reading = match answer {
-            Ok(text) => Ok(Reading::of_text(&text).ok_or("an answer cannot be read")?),
-            Err(why) => Err(why),
+        let unreadable = || "an answer cannot be read".to_owned();
+        let extender = self.asking.extender.as_ref();
+        let is_extenders = extender.is_some_and(|it| it.asked(id));
+        let answer = match (answer, is_extenders) {
+            (Ok(text), true) => Answer::Opined(Ok(Heard::of_text(&text).ok_or_else(unreadable)?)),
+            (Err(why), true) => Answer::Opined(Err(why)),
+            (Ok(text), false) => {
+                Answer::Measured(Ok(Reading::of_text(&text).ok_or_else(unreadable)?))
+            }
+            (Err(why), false) => Answer::Measured(Err(why)),
         };
-        self.answered(id, reading, now);
+        self.answered(id, answer, now);
         Ok(())
     }
 
-    fn answered(&mut self, id: RequestId, reading: Result<Reading, String>, now: Time) {
+    fn answered(&mut self, id: RequestId, answer: Answer, now: Time) {
         self.note(|| Record::Answered {
             now,
             id,
-            answer: reading.as_ref().map(Reading::text).map_err(Clone::clone),
+            answer: answer.text(),
         });
-        let Some(measures) = self.measures.as_mut().filter(|it| it.asked(id)) else {
-            return;
-        };
-        let is_over = measures.answered(reading, now);
-        if is_over {
-            self.put_measured();
+        match answer {
+            Answer::Measured(reading) => {
+                let measures = self.asking.measures.as_mut();
+                let measures = measures.filter(|it| it.asked(id));
+                if measures.is_some_and(|it| it.answered(reading, now)) {
+                    self.put_measured();
+                }
+            }
+            Answer::Opined(heard) => {
+                let extender = self.asking.extender.as_mut();
+                extender
+                    .into_iter()
+                    .for_each(|it| it.answered(id, heard.clone()));
+                self.put_opinions(now);
+            }
         }
-        self.say_measures();
+        self.say_asking();
     }
 
     /// The next question, once there are nodes to ask about.
     pub(super) fn ask(&mut self, id: RequestId, now: Time) -> Option<Ask> {
-        let is_synced = self.is_synced();
-        let measures = self.measures.as_mut().filter(|_| is_synced)?;
-        measures.poll(id, now)
+        if !self.is_synced() {
+            return None;
+        }
+        let measures = self.asking.measures.as_mut();
+        if let Some(ask) = measures.and_then(|it| it.poll(id, now)) {
+            return Some(ask);
+        }
+        loop {
+            let (extender, cycles) = (self.asking.extender.as_mut()?, self.cycles.as_ref()?);
+            let (mirror, tables) = (&self.mirror, cycles.tables());
+            let framed =
+                |query: &Query, question: &Question| Framed::of(mirror, tables, query, question);
+            if let Some(ask) = extender.poll(id, &framed, now) {
+                return Some(ask);
+            }
+            // The subjects of all that was left of a round have gone: the next one begins.
+            if !self.put_opinions(now) {
+                return None;
+            }
+        }
     }
 
     /// When the next question is due, or given up.
-    pub(super) fn measures_wake(&self) -> Option<Time> {
+    pub(super) fn asking_wake(&self) -> Option<Time> {
         let may_ask = self.is_synced() && !self.is_held_back;
-        let measures = self.measures.as_ref().filter(|_| may_ask);
-        measures.and_then(Measures::wake)
+        self.asking.wake().filter(|_| may_ask)
     }
 
     /// What is known of nodes is in the tables from now on.
     pub(super) fn put_measured(&mut self) {
-        if let (Some(measures), Some(cycles)) = (&self.measures, &mut self.cycles) {
+        if let (Some(measures), Some(cycles)) = (&self.asking.measures, &mut self.cycles) {
             cycles.measured(measures.rows());
         }
     }
 
-    /// Whoever has not answered in time does not.
-    pub(super) fn advance_measures(&mut self, now: Time) {
-        if let Some(measures) = &mut self.measures {
-            measures.advance(now);
-        }
-        self.say_measures();
+    /// What an extender said in a round is, if that is over; whether it is.
+    fn put_opinions(&mut self, now: Time) -> bool {
+        let said = self.asking.extender.as_mut().and_then(Extending::settle);
+        let (Some(said), Some(cycles)) = (said, &mut self.cycles) else {
+            return false;
+        };
+        cycles.heard(said, now);
+        true
     }
 
-    fn say_measures(&mut self) {
-        let notices = self.measures.as_mut().map(|it| it.take_notices());
-        for text in notices.into_iter().flatten() {
+    /// Whoever has not answered in time does not.
+    pub(super) fn advance_asking(&mut self, now: Time) {
+        self.asking
+            .measures
+            .iter_mut()
+            .for_each(|it| it.advance(now));
+        self.asking
+            .extender
+            .iter_mut()
+            .for_each(|it| it.advance(now));
+        self.put_opinions(now);
+        self.say_asking();
+    }
+
+    fn say_asking(&mut self) {
+        for text in self.asking.take_notices() {
             self.notice(Level::Warning, text);
         }
     }
-}
-
-/// Nobody is asked what no rule wants to know.
-pub(super) fn measures_of(settings: &Settings) -> Option<Measures> {
-    let engine = settings.engine.as_ref()?;
-    let is_wanted = engine.engine.wants_measures();
-    Measures::new(&engine.metrics).filter(|_| is_wanted)
 }

@@ -23,9 +23,7 @@ impl Driver {
         }
         self.work.hurry(now);
         self.writes.hurry(now);
-        if let Some(measures) = &mut self.measures {
-            measures.hurry(now);
-        }
+        self.asking.hurry(now);
         if let Some(cycles) = &mut self.cycles {
             cycles.hurry(now);
         }

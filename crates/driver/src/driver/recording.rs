@@ -266,7 +266,7 @@ impl Driver {
         self.looks = fresh.looks;
         self.notes = fresh.notes;
         self.cycles = fresh.cycles;
-        self.measures = fresh.measures;
+        self.asking = fresh.asking;
         self.metrics = counted;
         self.has_more = false;
         self.is_held_back = false;
@@ -279,7 +279,7 @@ impl Driver {
             cycles.remember(shuffles);
         }
         self.take_stock(now);
-        if let (Some(measures), Some(known)) = (&mut self.measures, known) {
+        if let (Some(measures), Some(known)) = (&mut self.asking.measures, known) {
             measures.resume(known);
         }
         self.put_measured();
@@ -302,7 +302,7 @@ impl Driver {
             streams: streams?,
             open: self.streams.clone(),
             election,
-            measures: self.measures.as_ref().map(Measures::known),
+            measures: self.asking.measures.as_ref().map(Measures::known),
             shuffles: self.cycles.as_ref().map_or_else(Vec::new, Cycles::shuffles),
             objects: kinds
                 .iter()

@@ -9,7 +9,7 @@ use api::call::{Page, WatchLine};
 use api::intent::{Action, Intent, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
-use driver::{Driver, Limits, Request, RequestId, Settings};
+use driver::{Ask, Driver, Limits, Request, RequestId, Settings};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -32,6 +32,8 @@ pub struct World {
     pub refusals: VecDeque<Refusal>,
     /// Answers to the next questions to others than the API.
     pub told: VecDeque<Result<Vec<u8>, String>>,
+    /// Who answers questions to others than the API, before `told` does.
+    pub teller: Option<Teller>,
     /// Refusals for the next reads.
     pub get_refusals: VecDeque<Refusal>,
     /// Refusals for the next lists.
@@ -41,6 +43,9 @@ pub struct World {
     /// The revision that the next list claims, if it lies.
     pub list_revision: Option<u64>,
 }
+
+/// Says something to a question, or never does.
+pub type Teller = Box<dyn FnMut(&Ask) -> Option<Result<Vec<u8>, String>>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
@@ -83,6 +88,7 @@ impl World {
             is_answer_slow: false,
             refusals: VecDeque::new(),
             told: VecDeque::new(),
+            teller: None,
             get_refusals: VecDeque::new(),
             list_refusals: VecDeque::new(),
             lost: VecDeque::new(),
@@ -302,7 +308,12 @@ impl World {
             Request::Ask(ask) => {
                 self.log.push(format!("ask {}", ask.topic.0));
                 // Who has nothing to say never answers.
-                if let Some(answer) = self.told.pop_front() {
+                let teller = self.teller.as_mut();
+                let answer = match teller {
+                    Some(teller) => teller(&ask),
+                    None => self.told.pop_front(),
+                };
+                if let Some(answer) = answer {
                     self.driver.handle_answer(id, answer, self.now);
                 }
             }

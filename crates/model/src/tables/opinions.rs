@@ -122,6 +122,44 @@ impl Query {
 }
 
 impl Tables {
+    /// What the answer to this question would depend on now; `None` where a subject of it has gone.
+    pub fn query_of(&self, question: &Question) -> Option<Query> {
+        let uid = |gang: GangId| {
+            let row = self.find_gang(gang).filter(|row| row.known)?;
+            Some(row.spec.uid.clone())
+        };
+        let serial = |task: TaskId| {
+            let row = self.find_task(task)?;
+            Some(self.shape(row.shape).serial)
+        };
+        let is_here = |task: &TaskId| self.find_task(*task).is_some();
+        let node = |node: NodeId| self.find_node(node).filter(|row| row.known);
+        match question {
+            Question::Enters(gang) => uid(*gang).map(Query::Enters),
+            Question::Overused(queue) => {
+                let row = self.find_queue(*queue)?;
+                Some(Query::Overused(row.spec.name.clone()))
+            }
+            Question::Ready(gang, tasks) => {
+                let count = u32::try_from(tasks.len()).ok()?;
+                let uid = uid(*gang).filter(|_| tasks.iter().all(is_here))?;
+                Some(Query::Ready(uid, count))
+            }
+            Question::Fits(task, at) => {
+                Some(Query::Fits(serial(*task)?, node(*at)?.spec.name.clone()))
+            }
+            Question::Points(task, nodes) => {
+                let is_whole = nodes.iter().all(|id| node(*id).is_some());
+                serial(*task).filter(|_| is_whole).map(Query::Points)
+            }
+            Question::Gives(task, giving, tasks) => {
+                let gang = self.find_task(*task)?.gang?;
+                let uid = uid(gang).filter(|_| tasks.iter().all(is_here))?;
+                Some(Query::Gives(uid, *giving))
+            }
+        }
+    }
+
     /// What was said to this question, if that still counts or stands in for what counts.
     pub fn opinion(&self, query: &Query) -> Option<&Opinion> {
         self.opinions.said.get(query).map(|said| &said.opinion)
