@@ -650,7 +650,11 @@ fn promise(
         if shape.spec.is_coupled() || deviceshare::concerns(view, *task) {
             continue;
         }
-        let mut nodes = leaving.iter().copied();
+        // What is promised counts in the queue: of tasks that are alike only the first was asked about.
+        let refused = row
+            .queue
+            .and_then(|queue| cycle.rules.allocatable(view, queue, *task));
+        let mut nodes = leaving.iter().copied().filter(|_| refused.is_none());
         let node = nodes.find(|node| will_take(cycle, *task, *node));
         if let Some(node) = node {
             cycle.trial.promise(*task, node);
