@@ -36,6 +36,8 @@ pub enum Kind {
     Node,
     /// The nodes of one of several schedulers.
     NodeShard,
+    /// How a node is laid out.
+    Numatopology,
     /// Storage in the cluster.
     PersistentVolume,
     /// A wish for storage.
@@ -225,6 +227,15 @@ pub const KINDS: &[KindRow] = &[
         "nodeshards",
         false,
         true,
+    ),
+    row(
+        Kind::Numatopology,
+        "nodeinfo.volcano.sh",
+        "v1alpha1",
+        "Numatopology",
+        "numatopologies",
+        false,
+        false,
     ),
     row(
         Kind::PersistentVolume,

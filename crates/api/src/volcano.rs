@@ -1,4 +1,4 @@
-//! Volcano's kinds: Job, HyperNode, Queue, PodGroup and Command. They are read and written back, so unknown
+//! Volcano's kinds: Job, HyperNode, Numatopology, Queue, PodGroup and Command. They are read and written back, so unknown
 //! fields survive in `rest`, and fields whose absence means something are `Option`s.
 //!
 //! Source: `specs/volcano.md`, sections 1.2 to 1.6 and 1.14.
@@ -7,6 +7,7 @@ mod card_keys;
 mod hyper_node;
 mod job;
 mod keys;
+mod numatopology;
 mod podgroup;
 mod queue;
 pub mod scheduler_conf;
@@ -16,6 +17,7 @@ pub use card_keys::*;
 pub use hyper_node::*;
 pub use job::*;
 pub use keys::*;
+pub use numatopology::*;
 pub use podgroup::*;
 pub use queue::*;
 pub use shard::*;

@@ -4,7 +4,7 @@
     reason = "a test that cannot read its golden has failed"
 )]
 
-use api::volcano::{Command, HyperNode, Job, PodGroup, Queue};
+use api::volcano::{Command, HyperNode, Job, Numatopology, PodGroup, Queue};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -53,6 +53,17 @@ fn a_hyper_node_survives_a_round_trip() {
     let hyper_node: HyperNode = check(include_str!("wire/hypernode.yaml"));
     assert_eq!(hyper_node.spec.tier, Some(2));
     assert_eq!(hyper_node.spec.members.len(), 4);
+}
+
+#[test]
+fn a_numatopology_survives_a_round_trip() {
+    let topology: Numatopology = check(include_str!("wire/numatopology.yaml"));
+    let spec = topology.spec;
+    assert_eq!(&*spec.numares["cpu"].allocatable, "0-1,4-7");
+    assert_eq!(spec.numares["memory"].capacity, None);
+    assert_eq!(spec.cpu_detail["5"].core, Some(2));
+    let given = &spec.pod_allocations[0].container_allocations[0];
+    assert_eq!(&*given.allocations["cpu"], "2-3");
 }
 
 #[test]

@@ -134,6 +134,7 @@ objects! {
     NetworkPolicy: api::core::NetworkPolicy,
     Node: api::core::Node,
     NodeShard: api::volcano::NodeShard,
+    Numatopology: api::volcano::Numatopology,
     PersistentVolume: api::core::PersistentVolume,
     PersistentVolumeClaim: api::core::PersistentVolumeClaim,
     Pod: api::core::Pod,

@@ -58,6 +58,11 @@ pub const TASK_TOPOLOGY_ANTI_AFFINITY: &str = "volcano.sh/task-topology-anti-aff
 pub const TASK_TOPOLOGY_ORDER: &str = "volcano.sh/task-topology-task-order";
 /// Pod annotation: how it sits on NUMA nodes.
 pub const NUMA_TOPOLOGY_POLICY: &str = "volcano.sh/numa-topology-policy";
+/// Pod annotation: how much it should get on which NUMA node, JSON.
+pub const TOPOLOGY_DECISION: &str = "volcano.sh/topology-decision";
+/// Pod annotation of our own: which units it should get, JSON; they are kept for it until its node has
+/// told what it did get.
+pub const NUMA_UNITS: &str = "katmai.dev/numa-units";
 /// Job and gang annotation: longest wait.
 pub const SLA_WAITING_TIME: &str = "volcano.sh/sla-waiting-time";
 /// The same without prefix, also read.
