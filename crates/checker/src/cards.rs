@@ -1,5 +1,6 @@
 //! I2: a card has one holder who has it alone, or sharers within its memory, its cores and the number
 //! of users that it bears; each of its slices has one holder, and so has each device that is claimed.
+//! A plan gives no cpu, and no other unit on a NUMA node, that somebody has already.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,6 +18,8 @@ struct Sum {
     memory: i64,
     cores: i64,
     slices: BTreeMap<(Arc<str>, u32), u32>,
+    /// Units with the number of their holders.
+    units: BTreeMap<u32, u32>,
     /// Whether some of it was given by a plan that is not yet carried out.
     is_ours: bool,
 }
@@ -31,6 +34,9 @@ impl Sum {
             let place = (slice.group.clone(), slice.place);
             *self.slices.entry(place).or_default() += 1;
         }
+        for unit in grant.units.iter() {
+            *self.units.entry(unit).or_default() += 1;
+        }
         self.is_ours |= task.phase == Phase::Binding;
     }
 
@@ -42,10 +48,17 @@ impl Sum {
         (self.users, self.owners, self.memory, self.cores)
             == (load.users, load.owners, load.memory, load.cores)
             && self.slices == slices
+            && self.units.keys().copied().eq(load.units.held().iter())
+            && self.units.values().map(|holders| holders - 1).sum::<u32>() == load.units.overlaps()
     }
 
     /// What is too much of it, in words.
     fn excess(&self, node: &Node, card: &str) -> Option<String> {
+        if !self.units.is_empty() {
+            // A node may give others than were chosen for somebody who is on the way there: that a plan
+            // chooses no such is asked of each plan.
+            return None;
+        }
         let mut devices = node.spec.devices.list.iter();
         if devices.any(|device| *device.id == *card) {
             // Who looks after a device holds nothing of it.
@@ -163,7 +176,12 @@ pub(crate) fn plan(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
             if takers.is_empty() {
                 continue;
             }
-            if let Some(excess) = sum.excess(node, &card) {
+            let clash = || {
+                takers
+                    .iter()
+                    .find_map(|place| clash(tables, node, place, &card))
+            };
+            if let Some(excess) = sum.excess(node, &card).or_else(clash) {
                 found.push(Violation {
                     invariant: "I2",
                     what: format!("card {card} of {} {excess}", node.spec.name),
@@ -174,13 +192,37 @@ pub(crate) fn plan(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
     }
 }
 
+/// What a bind takes of a resource's units that is not there, or another task's, in words.
+fn clash(tables: &Tables, node: &Node, place: &model::Place, resource: &str) -> Option<String> {
+    let units_of = |task: TaskId| -> BTreeSet<u32> {
+        let grants = tables.task(task).grants.iter();
+        let grants = grants.filter(|grant| *grant.card == *resource);
+        grants.flat_map(|grant| grant.units.iter()).collect()
+    };
+    let taken = units_of(place.task);
+    if taken.is_empty() {
+        return None;
+    }
+    let layout = node.spec.numa.iter();
+    let resources = layout.flat_map(|layout| &layout.resources);
+    let open = resources.filter(|it| *it.name == *resource);
+    let open: BTreeSet<u32> = open.flat_map(|it| it.open.iter()).collect();
+    if let Some(unit) = taken.difference(&open).next() {
+        return Some(format!("has no unit {unit} to give"));
+    }
+    let others = node.tasks.iter().filter(|task| **task != place.task);
+    let mut held = others.flat_map(|task| units_of(*task));
+    let unit = held.find(|unit| taken.contains(unit))?;
+    Some(format!("has two holders of unit {unit}"))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::planted::{cluster, said, task};
     use crate::{check, check_plan};
     use model::{
-        Card, Cards, Device, Devices, Grant, NodeId, NodeSpec, Phase, Slice, Tables, TaskId,
-        TaskSpec, Time, Trial,
+        Card, Cards, Device, Devices, Grant, NodeId, NodeSpec, NumaLayout, NumaResource, Phase,
+        Slice, Tables, TaskId, TaskSpec, Time, Trial, Units,
     };
 
     /// The cluster, where n1 has a card of 100 MiB for two users.
@@ -212,6 +254,7 @@ mod tests {
             memory,
             cores,
             is_whole: cores == 100,
+            ..Grant::default()
         }
     }
 
@@ -280,6 +323,42 @@ mod tests {
         };
         assert_eq!(found(grant(0, 100)), ["I2"]);
         assert_eq!(found(grant(0, 0)), [""; 0]);
+    }
+
+    #[test]
+    fn i2_a_cpu_that_is_given_twice_or_is_not_there_is_found() {
+        let found = |first: &str, second: &str| {
+            let mut tables = cluster();
+            let spec = tables.node(NodeId(0)).spec.clone();
+            let cpus = Units::of_list("0-3").expect("it is a list");
+            let layout = NumaLayout {
+                nodes: vec![0],
+                resources: vec![NumaResource {
+                    name: NumaLayout::CPU.into(),
+                    by_node: vec![cpus.clone()],
+                    open: cpus,
+                }],
+                ..NumaLayout::default()
+            };
+            tables.put_node(NodeSpec {
+                numa: Some(layout.into()),
+                ..spec
+            });
+            let grant = |list: &str| Grant {
+                card: NumaLayout::CPU.into(),
+                units: Units::of_list(list).expect("it is a list"),
+                ..Grant::default()
+            };
+            let mut trial = Trial::begin(&mut tables);
+            trial.place_with(TaskId(0), NodeId(0), vec![grant(first)]);
+            trial.place_with(TaskId(1), NodeId(0), vec![grant(second)]);
+            let plan = trial.finish(Time::from_micros(0));
+            assert_eq!(check(&tables), [], "what nodes give is theirs to say");
+            said(&check_plan(&tables, &plan))
+        };
+        assert_eq!(found("0-1", "2-3"), [""; 0]);
+        assert_eq!(found("0-1", "1-2"), ["I2"], "twice");
+        assert_eq!(found("0-1", "3-4"), ["I2"], "not there");
     }
 
     #[test]

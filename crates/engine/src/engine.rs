@@ -88,6 +88,11 @@ impl Engine {
         self.rules.card_family()
     }
 
+    /// Whether its rules look at NUMA nodes: nodes and pods need to be read for that only then.
+    pub fn wants_numa(&self) -> bool {
+        self.rules.wants_numa()
+    }
+
     /// Whether its rules look at what was measured of nodes.
     pub fn wants_measures(&self) -> bool {
         self.rules.wants_measures()

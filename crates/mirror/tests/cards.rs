@@ -283,6 +283,7 @@ fn grant(part: u32, card: &str, memory: i64, cores: i64) -> Grant {
         memory,
         cores,
         is_whole: false,
+        ..Grant::default()
     }
 }
 

@@ -8,6 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::numa::{UnitLoad, Units};
+
 /// No node counts for more cards, and no container asks for more: what lies beyond is a slip of the pen.
 pub const CARDS_MAX: usize = 1_024;
 
@@ -139,12 +141,12 @@ pub struct Slice {
     pub place: u32,
 }
 
-/// What a task holds of one card.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What a task holds of one card, or of a resource whose units lie on NUMA nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Grant {
     /// For which of the task's parts.
     pub part: u32,
-    /// The card's id.
+    /// The card's id, or the resource's name.
     pub card: Arc<str>,
     /// Which slice of it, if it is divided in slices.
     pub slice: Option<Slice>,
@@ -154,6 +156,8 @@ pub struct Grant {
     pub cores: i64,
     /// Whether the card is the task's alone.
     pub is_whole: bool,
+    /// Which units of the resource.
+    pub units: Units,
 }
 
 /// What is held of one card.
@@ -169,6 +173,8 @@ pub struct CardLoad {
     pub cores: i64,
     /// Slices, with the number of their holders.
     pub slices: BTreeMap<Slice, u32>,
+    /// Units of a resource.
+    pub units: UnitLoad,
 }
 
 /// What is held of a node's cards, by their ids; a card of which nothing is held has no row.
@@ -201,6 +207,7 @@ impl CardLoads {
         if let Some(slice) = &grant.slice {
             *load.slices.entry(slice.clone()).or_default() += 1;
         }
+        load.units.take(&grant.units);
     }
 
     /// Somebody gives back what was taken.
@@ -219,6 +226,7 @@ impl CardLoads {
                 load.slices.remove(slice);
             }
         }
+        load.units.give_back(&grant.units);
         if load.users == 0 {
             self.0.remove(&grant.card);
         }

@@ -29,6 +29,7 @@ mod gang;
 mod ids;
 mod labels;
 mod node;
+mod numa;
 mod plan;
 mod queue;
 mod reason;
@@ -57,6 +58,10 @@ pub use gang::{
 pub use ids::{DomainId, GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 pub use labels::{Labels, NodeTerm, Operator, Requirement, matches_all};
 pub use node::{Node, NodeSpec, Taint, TaintEffect};
+pub use numa::{
+    NUMA_NODES_MAX, NumaAsk, NumaLack, NumaLayout, NumaPart, NumaPolicy, NumaResource, UNITS_MAX,
+    UnitLoad, Units,
+};
 pub use plan::{
     Eviction, Nomination, Opening, Place, Plan, QueueUse, Remark, Sake, StatusWrite, TaskWait,
 };

@@ -7,6 +7,7 @@ use crate::claim::Devices;
 use crate::device::{CardLoads, Cards};
 use crate::ids::TaskId;
 use crate::labels::Labels;
+use crate::numa::NumaLayout;
 use crate::resource::Vector;
 use crate::shape::HostPort;
 use crate::tables::Measured;
@@ -56,6 +57,8 @@ pub struct NodeSpec {
     pub cards: Cards,
     /// Its devices, which are claimed.
     pub devices: Devices,
+    /// Its NUMA nodes, where somebody tells of them.
+    pub numa: Option<Arc<NumaLayout>>,
 }
 
 /// A node's row.
@@ -84,7 +87,7 @@ pub struct Node {
     pub ports: BTreeMap<HostPort, u32>,
     /// Attached volumes by driver and handle, with the number of users.
     pub volumes: BTreeMap<(Arc<str>, Arc<str>), u32>,
-    /// What is held of its cards and devices.
+    /// What is held of its cards and devices, and of units on its NUMA nodes.
     pub cards: CardLoads,
     /// What was measured of it last, however long ago.
     pub measured: Option<Measured>,

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::device::CardFamily;
+use crate::numa::NumaLack;
 use crate::queue::QueueState;
 use crate::resource::Amount;
 use crate::roles::{TOPOLOGY_ROLES_MAX, TopologyFault};
@@ -544,6 +545,11 @@ pub enum Refusal {
     },
     /// Somebody outside is asked, and has not answered yet.
     Unanswered,
+    /// Its NUMA nodes do not do.
+    Numa {
+        /// What lacks.
+        why: NumaLack,
+    },
     /// No pod slot is left.
     TooManyPods,
     /// Too little of a resource is left.
@@ -639,6 +645,7 @@ impl Refusal {
             Refusal::Cards { why, .. } => why.words().to_owned(),
             Refusal::Extender { verb, why } => format!("refused by the extender ({verb}: {why})"),
             Refusal::Unanswered => "of which the extender has not answered yet".to_owned(),
+            Refusal::Numa { why } => why.words(),
             Refusal::TooManyPods => "without a pod slot".to_owned(),
             Refusal::Insufficient { resource } => format!("without enough {resource}"),
         }

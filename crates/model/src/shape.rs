@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::claim::DeviceAsk;
 use crate::device::CardAsk;
 use crate::labels::{Labels, NodeTerm, Requirement};
+use crate::numa::NumaAsk;
 use crate::resource::Vector;
 
 /// Everything about a task that decides where it may run, except its labels and its gang.
@@ -39,6 +40,8 @@ pub struct ShapeSpec {
     pub cards: Option<Arc<CardAsk>>,
     /// What it wants of devices, if anything.
     pub devices: Option<Arc<DeviceAsk>>,
+    /// What it wants of NUMA nodes, if anything.
+    pub numa: Option<Arc<NumaAsk>>,
     /// Its claims of devices that nobody here allocates, as its pod calls them: while there is one, no
     /// node will do.
     pub device_claims: Vec<Arc<str>>,

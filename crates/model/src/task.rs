@@ -110,7 +110,7 @@ pub struct TaskSpec {
     pub phase: Phase,
     /// The node's name, once bound.
     pub node: Option<Arc<str>>,
-    /// What it holds of its node's cards, once bound.
+    /// What it holds of its node's cards and units, once bound.
     pub grants: Vec<Grant>,
     /// The node that it should go to if it fits there, by name.
     pub nominated: Option<Arc<str>>,
@@ -184,7 +184,7 @@ pub struct Task {
     pub phase: Phase,
     /// The node that it holds, or is promised; none once it is over.
     pub node: Option<NodeId>,
-    /// What it holds of its node's cards; nothing while it waits or is promised room.
+    /// What it holds of its node's cards and units; nothing while it waits or is promised room.
     pub grants: Vec<Grant>,
     /// The node that it should go to if it fits there, by name. A wish makes no room: that it has
     /// changed is no news.

@@ -12,6 +12,7 @@ use model::{NodeId, Shape, ShapeId, TaintEffect, Time};
 use crate::domains::DomainSums;
 use crate::footing::{Asker, Footing};
 use crate::plugin::{Room, Score, View};
+use crate::plugins::numa_aware;
 use crate::plugins::predicates::lacks;
 use crate::rules::Rules;
 
@@ -268,11 +269,12 @@ impl Index {
 /// Whether scores that must be normalised over all candidates tell this node from others.
 fn has_wishes(view: View<'_>, shape: &Shape, id: NodeId) -> bool {
     let node = &view.tables.node(id).spec;
-    shape
-        .spec
-        .preferred_nodes
-        .iter()
-        .any(|wish| wish.term.accepts(&node.name, &node.labels))
+    numa_aware::is_weighed(view, shape)
+        || shape
+            .spec
+            .preferred_nodes
+            .iter()
+            .any(|wish| wish.term.accepts(&node.name, &node.labels))
         || node.taints.iter().any(|taint| {
             taint.effect == TaintEffect::PreferNoSchedule
                 && !shape.spec.tolerations.iter().any(|t| t.covers(taint))

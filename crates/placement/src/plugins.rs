@@ -11,6 +11,7 @@ pub(crate) mod gang;
 pub(crate) mod network_topology_aware;
 pub(crate) mod nodegroup;
 pub(crate) mod nodeorder;
+pub(crate) mod numa_aware;
 pub(crate) mod overcommit;
 mod pdb;
 pub(crate) mod predicates;
@@ -46,6 +47,7 @@ pub const PLUGINS: &[Plugin] = &[
     network_topology_aware::PLUGIN,
     nodegroup::PLUGIN,
     nodeorder::PLUGIN,
+    numa_aware::PLUGIN,
     overcommit::PLUGIN,
     pdb::PLUGIN,
     predicates::PLUGIN,

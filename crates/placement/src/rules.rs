@@ -118,6 +118,7 @@ pub struct Config {
     pub(crate) network: plugins::network_topology_aware::Weights,
     pub(crate) nodegroup: plugins::nodegroup::Setup,
     pub(crate) nodeorder: plugins::nodeorder::Weights,
+    pub(crate) numa: plugins::numa_aware::Setup,
     pub(crate) overcommit: plugins::overcommit::Factor,
     pub(crate) predicates: plugins::predicates::Checks,
     pub(crate) preempt: Comparison,
@@ -193,7 +194,7 @@ impl Rules {
             rules.flat.extend(rows.iter().copied());
             rules.tiers.push(rows);
         }
-        rules.couple();
+        rules.couple(tiers);
         rules.hold_together();
         rules.keepers = Keepers::of(&rules.flat);
         Ok((rules, problems))
@@ -277,7 +278,7 @@ impl Rules {
 
     /// Scores and checks that look at other pods or nodes are no hooks of a row: they are taken away
     /// with the hook of their plugin.
-    fn couple(&mut self) {
+    fn couple(&mut self, tiers: &[Vec<PluginSettings>]) {
         let has = |name: &str, hook: fn(&Plugin) -> bool| {
             let mut rows = self.flat.iter();
             rows.any(|row| row.name == name && hook(row))
@@ -288,6 +289,15 @@ impl Rules {
         if !has("deviceshare", |row| row.hands_out.is_some()) {
             self.config.devices = plugins::deviceshare::Sharing::default();
         }
+        if !has("numa-aware", |row| row.hands_out.is_some()) {
+            self.config.numa = plugins::numa_aware::Setup::default();
+        }
+        let scores = |row: &PluginSettings| {
+            row.name == plugins::numa_aware::PLUGIN.name && row.is_on(Switch::NodeOrder)
+        };
+        if !tiers.iter().flatten().any(scores) {
+            self.config.numa = self.config.numa.without_points();
+        }
         if !has("predicates", |row| row.suits.is_some()) {
             self.config.predicates = self.config.predicates.of_the_node_alone();
         }
@@ -296,6 +306,11 @@ impl Rules {
     /// Which cards are shared out, if any are: nodes and pods need to be read for these only.
     pub fn card_family(&self) -> Option<CardFamily> {
         self.config.devices.family()
+    }
+
+    /// Whether a rule looks at NUMA nodes: nodes and pods need to be read for that only then.
+    pub fn wants_numa(&self) -> bool {
+        self.config.numa.is_there
     }
 
     /// Whether a rule looks at what was measured of nodes: nobody needs to be asked otherwise.
@@ -592,10 +607,10 @@ impl Rules {
             .fold(0, |sum, f| sum.saturating_add(f(view, shape, node)))
     }
 
-    /// What the task takes of the node's cards and devices now.
+    /// What the task takes of the node's cards, devices and units now.
     pub(crate) fn hand_out(&self, view: View<'_>, task: TaskId, node: NodeId) -> Vec<Grant> {
         let spec = &view.tables.shape_of(task).spec;
-        if spec.cards.is_none() && spec.devices.is_none() {
+        if spec.cards.is_none() && spec.devices.is_none() && spec.numa.is_none() {
             return Vec::new();
         }
         let said = self.flat.iter().filter_map(|p| p.hands_out);

@@ -158,6 +158,7 @@ fn a_trial_that_is_rewound_gives_cards_back() {
                 memory: 100,
                 cores: 1,
                 is_whole: seed.is_multiple_of(2),
+                ..Grant::default()
             };
             if phase.is_waiting() {
                 trial.place_with(task, node, vec![grant(0), grant(1)]);

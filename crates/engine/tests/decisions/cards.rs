@@ -61,12 +61,16 @@ pub fn grant(text: &str) -> Grant {
         },
         cores,
         is_whole: memory == "all" || cores == 100,
+        ..Grant::default()
     }
 }
 
 /// What is held, as the scenarios write it.
 pub fn granted(grants: &[Grant]) -> String {
     let one = |grant: &Grant| {
+        if !grant.units.is_empty() {
+            return format!("{}:{}", grant.card, grant.units);
+        }
         let slice = grant.slice.as_ref();
         let slice = slice.map_or(String::new(), |s| format!("[{}-{}]", s.group, s.place));
         let amount = match (grant.is_whole, grant.memory, grant.cores) {

@@ -115,6 +115,7 @@ fn a_trial_that_is_rewound_gives_devices_back() {
                 memory: 0,
                 cores: 0,
                 is_whole: true,
+                ..model::Grant::default()
             };
             trial.place_with(task, node, vec![grant]);
             taken += 1;

@@ -14,8 +14,8 @@ use model::{
 };
 use placement::{Argument, PluginSettings};
 
-use crate::cards;
 use crate::parse::{self, TaskWords, key};
+use crate::{cards, numa};
 
 /// One row to feed to tables.
 pub type Feed = Box<dyn Fn(&mut Tables)>;
@@ -87,6 +87,16 @@ impl World {
                 let tiers = &mut self.settings.placement.tiers;
                 tiers.last_mut().expect("a tier").push(cards::plugin(rest));
                 self.configure();
+            }
+            "numa-aware" => {
+                let tiers = &mut self.settings.placement.tiers;
+                let plugin = PluginSettings::named("numa-aware");
+                tiers.last_mut().expect("a tier").push(plugin);
+                self.configure();
+            }
+            "told" => {
+                let (key, units) = rest.split_once(' ').expect("pod resource:units");
+                self.edit(key, |pod| pod.grants = vec![numa::grant(units)]);
             }
             "actions" => {
                 let names = rest.split_whitespace().map(str::to_owned);

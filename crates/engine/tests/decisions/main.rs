@@ -11,5 +11,7 @@ mod explained;
 mod fairness;
 mod fixture;
 mod laws;
+mod numa;
+mod numa_laws;
 mod parse;
 mod scenarios;

@@ -31,6 +31,9 @@
 //! node n1 device=g0:1,2:board/a:sick device=g1 devices-partial       passing selectors 1 and 2; attribute; tainted
 //! gang a/t : 1 x claim=2:1|1;all~board claim=admin1 claim=brave1     requests, ways, what they share
 //! gang a/t : 1 x devices=gpu           a claim that nobody allocates
+//! numa-aware | node n1 numa=2x4 smt one-socket gpus=0,1 policy=restricted unpinned open=0-3 reserved=1 numa-garbled
+//! gang a/t : 1 x pin=2:1 pin=4 policy=restricted      containers with cpus (and GPUs) of their own
+//! bound n1 a/x has=cpu:0-3 | told a/x cpu:4-7        what a node tells that a pod has of its cpus
 //! anew KEY                             another pod under that name, whose deletion nobody saw
 //! argument binpack binpack.cpu=3       a wrong one is told, and what counts instead
 //! refuse a/t-0 (its next bind) | drop node n1 | drop gang a/t | explain a/t | show queue q
@@ -41,13 +44,13 @@ use std::sync::Arc;
 
 use model::{
     Branch, Budget, CardAsk, Closeness, Disruption, Gate, Grant, GroupLimits, Highest, HostPort,
-    Key, Kind, Labels, Limits, LocalTime, NodeTerm, Operator, PodTerm, Portion, Preferred,
+    Key, Kind, Labels, Limits, LocalTime, NodeTerm, NumaAsk, Operator, PodTerm, Portion, Preferred,
     QueueSpec, Quota, Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint, TaintEffect,
     TaskTopology, Time, Toleration, TolerationEffect, Vector, VolumeNeed,
 };
 use placement::{Argument, Decimal};
 
-use crate::{cards as of_cards, devices};
+use crate::{cards as of_cards, devices, numa};
 
 /// `key=value` words of a line, in order; a word without `=` has an empty value.
 pub fn words(text: &str) -> Vec<(&str, &str)> {
@@ -240,6 +243,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
     };
     let mut requests = Vector::ZERO;
     let mut cards = CardAsk::default();
+    let mut ask = NumaAsk::default();
     for (word, value) in words(rest) {
         let pair = || value.split_once(':').unwrap_or((value, ""));
         match word {
@@ -269,11 +273,14 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
             }
             "priority" => task.priority = value.parse().expect("a priority"),
             "holds" => task.holds.push(of_cards::grant(value)),
+            "has" => task.holds.push(numa::grant(value)),
+            _ if numa::wants(&mut ask, word, value) => {}
             _ if of_cards::wants(&mut cards, word, value) => {}
             _ => constraint(&mut task.shape, word, value),
         }
     }
     task.shape.requests = requests;
+    task.shape.numa = (ask != NumaAsk::default()).then(|| Arc::new(ask));
     task.shape.cards = (!cards.is_nothing()).then(|| Arc::new(cards));
     task
 }

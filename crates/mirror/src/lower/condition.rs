@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use api::core::Pod;
-use model::{CardFamily, Gang, Missing, NoFit, Phase, Reason, Refusal, Tables, Within};
+use model::{CardFamily, Gang, Missing, NoFit, NumaLack, Phase, Reason, Refusal, Tables, Within};
 
 /// What stands before the plain sentence in a condition's message.
 const PLAIN: &str = "In plain words: ";
@@ -236,11 +236,28 @@ fn refusal_text(refusal: &Refusal) -> String {
         },
         Refusal::Extender { why, .. } => format!("node(s) were refused by the extender: {why}"),
         Refusal::Unanswered => "node(s) were not yet answered for by the extender".to_owned(),
+        Refusal::Numa { why } => numa_text(why),
         Refusal::TooManyPods => "node(s) pod number exceeded".to_owned(),
         Refusal::OutOfProportion { resource } => {
             format!("proportional of resource {resource} check failed")
         }
         Refusal::Insufficient { resource } => format!("Insufficient {resource}"),
+    }
+}
+
+/// Upstream names task and node, too, where a container finds no place; one text is of many nodes here.
+fn numa_text(why: &NumaLack) -> String {
+    match why {
+        NumaLack::Untold => "numa info is empty".to_owned(),
+        NumaLack::Garbled => "no topo information".to_owned(),
+        NumaLack::Unpinned => "cpu manager policy isn't static".to_owned(),
+        NumaLack::OtherPolicy { wanted, has } => {
+            format!("task topology policy[{wanted}] is different with node[{has}]")
+        }
+        NumaLack::NoCpus => "cpu allocatable map is empty".to_owned(),
+        NumaLack::Few { container } | NumaLack::Taken { container } => {
+            format!("plugin numa-aware predicates failed for container {container}")
+        }
     }
 }
 

@@ -237,6 +237,7 @@ fn by_place(pod: &Pod, text: &str) -> Vec<Grant> {
         memory,
         cores: 0,
         is_whole: memory == 0 && number > 0,
+        ..Grant::default()
     };
     places.into_iter().map(grant).collect()
 }
@@ -259,6 +260,7 @@ fn by_id(text: &str) -> Vec<Grant> {
             memory: bounded(memory, MEMORY_MAX)?,
             cores,
             is_whole: cores >= CORES_WHOLE,
+            ..Grant::default()
         })
     });
     grants.take(CARDS_MAX).collect()

@@ -151,6 +151,7 @@ fn find(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Vec<(
             && shape.spec.ports.is_empty()
             && shape.spec.cards.is_none()
             && shape.spec.devices.is_none()
+            && shape.spec.numa.is_none()
             && view.tables.task(task).claims.is_empty();
         if !is_simple {
             return None;

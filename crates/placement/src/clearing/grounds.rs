@@ -262,6 +262,7 @@ pub(super) fn is_about_amounts(cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
     let shape = view.tables.shape_of(task);
     shape.spec.cards.is_none()
         && shape.spec.devices.is_none()
+        && shape.spec.numa.is_none()
         && !footing::is_limited(cycle, task)
         && shape.spec.ports.is_empty()
         && shape.spec.volumes.is_empty()

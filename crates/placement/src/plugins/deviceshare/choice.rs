@@ -129,6 +129,7 @@ impl Standing {
             memory,
             cores: 0,
             is_whole: false,
+            ..Grant::default()
         }])
     }
 
@@ -143,6 +144,7 @@ impl Standing {
             memory: 0,
             cores: 0,
             is_whole: true,
+            ..Grant::default()
         });
         let grants: Vec<Grant> = grants.collect();
         (grants.len() == number).then_some(grants)
@@ -221,6 +223,7 @@ fn fitted(card: &Card, load: &CardLoad, part: &Part, division: Division) -> Opti
         memory,
         cores: part.cores,
         is_whole: is_alone,
+        ..Grant::default()
     })
 }
 

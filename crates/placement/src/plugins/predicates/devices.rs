@@ -257,6 +257,7 @@ impl<'a> Search<'a> {
             memory: 0,
             cores: 0,
             is_whole: !choice.is_admin,
+            ..Grant::default()
         };
         self.chosen.iter().map(grant).collect()
     }

@@ -240,6 +240,7 @@ fn the_search_finds_devices_exactly_where_there_is_an_assignment() {
                 memory: 0,
                 cores: 0,
                 is_whole: true,
+                ..Grant::default()
             });
         }
         let is_possible = any_is_right(&devices, &held, &ask, &left, &mut Vec::new());
