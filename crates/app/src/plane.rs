@@ -285,6 +285,7 @@ fn driver(
             reach: serving.reach,
             events: serving.events,
             queue_gates: serving.queue_gates,
+            numa_nodes: serving.numa_nodes,
             metrics,
             native_groups,
             stopwatch: runtime::engine_loop::stopwatch,

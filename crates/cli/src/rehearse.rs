@@ -30,6 +30,7 @@ const READ: &[Kind] = &[
     Kind::HyperNode,
     Kind::Namespace,
     Kind::Node,
+    Kind::Numatopology,
     Kind::PersistentVolume,
     Kind::PersistentVolumeClaim,
     Kind::Pod,

@@ -93,6 +93,8 @@ pub struct Serving {
     pub events: mirror::Events,
     /// Whether queues open the gates of pods that ask for it.
     pub queue_gates: bool,
+    /// Whether it looks at what is told of nodes' NUMA nodes.
+    pub numa_nodes: bool,
 }
 
 impl Default for Serving {
@@ -106,6 +108,7 @@ impl Default for Serving {
             },
             events: mirror::Events::default(),
             queue_gates: false,
+            numa_nodes: true,
         }
     }
 }

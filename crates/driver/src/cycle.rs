@@ -135,6 +135,10 @@ impl Cycles {
             true => rows.with_queue_gates(),
             false => rows,
         };
+        let rows = match settings.engine.wants_numa() {
+            true => rows.with_numa(),
+            false => rows,
+        };
         let mut tables = Tables::new();
         rows.begin(&mut tables);
         Cycles {

@@ -5,6 +5,7 @@ mod condition;
 mod evict;
 mod native;
 mod note;
+mod numa;
 mod status;
 
 use std::collections::BTreeMap;
@@ -52,7 +53,7 @@ pub struct Bind {
     pub uid: Box<str>,
     /// The node.
     pub node: Box<str>,
-    /// Annotations that the pod gets with it: which cards it has.
+    /// Annotations that the pod gets with it: which cards and units it has.
     pub annotations: TextMap,
 }
 
@@ -165,9 +166,12 @@ impl Mirror {
         }
         let task = tables.task(place.task);
         let ask = tables.shape_of(place.task).spec.cards.as_deref();
-        let annotations = ask.map_or_else(TextMap::new, |ask| {
+        let mut annotations = ask.map_or_else(TextMap::new, |ask| {
             cards::annotations(ask, &task.grants, &node.spec.name, voice.now)
         });
+        if let Some(layout) = &node.spec.numa {
+            annotations.extend(numa::annotations(&task.grants, layout));
+        }
         lowered.binds.push(Bind {
             write: place.write,
             gang: task.gang,

@@ -10,6 +10,7 @@ mod constraints;
 mod groups;
 mod native;
 mod network;
+mod numa;
 mod pod;
 mod policy;
 mod reach;
@@ -48,6 +49,7 @@ pub struct Rows {
     has_queue_gates: bool,
     reach: Reach,
     cards: Option<CardFamily>,
+    has_numa: bool,
 }
 
 /// The kinds that rows are made of.
@@ -55,6 +57,7 @@ pub const ROW_KINDS: &[Kind] = &[
     Kind::HyperNode,
     Kind::Namespace,
     Kind::Node,
+    Kind::Numatopology,
     Kind::PersistentVolume,
     Kind::PersistentVolumeClaim,
     Kind::Pod,
@@ -77,6 +80,7 @@ impl Rows {
             has_queue_gates: false,
             reach: Reach::default(),
             cards: None,
+            has_numa: false,
         }
     }
 
@@ -123,8 +127,9 @@ impl Rows {
         let name: Arc<str> = (&*change.key.name).into();
         let key = || Key::new(&*change.key.namespace, Arc::clone(&name));
         match &change.after {
-            Some(Object::Node(node)) => self.put_node(node, tables),
+            Some(Object::Node(node)) => self.put_node(mirror, node, tables),
             Some(Object::NodeShard(_)) => self.feed_shard(mirror, change, tables),
+            Some(Object::Numatopology(_)) => self.feed_numa(mirror, &name, tables),
             Some(Object::HyperNode(hyper_node)) => {
                 tables.put_hyper_node(network::hyper_node(hyper_node));
             }
@@ -165,6 +170,7 @@ impl Rows {
                 Kind::HyperNode => tables.remove_hyper_node(&name),
                 Kind::Node => tables.remove_node(&name),
                 Kind::NodeShard => self.feed_shard(mirror, change, tables),
+                Kind::Numatopology => self.feed_numa(mirror, &name, tables),
                 Kind::Pod => {
                     tables.remove_task(&key());
                     tables.remove_gang(&pod::lone_gang(&change.key.namespace, &name));

@@ -9,6 +9,8 @@ use crate::start::Serving;
 
 /// The feature gate by which queues open the gates of pods that ask for it.
 const QUEUE_ADMISSION: &str = "SchedulingGatesQueueAdmission";
+/// The feature gate by which what is told of nodes' NUMA nodes is looked at.
+const RESOURCE_TOPOLOGY: &str = "ResourceTopology";
 
 // Not a doc comment: clap would take it for the help of the verb.
 // Whom the scheduler serves.
@@ -33,7 +35,7 @@ pub(super) struct ServingArguments {
     /// Write events for each pod of a gang, not only for the gang
     #[arg(long)]
     events_per_pod: bool,
-    /// Volcano's feature gates, as NAME=true or NAME=false; there is SchedulingGatesQueueAdmission [default: false]
+    /// Volcano's feature gates, as NAME=true or NAME=false; there are ResourceTopology [default: true] and SchedulingGatesQueueAdmission [default: false]
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
     feature_gates: Vec<String>,
 }
@@ -95,11 +97,12 @@ impl ServingArguments {
                 .into(),
         };
         for gate in feature_gates {
-            match gate.split_once('=') {
-                Some((QUEUE_ADMISSION, "true")) => serving.queue_gates = true,
-                Some((QUEUE_ADMISSION, "false")) => serving.queue_gates = false,
+            let (name, value) = gate.split_once('=').unwrap_or((&gate, ""));
+            match (name, value.parse()) {
+                (QUEUE_ADMISSION, Ok(is_on)) => serving.queue_gates = is_on,
+                (RESOURCE_TOPOLOGY, Ok(is_on)) => serving.numa_nodes = is_on,
                 _ => bail!(
-                    "--feature-gates: expected {QUEUE_ADMISSION}=true or =false, got {gate:?}"
+                    "--feature-gates: expected {QUEUE_ADMISSION} or {RESOURCE_TOPOLOGY}, =true or =false, got {gate:?}"
                 ),
             }
         }
@@ -184,7 +187,7 @@ mod tests {
             "--scheduler-sharding-mode=hard",
             "--scheduler-sharding-name=s",
             "--events-per-pod",
-            "--feature-gates=SchedulingGatesQueueAdmission=true",
+            "--feature-gates=SchedulingGatesQueueAdmission=true,ResourceTopology=false",
         ];
         let it = serving(&typed).expect("nothing is wrong");
         assert_eq!(it.scheduler_names.join(" "), "a b");
@@ -193,7 +196,7 @@ mod tests {
         assert_eq!(it.reach.sharding, ShardingMode::Hard);
         assert_eq!(&*it.reach.shard, "s");
         assert_eq!(it.events, Events::PerPod);
-        assert!(it.queue_gates);
+        assert!(it.queue_gates && !it.numa_nodes);
     }
 
     #[test]

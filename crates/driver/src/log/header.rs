@@ -110,6 +110,7 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
             "agentSchedulerNames": it.agent_scheduler_names,
             "nativeGroups": it.native_groups,
             "queueGates": it.queue_gates,
+            "numaNodes": it.numa_nodes,
             "eventsPerPod": it.events == mirror::Events::PerPod,
             "reach": reach::shown(&it.reach),
             "component": it.component,
@@ -224,6 +225,7 @@ fn engine_of(value: &Value) -> Result<EngineSettings, String> {
         agent_scheduler_names: words_since(value, "agentSchedulerNames")?,
         native_groups: flag_since(value, "nativeGroups")?,
         queue_gates: flag_since(value, "queueGates")?,
+        numa_nodes: flag_since(value, "numaNodes")?,
         events: match flag_since(value, "eventsPerPod")? {
             true => mirror::Events::PerPod,
             false => mirror::Events::PerGang,

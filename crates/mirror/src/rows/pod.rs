@@ -6,7 +6,9 @@ use api::core::{Pod, PodPhase, requests_of};
 use api::duration::Duration;
 use api::meta::ObjectMeta;
 use api::volcano::{COOLDOWN_TIME, GROUP_NAME, PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_SPEC};
-use model::{GangPhase, GangSpec, GangStatus, Gate, Key, Phase, ShapeSpec, Tables, TaskSpec, Time};
+use model::{
+    GangPhase, GangSpec, GangStatus, Gate, Grant, Key, Phase, ShapeSpec, Tables, TaskSpec, Time,
+};
 
 use super::amounts::vector;
 use super::native::native_gang;
@@ -118,9 +120,9 @@ impl Rows {
             node: Some(&*pod.spec.node_name)
                 .filter(|node| !node.is_empty())
                 .map(Into::into),
-            grants: match self.cards {
-                Some(family) if holds_room => cards::held_by(family, pod),
-                _ => Vec::new(),
+            grants: match holds_room {
+                true => self.grants(mirror, pod),
+                false => Vec::new(),
             },
             nominated: Some(&*pod.status.nominated_node_name)
                 .filter(|node| !node.is_empty())
@@ -140,6 +142,14 @@ impl Rows {
         tables.put_task(spec);
     }
 
+    /// What a bound pod has of its node's cards and units.
+    fn grants(&self, mirror: &Mirror, pod: &Pod) -> Vec<Grant> {
+        let cards = self.cards.map(|family| cards::held_by(family, pod));
+        let mut grants = cards.unwrap_or_default();
+        grants.extend(self.units_of(mirror, pod));
+        grants
+    }
+
     fn shape(&self, mirror: &Mirror, pod: &Pod, tables: &mut Tables) -> ShapeSpec {
         let mut requests = requests_of(&pod.spec);
         // The tables add the pod's own slot.
@@ -153,6 +163,7 @@ impl Rows {
             revocable: is_revocable(&pod.metadata),
             device_claims: device_claims(pod),
             cards: self.cards.and_then(|family| cards::of_pod(family, pod)),
+            numa: self.numa_ask(pod),
             ..ShapeSpec::default()
         };
         constraints::constrain(&mut shape, mirror, pod);

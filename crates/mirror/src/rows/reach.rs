@@ -102,7 +102,7 @@ impl Rows {
         self
     }
 
-    pub(super) fn put_node(&self, node: &Node, tables: &mut Tables) {
+    pub(super) fn put_node(&self, mirror: &Mirror, node: &Node, tables: &mut Tables) {
         let side = self.reach.side(node, tables);
         if side == Side::Others {
             tables.leave_node(&(&*node.metadata.name).into());
@@ -113,6 +113,7 @@ impl Rows {
         if let Some(family) = self.cards {
             spec.cards = cards::of_node(family, node);
         }
+        spec.numa = self.layout_of(mirror, &node.metadata.name);
         tables.put_node(spec);
     }
 
@@ -144,7 +145,7 @@ impl Rows {
         });
         for name in moved {
             if let Some(node) = mirror.get::<Node>("", &name) {
-                self.put_node(node, tables);
+                self.put_node(mirror, node, tables);
             }
         }
     }

@@ -1,0 +1,161 @@
+//! NUMA nodes in the loop: from a job's policy to what its pods are told, until their node has told.
+
+mod world;
+
+use api::kind::Kind;
+use driver::{EngineSettings, Settings, scheduler_conf};
+use engine::Engine;
+use serde_json::{Value, json};
+use world::{World, settings};
+
+fn engine() -> Engine {
+    let conf = "actions: \"enqueue, allocate, backfill\"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}, {name: proportion}, {name: numa-aware, arguments: {weight: 2}}]
+";
+    let read = scheduler_conf::read(conf.as_bytes());
+    let settings = engine::Settings {
+        placement: read.accepted().expect("it is understood").placement,
+        ..engine::Settings::default()
+    };
+    Engine::new(settings).expect("its actions are known").0
+}
+
+fn placing(numa_nodes: bool) -> Settings {
+    let mut settings = settings(controllers::CONTROLLERS);
+    settings.engine = Some(EngineSettings {
+        numa_nodes,
+        ..EngineSettings::new(engine())
+    });
+    settings
+}
+
+fn plane(settings: Settings) -> World {
+    let mut world = World::new(settings);
+    let active =
+        json!({ "spec": { "finalizers": ["kubernetes"] }, "status": { "phase": "Active" } });
+    world.put_object(Kind::Namespace, "ns", &active);
+    world.put_queues();
+    let node = json!({
+        "metadata": { "labels": { "kubernetes.io/hostname": "node-1" } },
+        "status": { "allocatable": { "cpu": "16", "memory": "8Gi", "pods": "110" } },
+    });
+    world.put_object(Kind::Node, "node-1", &node);
+    world
+}
+
+/// Two NUMA nodes of four cpus; free are these, and these pods have these.
+fn tell(world: &mut World, free: &str, given: &[(&str, &str)]) {
+    let cpu = |at: u32| json!({ "numa": at / 4, "socket": at / 4, "core": at });
+    let detail: serde_json::Map<String, Value> =
+        (0..8).map(|at| (at.to_string(), cpu(at))).collect();
+    let allocation = |(pod, cpus): &(&str, &str)| {
+        json!({
+            "name": pod, "namespace": "ns",
+            "containerAllocations": [{ "name": "main", "allocations": { "cpu": cpus } }],
+        })
+    };
+    let given: Vec<Value> = given.iter().map(allocation).collect();
+    let topology = json!({ "spec": {
+        "policies": {
+            "CPUManagerPolicy": "static", "TopologyManagerPolicy": "single-numa-node",
+        },
+        "numares": { "cpu": { "allocatable": free, "capacity": 8 } },
+        "cpuDetail": detail,
+        "podAllocations": given,
+    }});
+    world.put_object(Kind::Numatopology, "node-1", &topology);
+}
+
+fn job(world: &mut World, name: &str, cpus: u32) {
+    let amounts = json!({ "cpu": cpus.to_string(), "memory": "64Mi" });
+    let job = json!({ "spec": {
+        "schedulerName": "volcano", "minAvailable": 1, "queue": "default", "maxRetry": 3,
+        "tasks": [{
+            "name": "w", "replicas": 1, "topologyPolicy": "single-numa-node",
+            "template": { "spec": { "containers": [{
+                "name": "main", "image": "sh",
+                "resources": { "requests": amounts, "limits": amounts },
+            }]}},
+        }],
+    }});
+    world.put_object(Kind::VcJob, name, &job);
+    world.pass_ms(5_000);
+}
+
+fn told(world: &World, pod: &str) -> [Value; 2] {
+    let annotations = &world.object(Kind::Pod, pod)["metadata"]["annotations"];
+    ["volcano.sh/topology-decision", "katmai.dev/numa-units"].map(|key| annotations[key].clone())
+}
+
+fn message(world: &World, pod: &str) -> String {
+    let conditions = &world.object(Kind::Pod, pod)["status"]["conditions"];
+    conditions[0]["message"].as_str().unwrap_or("").to_owned()
+}
+
+#[test]
+fn a_job_is_told_of_its_numa_node_and_holds_it_until_its_node_has_told() {
+    let mut world = plane(placing(true));
+    job(&mut world, "one", 3);
+    let said = message(&world, "one-w-0");
+    assert!(said.contains("numa info is empty"), "{said}");
+
+    tell(&mut world, "0-7", &[]);
+    world.pass_ms(5_000);
+    assert_eq!(
+        told(&world, "one-w-0"),
+        [r#"{"numa":{"0":{"cpu":"3"}}}"#, r#"{"cpu":"0-2"}"#]
+    );
+    job(&mut world, "two", 3);
+    assert_eq!(told(&world, "two-w-0")[1], r#"{"cpu":"4-6"}"#);
+    job(&mut world, "three", 2);
+    let said = message(&world, "three-w-0");
+    assert!(
+        said.contains("plugin numa-aware predicates failed for container main"),
+        "{said}"
+    );
+
+    // The node gave others than were chosen, and two cpus together are left.
+    let given = [("one-w-0", "0-1,7"), ("two-w-0", "4-6")];
+    tell(&mut world, "2-3", &given);
+    world.pass_ms(5_000);
+    assert_eq!(told(&world, "three-w-0")[1], r#"{"cpu":"2-3"}"#);
+
+    // Who is gone has nothing, whether the node has told or not.
+    world.delete_object(Kind::VcJob, "two");
+    world.delete_object(Kind::Pod, "two-w-0");
+    job(&mut world, "four", 3);
+    assert_eq!(told(&world, "four-w-0")[1], r#"{"cpu":"4-6"}"#);
+}
+
+#[test]
+fn whoever_begins_anew_keeps_what_nobody_has_told_yet() {
+    let mut world = plane(placing(true));
+    tell(&mut world, "0-7", &[]);
+    job(&mut world, "one", 3);
+    assert_eq!(told(&world, "one-w-0")[1], r#"{"cpu":"0-2"}"#);
+
+    // Another configuration begins with tables that are read anew from the objects.
+    let mut conf = engine().settings().clone();
+    conf.placement.actions.pop();
+    let other = Engine::new(conf).expect("its actions are known").0;
+    let now = world.now;
+    world.driver.record(now);
+    world
+        .driver
+        .handle_rules(other, scheduler_conf::MetricsConf::default(), now);
+    world.pass_ms(5_000);
+    job(&mut world, "two", 3);
+    assert_eq!(told(&world, "two-w-0")[1], r#"{"cpu":"4-6"}"#);
+}
+
+#[test]
+fn with_its_gate_closed_nothing_is_told_and_nothing_asked() {
+    let mut world = plane(placing(false));
+    tell(&mut world, "0-7", &[]);
+    job(&mut world, "one", 3);
+    let said = message(&world, "one-w-0");
+    assert!(said.contains("numa info is empty"), "{said}");
+    assert!(!world.log.iter().any(|line| line.contains("Numatopology")));
+}
