@@ -132,8 +132,14 @@ fn coupled_score<'a>(view: View<'a>, task: TaskId) -> Option<NodePoints<'a>> {
 }
 
 /// What the first, the first two, … of those who wait in the bucket request together, beginning with
-/// the task itself.
+/// the task itself, as far as there could be a node for so many.
 fn sums_with(tables: &Tables, task: TaskId, bucket: &[TaskId]) -> Vec<Vector> {
+    let mut most = Vector::ZERO;
+    for (_, node) in tables.nodes() {
+        for (kind, amount) in node.spec.allocatable.entries() {
+            most.set(kind, amount.max(most.get(kind)));
+        }
+    }
     let others = bucket.iter().copied();
     let others = others.filter(|it| *it != task && tables.task(*it).phase == Phase::Pending);
     let mut sum = Vector::ZERO;
@@ -143,6 +149,7 @@ fn sums_with(tables: &Tables, task: TaskId, bucket: &[TaskId]) -> Vec<Vector> {
             sum.add(&tables.shape_of(task).spec.requests);
             sum.clone()
         })
+        .take_while(|sum| sum.beyond(&most).is_zero())
         .collect()
 }
 
