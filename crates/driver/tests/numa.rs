@@ -159,3 +159,123 @@ fn with_its_gate_closed_nothing_is_told_and_nothing_asked() {
     assert!(said.contains("numa info is empty"), "{said}");
     assert!(!world.log.iter().any(|line| line.contains("Numatopology")));
 }
+
+/// A small generator of numbers (SplitMix64).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((z ^ (z >> 31)) % sides as u64).unwrap_or(0)
+    }
+
+    fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.roll(all.len())]
+    }
+}
+
+/// A Numatopology of which anything may be wrong.
+fn odd(dice: &mut Dice) -> Value {
+    let lists = [
+        "0-7",
+        "0-3",
+        "4-7",
+        "",
+        "0,2,4",
+        "3-1",
+        "0-4294967295",
+        "-1",
+        "x",
+        "4090-4096",
+        "0-4095",
+        ",",
+    ];
+    let mut numbers = vec![
+        json!(0),
+        json!(1),
+        json!(1),
+        json!(2),
+        json!(7),
+        Value::Null,
+    ];
+    if dice.roll(3) == 0 {
+        numbers.extend([json!(-1), json!(4_095), json!(i64::MAX), json!(i64::MIN)]);
+    }
+    let keys = [
+        "0", "1", "2", "3", "4", "5", "6", "7", "07", "4095", "4096", "-1", "", "1e3",
+    ];
+    let count = if dice.roll(3) == 0 { keys.len() } else { 8 };
+    let mut detail = serde_json::Map::new();
+    for key in &keys[..count] {
+        let [numa, socket, core] = [0; 3].map(|_| dice.of(&numbers).clone());
+        let place = json!({ "numa": numa, "socket": socket, "core": core });
+        detail.insert((*key).to_owned(), place);
+    }
+    let gpus: serde_json::Map<String, Value> = (0..dice.roll(4))
+        .map(|at| (at.to_string(), json!({ "numa": dice.of(&numbers) })))
+        .collect();
+    let pods = ["one-w-0", "two-w-0", "three-w-0", "nobody", ""];
+    let given: Vec<Value> = (0..dice.roll(4))
+        .map(|_| {
+            let lists = [dice.of(&lists), dice.of(&lists)];
+            let given = lists.map(|list| json!({ "allocations": { "cpu": list } }));
+            json!({ "name": dice.of(&pods), "namespace": "ns", "containerAllocations": given })
+        })
+        .collect();
+    let policies = [
+        "best-effort",
+        "restricted",
+        "single-numa-node",
+        "none",
+        "odd",
+    ];
+    let reserved = ["0", "1", "1500m", "9999999999", "-3", "k"];
+    json!({ "spec": {
+        "policies": {
+            "CPUManagerPolicy": dice.of(&["static", "static", "none"]),
+            "TopologyManagerPolicy": dice.of(&policies),
+        },
+        "resReserved": { "cpu": dice.of(&reserved[..]) },
+        "numares": {
+            "cpu": { "allocatable": dice.of(&lists), "capacity": dice.of(&numbers) },
+            "nvidia.com/gpu": { "allocatable": dice.of(&lists) },
+        },
+        "cpuDetail": detail,
+        "gpuDetail": gpus,
+        "podAllocations": given,
+    }})
+}
+
+#[test]
+fn whatever_is_told_of_a_node_no_cpu_is_given_twice_and_nothing_ends() {
+    let mut placed = 0;
+    for seed in 0..60 {
+        let mut world = plane(placing(true));
+        let mut dice = Dice(seed);
+        for name in ["one", "two", "three"] {
+            if dice.roll(3) == 0 {
+                tell(&mut world, "0-7", &[("two-w-0", "3-5")]);
+            } else {
+                let topology = odd(&mut dice);
+                world.put_object(Kind::Numatopology, "node-1", &topology);
+            }
+            job(
+                &mut world,
+                name,
+                1 + u32::try_from(dice.roll(4)).unwrap_or(0),
+            );
+            if dice.roll(4) == 0 {
+                world.delete_object(Kind::Numatopology, "node-1");
+            }
+        }
+        world.pass_ms(5_000);
+        assert_eq!(world.driver.metrics().violations, 0, "seed {seed}");
+        let pods = ["one-w-0", "two-w-0", "three-w-0"];
+        let told = pods.iter().filter(|pod| !told(&world, pod)[1].is_null());
+        placed += told.count();
+    }
+    assert!(placed > 20, "only {placed} pods were given cpus");
+}
