@@ -18,6 +18,8 @@ mod hostile;
 mod kinds;
 #[path = "verbs/native_groups.rs"]
 mod native_groups;
+#[path = "verbs/numatopologies.rs"]
+mod numatopologies;
 #[path = "verbs/odd.rs"]
 mod odd;
 #[path = "verbs/webhooks.rs"]
