@@ -2,8 +2,8 @@
 //! anti-affinity, topology spread, and the scores that are normalised over all candidates.
 //!
 //! The list: inter-pod affinity (predicate and score), existing pods' anti-affinity (predicate),
-//! topology spread (predicate and score), preferred node affinity (score), avoided taints (score),
-//! NUMA nodes on which a task lies (score of `numa-aware`).
+//! topology spread (predicate and score), preferred node affinity (score), avoided taints (score).
+//! Points of `numa-aware`, which are in proportion to other nodes alone, are kept with the index (`widths`).
 //! Cards that may not be shared with certain others are one of them, too (`deviceshare`).
 //! A task that none of them concerns never comes here. One that does costs O(pods + nodes).
 
@@ -13,8 +13,8 @@ use model::{NodeId, Phase, PodTerm, Refusal, Shape, Spread, Tables, TaintEffect,
 
 use crate::arguments::Switched;
 use crate::plugin::{Room, Score, View};
+use crate::plugins::deviceshare;
 use crate::plugins::nodeorder::POINT;
-use crate::plugins::{deviceshare, numa_aware};
 
 /// Whether other pods decide where this task may run.
 pub(crate) fn concerns(view: View<'_>, task: TaskId) -> bool {
@@ -226,9 +226,6 @@ impl<'a> Surroundings<'a> {
         let raw = |f: &dyn Fn(NodeId) -> i64| -> Vec<i64> {
             candidates.iter().map(|(node, _)| f(*node)).collect()
         };
-        let width = |node| numa_aware::width(view, self.shape, node);
-        let numa = numa_aware::is_weighed(view, self.shape)
-            .then(|| (view.config.numa.weight, downward(raw(&width))));
         let columns = [
             (
                 weights.node_affinity,
@@ -251,7 +248,6 @@ impl<'a> Surroundings<'a> {
         for (at, (node, local)) in candidates.iter().enumerate() {
             let coupled: i64 = columns
                 .iter()
-                .chain(&numa)
                 .map(|(weight, points)| weight * points[at])
                 .sum();
             let score = local.saturating_add(coupled.saturating_mul(POINT));

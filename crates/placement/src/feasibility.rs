@@ -15,6 +15,7 @@ use crate::plugin::{Room, Score, View};
 use crate::plugins::numa_aware;
 use crate::plugins::predicates::lacks;
 use crate::rules::Rules;
+use crate::widths::Widths;
 
 /// A node that does not take the shape.
 pub(crate) const NEVER: Score = i64::MIN;
@@ -48,6 +49,8 @@ pub(crate) struct Index {
     nature: Vec<Nature>,
     wishes: u32,
     tree: Vec<u32>,
+    /// Set where a node's worth is in proportion to that of others.
+    widths: Option<Box<Widths>>,
 }
 
 /// What does not change while the node's spec does not.
@@ -147,25 +150,64 @@ impl Index {
         self.leaves.clear();
         self.leaves.resize(self.size, NEVER);
         self.nature.resize(self.size, Nature::default());
+        self.widths =
+            numa_aware::weighed(view, shape).map(|weight| Box::new(Widths::of(weight, self.size)));
         for at in 0..span {
-            self.leaves[at] = self.evaluate(rules, view, shape, NodeId::from(at));
+            let node = NodeId::from(at);
+            self.leaves[at] = self.evaluate(rules, view, shape, node);
+            self.widen(view, shape, node);
         }
+        self.weigh();
         self.tree.clear();
         self.tree.resize(self.size * 2, 0);
         for at in 0..self.size {
             self.tree[self.size + at] = NodeId::from(at).0;
         }
+        self.play();
+    }
+
+    /// Finds out anew who wins against whom.
+    fn play(&mut self) {
         for at in (1..self.size).rev() {
             self.tree[at] = self.better(self.tree[2 * at], self.tree[2 * at + 1]);
         }
     }
 
+    /// Takes in how wide a task would lie on a node, which was evaluated just now. Whether others are
+    /// worth something else by that.
+    fn widen(&mut self, view: View<'_>, shape: &Shape, node: NodeId) -> bool {
+        let Some(widths) = &mut self.widths else {
+            return false;
+        };
+        let score = self.leaves[node.index()];
+        let row = (score != NEVER).then(|| (score, numa_aware::width(view, shape, node)));
+        widths.put(node, row)
+    }
+
+    /// Weighs all nodes by how wide a task would lie there.
+    fn weigh(&mut self) {
+        let Some(widths) = &self.widths else {
+            return;
+        };
+        for (at, leaf) in self.leaves.iter_mut().enumerate() {
+            *leaf = widths.worth(NodeId::from(at)).unwrap_or(NEVER);
+        }
+    }
+
     fn update(&mut self, rules: &Rules, view: View<'_>, shape: &Shape, node: NodeId) {
         let score = self.evaluate(rules, view, shape, node);
-        if self.leaves[node.index()] == score {
+        let before = std::mem::replace(&mut self.leaves[node.index()], score);
+        if self.widen(view, shape, node) {
+            self.weigh();
+            self.play();
             return;
         }
-        self.leaves[node.index()] = score;
+        if let Some(widths) = &self.widths {
+            self.leaves[node.index()] = widths.worth(node).unwrap_or(NEVER);
+        }
+        if self.leaves[node.index()] == before {
+            return;
+        }
         let mut at = (self.size + node.index()) / 2;
         while at >= 1 {
             self.tree[at] = self.better(self.tree[2 * at], self.tree[2 * at + 1]);
@@ -269,12 +311,11 @@ impl Index {
 /// Whether scores that must be normalised over all candidates tell this node from others.
 fn has_wishes(view: View<'_>, shape: &Shape, id: NodeId) -> bool {
     let node = &view.tables.node(id).spec;
-    numa_aware::is_weighed(view, shape)
-        || shape
-            .spec
-            .preferred_nodes
-            .iter()
-            .any(|wish| wish.term.accepts(&node.name, &node.labels))
+    shape
+        .spec
+        .preferred_nodes
+        .iter()
+        .any(|wish| wish.term.accepts(&node.name, &node.labels))
         || node.taints.iter().any(|taint| {
             taint.effect == TaintEffect::PreferNoSchedule
                 && !shape.spec.tolerations.iter().any(|t| t.covers(taint))

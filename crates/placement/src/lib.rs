@@ -36,6 +36,7 @@ mod settings;
 mod shuffling;
 mod together;
 mod victims;
+mod widths;
 
 pub use actions::ACTIONS;
 pub use arguments::{Argument, Arguments, Asked, Complaint, Decimal, Switched, WEIGHT_MAX};

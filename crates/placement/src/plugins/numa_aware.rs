@@ -19,7 +19,8 @@ use crate::rules::Config;
 
 use standing::Standing;
 
-/// The row. Its points are in proportion over all candidates and live in `coupling`.
+/// The row. Its points are in proportion to the most among all nodes that would do; they are given where
+/// these are known (`widths`).
 pub const PLUGIN: Plugin = Plugin {
     name: "numa-aware",
     configure: Some(configure),
@@ -139,23 +140,22 @@ fn choose(view: View<'_>, ask: &NumaAsk, node: NodeId, room: Room) -> Result<Vec
     Ok(grants)
 }
 
-/// Whether it counts on how many NUMA nodes a task of the shape lies.
-pub(crate) fn is_weighed(view: View<'_>, shape: &Shape) -> bool {
+/// How much it counts on how many NUMA nodes a task of the shape lies; nothing where it does not.
+pub(crate) fn weighed(view: View<'_>, shape: &Shape) -> Option<i64> {
     let setup = &view.config.numa;
-    let names_policy = |ask: &Arc<NumaAsk>| !ask.policy.is_empty();
-    setup.is_there && setup.weight != 0 && shape.spec.numa.as_ref().is_some_and(names_policy)
+    let ask = shape.spec.numa.as_ref()?;
+    (setup.is_there && setup.weight != 0 && !ask.policy.is_empty()).then_some(setup.weight)
 }
 
 /// On how many NUMA nodes the cpus of a task of the shape would lie.
-pub(crate) fn width(view: View<'_>, shape: &Shape, node: NodeId) -> i64 {
+pub(crate) fn width(view: View<'_>, shape: &Shape, node: NodeId) -> usize {
     let layout = view.tables.node(node).spec.numa.as_deref();
     let (Some(ask), Some(layout)) = (shape.spec.numa.as_deref(), layout) else {
         return 0;
     };
     let grants = choose(view, ask, node, Room::Now).unwrap_or_default();
     let cpus = grants.iter().find(|it| *it.card == *NumaLayout::CPU);
-    let spread = cpus.map(|it| layout.spread_of(&it.card, &it.units));
-    spread.map_or(0, |it| i64::try_from(it.len()).unwrap_or(i64::MAX))
+    cpus.map_or(0, |it| layout.spread_of(&it.card, &it.units).len())
 }
 
 #[cfg(test)]
