@@ -70,6 +70,7 @@ pub fn check(tables: &Tables) -> Vec<Violation> {
     cards::nodes(tables, &mut found);
     sums::queues(tables, &mut found);
     sums::groups(tables, &mut found);
+    sums::classes(tables, &mut found);
     rows::tasks(tables, &mut found);
     rows::gangs(tables, &mut found);
     found

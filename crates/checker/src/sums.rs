@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Kind, Node, NodeId, Phase, Queue, QueueId, Tables, TaskId};
+use model::{Gate, Key, Kind, Node, NodeId, Phase, Queue, QueueId, Tables, TaskId};
 
 use crate::Violation;
 
@@ -142,6 +142,44 @@ pub(crate) fn groups(tables: &Tables, found: &mut Vec<Violation>) {
     if real != kept {
         let what = format!("queues hold {real:?} in groups of nodes, the rows say {kept:?}");
         found.push(Violation::of("I3", what));
+    }
+}
+
+/// I3: what claims count for in queues: each of them once, however many tasks of the queue, or below it,
+/// use it.
+pub(crate) fn classes(tables: &Tables, found: &mut Vec<Violation>) {
+    let mut claims: BTreeMap<(QueueId, &Key), &[(Kind, i64)]> = BTreeMap::new();
+    for (_, task) in tables.tasks() {
+        let is_there = task.phase.is_allocated() || task.phase == Phase::Pipelined;
+        let is_kept =
+            task.phase == Phase::Pending && matches!(task.gate, Gate::Opened | Gate::Opening);
+        let mut queue = task.gang.and_then(|gang| tables.gang(gang).queue);
+        while let Some(at) = queue.filter(|_| is_there || is_kept) {
+            for charge in &task.charges {
+                let counts = claims.entry((at, &charge.claim)).or_default();
+                *counts = (*counts).max(&charge.amounts);
+            }
+            queue = tables.queue(at).parent;
+        }
+    }
+    let mut real: BTreeMap<(QueueId, Kind), i64> = BTreeMap::new();
+    for ((queue, _), amounts) in claims {
+        for (kind, amount) in amounts {
+            *real.entry((queue, *kind)).or_default() += amount;
+        }
+    }
+    for (id, queue) in tables.queues() {
+        let kept = tables.classes_taken(id);
+        for (kind, name) in tables.kinds().iter() {
+            let real = real.get(&(id, kind)).copied().unwrap_or(0);
+            let kept = kept.map_or(0, |sum| sum.get(kind));
+            if real != kept {
+                let queue = &queue.spec.name;
+                let what =
+                    format!("claims in queue {queue} take {real} {name}, the sum says {kept}");
+                found.push(Violation::of("I3", what));
+            }
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{CardFamily, GangId, LocalTime, News, Plan, QueueId, Reason, Tables, Time, Trial};
+use model::{
+    CardFamily, Counted, GangId, LocalTime, News, Plan, QueueId, Reason, Tables, Time, Trial,
+};
 use placement::{Cycle, Extender, Indexes, Outcome, Problem, Rules, Work};
 
 use crate::backlog::Backlog;
@@ -91,6 +93,11 @@ impl Engine {
     /// Whether its rules look at NUMA nodes: nodes and pods need to be read for that only then.
     pub fn wants_numa(&self) -> bool {
         self.rules.wants_numa()
+    }
+
+    /// What of claims of devices counts in queues, if anything does: claims are counted for this only.
+    pub fn counted_claims(&self) -> Option<Counted> {
+        self.rules.counted_claims()
     }
 
     /// Whether its rules look at what was measured of nodes.

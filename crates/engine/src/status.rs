@@ -3,12 +3,13 @@
 //! Phases and new kinds of waiting are said at once. Mere counts and wording wait for each other, so
 //! that a gang of a thousand tasks that start does not cost a thousand status writes.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
     Closeness, Gang, GangId, GangPhase, GangStatus, News, NodeId, Phase, QueueId, Reason, Tables,
-    Time, Trial, Verdict,
+    Time, Trial, Vector, Verdict,
 };
 use placement::Outcome;
 
@@ -216,6 +217,15 @@ fn is_passing(verdict: &Verdict) -> bool {
     )
 }
 
+/// What the queue's status shows as allocated: requests, and what claims of devices count for.
+fn use_shown(tables: &Tables, id: QueueId) -> Cow<'_, Vector> {
+    let used = &tables.queue(id).used;
+    match tables.classes_held(id) {
+        Some(classes) => Cow::Owned(used.plus(classes)),
+        None => Cow::Borrowed(used),
+    }
+}
+
 /// Publishes the use of queues that changed, each at most once an interval.
 pub(crate) fn settle_queues(
     engine: &mut Engine,
@@ -248,7 +258,8 @@ pub(crate) fn settle_queues(
         let Some(queue) = trial.tables().find_queue(id).filter(|queue| queue.known) else {
             continue;
         };
-        if queue.publishing.is_some() || *queue.published() == queue.used {
+        let used = use_shown(trial.tables(), id);
+        if queue.publishing.is_some() || *queue.published() == *used {
             continue;
         }
         let due = queue
@@ -259,7 +270,7 @@ pub(crate) fn settle_queues(
             engine.queues_due.insert(id, due);
             continue;
         }
-        let used = queue.used.clone();
+        let used = used.into_owned();
         trial.publish(id, used);
     }
 }

@@ -23,6 +23,7 @@
 //!   is held has no row, so that a rewind restores exactly;
 //! - a write id is never used twice, so a late answer for a deleted row changes nothing.
 
+mod charge;
 mod claim;
 mod device;
 mod gang;
@@ -44,6 +45,7 @@ mod time;
 mod topology;
 mod trial;
 
+pub use charge::{Charge, Counted, DEVICE_CLASS, device_class};
 pub use claim::{
     CLAIM_DEVICES_MAX, Device, DeviceAsk, DeviceClaim, DeviceRequest, Devices, Passed, Purpose,
     SameAttribute, SelectorId, Wanted, Way,

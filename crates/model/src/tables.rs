@@ -1,5 +1,6 @@
 //! The cluster's tables: one owner, changed in place, never copied for a cycle.
 
+mod classes;
 mod feed;
 mod groups;
 mod hyper_nodes;
@@ -121,6 +122,7 @@ pub struct Tables {
     coupled: BTreeSet<TaskId>,
     task_topologies: BTreeSet<GangId>,
     group_use: groups::GroupUse,
+    classes: classes::Classes,
     claim_homes: BTreeMap<Key, BTreeMap<NodeId, u32>>,
     log: Vec<NodeId>,
     log_base: u64,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::charge::Charge;
 use crate::device::Grant;
 use crate::ids::{GangId, Key, NodeId, ShapeId, WriteId};
 use crate::labels::Labels;
@@ -112,6 +113,8 @@ pub struct TaskSpec {
     pub node: Option<Arc<str>>,
     /// What it holds of its node's cards and units, once bound.
     pub grants: Vec<Grant>,
+    /// What its claims of devices count for in its queue.
+    pub charges: Vec<Charge>,
     /// The node that it should go to if it fits there, by name.
     pub nominated: Option<Arc<str>>,
     /// Whether scheduling gates are left.
@@ -146,6 +149,7 @@ impl Default for TaskSpec {
             phase: Phase::Pending,
             node: None,
             grants: Vec::new(),
+            charges: Vec::new(),
             nominated: None,
             gated: false,
             gate: Gate::None,
@@ -186,6 +190,8 @@ pub struct Task {
     pub node: Option<NodeId>,
     /// What it holds of its node's cards and units; nothing while it waits or is promised room.
     pub grants: Vec<Grant>,
+    /// What its claims of devices count for in its queue.
+    pub charges: Vec<Charge>,
     /// The node that it should go to if it fits there, by name. A wish makes no room: that it has
     /// changed is no news.
     pub nominated: Option<Arc<str>>,
@@ -242,6 +248,7 @@ impl Task {
             && self.priority == other.priority
             && self.node == other.node
             && self.grants == other.grants
+            && self.charges == other.charges
             && self.gated == other.gated
             && self.gate == other.gate
             && self.preemptable == other.preemptable

@@ -9,8 +9,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    CardFamily, DomainId, GangId, Grant, LocalTime, NodeId, QueueId, Reason, Refusal, Shape,
-    Tables, TaskId, Time,
+    CardFamily, Counted, DomainId, GangId, Grant, LocalTime, NodeId, QueueId, Reason, Refusal,
+    Shape, Tables, TaskId, Time,
 };
 
 use crate::actions::bundles::Reach;
@@ -298,6 +298,9 @@ impl Rules {
         if !tiers.iter().flatten().any(scores) {
             self.config.numa = self.config.numa.without_points();
         }
+        if !has("capacity", |row| row.allocatable.is_some()) {
+            self.config.capacity.counted = None;
+        }
         if !has("predicates", |row| row.suits.is_some()) {
             self.config.predicates = self.config.predicates.of_the_node_alone();
         }
@@ -311,6 +314,12 @@ impl Rules {
     /// Whether a rule looks at NUMA nodes: nodes and pods need to be read for that only then.
     pub fn wants_numa(&self) -> bool {
         self.config.numa.is_there
+    }
+
+    /// What of tasks' claims of devices counts in their queues, if anything does: claims need to be counted
+    /// for this only.
+    pub fn counted_claims(&self) -> Option<Counted> {
+        self.config.capacity.counted
     }
 
     /// Whether a rule looks at what was measured of nodes: nobody needs to be asked otherwise.

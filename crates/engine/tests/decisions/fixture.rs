@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use engine::{Engine, Settings};
 use model::{
-    Closeness, GangPhase, GangSpec, Gate, Key, NodeSpec, Phase, Plan, Query, Sake, Shard, Tables,
-    TaskSpec, Time, Vector, Verdict,
+    Charge, Closeness, GangPhase, GangSpec, Gate, Key, NodeSpec, Phase, Plan, Query, Sake, Shard,
+    Tables, TaskSpec, Time, Vector, Verdict,
 };
 use placement::{Argument, PluginSettings};
 
@@ -179,7 +179,10 @@ impl World {
                     .tables
                     .queue_named(rest.trim_start_matches("queue "))
                     .expect("a queue");
-                let used: Vec<String> = (self.tables.queue(id).used.entries())
+                let mut used = self.tables.queue(id).used.clone();
+                used.add(self.tables.classes_taken(id).unwrap_or(&Vector::ZERO));
+                let used: Vec<String> = used
+                    .entries()
                     .map(|(kind, value)| self.tables.kinds().amount(kind, value).to_string())
                     .collect();
                 let _ = writeln!(self.said, "{rest}  uses {}", used.join(", "));
@@ -365,8 +368,14 @@ impl World {
                             .contains_key(&Key::new(gang.namespace.clone(), format!("{stem}-{i}")))
                     })
                     .expect("some index is free");
+                let name = format!("{stem}-{index}");
+                let charges = task.charges.iter().map(|(shared, amounts)| Charge {
+                    claim: Key::new(gang.namespace.clone(), shared.as_deref().unwrap_or(&name)),
+                    amounts: amounts.clone(),
+                });
                 let spec = TaskSpec {
-                    key: Key::new(gang.namespace.clone(), format!("{stem}-{index}")),
+                    charges: charges.collect(),
+                    key: Key::new(gang.namespace.clone(), name.as_str()),
                     uid: format!("{:06}", self.uids).into(),
                     gang: Some(gang.clone()),
                     role: task.role.as_str().into(),

@@ -3,6 +3,7 @@
 
 mod card_laws;
 mod cards;
+mod class_laws;
 mod device_laws;
 mod devices;
 #[path = "../shared/dice.rs"]

@@ -30,6 +30,7 @@
 //! bound n1 a/x holds=n1-0:4000:30
 //! node n1 device=g0:1,2:board/a:sick device=g1 devices-partial       passing selectors 1 and 2; attribute; tainted
 //! gang a/t : 1 x claim=2:1|1;all~board claim=admin1 claim=brave1     requests, ways, what they share
+//! gang a/t : 1 x counts=gpu:2,memory.gpu:8 counts=c1/gpu:1     what a claim counts for in the queue; a shared one has a name
 //! gang a/t : 1 x devices=gpu           a claim that nobody allocates
 //! numa-aware | node n1 numa=2x4 smt one-socket gpus=0,1 policy=restricted unpinned open=0-3 reserved=1 numa-garbled
 //! gang a/t : 1 x pin=2:1 pin=4 policy=restricted      containers with cpus (and GPUs) of their own
@@ -200,6 +201,9 @@ pub fn task_topology(topology: &mut TaskTopology, word: &str, value: &str) {
     }
 }
 
+/// What a claim counts for, with its name if it is shared.
+pub type Counts = (Option<String>, Vec<(Kind, i64)>);
+
 /// What a task line asks for.
 #[derive(Clone, Default)]
 pub struct TaskWords {
@@ -221,6 +225,8 @@ pub struct TaskWords {
     pub priority: i32,
     /// What it holds of its node's cards.
     pub holds: Vec<Grant>,
+    /// What its claims count for: a shared one by its name.
+    pub charges: Vec<Counts>,
 }
 
 pub fn tasks(tables: &mut Tables, text: &str) -> Vec<TaskWords> {
@@ -272,6 +278,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
                 task.cooldown_ms = seconds * 1_000;
             }
             "priority" => task.priority = value.parse().expect("a priority"),
+            "counts" => task.charges.push(charge(tables, value)),
             "holds" => task.holds.push(of_cards::grant(value)),
             "has" => task.holds.push(numa::grant(value)),
             _ if numa::wants(&mut ask, word, value) => {}
@@ -283,6 +290,24 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
     task.shape.numa = (ask != NumaAsk::default()).then(|| Arc::new(ask));
     task.shape.cards = (!cards.is_nothing()).then(|| Arc::new(cards));
     task
+}
+
+/// `gpu:2`, `memory.gpu:8,gpu:1`, `c1/gpu:2`: classes of devices and dimensions of their capacity.
+fn charge(tables: &mut Tables, text: &str) -> Counts {
+    let (name, text) = match text.split_once('/') {
+        Some((name, text)) => (Some(name.to_owned()), text),
+        None => (None, text),
+    };
+    let amounts = text.split(',').map(|part| {
+        let (class, count) = part.split_once(':').expect("class:count");
+        let name = match class.split_once('.') {
+            Some((dimension, class)) => format!("{dimension}.deviceclass/{class}"),
+            None => format!("deviceclass/{class}"),
+        };
+        let kind = tables.kind(&name);
+        (kind, amount(kind, count))
+    });
+    (name, amounts.collect())
 }
 
 /// `zone:a`, `zone:In:a,b`, `zone:NotIn:a,b`, `zone:Exists`, `zone:DoesNotExist`, `rank:Gt:3`, `rank:Lt:3`

@@ -113,6 +113,8 @@ impl Rows {
                 .into(),
             index: trailing_number(&meta.name),
             shape: self.shape(mirror, pod, tables),
+            // Claims of devices are not read yet.
+            charges: Vec::new(),
             claims: volume::unplaced(mirror, pod),
             labels: Arc::new(constraints::labels(&meta.labels)),
             priority: priority(pod),

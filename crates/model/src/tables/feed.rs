@@ -249,6 +249,7 @@ impl Tables {
                 Some(_) => spec.grants,
                 None => Vec::new(),
             },
+            charges: spec.charges,
             node,
             nominated: spec.nominated,
             gated: spec.gated,

@@ -112,6 +112,10 @@ impl Tables {
                 }
             }
         }
+        match sign {
+            Sign::Add => self.add_charges(id),
+            Sign::Take => self.take_charges(id),
+        }
         if let Some(gang) = gang {
             self.contribute_to_gang(id, gang, phase, sign);
         }
@@ -306,6 +310,8 @@ impl Tables {
     pub(super) fn move_queue(&mut self, id: QueueId, to: Option<QueueId>) {
         let (used, tree) = (self.queue(id).used.clone(), self.queue(id).tree.clone());
         let from = self.queue(id).parent;
+        let claimants = self.claimants_below(id);
+        claimants.iter().for_each(|task| self.take_charges(*task));
         self.add_up(from, &used, Sign::Take);
         self.add_tree(from, &tree, Sign::Take);
         if let Some(from) = from {
@@ -318,6 +324,7 @@ impl Tables {
         }
         self.add_up(to, &used, Sign::Add);
         self.add_tree(to, &tree, Sign::Add);
+        claimants.iter().for_each(|task| self.add_charges(*task));
         if let Some(from) = from {
             self.drop_queue_if_unused(from);
         }

@@ -218,6 +218,7 @@ impl Tables {
             cooldown_ms: row.cooldown_ms,
             created: row.created,
             started: row.started,
+            charges: row.charges.clone(),
             grants: if planned {
                 Vec::new()
             } else {

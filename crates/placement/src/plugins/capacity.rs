@@ -2,11 +2,14 @@
 //! more (A.3). With `enableHierarchy` queues are a tree: a ceiling holds for all below it, and only
 //! leaves take work.
 
+mod classes;
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use model::{
-    GangId, Kind, Misplaced, Queue, QueueId, QueueState, Reason, Share, Tables, TaskId, Vector,
+    Counted, GangId, Kind, Misplaced, Queue, QueueId, QueueState, Reason, Share, Tables, TaskId,
+    Vector,
 };
 
 use crate::arguments::Asked;
@@ -41,11 +44,14 @@ pub(crate) struct Setup {
     level: usize,
     /// Whether queues are a tree.
     pub(crate) is_tree: bool,
+    /// What of tasks' claims of devices is counted, if anything is.
+    pub(crate) counted: Option<Counted>,
 }
 
 fn configure(asked: &mut Asked<'_>, config: &mut Config) {
     let level = asked.whole("ancestorReclaimLevel", 0, 0, LEVEL_MAX);
     config.capacity.level = usize::try_from(level).unwrap_or(0);
+    config.capacity.counted = classes::counted(asked);
 }
 
 /// What each queue may have, computed at the start of a cycle.
@@ -363,7 +369,8 @@ fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
             }
         }
     }
-    None
+    let way = all.path(id).map(|(at, _)| at);
+    classes::allocatable(view, way, task)
 }
 
 /// The ceiling that is the queue's own: where it has the whole cluster it is room that is short.
@@ -380,6 +387,10 @@ fn enqueueable(view: View<'_>, id: GangId) -> Vote {
     };
     let refused = not_open(tables.queue(queue)).or_else(|| all.misplaced(tables, queue));
     if let Some(reason) = refused {
+        return Vote::Reject(reason);
+    }
+    let way = all.path(queue).map(|(at, _)| at);
+    if let Some(reason) = classes::enqueueable(view, way, id) {
         return Vote::Reject(reason);
     }
     let Some(min) = &gang.spec.min_resources else {
