@@ -80,7 +80,16 @@ pub(super) fn kind_short(tables: &Tables, reason: &Reason) -> Option<Kind> {
 }
 
 fn add(sums: &mut Sums, tables: &Tables, task: &Task, node: Option<Arc<str>>, kind: Kind) {
-    let held = tables.shape(task.shape).held.get(kind);
+    let claims = task.charges.iter().flat_map(|charge| &charge.amounts);
+    let claimed = claims.filter(|(of, _)| *of == kind);
+    let claimed = claimed
+        .map(|(_, amount)| *amount)
+        .fold(0, i64::saturating_add);
+    let held = tables
+        .shape(task.shape)
+        .held
+        .get(kind)
+        .saturating_add(claimed);
     if held == 0 {
         return;
     }

@@ -1,5 +1,6 @@
 //! Remedies for gangs whose queue, or namespace, may not have more.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{Amount, Change, Key, Kind, Limits, QueueId, QueueSpec, Quota, Tables, TaskId, Vector};
@@ -13,15 +14,21 @@ const HALVINGS: u32 = 24;
 /// The most queues on the way up to a root.
 const DEPTH_MAX: usize = 32;
 
-/// What the gang would have if all of its waiting tasks were placed, beyond what it has.
+/// What the gang would have if all of its waiting tasks were placed, beyond what it has: with what their
+/// claims of devices count for, each claim once.
 fn wanted(case: &Case<'_, '_>) -> Vector {
     let tables = &*case.tables;
     let gang = tables.gang(case.gang);
     let mut sum = Vector::ZERO;
+    let mut claims = BTreeMap::new();
     for task in gang.tasks.iter().map(|task| tables.task(*task)) {
         if task.phase.is_waiting() {
             sum.add(&tables.shape(task.shape).held);
+            claims.extend(task.charges.iter().map(|charge| (&charge.claim, charge)));
         }
+    }
+    for charge in claims.into_values() {
+        sum.add(&Vector::of(charge.amounts.iter().copied()));
     }
     match &gang.spec.min_resources {
         Some(least) => sum.higher(least),
@@ -92,6 +99,7 @@ fn upwards(case: &Case<'_, '_>) -> Vec<QueueId> {
 fn enough(tables: &Tables, queue: QueueId, limit: Limit, wanted: &Vector) -> Vector {
     let row = tables.queue(queue);
     let mut goal = row.used.plus(&row.tree.promised);
+    goal.add(tables.classes_taken(queue).unwrap_or(&Vector::ZERO));
     goal.add(&row.tree.inqueue);
     goal.add(wanted);
     let short = wanted.entries().filter_map(|(kind, _)| {
@@ -113,7 +121,13 @@ fn lacking(tables: &Tables, queue: QueueId, limit: Limit, wanted: &Vector) -> Ve
             Limit::Capability => row.spec.capability.get(kind)?,
             Limit::Deserved => row.spec.deserved.get(kind),
         };
-        let goal = row.used.get(kind).saturating_add(amount);
+        let classes = tables.classes_taken(queue);
+        let taken = classes.map_or(0, |classes| classes.get(kind));
+        let goal = row
+            .used
+            .get(kind)
+            .saturating_add(taken)
+            .saturating_add(amount);
         Some((kind, goal.saturating_sub(now).max(0)))
     });
     Vector::of(short)

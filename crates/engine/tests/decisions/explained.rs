@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use checker::{check, digest};
-use engine::Fix;
-use model::{GangId, GangPhase, Verdict};
+use engine::{Fix, Remedy};
+use model::{GangId, GangPhase, Key, Verdict};
 
 use crate::dice::Dice;
 use crate::fixture::World;
@@ -102,6 +102,34 @@ fn admits(world: &World, gang: GangId, fix: &Fix) -> bool {
         true => row.phase() != GangPhase::Pending,
         false => tables.ready(gang) >= row.spec.min_member,
     }
+}
+
+#[test]
+fn who_has_the_devices_of_a_queue_is_told_and_by_how_much_to_raise_its_ceiling() {
+    let mut world = World::new();
+    for line in [
+        "tiers priority gang conformance / predicates capacity nodeorder",
+        "node n1 cpu=8",
+        "queue q cap=deviceclass/gpu:3",
+        "gang a/x queue=q : 1 x cpu=1 counts=gpu:2",
+        "gang a/y queue=q : 2 x cpu=1 counts=c1/gpu:2",
+        "cycle",
+    ] {
+        world.perform(line);
+    }
+    let gang = world.tables.gang_keyed(&Key::new("a", "y"));
+    let gang = gang.expect("it is there");
+    let found = engine::explain(&world.engine, &mut world.tables, gang, world.now);
+    let holders = found.holders.iter();
+    let holders: Vec<String> = holders
+        .map(|it| format!("{} holds {}", it.who, it.holds))
+        .collect();
+    assert_eq!(holders, ["a/x holds 2 deviceclass/gpu"]);
+    let raised = found.fixes.iter().find_map(|fix| match &fix.remedy {
+        Remedy::RaiseQueue { by, .. } => Some(by[0].to_string()),
+        _ => None,
+    });
+    assert_eq!(raised.as_deref(), Some("1 deviceclass/gpu"));
 }
 
 #[test]
