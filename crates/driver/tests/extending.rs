@@ -7,14 +7,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use api::kind::Kind;
-use api::time::Time;
-use driver::log::{Encoder, Header, Record, Replay, Segment, Tokens, frame, opening};
 use driver::{Ask, EngineSettings, Settings, scheduler_conf};
 use engine::Engine;
 use serde_json::{Value, json};
+use world::segments::{played, segments};
 use world::{Teller, World, settings};
-
-const KEY: [u8; 16] = *b"the key of tests";
 
 const CONF: &str = "
 actions: \"enqueue, allocate, backfill\"
@@ -316,24 +313,6 @@ fn nobody_is_asked_where_the_plugin_is_not_configured() {
     assert_eq!(node_of(&world, "a"), "node-1");
 }
 
-fn segments(world: &mut World) -> Vec<Vec<u8>> {
-    let tokens = Tokens::keyed(KEY);
-    let mut files: Vec<Vec<u8>> = Vec::new();
-    let mut encoder = Encoder::new(tokens.clone());
-    for record in world.driver.take_records() {
-        if let Record::Began { settings, .. } = &record {
-            let header = Header::new(settings, &tokens, "1.2.3", 0, Time::from_seconds(1_000));
-            files.push(opening(&header));
-            encoder = Encoder::new(tokens.clone());
-        }
-        let mut records = Vec::new();
-        encoder.put(&record, &mut records);
-        let file = files.last_mut().expect("a segment begins first");
-        file.extend_from_slice(&frame(&records));
-    }
-    files
-}
-
 #[test]
 fn a_log_plays_again_without_anybody_to_ask() {
     let verbs = "predicateVerb: p\n      extender.prioritizeVerb: s\n      \
@@ -369,9 +348,6 @@ fn a_log_plays_again_without_anybody_to_ask() {
     let files = segments(&mut world);
     assert!(files.len() > 1, "it is checkpointed in between");
     for file in files {
-        let segment = Segment::read(&file).expect("a segment");
-        let replay = Replay::new(&segment, Tokens::keyed(KEY)).expect("its settings are known");
-        let summary = replay.run(None, &mut |_| {}).expect("it is readable");
-        assert_eq!(summary.difference, None);
+        played(&file);
     }
 }

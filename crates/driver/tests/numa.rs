@@ -6,6 +6,7 @@ use api::kind::Kind;
 use driver::{EngineSettings, Settings, scheduler_conf};
 use engine::Engine;
 use serde_json::{Value, json};
+use world::segments::{played, segments};
 use world::{World, settings};
 
 fn engine() -> Engine {
@@ -132,6 +133,8 @@ fn a_job_is_told_of_its_numa_node_and_holds_it_until_its_node_has_told() {
 #[test]
 fn whoever_begins_anew_keeps_what_nobody_has_told_yet() {
     let mut world = plane(placing(true));
+    let now = world.now;
+    world.driver.record(now);
     tell(&mut world, "0-7", &[]);
     job(&mut world, "one", 3);
     assert_eq!(told(&world, "one-w-0")[1], r#"{"cpu":"0-2"}"#);
@@ -141,13 +144,20 @@ fn whoever_begins_anew_keeps_what_nobody_has_told_yet() {
     conf.placement.actions.pop();
     let other = Engine::new(conf).expect("its actions are known").0;
     let now = world.now;
-    world.driver.record(now);
     world
         .driver
         .handle_rules(other, scheduler_conf::MetricsConf::default(), now);
     world.pass_ms(5_000);
     job(&mut world, "two", 3);
     assert_eq!(told(&world, "two-w-0")[1], r#"{"cpu":"4-6"}"#);
+    let files = segments(&mut world);
+    assert_eq!(files.len(), 2);
+    for file in files {
+        assert!(
+            played(&file).places > 0,
+            "what was decided is decided again"
+        );
+    }
 }
 
 #[test]

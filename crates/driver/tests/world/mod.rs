@@ -3,6 +3,8 @@
 
 #![expect(dead_code, reason = "each test file uses another part of it")]
 
+pub mod segments;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use api::call::{Page, WatchLine};
