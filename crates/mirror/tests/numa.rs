@@ -208,6 +208,38 @@ fn a_node_that_is_not_there_gets_no_row_and_one_that_tells_no_more_has_no_layout
 }
 
 #[test]
+fn news_of_a_node_leave_its_layout_and_news_of_that_are_seen_after_them() {
+    let rows = Rows::new(vec!["volcano".into()]).with_numa();
+    let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
+    let mut feed = |object: &(Kind, Value)| {
+        let change = mirror.apply(object.0, &object.1.to_string());
+        let change = change.expect("it is read").expect("it is news");
+        rows.feed(&mirror, &change, &mut tables);
+        let id = tables.node_named("n1").expect("the node has a row");
+        tables.node(id).spec.numa.clone()
+    };
+    let beat = |version: u32| {
+        let (kind, mut node) = node();
+        node["metadata"]["resourceVersion"] = json!(version.to_string());
+        node["metadata"]["labels"] = json!({ "beat": version.to_string() });
+        (kind, node)
+    };
+    assert_eq!(feed(&node()), None);
+    let before = feed(&topology(1, spec())).expect("it is told of");
+    let after = feed(&beat(2)).expect("it is still told of");
+    assert!(
+        std::sync::Arc::ptr_eq(&before, &after),
+        "nothing is read again"
+    );
+    let mut less = spec();
+    less["numares"]["cpu"]["allocatable"] = json!("0");
+    for news in [topology(2, less), beat(3)] {
+        let layout = feed(&news).expect("it is told of");
+        assert_eq!(layout.resources[0].open.to_string(), "0");
+    }
+}
+
+#[test]
 fn who_wants_what_of_numa_nodes() {
     let asks = |annotations: Value, containers: Value| {
         wants(&fed(&[node(), pod(annotations, "", containers)]))

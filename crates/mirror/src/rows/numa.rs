@@ -42,14 +42,14 @@ impl Rows {
     }
 
     /// What is told of a node has changed: the node and what its pods hold are looked at anew.
-    pub(super) fn feed_numa(&self, mirror: &Mirror, node: &str, tables: &mut Tables) {
+    pub(super) fn feed_numa(&self, mirror: &Mirror, name: &str, tables: &mut Tables) {
         if !self.has_numa {
             return;
         }
-        if let Some(node) = mirror.get::<Node>("", node) {
-            self.put_node(mirror, node, tables);
+        if let Some(node) = mirror.get::<Node>("", name) {
+            self.put_node_laid_out(node, self.layout_of(mirror, name), tables);
         }
-        for pod in mirror.pods_on(node) {
+        for pod in mirror.pods_on(name) {
             if !pod.is_finished() {
                 self.put_pod(mirror, pod, tables);
             }

@@ -9,7 +9,7 @@ use api::kind::Kind;
 use api::meta::ObjectMeta;
 use api::time::Time;
 use api::volcano::{NodeShard, ShardingMode};
-use model::{Phase, Shard, Tables};
+use model::{NumaLayout, Phase, Shard, Tables};
 use serde_json::json;
 
 use super::{Rows, cards, node_spec};
@@ -102,7 +102,23 @@ impl Rows {
         self
     }
 
+    /// The node with the layout that it has in the tables: only news of it change that.
     pub(super) fn put_node(&self, mirror: &Mirror, node: &Node, tables: &mut Tables) {
+        let name = &node.metadata.name;
+        let row = tables.node_named(name).and_then(|id| tables.find_node(id));
+        let layout = row
+            .filter(|row| row.known)
+            .and_then(|row| row.spec.numa.clone());
+        let layout = layout.or_else(|| self.layout_of(mirror, name));
+        self.put_node_laid_out(node, layout, tables);
+    }
+
+    pub(super) fn put_node_laid_out(
+        &self,
+        node: &Node,
+        layout: Option<Arc<NumaLayout>>,
+        tables: &mut Tables,
+    ) {
         let side = self.reach.side(node, tables);
         if side == Side::Others {
             tables.leave_node(&(&*node.metadata.name).into());
@@ -110,10 +126,10 @@ impl Rows {
         }
         let mut spec = node_spec(node, tables);
         spec.foreign = side == Side::Last;
+        spec.numa = layout;
         if let Some(family) = self.cards {
             spec.cards = cards::of_node(family, node);
         }
-        spec.numa = self.layout_of(mirror, &node.metadata.name);
         tables.put_node(spec);
     }
 
