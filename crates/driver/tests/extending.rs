@@ -164,6 +164,39 @@ fn questions_have_upstreams_words() {
 }
 
 #[test]
+fn what_a_pod_says_of_numa_nodes_is_told_if_it_can_be_understood() {
+    for (decision, told) in [
+        (
+            r#"{"numa":{"0":{"cpu":"2"}}}"#,
+            json!({ "0": { "cpu": "2" } }),
+        ),
+        (r#"{"numa":[]}"#, json!({})),
+        ("[1]", json!({})),
+        ("{", json!({})),
+    ] {
+        let mut world = plane(CONF, 1);
+        let heard: Rc<RefCell<Vec<Ask>>> = Rc::default();
+        let hears = heard.clone();
+        world.teller = Some(Box::new(move |ask| {
+            hears.borrow_mut().push(ask.clone());
+            None
+        }));
+        pod(&mut world, "a");
+        let annotations = json!({
+            "volcano.sh/numa-topology-policy": "restricted",
+            "volcano.sh/topology-decision": decision,
+        });
+        let pod = json!({ "metadata": { "annotations": annotations } });
+        world.put_object(Kind::Pod, "a", &pod);
+        world.settle();
+        let asked = heard.borrow();
+        let body: Value = serde_json::from_slice(&asked[0].call.body).expect("it is JSON");
+        let wanted = json!({ "Policy": "restricted", "ResMap": told });
+        assert_eq!(body["task"]["NumaInfo"], wanted, "{decision}");
+    }
+}
+
+#[test]
 fn who_errs_refuses_and_the_reason_says_who_and_why() {
     let mut world = plane(CONF, 2);
     world.teller = Some(says(|_| Some(Err("it answered 503".to_owned()))));

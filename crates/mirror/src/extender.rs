@@ -5,7 +5,7 @@
 //! a gang come without theirs, so that a question stays small.
 
 use api::core::{Node, Pod};
-use api::volcano::{PodGroup, Queue};
+use api::volcano::{NUMA_TOPOLOGY_POLICY, PodGroup, Queue, TOPOLOGY_DECISION};
 use model::{GangId, Kind, NodeId, Phase, Question, QueueId, Tables, TaskId, Vector};
 use serde_json::{Map, Value, json};
 
@@ -87,7 +87,7 @@ impl Wire<'_> {
                 true => "*",
                 false => "",
             },
-            "NumaInfo": null,
+            "NumaInfo": pod.map(numa_info),
             "Pod": null,
             "PodAnnotations": pod.map(|pod| &pod.metadata.annotations),
         })
@@ -207,4 +207,17 @@ fn status(phase: Phase) -> u32 {
         Phase::Succeeded => 1 << 7,
         Phase::Failed => 1 << 8,
     }
+}
+
+/// What a pod says of NUMA nodes: its policy, and how much it should get on which of them.
+fn numa_info(pod: &Pod) -> Value {
+    let says = |key: &str| pod.metadata.annotations.get(key).map(|text| &**text);
+    let decision: Value = says(TOPOLOGY_DECISION)
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    let by_node = decision.get("numa").and_then(Value::as_object);
+    json!({
+        "Policy": says(NUMA_TOPOLOGY_POLICY).unwrap_or_default(),
+        "ResMap": by_node.cloned().unwrap_or_default(),
+    })
 }
