@@ -4,6 +4,7 @@
 //! Source: `specs/volcano.md`, sections 1.2 to 1.6 and 1.14.
 
 mod card_keys;
+pub mod device_config;
 mod hyper_node;
 mod job;
 mod keys;

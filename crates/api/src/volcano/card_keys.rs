@@ -51,3 +51,37 @@ pub const VGPU_MODE_MIG: &str = "mig";
 pub const VGPU_POD_GROUP_POLICY: &str = "volcano.sh/vgpu-podgroup-policy";
 /// The kind of GPU that a pod's annotation names.
 pub const VGPU_VENDOR: &str = "NVIDIA";
+
+/// Pod annotation: on which node its NPUs are.
+pub const NPU_NODE: &str = "hami.io/vgpu-node";
+/// Pod annotation: when its NPUs were chosen, in seconds.
+pub const NPU_TIME: &str = "hami.io/vgpu-time";
+/// Pod annotation: when a pod with NPUs was bound, in seconds.
+pub const NPU_BIND_TIME: &str = "hami.io/bind-time";
+/// Pod annotation: how far the device plugin of NPUs is with it.
+pub const NPU_BIND_PHASE: &str = "hami.io/bind-phase";
+/// Pod annotation: when its NPUs were chosen, once more.
+pub const NPU_PREDICATE_TIME: &str = "predicate-time";
+/// How the names of NPUs' resources begin that are no word of ours.
+pub const NPU_VENDOR: &str = "huawei.com";
+
+/// Node annotation: its NPUs of a kind, as a JSON list.
+pub fn npu_register(kind: &str) -> String {
+    format!("hami.io/node-register-{kind}")
+}
+
+/// Pod annotation: which NPUs of a kind it has, from which the device plugin strikes out what it has
+/// handed out.
+pub fn npu_to_allocate(kind: &str) -> String {
+    format!("hami.io/{kind}-devices-to-allocate")
+}
+
+/// Pod annotation: which NPUs of a kind it has.
+pub fn npu_allocated(kind: &str) -> String {
+    format!("hami.io/{kind}-devices-allocated")
+}
+
+/// Pod annotation: what the container runtime makes of NPUs of a kind, as a JSON list.
+pub fn npu_runtime(kind: &str) -> String {
+    format!("{NPU_VENDOR}/{kind}")
+}

@@ -1,0 +1,300 @@
+//! `device-config.yaml`: which parts cards can be had in, as the device plugins' ConfigMap says it.
+//!
+//! Source: `specs/volcano.md`, section A.7. What only device plugins look at is not read. What the file
+//! does not say stays as it is known: the sizes of slices of some GPUs, and one kind of NPUs.
+
+mod known;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::yaml::{Limits, first};
+
+/// The key of the ConfigMap.
+pub const DEVICE_CONFIG: &str = "device-config.yaml";
+/// The ConfigMap's name where none is configured.
+pub const DEVICE_CONFIG_NAME: &str = "volcano-vgpu-device-config";
+/// The ConfigMap's namespace where none is configured.
+pub const DEVICE_CONFIG_NAMESPACE: &str = "kube-system";
+
+/// No ConfigMap holds more.
+const BYTES_MAX: usize = 1 << 20;
+const YAML: Limits = Limits {
+    depth: 16,
+    nodes: 20_000,
+};
+/// Models, ways to divide one, kinds, templates of one: of each so many at most.
+const ROWS_MAX: usize = 128;
+/// No card has so many slices.
+const SLICES_MAX: u32 = 64;
+/// No card has more MiB.
+const MEMORY_MAX: i64 = 1 << 40;
+/// No name is longer; annotations are made of it.
+const NAME_MAX: usize = 40;
+
+/// What is known of cards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceConfig {
+    /// How GPUs divide themselves, the first row whose words are in a model's name.
+    pub gpus: Vec<GpuConfig>,
+    /// MiB in one unit in which memory of GPUs is counted.
+    pub gpu_memory_factor: i64,
+    /// Kinds of NPUs.
+    pub npus: Vec<NpuConfig>,
+}
+
+/// How GPUs of some models divide themselves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuConfig {
+    /// Words, one of which is in the model's name.
+    pub models: Vec<String>,
+    /// The ways.
+    #[serde(rename = "allowedGeometries")]
+    pub ways: Vec<Way>,
+}
+
+/// A way to divide a GPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Way {
+    /// Its name.
+    pub group: String,
+    /// The slices.
+    #[serde(rename = "geometries")]
+    pub sizes: Vec<SliceSize>,
+}
+
+/// Slices of one size.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SliceSize {
+    /// Their name, such as `1g.5gb`.
+    #[serde(default)]
+    pub name: String,
+    /// MiB of each.
+    pub memory: i64,
+    /// How many there are.
+    pub count: u32,
+}
+
+/// A kind of NPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NpuConfig {
+    /// Its name, of which annotations are made.
+    pub common_word: String,
+    /// The resource of which a container wants so many.
+    pub resource_name: String,
+    /// The resource by which it wants so much of one.
+    pub resource_memory_name: String,
+    /// MiB that a container has of a whole one.
+    pub memory_allocatable: i64,
+    /// MiB that a whole one has.
+    pub memory_capacity: i64,
+    /// The parts in which one can be had.
+    pub templates: Vec<Template>,
+}
+
+/// A part of an NPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Template {
+    /// Its name.
+    pub name: String,
+    /// Its MiB.
+    pub memory: i64,
+}
+
+impl NpuConfig {
+    /// What a container gets that wants so many MiB: the smallest part that has them, else the whole.
+    /// How much that is, and the part's name; `None` where not even the whole has so much.
+    pub fn part(&self, memory: i64) -> Option<(i64, &str)> {
+        let parts = self.templates.iter().filter(|part| part.memory >= memory);
+        match parts.min_by_key(|part| part.memory) {
+            Some(part) => Some((part.memory, &part.name)),
+            None if memory <= self.memory_capacity => Some((self.memory_allocatable, "")),
+            None => None,
+        }
+    }
+}
+
+/// A way in either of the forms in which it is written.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Named(Way),
+    /// Of before ways had names.
+    Bare(Vec<SliceSize>),
+}
+
+impl DeviceConfig {
+    /// Reads a file. It costs no more than a constant times its length.
+    ///
+    /// # Errors
+    /// What is wrong with it: nothing of it counts then.
+    pub fn read(text: &str) -> Result<DeviceConfig, String> {
+        if text.len() > BYTES_MAX {
+            let bytes = text.len();
+            return Err(format!("{bytes} bytes are too many: {BYTES_MAX} are read"));
+        }
+        let told = |flaw: crate::yaml::Flaw| {
+            let line = flaw.place.line;
+            format!("line {line}: {} {}", flaw.field, flaw.message)
+        };
+        let (node, _) = first(text, YAML).map_err(told)?;
+        match node {
+            None => Ok(DeviceConfig::default()),
+            Some(node) => DeviceConfig::of_value(&node.json().map_err(told)?),
+        }
+    }
+
+    /// The same from JSON, such as [`DeviceConfig::value`] gives.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn of_value(value: &Value) -> Result<DeviceConfig, String> {
+        if !value.is_object() && !value.is_null() {
+            return Err("a map is wanted at its top".to_owned());
+        }
+        let mut config = DeviceConfig::default();
+        let nvidia = &value["nvidia"];
+        let gpus: Vec<WrittenGpu> = rows(&nvidia["knownMigGeometries"], "knownMigGeometries")?;
+        if !gpus.is_empty() {
+            config.gpus = gpus.into_iter().map(WrittenGpu::named).collect();
+        }
+        if let Some(factor) = nvidia["gpuMemoryFactor"].as_i64().filter(|it| *it != 0) {
+            config.gpu_memory_factor = factor;
+        }
+        // A list in files of before, a map with a list in others.
+        let npus = match &value["vnpus"] {
+            Value::Object(map) => map.get("configs").unwrap_or(&Value::Null),
+            list => list,
+        };
+        let npus: Vec<NpuConfig> = rows(npus, "vnpus")?;
+        if !npus.is_empty() {
+            config.npus = npus;
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    /// As JSON, of which [`DeviceConfig::of_value`] makes the same again.
+    pub fn value(&self) -> Value {
+        json!({
+            "nvidia": {
+                "gpuMemoryFactor": self.gpu_memory_factor,
+                "knownMigGeometries": self.gpus,
+            },
+            "vnpus": self.npus,
+        })
+    }
+
+    /// Refuses what cannot be meant, or is beyond all bounds.
+    fn check(&self) -> Result<(), String> {
+        if !(1..=MEMORY_MAX).contains(&self.gpu_memory_factor) {
+            return Err("gpuMemoryFactor is no number from 1".to_owned());
+        }
+        for (at, row) in self.gpus.iter().enumerate() {
+            let wrong = |what: &str| Err(format!("knownMigGeometries[{at}]: {what}"));
+            let mut groups = BTreeSet::new();
+            if row.models.is_empty() || row.models.iter().any(String::is_empty) {
+                return wrong("no model is named");
+            }
+            if row.models.len() > ROWS_MAX || row.ways.len() > ROWS_MAX {
+                return wrong("so many are too many");
+            }
+            for way in &row.ways {
+                let sizes = way.sizes.iter();
+                let slices = sizes.fold(0_u32, |sum, size| sum.saturating_add(size.count));
+                let mut sizes = way.sizes.iter();
+                if !is_name(&way.group) || way.group.contains('-') || !groups.insert(&way.group) {
+                    return wrong(
+                        "its groups need names of their own, of letters, digits, . and _",
+                    );
+                }
+                if slices > SLICES_MAX || sizes.any(|size| !is_memory(size.memory)) {
+                    return wrong("its slices cannot be meant");
+                }
+            }
+        }
+        self.check_npus()
+    }
+
+    fn check_npus(&self) -> Result<(), String> {
+        let mut names = BTreeSet::new();
+        for (at, npu) in self.npus.iter().enumerate() {
+            let wrong = |what: &str| Err(format!("vnpus[{at}]: {what}"));
+            let resources = [&npu.resource_name, &npu.resource_memory_name];
+            if !is_name(&npu.common_word) || !names.insert(&npu.common_word) {
+                return wrong("commonWord is no name of its own, of letters, digits, -, . and _");
+            }
+            // Without a domain it would be Kubernetes' own.
+            let mut resources = resources.into_iter();
+            if resources.any(|it| !it.contains('/') || !names.insert(it)) {
+                return wrong("resourceName and resourceMemoryName are no names of its own");
+            }
+            let mut memory = [npu.memory_allocatable, npu.memory_capacity].into_iter();
+            if memory.any(|it| !is_memory(it)) {
+                return wrong("memoryAllocatable and memoryCapacity are wanted");
+            }
+            let is_good = |it: &Template| is_name(&it.name) && is_memory(it.memory);
+            if npu.templates.len() > ROWS_MAX || !npu.templates.iter().all(is_good) {
+                return wrong("its templates cannot be meant");
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+struct WrittenGpu {
+    models: Vec<String>,
+    #[serde(rename = "allowedGeometries")]
+    ways: Vec<Written>,
+}
+
+impl WrittenGpu {
+    fn named(self) -> GpuConfig {
+        let ways = self
+            .ways
+            .into_iter()
+            .enumerate()
+            .map(|(at, way)| match way {
+                Written::Named(way) => way,
+                Written::Bare(sizes) => Way {
+                    group: format!("group{}", at + 1),
+                    sizes,
+                },
+            });
+        GpuConfig {
+            models: self.models,
+            ways: ways.collect(),
+        }
+    }
+}
+
+/// The rows of a list; none where there is no list.
+fn rows<T: DeserializeOwned>(value: &Value, field: &str) -> Result<Vec<T>, String> {
+    let list = match value {
+        Value::Null => return Ok(Vec::new()),
+        Value::Array(list) if list.len() <= ROWS_MAX => list,
+        Value::Array(_) => return Err(format!("{field}: so many are too many")),
+        _ => return Err(format!("{field}: a list is wanted")),
+    };
+    let rows = list.iter().enumerate().map(|(at, row)| {
+        serde_json::from_value(row.clone()).map_err(|error| format!("{field}[{at}]: {error}"))
+    });
+    rows.collect()
+}
+
+fn is_memory(mib: i64) -> bool {
+    (1..=MEMORY_MAX).contains(&mib)
+}
+
+fn is_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    !text.is_empty() && text.len() <= NAME_MAX && text.chars().all(is_plain)
+}

@@ -1,0 +1,136 @@
+use super::*;
+
+const FILE: &str = "
+nvidia:
+  resourceCountName: volcano.sh/vgpu-number
+  deviceSplitCount: 10
+  gpuMemoryFactor: 2
+  knownMigGeometries:
+  - models: [ \"H20\" ]
+    allowedGeometries:
+      - group: whole
+        geometries:
+        - {name: 7g.96gb, memory: 98304, count: 1}
+  - models: [ \"A30\", \"A31\" ]
+    allowedGeometries:
+      -
+        - {name: 1g.6gb, memory: 6144, count: 4}
+vnpus:
+- chipName: 910B3
+  commonWord: Ascend910B3
+  resourceName: huawei.com/Ascend910B3
+  resourceMemoryName: huawei.com/Ascend910B3-memory
+  memoryAllocatable: 65536
+  memoryCapacity: 65536
+  aiCore: 20
+  aiCPU: 7
+  templates:
+    - {name: vir10_3c_32g, memory: 32768, aiCore: 10, aiCPU: 3}
+    - {name: vir05_1c_16g, memory: 16384, aiCore: 5, aiCPU: 1}
+";
+
+#[test]
+fn a_file_takes_the_place_of_what_it_speaks_of() {
+    let config = DeviceConfig::read(FILE).expect("it is understood");
+    assert_eq!(config.gpu_memory_factor, 2);
+    let models: Vec<&str> = config.gpus.iter().map(|row| &*row.models[0]).collect();
+    assert_eq!(models, ["H20", "A30"]);
+    assert_eq!(
+        config.gpus[1].ways[0].group, "group1",
+        "of a form of before"
+    );
+    let npus: Vec<&str> = config.npus.iter().map(|it| &*it.common_word).collect();
+    assert_eq!(npus, ["Ascend910B3"]);
+    let known = DeviceConfig::default();
+    for silent in [
+        "",
+        "# nothing",
+        "nvidia: {deviceSplitCount: 4}",
+        "vnpus: []",
+    ] {
+        assert_eq!(DeviceConfig::read(silent), Ok(known.clone()), "{silent}");
+    }
+}
+
+#[test]
+fn what_is_shown_is_read_again_and_a_map_says_the_same_as_a_list() {
+    let config = DeviceConfig::read(FILE).expect("it is understood");
+    assert_eq!(DeviceConfig::of_value(&config.value()), Ok(config.clone()));
+    let known = DeviceConfig::default();
+    assert_eq!(DeviceConfig::of_value(&known.value()), Ok(known));
+    let mut wrapped = config.value();
+    wrapped["vnpus"] = json!({ "hamiVnpuCore": false, "configs": wrapped["vnpus"] });
+    assert_eq!(DeviceConfig::of_value(&wrapped), Ok(config));
+}
+
+#[test]
+fn a_part_is_the_smallest_that_has_the_memory() {
+    let config = DeviceConfig::read(FILE).expect("it is understood");
+    let npu = &config.npus[0];
+    for (memory, part) in [
+        (1, Some((16_384, "vir05_1c_16g"))),
+        (16_384, Some((16_384, "vir05_1c_16g"))),
+        (16_385, Some((32_768, "vir10_3c_32g"))),
+        (32_769, Some((65_536, ""))),
+        (65_537, None),
+    ] {
+        assert_eq!(npu.part(memory), part, "{memory}");
+    }
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_with_its_place() {
+    let npu = |field: &str| {
+        format!(
+            "vnpus: [{{commonWord: A, resourceName: x/r, resourceMemoryName: x/m, memoryAllocatable: 1, \
+             memoryCapacity: 1, {field}}}]"
+        )
+    };
+    assert!(DeviceConfig::read(&npu("templates: []")).is_ok());
+    let gpu = |way: &str| format!("nvidia: {{knownMigGeometries: [{{models: [A], {way}}}]}}");
+    let many = format!("vnpus: [{}]", "{},".repeat(ROWS_MAX + 1));
+    for (text, why) in [
+        ("[]".to_owned(), "a map is wanted"),
+        ("a: [".to_owned(), "line 1"),
+        ("vnpus: 3".to_owned(), "vnpus: a list is wanted"),
+        ("vnpus: [{}]".to_owned(), "vnpus[0]: commonWord"),
+        (many, "so many are too many"),
+        (npu("templates: [{memory: 3}]"), "vnpus[0]: its templates"),
+        (
+            npu("templates: [{name: a, memory: x}]"),
+            "vnpus[0]: invalid type",
+        ),
+        (npu("memoryCapacity: 1"), "memoryCapacity"),
+        (
+            "nvidia: {gpuMemoryFactor: -1}".to_owned(),
+            "gpuMemoryFactor",
+        ),
+        (
+            gpu("allowedGeometries: [{group: a, geometries: [{memory: 1, count: 4000000000}]}]"),
+            "knownMigGeometries[0]: its slices",
+        ),
+        (
+            gpu("allowedGeometries: [{group: a-b, geometries: []}]"),
+            "knownMigGeometries[0]: its groups",
+        ),
+        (gpu("allowedGeometries: [7]"), "knownMigGeometries[0]"),
+        ("x".repeat(BYTES_MAX + 1), "bytes are too many"),
+    ] {
+        let said = DeviceConfig::read(&text).expect_err("it is refused");
+        assert!(said.contains(why), "{text:.60}: {said}");
+    }
+}
+
+#[test]
+fn resources_of_two_kinds_are_not_one() {
+    let kind = |name: &str, memory: &str| {
+        format!(
+            "{{commonWord: {name}, resourceName: x/{name}, resourceMemoryName: {memory}, \
+             memoryAllocatable: 1, memoryCapacity: 1}}"
+        )
+    };
+    for (memory, is_good) in [("x/m", false), ("memory", false), ("x/n", true)] {
+        let text = format!("vnpus: [{}, {}]", kind("A", "x/m"), kind("B", memory));
+        assert_eq!(DeviceConfig::read(&text).is_ok(), is_good, "{memory}");
+    }
+}
