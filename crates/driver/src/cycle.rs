@@ -125,7 +125,7 @@ impl Cycles {
         let rows = Rows::new(settings.scheduler_names)
             .with_lone(settings.lone_scheduler_names)
             .with_agents(settings.agent_scheduler_names)
-            .with_cards(settings.engine.card_family())
+            .with_cards(settings.engine.card_families())
             .within(settings.reach);
         let rows = match settings.native_groups {
             true => rows.with_native(),

@@ -85,9 +85,9 @@ impl Engine {
         &self.settings
     }
 
-    /// Which cards it shares out, if any: nodes and pods need to be read for these only.
-    pub fn card_family(&self) -> Option<CardFamily> {
-        self.rules.card_family()
+    /// Which cards it shares out: nodes and pods need to be read for these only.
+    pub fn card_families(&self) -> Vec<CardFamily> {
+        self.rules.card_families()
     }
 
     /// Whether its rules look at NUMA nodes: nodes and pods need to be read for that only then.

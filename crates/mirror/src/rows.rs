@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use api::core::{Node, PriorityClass};
 use api::kind::Kind;
+use api::volcano::device_config::DeviceConfig;
 use api::volcano::{
     JOB_HYPERNODE, PodGroup, PodGroupPhase, Queue, QueueState, SLA_WAITING_TIME,
     SLA_WAITING_TIME_SHORT,
@@ -48,7 +49,7 @@ pub struct Rows {
     has_native: bool,
     has_queue_gates: bool,
     reach: Reach,
-    cards: Option<CardFamily>,
+    cards: Arc<cards::CardRules>,
     has_numa: bool,
 }
 
@@ -79,7 +80,7 @@ impl Rows {
             has_native: false,
             has_queue_gates: false,
             reach: Reach::default(),
-            cards: None,
+            cards: Arc::default(),
             has_numa: false,
         }
     }
@@ -115,11 +116,17 @@ impl Rows {
         self
     }
 
-    /// Cards of this family are read from nodes and pods.
+    /// Cards of these families are read from nodes and pods.
     #[must_use]
-    pub fn with_cards(mut self, family: Option<CardFamily>) -> Rows {
-        self.cards = family;
+    pub fn with_cards(mut self, families: Vec<CardFamily>) -> Rows {
+        self.cards = Arc::new(cards::CardRules::of(families));
         self
+    }
+
+    /// What a ConfigMap says of cards counts from now on. Nodes, pods and gangs that are here already
+    /// have to be fed again.
+    pub fn put_device_config(&mut self, config: DeviceConfig) {
+        self.cards = Arc::new(self.cards.with_config(config));
     }
 
     /// Takes one change of the mirror, which shows it already, into the tables.
@@ -147,8 +154,8 @@ impl Rows {
             }
             Some(Object::PodGroup(group)) => {
                 let mut spec = gang_spec(group, tables);
-                if let (Some(family), Some(min)) = (self.cards, &mut spec.min_resources) {
-                    cards::leave_out_of(family, min, tables);
+                if let Some(min) = &mut spec.min_resources {
+                    self.cards.leave_out_of(min, tables);
                 }
                 tables.put_gang(spec);
             }

@@ -1,9 +1,10 @@
 //! Cards: devices of a node of which a task gets some, or parts of some.
 //!
-//! Two families share this page, and a cluster uses one of them. Shared cards are known by their place
-//! on the node; a task takes memory of one, or some whole ones. Virtual cards are known by an id of
-//! their own; each container takes memory and cores of so many, or a slice that the card itself keeps
-//! apart (MIG).
+//! Families of cards share this page. Shared cards are known by their place on the node; a task takes
+//! memory of one, or some whole ones. Virtual cards are known by an id of their own; each container takes
+//! memory and cores of so many, or a slice that the card itself keeps apart (MIG). NPUs are like virtual
+//! cards, of several kinds side by side; each container takes whole ones, or a part of one in one of the
+//! sizes that its kind has.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +17,18 @@ pub const CARDS_MAX: usize = 1_024;
 /// Percent of a card's cores that there are.
 pub const CORES_WHOLE: i64 = 100;
 
-/// Which cards a cluster uses.
+/// The kind of all cards that are GPUs.
+pub const GPU: &str = "";
+
+/// Which cards a cluster uses: one of the first two, and NPUs beside it or alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CardFamily {
     /// Shared cards (`volcano.sh/gpu-memory`, `volcano.sh/gpu-number`).
     Shared,
     /// Virtual cards (`volcano.sh/vgpu-…`).
     Virtual,
+    /// Ascend NPUs (`huawei.com/Ascend…`).
+    Npu,
 }
 
 /// How the cards of a node are divided.
@@ -35,17 +41,32 @@ pub enum Division {
     Slices,
 }
 
+/// One of the ways in which a card divides itself in slices.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Geometry {
+    /// Its name.
+    pub group: Arc<str>,
+    /// Sizes of its slices in MiB, and how many there are of each.
+    pub sizes: Vec<(i64, u32)>,
+}
+
 /// One card as the wall gives it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Card {
     /// Its id: a uuid, or its place on the node as a number.
     pub id: Arc<str>,
+    /// Its kind: [`GPU`], or the name of a kind of NPUs.
+    pub kind: Arc<str>,
     /// Its model, as its driver spells it.
     pub model: Arc<str>,
     /// Its memory in MiB.
     pub memory: i64,
     /// How many may use it at a time.
     pub users_max: i64,
+    /// The ways in which it divides itself; none where that is left to whoever runs on it.
+    pub geometries: Arc<[Geometry]>,
+    /// Cards of the same number reach one another without their host's help.
+    pub network: Option<i64>,
     /// Whether its driver finds nothing wrong with it.
     pub is_healthy: bool,
 }
@@ -55,10 +76,17 @@ pub struct Card {
 pub struct Cards {
     /// The cards, in the order in which the node tells them.
     pub list: Arc<[Card]>,
-    /// How they are divided.
+    /// How those that are GPUs are divided.
     pub division: Division,
-    /// Whether the node tells of cards and cannot be understood: it has none then.
-    pub is_garbled: bool,
+    /// Kinds of which the node tells and cannot be understood: it has none of them then.
+    pub garbled: Vec<Arc<str>>,
+}
+
+impl Cards {
+    /// Whether what the node tells of cards of this kind cannot be understood.
+    pub fn is_garbled(&self, kind: &str) -> bool {
+        self.garbled.iter().any(|it| **it == *kind)
+    }
 }
 
 /// How much of a card's memory is wanted.
@@ -80,15 +108,42 @@ impl Memory {
     }
 }
 
-/// What one container wants of virtual cards: the same of each of so many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What one container wants of virtual cards or NPUs: the same of each of so many.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Part {
+    /// Of which kind of cards.
+    pub kind: Arc<str>,
     /// Of how many cards.
     pub cards: i64,
     /// How much memory of each.
     pub memory: Memory,
     /// How many percent of the cores of each; all of them means that nobody else is on the card.
     pub cores: i64,
+    /// Which size of its kind's parts that is; empty where it is a whole NPU, or any part of a GPU.
+    pub template: Arc<str>,
+}
+
+impl Part {
+    /// Of GPUs.
+    pub fn of_gpus(cards: i64, memory: Memory, cores: i64) -> Part {
+        Part {
+            kind: GPU.into(),
+            cards,
+            memory,
+            cores,
+            template: Arc::default(),
+        }
+    }
+
+    /// Whether it asks for GPUs.
+    pub fn is_of_gpus(&self) -> bool {
+        *self.kind == *GPU
+    }
+
+    /// Whether several cards are wanted in parts that a container has of one only.
+    pub fn is_split(&self) -> bool {
+        self.cards > 1 && !self.template.is_empty()
+    }
 }
 
 /// What a task wants of cards.
@@ -98,17 +153,17 @@ pub struct CardAsk {
     pub memory: i64,
     /// Whole shared cards.
     pub number: i64,
-    /// What its containers want of virtual cards, in their order.
+    /// What its containers want of virtual cards and NPUs, in their order, kind by kind.
     pub parts: Vec<Part>,
-    /// Only cards that are divided in slices.
+    /// Only GPUs that are divided in slices.
     pub only_slices: bool,
-    /// Only cards whose model holds one of these words, in capital letters; any if there is none.
+    /// Only GPUs whose model holds one of these words, in capital letters; any if there is none.
     pub models: Vec<Arc<str>>,
-    /// No card whose model holds one of these words.
+    /// No GPU whose model holds one of these words.
     pub models_not: Vec<Arc<str>>,
-    /// Only these cards; any if there is none.
+    /// Only these GPUs; any if there is none.
     pub ids: Vec<Arc<str>>,
-    /// None of these cards.
+    /// None of these GPUs.
     pub ids_not: Vec<Arc<str>>,
     /// No card on which another task of its gang is.
     pub apart: bool,
@@ -122,10 +177,14 @@ impl CardAsk {
 
     /// Whether it may have the card for what it is: its model, its id, its health.
     pub fn accepts(&self, card: &Card) -> bool {
+        card.is_healthy && (*card.kind != *GPU || self.wants(card))
+    }
+
+    /// Whether a GPU is of the models and ids that it wants.
+    fn wants(&self, card: &Card) -> bool {
         let model = card.model.to_uppercase();
         let is_of = |words: &[Arc<str>]| words.iter().any(|word| model.contains(&**word));
-        card.is_healthy
-            && (self.models.is_empty() || is_of(&self.models))
+        (self.models.is_empty() || is_of(&self.models))
             && !is_of(&self.models_not)
             && (self.ids.is_empty() || self.ids.contains(&card.id))
             && !self.ids_not.contains(&card.id)
@@ -146,6 +205,8 @@ pub struct Slice {
 pub struct Grant {
     /// For which of the task's parts.
     pub part: u32,
+    /// The card's kind.
+    pub kind: Arc<str>,
     /// The card's id, or the resource's name.
     pub card: Arc<str>,
     /// Which slice of it, if it is divided in slices.

@@ -51,8 +51,8 @@ pub use claim::{
     SameAttribute, SelectorId, Wanted, Way,
 };
 pub use device::{
-    CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, CardLoad, CardLoads, Cards, Division, Grant,
-    Memory, Part, Slice,
+    CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, CardLoad, CardLoads, Cards, Division, GPU,
+    Geometry, Grant, Memory, Part, Slice,
 };
 pub use gang::{
     Census, Disruption, Gang, GangPhase, GangSpec, GangStatus, Portion, SubGroups, Verdict,

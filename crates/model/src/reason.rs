@@ -570,6 +570,8 @@ pub enum CardLack {
     Garbled,
     /// Its cards are not divided in slices.
     Slices,
+    /// A container has one card in part, not several.
+    Split,
     /// Too little is left of them.
     Taken,
 }
@@ -581,6 +583,7 @@ impl CardLack {
             CardLack::Few => "without enough suitable cards",
             CardLack::Garbled => "whose cards cannot be understood",
             CardLack::Slices => "whose cards are not divided in slices",
+            CardLack::Split => "of whose cards a container has one in part, not several",
             CardLack::Taken => "with too little left on its cards",
         }
     }

@@ -306,9 +306,9 @@ impl Rules {
         }
     }
 
-    /// Which cards are shared out, if any are: nodes and pods need to be read for these only.
-    pub fn card_family(&self) -> Option<CardFamily> {
-        self.config.devices.family()
+    /// Which cards are shared out: nodes and pods need to be read for these only.
+    pub fn card_families(&self) -> Vec<CardFamily> {
+        self.config.devices.families()
     }
 
     /// Whether a rule looks at NUMA nodes: nodes and pods need to be read for that only then.

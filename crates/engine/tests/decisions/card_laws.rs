@@ -21,7 +21,8 @@ fn script(seed: u64) -> Vec<String> {
     }
     lines.push(match is_virtual {
         true => format!(
-            "deviceshare VGPUEnable {} {} {}",
+            "deviceshare VGPUEnable {} {} {} {}",
+            pick(&["", "AscendHAMiVNPUEnable"]),
             pick(&["", "SchedulePolicy=binpack", "SchedulePolicy=spread"]),
             pick(&["", "ScheduleWeight=3"]),
             pick(&["", "GPUExclusiveRules=[app:x][app:y]"]),
@@ -34,12 +35,17 @@ fn script(seed: u64) -> Vec<String> {
     for node in 0..3 {
         lines.push(match is_virtual {
             true => format!(
-                "node n{node} cpu=16 vgpu={}:{}:{} {} {}",
+                "node n{node} cpu=16 vgpu={}:{}:{} {} {} {}",
                 pick(&["1", "2", "4"]),
                 pick(&["8000", "24576"]),
                 pick(&["2", "4"]),
                 pick(&["", "model=NVIDIA-A30", "model=NVIDIA-A30 mig"]),
                 pick(&["", "", "sick=0"]),
+                pick(&[
+                    "",
+                    "npu=Ascend310P:2:21527:3",
+                    "npu=Ascend310P:1:21527:3 npu=Ascend910B3:4:65536:1 network=2",
+                ]),
             ),
             false => format!("node n{node} cpu=16 gpushare={}:8000", pick(&["1", "3"])),
         });
@@ -47,12 +53,19 @@ fn script(seed: u64) -> Vec<String> {
     for at in 0..14 {
         let ask = match is_virtual {
             true => format!(
-                "vgpu={}:{}:{} {} {}",
+                "vgpu={}:{}:{} {} {} {}",
                 pick(&["1", "1", "2"]),
                 pick(&["2000", "6000", "50%"]),
                 pick(&["0", "30", "100"]),
                 pick(&["", "vgpu=1:3000"]),
                 pick(&["", "", "cards-apart", "label=app:x", "use=A30"]),
+                pick(&[
+                    "",
+                    "",
+                    "npu=Ascend310P:1:6144:vir02 npu=Ascend310P:1:6144:vir02",
+                    "npu=Ascend310P:1:21527",
+                    "npu=Ascend910B3:2:65536",
+                ]),
             ),
             false => format!(
                 "gpumem={} gpunum={}",
@@ -112,6 +125,27 @@ fn no_card_is_given_beyond_what_it_has() {
         given += grants(&played(seed).tables);
     }
     assert!(given > 400, "only {given} parts of cards were given");
+}
+
+#[test]
+fn an_npu_is_of_the_kind_that_is_wanted_and_serves_one_container_of_a_pod() {
+    let mut given = 0;
+    for seed in 0..100 {
+        let world = played(seed);
+        for (id, task) in world.tables.tasks() {
+            let Some(ask) = world.tables.shape_of(id).spec.cards.as_deref() else {
+                continue;
+            };
+            let mut ids = BTreeSet::new();
+            for grant in task.grants.iter().filter(|grant| !grant.kind.is_empty()) {
+                let part = &ask.parts[grant.part as usize];
+                assert_eq!(part.kind, grant.kind, "seed {seed}: {}", task.key);
+                assert!(ids.insert(&grant.card), "seed {seed}: {}", task.key);
+                given += 1;
+            }
+        }
+    }
+    assert!(given > 40, "only {given} NPUs were given");
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use model::{Card, CardAsk, Cards, Division, Grant, Memory, Part, Slice};
+use model::{Card, CardAsk, Cards, Division, GPU, Geometry, Grant, Memory, Part, Slice};
 use placement::{Argument, PluginSettings};
 
 /// `vgpu=1:4000:30` or `vgpu=1:50%` for each container, `gpumem=4000`, `gpunum=2`, and what cards it may
-/// be. Whether the word speaks of cards.
+/// be; `npu=Ascend310P:1:6144:vir02`, the last word being the part's size. Whether the word speaks of cards.
 pub fn wants(cards: &mut CardAsk, word: &str, value: &str) -> bool {
     let number = |text: &str| text.parse().expect("a number");
     let words = || value.split(',').map(Arc::from);
@@ -16,13 +16,21 @@ pub fn wants(cards: &mut CardAsk, word: &str, value: &str) -> bool {
             let mut next = || parts.next().unwrap_or("0");
             let count = number(next());
             let memory = next();
+            let memory = match memory.strip_suffix('%') {
+                Some(percent) => Memory::Percent(number(percent)),
+                None => Memory::Mib(number(memory)),
+            };
+            let cores = number(next());
+            cards.parts.push(Part::of_gpus(count, memory, cores));
+        }
+        "npu" => {
+            let words: Vec<&str> = value.split(':').collect();
             cards.parts.push(Part {
-                cards: count,
-                memory: match memory.strip_suffix('%') {
-                    Some(percent) => Memory::Percent(number(percent)),
-                    None => Memory::Mib(number(memory)),
-                },
-                cores: number(next()),
+                kind: words[0].into(),
+                cards: number(words[1]),
+                memory: Memory::Mib(number(words[2])),
+                cores: 0,
+                template: words.get(3).copied().unwrap_or_default().into(),
             });
         }
         "gpumem" => cards.memory = number(value),
@@ -38,8 +46,9 @@ pub fn wants(cards: &mut CardAsk, word: &str, value: &str) -> bool {
     true
 }
 
-/// `CARD:MIB:CORES`, `CARD[group1-0]:MIB:CORES`, or `CARD:all`
+/// `CARD:MIB:CORES`, `CARD[group1-0]:MIB:CORES`, or `CARD:all`; `KIND/CARD:MIB` of an NPU
 pub fn grant(text: &str) -> Grant {
+    let (kind, text) = text.split_once('/').unwrap_or((GPU, text));
     let mut parts = text.split(':');
     let mut next = || parts.next().unwrap_or("0");
     let card = next();
@@ -48,7 +57,7 @@ pub fn grant(text: &str) -> Grant {
     let memory = next();
     let cores = next().parse().expect("cores");
     Grant {
-        part: 0,
+        kind: kind.into(),
         card: card.into(),
         slice: slice.map(|(group, place)| Slice {
             group: group.into(),
@@ -85,14 +94,17 @@ pub fn granted(grants: &[Grant]) -> String {
 }
 
 /// What a node's words say of its cards: `vgpu=COUNT:MIB:USERS`, `gpushare=COUNT:MIB`, `model=A100`,
-/// `sick=0,1`, `mig`, `garbled`.
+/// `sick=0,1`, `mig`, `garbled`; of each kind of NPUs `npu=KIND:COUNT:MIB:USERS`, how many of them a
+/// network has (`network=2`), and `npu-garbled=KIND`.
 #[derive(Default)]
 pub struct OfNode {
     listed: Option<(bool, Vec<i64>)>,
     model: String,
     sick: Vec<String>,
     division: Division,
-    is_garbled: bool,
+    npus: Vec<String>,
+    network: Option<i64>,
+    garbled: Vec<Arc<str>>,
 }
 
 impl OfNode {
@@ -106,7 +118,10 @@ impl OfNode {
             "model" => self.model = value.to_owned(),
             "sick" => self.sick = value.split(',').map(str::to_owned).collect(),
             "mig" => self.division = Division::Slices,
-            "garbled" => self.is_garbled = true,
+            "garbled" => self.garbled.push(GPU.into()),
+            "npu" => self.npus.push(value.to_owned()),
+            "network" => self.network = Some(value.parse().expect("a number")),
+            "npu-garbled" => self.garbled.push(value.into()),
             _ => return false,
         }
         true
@@ -125,13 +140,54 @@ impl OfNode {
             model: self.model.as_str().into(),
             memory: number(1, 0),
             users_max: number(2, 10),
+            geometries: match self.division {
+                Division::Slices => geometries(&self.model),
+                Division::Soft => Arc::default(),
+            },
+            ..Card::default()
         };
+        let npus = self.npus.iter().flat_map(|words| self.npus_of(node, words));
         Cards {
-            list: (0..number(0, 0)).map(card).collect(),
+            list: (0..number(0, 0)).map(card).chain(npus).collect(),
             division: self.division,
-            is_garbled: self.is_garbled,
+            garbled: self.garbled.clone(),
         }
     }
+
+    fn npus_of(&self, node: &str, words: &str) -> Vec<Card> {
+        let (kind, numbers) = words.split_once(':').expect("a kind and numbers");
+        let numbers = numbers.split(':').map(|it| it.parse().expect("a number"));
+        let numbers: Vec<i64> = numbers.collect();
+        let card = |at: i64| Card {
+            id: format!("{node}-{kind}-{at}").into(),
+            kind: kind.into(),
+            is_healthy: !self.sick.contains(&at.to_string()),
+            memory: numbers[1],
+            users_max: numbers[2],
+            network: self.network.map(|size| at / size),
+            ..Card::default()
+        };
+        (0..numbers[0]).map(card).collect()
+    }
+}
+
+/// How some models divide themselves.
+fn geometries(model: &str) -> Arc<[Geometry]> {
+    let ways: &[&[(i64, u32)]] = match model {
+        _ if model.contains("A30") => &[&[(6_144, 4)], &[(12_288, 2)], &[(24_576, 1)]],
+        _ if model.contains("A100-SXM4-40GB") => &[
+            &[(5_120, 7)],
+            &[(10_240, 3), (5_120, 1)],
+            &[(20_480, 2)],
+            &[(40_960, 1)],
+        ],
+        _ => &[],
+    };
+    let geometry = |(at, sizes): (usize, &&[(i64, u32)])| Geometry {
+        group: format!("group{}", at + 1).into(),
+        sizes: sizes.to_vec(),
+    };
+    ways.iter().enumerate().map(geometry).collect()
 }
 
 /// `VGPUEnable SchedulePolicy=binpack`: the plugin with these arguments

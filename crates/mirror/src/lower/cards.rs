@@ -1,56 +1,125 @@
 //! What a bound pod is told of its cards, in the words of upstream's device plugins.
 //!
-//! Source: `specs/volcano.md`, section A.7.
+//! Source: `specs/volcano.md`, section A.7; of NPUs HAMi's protocol of device plugins.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use api::core::TextMap;
 use api::time::Time;
 use api::volcano::{
-    BIND_PHASE, BIND_PHASE_ALLOCATING, BIND_TIME, GPU_INDEX, PREDICATE_TIME, VGPU_IDS, VGPU_NODE,
-    VGPU_TIME, VGPU_TO_ALLOCATE, VGPU_VENDOR,
+    BIND_PHASE, BIND_PHASE_ALLOCATING, BIND_TIME, GPU_INDEX, NPU_BIND_PHASE, NPU_BIND_TIME,
+    NPU_NODE, NPU_PREDICATE_TIME, NPU_TIME, PREDICATE_TIME, VGPU_IDS, VGPU_NODE, VGPU_TIME,
+    VGPU_TO_ALLOCATE, VGPU_VENDOR, npu_allocated, npu_runtime, npu_to_allocate,
 };
-use model::{CardAsk, Grant};
+use model::{CardAsk, GPU, Grant, Part};
+use serde::Serialize;
 
 /// The annotations of a pod that gets these cards on the node now; none if it gets none.
 pub(super) fn annotations(ask: &CardAsk, grants: &[Grant], node: &str, now: Time) -> TextMap {
     if grants.is_empty() {
         return TextMap::new();
     }
-    if ask.parts.is_empty() {
-        let places: Vec<&str> = grants.iter().map(|grant| &*grant.card).collect();
-        let nanos = now.micros().saturating_mul(1_000);
-        return TextMap::from([
-            (GPU_INDEX.into(), places.join(",").into()),
-            (PREDICATE_TIME.into(), nanos.to_string().into()),
-        ]);
+    let mut told = TextMap::new();
+    if ask.memory > 0 || ask.number > 0 {
+        told.extend(of_shared(grants, now));
     }
-    let ids: Box<str> = by_container(ask.parts.len(), grants).into();
+    let parts = ask.parts.iter().enumerate();
+    let (gpus, npus): (Vec<_>, Vec<_>) = parts.partition(|(_, part)| part.is_of_gpus());
     let seconds: Box<str> = now.micros().div_euclid(1_000_000).to_string().into();
+    if !gpus.is_empty() {
+        let ids: Box<str> = by_container(&gpus, grants, VGPU_VENDOR).join(";").into();
+        told.extend(TextMap::from([
+            (BIND_PHASE.into(), BIND_PHASE_ALLOCATING.into()),
+            (BIND_TIME.into(), seconds.clone()),
+            (VGPU_TO_ALLOCATE.into(), ids.clone()),
+            (VGPU_IDS.into(), ids),
+            (VGPU_NODE.into(), node.into()),
+            (VGPU_TIME.into(), seconds.clone()),
+        ]));
+    }
+    if npus.is_empty() {
+        return told;
+    }
+    let kinds: BTreeSet<&str> = npus.iter().map(|(_, part)| &*part.kind).collect();
+    for kind in kinds {
+        let parts = npus.iter().filter(|(_, part)| *part.kind == *kind);
+        let parts: Vec<_> = parts.copied().collect();
+        told.extend(of_npus(kind, &parts, grants));
+    }
+    told.extend(TextMap::from([
+        (NPU_BIND_PHASE.into(), BIND_PHASE_ALLOCATING.into()),
+        (NPU_BIND_TIME.into(), seconds.clone()),
+        (NPU_NODE.into(), node.into()),
+        (NPU_PREDICATE_TIME.into(), seconds.clone()),
+        (NPU_TIME.into(), seconds),
+    ]));
+    told
+}
+
+/// Shared cards are named by their places alone.
+fn of_shared(grants: &[Grant], now: Time) -> TextMap {
+    let gpus = grants.iter().filter(|grant| *grant.kind == *GPU);
+    let places: Vec<&str> = gpus.map(|grant| &*grant.card).collect();
+    let nanos = now.micros().saturating_mul(1_000);
     TextMap::from([
-        (BIND_PHASE.into(), BIND_PHASE_ALLOCATING.into()),
-        (BIND_TIME.into(), seconds.clone()),
-        (VGPU_TO_ALLOCATE.into(), ids.clone()),
-        (VGPU_IDS.into(), ids),
-        (VGPU_NODE.into(), node.into()),
-        (VGPU_TIME.into(), seconds),
+        (GPU_INDEX.into(), places.join(",").into()),
+        (PREDICATE_TIME.into(), nanos.to_string().into()),
     ])
 }
 
-/// `UUID,NVIDIA,MiB,cores:` for each card, `;` between containers.
-fn by_container(parts: usize, grants: &[Grant]) -> String {
-    let mut text = String::new();
-    for part in 0..parts {
-        if part > 0 {
-            text.push(';');
-        }
-        for grant in grants.iter().filter(|grant| grant.part as usize == part) {
+/// What the container runtime makes of one NPU.
+#[derive(Serialize)]
+struct Runtime<'a> {
+    #[serde(rename = "UUID")]
+    id: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    temp: &'a str,
+}
+
+/// A part and its number.
+type Numbered<'a> = (usize, &'a Part);
+
+fn of_npus(kind: &str, parts: &[Numbered<'_>], grants: &[Grant]) -> TextMap {
+    // Each container's list has an end here.
+    let ids: Box<str> = by_container(parts, grants, kind)
+        .iter()
+        .map(|one| format!("{one};"))
+        .collect::<String>()
+        .into();
+    let runtime = parts.iter().flat_map(|part| {
+        of_part(part, grants).map(|grant| Runtime {
+            id: &grant.card,
+            temp: &part.1.template,
+        })
+    });
+    let runtime: Vec<Runtime<'_>> = runtime.collect();
+    let runtime = serde_json::to_string(&runtime).expect("texts become JSON");
+    TextMap::from([
+        (npu_to_allocate(kind).into(), ids.clone()),
+        (npu_allocated(kind).into(), ids),
+        (npu_runtime(kind).into(), runtime.into()),
+    ])
+}
+
+fn of_part<'g>((at, part): &Numbered<'_>, grants: &'g [Grant]) -> impl Iterator<Item = &'g Grant> {
+    let (at, kind) = (*at, part.kind.clone());
+    let is_it = move |grant: &&Grant| grant.part as usize == at && grant.kind == kind;
+    grants.iter().filter(is_it)
+}
+
+/// `UUID,VENDOR,MiB,cores:` for each card, of each container.
+fn by_container(parts: &[Numbered<'_>], grants: &[Grant], vendor: &str) -> Vec<String> {
+    let one = |part: &Numbered<'_>| {
+        let mut text = String::new();
+        for grant in of_part(part, grants) {
             text.push_str(&grant.card);
             if let Some(slice) = &grant.slice {
                 let _ = write!(text, "[{}-{}]", slice.group, slice.place);
             }
-            let _ = write!(text, ",{VGPU_VENDOR},{},{}:", grant.memory, grant.cores);
+            let _ = write!(text, ",{vendor},{},{}:", grant.memory, grant.cores);
         }
-    }
-    text
+        text
+    };
+    parts.iter().map(one).collect()
 }

@@ -7,33 +7,209 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::core::{Container, Node, Pod, ResourceList};
+use api::volcano::device_config::{DeviceConfig, Way};
 use api::volcano::{
     GPU_INDEX, GPU_MEMORY, GPU_NUMBER, GPU_UNHEALTHY_IDS, NOUSE_GPU_TYPE, NOUSE_GPU_UUID,
     USE_GPU_TYPE, USE_GPU_UUID, VGPU_CORES, VGPU_IDS, VGPU_MEMORY, VGPU_MEMORY_PERCENTAGE,
     VGPU_MODE, VGPU_MODE_MIG, VGPU_NUMBER, VGPU_POD_GROUP_POLICY, VGPU_REGISTER,
 };
 use model::{
-    CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, Cards, Division, Grant, Memory, Part, Slice,
-    Tables, Vector,
+    CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, Cards, Division, GPU, Geometry, Grant,
+    Memory, Part, Slice, Tables, Vector,
 };
+
+mod npus;
 
 /// No card has more MiB: what lies beyond is a slip of the pen.
 const MEMORY_MAX: i64 = 1 << 40;
 
-/// The cards that a node tells of.
-pub(super) fn of_node(family: CardFamily, node: &Node) -> Cards {
-    let read = match family {
-        CardFamily::Shared => shared(node),
-        CardFamily::Virtual => registered(node),
-    };
-    read.unwrap_or_else(|Garbled| Cards {
-        is_garbled: true,
-        ..Cards::default()
-    })
+/// Which cards are read, and what is known of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CardRules {
+    families: Vec<CardFamily>,
+    config: DeviceConfig,
 }
 
 /// What is there cannot be understood.
 struct Garbled;
+
+impl CardRules {
+    /// Cards of these families.
+    pub(super) fn of(families: Vec<CardFamily>) -> CardRules {
+        CardRules {
+            families,
+            config: DeviceConfig::default(),
+        }
+    }
+
+    /// The same with what a ConfigMap says of them.
+    pub(super) fn with_config(&self, config: DeviceConfig) -> CardRules {
+        CardRules {
+            families: self.families.clone(),
+            config,
+        }
+    }
+
+    /// Whether no cards are read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.families.is_empty()
+    }
+
+    /// The cards that a node tells of.
+    pub(super) fn of_node(&self, node: &Node) -> Cards {
+        let mut cards = Cards::default();
+        for family in &self.families {
+            let read = match family {
+                CardFamily::Shared => shared(node),
+                CardFamily::Virtual => self.registered(node),
+                CardFamily::Npu => {
+                    npus::add(&self.config.npus, node, &mut cards);
+                    continue;
+                }
+            };
+            match read {
+                Ok(read) => cards = read,
+                Err(Garbled) => cards.garbled.push(GPU.into()),
+            }
+        }
+        cards
+    }
+
+    /// What a pod wants of cards, if anything.
+    pub(super) fn of_pod(&self, pod: &Pod) -> Option<Arc<CardAsk>> {
+        let mut ask = CardAsk::default();
+        for family in &self.families {
+            match family {
+                CardFamily::Shared => {
+                    ask.memory = most(pod, GPU_MEMORY);
+                    ask.number = most(pod, GPU_NUMBER);
+                }
+                CardFamily::Virtual => {
+                    ask.parts = pod.spec.containers.iter().filter_map(part).collect();
+                    if !ask.parts.is_empty() {
+                        choose(&mut ask, pod);
+                    }
+                }
+                CardFamily::Npu => ask.parts.extend(npus::parts(&self.config.npus, pod)),
+            }
+        }
+        (!ask.is_nothing()).then(|| Arc::new(ask))
+    }
+
+    /// What is counted card by card and not in sums: of several cards each has so much.
+    fn by_card(&self) -> impl Iterator<Item = &str> {
+        let families = self.families.iter();
+        families.flat_map(|family| -> Vec<&str> {
+            match family {
+                CardFamily::Shared => Vec::new(),
+                CardFamily::Virtual => BY_CARD.into(),
+                CardFamily::Npu => {
+                    let npus = self.config.npus.iter();
+                    npus.map(|npu| &*npu.resource_memory_name).collect()
+                }
+            }
+        })
+    }
+
+    /// Takes what is counted card by card out of a pod's requests.
+    pub(super) fn leave_out(&self, requests: &mut ResourceList) {
+        for name in self.by_card() {
+            requests.remove(name);
+        }
+    }
+
+    /// The same of what a gang needs at least: no sum of the cluster could tell whether there is so
+    /// much.
+    pub(super) fn leave_out_of(&self, amounts: &mut Vector, tables: &mut Tables) {
+        for name in self.by_card() {
+            amounts.set(tables.kind(name), 0);
+        }
+    }
+
+    /// What a bound pod has of its node's cards.
+    pub(super) fn held_by(&self, pod: &Pod) -> Vec<Grant> {
+        let annotation = |key: &str| pod.metadata.annotations.get(key);
+        let mut grants = Vec::new();
+        for family in &self.families {
+            match family {
+                CardFamily::Shared => {
+                    grants.extend(annotation(GPU_INDEX).map(|text| by_place(pod, text)));
+                }
+                CardFamily::Virtual => grants.extend(annotation(VGPU_IDS).map(|text| by_id(text))),
+                CardFamily::Npu => {
+                    let ask = self.of_pod(pod).unwrap_or_default();
+                    grants.push(npus::held_by(&self.config.npus, pod, &ask.parts));
+                }
+            }
+        }
+        grants.into_iter().flatten().take(CARDS_MAX).collect()
+    }
+
+    /// `UUID,users,MiB,model,healthy,mode:` for each card.
+    fn registered(&self, node: &Node) -> Result<Cards, Garbled> {
+        let Some(text) = node.metadata.annotations.get(VGPU_REGISTER) else {
+            return Ok(Cards::default());
+        };
+        let has = |name: &str| amount(&node.status.allocatable, name).is_some_and(|it| it > 0);
+        if ![VGPU_NUMBER, VGPU_CORES, VGPU_MEMORY].into_iter().all(has) {
+            return Ok(Cards::default());
+        }
+        let mut list = Vec::new();
+        let mut ids = BTreeSet::new();
+        let mut division = Division::Soft;
+        for entry in text.split(':').filter(|entry| !entry.trim().is_empty()) {
+            let fields: Vec<&str> = entry.split(',').map(str::trim).collect();
+            let &[id, users, memory, model, healthy, mode, ..] = fields.as_slice() else {
+                return Err(Garbled);
+            };
+            if id.is_empty() || !ids.insert(id) || list.len() == CARDS_MAX {
+                return Err(Garbled);
+            }
+            list.push(Card {
+                id: id.into(),
+                model: model.into(),
+                memory: bounded(memory, MEMORY_MAX).ok_or(Garbled)?,
+                users_max: bounded(users, i64::MAX).ok_or(Garbled)?,
+                is_healthy: matches!(healthy, "1" | "t" | "T" | "true" | "TRUE" | "True"),
+                ..Card::default()
+            });
+            // The last one speaks for all of them.
+            division = match mode {
+                VGPU_MODE_MIG => Division::Slices,
+                _ => Division::Soft,
+            };
+        }
+        if division == Division::Slices {
+            list.iter_mut()
+                .for_each(|card| card.geometries = self.geometries(&card.model));
+        }
+        Ok(Cards {
+            list: list.into(),
+            division,
+            garbled: Vec::new(),
+        })
+    }
+
+    /// The ways in which GPUs of a model divide themselves; none if nobody knows.
+    fn geometries(&self, model: &str) -> Arc<[Geometry]> {
+        let is_it = |word: &String| model.contains(word.as_str());
+        let mut rows = self.config.gpus.iter();
+        let row = rows.find(|row| row.models.iter().any(is_it));
+        let geometry = |way: &Way| {
+            // What is asked for and registered is in units, a slice's size is not.
+            let unit = self.config.gpu_memory_factor.max(1);
+            let sizes = way
+                .sizes
+                .iter()
+                .map(|size| (size.memory / unit, size.count));
+            Geometry {
+                group: way.group.as_str().into(),
+                sizes: sizes.collect(),
+            }
+        };
+        row.map_or_else(Arc::default, |row| row.ways.iter().map(geometry).collect())
+    }
+}
 
 fn amount(list: &ResourceList, name: &str) -> Option<i64> {
     list.get(name).map(api::quantity::Quantity::value)
@@ -59,9 +235,9 @@ fn shared(node: &Node) -> Result<Cards, Garbled> {
         Card {
             is_healthy: !broken.contains(&*id),
             id: id.into(),
-            model: Arc::default(),
             memory: each,
             users_max: i64::MAX,
+            ..Card::default()
         }
     };
     Ok(Cards {
@@ -70,87 +246,30 @@ fn shared(node: &Node) -> Result<Cards, Garbled> {
     })
 }
 
-/// `UUID,users,MiB,model,healthy,mode:` for each card.
-fn registered(node: &Node) -> Result<Cards, Garbled> {
-    let Some(text) = node.metadata.annotations.get(VGPU_REGISTER) else {
-        return Ok(Cards::default());
-    };
-    let has = |name: &str| amount(&node.status.allocatable, name).is_some_and(|value| value > 0);
-    if ![VGPU_NUMBER, VGPU_CORES, VGPU_MEMORY].into_iter().all(has) {
-        return Ok(Cards::default());
-    }
-    let mut list = Vec::new();
-    let mut ids = BTreeSet::new();
-    let mut division = Division::Soft;
-    for entry in text.split(':').filter(|entry| !entry.trim().is_empty()) {
-        let fields: Vec<&str> = entry.split(',').map(str::trim).collect();
-        let &[id, users, memory, model, healthy, mode, ..] = fields.as_slice() else {
-            return Err(Garbled);
-        };
-        if id.is_empty() || !ids.insert(id) || list.len() == CARDS_MAX {
-            return Err(Garbled);
-        }
-        list.push(Card {
-            id: id.into(),
-            model: model.into(),
-            memory: bounded(memory, MEMORY_MAX).ok_or(Garbled)?,
-            users_max: bounded(users, i64::MAX).ok_or(Garbled)?,
-            is_healthy: matches!(healthy, "1" | "t" | "T" | "true" | "TRUE" | "True"),
-        });
-        // The last one speaks for all of them.
-        division = match mode {
-            VGPU_MODE_MIG => Division::Slices,
-            _ => Division::Soft,
-        };
-    }
-    Ok(Cards {
-        list: list.into(),
-        division,
-        is_garbled: false,
-    })
-}
-
 fn bounded(text: &str, most: i64) -> Option<i64> {
     let number: i64 = text.parse().ok()?;
     (0..=most).contains(&number).then_some(number)
 }
 
-/// What a pod wants of cards, if anything.
-pub(super) fn of_pod(family: CardFamily, pod: &Pod) -> Option<Arc<CardAsk>> {
-    let mut ask = match family {
-        CardFamily::Shared => CardAsk {
-            memory: most(pod, GPU_MEMORY),
-            number: most(pod, GPU_NUMBER),
-            ..CardAsk::default()
-        },
-        CardFamily::Virtual => CardAsk {
-            parts: pod.spec.containers.iter().filter_map(part).collect(),
-            ..CardAsk::default()
-        },
+/// Which GPUs a pod may have.
+fn choose(ask: &mut CardAsk, pod: &Pod) {
+    let annotations = &pod.metadata.annotations;
+    let words = |key: &str| -> Vec<Arc<str>> {
+        let text = annotations.get(key).map_or("", |text| text);
+        let words = text.split(',').map(str::trim);
+        words.filter(|w| !w.is_empty()).map(Arc::from).collect()
     };
-    if ask.is_nothing() {
-        return None;
-    }
-    if family == CardFamily::Virtual {
-        let annotations = &pod.metadata.annotations;
-        let words = |key: &str| -> Vec<Arc<str>> {
-            let text = annotations.get(key).map_or("", |text| text);
-            let words = text.split(',').map(str::trim);
-            words.filter(|w| !w.is_empty()).map(Arc::from).collect()
-        };
-        let models = |key: &str| {
-            let words = words(key).into_iter();
-            words.map(|word| word.to_uppercase().into()).collect()
-        };
-        ask.models = models(USE_GPU_TYPE);
-        ask.models_not = models(NOUSE_GPU_TYPE);
-        ask.ids = words(USE_GPU_UUID);
-        ask.ids_not = words(NOUSE_GPU_UUID);
-        let is = |key: &str, value: &str| annotations.get(key).is_some_and(|it| **it == *value);
-        ask.only_slices = is(VGPU_MODE, VGPU_MODE_MIG);
-        ask.apart = is(VGPU_POD_GROUP_POLICY, "spread");
-    }
-    Some(Arc::new(ask))
+    let models = |key: &str| {
+        let words = words(key).into_iter();
+        words.map(|word| word.to_uppercase().into()).collect()
+    };
+    ask.models = models(USE_GPU_TYPE);
+    ask.models_not = models(NOUSE_GPU_TYPE);
+    ask.ids = words(USE_GPU_UUID);
+    ask.ids_not = words(NOUSE_GPU_UUID);
+    let is = |key: &str, value: &str| annotations.get(key).is_some_and(|it| **it == *value);
+    ask.only_slices = is(VGPU_MODE, VGPU_MODE_MIG);
+    ask.apart = is(VGPU_POD_GROUP_POLICY, "spread");
 }
 
 /// The containers' limits together, or the greatest of an init container if that is more.
@@ -176,52 +295,17 @@ fn part(container: &Container) -> Option<Part> {
         return None;
     }
     let percent = limit(container, VGPU_MEMORY_PERCENTAGE);
-    Some(Part {
-        cards,
-        memory: match (percent, memory) {
-            (Some(percent), _) => Memory::Percent(percent.max(0)),
-            (None, Some(mib)) if mib > 0 => Memory::Mib(mib),
-            (None, _) => Memory::Percent(100),
-        },
-        cores: limit(container, VGPU_CORES).unwrap_or(0).max(0),
-    })
+    let memory = match (percent, memory) {
+        (Some(percent), _) => Memory::Percent(percent.max(0)),
+        (None, Some(mib)) if mib > 0 => Memory::Mib(mib),
+        (None, _) => Memory::Percent(100),
+    };
+    let cores = limit(container, VGPU_CORES).unwrap_or(0).max(0);
+    Some(Part::of_gpus(cards, memory, cores))
 }
 
-/// What is counted card by card and not in sums: of several cards each has so much.
+/// What of virtual cards is counted card by card.
 const BY_CARD: [&str; 3] = [VGPU_CORES, VGPU_MEMORY, VGPU_MEMORY_PERCENTAGE];
-
-/// Takes what is counted card by card out of a pod's requests.
-pub(super) fn leave_out(family: CardFamily, requests: &mut ResourceList) {
-    if family == CardFamily::Virtual {
-        for name in BY_CARD {
-            requests.remove(name);
-        }
-    }
-}
-
-/// The same of what a gang needs at least: no sum of the cluster could tell whether there is so much.
-pub(super) fn leave_out_of(family: CardFamily, amounts: &mut Vector, tables: &mut Tables) {
-    if family == CardFamily::Virtual {
-        for name in BY_CARD {
-            amounts.set(tables.kind(name), 0);
-        }
-    }
-}
-
-/// What a bound pod has of its node's cards.
-pub(super) fn held_by(family: CardFamily, pod: &Pod) -> Vec<Grant> {
-    let key = match family {
-        CardFamily::Shared => GPU_INDEX,
-        CardFamily::Virtual => VGPU_IDS,
-    };
-    let Some(text) = pod.metadata.annotations.get(key) else {
-        return Vec::new();
-    };
-    match family {
-        CardFamily::Shared => by_place(pod, text),
-        CardFamily::Virtual => by_id(text),
-    }
-}
 
 fn by_place(pod: &Pod, text: &str) -> Vec<Grant> {
     let (memory, number) = (most(pod, GPU_MEMORY), most(pod, GPU_NUMBER));

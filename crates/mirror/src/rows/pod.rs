@@ -12,7 +12,7 @@ use model::{
 
 use super::amounts::vector;
 use super::native::native_gang;
-use super::{Rows, cards, constraints, created, native, volume};
+use super::{Rows, constraints, created, native, volume};
 use crate::held::Mirror;
 
 /// The annotation by which a pod overrides its priority among the tasks of its gang.
@@ -146,8 +146,7 @@ impl Rows {
 
     /// What a bound pod has of its node's cards and units.
     fn grants(&self, mirror: &Mirror, pod: &Pod) -> Vec<Grant> {
-        let cards = self.cards.map(|family| cards::held_by(family, pod));
-        let mut grants = cards.unwrap_or_default();
+        let mut grants = self.cards.held_by(pod);
         grants.extend(self.units_of(mirror, pod));
         grants
     }
@@ -156,15 +155,13 @@ impl Rows {
         let mut requests = requests_of(&pod.spec);
         // The tables add the pod's own slot.
         requests.remove("pods");
-        if let Some(family) = self.cards {
-            cards::leave_out(family, &mut requests);
-        }
+        self.cards.leave_out(&mut requests);
         let mut shape = ShapeSpec {
             requests: vector(&requests, tables),
             volumes: volume::needs(mirror, pod),
             revocable: is_revocable(&pod.metadata),
             device_claims: device_claims(pod),
-            cards: self.cards.and_then(|family| cards::of_pod(family, pod)),
+            cards: self.cards.of_pod(pod),
             numa: self.numa_ask(pod),
             ..ShapeSpec::default()
         };

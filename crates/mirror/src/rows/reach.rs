@@ -12,7 +12,7 @@ use api::volcano::{NodeShard, ShardingMode};
 use model::{NumaLayout, Phase, Shard, Tables};
 use serde_json::json;
 
-use super::{Rows, cards, node_spec};
+use super::{Rows, node_spec};
 use crate::held::{Change, Mirror};
 use crate::lower::patched;
 
@@ -127,8 +127,8 @@ impl Rows {
         let mut spec = node_spec(node, tables);
         spec.foreign = side == Side::Last;
         spec.numa = layout;
-        if let Some(family) = self.cards {
-            spec.cards = cards::of_node(family, node);
+        if !self.cards.is_empty() {
+            spec.cards = self.cards.of_node(node);
         }
         tables.put_node(spec);
     }

@@ -1,6 +1,7 @@
 //! Deviceshare: which cards of a node a task gets, or parts of which.
 //!
-//! Source: `specs/volcano.md`, sections 3.5, 3.7 and A.7. What a task gets is chosen when it is placed
+//! Source: `specs/volcano.md`, sections 3.5, 3.7 and A.7; of NPUs Volcano's user guide of Ascend vNPUs,
+//! HAMi mode. What a task gets is chosen when it is placed
 //! and held by its row: a trial that is rewound gives it back.
 
 mod choice;
@@ -8,7 +9,9 @@ mod slices;
 
 use std::collections::BTreeMap;
 
-use model::{CardFamily, CardLack, Division, Grant, NodeId, Refusal, Shape, TaskId};
+use model::{
+    CardAsk, CardFamily, CardLack, Cards, GPU, Grant, NodeId, Part, Refusal, Shape, TaskId,
+};
 
 use crate::arguments::{Arguments, Asked, Switched};
 use crate::plugin::{Plugin, Room, Score, View};
@@ -25,6 +28,9 @@ pub const PLUGIN: Plugin = Plugin {
     hands_out: Some(hands_out),
     ..Plugin::NONE
 };
+
+/// The switch of NPUs, which may be on beside any other.
+const NPUS: &str = "deviceshare.AscendHAMiVNPUEnable";
 
 /// The switches of which one can be on.
 const FAMILIES: [(&str, Uses); 3] = [
@@ -60,19 +66,40 @@ pub(crate) enum Policy {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sharing {
     uses: Option<Uses>,
+    /// Whether NPUs are shared out.
+    npus: bool,
     policy: Policy,
     weight: i64,
     /// Tasks whose labels hold all of one of these are never together on a card.
     exclusive: Vec<BTreeMap<String, String>>,
 }
 
-impl Sharing {
-    /// The family of the cards that are shared out, if any are.
-    pub(crate) fn family(&self) -> Option<CardFamily> {
-        self.uses.map(|uses| match uses {
+impl Uses {
+    fn family(self) -> CardFamily {
+        match self {
             Uses::Memory | Uses::Number => CardFamily::Shared,
             Uses::Virtual => CardFamily::Virtual,
-        })
+        }
+    }
+}
+
+impl Sharing {
+    /// The families of the cards that are shared out.
+    pub(crate) fn families(&self) -> Vec<CardFamily> {
+        let npus = self.npus.then_some(CardFamily::Npu);
+        self.uses
+            .map(Uses::family)
+            .into_iter()
+            .chain(npus)
+            .collect()
+    }
+
+    /// Whether cards are shared out of which containers want parts: all GPUs, or NPUs.
+    fn serves(&self, part: &Part) -> bool {
+        match part.is_of_gpus() {
+            true => self.uses == Some(Uses::Virtual),
+            false => self.npus,
+        }
     }
 }
 
@@ -97,6 +124,7 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
     let policy = arguments.choice("deviceshare.SchedulePolicy", &policies, "binpack or spread");
     config.devices = Sharing {
         uses,
+        npus: arguments.flag(NPUS, Switched::Off) == Switched::On,
         policy: match policy {
             1 => Policy::Binpack,
             2 => Policy::Spread,
@@ -105,9 +133,8 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
         weight: arguments.weight("deviceshare.ScheduleWeight", 0),
         exclusive: arguments.label_maps("deviceshare.GPUExclusiveRules"),
     };
-    // Ascend cards, the node's lock and other geometries than the known ones are not here.
+    // Of MindCluster's way with Ascend cards, the node's lock and other geometries nothing is here.
     arguments.without_effect(&[
-        "deviceshare.AscendHAMiVNPUEnable",
         "deviceshare.AscendMindClusterVNPUEnable",
         "deviceshare.KnownGeometriesCMName",
         "deviceshare.KnownGeometriesCMNamespace",
@@ -115,59 +142,89 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
     ]);
 }
 
-fn refusal(view: View<'_>, why: CardLack) -> Refusal {
-    let family = view.config.devices.family();
-    Refusal::Cards {
-        family: family.unwrap_or(CardFamily::Shared),
-        why,
+/// What cards of which family lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Lack(CardFamily, CardLack);
+
+impl Lack {
+    fn of_part(part: &Part, why: CardLack) -> Lack {
+        match part.is_of_gpus() {
+            true => Lack(CardFamily::Virtual, why),
+            false => Lack(CardFamily::Npu, why),
+        }
     }
+}
+
+fn refusal(Lack(family, why): Lack) -> Refusal {
+    Refusal::Cards { family, why }
 }
 
 /// Whether the node has cards that would do if nobody held anything of them.
 fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
     let ask = shape.spec.cards.as_deref()?;
-    let uses = view.config.devices.uses?;
+    let sharing = &view.config.devices;
     let cards = &view.tables.node(node).spec.cards;
-    let enough = |count: i64, memory: &dyn Fn(i64) -> i64| {
-        let good = cards
-            .list
-            .iter()
-            .filter(|card| ask.accepts(card) && memory(card.memory) <= card.memory);
-        i64::try_from(good.count()).unwrap_or(i64::MAX) >= count
+    let lack = lack_of_gpus(sharing.uses, ask, cards).or_else(|| {
+        let mut parts = ask.parts.iter().filter(|part| sharing.serves(part));
+        parts.find_map(|part| lack_of_part(ask, part, cards))
+    });
+    lack.map(refusal)
+}
+
+/// Whether shared cards are wanted that are not there.
+fn lack_of_gpus(uses: Option<Uses>, ask: &CardAsk, cards: &Cards) -> Option<Lack> {
+    let (count, memory) = match uses? {
+        Uses::Memory if ask.memory > 0 => (1, ask.memory),
+        Uses::Number if ask.number > 0 => (ask.number, 0),
+        Uses::Memory | Uses::Number | Uses::Virtual => return None,
     };
-    let why = match uses {
-        _ if cards.is_garbled => CardLack::Garbled,
-        Uses::Memory if ask.memory > 0 && !enough(1, &|_| ask.memory) => CardLack::Few,
-        Uses::Number if ask.number > 0 && !enough(ask.number, &|_| 0) => CardLack::Few,
-        Uses::Virtual if ask.only_slices && cards.division != Division::Slices => CardLack::Slices,
-        Uses::Virtual => {
-            let mut parts = ask.parts.iter();
-            let is_few = parts.any(|part| !enough(part.cards, &|whole| part.memory.of(whole)));
-            is_few.then_some(CardLack::Few)?
+    let why = match cards.is_garbled(GPU) {
+        true => CardLack::Garbled,
+        false => {
+            let are_few = !has_enough(ask, (GPU, count), cards, &|_| memory);
+            are_few.then_some(CardLack::Few)?
         }
-        Uses::Memory | Uses::Number => return None,
     };
-    Some(refusal(view, why))
+    Some(Lack(CardFamily::Shared, why))
+}
+
+fn lack_of_part(ask: &CardAsk, part: &Part, cards: &Cards) -> Option<Lack> {
+    let memory = |whole: i64| part.memory.of(whole);
+    let few = || !has_enough(ask, (&part.kind, part.cards), cards, &memory);
+    let why = choice::never(ask, part, cards).or_else(|| few().then_some(CardLack::Few))?;
+    Some(Lack::of_part(part, why))
+}
+
+/// Whether there are so many good cards of a kind that have the memory, which may depend on their own.
+fn has_enough(
+    ask: &CardAsk,
+    (kind, count): (&str, i64),
+    cards: &Cards,
+    memory: &dyn Fn(i64) -> i64,
+) -> bool {
+    let of_kind = cards.list.iter().filter(|card| *card.kind == *kind);
+    let good = of_kind.filter(|card| ask.accepts(card) && memory(card.memory) <= card.memory);
+    i64::try_from(good.count()).unwrap_or(i64::MAX) >= count
 }
 
 fn has_room(view: View<'_>, shape: &Shape, node: NodeId, room: Room) -> Option<Refusal> {
     let ask = shape.spec.cards.as_deref()?;
     let chosen = choice::choose(view, ask, node, None, room);
-    chosen.err().map(|why| refusal(view, why))
+    chosen.err().map(refusal)
 }
 
 /// Why the node's cards will not do for this task, whose own gang and labels count.
 pub(crate) fn refuses(view: View<'_>, task: TaskId, node: NodeId, room: Room) -> Option<Refusal> {
     let ask = view.tables.shape_of(task).spec.cards.as_deref()?;
     let chosen = choice::choose(view, ask, node, Some(task), room);
-    chosen.err().map(|why| refusal(view, why))
+    chosen.err().map(refusal)
 }
 
 /// Whether it matters for this task who else is on a card.
 pub(crate) fn concerns(view: View<'_>, task: TaskId) -> bool {
     let sharing = &view.config.devices;
     let cards = |task| view.tables.shape_of(task).spec.cards.as_deref();
-    sharing.uses.is_some()
+    !sharing.families().is_empty()
         && cards(task)
             .is_some_and(|ask| ask.apart || choice::exclusive_rules(view, task).next().is_some())
 }
@@ -178,7 +235,7 @@ fn hands_out(view: View<'_>, task: TaskId, node: NodeId) -> Option<Vec<Grant>> {
 }
 
 /// Points of each card that is taken: its fill afterwards (binpack), or all of them if nobody was on
-/// it (spread), times the weight.
+/// it (spread), times the weight. Cards with networks give some more, if few of these are taken of.
 fn score(view: View<'_>, shape: &Shape, node: NodeId) -> Score {
     let sharing = &view.config.devices;
     let Some(ask) = shape.spec.cards.as_deref() else {
@@ -205,5 +262,6 @@ fn score(view: View<'_>, shape: &Shape, node: NodeId) -> Score {
         Policy::Spread | Policy::Last => 0,
     });
     let points = points.fold(0_i64, Score::saturating_add);
+    let points = points.saturating_add(choice::closeness(&row.spec.cards, &grants) / 10);
     points.saturating_mul(100).saturating_mul(sharing.weight)
 }

@@ -1,16 +1,17 @@
 //! The choice of cards on one node, for one task or for any of its shape.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    CORES_WHOLE, Card, CardAsk, CardLack, CardLoad, CardLoads, Division, Grant, Node, NodeId, Part,
-    Phase, Slice, TaskId,
+    CORES_WHOLE, Card, CardAsk, CardFamily, CardLack, CardLoad, CardLoads, Cards, Division, GPU,
+    Grant, Node, NodeId, Part, Phase, Slice, TaskId,
 };
 
-use super::{Policy, Uses, slices};
+use super::{Lack, Policy, Uses, slices};
 use crate::plugin::{Room, View};
+use crate::plugins::nodeorder::POINT;
 
 /// What is held of a node's cards, and by whom.
 struct Standing {
@@ -46,7 +47,7 @@ impl Standing {
     }
 
     /// Gives each task that was promised room there what it will take.
-    fn keep_promises(&mut self, view: View<'_>, row: &Node) -> Result<(), CardLack> {
+    fn keep_promises(&mut self, view: View<'_>, row: &Node) -> Result<(), Lack> {
         for id in &row.promised {
             if let Some(ask) = view.tables.shape_of(*id).spec.cards.as_deref() {
                 let grants = self.pick(view, row, ask, Some(*id))?;
@@ -63,38 +64,65 @@ impl Standing {
         row: &Node,
         ask: &CardAsk,
         who: Option<TaskId>,
-    ) -> Result<Vec<Grant>, CardLack> {
-        let Some(uses) = view.config.devices.uses else {
-            return Ok(Vec::new());
-        };
-        let wanted = match uses {
+    ) -> Result<Vec<Grant>, Lack> {
+        let sharing = &view.config.devices;
+        let shared = sharing.uses.filter(|uses| match uses {
             Uses::Memory => ask.memory > 0,
             Uses::Number => ask.number > 0,
-            Uses::Virtual => !ask.parts.is_empty(),
-        };
-        if !wanted {
+            Uses::Virtual => false,
+        });
+        if shared.is_none() && !ask.parts.iter().any(|part| sharing.serves(part)) {
             return Ok(Vec::new());
-        }
-        if row.spec.cards.is_garbled {
-            return Err(CardLack::Garbled);
-        }
-        if ask.only_slices && row.spec.cards.division != Division::Slices {
-            return Err(CardLack::Slices);
         }
         let avoided = who.map_or_else(BTreeSet::new, |who| self.avoided(view, who, ask));
         let is_open = |card: &&Card| ask.accepts(card) && !avoided.contains(&card.id);
         let open: Vec<&Card> = row.spec.cards.list.iter().filter(is_open).collect();
-        let grants = match uses {
-            Uses::Memory => self.of_one(&open, ask.memory),
-            Uses::Number => self.whole(&open, ask.number),
-            Uses::Virtual => self.parts(view, row, &open, &ask.parts),
+        let why = match avoided.is_empty() {
+            true => CardLack::Taken,
+            false => CardLack::Avoided,
         };
-        let why = if avoided.is_empty() {
-            CardLack::Taken
-        } else {
-            CardLack::Avoided
-        };
-        grants.ok_or(why)
+        let mut grants = Vec::new();
+        if let Some(uses) = shared {
+            let lack = |why| Lack(CardFamily::Shared, why);
+            if row.spec.cards.is_garbled(GPU) {
+                return Err(lack(CardLack::Garbled));
+            }
+            let taken = match uses {
+                Uses::Number => self.whole(&open, ask.number),
+                Uses::Memory | Uses::Virtual => self.of_one(&open, ask.memory),
+            };
+            grants = taken.ok_or(lack(why))?;
+        }
+        self.add_parts(view, row, (ask, &open), &mut grants)
+            .map_err(|(part, lack)| Lack::of_part(part, lack.unwrap_or(why)))?;
+        Ok(grants)
+    }
+
+    /// What each container takes of the cards that are open to it; else which of them lacks what, if it
+    /// is not that others have it.
+    fn add_parts<'a>(
+        &self,
+        view: View<'_>,
+        row: &Node,
+        (ask, open): (&'a CardAsk, &[&Card]),
+        grants: &mut Vec<Grant>,
+    ) -> Result<(), (&'a Part, Option<CardLack>)> {
+        let parts = ask.parts.iter().enumerate();
+        let mut loads = self.loads.clone();
+        for (at, part) in parts.filter(|(_, part)| view.config.devices.serves(part)) {
+            if let Some(why) = never(ask, part, &row.spec.cards) {
+                return Err((part, Some(why)));
+            }
+            // Upstream: an NPU serves one container of a pod.
+            let is_free =
+                |card: &Card| part.is_of_gpus() || grants.iter().all(|grant| grant.card != card.id);
+            let is_open = |card: &&&Card| card.kind == part.kind && is_free(card);
+            let open: Vec<&Card> = open.iter().filter(is_open).copied().collect();
+            let taken = parts_of(view, (row, &loads), &open, (at, part)).ok_or((part, None))?;
+            taken.iter().for_each(|grant| loads.take(grant));
+            grants.extend(taken);
+        }
+        Ok(())
     }
 
     /// Cards on which somebody is with whom the task may not share one.
@@ -149,50 +177,71 @@ impl Standing {
         let grants: Vec<Grant> = grants.collect();
         (grants.len() == number).then_some(grants)
     }
+}
 
-    /// For each container so many cards, each of them another one.
-    fn parts(
-        &self,
-        view: View<'_>,
-        row: &Node,
-        open: &[&Card],
-        parts: &[Part],
-    ) -> Option<Vec<Grant>> {
-        let mut loads = self.loads.clone();
-        let mut grants = Vec::new();
-        for (at, part) in parts.iter().enumerate() {
-            let mut cards: Vec<(usize, &Card)> = open.iter().copied().enumerate().collect();
-            let load = |card: &Card| loads.of(&card.id).cloned().unwrap_or_default();
-            cards.sort_by_key(|(index, card)| {
-                let load = load(card);
-                let first = match view.config.devices.policy {
-                    Policy::Last => 0,
-                    Policy::Binpack => -load.memory,
-                    Policy::Spread => load.users,
-                };
-                (first, Reverse(*index))
-            });
-            let mut left = usize::try_from(part.cards).ok()?;
-            for (_, card) in cards {
-                if left == 0 {
-                    break;
-                }
-                let fitted = fitted(card, &load(card), part, row.spec.cards.division);
-                if let Some(mut grant) = fitted {
-                    grant.part = u32::try_from(at).ok()?;
-                    grants.push(grant);
-                    left -= 1;
-                }
-            }
-            if left > 0 {
-                return None;
-            }
-            let from = grants.iter().rposition(|grant| grant.part as usize != at);
-            let new = &grants[from.map_or(0, |last| last + 1)..];
-            new.iter().for_each(|grant| loads.take(grant));
-        }
-        Some(grants)
+/// Why a part cannot be had of such cards, whoever holds them.
+pub(super) fn never(ask: &CardAsk, part: &Part, cards: &Cards) -> Option<CardLack> {
+    if cards.is_garbled(&part.kind) {
+        Some(CardLack::Garbled)
+    } else if part.is_of_gpus() && ask.only_slices && cards.division != Division::Slices {
+        Some(CardLack::Slices)
+    } else {
+        part.is_split().then_some(CardLack::Split)
     }
+}
+
+/// For a container so many cards, each of them another one; the best ones come first.
+fn parts_of(
+    view: View<'_>,
+    (row, loads): (&Node, &CardLoads),
+    open: &[&Card],
+    (at, part): (usize, &Part),
+) -> Option<Vec<Grant>> {
+    let wanted = usize::try_from(part.cards).ok()?;
+    let place = u32::try_from(at).ok()?;
+    let division = row.spec.cards.division;
+    let cards = open.iter().enumerate().filter_map(|(index, card)| {
+        let load = loads.of(&card.id).cloned().unwrap_or_default();
+        let mut grant = fitted(card, &load, part, division)?;
+        grant.part = place;
+        let first = match view.config.devices.policy {
+            Policy::Last => 0,
+            Policy::Binpack => -load.memory,
+            Policy::Spread => load.users,
+        };
+        Some((*card, (first, Reverse(index)), grant))
+    });
+    let mut cards: Vec<_> = cards.collect();
+    if cards.len() < wanted {
+        return None;
+    }
+    let mut networks: BTreeMap<i64, usize> = BTreeMap::new();
+    for network in cards.iter().filter_map(|(card, ..)| card.network) {
+        *networks.entry(network).or_default() += 1;
+    }
+    // Cards of a network that has most of them come first, so that they reach one another.
+    cards.sort_by_key(|(card, order, _)| {
+        let size = card.network.and_then(|it| networks.get(&it).copied());
+        (Reverse(size), card.network, *order)
+    });
+    let grants = cards.into_iter().map(|(.., grant)| grant);
+    Some(grants.take(wanted).collect())
+}
+
+/// Which share of the cards that are taken is of the network of which most are, in points; nothing where
+/// one of them has none.
+pub(super) fn closeness(cards: &Cards, grants: &[Grant]) -> i64 {
+    let mut networks: BTreeMap<i64, i64> = BTreeMap::new();
+    for grant in grants {
+        let card = cards.list.iter().find(|card| card.id == grant.card);
+        let Some(network) = card.and_then(|card| card.network) else {
+            return 0;
+        };
+        *networks.entry(network).or_default() += 1;
+    }
+    let all: i64 = networks.values().sum();
+    let most = networks.values().max().copied().unwrap_or(0);
+    most.saturating_mul(POINT).checked_div(all).unwrap_or(0)
 }
 
 /// What a container gets of a card, if it has enough left.
@@ -210,14 +259,12 @@ fn fitted(card: &Card, load: &CardLoad, part: &Part, division: Division) -> Opti
     }
     let slice: Option<Slice> = match division {
         Division::Soft => None,
-        Division::Slices => match slices::ways(&card.model) {
-            // A model that nobody knows is divided by whoever runs on it, as upstream has it.
-            None => None,
-            Some(ways) => Some(slices::free(ways, load, memory)?),
-        },
+        // A model that nobody knows is divided by whoever runs on it, as upstream has it.
+        Division::Slices if card.geometries.is_empty() => None,
+        Division::Slices => Some(slices::free(&card.geometries, load, memory)?),
     };
     Some(Grant {
-        part: 0,
+        kind: card.kind.clone(),
         card: card.id.clone(),
         slice,
         memory,
@@ -231,7 +278,7 @@ fn fitted(card: &Card, load: &CardLoad, part: &Part, division: Division) -> Opti
 pub(super) fn exclusive_rules(view: View<'_>, task: TaskId) -> impl Iterator<Item = usize> {
     let labels = &view.tables.task(task).labels;
     let rules = view.config.devices.exclusive.iter().enumerate();
-    let speaks = |(at, rule): (usize, &std::collections::BTreeMap<String, String>)| {
+    let speaks = |(at, rule): (usize, &BTreeMap<String, String>)| {
         let mut pairs = rule.iter();
         let all = pairs.all(|(key, value)| labels.get(key) == Some(value.as_str()));
         all.then_some(at)
@@ -247,7 +294,7 @@ pub(super) fn choose(
     node: NodeId,
     who: Option<TaskId>,
     room: Room,
-) -> Result<Vec<Grant>, CardLack> {
+) -> Result<Vec<Grant>, Lack> {
     let row = view.tables.node(node);
     let mut standing = Standing::of(view, row, room);
     if room == Room::Later {

@@ -1,5 +1,7 @@
 //! Cards: what nodes tell of them, what pods want and have, and what a bound pod is told.
 
+mod npus;
+
 use api::kind::Kind;
 use api::time::Time;
 use mirror::{Mirror, Rows, Voice};
@@ -11,9 +13,13 @@ struct World {
     tables: Tables,
 }
 
+fn rows(families: Vec<CardFamily>) -> Rows {
+    Rows::new(vec!["volcano".into()]).with_cards(families)
+}
+
 /// Mirror and tables after the objects have come.
-fn world(family: Option<CardFamily>, objects: &[(Kind, Value)]) -> World {
-    let rows = Rows::new(vec!["volcano".into()]).with_cards(family);
+fn world(family: impl IntoIterator<Item = CardFamily>, objects: &[(Kind, Value)]) -> World {
+    let rows = rows(family.into_iter().collect());
     let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
     for (kind, object) in objects {
         let change = mirror.apply(*kind, &object.to_string());
@@ -82,7 +88,7 @@ fn task_of(tables: &Tables) -> TaskId {
 #[test]
 fn a_node_tells_of_virtual_cards() {
     let register = "GPU-a,10,16000,NVIDIA-A100,true,hami-core:GPU-b,2,8000,NVIDIA-T4,false,mps:";
-    let world = world(Some(CardFamily::Virtual), &[virtual_node(register)]);
+    let world = world([CardFamily::Virtual], &[virtual_node(register)]);
     let cards = cards_of(&world.tables);
     let told: Vec<String> = cards
         .list
@@ -116,7 +122,7 @@ fn the_last_card_says_how_all_are_divided() {
     ] {
         let [a, b] = modes;
         let register = format!("a,1,1,M,true,{a}:b,1,1,M,true,{b}:");
-        let world = world(Some(CardFamily::Virtual), &[virtual_node(&register)]);
+        let world = world([CardFamily::Virtual], &[virtual_node(&register)]);
         assert_eq!(cards_of(&world.tables).division, division, "{modes:?}");
     }
 }
@@ -137,11 +143,12 @@ fn a_register_that_cannot_be_understood_is_no_card_and_says_so() {
         &many,
         &too_many,
     ] {
-        let world = world(Some(CardFamily::Virtual), &[virtual_node(register)]);
+        let world = world([CardFamily::Virtual], &[virtual_node(register)]);
         let cards = cards_of(&world.tables);
-        assert!(cards.is_garbled && cards.list.is_empty(), "{register:.40}");
+        let is_garbled = cards.is_garbled(model::GPU);
+        assert!(is_garbled && cards.list.is_empty(), "{register:.40}");
     }
-    let empty = world(Some(CardFamily::Virtual), &[virtual_node("")]);
+    let empty = world([CardFamily::Virtual], &[virtual_node("")]);
     assert_eq!(*cards_of(&empty.tables), Cards::default());
 }
 
@@ -152,10 +159,7 @@ fn a_node_without_allocatable_virtual_cards_has_none() {
         json!({}),
         json!({ "volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-cores": "0" }),
     ] {
-        let world = world(
-            Some(CardFamily::Virtual),
-            &[node(register.clone(), amounts)],
-        );
+        let world = world([CardFamily::Virtual], &[node(register.clone(), amounts)]);
         assert_eq!(*cards_of(&world.tables), Cards::default());
     }
 }
@@ -164,7 +168,7 @@ fn a_node_without_allocatable_virtual_cards_has_none() {
 fn shared_cards_have_equal_parts_of_the_memory() {
     let amounts = json!({ "volcano.sh/gpu-memory": "16001", "volcano.sh/gpu-number": "2" });
     let broken = json!({ "volcano.sh/gpu-unhealthy-ids": "1,x" });
-    let world = world(Some(CardFamily::Shared), &[node(broken, amounts)]);
+    let world = world([CardFamily::Shared], &[node(broken, amounts)]);
     let cards = cards_of(&world.tables);
     let told: Vec<_> = cards
         .list
@@ -197,35 +201,37 @@ fn nodes_and_pods_are_not_read_for_cards_that_nobody_shares_out() {
 #[test]
 fn a_container_wants_so_much_of_each_of_its_cards() {
     let ask = |limits: Value| {
-        let world = world(Some(CardFamily::Virtual), &[pod(json!({}), "", &[limits])]);
+        let world = world([CardFamily::Virtual], &[pod(json!({}), "", &[limits])]);
         let spec = world.tables.shape_of(task_of(&world.tables)).spec.clone();
         let asked = spec.requests.entries().count();
         let parts = spec.cards.as_ref().map(|ask| ask.parts.clone());
-        (format!("{:?}", parts.unwrap_or_default()), asked)
+        let one = |part: &model::Part| format!("{} x {:?} {}", part.cards, part.memory, part.cores);
+        let parts: Vec<String> = parts.iter().flatten().map(one).collect();
+        (parts.join(", "), asked)
     };
     for (limits, parts, asked) in [
         (
             json!({ "volcano.sh/vgpu-number": "2", "volcano.sh/vgpu-memory": "4000", "volcano.sh/vgpu-cores": "30" }),
-            "[Part { cards: 2, memory: Mib(4000), cores: 30 }]",
+            "2 x Mib(4000) 30",
             1,
         ),
         (
             json!({ "volcano.sh/vgpu-memory": "4000" }),
-            "[Part { cards: 1, memory: Mib(4000), cores: 0 }]",
+            "1 x Mib(4000) 0",
             0,
         ),
         (
             json!({ "volcano.sh/vgpu-number": "1" }),
-            "[Part { cards: 1, memory: Percent(100), cores: 0 }]",
+            "1 x Percent(100) 0",
             1,
         ),
         (
             json!({ "volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "4000", "volcano.sh/vgpu-memory-percentage": "50" }),
-            "[Part { cards: 1, memory: Percent(50), cores: 0 }]",
+            "1 x Percent(50) 0",
             1,
         ),
-        (json!({ "volcano.sh/vgpu-cores": "30" }), "[]", 0),
-        (json!({ "volcano.sh/vgpu-number": "0" }), "[]", 0),
+        (json!({ "volcano.sh/vgpu-cores": "30" }), "", 0),
+        (json!({ "volcano.sh/vgpu-number": "0" }), "", 0),
     ] {
         assert_eq!(ask(limits.clone()), (parts.to_owned(), asked), "{limits}");
     }
@@ -233,7 +239,7 @@ fn a_container_wants_so_much_of_each_of_its_cards() {
 
 #[test]
 fn what_is_counted_card_by_card_is_no_minimum_of_a_gang() {
-    let least = |family| {
+    let least = |family: Option<CardFamily>| {
         let (kind, mut object) = group();
         object["spec"]["minResources"] = json!({
             "volcano.sh/vgpu-number": "2", "volcano.sh/vgpu-memory": "8000",
@@ -259,10 +265,7 @@ fn a_pod_says_which_cards_it_may_have() {
         "volcano.sh/vgpu-mode": "mig", "volcano.sh/vgpu-podgroup-policy": "spread",
     });
     let limits = json!({ "volcano.sh/vgpu-number": "1" });
-    let world = world(
-        Some(CardFamily::Virtual),
-        &[pod(annotations, "", &[limits])],
-    );
+    let world = world([CardFamily::Virtual], &[pod(annotations, "", &[limits])]);
     let spec = &world.tables.shape_of(task_of(&world.tables)).spec;
     let ask = spec.cards.as_deref().expect("it wants a card");
     let words = |list: &[std::sync::Arc<str>]| list.join(" ");
@@ -288,9 +291,13 @@ fn grant(part: u32, card: &str, memory: i64, cores: i64) -> Grant {
 }
 
 /// What the API is asked for when the pod is placed with these, and the tables afterwards.
-fn bound(family: CardFamily, limits: &[Value], grants: Vec<Grant>) -> (Value, Tables) {
+fn bound(
+    families: impl IntoIterator<Item = CardFamily>,
+    limits: &[Value],
+    grants: Vec<Grant>,
+) -> (Value, Tables) {
     let objects = [virtual_node(""), group(), pod(json!({}), "", limits)];
-    let World { mirror, mut tables } = world(Some(family), &objects);
+    let World { mirror, mut tables } = world(families, &objects);
     let task = task_of(&tables);
     let mut trial = Trial::begin(&mut tables);
     trial.place_with(task, NodeId(0), grants);
@@ -310,10 +317,14 @@ fn bound(family: CardFamily, limits: &[Value], grants: Vec<Grant>) -> (Value, Ta
 }
 
 /// The same pod as another process reads it, bound with what it was told.
-fn read_again(family: CardFamily, limits: &[Value], binding: &Value) -> Vec<Grant> {
+fn read_again(
+    families: impl IntoIterator<Item = CardFamily>,
+    limits: &[Value],
+    binding: &Value,
+) -> Vec<Grant> {
     let annotations = binding["metadata"]["annotations"].clone();
     let objects = [virtual_node(""), group(), pod(annotations, "n1", limits)];
-    let world = world(Some(family), &objects);
+    let world = world(families, &objects);
     let tables = &world.tables;
     let held: i64 = tables
         .node(NodeId(0))
@@ -342,7 +353,7 @@ fn a_pod_with_virtual_cards_is_bound_in_upstreams_words_and_known_by_them_after_
         grant(0, "GPU-a", 4_000, 0),
         grant(1, "GPU-a", 8_000, 30),
     ];
-    let (binding, _) = bound(CardFamily::Virtual, &limits, grants.clone());
+    let (binding, _) = bound([CardFamily::Virtual], &limits, grants.clone());
     let ids = "GPU-b,NVIDIA,4000,0:GPU-a,NVIDIA,4000,0:;GPU-a,NVIDIA,8000,30:";
     assert_eq!(
         binding,
@@ -363,7 +374,7 @@ fn a_pod_with_virtual_cards_is_bound_in_upstreams_words_and_known_by_them_after_
             "target": { "apiVersion": "v1", "kind": "Node", "name": "n1" },
         })
     );
-    assert_eq!(read_again(CardFamily::Virtual, &limits, &binding), grants);
+    assert_eq!(read_again([CardFamily::Virtual], &limits, &binding), grants);
 }
 
 #[test]
@@ -374,34 +385,37 @@ fn a_slice_is_named_by_its_way_and_place() {
         group: "group2".into(),
         place: 3,
     });
-    let (binding, _) = bound(CardFamily::Virtual, &limits, vec![slice.clone()]);
+    let (binding, _) = bound([CardFamily::Virtual], &limits, vec![slice.clone()]);
     let told = &binding["metadata"]["annotations"]["volcano.sh/vgpu-ids-new"];
     assert_eq!(told, "GPU-a[group2-3],NVIDIA,6000,0:");
-    assert_eq!(read_again(CardFamily::Virtual, &limits, &binding), [slice]);
+    assert_eq!(
+        read_again([CardFamily::Virtual], &limits, &binding),
+        [slice]
+    );
 }
 
 #[test]
 fn a_pod_with_shared_cards_is_told_their_places() {
     let memory = [json!({ "volcano.sh/gpu-memory": "4000" })];
     let grants = vec![grant(0, "1", 4_000, 0)];
-    let (binding, _) = bound(CardFamily::Shared, &memory, grants.clone());
+    let (binding, _) = bound([CardFamily::Shared], &memory, grants.clone());
     let annotations = json!({
         "volcano.sh/gpu-index": "1", "volcano.sh/predicate-time": "1700000000250000000",
     });
     assert_eq!(binding["metadata"]["annotations"], annotations);
-    assert_eq!(read_again(CardFamily::Shared, &memory, &binding), grants);
+    assert_eq!(read_again([CardFamily::Shared], &memory, &binding), grants);
     let number = [json!({ "volcano.sh/gpu-number": "2" })];
     let whole = |card: &str| Grant {
         is_whole: true,
         ..grant(0, card, 0, 0)
     };
-    let (binding, _) = bound(CardFamily::Shared, &number, vec![whole("0"), whole("2")]);
+    let (binding, _) = bound([CardFamily::Shared], &number, vec![whole("0"), whole("2")]);
     assert_eq!(
         binding["metadata"]["annotations"]["volcano.sh/gpu-index"],
         "0,2"
     );
     assert_eq!(
-        read_again(CardFamily::Shared, &number, &binding),
+        read_again([CardFamily::Shared], &number, &binding),
         [whole("0"), whole("2")]
     );
 }
@@ -409,7 +423,7 @@ fn a_pod_with_shared_cards_is_told_their_places() {
 #[test]
 fn a_pod_without_cards_is_bound_without_annotations() {
     let limits = [json!({ "cpu": "1" })];
-    let (binding, _) = bound(CardFamily::Virtual, &limits, Vec::new());
+    let (binding, _) = bound([CardFamily::Virtual], &limits, Vec::new());
     assert_eq!(
         binding["metadata"],
         json!({ "name": "p", "namespace": "a", "uid": "u" })
@@ -428,7 +442,7 @@ fn grants_that_cannot_be_understood_are_left_out() {
         ("", 0),
     ] {
         let binding = json!({ "metadata": { "annotations": { "volcano.sh/vgpu-ids-new": told } } });
-        let grants = read_again(CardFamily::Virtual, &limits, &binding);
+        let grants = read_again([CardFamily::Virtual], &limits, &binding);
         assert_eq!(grants.len(), count, "{told}");
     }
     let waiting = pod(
@@ -436,7 +450,7 @@ fn grants_that_cannot_be_understood_are_left_out() {
         "",
         &limits,
     );
-    let world = world(Some(CardFamily::Virtual), &[waiting]);
+    let world = world([CardFamily::Virtual], &[waiting]);
     let task = world.tables.task(task_of(&world.tables));
     assert_eq!(task.grants, [], "who waits holds nothing");
 }
