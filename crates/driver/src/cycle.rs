@@ -19,6 +19,7 @@ use api::core::{Node, Pod};
 use api::intent::{Intent, ObjectKey, Refusal};
 use api::kind::Kind;
 use api::time::Time;
+use api::volcano::device_config::DeviceConfig;
 use engine::Engine;
 use mirror::{Bind, Change, Events, Evict, Index, Mirror, Rows, Voice};
 use model::{GangId, Measured, Opinion, Query, Question, Tables, WriteId};
@@ -302,6 +303,22 @@ impl Cycles {
         };
         for hold in holds {
             self.try_hold(hold, mirror, writes, now);
+        }
+    }
+
+    /// What a ConfigMap says of cards counts from now on, for whatever is here as well.
+    pub(crate) fn put_device_config(
+        &mut self,
+        config: DeviceConfig,
+        mirror: &Mirror,
+        writes: &mut Writes,
+        now: Time,
+    ) {
+        self.rows.put_device_config(config);
+        for kind in [Kind::PodGroup, Kind::Node, Kind::Pod] {
+            for change in mirror.stock(kind) {
+                self.changed(mirror, &change, writes, now);
+            }
         }
     }
 

@@ -7,16 +7,16 @@ mod leaping;
 mod looking;
 mod naming;
 mod recording;
+mod telling;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use api::call::{Page, WatchLine};
-use api::events::{Involved, Note, Tone};
 use api::intent::{Intent, Refusal, WriteOutcome};
 use api::kind::{KINDS, Kind};
 use api::time::Time;
-use controllers::{Inputs, Last, Outcome, Refused};
+use controllers::{Inputs, Last, Outcome};
 use mirror::{Change, Mirror};
 use serde_json::value::RawValue;
 
@@ -31,7 +31,7 @@ use crate::reflector::{self, Reflected, Reflector};
 use crate::request::{Request, RequestId, decoded};
 use crate::settings::Settings;
 use crate::work::{Ended, Round, Standing, WorkKey, WorkQueue};
-use crate::writes::{self, Budget, Lane, Origin, Over, Writes};
+use crate::writes::{Budget, Lane, Origin, Over, Writes};
 use answering::Asking;
 use naming::Named;
 use recording::{Anew, Recorder};
@@ -144,7 +144,7 @@ impl Driver {
         let reflectors = self.reflectors.values().filter_map(Reflector::wake);
         // Before everything is listed no cycle runs, so that its time must wake nobody: the last
         // page does.
-        let may_run = self.is_synced() && !self.is_held_back;
+        let may_run = self.is_synced() && self.asking.is_ready() && !self.is_held_back;
         let cycles = self.cycles.as_ref().filter(|_| may_run);
         reflectors
             .chain(self.work.next_timer())
@@ -267,7 +267,8 @@ impl Driver {
         let Some(answer) = self.election_got(id, answer, now) else {
             return;
         };
-        let Some(answer) = self.looked_got(id, answer, now) else {
+        let answer = self.looked_got(id, answer, now);
+        let Some(answer) = answer.and_then(|it| self.devices_got(id, it, now)) else {
             return;
         };
         let Some(kind) = self.writes.kind_of(id) else {
@@ -403,10 +404,10 @@ impl Driver {
         if self.is_held_back {
             return self.writes.poll(id);
         }
-        if let Some(ask) = self.ask(id, now) {
-            return Some(Request::Ask(ask));
+        if let Some(request) = self.ask(id, now) {
+            return Some(request);
         }
-        if let (true, Some(cycles)) = (is_synced, &mut self.cycles) {
+        if let (true, Some(cycles)) = (is_synced && self.asking.is_ready(), &mut self.cycles) {
             cycles.run_if_due(&self.mirror, &mut self.writes, now);
             self.asking.want(cycles.take_asks());
             if let Some(planned) = cycles.take_planned() {
@@ -628,39 +629,6 @@ impl Driver {
         self.round_ended(work, round);
     }
 
-    /// What the API does not let a row do is told where its user looks: at the row's object.
-    fn work_refused(&mut self, work: &WorkKey, over: &Over, refusal: &Refusal, now: Time) {
-        let refused = Refused {
-            verb: over.verb,
-            target: over.target.clone(),
-            message: refusal.message.clone(),
-        };
-        let is_news = self.work.refused(work, &refused, writes::passes(refusal));
-        let (reason, doing) = match over.verb {
-            "create" => ("FailedCreate", "creating"),
-            "delete" => ("FailedDelete", "deleting"),
-            _ => return,
-        };
-        if let Some(object) = self.mirror.object(&work.key).filter(|_| is_news) {
-            let meta = object.meta();
-            let involved = Involved {
-                kind: work.key.kind,
-                namespace: &meta.namespace,
-                name: &meta.name,
-                uid: &meta.uid,
-                resource_version: &meta.resource_version,
-            };
-            let note = Note {
-                tone: Tone::Warning,
-                reason,
-                message: &format!("Error {doing}: {}", refusal.message),
-                component: self.settings.controllers[usize::from(work.row)].component,
-            };
-            let intent = api::events::intent(&involved, &note, now);
-            self.writes.submit(intent, Origin::Note, Lane::Low);
-        }
-    }
-
     fn round_ended(&mut self, work: &WorkKey, round: Round) {
         if !round.is_parked {
             return;
@@ -673,14 +641,6 @@ impl Driver {
             round.failures
         );
         self.notice(Level::Error, text);
-    }
-
-    fn notice(&mut self, level: Level, text: String) {
-        if self.notices.len() >= self.settings.limits.notices_max {
-            self.notices.pop_front();
-            self.metrics.notices_dropped += 1;
-        }
-        self.notices.push_back(Notice { level, text });
     }
 }
 

@@ -32,6 +32,7 @@
 
 mod backoff;
 mod cycle;
+mod devices;
 mod driver;
 mod election;
 pub mod explain;

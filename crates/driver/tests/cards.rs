@@ -11,6 +11,10 @@ use world::segments::{played, segments};
 use world::{World, settings};
 
 fn engine(policy: &str) -> Engine {
+    engine_with(&format!("deviceshare.SchedulePolicy: {policy}"))
+}
+
+fn engine_with(argument: &str) -> Engine {
     let conf = format!(
         "actions: \"enqueue, allocate, backfill\"
 tiers:
@@ -22,7 +26,7 @@ tiers:
   - name: deviceshare
     arguments:
       deviceshare.VGPUEnable: true
-      deviceshare.SchedulePolicy: {policy}
+      {argument}
 "
     );
     let conf = scheduler_conf::read(conf.as_bytes()).accepted();
@@ -33,15 +37,15 @@ tiers:
     Engine::new(settings).expect("its actions are known").0
 }
 
-fn placing(policy: &str) -> Settings {
+fn placing(engine: Engine) -> Settings {
     let mut settings = settings(&[]);
-    settings.engine = Some(EngineSettings::new(engine(policy)));
+    settings.engine = Some(EngineSettings::new(engine));
     settings
 }
 
 /// A node with two cards of 8000 MiB.
 fn plane() -> World {
-    let mut world = World::new(placing("spread"));
+    let mut world = World::new(placing(engine("spread")));
     world.driver.record(world.now);
     world.put_queues();
     let node = json!({
@@ -58,17 +62,22 @@ fn plane() -> World {
 }
 
 fn pod(world: &mut World, name: &str, mib: u32) {
-    let group = json!({
-        "spec": { "minMember": 1, "queue": "default", "minResources": {
-            "volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": mib.to_string(),
-            "volcano.sh/vgpu-memory-percentage": "50",
-        }},
-        "status": { "phase": "Pending" },
+    let least = json!({
+        "volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": mib.to_string(),
+        "volcano.sh/vgpu-memory-percentage": "50",
     });
-    world.put_object(Kind::PodGroup, name, &group);
     let amounts = json!({
         "cpu": "1", "volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": mib.to_string(),
     });
+    pod_with(world, name, (&least, &amounts));
+}
+
+fn pod_with(world: &mut World, name: &str, (least, amounts): (&Value, &Value)) {
+    let group = json!({
+        "spec": { "minMember": 1, "queue": "default", "minResources": least },
+        "status": { "phase": "Pending" },
+    });
+    world.put_object(Kind::PodGroup, name, &group);
     let pod = json!({
         "metadata": { "annotations": { "scheduling.k8s.io/group-name": name } },
         "spec": {
@@ -130,4 +139,112 @@ fn who_begins_anew_knows_whose_the_cards_are_and_every_segment_is_played_alike()
     for file in files {
         assert!(played(&file).places > 0);
     }
+}
+
+const NPUS: &str = "
+vnpus:
+- {commonWord: Ascend910B3, resourceName: huawei.com/Ascend910B3,
+   resourceMemoryName: huawei.com/Ascend910B3-memory, memoryAllocatable: 65536,
+   memoryCapacity: 65536, templates: [{name: vir05_1c_16g, memory: 16384}]}
+";
+
+/// A cluster with a node of two NPUs of a kind that only a ConfigMap tells of.
+fn with_npus() -> World {
+    let mut world = World::new(placing(engine_with(
+        "deviceshare.AscendHAMiVNPUEnable: true",
+    )));
+    world.driver.record(world.now);
+    world.put_queues();
+    let npu = |id: &str| json!({ "id": id, "count": 4, "devmem": 65536, "health": true });
+    let node = json!({
+        "metadata": { "annotations": {
+            "hami.io/node-register-Ascend910B3": json!([npu("A"), npu("B")]).to_string(),
+        }},
+        "status": { "allocatable": {
+            "cpu": "8", "memory": "8Gi", "pods": "110", "huawei.com/Ascend910B3": "8",
+        }},
+    });
+    world.put_object(Kind::Node, "node-1", &node);
+    world
+}
+
+fn npu_pod(world: &mut World, name: &str) {
+    let amounts = json!({
+        "cpu": "1", "huawei.com/Ascend910B3": "1", "huawei.com/Ascend910B3-memory": "4000",
+    });
+    pod_with(world, name, (&json!({}), &amounts));
+}
+
+fn npus_of(world: &World, pod: &str) -> Value {
+    let annotations = &world.object(Kind::Pod, pod)["metadata"]["annotations"];
+    annotations["huawei.com/Ascend910B3"].clone()
+}
+
+fn put_config(world: &mut World, text: &str) {
+    let map = json!({
+        "metadata": { "namespace": "kube-system" }, "data": { "device-config.yaml": text },
+    });
+    world.put_object(Kind::ConfigMap, "volcano-vgpu-device-config", &map);
+    // It is looked at once a minute.
+    world.pass_ms(62_000);
+}
+
+#[test]
+fn a_config_map_tells_of_cards_and_a_wrong_one_changes_nothing() {
+    let mut world = with_npus();
+    npu_pod(&mut world, "one");
+    assert_eq!(npus_of(&world, "one"), Value::Null, "nobody knows the kind");
+    put_config(&mut world, NPUS);
+    let part = |id: &str| format!("[{{\"UUID\":\"{id}\",\"temp\":\"vir05_1c_16g\"}}]");
+    assert_eq!(npus_of(&world, "one"), part("B"));
+
+    let events = |world: &World| {
+        let all = world.events().into_iter();
+        let wrong: Vec<String> = all
+            .filter(|it| it.contains("InvalidDeviceConfig"))
+            .collect();
+        wrong
+    };
+    assert!(events(&world).is_empty());
+    put_config(&mut world, "vnpus: [{commonWord: 7}]");
+    world.pass_ms(120_000);
+    let told = events(&world);
+    assert_eq!(told.len(), 1, "once and not each minute: {told:?}");
+    assert!(told[0].contains("vnpus[0]"), "{told:?}");
+    npu_pod(&mut world, "two");
+    assert_eq!(npus_of(&world, "two"), part("B"), "what was known still is");
+
+    world.delete_object(Kind::ConfigMap, "volcano-vgpu-device-config");
+    world.pass_ms(62_000);
+    npu_pod(&mut world, "three");
+    assert_eq!(
+        npus_of(&world, "three"),
+        Value::Null,
+        "nobody knows it any more"
+    );
+
+    let files = segments(&mut world);
+    assert_eq!(files.len(), 1);
+    let summary = played(&files[0]);
+    assert_eq!(summary.places, 2);
+}
+
+#[test]
+fn nothing_is_placed_before_the_config_map_was_read() {
+    let mut world = World::new(placing(engine("spread")));
+    world.is_get_slow = true;
+    world.put_queues();
+    let node = json!({ "status": { "allocatable": { "cpu": "8", "pods": "110" } } });
+    world.put_object(Kind::Node, "node-1", &node);
+    pod_with(&mut world, "one", (&json!({}), &json!({ "cpu": "1" })));
+    world.pass_ms(30_000);
+    let bound = |world: &World| world.object(Kind::Pod, "one")["spec"]["nodeName"].clone();
+    assert_eq!(bound(&world), Value::Null);
+    // One that cannot be read is none: what is known counts.
+    world
+        .get_refusals
+        .push_back(world::refusal(403, "Forbidden"));
+    world.answer_gets();
+    world.pass_ms(2_000);
+    assert_eq!(bound(&world), "node-1");
 }

@@ -85,6 +85,11 @@ impl Engine {
         &self.settings
     }
 
+    /// Namespace and name of the ConfigMap that says in which parts cards can be had, if any are.
+    pub fn device_config(&self) -> Option<(&str, &str)> {
+        self.rules.device_config()
+    }
+
     /// Which cards it shares out: nodes and pods need to be read for these only.
     pub fn card_families(&self) -> Vec<CardFamily> {
         self.rules.card_families()

@@ -164,6 +164,15 @@ impl Mirror {
             .map(|held| &held.object)
     }
 
+    /// All objects of a kind as if they came just now.
+    pub fn stock(&self, kind: Kind) -> impl Iterator<Item = Change> {
+        self.objects(kind).map(|object| Change {
+            key: Arc::new(object.key()),
+            before: None,
+            after: Some(object.clone()),
+        })
+    }
+
     /// How many objects of a kind are held.
     pub fn count(&self, kind: Kind) -> usize {
         self.shelves[kind as usize].count

@@ -306,6 +306,11 @@ impl Rules {
         }
     }
 
+    /// Namespace and name of the ConfigMap that says in which parts cards can be had, if any are.
+    pub fn device_config(&self) -> Option<(&str, &str)> {
+        self.config.devices.config()
+    }
+
     /// Which cards are shared out: nodes and pods need to be read for these only.
     pub fn card_families(&self) -> Vec<CardFamily> {
         self.config.devices.families()

@@ -1,14 +1,16 @@
 //! Questions to others than the API: what came of them.
 
 use api::time::Time;
+use api::volcano::device_config::DeviceConfig;
 use model::{Query, Question};
 
 use super::Driver;
+use crate::devices::{self, DeviceConfigs, Found};
 use crate::extender::{Extending, Framed, Heard};
 use crate::log::Record;
 use crate::measures::{Counts, Measures, Reading};
 use crate::metrics::Level;
-use crate::request::{Ask, RequestId};
+use crate::request::{Got, Request, RequestId, decoded};
 use crate::settings::Settings;
 
 /// Whoever is asked.
@@ -18,6 +20,8 @@ pub(super) struct Asking {
     pub(super) measures: Option<Measures>,
     /// Whom Volcano's plugin `extender` asks.
     extender: Option<Extending>,
+    /// What says in which parts cards can be had.
+    devices: Option<DeviceConfigs>,
 }
 
 /// What an answer says, by who was asked.
@@ -45,6 +49,7 @@ impl Asking {
         Asking {
             measures: measuring.and_then(|it| Measures::new(&it.metrics)),
             extender: engine.and_then(|it| Extending::new(it.engine.extender())),
+            devices: engine.and_then(|it| it.engine.device_config().map(DeviceConfigs::new)),
         }
     }
 
@@ -53,6 +58,11 @@ impl Asking {
         if let Some(extender) = &mut self.extender {
             extender.want(asks);
         }
+    }
+
+    /// Whether all is known without which nothing can be decided.
+    pub(super) fn is_ready(&self) -> bool {
+        self.devices.as_ref().is_none_or(DeviceConfigs::is_read)
     }
 
     /// Whether nobody waits for an answer.
@@ -75,12 +85,14 @@ impl Asking {
     pub(super) fn hurry(&mut self, now: Time) {
         self.measures.iter_mut().for_each(|it| it.hurry(now));
         self.extender.iter_mut().for_each(|it| it.hurry(now));
+        self.devices.iter_mut().for_each(|it| it.hurry(now));
     }
 
     fn wake(&self) -> Option<Time> {
         let measures = self.measures.as_ref().and_then(Measures::wake);
         let extender = self.extender.as_ref().and_then(Extending::wake);
-        measures.into_iter().chain(extender).min()
+        let devices = self.devices.as_ref().and_then(DeviceConfigs::wake);
+        measures.into_iter().chain(extender).chain(devices).min()
     }
 
     fn take_notices(&mut self) -> Vec<String> {
@@ -119,6 +131,15 @@ impl Driver {
         now: Time,
     ) -> Result<(), String> {
         let unreadable = || "an answer cannot be read".to_owned();
+        if self.asking.devices.as_ref().is_some_and(|it| it.asked(id)) {
+            let read = |text: String| devices::of_text(&text).ok_or_else(unreadable);
+            let answer = match answer {
+                Ok(text) => Ok(read(text)?),
+                Err(why) => Err(why),
+            };
+            self.configured(id, answer, now);
+            return Ok(());
+        }
         let extender = self.asking.extender.as_ref();
         let is_extenders = extender.is_some_and(|it| it.asked(id));
         let answer = match (answer, is_extenders) {
@@ -158,14 +179,64 @@ impl Driver {
         self.say_asking();
     }
 
+    /// Takes an answer about the device plugins' ConfigMap; any other is given back.
+    pub(super) fn devices_got(&mut self, id: RequestId, answer: Got, now: Time) -> Option<Got> {
+        let devices = self.asking.devices.as_ref().filter(|it| it.asked(id));
+        let Some(devices) = devices else {
+            return Some(answer);
+        };
+        let found = match answer {
+            Err(refusal) if refusal.code == 404 => Ok(None),
+            other => decoded(devices.key().kind, other),
+        };
+        let found = found.map(|it| it.as_ref().map(Found::of));
+        self.configured(id, found.map_err(|it| it.message.to_string()), now);
+        None
+    }
+
+    /// What the ConfigMap says counts, and what is wrong with it is told.
+    fn configured(&mut self, id: RequestId, answer: Result<Option<Found>, String>, now: Time) {
+        let told = &answer;
+        self.note(|| Record::Answered {
+            now,
+            id,
+            answer: told
+                .as_ref()
+                .map(|it| devices::text(it.as_ref()))
+                .map_err(Clone::clone),
+        });
+        let Some(devices) = &mut self.asking.devices else {
+            return;
+        };
+        let news = devices.answered(answer, now);
+        let key = devices.key().clone();
+        if let Some(config) = news.config {
+            self.put_device_config(config, now);
+        }
+        if let Some(trouble) = news.trouble {
+            self.devices_wrong(&key, trouble, now);
+        }
+    }
+
+    /// What is known of cards is another thing: whatever tells of them is read again.
+    fn put_device_config(&mut self, config: DeviceConfig, now: Time) {
+        if let Some(cycles) = &mut self.cycles {
+            cycles.put_device_config(config, &self.mirror, &mut self.writes, now);
+        }
+    }
+
     /// The next question, once there are nodes to ask about.
-    pub(super) fn ask(&mut self, id: RequestId, now: Time) -> Option<Ask> {
+    pub(super) fn ask(&mut self, id: RequestId, now: Time) -> Option<Request> {
         if !self.is_synced() {
             return None;
         }
+        let devices = self.asking.devices.as_mut();
+        if let Some(get) = devices.and_then(|it| it.poll(id, now)) {
+            return Some(get);
+        }
         let measures = self.asking.measures.as_mut();
         if let Some(ask) = measures.and_then(|it| it.poll(id, now)) {
-            return Some(ask);
+            return Some(Request::Ask(ask));
         }
         loop {
             let (extender, cycles) = (self.asking.extender.as_mut()?, self.cycles.as_ref()?);
@@ -173,7 +244,7 @@ impl Driver {
             let framed =
                 |query: &Query, question: &Question| Framed::of(mirror, tables, query, question);
             if let Some(ask) = extender.poll(id, &framed, now) {
-                return Some(ask);
+                return Some(Request::Ask(ask));
             }
             // The subjects of all that was left of a round have gone: the next one begins.
             if !self.put_opinions(now) {

@@ -9,7 +9,7 @@ use api::time::Time;
 use api::volcano::scheduler_conf::MetricsConf;
 use controllers::{Outcome, Step};
 use engine::Engine;
-use mirror::{Change, Mirror};
+use mirror::Mirror;
 
 use super::{Driver, Named};
 use crate::cycle::Cycles;
@@ -314,14 +314,9 @@ impl Driver {
     /// Everything that is held is news.
     fn take_stock(&mut self, now: Time) {
         for kind in self.settings.watched_kinds() {
-            let objects: Vec<_> = self.mirror.objects(kind).cloned().collect();
-            for object in objects {
-                let change = Change {
-                    key: Arc::new(object.key()),
-                    before: None,
-                    after: Some(object),
-                };
-                self.changed(&change, now);
+            let stock: Vec<_> = self.mirror.stock(kind).collect();
+            for change in &stock {
+                self.changed(change, now);
             }
         }
     }

@@ -8,7 +8,7 @@ pub mod segments;
 use std::collections::{BTreeMap, VecDeque};
 
 use api::call::{Page, WatchLine};
-use api::intent::{Action, Intent, Refusal, WriteOutcome};
+use api::intent::{Action, Intent, ObjectKey, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
 use driver::{Ask, Driver, Limits, Request, RequestId, Settings};
@@ -38,6 +38,9 @@ pub struct World {
     pub teller: Option<Teller>,
     /// Refusals for the next reads.
     pub get_refusals: VecDeque<Refusal>,
+    /// Whether reads are answered only by [`World::answer_gets`].
+    pub is_get_slow: bool,
+    gets: VecDeque<(RequestId, ObjectKey)>,
     /// Refusals for the next lists.
     pub list_refusals: VecDeque<Refusal>,
     /// Writes whose answer is lost, after they were carried out or before.
@@ -92,6 +95,8 @@ impl World {
             told: VecDeque::new(),
             teller: None,
             get_refusals: VecDeque::new(),
+            is_get_slow: false,
+            gets: VecDeque::new(),
             list_refusals: VecDeque::new(),
             lost: VecDeque::new(),
             list_revision: None,
@@ -266,6 +271,18 @@ impl World {
         is_any
     }
 
+    /// Answers the reads that wait.
+    pub fn answer_gets(&mut self) {
+        while let Some((id, key)) = self.gets.pop_front() {
+            let object = self.objects.get(&(key.kind, key.name.to_string()));
+            let answer = match self.get_refusals.pop_front() {
+                Some(refusal) => Err(refusal),
+                None => Ok(object.map(raw)),
+            };
+            self.driver.handle_got(id, answer, self.now);
+        }
+    }
+
     /// Ends the watch of ConfigMaps.
     pub fn close_watch(&mut self, refusal: Option<Refusal>) {
         if let Some((id, _)) = self.watches.remove(&Kind::ConfigMap) {
@@ -343,12 +360,10 @@ impl World {
             }
             Request::Get { key } => {
                 self.log.push(format!("get {}", key.name));
-                let object = self.objects.get(&(key.kind, key.name.to_string()));
-                let answer = match self.get_refusals.pop_front() {
-                    Some(refusal) => Err(refusal),
-                    None => Ok(object.map(raw)),
-                };
-                self.driver.handle_got(id, answer, self.now);
+                self.gets.push_back((id, key));
+                if !self.is_get_slow {
+                    self.answer_gets();
+                }
             }
             Request::Write(intent) => {
                 let verb = match &intent.action {

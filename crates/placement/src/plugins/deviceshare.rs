@@ -72,6 +72,8 @@ pub(crate) struct Sharing {
     weight: i64,
     /// Tasks whose labels hold all of one of these are never together on a card.
     exclusive: Vec<BTreeMap<String, String>>,
+    /// Namespace and name of what says in which parts cards can be had.
+    config: [String; 2],
 }
 
 impl Uses {
@@ -92,6 +94,14 @@ impl Sharing {
             .into_iter()
             .chain(npus)
             .collect()
+    }
+
+    /// Namespace and name of the ConfigMap that says in which parts cards can be had; nothing where no
+    /// cards are had so.
+    pub(crate) fn config(&self) -> Option<(&str, &str)> {
+        let [namespace, name] = &self.config;
+        let is_wanted = self.npus || self.uses == Some(Uses::Virtual);
+        is_wanted.then_some((namespace, name))
     }
 
     /// Whether cards are shared out of which containers want parts: all GPUs, or NPUs.
@@ -122,7 +132,17 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
     }
     let policies = ["", "binpack", "spread"];
     let policy = arguments.choice("deviceshare.SchedulePolicy", &policies, "binpack or spread");
+    let mut named = |key: &str, default: &str| {
+        let text = arguments.read(key, "the name of an object", object_name);
+        text.unwrap_or_else(|| default.to_owned())
+    };
+    let namespace = named("deviceshare.KnownGeometriesCMNamespace", "kube-system");
+    let name = named(
+        "deviceshare.KnownGeometriesCMName",
+        "volcano-vgpu-device-config",
+    );
     config.devices = Sharing {
+        config: [namespace, name],
         uses,
         npus: arguments.flag(NPUS, Switched::Off) == Switched::On,
         policy: match policy {
@@ -133,13 +153,17 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
         weight: arguments.weight("deviceshare.ScheduleWeight", 0),
         exclusive: arguments.label_maps("deviceshare.GPUExclusiveRules"),
     };
-    // Of MindCluster's way with Ascend cards, the node's lock and other geometries nothing is here.
+    // Of MindCluster's way with Ascend cards and of the node's lock nothing is here.
     arguments.without_effect(&[
         "deviceshare.AscendMindClusterVNPUEnable",
-        "deviceshare.KnownGeometriesCMName",
-        "deviceshare.KnownGeometriesCMNamespace",
         "deviceshare.NodeLockEnable",
     ]);
+}
+
+/// A text that can be an object's name.
+fn object_name(text: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    (text.len() <= 253 && text.chars().all(is_plain)).then(|| text.to_owned())
 }
 
 /// What cards of which family lack.

@@ -1,0 +1,92 @@
+//! What people are told: lines for the log, and events at objects.
+
+use api::events::{Involved, Note, Tone};
+use api::intent::{ObjectKey, Refusal};
+use api::time::Time;
+use controllers::Refused;
+
+use super::Driver;
+use crate::devices::Found;
+use crate::metrics::{Level, Notice};
+use crate::work::WorkKey;
+use crate::writes::{self, Lane, Origin, Over};
+
+/// Bad news.
+fn warning<'a>(component: &'a str, reason: &'a str, message: &'a str) -> Note<'a> {
+    Note {
+        tone: Tone::Warning,
+        reason,
+        message,
+        component,
+    }
+}
+
+impl Driver {
+    /// What the API does not let a row do is told where its user looks: at the row's object.
+    pub(super) fn work_refused(
+        &mut self,
+        work: &WorkKey,
+        over: &Over,
+        refusal: &Refusal,
+        now: Time,
+    ) {
+        let refused = Refused {
+            verb: over.verb,
+            target: over.target.clone(),
+            message: refusal.message.clone(),
+        };
+        let is_news = self.work.refused(work, &refused, writes::passes(refusal));
+        let (reason, doing) = match over.verb {
+            "create" => ("FailedCreate", "creating"),
+            "delete" => ("FailedDelete", "deleting"),
+            _ => return,
+        };
+        if let Some(object) = self.mirror.object(&work.key).filter(|_| is_news) {
+            let meta = object.meta();
+            let involved = Involved {
+                kind: work.key.kind,
+                namespace: &meta.namespace,
+                name: &meta.name,
+                uid: &meta.uid,
+                resource_version: &meta.resource_version,
+            };
+            let message = format!("Error {doing}: {}", refusal.message);
+            let component = self.settings.controllers[usize::from(work.row)].component;
+            let note = warning(component, reason, &message);
+            let intent = api::events::intent(&involved, &note, now);
+            self.writes.submit(intent, Origin::Note, Lane::Low);
+        }
+    }
+
+    /// What is wrong with the device plugins' ConfigMap is told at it, if it is there.
+    pub(super) fn devices_wrong(
+        &mut self,
+        key: &ObjectKey,
+        (text, found): (String, Option<Found>),
+        now: Time,
+    ) {
+        let engine = self.settings.engine.as_ref();
+        if let (Some(found), Some(engine)) = (found, engine) {
+            let involved = Involved {
+                kind: key.kind,
+                namespace: &key.namespace,
+                name: &key.name,
+                uid: &found.uid,
+                resource_version: &found.version,
+            };
+            let note = warning(&engine.component, "InvalidDeviceConfig", &text);
+            let intent = api::events::intent(&involved, &note, now);
+            self.writes.submit(intent, Origin::Note, Lane::Low);
+        }
+        self.notice(Level::Warning, text);
+    }
+
+    /// A line for the log.
+    pub(super) fn notice(&mut self, level: Level, text: String) {
+        if self.notices.len() >= self.settings.limits.notices_max {
+            self.notices.pop_front();
+            self.metrics.notices_dropped += 1;
+        }
+        self.notices.push_back(Notice { level, text });
+    }
+}
