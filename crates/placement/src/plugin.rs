@@ -163,6 +163,8 @@ pub struct Plugin {
     /// What is otherwise in its row and its settings where it takes queues for a tree
     /// (`enableHierarchy`).
     pub hierarchy: Option<fn(&mut Plugin, &mut Config)>,
+    /// Takes hooks out of its row that its arguments leave nothing to do.
+    pub fits_row: Option<fn(&mut Plugin, &Config)>,
     /// Computes its state at the start of a cycle.
     pub open: Option<fn(&Tables, &Config, &mut State)>,
     /// Computes again what of it moved with the trial: before each turn of a queue, where the order of
@@ -263,6 +265,7 @@ impl Plugin {
         name: "",
         configure: None,
         hierarchy: None,
+        fits_row: None,
         open: None,
         refresh: None,
         job_order: None,

@@ -4,6 +4,7 @@ mod company;
 mod outside;
 mod queues;
 mod victims;
+mod waiting;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -266,6 +267,9 @@ impl Rules {
             && wanted.is_on(Switch::Hierarchy)
         {
             hierarchy(&mut row, &mut self.config);
+        }
+        if let Some(fits_row) = plugin.fits_row {
+            fits_row(&mut row, &self.config);
         }
         let complaints = asked.complaints().into_iter();
         problems.extend(complaints.map(|(key, complaint)| Problem::Argument {

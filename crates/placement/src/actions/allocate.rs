@@ -147,16 +147,9 @@ pub(crate) enum Asking {
 
 /// Tasks that wait for room, in order.
 pub(crate) fn waiting_tasks(cycle: &Cycle<'_, '_>, gang: GangId, asking: Asking) -> Vec<TaskId> {
-    let view = cycle.view();
-    let mut tasks: Vec<TaskId> = view.tables.gang(gang).tasks.iter().copied().collect();
-    tasks.retain(|id| {
-        let task = view.tables.task(*id);
-        task.phase == Phase::Pending
-            && !task.gated
-            && task.best_effort == (asking == Asking::Nothing)
-    });
-    tasks.sort_by(|a, b| cycle.rules.task_order(view, *a, *b));
-    tasks
+    let is_nothing = asking == Asking::Nothing;
+    let rules = cycle.rules;
+    rules.waiting(cycle.view(), gang, |task| task.best_effort == is_nothing)
 }
 
 /// Why a task was not placed.

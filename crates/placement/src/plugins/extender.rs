@@ -14,6 +14,7 @@ use model::{
 };
 
 use crate::plugin::{Claimant, Plugin, Score, View, Vote};
+use crate::rules::Config;
 
 pub use setup::{Extender, Verb};
 
@@ -21,6 +22,7 @@ pub use setup::{Extender, Verb};
 pub const PLUGIN: Plugin = Plugin {
     name: "extender",
     configure: Some(setup::configure),
+    fits_row: Some(fits_row),
     enqueueable: Some(enqueueable),
     overused: Some(overused),
     job_ready: Some(job_ready),
@@ -38,6 +40,40 @@ pub const PLUGIN: Plugin = Plugin {
     ..Plugin::NONE
 };
 
+/// A hook stays where its verb is asked: elsewhere the plugin has no say.
+fn fits_row(row: &mut Plugin, config: &Config) {
+    let asks = |verb| config.extender.as_ref().is_some_and(|it| it.asks(verb));
+    if !asks(Verb::JobEnqueueable) {
+        row.enqueueable = None;
+    }
+    if !asks(Verb::QueueOverused) {
+        row.overused = None;
+    }
+    if !asks(Verb::JobReady) {
+        (row.job_ready, row.unready) = (None, None);
+    }
+    if !asks(Verb::Prioritize) {
+        row.score = None;
+    }
+    if !asks(Verb::Prioritize) && !asks(Verb::Predicate) {
+        row.consents = None;
+    }
+    if !asks(Verb::Preemptable) {
+        (row.preemptable, row.preempts_like) = (None, None);
+        row.spares_preempted = None;
+    }
+    if !asks(Verb::Reclaimable) {
+        (row.reclaimable, row.reclaims_like) = (None, None);
+        row.spares_reclaimed = None;
+    }
+    if Verb::ALL
+        .into_iter()
+        .all(|it| Verb::TOLD.contains(&it) || !asks(it))
+    {
+        row.wakes_at = None;
+    }
+}
+
 /// So long an answer counts, and one that did not come is not asked for again, in milliseconds.
 pub const COUNTS_MS: i64 = 5_000;
 
@@ -50,16 +86,7 @@ fn asked_of(view: View<'_>, verb: Verb) -> Option<&Extender> {
 /// The same about tasks of a shape.
 fn asked_about<'a>(view: View<'a>, verb: Verb, shape: &Shape) -> Option<&'a Extender> {
     let extender = view.config.extender.as_ref()?;
-    (extender.asks(verb) && manages(view, extender, shape)).then_some(extender)
-}
-
-fn manages(view: View<'_>, extender: &Extender, shape: &Shape) -> bool {
-    let is_managed = |kind| {
-        let name = view.tables.kinds().name(kind);
-        extender.managed.iter().any(|managed| **managed == **name)
-    };
-    let mut wanted = shape.spec.requests.entries().filter(|(_, need)| *need > 0);
-    extender.managed.is_empty() || wanted.any(|(kind, _)| is_managed(kind))
+    (extender.asks(verb) && extender.manages(view.tables, shape)).then_some(extender)
 }
 
 /// What an answer comes to.

@@ -56,18 +56,6 @@ fn about_queue(view: View<'_>, gang: GangId, asks: &mut Asks) {
     }
 }
 
-/// Tasks that wait for room, in order.
-fn waiting(rules: &Rules, view: View<'_>, gang: GangId) -> Vec<TaskId> {
-    let tasks = view.tables.gang(gang).tasks.iter().copied();
-    let waits = |id: &TaskId| {
-        let task = view.tables.task(*id);
-        task.phase == Phase::Pending && !task.gated
-    };
-    let mut tasks: Vec<TaskId> = tasks.filter(waits).collect();
-    tasks.sort_by(|a, b| rules.task_order(view, *a, *b));
-    tasks
-}
-
 /// Whether it may start with the fewest tasks of which it was not said that it may not.
 ///
 /// Nobody knows yet on which nodes they will be, and with more of them it may still not be ready.
@@ -99,7 +87,7 @@ fn about_start(view: View<'_>, gang: GangId, asks: &mut Asks) {
 
 /// Whether nodes that would do otherwise do, and how good those are that do.
 fn about_nodes(rules: &Rules, view: View<'_>, gang: GangId, asks: &mut Asks) {
-    for task in waiting(rules, view, gang) {
+    for task in rules.waiting(view, gang, |_| true) {
         let shape = view.tables.shape_of(task);
         if !asks.is_first_of(shape.serial) {
             continue;
@@ -156,7 +144,11 @@ fn about_victims(rules: &Rules, view: View<'_>, gang: GangId, asks: &mut Asks) {
             let shape = view.tables.shape_of(*task);
             asked_about(view, verb_of(giving), shape).is_some()
         };
-        let Some(task) = waiting(rules, view, gang).into_iter().find(managed) else {
+        let Some(task) = rules
+            .waiting(view, gang, |_| true)
+            .into_iter()
+            .find(managed)
+        else {
             return;
         };
         let givers = givers(view, gang, giving);

@@ -2,16 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use model::{Shape, Tables};
+
 use crate::arguments::{Asked, Complaint, Switched};
 use crate::rules::Config;
 
-/// What is asked of an extender.
+/// What an extender is asked, or told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
+    /// Is told that a task was given a node.
+    AllocateFunc,
+    /// Is told that a task has to leave its node, or does not get there.
+    DeallocateFunc,
     /// Whether a gang is let in.
     JobEnqueueable,
+    /// Is told that a gang was let in.
+    JobEnqueued,
     /// Whether a gang may start.
     JobReady,
+    /// Is told that a session is over.
+    OnSessionClose,
+    /// Is told everything there is, before it is decided.
+    OnSessionOpen,
     /// Whether a node takes a task.
     Predicate,
     /// Which tasks make room for others of their queue.
@@ -26,9 +38,14 @@ pub enum Verb {
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Verb; 7] = [
+    pub const ALL: [Verb; 12] = [
+        Verb::AllocateFunc,
+        Verb::DeallocateFunc,
         Verb::JobEnqueueable,
+        Verb::JobEnqueued,
         Verb::JobReady,
+        Verb::OnSessionClose,
+        Verb::OnSessionOpen,
         Verb::Predicate,
         Verb::Preemptable,
         Verb::Prioritize,
@@ -36,11 +53,25 @@ impl Verb {
         Verb::Reclaimable,
     ];
 
+    /// Those by which something is told and nothing is asked.
+    pub const TOLD: [Verb; 5] = [
+        Verb::AllocateFunc,
+        Verb::DeallocateFunc,
+        Verb::JobEnqueued,
+        Verb::OnSessionClose,
+        Verb::OnSessionOpen,
+    ];
+
     /// Its name, as upstream's argument has it before `Verb`.
     pub fn name(self) -> &'static str {
         match self {
+            Verb::AllocateFunc => "allocateFunc",
+            Verb::DeallocateFunc => "deallocateFunc",
             Verb::JobEnqueueable => "jobEnqueueable",
+            Verb::JobEnqueued => "jobEnqueued",
             Verb::JobReady => "jobReady",
+            Verb::OnSessionClose => "onSessionClose",
+            Verb::OnSessionOpen => "onSessionOpen",
             Verb::Predicate => "predicate",
             Verb::Preemptable => "preemptable",
             Verb::Prioritize => "prioritize",
@@ -49,30 +80,6 @@ impl Verb {
         }
     }
 }
-
-/// Verbs that are upstream's and are not asked here, and why.
-const UNASKED: [(&str, &str); 5] = [
-    (
-        "extender.onSessionOpenVerb",
-        "is not called: there are no sessions, and the whole cluster is not sent with each decision",
-    ),
-    (
-        "extender.onSessionCloseVerb",
-        "is not called: there are no sessions",
-    ),
-    (
-        "extender.jobEnqueuedVerb",
-        "is not called: an extender that is to know watches the phase of PodGroups",
-    ),
-    (
-        "extender.allocateFuncVerb",
-        "is not called: an extender that is to know watches the nodes of pods",
-    ),
-    (
-        "extender.deallocateFuncVerb",
-        "is not called: an extender that is to know watches the deletion of pods",
-    ),
-];
 
 /// How long an answer may take if nothing is said, in milliseconds.
 const WITHIN_MS: i64 = 1_000;
@@ -86,18 +93,33 @@ pub struct Extender {
     pub address: String,
     /// So long an answer may take, in milliseconds.
     pub within_ms: i64,
-    /// The path behind the address, by what is asked; what is not here is not asked.
+    /// The path behind the address, by what is asked or told; what is not here is neither.
     pub verbs: BTreeMap<Verb, String>,
     /// Whether an answer that does not come, or cannot be understood, counts as none at all.
     pub is_ignorable: bool,
-    /// Where it is not empty: it is asked only about tasks that request one of these.
+    /// Where it is not empty: it is asked and told only about tasks that request one of these.
     pub managed: Vec<String>,
 }
 
 impl Extender {
-    /// Whether this is asked.
+    /// Whether this is asked, or told.
     pub fn asks(&self, verb: Verb) -> bool {
         self.verbs.contains_key(&verb)
+    }
+
+    /// Whether it is told anything.
+    pub fn is_told(&self) -> bool {
+        Verb::TOLD.into_iter().any(|verb| self.asks(verb))
+    }
+
+    /// Whether it is asked, and told, about tasks of the shape.
+    pub fn manages(&self, tables: &Tables, shape: &Shape) -> bool {
+        let is_managed = |kind| {
+            let name = tables.kinds().name(kind);
+            self.managed.iter().any(|managed| **managed == **name)
+        };
+        let mut wanted = shape.spec.requests.entries().filter(|(_, need)| *need > 0);
+        self.managed.is_empty() || wanted.any(|(kind, _)| is_managed(kind))
     }
 }
 
@@ -113,11 +135,6 @@ pub(super) fn configure(asked: &mut Asked<'_>, config: &mut Config) {
         let key = format!("extender.{}Verb", verb.name());
         let path = asked.read(&key, "a path such as predicate", path);
         verbs.extend(path.map(|path| (verb, path)));
-    }
-    for (key, why) in UNASKED {
-        if asked.has(key) {
-            asked.complain(key, Complaint::Unserved(why));
-        }
     }
     let is_ignorable = asked.flag("extender.ignorable", Switched::Off) == Switched::On;
     let managed = asked.texts("extender.managedResources", MANAGED_MAX);
