@@ -6,6 +6,7 @@
 
 mod binds;
 mod holds;
+mod news;
 mod otherwise;
 mod shards;
 #[cfg(test)]
@@ -21,7 +22,7 @@ use api::kind::Kind;
 use api::time::Time;
 use api::volcano::device_config::DeviceConfig;
 use engine::Engine;
-use mirror::{Bind, Change, Events, Evict, Index, Mirror, Rows, Voice};
+use mirror::{Bind, Change, Events, Evict, ExtenderNews, Index, Mirror, Rows, Voice};
 use model::{GangId, Measured, Opinion, Query, Question, Tables, WriteId};
 
 use crate::backoff::Backoff;
@@ -33,6 +34,7 @@ use crate::work::{Ended, Passes};
 use crate::writes::{self, Lane, Origin, Writes};
 use binds::Binds;
 use holds::{Holds, Look};
+use news::News;
 use otherwise::Other;
 use shards::Telling;
 use verdicts::Verdicts;
@@ -104,6 +106,8 @@ pub(crate) struct Cycles {
     planned: Option<Planned>,
     /// What it wants to be asked of somebody outside.
     asks: Vec<(Query, Question)>,
+    /// What it is to be told.
+    news: News,
     /// Another engine that is asked the same.
     other: Option<Other>,
     /// What cycles find for the gangs of one object, where that is told.
@@ -143,6 +147,7 @@ impl Cycles {
         let mut tables = Tables::new();
         rows.begin(&mut tables);
         Cycles {
+            news: News::of(settings.engine.extender()),
             engine: settings.engine,
             tables,
             rows,
@@ -206,6 +211,11 @@ impl Cycles {
     /// What is to be asked of somebody outside, once.
     pub(crate) fn take_asks(&mut self) -> Vec<(Query, Question)> {
         std::mem::take(&mut self.asks)
+    }
+
+    /// What somebody outside is to be told, once.
+    pub(crate) fn take_news(&mut self) -> Vec<ExtenderNews> {
+        self.news.take()
     }
 
     /// What somebody outside has said, and how long it counts.
@@ -286,7 +296,7 @@ impl Cycles {
         if let Some(refusals) = self.refusals_by_key.remove(&change.key) {
             for (at, write) in refusals {
                 if self.refusals.remove(&(at, write)) {
-                    self.tables.refuse(write);
+                    self.take_back(write);
                 }
             }
         }
@@ -329,7 +339,7 @@ impl Cycles {
                 break;
             }
             self.refusals.pop_first();
-            self.tables.refuse(write);
+            self.take_back(write);
         }
         self.refusals_by_key.retain(|_, refusals| {
             refusals.retain(|(at, _)| *at > now);
@@ -376,10 +386,15 @@ impl Cycles {
             .min()
     }
 
-    /// Runs a cycle if there is something to look at and the last one is long enough ago.
-    pub(crate) fn run_if_due(&mut self, mirror: &Mirror, writes: &mut Writes, now: Time) {
+    /// Whether there is something to look at and the last cycle is long enough ago.
+    pub(crate) fn is_due(&self, writes: &Writes, now: Time) -> bool {
         let is_woken = self.wake_at.is_some_and(|at| at <= now);
-        if !(is_woken || self.has_news()) || now < self.earliest_cycle(writes) {
+        (is_woken || self.has_news()) && now >= self.earliest_cycle(writes)
+    }
+
+    /// Runs a cycle if it is due.
+    pub(crate) fn run_if_due(&mut self, mirror: &Mirror, writes: &mut Writes, now: Time) {
+        if !self.is_due(writes, now) {
             return;
         }
         self.spend_token(now);
@@ -407,6 +422,7 @@ impl Cycles {
             other.compare(before, &plan, &self.tables, at);
         }
         let kept_back = self.doubt(&plan, now);
+        self.news.decided(&self.tables, &plan, &kept_back);
         let voice = Voice {
             component: &self.component,
             now,
@@ -432,7 +448,7 @@ impl Cycles {
             writes.submit(intent, Origin::Plan(write), lane);
         }
         for write in lowered.settled {
-            self.tables.confirm(write);
+            self.stands(write);
         }
         for write in lowered.lost {
             if kept_back.contains(&write) {
@@ -462,6 +478,18 @@ impl Cycles {
         kept_back
     }
 
+    /// What a write stood for is undone.
+    fn take_back(&mut self, write: WriteId) {
+        self.tables.refuse(write);
+        self.news.refused(&self.tables, write);
+    }
+
+    /// A write is done, or there was nothing to do.
+    fn stands(&mut self, write: WriteId) {
+        self.tables.confirm(write);
+        self.news.confirmed(write);
+    }
+
     /// A write of a plan is over.
     pub(crate) fn over(
         &mut self,
@@ -479,7 +507,7 @@ impl Cycles {
             Ended::Done => {
                 self.binds.ended(write);
                 self.failures.remove(target);
-                self.tables.confirm(write);
+                self.stands(write);
                 return;
             }
             Ended::Outdated => 0,
@@ -608,7 +636,7 @@ impl Cycles {
             writes.submit(bind.intent(), Origin::Plan(bind.write), Lane::Bind);
         } else {
             self.binds.ended(bind.write);
-            self.tables.refuse(bind.write);
+            self.take_back(bind.write);
         }
     }
 
@@ -632,7 +660,7 @@ impl Cycles {
                         bind.pod.namespace, bind.pod.name, bind.node
                     ));
                     self.counts.places_refused += 1;
-                    self.tables.refuse(bind.write);
+                    self.take_back(bind.write);
                 }
             }
         }

@@ -2,6 +2,7 @@
 //! `poll_request`, and when to come back is `poll_wake`.
 
 mod answering;
+mod heralding;
 mod leading;
 mod leaping;
 mod looking;
@@ -153,11 +154,6 @@ impl Driver {
             .chain(self.asking_wake())
             .chain(election)
             .min()
-    }
-
-    /// The next line for the log.
-    pub fn poll_notice(&mut self) -> Option<Notice> {
-        self.notices.pop_front()
     }
 
     // What has happened.
@@ -374,17 +370,6 @@ impl Driver {
         self.say_cycle_notices();
     }
 
-    fn say_cycle_notices(&mut self) {
-        let notices = self.cycles.as_mut().map(Cycles::take_notices);
-        for text in notices.into_iter().flatten() {
-            self.notice(Level::Warning, text);
-        }
-        let violations = self.cycles.as_mut().map(Cycles::take_violations);
-        for text in violations.into_iter().flatten() {
-            self.notice(Level::Error, text);
-        }
-    }
-
     fn next_request(&mut self, id: RequestId, now: Time) -> Option<Request> {
         self.has_more = false;
         if let Some(farewell) = self.farewells.pop_front() {
@@ -407,6 +392,7 @@ impl Driver {
         if let Some(request) = self.ask(id, now) {
             return Some(request);
         }
+        self.open_session(now);
         if let (true, Some(cycles)) = (is_synced && self.asking.is_ready(), &mut self.cycles) {
             cycles.run_if_due(&self.mirror, &mut self.writes, now);
             self.asking.want(cycles.take_asks());

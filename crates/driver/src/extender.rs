@@ -1,10 +1,12 @@
-//! An extender: which questions of the rules go out when, and what becomes of the answers.
+//! An extender: which questions of the rules go out when, and what becomes of the answers; and what it is
+//! told.
 //!
 //! Questions go out in rounds, so many at a time, each with a deadline that holds even where the shell
 //! forgets it. What was answered counts together, once the round is over: nobody is placed on the first
 //! node that was answered for. Whoever fails again and again is not asked the rest of a round.
 
 mod ask;
+mod herald;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -16,7 +18,8 @@ use model::{Opinion, Query, Question};
 
 use crate::measures::{Counts, SLACK_MS};
 use crate::request::{Ask, RequestId};
-pub(crate) use ask::Framed;
+pub(crate) use ask::{Framed, told};
+pub(crate) use herald::Herald;
 use read::Frame;
 pub(crate) use read::Heard;
 
@@ -99,7 +102,7 @@ impl Extending {
             let Some(framed) = framed(&query, &question) else {
                 continue;
             };
-            let ask = ask::of(&self.conf, &query, framed.topic, framed.body)?;
+            let ask = ask::of(&self.conf, read::verb(&query), framed.topic, framed.body)?;
             let deadline = now.plus_ms(ask.within_ms + SLACK_MS);
             let frame = framed.frame;
             let open = Open {

@@ -65,6 +65,17 @@ pub(crate) struct Counts {
     pub(crate) refused: u64,
 }
 
+impl Counts {
+    /// These and others.
+    pub(crate) fn plus(self, other: Counts) -> Counts {
+        Counts {
+            asked: self.asked + other.asked,
+            failed: self.failed + other.failed,
+            refused: self.refused + other.refused,
+        }
+    }
+}
+
 /// What is known at a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Known {

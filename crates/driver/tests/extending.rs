@@ -3,15 +3,12 @@
 
 mod world;
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use api::kind::Kind;
-use driver::{Ask, EngineSettings, Settings, scheduler_conf};
-use engine::Engine;
+use driver::Ask;
 use serde_json::{Value, json};
+use world::planes::{self, asks, hears, node_of, plane};
 use world::segments::{played, segments};
-use world::{Teller, World, settings};
+use world::{Teller, World};
 
 const CONF: &str = "
 actions: \"enqueue, allocate, backfill\"
@@ -26,55 +23,9 @@ tiers:
       extender.predicateVerb: predicate
 ";
 
-fn placing(conf: &str) -> Settings {
-    let conf = scheduler_conf::read(conf.as_bytes())
-        .accepted()
-        .expect("it is understood");
-    let rules = engine::Settings {
-        placement: conf.placement,
-        ..engine::Settings::default()
-    };
-    let (engine, problems) = Engine::new(rules).expect("its actions are known");
-    assert!(problems.is_empty(), "{problems:?}");
-    let mut settings = settings(&[]);
-    settings.engine = Some(EngineSettings {
-        metrics: conf.metrics,
-        ..EngineSettings::new(engine)
-    });
-    settings
-}
-
-/// Empty nodes of four cores.
-fn plane(conf: &str, nodes: usize) -> World {
-    let mut world = World::new(placing(conf));
-    world.put_queues();
-    for at in 1..=nodes {
-        let node =
-            json!({ "status": { "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" } } });
-        world.put_object(Kind::Node, &format!("node-{at}"), &node);
-    }
-    world
-}
-
+/// A pod that wants a core.
 fn pod(world: &mut World, name: &str) {
-    let group = json!({
-        "spec": { "minMember": 1, "queue": "default", "minResources": { "cpu": "1" } },
-        "status": { "phase": "Pending" },
-    });
-    world.put_object(Kind::PodGroup, name, &group);
-    let pod = json!({
-        "metadata": { "annotations": { "scheduling.k8s.io/group-name": name } },
-        "spec": {
-            "schedulerName": "volcano",
-            "containers": [{ "name": "c", "resources": { "requests": { "cpu": "1" } } }],
-        },
-        "status": { "phase": "Pending" },
-    });
-    world.put_object(Kind::Pod, name, &pod);
-}
-
-fn node_of(world: &World, pod: &str) -> Value {
-    world.object(Kind::Pod, pod)["spec"]["nodeName"].clone()
+    planes::pod(world, name, 1, None);
 }
 
 /// What is said of a PodGroup that waits.
@@ -84,11 +35,6 @@ fn why(world: &World, group: &str) -> String {
     last.map_or(String::new(), |it| {
         it["message"].as_str().unwrap_or_default().to_owned()
     })
-}
-
-fn asks(world: &mut World) -> Vec<String> {
-    let asked = world.asked().into_iter();
-    asked.filter(|line| line.starts_with("ask ")).collect()
 }
 
 /// Says to each question, by its topic without the extender's name, what this does.
@@ -134,12 +80,7 @@ fn a_pod_goes_where_the_extender_lets_it() {
 #[test]
 fn questions_have_upstreams_words() {
     let mut world = plane(CONF, 1);
-    let heard: Rc<RefCell<Vec<Ask>>> = Rc::default();
-    let hears = heard.clone();
-    world.teller = Some(Box::new(move |ask| {
-        hears.borrow_mut().push(ask.clone());
-        None
-    }));
+    let heard = hears(&mut world);
     pod(&mut world, "a");
     world.settle();
     let asked = heard.borrow();
@@ -175,12 +116,7 @@ fn what_a_pod_says_of_numa_nodes_is_told_if_it_can_be_understood() {
         ("{", json!({})),
     ] {
         let mut world = plane(CONF, 1);
-        let heard: Rc<RefCell<Vec<Ask>>> = Rc::default();
-        let hears = heard.clone();
-        world.teller = Some(Box::new(move |ask| {
-            hears.borrow_mut().push(ask.clone());
-            None
-        }));
+        let heard = hears(&mut world);
         pod(&mut world, "a");
         let annotations = json!({
             "volcano.sh/numa-topology-policy": "restricted",

@@ -3,12 +3,10 @@
 
 mod world;
 
-use api::kind::Kind;
-use driver::{EngineSettings, Settings, scheduler_conf};
-use engine::Engine;
 use serde_json::json;
+use world::World;
+use world::planes::{self, asks, node_of, plane};
 use world::segments::{played, segments};
-use world::{World, settings};
 
 const CONF: &str = "
 actions: \"enqueue, allocate, backfill\"
@@ -21,53 +19,9 @@ metrics:
   interval: 30s
 ";
 
-fn placing(conf: &str) -> Settings {
-    let conf = scheduler_conf::read(conf.as_bytes())
-        .accepted()
-        .expect("it is understood");
-    let rules = engine::Settings {
-        placement: conf.placement,
-        ..engine::Settings::default()
-    };
-    let (engine, problems) = Engine::new(rules).expect("its actions are known");
-    assert!(problems.is_empty(), "{problems:?}");
-    let mut settings = settings(&[]);
-    settings.engine = Some(EngineSettings {
-        metrics: conf.metrics,
-        ..EngineSettings::new(engine)
-    });
-    settings
-}
-
-/// Two empty nodes of four cores.
-fn plane(conf: &str) -> World {
-    let mut world = World::new(placing(conf));
-    world.put_queues();
-    for name in ["node-1", "node-2"] {
-        let node =
-            json!({ "status": { "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" } } });
-        world.put_object(Kind::Node, name, &node);
-    }
-    world
-}
-
+/// A pod that wants a core.
 fn pod(world: &mut World, name: &str) {
-    let group =
-        json!({ "spec": { "minMember": 1, "queue": "default" }, "status": { "phase": "Pending" } });
-    world.put_object(Kind::PodGroup, name, &group);
-    let pod = json!({
-        "metadata": { "annotations": { "scheduling.k8s.io/group-name": name } },
-        "spec": {
-            "schedulerName": "volcano",
-            "containers": [{ "name": "c", "resources": { "requests": { "cpu": "1" } } }],
-        },
-        "status": { "phase": "Pending" },
-    });
-    world.put_object(Kind::Pod, name, &pod);
-}
-
-fn node_of(world: &World, pod: &str) -> serde_json::Value {
-    world.object(Kind::Pod, pod)["spec"]["nodeName"].clone()
+    planes::pod(world, name, 1, None);
 }
 
 /// What Prometheus says of the two.
@@ -83,14 +37,9 @@ fn say(world: &mut World, cpu: [&str; 2]) {
     world.told.extend([used(cpu), used(["0", "0"])]);
 }
 
-fn asks(world: &mut World) -> Vec<String> {
-    let asked = world.asked().into_iter();
-    asked.filter(|line| line.starts_with("ask ")).collect()
-}
-
 #[test]
 fn a_pod_goes_where_less_is_used() {
-    let mut world = plane(CONF);
+    let mut world = plane(CONF, 2);
     say(&mut world, ["50", "10"]);
     world.pass_ms(1_000);
     assert_eq!(
@@ -113,7 +62,7 @@ fn a_pod_goes_where_less_is_used() {
 
 #[test]
 fn who_never_answers_or_lies_holds_nobody_up() {
-    let mut world = plane(CONF);
+    let mut world = plane(CONF, 2);
     // The first question is never answered.
     world.pass_ms(1_000);
     pod(&mut world, "a");
@@ -132,7 +81,7 @@ fn who_never_answers_or_lies_holds_nobody_up() {
 
 #[test]
 fn nobody_is_asked_what_no_rule_wants_to_know() {
-    let mut world = plane(&CONF.replace("{name: usage}", "{name: nodeorder}"));
+    let mut world = plane(&CONF.replace("{name: usage}", "{name: nodeorder}"), 2);
     world.pass_ms(60_000);
     assert_eq!(asks(&mut world), [""; 0]);
     assert_eq!(world.driver.metrics().asks, 0);
@@ -143,7 +92,7 @@ fn a_log_plays_again_without_anybody_to_ask() {
     let conf = CONF.replace("prometheus\n", "elasticsearch\n")
         + "  elasticsearch.username: me\n  elasticsearch.password: never-told\n";
     for conf in [CONF, &conf] {
-        let mut world = plane(conf);
+        let mut world = plane(conf, 2);
         let now = world.now;
         world.driver.record(now);
         for (name, cpu) in [("a", ["50", "10"]), ("b", ["1", "95"]), ("c", ["-1", "2"])] {

@@ -6,10 +6,9 @@ mod world;
 use api::kind::Kind;
 use driver::log::Segment;
 use driver::scheduler_conf::MetricsConf;
-use driver::{EngineSettings, Settings, scheduler_conf};
-use engine::Engine;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
+use world::planes::{self, engine, node_of};
 use world::segments::{played, segments};
 use world::{Lost, World, settings};
 
@@ -33,54 +32,16 @@ tiers:
       binpack.cpu: 5
 ";
 
-fn engine(conf: &str) -> Engine {
-    let conf = scheduler_conf::read(conf.as_bytes()).accepted();
-    let settings = engine::Settings {
-        placement: conf.expect("it is understood").placement,
-        ..engine::Settings::default()
-    };
-    Engine::new(settings).expect("its actions are known").0
-}
-
-fn placing(conf: &str) -> Settings {
-    let mut settings = settings(&[]);
-    settings.engine = Some(EngineSettings::new(engine(conf)));
-    settings
-}
-
 /// Two nodes, of which the first is full by half.
 fn plane() -> World {
-    let mut world = World::new(placing(SPREADS));
-    world.put_queues();
-    for name in ["node-1", "node-2"] {
-        let node =
-            json!({ "status": { "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" } } });
-        world.put_object(Kind::Node, name, &node);
-    }
-    pod(&mut world, "first", Some("node-1"));
+    let mut world = planes::plane(SPREADS, 2);
+    planes::pod(&mut world, "first", 2, Some("node-1"));
     world
 }
 
-fn pod(world: &mut World, name: &str, node: Option<&str>) {
-    let group = json!({
-        "spec": { "minMember": 1, "queue": "default" },
-        "status": { "phase": if node.is_some() { "Running" } else { "Pending" } },
-    });
-    world.put_object(Kind::PodGroup, name, &group);
-    let pod = json!({
-        "metadata": { "annotations": { "scheduling.k8s.io/group-name": name } },
-        "spec": {
-            "schedulerName": "volcano",
-            "nodeName": node,
-            "containers": [{ "name": "c", "resources": { "requests": { "cpu": "2" } } }],
-        },
-        "status": { "phase": if node.is_some() { "Running" } else { "Pending" } },
-    });
-    world.put_object(Kind::Pod, name, &pod);
-}
-
-fn node_of(world: &World, pod: &str) -> Value {
-    world.object(Kind::Pod, pod)["spec"]["nodeName"].clone()
+/// A pod that wants half a node.
+fn pod(world: &mut World, name: &str) {
+    planes::pod(world, name, 2, None);
 }
 
 fn change(world: &mut World, conf: &str) {
@@ -94,7 +55,7 @@ fn change(world: &mut World, conf: &str) {
 fn new_rules_decide_what_comes_after_them() {
     let mut world = plane();
     world.pass_ms(1_000);
-    pod(&mut world, "spread", None);
+    pod(&mut world, "spread");
     world.pass_ms(1_000);
     assert_eq!(node_of(&world, "spread"), "node-2");
     world.delete_object(Kind::Pod, "spread");
@@ -102,7 +63,7 @@ fn new_rules_decide_what_comes_after_them() {
 
     change(&mut world, PACKS);
     world.pass_ms(1_000);
-    pod(&mut world, "packed", None);
+    pod(&mut world, "packed");
     world.pass_ms(1_000);
     assert_eq!(node_of(&world, "packed"), "node-1");
 }
@@ -112,7 +73,7 @@ fn new_rules_wait_until_nothing_is_on_its_way() {
     let mut world = plane();
     world.pass_ms(1_000);
     world.is_answer_slow = true;
-    pod(&mut world, "spread", None);
+    pod(&mut world, "spread");
     world.pass_ms(1_000);
     change(&mut world, PACKS);
     world.pass_ms(1_000);
@@ -134,14 +95,14 @@ fn each_segment_is_played_by_the_rules_that_it_was_made_by() {
     let mut world = plane();
     world.driver.record(world.now);
     world.pass_ms(1_000);
-    pod(&mut world, "spread", None);
+    pod(&mut world, "spread");
     world.pass_ms(1_000);
     change(&mut world, PACKS);
     // The same again changes nothing, and no segment begins for it.
     change(&mut world, PACKS);
     world.pass_ms(1_000);
     change(&mut world, PACKS);
-    pod(&mut world, "packed", None);
+    pod(&mut world, "packed");
     world.pass_ms(1_000);
 
     let files = segments(&mut world);
@@ -208,7 +169,7 @@ proptest! {
                 // More would find no room.
                 Step::Pod if pods < 3 => {
                     pods += 1;
-                    pod(&mut world, &format!("pod-{pods}"), None);
+                    pod(&mut world, &format!("pod-{pods}"));
                 }
                 Step::Pod => {}
                 Step::Pass(ms) => world.pass_ms(ms),

@@ -1,11 +1,11 @@
-//! Questions to an extender in Volcano's form: JSON of its scheduler's own structures, whose fields have
+//! Questions to an extender, and news for it, in Volcano's form: JSON of its scheduler's own structures, whose fields have
 //! their names in Go (`specs/volcano.md`, A.8).
 //!
 //! Pods stand in the task that a question is about, as far as they are held here; the tasks of a node or of
 //! a gang come without theirs, so that a question stays small.
 
-use api::core::{Node, Pod};
-use api::volcano::{NUMA_TOPOLOGY_POLICY, PodGroup, Queue, TOPOLOGY_DECISION};
+use api::core::{Node, Pod, ResourceQuota};
+use api::volcano::{NUMA_TOPOLOGY_POLICY, PodGroup, Queue, REVOCABLE_ZONE, TOPOLOGY_DECISION};
 use model::{GangId, Kind, NodeId, Phase, Question, QueueId, Tables, TaskId, Vector};
 use serde_json::{Map, Value, json};
 
@@ -30,6 +30,37 @@ pub fn extender_body(mirror: &Mirror, tables: &Tables, question: &Question) -> V
             "evictor": wire.task_with_pod(*task),
             "evictees": givers.iter().map(|task| wire.task(*task)).collect::<Vec<_>>(),
         }),
+    }
+}
+
+/// What an extender is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtenderNews {
+    /// Everything there is, before something is decided.
+    Opened,
+    /// What was decided is told.
+    Closed,
+    /// The gang was let in.
+    Enqueued(GangId),
+    /// The task was given its node.
+    Allocated(TaskId),
+    /// The task has to leave this node, or does not get there.
+    Deallocated(TaskId, NodeId),
+}
+
+/// What is sent with news.
+pub fn extender_news(mirror: &Mirror, tables: &Tables, news: ExtenderNews) -> Value {
+    let wire = Wire { mirror, tables };
+    match news {
+        ExtenderNews::Opened => wire.everything(),
+        ExtenderNews::Closed => json!({}),
+        ExtenderNews::Enqueued(gang) => json!({ "job": wire.job(gang, &[]) }),
+        ExtenderNews::Allocated(task) => json!({ "task": wire.task_with_pod(task) }),
+        ExtenderNews::Deallocated(task, node) => {
+            let mut body = wire.task_with_pod(task);
+            body["NodeName"] = json!(&*tables.node(node).spec.name);
+            json!({ "task": body })
+        }
     }
 }
 
@@ -91,6 +122,42 @@ impl Wire<'_> {
             "Pod": null,
             "PodAnnotations": pod.map(|pod| &pod.metadata.annotations),
         })
+    }
+
+    /// All gangs, nodes, queues and quotas. The list of nodes has them without their tasks, which stand in
+    /// the map.
+    fn everything(self) -> Value {
+        let tables = self.tables;
+        let gangs = tables.gangs().filter(|(_, gang)| gang.known);
+        let jobs = gangs.map(|(id, gang)| (gang.spec.key.to_string(), self.job(id, &[])));
+        let nodes = || tables.nodes().filter(|(_, node)| node.known);
+        let queues = tables.queues().filter(|(_, queue)| queue.known);
+        let queues = queues.map(|(id, queue)| (queue.spec.name.to_string(), self.queue(id)));
+        let named = |(id, node): (NodeId, &model::Node)| {
+            (node.spec.name.to_string(), self.node_with_tasks(id))
+        };
+        let is_lent =
+            |(_, node): &(NodeId, &model::Node)| node.spec.labels.get(REVOCABLE_ZONE).is_some();
+        json!({
+            "Jobs": jobs.collect::<Map<_, _>>(),
+            "Nodes": nodes().map(named).collect::<Map<_, _>>(),
+            "Queues": queues.collect::<Map<_, _>>(),
+            "NamespaceInfo": self.namespaces(),
+            "RevocableNodes": nodes().filter(is_lent).map(named).collect::<Map<_, _>>(),
+            "NodeList": nodes().map(|(id, _)| self.node(id)).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Quotas by namespace, as far as they are held here.
+    fn namespaces(self) -> Map<String, Value> {
+        let mut namespaces = Map::new();
+        for quota in self.mirror.list::<ResourceQuota>() {
+            let name = &quota.metadata.namespace;
+            let none = || json!({ "Name": name, "QuotaStatus": {} });
+            let of = namespaces.entry(name.to_string()).or_insert_with(none);
+            of["QuotaStatus"][&*quota.metadata.name] = json!(quota.status);
+        }
+        namespaces
     }
 
     /// A gang, in which some tasks count as placed.

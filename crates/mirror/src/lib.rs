@@ -20,7 +20,7 @@ mod object;
 mod rows;
 mod state_hash;
 
-pub use extender::extender_body;
+pub use extender::{ExtenderNews, extender_body, extender_news};
 pub use held::{Change, Listing, Mirror};
 pub use index::Index;
 pub use lower::{Bind, Events, Evict, Lowered, Voice, plain_words};

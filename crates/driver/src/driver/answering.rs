@@ -6,7 +6,7 @@ use model::{Query, Question};
 
 use super::Driver;
 use crate::devices::{self, DeviceConfigs, Found};
-use crate::extender::{Extending, Framed, Heard};
+use crate::extender::{Extending, Framed, Heard, Herald};
 use crate::log::Record;
 use crate::measures::{Counts, Measures, Reading};
 use crate::metrics::Level;
@@ -22,6 +22,8 @@ pub(super) struct Asking {
     extender: Option<Extending>,
     /// What says in which parts cards can be had.
     devices: Option<DeviceConfigs>,
+    /// What that is told.
+    pub(super) herald: Option<Herald>,
 }
 
 /// What an answer says, by who was asked.
@@ -29,6 +31,8 @@ pub(super) struct Asking {
 enum Answer {
     Measured(Result<Reading, String>),
     Opined(Result<Heard, String>),
+    /// Nothing is said to news but that they were heard.
+    Told(Result<(), String>),
 }
 
 impl Answer {
@@ -37,6 +41,7 @@ impl Answer {
         match self {
             Answer::Measured(reading) => reading.as_ref().map(Reading::text).map_err(Clone::clone),
             Answer::Opined(heard) => heard.as_ref().map(Heard::text).map_err(Clone::clone),
+            Answer::Told(heard) => heard.clone().map(|()| String::new()),
         }
     }
 }
@@ -50,6 +55,7 @@ impl Asking {
             measures: measuring.and_then(|it| Measures::new(&it.metrics)),
             extender: engine.and_then(|it| Extending::new(it.engine.extender())),
             devices: engine.and_then(|it| it.engine.device_config().map(DeviceConfigs::new)),
+            herald: engine.and_then(|it| Herald::new(it.engine.extender())),
         }
     }
 
@@ -65,20 +71,22 @@ impl Asking {
         self.devices.as_ref().is_none_or(DeviceConfigs::is_read)
     }
 
-    /// Whether nobody waits for an answer.
+    /// Whether nobody waits for an answer. Who is told something is waited for by nobody.
     pub(super) fn is_quiet(&self) -> bool {
         self.extender.as_ref().is_none_or(Extending::is_quiet)
+    }
+
+    /// How many news are not told yet.
+    pub(super) fn untold(&self) -> usize {
+        self.herald.as_ref().map_or(0, Herald::untold)
     }
 
     pub(super) fn counts(&self) -> Counts {
         let measures = self.measures.as_ref().map(Measures::counts);
         let extender = self.extender.as_ref().map(Extending::counts);
-        let (a, b) = (measures.unwrap_or_default(), extender.unwrap_or_default());
-        Counts {
-            asked: a.asked + b.asked,
-            failed: a.failed + b.failed,
-            refused: a.refused + b.refused,
-        }
+        let herald = self.herald.as_ref().map(Herald::counts);
+        let all = [measures, extender, herald].into_iter().flatten();
+        all.fold(Counts::default(), Counts::plus)
     }
 
     /// The clock was set.
@@ -86,19 +94,23 @@ impl Asking {
         self.measures.iter_mut().for_each(|it| it.hurry(now));
         self.extender.iter_mut().for_each(|it| it.hurry(now));
         self.devices.iter_mut().for_each(|it| it.hurry(now));
+        self.herald.iter_mut().for_each(|it| it.hurry(now));
     }
 
     fn wake(&self) -> Option<Time> {
         let measures = self.measures.as_ref().and_then(Measures::wake);
         let extender = self.extender.as_ref().and_then(Extending::wake);
         let devices = self.devices.as_ref().and_then(DeviceConfigs::wake);
-        measures.into_iter().chain(extender).chain(devices).min()
+        let herald = self.herald.as_ref().and_then(Herald::wake);
+        let wakes = [measures, extender, devices, herald];
+        wakes.into_iter().flatten().min()
     }
 
     fn take_notices(&mut self) -> Vec<String> {
         let mut notices = Vec::new();
         notices.extend(self.measures.iter_mut().flat_map(Measures::take_notices));
         notices.extend(self.extender.iter_mut().flat_map(Extending::take_notices));
+        notices.extend(self.herald.iter_mut().flat_map(Herald::take_notices));
         notices
     }
 }
@@ -112,13 +124,15 @@ impl Driver {
         };
         let measures = self.asking.measures.as_ref().filter(|it| it.asked(id));
         let extender = self.asking.extender.as_ref().filter(|it| it.asked(id));
-        let answer = match (measures, extender) {
-            (Some(measures), _) => {
+        let herald = self.asking.herald.as_ref().filter(|it| it.asked(id));
+        let answer = match (measures, extender, herald) {
+            (Some(measures), ..) => {
                 let room = |node: &str| cycles.room_of(node);
                 Answer::Measured(measures.read(answer, &room))
             }
-            (None, Some(extender)) => Answer::Opined(extender.read(id, answer)),
-            (None, None) => return,
+            (None, Some(extender), _) => Answer::Opined(extender.read(id, answer)),
+            (None, None, Some(herald)) => Answer::Told(herald.read(answer)),
+            (None, None, None) => return,
         };
         self.answered(id, answer, now);
     }
@@ -142,6 +156,11 @@ impl Driver {
         }
         let extender = self.asking.extender.as_ref();
         let is_extenders = extender.is_some_and(|it| it.asked(id));
+        let herald = self.asking.herald.as_ref();
+        if herald.is_some_and(|it| it.asked(id)) {
+            self.answered(id, Answer::Told(answer.map(drop)), now);
+            return Ok(());
+        }
         let answer = match (answer, is_extenders) {
             (Ok(text), true) => Answer::Opined(Ok(Heard::of_text(&text).ok_or_else(unreadable)?)),
             (Err(why), true) => Answer::Opined(Err(why)),
@@ -174,6 +193,11 @@ impl Driver {
                     .into_iter()
                     .for_each(|it| it.answered(id, heard.clone()));
                 self.put_opinions(now);
+            }
+            Answer::Told(heard) => {
+                let herald = self.asking.herald.as_mut();
+                let herald = herald.filter(|it| it.asked(id));
+                herald.into_iter().for_each(|it| it.answered(heard.clone()));
             }
         }
         self.say_asking();
@@ -234,8 +258,13 @@ impl Driver {
         if let Some(get) = devices.and_then(|it| it.poll(id, now)) {
             return Some(get);
         }
+        self.tell_news();
         let measures = self.asking.measures.as_mut();
         if let Some(ask) = measures.and_then(|it| it.poll(id, now)) {
+            return Some(Request::Ask(ask));
+        }
+        let herald = self.asking.herald.as_mut();
+        if let Some(ask) = herald.and_then(|it| it.poll(id, now)) {
             return Some(Request::Ask(ask));
         }
         loop {
@@ -286,11 +315,12 @@ impl Driver {
             .extender
             .iter_mut()
             .for_each(|it| it.advance(now));
+        self.asking.herald.iter_mut().for_each(|it| it.advance(now));
         self.put_opinions(now);
         self.say_asking();
     }
 
-    fn say_asking(&mut self) {
+    pub(super) fn say_asking(&mut self) {
         for text in self.asking.take_notices() {
             self.notice(Level::Warning, text);
         }

@@ -225,7 +225,8 @@ impl Driver {
         let is_patient = now < since.plus_ms(PATIENCE_MS);
         let cycles = self.cycles.as_ref();
         let has_binds = cycles.is_some_and(|cycles| cycles.has_binds_waiting());
-        if self.writes.open() == 0 && self.farewells.is_empty() && !(has_binds && is_patient) {
+        let is_waiting = has_binds || self.asking.untold() > 0;
+        if self.writes.open() == 0 && self.farewells.is_empty() && !(is_waiting && is_patient) {
             self.begin_anew(now);
         }
     }
@@ -257,6 +258,11 @@ impl Driver {
         if lost > 0 {
             self.metrics.records_lost += lost;
             let text = format!("the decision log goes on; {lost} records before this are lost");
+            self.notice(Level::Warning, text);
+        }
+        let untold = self.asking.untold();
+        if untold > 0 {
+            let text = format!("the extender is not told {untold} things that were decided");
             self.notice(Level::Warning, text);
         }
         let counted = self.metrics();

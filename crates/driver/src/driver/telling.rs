@@ -6,6 +6,7 @@ use api::time::Time;
 use controllers::Refused;
 
 use super::Driver;
+use crate::cycle::Cycles;
 use crate::devices::Found;
 use crate::metrics::{Level, Notice};
 use crate::work::WorkKey;
@@ -79,6 +80,23 @@ impl Driver {
             self.writes.submit(intent, Origin::Note, Lane::Low);
         }
         self.notice(Level::Warning, text);
+    }
+
+    /// The next line for the log.
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// What cycles have to say.
+    pub(super) fn say_cycle_notices(&mut self) {
+        let notices = self.cycles.as_mut().map(Cycles::take_notices);
+        for text in notices.into_iter().flatten() {
+            self.notice(Level::Warning, text);
+        }
+        let violations = self.cycles.as_mut().map(Cycles::take_violations);
+        for text in violations.into_iter().flatten() {
+            self.notice(Level::Error, text);
+        }
     }
 
     /// A line for the log.

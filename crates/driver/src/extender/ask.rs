@@ -1,7 +1,7 @@
 //! What is asked of an extender, in which words.
 
 use api::call::Call;
-use engine::Extender;
+use engine::{Extender, Verb};
 use mirror::{Mirror, extender_body};
 use model::{Query, Question, Tables};
 
@@ -39,7 +39,7 @@ impl Framed {
     }
 }
 
-pub(super) fn of(conf: &Extender, query: &Query, topic: String, body: Vec<u8>) -> Option<Ask> {
+pub(super) fn of(conf: &Extender, verb: Verb, topic: String, body: Vec<u8>) -> Option<Ask> {
     Some(Ask {
         topic: Topic(topic),
         door: Door::Address {
@@ -49,7 +49,7 @@ pub(super) fn of(conf: &Extender, query: &Query, topic: String, body: Vec<u8>) -
         },
         call: Call {
             method: "POST",
-            target: conf.verbs.get(&verb(query))?.clone(),
+            target: conf.verbs.get(&verb)?.clone(),
             content_type: "application/json",
             body,
         },
@@ -58,7 +58,6 @@ pub(super) fn of(conf: &Extender, query: &Query, topic: String, body: Vec<u8>) -
     })
 }
 
-/// `extender predicate NAMESPACE/POD NODE`
 fn topic(tables: &Tables, query: &Query, question: &Question) -> String {
     let task = |id| &tables.task(id).key;
     let about = match question {
@@ -70,5 +69,12 @@ fn topic(tables: &Tables, query: &Query, question: &Question) -> String {
         Question::Fits(id, node) => format!("{} {}", task(*id), tables.node(*node).spec.name),
         Question::Points(id, _) | Question::Gives(id, ..) => task(*id).to_string(),
     };
-    format!("extender {} {about}", verb(query).name())
+    told(verb(query), &about)
+}
+
+/// `extender VERB SUBJECT`
+pub(crate) fn told(verb: Verb, about: &str) -> String {
+    format!("extender {} {about}", verb.name())
+        .trim_end()
+        .to_owned()
 }

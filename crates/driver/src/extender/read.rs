@@ -165,12 +165,7 @@ pub(super) fn sane(text: &str) -> String {
 
 /// Reads an answer.
 pub(super) fn of(query: &Query, frame: &Frame, body: &[u8]) -> Result<Heard, String> {
-    let value: Value = serde_json::from_slice(body)
-        .map_err(|error| format!("its answer cannot be read: {error}"))?;
-    let Value::Object(map) = value else {
-        return Err("its answer is no object".to_owned());
-    };
-    let fields = Fields(map);
+    let fields = fields(body)?;
     match (query, frame) {
         (Query::Enters(_), _) => fields.vote("the extender says no").map(Heard::whole),
         (Query::Overused(_), _) => {
@@ -185,6 +180,24 @@ pub(super) fn of(query: &Query, frame: &Frame, body: &[u8]) -> Result<Heard, Str
         (Query::Points(_), Frame::Nodes(nodes)) => fields.points(nodes),
         (Query::Gives(..), Frame::Tasks(tasks)) => fields.victims(tasks),
         (Query::Points(_) | Query::Gives(..), _) => Err("nobody knows what was asked".to_owned()),
+    }
+}
+
+/// Reads what is said to news. Of most of them nobody looks at the answer.
+pub(super) fn heard(verb: Verb, body: &[u8]) -> Result<(), String> {
+    if !matches!(verb, Verb::AllocateFunc | Verb::DeallocateFunc) {
+        return Ok(());
+    }
+    let error = fields(body)?.text("errorMessage")?;
+    if error.is_empty() { Ok(()) } else { Err(error) }
+}
+
+fn fields(body: &[u8]) -> Result<Fields, String> {
+    let value: Value = serde_json::from_slice(body)
+        .map_err(|error| format!("its answer cannot be read: {error}"))?;
+    match value {
+        Value::Object(map) => Ok(Fields(map)),
+        _ => Err("its answer is no object".to_owned()),
     }
 }
 

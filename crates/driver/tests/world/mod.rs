@@ -3,6 +3,7 @@
 
 #![expect(dead_code, reason = "each test file uses another part of it")]
 
+pub mod planes;
 pub mod segments;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -143,7 +144,6 @@ impl World {
         self.commit(kind, name, object);
     }
 
-    /// Somebody else deletes an object of any kind.
     /// The queues that a plane has.
     pub fn put_queues(&mut self) {
         for (name, parent) in [("root", ""), ("default", "root")] {
@@ -155,6 +155,7 @@ impl World {
         }
     }
 
+    /// Somebody else deletes an object of any kind.
     pub fn delete_object(&mut self, kind: Kind, name: &str) {
         self.remove(kind, name);
     }
