@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::kind::Kind;
 use mirror::{Mirror, Rows};
-use model::{Disruption, GroupLimits, Key, NodeGroups, Portion, Tables, TaskTopology};
+use model::{Disruption, GangId, GroupLimits, Key, NodeGroups, Portion, Tables, TaskTopology};
 use serde_json::{Value, json};
 
 /// The tables after the objects have come.
@@ -18,6 +18,22 @@ fn tables(objects: &[(Kind, Value)]) -> Tables {
         rows.feed(&mirror, &change, &mut tables);
     }
     tables
+}
+
+/// What is read of a PodGroup with these annotations.
+fn group<T>(annotations: Value, read: impl FnOnce(&Tables, GangId) -> T) -> T {
+    let group = json!({
+        "metadata": {
+            "name": "g", "namespace": "a", "uid": "u", "resourceVersion": "1",
+            "annotations": annotations,
+        },
+        "spec": { "minMember": 1 },
+    });
+    let tables = tables(&[(Kind::PodGroup, group)]);
+    let id = tables
+        .gang_keyed(&Key::new("a", "g"))
+        .expect("the group has a row");
+    read(&tables, id)
 }
 
 fn pod(annotations: Value, labels: Value, policy: Option<&str>) -> (Kind, Value) {
@@ -100,20 +116,7 @@ fn a_pod_names_its_claims_of_devices_in_their_order() {
 
 #[test]
 fn a_group_says_how_many_of_its_pods_may_be_missing() {
-    let read = |annotations: Value| {
-        let group = json!({
-            "metadata": {
-                "name": "g", "namespace": "a", "uid": "u", "resourceVersion": "1",
-                "annotations": annotations,
-            },
-            "spec": { "minMember": 1 },
-        });
-        let tables = tables(&[(Kind::PodGroup, group)]);
-        let id = tables
-            .gang_keyed(&Key::new("a", "g"))
-            .expect("the group has a row");
-        tables.gang(id).spec.disruption
-    };
+    let read = |annotations| group(annotations, |tables, id| tables.gang(id).spec.disruption);
     let (min, max) = (
         "volcano.sh/jdb-min-available",
         "volcano.sh/jdb-max-unavailable",
@@ -133,22 +136,13 @@ fn a_group_says_how_many_of_its_pods_may_be_missing() {
 
 #[test]
 fn a_group_says_which_of_its_tasks_are_to_be_together() {
-    let read = |annotations: Value| {
-        let group = json!({
-            "metadata": {
-                "name": "g", "namespace": "a", "uid": "u", "resourceVersion": "1",
-                "annotations": annotations,
-            },
-            "spec": { "minMember": 1 },
-        });
-        let tables = tables(&[(Kind::PodGroup, group)]);
-        let id = tables
-            .gang_keyed(&Key::new("a", "g"))
-            .expect("the group has a row");
-        let said = tables.task_topologies().contains(&id);
-        let topology = tables.gang(id).spec.task_topology.as_deref().cloned();
-        assert_eq!(said, topology.is_some());
-        topology
+    let read = |annotations| {
+        group(annotations, |tables, id| {
+            let said = tables.task_topologies().contains(&id);
+            let topology = tables.gang(id).spec.task_topology.as_deref().cloned();
+            assert_eq!(said, topology.is_some());
+            topology
+        })
     };
     let key = |end: &str| format!("volcano.sh/task-topology-{end}");
     let names = |list: &[&str]| list.iter().map(|name| Arc::from(*name)).collect::<Vec<_>>();
@@ -171,18 +165,10 @@ fn a_group_says_which_of_its_tasks_are_to_be_together() {
 #[test]
 fn a_group_says_how_long_it_waits_at_most() {
     let read = |key: &str, value: &str| {
-        let group = json!({
-            "metadata": {
-                "name": "g", "namespace": "a", "uid": "u", "resourceVersion": "1",
-                "annotations": { key: value },
-            },
-            "spec": { "minMember": 1 },
-        });
-        let tables = tables(&[(Kind::PodGroup, group)]);
-        let id = tables
-            .gang_keyed(&Key::new("a", "g"))
-            .expect("the group has a row");
-        tables.gang(id).spec.waits_at_most_ms
+        let annotations = json!({ key: value });
+        group(annotations, |tables, id| {
+            tables.gang(id).spec.waits_at_most_ms
+        })
     };
     assert_eq!(read("sla-waiting-time", "2h"), Some(7_200_000));
     assert_eq!(read("volcano.sh/sla-waiting-time", "10s"), Some(10_000));
