@@ -2,7 +2,7 @@
 
 use driver::{Ask, Door, Topic};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::{Target, ask, target};
 
@@ -10,71 +10,103 @@ use super::{Target, ask, target};
 enum Manner {
     /// With this, and closes.
     Says(String),
-    /// With a head, and bytes without end.
-    Endless,
+    /// With this, and after it the same again and again, as often as anybody listens, but no more bytes than
+    /// these.
+    Pours(String, Vec<u8>, usize),
     /// Takes the question, and nothing more.
     Silent,
 }
 
-/// What is asked of a server of this manner, and what it heard.
-async fn asked(
-    manner: Manner,
-    credentials: Option<(String, String)>,
-) -> (Result<String, String>, String) {
-    let within_ms = match manner {
-        Manner::Silent => 200,
-        Manner::Says(_) | Manner::Endless => 60_000,
-    };
+/// Bytes in pieces of 4,096, without end.
+fn endless() -> Manner {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let piece = format!("1000\r\n{}\r\n", " ".repeat(0x1000));
+    Manner::Pours(head.to_owned(), piece.into_bytes(), usize::MAX)
+}
+
+/// What is asked of a server of this manner, what it heard, and how much it poured out.
+async fn put(manner: Manner, mut question: Ask) -> (Result<String, String>, String, usize) {
     let listener = TcpListener::bind("127.0.0.1:0")
         .await
         .expect("a port is free");
-    let address = listener.local_addr().expect("it has an address");
+    let at = listener.local_addr().expect("it has an address");
     let server = tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.expect("somebody comes");
         let mut heard = vec![0; 4_096];
         let count = socket.read(&mut heard).await.expect("a question");
         heard.truncate(count);
-        match manner {
-            Manner::Says(text) => {
-                let _ = socket.write_all(text.as_bytes()).await;
-                let _ = socket.shutdown().await;
-            }
-            Manner::Endless => {
-                let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-                let mut wrote = socket.write_all(head.as_bytes()).await;
-                while wrote.is_ok() {
-                    wrote = socket.write_all(b"8\r\n        \r\n").await;
-                }
-            }
-            Manner::Silent => {
-                // It ends when the other side has gone.
-                let mut rest = Vec::new();
-                let _ = socket.read_to_end(&mut rest).await;
+        let poured = answer(manner, &mut socket).await;
+        (String::from_utf8(heard).expect("a text"), poured)
+    });
+    if let Door::Address { address, .. } = &mut question.door {
+        *address = format!("http://{at}/below/");
+    }
+    let answer = ask(&tower_nobody(), &question).await;
+    let answer = answer.map(|body| String::from_utf8(body).expect("a text"));
+    let (heard, poured) = server.await.expect("the server ends");
+    (answer, heard, poured)
+}
+
+/// Answers in this manner; how much was poured out. Whoever asked may go before the end.
+async fn answer(manner: Manner, socket: &mut TcpStream) -> usize {
+    let mut poured = 0;
+    match manner {
+        Manner::Says(text) => {
+            let _ = socket.write_all(text.as_bytes()).await;
+            let _ = socket.shutdown().await;
+        }
+        Manner::Pours(head, bytes, most) => {
+            let mut wrote = socket.write_all(head.as_bytes()).await;
+            while wrote.is_ok() && poured < most {
+                wrote = socket.write_all(&bytes).await;
+                poured += bytes.len();
             }
         }
-        String::from_utf8(heard).expect("a text")
-    });
-    let question = Ask {
+        Manner::Silent => {
+            // It ends when the other side has gone.
+            let mut rest = Vec::new();
+            let _ = socket.read_to_end(&mut rest).await;
+        }
+    }
+    poured
+}
+
+/// A question with this body, whose answer may be so long.
+fn question(method: &'static str, body: &str, bytes_max: usize) -> Ask {
+    Ask {
         topic: Topic("a test".to_owned()),
         door: Door::Address {
-            address: format!("http://{address}/below/"),
+            address: String::new(),
             insecure_skip_verify: false,
-            credentials,
+            credentials: None,
         },
         call: api::call::Call {
-            method: "GET",
+            method,
             target: "/api?query=1".to_owned(),
-            content_type: "",
-            body: Vec::new(),
+            content_type: if body.is_empty() {
+                ""
+            } else {
+                "application/json"
+            },
+            body: body.as_bytes().to_vec(),
         },
-        // Only who never answers is waited for to the end.
-        within_ms,
-        bytes_max: 1_000,
-    };
-    let nobody = tower_nobody();
-    let answer = ask(&nobody, &question).await;
-    let answer = answer.map(|body| String::from_utf8(body).expect("a text"));
-    (answer, server.await.expect("the server ends"))
+        within_ms: 60_000,
+        bytes_max,
+    }
+}
+
+/// What is asked of a server of this manner, and what it heard.
+async fn asked(manner: Manner, who: Option<(String, String)>) -> (Result<String, String>, String) {
+    let mut question = question("GET", "", 1_000);
+    // Only who never answers is waited for to the end.
+    if matches!(manner, Manner::Silent) {
+        question.within_ms = 200;
+    }
+    if let Door::Address { credentials, .. } = &mut question.door {
+        *credentials = who;
+    }
+    let (answer, heard, _) = put(manner, question).await;
+    (answer, heard)
 }
 
 fn tower_nobody() -> client::Cluster {
@@ -127,11 +159,43 @@ async fn a_long_answer_is_given_up() {
         answer,
         Err("its answer is longer than 1000 bytes".to_owned())
     );
-    let (answer, _) = asked(Manner::Endless, None).await;
+    let (answer, _) = asked(endless(), None).await;
     assert_eq!(
         answer,
         Err("its answer is longer than 1000 bytes".to_owned())
     );
+}
+
+/// What an extender may answer at most, and what a socket holds beside that, whoever made it.
+const CAP: usize = 10 << 20;
+const ON_ITS_WAY: usize = 16 << 20;
+
+#[tokio::test]
+async fn what_is_posted_is_not_answered_at_any_length() {
+    let two_gigabytes = 2_usize << 30;
+    let promised = format!("HTTP/1.1 200 OK\r\nContent-Length: {two_gigabytes}\r\n\r\n");
+    let too_long = Err(format!("its answer is longer than {CAP} bytes"));
+    for manner in [
+        Manner::Pours(promised, vec![b'0'; 1 << 16], two_gigabytes),
+        endless(),
+    ] {
+        let (answer, heard, poured) = put(manner, question("POST", "{\"task\":{}}", CAP)).await;
+        assert_eq!(answer, too_long);
+        assert!(
+            heard.starts_with("POST /below/api?query=1 HTTP/1.1\r\n"),
+            "{heard}"
+        );
+        assert!(poured < 2 * CAP + ON_ITS_WAY, "{poured} bytes were taken");
+    }
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_no_answer() {
+    let head = "HTTP/1.1 200 OK\r\n".to_owned();
+    let manner = Manner::Pours(head, b"x-more: of the same\r\n".to_vec(), usize::MAX);
+    let (answer, _, poured) = put(manner, question("POST", "{}", CAP)).await;
+    assert!(answer.is_err(), "{answer:?}");
+    assert!(poured < ON_ITS_WAY, "{poured} bytes were taken");
 }
 
 #[tokio::test]
