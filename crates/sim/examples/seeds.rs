@@ -1,6 +1,8 @@
 //! Plays long random stories one after the other for some minutes, and tells what was found.
 //! `cargo xtask sim` starts it.
 
+#[path = "../tests/stories/asking.rs"]
+mod asking;
 #[path = "../tests/stories/drivers.rs"]
 mod drivers;
 
@@ -10,6 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use asking::asking;
 use sim::{Coverage, Fault, NOT_YET, Story, Told, shrink};
 
 /// As the binary's: half of a story's time is spent on small pieces of memory.
@@ -132,7 +135,7 @@ fn play_one(seed: u64, asked: &Asked) -> bool {
     if let Some(replicas) = asked.replicas {
         story = story.with_replicas(replicas);
     }
-    let told = story.play(drivers::drivers(seed));
+    let told = story.play(asking(seed, drivers::drivers(seed)));
     if asked.wants_story || !told.findings.is_empty() {
         say(&told.text);
     }
@@ -181,7 +184,7 @@ fn play_many(asked: &Asked) -> bool {
 fn play_next(seed: u64, sum: &Mutex<Sum>, left: &dyn Fn() -> Duration) {
     let story = Story::draw_long(seed);
     let started = Instant::now();
-    let told = story.play(drivers::drivers(seed));
+    let told = story.play(asking(seed, drivers::drivers(seed)));
     let took = started.elapsed();
     if !told.findings.is_empty() {
         say(&format!("\nseed {seed} fails: {}", findings(&told)));
@@ -212,7 +215,7 @@ fn reduced(seed: u64, story: &Story, told: &Told, patience: Duration) -> String 
     let began = Instant::now();
     let least = shrink(story, &mut |smaller| {
         began.elapsed() < patience && {
-            let told = smaller.play(drivers::drivers(seed));
+            let told = smaller.play(asking(seed, drivers::drivers(seed)));
             told.findings.iter().any(|finding| finding.law == law)
         }
     });
@@ -223,7 +226,7 @@ fn reduced(seed: u64, story: &Story, told: &Told, patience: Duration) -> String 
         .map(|(fault, _)| fault.name())
         .collect();
     let parts: Vec<String> = least.parts().iter().map(ToString::to_string).collect();
-    let told = least.play(drivers::drivers(seed));
+    let told = least.play(asking(seed, drivers::drivers(seed)));
     format!(
         "smallest found: cargo xtask sim --seed-one {seed} --faults '{}' --parts '{}' --replicas {}\n{}",
         faults.join(","),

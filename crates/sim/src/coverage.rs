@@ -82,6 +82,9 @@ impl From<bool> for Holds {
 /// What strikes only where a driver decides, and so between two of them by chance alone: when
 /// something that one had asked for arrives after its end.
 const OF_DECIDERS: &[Fault] = &[
+    Fault::AnswerGarbage,
+    Fault::AnswerLate,
+    Fault::AnswerNever,
     Fault::Cordon,
     Fault::ObjectTooLarge,
     Fault::PartialList,

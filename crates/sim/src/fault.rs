@@ -9,6 +9,12 @@ use Strikes::{Every, OnceIn, OnceInFew};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub enum Fault {
+    /// Somebody beside the API answers with what cannot be meant, or at too great length.
+    AnswerGarbage,
+    /// Somebody beside the API answers up to a minute later.
+    AnswerLate,
+    /// Somebody beside the API never answers.
+    AnswerNever,
     /// The server ends and starts again from its journal; nobody can resume a watch.
     ApiRestart,
     /// The clock of one driver leaps, by ten minutes at most, forwards or backwards.
@@ -133,10 +139,26 @@ const NODES: &str = "Node loss, flap, allocatable shrink, cordon between plan an
 const VOLUMES: &str = "Volume provisioner slow or failing";
 const DISK: &str = "OOM kill, disk full for the log, torn log tail";
 const ACCESS: &str = "RBAC revoked at runtime, token expiry";
+const BODIES: &str = "Huge or compressed bodies";
 const UNKNOWN: &str = "Unknown result (timeout after commit)";
 
 /// All faults that can be injected, by name; each stands at its own number.
 pub const FAULTS: &[Row] = &[
+    row(
+        Fault::AnswerGarbage,
+        "answer-garbage",
+        OnceInFew,
+        "wire",
+        BODIES,
+    ),
+    row(Fault::AnswerLate, "answer-late", OnceInFew, "wire", BODIES),
+    row(
+        Fault::AnswerNever,
+        "answer-never",
+        OnceInFew,
+        "wire",
+        BODIES,
+    ),
     row(
         Fault::ApiRestart,
         "api-restart",
@@ -339,7 +361,7 @@ pub const NOT_YET: &[NotYet] = &[
     not_yet(
         "huge-body",
         "Huge or compressed bodies",
-        "there is no socket here; the server's tests send them",
+        "there is no socket here; the server's tests send them, and those of runtime's questions get them",
     ),
     not_yet(
         "ssh-key-abuse",

@@ -1,14 +1,19 @@
-//! Somebody who measures nodes: what is used of each is what its running pods request. What goes wrong on
-//! the wire goes wrong for its answers, too.
+//! Somebody who measures nodes: what is used of each is what its running pods request. And an extender that
+//! lets everything be. What goes wrong on the wire goes wrong for their answers, too; and they may answer
+//! late, never, or with nonsense.
 
 use std::collections::BTreeMap;
 
 use api::kind::Kind;
 use api::quantity::Quantity;
-use driver::Ask;
+use driver::{Ask, RequestId};
 use serde_json::{Value, json};
 
-use super::World;
+use super::{Answer, Event, World};
+use crate::fault::Fault;
+
+/// A late answer comes so much later at most.
+const LATE_MS: i64 = 60_000;
 
 /// What is used of a node, and what it has: cpu in thousandths, memory in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,13 +22,53 @@ struct Use {
     whole: [i64; 2],
 }
 
+/// What nobody can mean, of those who are asked.
+const NONSENSE: [&str; 6] = [
+    "",
+    "<html>502 Bad Gateway</html>",
+    "[]",
+    r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{"instance":"n"},"value":[0,"NaN"]}]}}"#,
+    r#"{"code":1.5,"status":[7],"nodeScore":{"n":1e300},"errorMessage":{},"items":7}"#,
+    r#"{"code":99999999999999999999,"status":"#,
+];
+
 impl World {
+    /// Answers a question, as somebody does who may be late, or gone, or out of its mind.
+    pub(super) fn serve_ask(&mut self, life: u32, id: RequestId, ask: &Ask) {
+        let topic = ask.topic.0.as_str();
+        if self.strikes(Fault::AnswerNever, topic) {
+            return;
+        }
+        let answer = match self.strikes(Fault::AnswerGarbage, topic) {
+            true => self.nonsense(ask),
+            false => self.answer_to(ask),
+        };
+        if self.strikes(Fault::AnswerLate, topic) {
+            let ms = self.draw_ms(Fault::AnswerLate, 1, LATE_MS);
+            let at = self.now.plus_ms(ms);
+            self.push(at, Event::Answer(life, id, Answer::Told(answer)));
+        } else {
+            self.reply(life, id, Answer::Told(answer));
+        }
+    }
+
+    fn nonsense(&mut self, ask: &Ask) -> Result<Vec<u8>, String> {
+        let last = i64::try_from(NONSENSE.len()).unwrap_or(0);
+        let which = self.draw_ms(Fault::AnswerGarbage, 0, last);
+        match NONSENSE.get(usize::try_from(which).unwrap_or(0)) {
+            Some(text) => Ok(text.as_bytes().to_vec()),
+            // What the shell says of a body that never ends.
+            None => Err(format!("its answer is longer than {} bytes", ask.bytes_max)),
+        }
+    }
+
     /// An answer in the form of the source that is asked.
     pub(super) fn answer_to(&mut self, ask: &Ask) -> Result<Vec<u8>, String> {
         let uses = self.uses();
         let answer = match ask.topic.0.split_once(' ') {
             Some(("prometheus", about)) => vector(&uses, usize::from(!about.contains("cpu"))),
             Some(("metrics_server", _)) => amounts(&uses),
+            Some(("extender", about)) => opinion(about, uses.keys()),
             _ => return Err("nobody of this kind is here".to_owned()),
         };
         Ok(answer.to_string().into_bytes())
@@ -52,6 +97,21 @@ impl World {
             }
         }
         uses
+    }
+}
+
+/// Whom an extender lets be: any node will do, the later by name the better, and whoever asks may go on.
+fn opinion<'a>(about: &str, nodes: impl Iterator<Item = &'a String>) -> Value {
+    match about.split(' ').next() {
+        Some("jobEnqueueable") => json!({ "status": 1 }),
+        Some("jobReady") => json!({ "status": true }),
+        Some("prioritize") => {
+            let points = nodes
+                .enumerate()
+                .map(|(at, name)| (name.clone(), json!(at)));
+            json!({ "nodeScore": Value::Object(points.collect()) })
+        }
+        _ => json!({}),
     }
 }
 

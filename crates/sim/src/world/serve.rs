@@ -25,10 +25,7 @@ impl World {
             return;
         }
         match request {
-            Request::Ask(ask) => {
-                let answer = self.answer_to(&ask);
-                self.reply(life, id, Answer::Told(answer));
-            }
+            Request::Ask(ask) => self.serve_ask(life, id, &ask),
             Request::Get { key } => {
                 let got = self.get(&key);
                 self.reply(life, id, Answer::Got(got));
