@@ -71,7 +71,8 @@ impl Asking {
         self.devices.as_ref().is_none_or(DeviceConfigs::is_read)
     }
 
-    /// Whether nobody waits for an answer. Who is told something is waited for by nobody.
+    /// Whether nobody waits for an answer.
+    /// Who is told something is waited for by nobody.
     pub(super) fn is_quiet(&self) -> bool {
         self.extender.as_ref().is_none_or(Extending::is_quiet)
     }
