@@ -6,6 +6,7 @@
 
 mod binds;
 mod holds;
+mod locks;
 mod news;
 mod otherwise;
 mod shards;
@@ -34,6 +35,7 @@ use crate::work::{Ended, Passes};
 use crate::writes::{self, Lane, Origin, Writes};
 use binds::Binds;
 use holds::{Holds, Look};
+use locks::Locks;
 use news::News;
 use otherwise::Other;
 use shards::Telling;
@@ -93,6 +95,7 @@ pub(crate) struct Cycles {
     wake_at: Option<Time>,
     binds: Binds,
     holds: Holds,
+    locks: Locks,
     /// Deletions of victims that are being told why.
     victims: BTreeMap<WriteId, Intent>,
     /// Refused writes that are not yet undone.
@@ -161,6 +164,7 @@ impl Cycles {
             wake_at: None,
             binds: Binds::default(),
             holds: Holds::default(),
+            locks: Locks::default(),
             victims: BTreeMap::new(),
             refusals: BTreeSet::new(),
             refusals_by_key: BTreeMap::new(),
@@ -226,7 +230,7 @@ impl Cycles {
 
     /// Whether a plan is carried out whose binds are not all on their way.
     pub(crate) fn has_binds_waiting(&self) -> bool {
-        !self.holds.is_empty() || self.binds.is_waiting()
+        !self.holds.is_empty() || !self.locks.is_empty() || self.binds.is_waiting()
     }
 
     /// When each plugin last sent tasks away.
@@ -279,6 +283,7 @@ impl Cycles {
     /// Whether nothing of a plan waits inside.
     pub(crate) fn is_quiet(&self) -> bool {
         self.holds.is_empty()
+            && !self.locks.is_waiting()
             && self.refusals.is_empty()
             && !self.binds.is_waiting()
             && !self.has_news()
@@ -314,6 +319,7 @@ impl Cycles {
         for hold in holds {
             self.try_hold(hold, mirror, writes, now);
         }
+        self.lock_changed(&change.key, mirror, writes, now);
     }
 
     /// What a ConfigMap says of cards counts from now on, for whatever is here as well.
@@ -351,6 +357,7 @@ impl Cycles {
         while let Some(hold) = self.holds.due(now) {
             self.try_hold(hold, mirror, writes, now);
         }
+        self.advance_locks(mirror, writes, now);
         self.tell_shard_again(mirror, writes, now);
     }
 
@@ -366,6 +373,7 @@ impl Cycles {
         self.binds.hurry(now);
         let until = now.plus_ms(self.limits.volumes_wait_max_ms);
         self.holds.hurry(now, until);
+        self.locks.hurry(now);
         self.telling.hurry(now);
     }
 
@@ -381,6 +389,7 @@ impl Cycles {
             .chain(refusal)
             .chain(hold)
             .chain(self.binds.next_timer())
+            .chain(self.locks.next_timer())
             .chain(woken)
             .chain(self.telling.next_timer())
             .min()
@@ -522,6 +531,7 @@ impl Cycles {
         let bind = self.binds.ended(write);
         if target.kind == Kind::Pod {
             self.counts.places_refused += 1;
+            self.unlock(target, mirror, writes, now);
         }
         // One that lost a race is decided again on newer facts, and nothing is wrong with it.
         let told = bind.zip(refusal).filter(|(_, it)| it.code != 409);
@@ -593,7 +603,7 @@ impl Cycles {
         for bind in binds {
             match bind.gang {
                 Some(gang) if waiting.contains(&gang) => held.entry(gang).or_default().push(bind),
-                _ => self.send(bind, writes),
+                _ => self.send(bind, mirror, writes, now),
             }
         }
         let until = now.plus_ms(self.limits.volumes_wait_max_ms);
@@ -621,11 +631,6 @@ impl Cycles {
         }
     }
 
-    fn send(&mut self, bind: Bind, writes: &mut Writes) {
-        writes.submit(bind.intent(), Origin::Plan(bind.write), Lane::Bind);
-        self.binds.sent(bind);
-    }
-
     /// Sends a bind again, unless its pod or its node has gone meanwhile.
     fn send_again(&mut self, bind: &Bind, mirror: &Mirror, writes: &mut Writes) {
         let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name);
@@ -645,7 +650,7 @@ impl Cycles {
             None => {}
             Some(Look::Ready(binds)) => {
                 for bind in binds {
-                    self.send(bind, writes);
+                    self.send(bind, mirror, writes, now);
                 }
             }
             Some(Look::Waits(tell)) => {

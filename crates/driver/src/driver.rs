@@ -567,6 +567,11 @@ impl Driver {
                 .cycles
                 .iter_mut()
                 .for_each(|it| it.shard_told(&over, now)),
+            Origin::Lock => {
+                if let Some(cycles) = &mut self.cycles {
+                    cycles.lock_written(&over, &self.mirror, &mut self.writes, now);
+                }
+            }
             Origin::Work(ref work) => self.work_over(work, &over, now),
             Origin::Plan(write) => {
                 if let Some(cycles) = &mut self.cycles {

@@ -28,6 +28,8 @@ pub(crate) enum Origin {
     Mark(model::WriteId),
     /// Binds that wait for their volumes: a claim is told its node.
     Hold(HoldId),
+    /// The node, which is locked for a bind.
+    Lock,
     /// The shard, which is told which nodes are in use.
     Shard,
     /// Nobody: a note for people.

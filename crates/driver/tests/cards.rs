@@ -45,7 +45,11 @@ fn placing(engine: Engine) -> Settings {
 
 /// A node with two cards of 8000 MiB.
 fn plane() -> World {
-    let mut world = World::new(placing(engine("spread")));
+    plane_of(engine("spread"))
+}
+
+fn plane_of(engine: Engine) -> World {
+    let mut world = World::new(placing(engine));
     world.driver.record(world.now);
     world.put_queues();
     let node = json!({
@@ -247,4 +251,147 @@ fn nothing_is_placed_before_the_config_map_was_read() {
     world.answer_gets();
     world.pass_ms(2_000);
     assert_eq!(bound(&world), "node-1");
+}
+
+/// A node with two cards, which is locked for whoever is bound to it.
+fn locked_plane() -> World {
+    let mut world = plane_of(engine_with("deviceshare.NodeLockEnable: true"));
+    world.pass_ms(1_000);
+    world
+}
+
+fn lock_of(world: &World) -> Option<String> {
+    let annotations = &world.object(Kind::Node, "node-1")["metadata"]["annotations"];
+    annotations["hamivgpu"].as_str().map(str::to_owned)
+}
+
+fn put_lock(world: &mut World, lock: &Value) {
+    let node = json!({ "metadata": { "annotations": { "hamivgpu": lock } } });
+    world.put_object(Kind::Node, "node-1", &node);
+}
+
+fn put_phase(world: &mut World, pod: &str, phase: &str) {
+    world.put_object(Kind::Pod, pod, &json!({ "status": { "phase": phase } }));
+    world.pass_ms(1_000);
+}
+
+fn is_bound(world: &World, pod: &str) -> bool {
+    world.object(Kind::Pod, pod)["spec"]["nodeName"] == "node-1"
+}
+
+#[test]
+fn pods_with_cards_are_bound_one_after_the_other_under_their_nodes_lock() {
+    let mut world = locked_plane();
+    let began = world.now.plus_ms(-1_000).seconds_text();
+    pod(&mut world, "one", 1_000);
+    pod(&mut world, "two", 1_000);
+    pod(&mut world, "three", 1_000);
+    let bare = json!({ "cpu": "1" });
+    pod_with(&mut world, "four", (&json!({}), &bare));
+    let bound = |world: &World| ["one", "two", "three", "four"].map(|pod| is_bound(world, pod));
+    assert_eq!(
+        bound(&world),
+        [true, false, false, true],
+        "who gets no cards waits for none"
+    );
+    let stamp = lock_of(&world).expect("it is locked");
+    assert!(stamp >= began && stamp.ends_with('Z'), "{stamp}");
+    // The device plugin has handed the cards out.
+    put_lock(&mut world, &Value::Null);
+    world.pass_ms(1_000);
+    assert_eq!(bound(&world), [true, true, false, true]);
+    // One that says nothing: the pod runs.
+    put_phase(&mut world, "two", "Running");
+    assert_eq!(bound(&world), [true; 4]);
+    assert!(lock_of(&world).is_some());
+    world.delete_object(Kind::Pod, "three");
+    world.pass_ms(1_000);
+    assert_eq!(lock_of(&world), None, "nobody is left who needs it");
+    let files = segments(&mut world);
+    assert_eq!(files.len(), 1);
+    assert_eq!(played(&files[0]).places, 4);
+}
+
+#[test]
+fn a_lock_ends_after_five_minutes() {
+    let mut world = locked_plane();
+    pod(&mut world, "one", 1_000);
+    pod(&mut world, "two", 1_000);
+    world.pass_ms(290_000);
+    assert!(!is_bound(&world, "two"));
+    world.pass_ms(20_000);
+    assert!(is_bound(&world, "two"), "one is still Pending");
+}
+
+#[test]
+fn locks_of_others_count_and_those_that_are_no_times_as_long() {
+    // Minutes from now, or no time at all.
+    for (minutes, waits_ms) in [
+        (Some(-3), 120_000),
+        (Some(1_000_000), 300_000),
+        (None, 300_000),
+        (Some(-6), 0),
+    ] {
+        let mut world = locked_plane();
+        let at = minutes.map(|it: i64| world.now.plus_ms(it * 60_000).seconds_text());
+        let lock = json!(at.as_deref().unwrap_or("x"));
+        put_lock(&mut world, &lock);
+        // It takes two seconds.
+        pod(&mut world, "one", 1_000);
+        assert_eq!(is_bound(&world, "one"), waits_ms == 0, "{lock}");
+        world.pass_ms((waits_ms - 10_000).max(0));
+        assert_eq!(is_bound(&world, "one"), waits_ms == 0, "{lock}");
+        world.pass_ms(10_000);
+        assert!(is_bound(&world, "one"), "{lock}");
+    }
+}
+
+#[test]
+fn a_lock_that_is_lost_to_another_write_is_tried_again() {
+    for refusals in [1, 5, 6, 20] {
+        let mut world = locked_plane();
+        // What else is written meanwhile may be among them.
+        let conflict = || world::refusal(409, "Conflict");
+        world.refusals.extend((0..refusals).map(|_| conflict()));
+        pod(&mut world, "one", 1_000);
+        world.pass_ms(60_000);
+        assert!(is_bound(&world, "one"), "after {refusals}");
+        assert!(lock_of(&world).is_some(), "after {refusals}");
+    }
+}
+
+#[test]
+fn a_pod_that_goes_while_it_waits_leaves_its_place_to_the_next() {
+    let mut world = locked_plane();
+    for name in ["one", "two", "three"] {
+        pod(&mut world, name, 1_000);
+    }
+    world.delete_object(Kind::Pod, "two");
+    world.pass_ms(1_000);
+    put_phase(&mut world, "one", "Failed");
+    assert!(is_bound(&world, "three"));
+}
+
+#[test]
+fn without_its_switch_no_node_is_locked() {
+    let mut world = plane();
+    pod(&mut world, "one", 1_000);
+    pod(&mut world, "two", 1_000);
+    assert!(is_bound(&world, "one") && is_bound(&world, "two"));
+    assert_eq!(lock_of(&world), None);
+}
+
+#[test]
+fn a_lock_that_is_not_seen_yet_is_no_lock_that_was_taken_out() {
+    let mut world = locked_plane();
+    world.is_watch_slow = true;
+    pod(&mut world, "one", 1_000);
+    pod(&mut world, "two", 1_000);
+    for _ in 0..20 {
+        world.deliver();
+        world.settle();
+        let bound = ["one", "two"].map(|pod| is_bound(&world, pod));
+        assert!(bound != [true; 2], "both under one lock");
+    }
+    assert!(is_bound(&world, "one"));
 }

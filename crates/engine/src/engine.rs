@@ -90,6 +90,11 @@ impl Engine {
         self.rules.device_config()
     }
 
+    /// Whether a node is locked while a pod that gets cards is bound to it.
+    pub fn locks_nodes(&self) -> bool {
+        self.rules.locks_nodes()
+    }
+
     /// Which cards it shares out: nodes and pods need to be read for these only.
     pub fn card_families(&self) -> Vec<CardFamily> {
         self.rules.card_families()

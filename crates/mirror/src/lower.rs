@@ -55,6 +55,8 @@ pub struct Bind {
     pub node: Box<str>,
     /// Annotations that the pod gets with it: which cards and units it has.
     pub annotations: TextMap,
+    /// The locks of the node that belong to its kinds of cards; none where it gets no cards.
+    pub locks: Vec<Box<str>>,
 }
 
 impl Bind {
@@ -176,6 +178,7 @@ impl Mirror {
             write: place.write,
             gang: task.gang,
             annotations,
+            locks: ask.map_or_else(Vec::new, |ask| cards::locks(ask, &task.grants)),
             pod: ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name),
             uid: pod.metadata.uid.clone(),
             node: (&*node.spec.name).into(),

@@ -119,7 +119,7 @@ pub struct Tables {
     known_nodes: u32,
     inqueue_whole: Vector,
     unsettled: Vec<GangId>,
-    coupled: BTreeMap<ShapeId, BTreeSet<TaskId>>,
+    coupled: BTreeSet<TaskId>,
     task_topologies: BTreeSet<GangId>,
     group_use: groups::GroupUse,
     classes: classes::Classes,
@@ -292,9 +292,8 @@ impl Tables {
         &self.inqueue_whole
     }
 
-    /// Shapes that speak of other pods, each with its tasks that hold or are promised a node; none
-    /// without any.
-    pub fn coupled_shapes(&self) -> &BTreeMap<ShapeId, BTreeSet<TaskId>> {
+    /// Tasks that hold or are promised a node and whose shape speaks of other pods.
+    pub fn coupled_tasks(&self) -> &BTreeSet<TaskId> {
         &self.coupled
     }
 

@@ -315,6 +315,11 @@ impl Rules {
         self.config.devices.config()
     }
 
+    /// Whether a node is locked while a pod that gets cards is bound to it.
+    pub fn locks_nodes(&self) -> bool {
+        self.config.devices.locks
+    }
+
     /// Which cards are shared out: nodes and pods need to be read for these only.
     pub fn card_families(&self) -> Vec<CardFamily> {
         self.config.devices.families()

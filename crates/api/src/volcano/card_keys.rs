@@ -51,6 +51,10 @@ pub const VGPU_MODE_MIG: &str = "mig";
 pub const VGPU_POD_GROUP_POLICY: &str = "volcano.sh/vgpu-podgroup-policy";
 /// The kind of GPU that a pod's annotation names.
 pub const VGPU_VENDOR: &str = "NVIDIA";
+/// Node annotation: since when a pod that gets shared GPUs is being bound there.
+pub const SHARED_LOCK: &str = "GpuShare";
+/// Node annotation: since when a pod that gets virtual GPUs is being bound there.
+pub const VGPU_LOCK: &str = "hamivgpu";
 
 /// Pod annotation: on which node its NPUs are.
 pub const NPU_NODE: &str = "hami.io/vgpu-node";

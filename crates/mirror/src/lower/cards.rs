@@ -9,8 +9,9 @@ use api::core::TextMap;
 use api::time::Time;
 use api::volcano::{
     BIND_PHASE, BIND_PHASE_ALLOCATING, BIND_TIME, GPU_INDEX, NPU_BIND_PHASE, NPU_BIND_TIME,
-    NPU_NODE, NPU_PREDICATE_TIME, NPU_TIME, PREDICATE_TIME, VGPU_IDS, VGPU_NODE, VGPU_TIME,
-    VGPU_TO_ALLOCATE, VGPU_VENDOR, npu_allocated, npu_runtime, npu_to_allocate,
+    NPU_NODE, NPU_PREDICATE_TIME, NPU_TIME, PREDICATE_TIME, SHARED_LOCK, VGPU_IDS, VGPU_LOCK,
+    VGPU_NODE, VGPU_TIME, VGPU_TO_ALLOCATE, VGPU_VENDOR, npu_allocated, npu_runtime,
+    npu_to_allocate,
 };
 use model::{CardAsk, GPU, Grant, Part};
 use serde::Serialize;
@@ -55,6 +56,19 @@ pub(super) fn annotations(ask: &CardAsk, grants: &[Grant], node: &str, now: Time
         (NPU_TIME.into(), seconds),
     ]));
     told
+}
+
+/// The locks of a node under which a pod is given these cards: one for each kind, each named after it.
+pub(super) fn locks(ask: &CardAsk, grants: &[Grant]) -> Vec<Box<str>> {
+    let is_shared = ask.memory > 0 || ask.number > 0;
+    let kinds = grants.iter().filter(|grant| grant.units.is_empty());
+    let kinds: BTreeSet<&str> = kinds.map(|grant| &*grant.kind).collect();
+    let name = |kind: &str| match kind {
+        GPU if is_shared => SHARED_LOCK.into(),
+        GPU => VGPU_LOCK.into(),
+        kind => kind.into(),
+    };
+    kinds.into_iter().map(name).collect()
 }
 
 /// Shared cards are named by their places alone.

@@ -32,6 +32,9 @@ pub const PLUGIN: Plugin = Plugin {
 /// The switch of NPUs, which may be on beside any other.
 const NPUS: &str = "deviceshare.AscendHAMiVNPUEnable";
 
+/// The switch of locks of nodes.
+const LOCKS: &str = "deviceshare.NodeLockEnable";
+
 /// The switches of which one can be on.
 const FAMILIES: [(&str, Uses); 3] = [
     ("deviceshare.GPUSharingEnable", Uses::Memory),
@@ -74,6 +77,8 @@ pub(crate) struct Sharing {
     exclusive: Vec<BTreeMap<String, String>>,
     /// Namespace and name of what says in which parts cards can be had.
     config: [String; 2],
+    /// Whether a node is locked while a pod that gets cards is bound to it.
+    pub(crate) locks: bool,
 }
 
 impl Uses {
@@ -143,6 +148,7 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
     );
     config.devices = Sharing {
         config: [namespace, name],
+        locks: arguments.flag(LOCKS, Switched::Off) == Switched::On,
         uses,
         npus: arguments.flag(NPUS, Switched::Off) == Switched::On,
         policy: match policy {
@@ -153,11 +159,8 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
         weight: arguments.weight("deviceshare.ScheduleWeight", 0),
         exclusive: arguments.label_maps("deviceshare.GPUExclusiveRules"),
     };
-    // Of MindCluster's way with Ascend cards and of the node's lock nothing is here.
-    arguments.without_effect(&[
-        "deviceshare.AscendMindClusterVNPUEnable",
-        "deviceshare.NodeLockEnable",
-    ]);
+    // Of MindCluster's way with Ascend cards nothing is here.
+    arguments.without_effect(&["deviceshare.AscendMindClusterVNPUEnable"]);
 }
 
 /// A text that can be an object's name.
