@@ -24,6 +24,8 @@ mod clearing;
 mod coupling;
 mod cycle;
 mod diagnosis;
+#[cfg(test)]
+mod dice;
 mod domains;
 mod feasibility;
 mod footing;

@@ -302,3 +302,6 @@ fn reclaimable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &m
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
