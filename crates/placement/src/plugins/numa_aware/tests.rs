@@ -5,19 +5,6 @@ use model::{NumaLayout as Layout, NumaPolicy, NumaResource, Units};
 use super::cpus;
 use super::hints::{self, Hint, Nodes};
 
-/// A small generator of numbers (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        u32::try_from((z ^ (z >> 31)) % sides).unwrap_or(0)
-    }
-}
-
 /// What a resource has on each NUMA node, what is free of it, and how much is wanted.
 type Want = (Vec<Units>, Units, u32);
 
