@@ -1,8 +1,11 @@
 //! NUMA nodes in the loop: from a job's policy to what its pods are told, until their node has told.
 
+#[path = "../../engine/tests/shared/dice.rs"]
+mod dice;
 mod world;
 
 use api::kind::Kind;
+use dice::Dice;
 use driver::{EngineSettings, Settings, scheduler_conf};
 use engine::Engine;
 use serde_json::{Value, json};
@@ -170,21 +173,9 @@ fn with_its_gate_closed_nothing_is_told_and_nothing_asked() {
     assert!(!world.log.iter().any(|line| line.contains("Numatopology")));
 }
 
-/// A small generator of numbers (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % sides as u64).unwrap_or(0)
-    }
-
-    fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[self.roll(all.len())]
-    }
+/// One of these.
+fn of<'a, T>(dice: &mut Dice, all: &'a [T]) -> &'a T {
+    &all[dice.roll(all.len() as u64) as usize]
 }
 
 /// A Numatopology of which anything may be wrong.
@@ -220,19 +211,19 @@ fn odd(dice: &mut Dice) -> Value {
     let count = if dice.roll(3) == 0 { keys.len() } else { 8 };
     let mut detail = serde_json::Map::new();
     for key in &keys[..count] {
-        let [numa, socket, core] = [0; 3].map(|_| dice.of(&numbers).clone());
+        let [numa, socket, core] = [0; 3].map(|_| of(dice, &numbers).clone());
         let place = json!({ "numa": numa, "socket": socket, "core": core });
         detail.insert((*key).to_owned(), place);
     }
     let gpus: serde_json::Map<String, Value> = (0..dice.roll(4))
-        .map(|at| (at.to_string(), json!({ "numa": dice.of(&numbers) })))
+        .map(|at| (at.to_string(), json!({ "numa": of(dice, &numbers) })))
         .collect();
     let pods = ["one-w-0", "two-w-0", "three-w-0", "nobody", ""];
     let given: Vec<Value> = (0..dice.roll(4))
         .map(|_| {
-            let lists = [dice.of(&lists), dice.of(&lists)];
+            let lists = [of(dice, &lists), of(dice, &lists)];
             let given = lists.map(|list| json!({ "allocations": { "cpu": list } }));
-            json!({ "name": dice.of(&pods), "namespace": "ns", "containerAllocations": given })
+            json!({ "name": of(dice, &pods), "namespace": "ns", "containerAllocations": given })
         })
         .collect();
     let policies = [
@@ -245,13 +236,13 @@ fn odd(dice: &mut Dice) -> Value {
     let reserved = ["0", "1", "1500m", "9999999999", "-3", "k"];
     json!({ "spec": {
         "policies": {
-            "CPUManagerPolicy": dice.of(&["static", "static", "none"]),
-            "TopologyManagerPolicy": dice.of(&policies),
+            "CPUManagerPolicy": of(dice, &["static", "static", "none"]),
+            "TopologyManagerPolicy": of(dice, &policies),
         },
-        "resReserved": { "cpu": dice.of(&reserved[..]) },
+        "resReserved": { "cpu": of(dice, &reserved[..]) },
         "numares": {
-            "cpu": { "allocatable": dice.of(&lists), "capacity": dice.of(&numbers) },
-            "nvidia.com/gpu": { "allocatable": dice.of(&lists) },
+            "cpu": { "allocatable": of(dice, &lists), "capacity": of(dice, &numbers) },
+            "nvidia.com/gpu": { "allocatable": of(dice, &lists) },
         },
         "cpuDetail": detail,
         "gpuDetail": gpus,

@@ -12,6 +12,21 @@ impl Dice {
         (z ^ (z >> 31)) % sides
     }
 
+    /// The same as a small number.
+    pub(crate) fn small(&mut self, sides: u32) -> u32 {
+        u32::try_from(self.roll(u64::from(sides))).unwrap_or(0)
+    }
+
+    /// The same as a place in a list.
+    pub(crate) fn place(&mut self, sides: usize) -> usize {
+        usize::try_from(self.roll(sides as u64)).unwrap_or(0)
+    }
+
+    /// One of these.
+    pub(crate) fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.place(all.len())]
+    }
+
     /// Whether the first of so many sides comes up.
     pub(crate) fn one_in(&mut self, sides: u64) -> bool {
         self.roll(sides) == 0

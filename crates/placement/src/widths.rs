@@ -60,6 +60,7 @@ impl Widths {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dice::Dice;
 
     #[test]
     fn worths_are_as_if_found_out_anew_and_who_moves_others_says_so() {
@@ -67,13 +68,8 @@ mod tests {
         for seed in 0..200_u64 {
             let mut widths = Widths::of(3, nodes);
             let mut rows = vec![None; nodes];
-            let mut state = seed;
-            let mut roll = |sides: u64| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
-                usize::try_from((state >> 33) % sides).unwrap_or(0)
-            };
+            let mut dice = Dice(seed);
+            let mut roll = |sides: usize| dice.place(sides);
             for _ in 0..40 {
                 let (at, score) = (roll(6), i64::try_from(roll(5)).unwrap_or(0));
                 let row = (roll(3) > 0).then(|| (score, roll(4)));

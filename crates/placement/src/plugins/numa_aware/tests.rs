@@ -4,6 +4,7 @@ use model::{NumaLayout as Layout, NumaPolicy, NumaResource, Units};
 
 use super::cpus;
 use super::hints::{self, Hint, Nodes};
+use crate::dice::Dice;
 
 /// What a resource has on each NUMA node, what is free of it, and how much is wanted.
 type Want = (Vec<Units>, Units, u32);
@@ -13,16 +14,16 @@ fn want(dice: &mut Dice, nodes: usize) -> Want {
     let mut free = Units::default();
     let mut by_node = Vec::new();
     for _ in 0..nodes {
-        let size = dice.roll(4);
+        let size = dice.small(4);
         by_node.push((next..next + size).collect());
         for unit in next..next + size {
-            if dice.roll(3) > 0 {
+            if dice.small(3) > 0 {
                 free.insert(unit);
             }
         }
         next += size;
     }
-    (by_node, free, 1 + dice.roll(5))
+    (by_node, free, 1 + dice.small(5))
 }
 
 /// Each set in the order of its number: whether it could hold what is wanted, if at all.
@@ -89,8 +90,8 @@ fn wishes_are_brought_together_as_all_ways_say() {
     let (mut preferred, mut split) = (0, 0);
     for seed in 0..3_000 {
         let mut dice = Dice(seed);
-        let nodes = 1 + dice.roll(4) as usize;
-        let wants: Vec<Want> = (0..dice.roll(4)).map(|_| want(&mut dice, nodes)).collect();
+        let nodes = 1 + dice.place(4);
+        let wants: Vec<Want> = (0..dice.small(4)).map(|_| want(&mut dice, nodes)).collect();
         for policy in NumaPolicy::ALL {
             let asked = wants.iter().map(|(by_node, free, count)| {
                 let by_node: &[Units] = by_node;
@@ -153,17 +154,17 @@ fn cpus_are_free_as_many_as_wanted_and_break_no_more_cores_than_they_must() {
     for seed in 0..2_000 {
         let mut dice = Dice(seed);
         let layout = layout([
-            1 + dice.roll(2),
-            1 + dice.roll(2),
-            1 + dice.roll(4),
-            1 + dice.roll(2),
+            1 + dice.small(2),
+            1 + dice.small(2),
+            1 + dice.small(4),
+            1 + dice.small(2),
         ]);
         let all = layout
             .sockets
             .iter()
             .fold(Units::default(), |all, it| all.or(it));
-        let free: Units = all.iter().filter(|_| dice.roll(4) > 0).collect();
-        let count = dice.roll(u64::from(all.len()) + 2);
+        let free: Units = all.iter().filter(|_| dice.small(4) > 0).collect();
+        let count = dice.small(all.len() + 2);
         let Some(taken) = cpus::take(&layout, &free, count) else {
             assert!(count > free.len(), "seed {seed}");
             continue;

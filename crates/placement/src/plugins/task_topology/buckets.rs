@@ -273,37 +273,32 @@ mod tests {
     use model::{GangSpec, Key, NodeSpec, Phase, QueueSpec, ShapeSpec, TaskSpec, Vector};
 
     use super::*;
+    use crate::dice::Dice;
 
-    /// The same numbers everywhere (SplitMix64).
-    struct Dice(u64);
+    const ROLES: [&str; 4] = ["a", "b", "c", "d"];
 
-    impl Dice {
-        fn roll(&mut self, sides: u64) -> u64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (z ^ (z >> 31)) % sides
-        }
+    /// What a cluster is made of at random.
+    struct Made(Dice);
 
+    impl Made {
         fn group(&mut self) -> Vec<Arc<str>> {
-            let roles = ["a", "b", "c", "d"].into_iter();
-            roles.filter(|_| self.roll(2) == 0).map(Arc::from).collect()
+            let roles = ROLES.into_iter();
+            roles.filter(|_| self.0.one_in(2)).map(Arc::from).collect()
         }
 
         fn task(&mut self, at: u64) -> TaskSpec {
-            let is_bound = self.roll(4) == 0;
+            let is_bound = self.0.one_in(4);
             let mut requests = Vector::ZERO;
-            requests.set(Kind::CPU, 500 * i64::try_from(self.roll(4)).unwrap_or(0));
+            requests.set(Kind::CPU, 500 * i64::try_from(self.0.roll(4)).unwrap_or(0));
             requests.set(
                 Kind::MEMORY,
-                (i64::try_from(self.roll(3)).unwrap_or(0)) << 29,
+                (i64::try_from(self.0.roll(3)).unwrap_or(0)) << 29,
             );
             TaskSpec {
                 key: Key::new("a", format!("t-{at}")),
                 uid: at.to_string().into(),
                 gang: Some(Key::new("a", "t")),
-                role: ["a", "b", "c", "d"][self.roll(4) as usize].into(),
+                role: (*self.0.of(&ROLES)).into(),
                 shape: ShapeSpec {
                     requests,
                     ..ShapeSpec::default()
@@ -313,7 +308,7 @@ mod tests {
                 } else {
                     Phase::Pending
                 },
-                node: is_bound.then(|| format!("n{}", self.roll(3)).into()),
+                node: is_bound.then(|| format!("n{}", self.0.roll(3)).into()),
                 ..TaskSpec::default()
             }
         }
@@ -328,17 +323,17 @@ mod tests {
                 });
             }
             let topology = TaskTopology {
-                together: (0..self.roll(3)).map(|_| self.group()).collect(),
-                apart: (0..self.roll(3)).map(|_| self.group()).collect(),
+                together: (0..self.0.roll(3)).map(|_| self.group()).collect(),
+                apart: (0..self.0.roll(3)).map(|_| self.group()).collect(),
                 order: self.group(),
             };
             let gang = tables.put_gang(GangSpec {
                 key: Key::new("a", "t"),
-                min_task_member: ["a", "b", "c", "d"].map(|role| (role.into(), 0)).into(),
+                min_task_member: ROLES.map(|role| (role.into(), 0)).into(),
                 task_topology: Some(Arc::new(topology)),
                 ..GangSpec::default()
             });
-            for at in 0..self.roll(14) {
+            for at in 0..self.0.roll(14) {
                 let task = self.task(at);
                 tables.put_task(task);
             }
@@ -372,7 +367,7 @@ mod tests {
     fn each_task_is_put_where_the_rule_puts_it() {
         let mut chosen = 0;
         for seed in 0..2_000 {
-            let (tables, gang) = Dice(seed).tables();
+            let (tables, gang) = Made(Dice(seed)).tables();
             let all = Buckets::of(&tables, gang).expect("the setting holds");
             let topology = tables.gang(gang).spec.task_topology.as_ref();
             let (names, _) = roles(topology.expect("it has one"));

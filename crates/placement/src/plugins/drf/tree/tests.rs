@@ -166,7 +166,7 @@ fn cluster(dice: &mut Dice) -> Cluster {
         let way: Vec<String> = match dice.roll(4) {
             0 => vec![name.clone()],
             depth => (0..depth)
-                .map(|_| ["a", "b", "c"][dice.roll(3) as usize].into())
+                .map(|_| (*dice.of(&["a", "b", "c"])).to_owned())
                 .collect(),
         };
         let weights: Vec<i64> = way.iter().map(|_| 1 + dice.roll(4) as i64).collect();
@@ -305,7 +305,7 @@ fn who_would_come_first_after_a_task_has_moved_is_the_specifications() {
         if cluster.gangs.len() < 2 {
             continue;
         }
-        let mut pick = || &cluster.gangs[dice.roll(cluster.gangs.len() as u64) as usize];
+        let mut pick = || dice.of(&cluster.gangs);
         let (to, from) = (pick(), pick());
         // A task of one cpu and one unit of memory that one holds and the other waits for.
         let is_held = from.2[..2].iter().all(|held| *held >= 1.0);
