@@ -8,12 +8,13 @@ mod arguments;
 mod shown;
 mod upstream;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::volcano::scheduler_conf as wire;
 use api::yaml::{Entry, Meaning, Node, Place, Value};
 use engine::{
-    ACTIONS, Complaint, Engine, PLUGINS, Placement, PluginSettings, Problem, Seat, Switch,
+    ACTIONS, Complaint, Difference, Engine, PLUGINS, Placement, PluginSettings, Problem, Seat,
+    Switch,
 };
 
 pub use shown::{shown, shown_metrics};
@@ -98,7 +99,26 @@ impl Understanding<'_> {
             actions: self.conf.actions.clone(),
             tiers,
             action_arguments: self.action_arguments(),
+            as_upstream: self.as_upstream(),
         }
+    }
+
+    /// What is to be done as upstream does it: what is said to be false.
+    fn as_upstream(&mut self) -> BTreeSet<Difference> {
+        let mut all = BTreeSet::new();
+        for entry in &self.conf.compatibility {
+            let field = format!("compatibility.{}", entry.key);
+            let Some(difference) = Difference::of_key(&entry.key) else {
+                let known = Difference::ALL.map(Difference::key);
+                self.remarks
+                    .unknown(entry.place, &field, &entry.key, &known);
+                continue;
+            };
+            if self.flag(&entry.node, &field) == Some(false) {
+                all.insert(difference);
+            }
+        }
+        all
     }
 
     fn plugin(&mut self, plugin: &wire::PluginConf) -> PluginSettings {
@@ -122,25 +142,30 @@ impl Understanding<'_> {
 
     /// Upstream: a switch is a flag or nothing; anything else refuses the file.
     fn switch(&mut self, settings: &mut PluginSettings, switch: Switch, said: &Entry, field: &str) {
-        match &said.node.value {
-            Value::Scalar(scalar) => match scalar.meaning {
-                Meaning::Flag(is_on) => {
-                    settings.switch(switch, is_on);
-                    if is_on && is_unread(&settings.name, switch) {
-                        let text = "this plugin does not read this switch here".to_owned();
-                        self.remarks
-                            .warning(said.place, field, text, "remove it".to_owned());
-                    }
-                    return;
-                }
-                Meaning::Nothing => return,
-                _ => {}
-            },
-            Value::List(_) | Value::Map(_) => {}
+        let Some(is_on) = self.flag(&said.node, field) else {
+            return;
+        };
+        settings.switch(switch, is_on);
+        if is_on && is_unread(&settings.name, switch) {
+            let text = "this plugin does not read this switch here".to_owned();
+            self.remarks
+                .warning(said.place, field, text, "remove it".to_owned());
         }
-        let text = format!("true or false is wanted, {} is there", said.node.kind());
+    }
+
+    /// A flag; `None` where nothing is said, or nothing that can be meant.
+    fn flag(&mut self, node: &Node, field: &str) -> Option<bool> {
+        if let Value::Scalar(scalar) = &node.value {
+            match scalar.meaning {
+                Meaning::Flag(is_on) => return Some(is_on),
+                Meaning::Nothing => return None,
+                _ => {}
+            }
+        }
+        let text = format!("true or false is wanted, {} is there", node.kind());
         let advice = "write true or false without quotes".to_owned();
-        self.remarks.error(said.node.place, field, text, advice);
+        self.remarks.error(node.place, field, text, advice);
+        None
     }
 
     /// Upstream takes the first of several for one action.

@@ -29,6 +29,9 @@ fn told(text: &str) -> String {
             for action in file["configurations"].as_array().into_iter().flatten() {
                 lines.push(format!("configuration {action}"));
             }
+            if let Some(ways) = file.get("compatibility") {
+                lines.push(format!("compatibility {ways}"));
+            }
             if conf.metrics.source.is_some() {
                 lines.push(format!("{:?}", conf.metrics));
             }
@@ -159,6 +162,7 @@ fn line() -> impl Strategy<Value = String> {
         Just("    arguments: &x".to_owned()),
         Just("      <<: *x".to_owned()),
         Just("configurations: [{name: allocate, arguments: {a: *x}}]".to_owned()),
+        Just("compatibility: {minimalVictims: off, keptPromises: on}".to_owned()),
         "      [a-z.]{1,12}: (-?[0-9]{1,30}|\\.nan|-\\.inf|[0-9.e+-]{1,8}|true|~)",
         "[ -~]{0,30}",
     ]

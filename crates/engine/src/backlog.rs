@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{GangId, News, ShapeId, Tables, Time, VolumeNeed};
-use placement::{Rules, may_fit};
+use placement::{Difference, Rules, may_fit};
 
 /// Gangs that wait, by what would wake them. Gangs that wait for their own objects are not here: a
 /// change of those is news of the gang itself.
@@ -80,7 +80,7 @@ impl Backlog {
         now: Time,
     ) -> BTreeSet<GangId> {
         let mut woken = BTreeSet::new();
-        if news.shares {
+        if news.shares || rules.is_as_upstream(Difference::QueueErrorsApart) {
             woken.extend(self.shares.iter().copied());
         }
         if news.requests {

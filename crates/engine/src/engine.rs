@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    CardFamily, Counted, GangId, LocalTime, News, Plan, QueueId, Reason, Tables, Time, Trial,
+    CardFamily, Counted, Gang, GangId, LocalTime, News, Phase, Plan, QueueId, Reason, Tables, Time,
+    Trial,
 };
-use placement::{Cycle, Extender, Indexes, Outcome, Problem, Rules, Work};
+use placement::{Cycle, Difference, Extender, Indexes, Outcome, Problem, Rules, Work};
 
 use crate::backlog::Backlog;
 use crate::status;
@@ -231,9 +232,20 @@ impl Engine {
         let due = self.due.iter().filter(|(_, at)| **at <= now);
         gangs.extend(due.map(|(gang, _)| *gang));
         if !gangs.is_empty() {
-            gangs.extend(self.backlog.beside_others());
+            gangs.extend(self.beside_others(tables));
         }
         gangs.retain(|gang| tables.find_gang(*gang).is_some_and(|row| row.known));
+        gangs
+    }
+
+    /// Those that are looked at whenever anybody is.
+    fn beside_others(&self, tables: &Tables) -> BTreeSet<GangId> {
+        let mut gangs: BTreeSet<GangId> = self.backlog.beside_others().collect();
+        if self.rules.is_as_upstream(Difference::KeptPromises) {
+            let promised = |row: &Gang| row.count(Phase::Pipelined) > 0;
+            let all = tables.gangs().filter(|(_, row)| promised(row));
+            gangs.extend(all.map(|(id, _)| id));
+        }
         gangs
     }
 
@@ -255,7 +267,7 @@ impl Engine {
             gangs.insert(gang);
         }
         if !gangs.is_empty() {
-            gangs.extend(self.backlog.beside_others());
+            gangs.extend(self.beside_others(tables));
         }
         for gang in &gangs {
             self.backlog.forget(*gang);

@@ -53,5 +53,5 @@ pub use plugin::{
 pub use plugins::PLUGINS;
 pub use plugins::extender::{COUNTS_MS, Extender, Verb};
 pub use rules::{Problem, Rules, Seat};
-pub use settings::{PluginSettings, Settings, Switch};
+pub use settings::{Difference, PluginSettings, Settings, Switch};
 pub use shuffling::Protection;

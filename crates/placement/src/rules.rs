@@ -20,7 +20,7 @@ use crate::arguments::{Arguments, Asked, Complaint};
 use crate::domains::DomainSums;
 use crate::plugin::{Action, GangCheck, Plugin, Room, Score, View, Vote};
 use crate::plugins::{self, PLUGINS};
-use crate::settings::{PluginSettings, Settings, Switch};
+use crate::settings::{Difference, PluginSettings, Settings, Switch};
 
 pub(crate) use company::Company;
 use victims::Keepers;
@@ -129,6 +129,8 @@ pub struct Config {
     pub(crate) task_topology: plugins::task_topology::Weight,
     pub(crate) tdm: plugins::tdm::Zones,
     pub(crate) usage: plugins::usage::Setup,
+    /// What is done as upstream does it.
+    pub(crate) as_upstream: BTreeSet<Difference>,
     /// What local clocks show.
     pub(crate) local: LocalTime,
 }
@@ -162,6 +164,7 @@ impl Rules {
             actions,
             tiers,
             action_arguments,
+            as_upstream,
         } = settings;
         let mut problems = Vec::new();
         let mut rules = Rules {
@@ -169,7 +172,10 @@ impl Rules {
             tiers: Vec::new(),
             flat: Vec::new(),
             keepers: Keepers::default(),
-            config: Config::default(),
+            config: Config {
+                as_upstream: as_upstream.clone(),
+                ..Config::default()
+            },
         };
         for (index, name) in actions.iter().enumerate() {
             let name = name.trim();
@@ -380,6 +386,11 @@ impl Rules {
     /// Whether an action of this name runs.
     pub fn has_action(&self, name: &str) -> bool {
         self.actions.iter().any(|action| action.name == name)
+    }
+
+    /// Whether this is done as upstream does it.
+    pub fn is_as_upstream(&self, difference: Difference) -> bool {
+        self.config.as_upstream.contains(&difference)
     }
 
     /// When the rules say something else about a gang although nothing happens, if that is to come.

@@ -13,6 +13,44 @@ pub struct Settings {
     pub tiers: Vec<Vec<PluginSettings>>,
     /// Arguments of actions, by the action's name.
     pub action_arguments: BTreeMap<String, Arguments>,
+    /// What is done as upstream does it, although there is a better way.
+    pub as_upstream: BTreeSet<Difference>,
+}
+
+/// What is done otherwise than upstream, for the better, and can be done its way: the section
+/// `compatibility` of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Difference {
+    /// What is promised to a gang stays its own until it starts or can no longer have it. Upstream: for one
+    /// session.
+    KeptPromises,
+    /// Nobody is evicted without whom there is room as well. Upstream: whoever comes first, until there is.
+    MinimalVictims,
+    /// A queue that is wrong in the tree stops itself and those below it. Upstream: all queues.
+    QueueErrorsApart,
+}
+
+impl Difference {
+    /// All of them, in the order of their keys.
+    pub const ALL: [Difference; 3] = [
+        Difference::KeptPromises,
+        Difference::MinimalVictims,
+        Difference::QueueErrorsApart,
+    ];
+
+    /// Its key in the configuration.
+    pub fn key(self) -> &'static str {
+        match self {
+            Difference::KeptPromises => "keptPromises",
+            Difference::MinimalVictims => "minimalVictims",
+            Difference::QueueErrorsApart => "queueErrorsApart",
+        }
+    }
+
+    /// The one of a key.
+    pub fn of_key(key: &str) -> Option<Difference> {
+        Difference::ALL.into_iter().find(|it| it.key() == key)
+    }
 }
 
 /// One plugin in a tier.
@@ -137,6 +175,7 @@ impl Default for Settings {
                 tier(&["overcommit", "drf", "predicates", "proportion", "nodeorder"]),
             ],
             action_arguments: BTreeMap::new(),
+            as_upstream: BTreeSet::new(),
         }
     }
 }

@@ -4,6 +4,7 @@ use model::{GangId, Kind, NodeId, Phase, Shape, Share, Tables, TaskId};
 
 use crate::plugin::{Claimant, View};
 use crate::rules::Rules;
+use crate::settings::Difference;
 
 /// From whom room is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -290,7 +291,8 @@ impl Search<'_> {
         only.pop().filter(|_| by_the_first)
     }
 
-    /// Victims of the lowest priorities that do, and of those the fewest that are found.
+    /// Victims of the lowest priorities that do, and of those the fewest that are found. Upstream: one after
+    /// the other until it is enough (chapter 3.4, preempt).
     fn fewest(&self, tables: &Tables, room: &Scales, candidates: &[TaskId]) -> Option<Vec<TaskId>> {
         let mut in_turn = room.clone();
         let mut first = Vec::new();
@@ -303,6 +305,9 @@ impl Search<'_> {
         }
         if !in_turn.is_enough() {
             return None;
+        }
+        if self.rules.is_as_upstream(Difference::MinimalVictims) {
+            return Some(first);
         }
         room.spare(tables, &mut first);
         if first.len() == 1 {

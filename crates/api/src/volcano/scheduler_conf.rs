@@ -33,7 +33,13 @@ const LIMITS: Limits = Limits {
 const ACTIONS_MAX: usize = 64;
 const PLUGINS_MAX: usize = 256;
 
-const ROOT_KEYS: &[&str] = &["actions", "tiers", "configurations", "metrics"];
+const ROOT_KEYS: &[&str] = &[
+    "actions",
+    "tiers",
+    "configurations",
+    "metrics",
+    "compatibility",
+];
 
 /// The file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,6 +54,8 @@ pub struct SchedulerConf {
     pub configurations: Vec<ActionConf>,
     /// Where measured use of nodes is asked for.
     pub metrics: MetricsConf,
+    /// What is done as Volcano does it: beyond Volcano, which does not read it.
+    pub compatibility: Vec<Entry>,
 }
 
 /// A plugin of a tier.
@@ -131,6 +139,7 @@ impl SchedulerConf {
                 Some(entry) => metrics::read(entry, &mut reading),
                 None => MetricsConf::default(),
             },
+            compatibility: reading.compatibility(&fields),
         }
     }
 }
@@ -237,12 +246,18 @@ impl Reading<'_> {
     }
 
     fn arguments(&mut self, fields: &Fields<'_>, path: &str) -> Vec<Entry> {
-        let Some(entry) = fields.get("arguments") else {
-            return Vec::new();
-        };
-        let arguments = self.fields(&entry.node, &format!("{path}.arguments"));
-        let arguments = arguments.unwrap_or_default().into_values();
-        arguments.cloned().collect()
+        self.entries(fields.get("arguments"), &format!("{path}.arguments"))
+    }
+
+    fn compatibility(&mut self, fields: &Fields<'_>) -> Vec<Entry> {
+        self.entries(fields.get("compatibility"), "compatibility")
+    }
+
+    /// What a map has, each key once.
+    fn entries(&mut self, map: Option<&&Entry>, path: &str) -> Vec<Entry> {
+        let fields = map.and_then(|entry| self.fields(&entry.node, path));
+        let entries = fields.unwrap_or_default().into_values();
+        entries.cloned().collect()
     }
 
     /// The items of a list; nothing is an empty one.

@@ -20,6 +20,11 @@ pub fn shown(placement: &Placement) -> Value {
             rows.map(|(name, arguments)| json!({ "name": name, "arguments": map(&arguments.0) }));
         file.insert("configurations".to_owned(), rows.collect());
     }
+    if !placement.as_upstream.is_empty() {
+        let rows = placement.as_upstream.iter();
+        let rows = rows.map(|it| (it.key().to_owned(), json!(false)));
+        file.insert("compatibility".to_owned(), Value::Object(rows.collect()));
+    }
     Value::Object(file)
 }
 

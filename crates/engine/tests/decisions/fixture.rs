@@ -111,6 +111,11 @@ impl World {
             }
             "off" => self.switch(rest, false),
             "on" => self.switch(rest, true),
+            "as-upstream" => {
+                let difference = placement::Difference::of_key(rest).expect("a difference");
+                self.settings.placement.as_upstream.insert(difference);
+                self.configure();
+            }
             "argument" => self.argument(rest),
             "configuration" => self.action_argument(rest),
             "local" => {

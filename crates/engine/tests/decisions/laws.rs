@@ -112,6 +112,28 @@ fn nothing_is_overfilled_lost_or_half_placed() {
 }
 
 #[test]
+fn upstreams_ways_break_nothing_either() {
+    // The same laws, with what is done better left out in all combinations; and gangs that lasted come to
+    // rest, so that promises which pass from hand to hand do not do so for ever.
+    for seed in 0..400 {
+        eprintln!("seed {seed}");
+        let mut world = World::new();
+        let ways = placement::Difference::ALL.into_iter().enumerate();
+        for (at, way) in ways.filter(|(at, _)| (seed >> at) & 1 == 0) {
+            world.perform(&format!("as-upstream {}", way.key()));
+            assert!(at < 3, "each way is left out in half of the seeds");
+        }
+        if Dice(seed).roll(2) == 0 {
+            world.perform("tiers priority gang conformance / predicates capacity nodeorder");
+            world.perform("on capacity enableHierarchy");
+        }
+        for line in script(seed) {
+            play(&mut world, &line);
+        }
+    }
+}
+
+#[test]
 fn the_same_history_gives_the_same_plans() {
     for seed in 0..100 {
         let told = |()| {

@@ -17,6 +17,7 @@ use crate::plugin::Action;
 use crate::plugins::deviceshare;
 use crate::plugins::ready_without_promises;
 use crate::rules::is_free;
+use crate::settings::Difference;
 use crate::together;
 
 /// The row.
@@ -29,6 +30,9 @@ pub const ACTION: Action = Action {
 
 fn run(cycle: &mut Cycle<'_, '_>) {
     let mut eligible = eligible(cycle);
+    if cycle.rules.is_as_upstream(Difference::KeptPromises) {
+        let_go(cycle, &eligible);
+    }
     // A gang that is bound in part, because a bind of it was refused or whoever bound it died, holds
     // room for nothing: the rest of it comes before anybody else's start.
     let mut begun = eligible.clone();
@@ -47,6 +51,16 @@ fn run(cycle: &mut Cycle<'_, '_>) {
     begun.extend(starved);
     eligible.retain(|row| !begun.contains(row) || is_enough(cycle, row.1));
     cycle.take_turns(eligible, turn);
+}
+
+/// What was promised is anybody's again, as with the end of upstream's session; but for room that is kept
+/// for those who waited too long, which upstream does not know.
+fn let_go(cycle: &mut Cycle<'_, '_>, eligible: &[(QueueId, GangId)]) {
+    for (_, gang) in eligible {
+        if !drain::is_kept_room(cycle.view(), *gang) {
+            take_promises_back(cycle, *gang);
+        }
+    }
 }
 
 fn is_begun(tables: &Tables, gang: GangId) -> bool {

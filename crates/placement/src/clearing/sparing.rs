@@ -8,6 +8,7 @@ use super::grounds::{Grounds, is_about_amounts, will_take};
 use super::{Clearing, First, put_first};
 use crate::cycle::Cycle;
 use crate::footing;
+use crate::settings::Difference;
 use crate::victims;
 
 /// How many tasks that differ are tried in other ways for the sake of one victim.
@@ -32,8 +33,12 @@ impl Clearing<'_> {
         refused.is_none()
     }
 
-    /// Lets everybody go on without whom the gang has room as well, the last chosen first.
+    /// Lets everybody go on without whom the gang has room as well, the last chosen first. Upstream spares
+    /// nobody.
     pub(super) fn spare(&mut self, cycle: &mut Cycle<'_, '_>, grounds: &mut Grounds, mark: Mark) {
+        if cycle.rules.is_as_upstream(Difference::MinimalVictims) {
+            return;
+        }
         let mut victims = cycle.trial.evicted_since(mark);
         let tables = cycle.trial.tables();
         victims.reverse();

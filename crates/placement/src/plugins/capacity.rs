@@ -16,6 +16,7 @@ use crate::arguments::Asked;
 use crate::plugin::{Claimant, Plugin, View, Vote};
 use crate::plugins::{insufficient, queue_of};
 use crate::rules::{Config, State};
+use crate::settings::Difference;
 
 /// The row.
 pub const PLUGIN: Plugin = Plugin {
@@ -61,6 +62,8 @@ pub(crate) struct Capacities {
     rows: Vec<Option<Row>>,
     root: Option<QueueId>,
     is_tree: bool,
+    /// What is wrong with some queue, where that stops all of them.
+    stops_all: Option<Reason>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -84,9 +87,13 @@ fn open(tables: &Tables, config: &Config, state: &mut State) {
         is_tree: config.capacity.is_tree,
         root: tables.queue_named("root"),
         rows: Vec::new(),
+        stops_all: None,
     };
     if found.is_tree {
         found.grow(tables);
+        if config.as_upstream.contains(&Difference::QueueErrorsApart) {
+            found.stops_all = found.first_wrong(tables);
+        }
     } else {
         found.lay_flat(tables);
     }
@@ -232,6 +239,22 @@ impl Capacities {
 
     /// Why nothing in the queue is let in or placed, if it is not.
     fn misplaced(&self, tables: &Tables, id: QueueId) -> Option<Reason> {
+        self.stops_all.clone().or_else(|| self.wrong(tables, id))
+    }
+
+    /// The first queue by its number that is wrong, or has work that it may not have.
+    fn first_wrong(&self, tables: &Tables) -> Option<Reason> {
+        let queues = tables.queues().filter(|(_, queue)| queue.known);
+        let is_above = |why: &Reason| matches!(why, Reason::QueueMisplaced { why, .. } if *why == Misplaced::AboveOthers);
+        let mut wrong = queues.filter_map(|(id, queue)| {
+            let why = self.wrong(tables, id)?;
+            (!queue.gangs.is_empty() || !is_above(&why)).then_some(why)
+        });
+        wrong.next()
+    }
+
+    /// What is wrong with the queue itself, or above it.
+    fn wrong(&self, tables: &Tables, id: QueueId) -> Option<Reason> {
         if !self.is_tree {
             return None;
         }
@@ -483,7 +506,8 @@ impl Given<'_> {
         let Some(queue) = queue_of(tables, task) else {
             return false;
         };
-        let Some(row) = all.row(queue).filter(|row| row.misplaced.is_none()) else {
+        let is_well = |row: &&Row| row.misplaced.is_none() && all.stops_all.is_none();
+        let Some(row) = all.row(queue).filter(is_well) else {
             return false;
         };
         let held = &tables.shape_of(task).spec.requests;
