@@ -14,10 +14,59 @@ fn placed(world: &World, name: &str) -> usize {
     own.filter(|(_, task)| task.phase.is_allocated()).count()
 }
 
+/// Small gangs of one task that fill so many slots come and go for ever, and one large gang waits that would
+/// fit alone.
+struct Rivals<'a> {
+    /// How many small ones run at a time.
+    slots: u64,
+    /// What a task of them asks for.
+    small: &'a str,
+    /// What a task of the large one asks for.
+    large: &'a str,
+    /// How many tasks that has.
+    tasks: u64,
+}
+
+/// I7: once its time is over the large gang starts as soon as those that ran then have ended, each of them
+/// once.
+fn starts_at_last(world: &mut World, dice: &mut Dice, rivals: &Rivals<'_>) {
+    let come = |at: u64| format!("gang a/s{at}x minres=none : 1 x {}", rivals.small);
+    let slots = rivals.slots;
+    let mut small: Vec<u64> = (0..slots).collect();
+    small.iter().for_each(|at| world.perform(&come(*at)));
+    world.perform("cycle");
+    world.perform("run a/");
+    let (tasks, large) = (rivals.tasks, rivals.large);
+    world.perform(&format!("gang a/big minres=none : {tasks} x {large}"));
+    world.perform("cycle");
+    world.perform("wait 3601s");
+    for round in 0..=2 * slots {
+        if placed(world, "a/big-") > 0 {
+            break;
+        }
+        assert!(round < 2 * slots, "{}", world.said);
+        world.perform("cycle");
+        // One ends and another comes, so that there is never room for more than one of them.
+        let at = dice.roll(small.len() as u64) as usize;
+        let gone = std::mem::replace(&mut small[at], slots + round);
+        if placed(world, &format!("a/s{gone}x-")) > 0 {
+            world.perform(&format!("delete a/s{gone}x-"));
+        } else {
+            // It never started; whoever runs for the longest ends instead.
+            let held = small
+                .iter()
+                .find(|s| placed(world, &format!("a/s{s}x-")) > 0);
+            let held = *held.expect("somebody holds the room");
+            world.perform(&format!("delete a/s{held}x-"));
+        }
+        world.perform(&come(slots + round));
+        world.perform("cycle");
+    }
+    assert_eq!(placed(world, "a/big-"), tasks as usize);
+}
+
 #[test]
 fn nobody_is_passed_for_ever() {
-    // I7: small gangs come and go for ever, and one large gang waits that would fit alone. Once its time
-    // is over it starts as soon as those that ran then have ended, each of them once.
     for seed in 0..60 {
         eprintln!("seed {seed}");
         let mut dice = Dice(seed);
@@ -32,44 +81,50 @@ fn nobody_is_passed_for_ever() {
         for node in 0..nodes {
             world.perform(&format!("node n{node} cpu={cpu}"));
         }
-        let slots = nodes * cpu;
-        let mut small: Vec<u64> = (0..slots).collect();
-        for at in &small {
-            world.perform(&format!("gang a/s{at}x minres=none : 1 x cpu=1"));
+        let large = format!("cpu={}", 1 + dice.roll(cpu));
+        let rivals = Rivals {
+            slots: nodes * cpu,
+            small: "cpu=1",
+            large: &large,
+            tasks: 1 + dice.roll(nodes),
+        };
+        starts_at_last(&mut world, &mut dice, &rivals);
+    }
+}
+
+#[test]
+fn nobody_is_passed_for_ever_for_what_is_not_an_amount() {
+    // Host ports, cards of which each task has one, and cpus of one NUMA node.
+    for seed in 0..90 {
+        eprintln!("seed {seed}");
+        let mut dice = Dice(seed);
+        let mut world = World::new();
+        let nodes = 1 + dice.roll(4);
+        let (rules, has, wish) = match seed % 3 {
+            0 => ("", "", "cpu=1 port=80"),
+            1 => ("deviceshare VGPUEnable", "vgpu=1:8000", "cpu=1 vgpu=1:6000"),
+            _ => (
+                "numa-aware",
+                "numa=2x4 policy=single-numa-node",
+                "cpu=3 pin=3 policy=single-numa-node",
+            ),
+        };
+        world.perform(rules);
+        world.perform("argument gang starvation-bound=1h");
+        for node in 0..nodes {
+            world.perform(&format!("node n{node} cpu=8 {has}"));
         }
-        world.perform("cycle");
-        world.perform("run a/");
-        let size = 1 + dice.roll(cpu);
-        let tasks = 1 + dice.roll(nodes);
-        world.perform(&format!("gang a/big minres=none : {tasks} x cpu={size}"));
-        world.perform("cycle");
-        world.perform("wait 3601s");
-        for round in 0..=2 * slots {
-            if placed(&world, "a/big-") > 0 {
-                break;
-            }
-            assert!(round < 2 * slots, "seed {seed}: {}", world.said);
-            world.perform("cycle");
-            // One ends and another comes, so that there is never room for more than one of them.
-            let at = dice.roll(small.len() as u64) as usize;
-            let gone = std::mem::replace(&mut small[at], slots + round);
-            if placed(&world, &format!("a/s{gone}x-")) > 0 {
-                world.perform(&format!("delete a/s{gone}x-"));
-            } else {
-                // It never started; whoever runs for the longest ends instead.
-                let held = small
-                    .iter()
-                    .find(|s| placed(&world, &format!("a/s{s}x-")) > 0);
-                let held = *held.expect("somebody holds the room");
-                world.perform(&format!("delete a/s{held}x-"));
-            }
-            world.perform(&format!(
-                "gang a/s{}x minres=none : 1 x cpu=1",
-                slots + round
-            ));
-            world.perform("cycle");
-        }
-        assert_eq!(placed(&world, "a/big-"), tasks as usize, "seed {seed}");
+        let (a_node, tasks) = match seed % 3 {
+            2 => (2, 1 + dice.roll(2 * nodes)),
+            _ => (1, 1 + dice.roll(nodes)),
+        };
+        let rivals = Rivals {
+            slots: nodes * a_node,
+            small: wish,
+            large: wish,
+            tasks,
+        };
+        starts_at_last(&mut world, &mut dice, &rivals);
     }
 }
 

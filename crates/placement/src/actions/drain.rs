@@ -13,14 +13,18 @@ use model::{
 };
 
 use crate::actions::allocate::{Asking, take_promises_back, waiting_tasks};
-use crate::clearing::clear_room;
+use crate::clearing::{clear_room, will_take};
 use crate::cycle::{Cycle, Outcome};
 use crate::parts;
 use crate::plugin::View;
+use crate::plugins::deviceshare;
+use crate::rules::Rules;
 use crate::victims::Against;
 
 /// Nodes that are looked at for one gang at most: beyond it nothing is kept.
 const LOOKS_MAX: usize = 2_000_000;
+/// Nodes on which it is tried for one gang at most what they would take if their gangs went.
+const TRIALS_MAX: usize = 2_000;
 
 /// Whether the gang has waited for longer than anybody should.
 pub(super) fn is_overdue(view: View<'_>, gang: GangId) -> bool {
@@ -136,35 +140,22 @@ pub(super) fn give_way(
 /// A node for each of the tasks with which the gang starts.
 fn find(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Vec<(TaskId, NodeId)>> {
     let mut places: Vec<(TaskId, NodeId)> = Vec::new();
-    let mut looks = 0;
+    let (mut looks, mut trials) = (LOOKS_MAX, TRIALS_MAX);
     for task in waiting_tasks(cycle, gang, Asking::Something) {
         if cycle.rules.job_pipelined(cycle.view(), gang) {
             break;
         }
-        if cycle.rules.allocatable(cycle.view(), queue, task).is_some() {
-            return None;
-        }
-        let view = cycle.view();
-        let shape = view.tables.shape_of(task);
-        // Where other pods decide too, nobody knows what will be there.
-        let is_simple = !shape.spec.is_coupled()
-            && shape.spec.ports.is_empty()
-            && shape.spec.cards.is_none()
-            && shape.spec.devices.is_none()
-            && shape.spec.numa.is_none()
-            && view.tables.task(task).claims.is_empty();
-        if !is_simple {
+        if cycle.rules.allocatable(cycle.view(), queue, task).is_some()
+            || depends_on_company(cycle.view(), task)
+        {
             return None;
         }
         let last = places.last().map(|(_, node)| *node);
-        let node = match last.filter(|node| would_do(cycle, shape, *node)) {
+        let node = match last.filter(|node| would_do(cycle, task, *node)) {
             Some(node) => node,
             None => {
-                looks += view.tables.node_span();
-                if looks > LOOKS_MAX {
-                    return None;
-                }
-                nearest(cycle, shape)?
+                looks = looks.checked_sub(cycle.trial.tables().node_span())?;
+                nearest(cycle, task, &mut trials)?
             }
         };
         cycle.trial.promise(task, node);
@@ -174,16 +165,49 @@ fn find(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Vec<(
     (is_enough && !places.is_empty()).then_some(places)
 }
 
-/// The node of those that would do once its gangs have gone that lacks least now; the first of equals.
-/// What a node lacks that is kept never grows, so that a choice which changes is always for the better.
-fn nearest(cycle: &Cycle<'_, '_>, shape: &Shape) -> Option<NodeId> {
-    let nodes = cycle.trial.tables().nodes().map(|(id, _)| id);
-    let able = nodes.filter(|id| would_do(cycle, shape, *id));
-    able.min_by_key(|id| (lack(cycle, shape, *id), *id))
+/// Whether other pods decide where the task may run: nobody knows what will be there.
+fn depends_on_company(view: View<'_>, task: TaskId) -> bool {
+    view.tables.shape_of(task).spec.is_coupled()
+        || deviceshare::concerns(view, task)
+        || !view.tables.task(task).claims.is_empty()
 }
 
-fn lack(cycle: &Cycle<'_, '_>, shape: &Shape, id: NodeId) -> Share {
-    let node = cycle.trial.tables().node(id);
+/// Whether amounts alone decide whether a node that suits the shape has room for it.
+fn is_about_amounts(shape: &Shape) -> bool {
+    let spec = &shape.spec;
+    spec.ports.is_empty() && spec.cards.is_none() && spec.devices.is_none() && spec.numa.is_none()
+}
+
+/// The node of those that would do once its gangs have gone that lacks least now; the first of equals.
+/// What a node lacks that is kept never grows, so that a choice which changes is always for the better.
+fn nearest(cycle: &mut Cycle<'_, '_>, task: TaskId, trials: &mut usize) -> Option<NodeId> {
+    let view = cycle.view();
+    let shape = view.tables.shape_of(task);
+    let nodes = view.tables.nodes().map(|(id, _)| id);
+    let able = nodes.filter(|id| would_be_enough(view, cycle.rules, shape, *id));
+    let ranked = able.map(|id| (has_taken_port(view, shape, id), lack(view, shape, id), id));
+    if is_about_amounts(shape) {
+        return ranked.min().map(|(.., id)| id);
+    }
+    let mut ranked: Vec<_> = ranked.collect();
+    ranked.sort_unstable();
+    for (.., id) in ranked {
+        *trials = trials.checked_sub(1)?;
+        if takes_when_left(cycle, task, id) {
+            return Some(id);
+        }
+    }
+    None
+}
+
+fn has_taken_port(view: View<'_>, shape: &Shape, id: NodeId) -> bool {
+    let taken = &view.tables.node(id).ports;
+    let mut wanted = shape.spec.ports.iter();
+    wanted.any(|port| taken.keys().any(|other| other.conflicts(port)))
+}
+
+fn lack(view: View<'_>, shape: &Shape, id: NodeId) -> Share {
+    let node = view.tables.node(id);
     let kinds = shape.held.entries();
     let lacks = kinds.map(|(kind, need)| {
         let lack = need.saturating_sub(node.free_later(kind)).max(0);
@@ -193,8 +217,15 @@ fn lack(cycle: &Cycle<'_, '_>, shape: &Shape, id: NodeId) -> Share {
 }
 
 /// Whether the node takes the task once all gangs on it have gone. Pods of no gang may stay for ever.
-fn would_do(cycle: &Cycle<'_, '_>, shape: &Shape, id: NodeId) -> bool {
+fn would_do(cycle: &mut Cycle<'_, '_>, task: TaskId, id: NodeId) -> bool {
     let view = cycle.view();
+    let shape = view.tables.shape_of(task);
+    would_be_enough(view, cycle.rules, shape, id)
+        && (is_about_amounts(shape) || takes_when_left(cycle, task, id))
+}
+
+/// The same, as far as amounts and the node's own nature decide.
+fn would_be_enough(view: View<'_>, rules: &Rules, shape: &Shape, id: NodeId) -> bool {
     let node = view.tables.node(id);
     let fits = |kind: Kind, need: i64| {
         let stay = node
@@ -211,7 +242,28 @@ fn would_do(cycle: &Cycle<'_, '_>, shape: &Shape, id: NodeId) -> bool {
     };
     node.known
         && shape.held.entries().all(|(kind, need)| fits(kind, need))
-        && cycle.rules.suits(view, shape, id).is_none()
+        && rules.suits(view, shape, id).is_none()
+}
+
+/// The same, as far as ports, cards, devices and NUMA nodes decide: found by sending all gangs away.
+fn takes_when_left(cycle: &mut Cycle<'_, '_>, task: TaskId, id: NodeId) -> bool {
+    let tables = cycle.trial.tables();
+    let Some(gang) = tables.task(task).gang else {
+        return false;
+    };
+    let held = tables.node(id).tasks.iter().copied();
+    let of_gangs = held.filter(|task| {
+        let row = tables.task(*task);
+        row.gang.is_some() && row.phase.is_allocated()
+    });
+    let of_gangs: Vec<TaskId> = of_gangs.collect();
+    let mark = cycle.trial.mark();
+    for task in of_gangs {
+        cycle.trial.evict(task, gang, "");
+    }
+    let takes = will_take(cycle, task, id);
+    cycle.trial.rewind(mark);
+    takes
 }
 
 /// What `look` finds while nothing is kept for those who drain: they are short of tasks, too.

@@ -224,10 +224,15 @@ fn later_on(view: View<'_>, id: NodeId) -> impl Iterator<Item = TaskId> {
         .copied()
 }
 
-/// Host ports that are taken on the node.
+/// Host ports that are taken on the node. What is promised there is taken now, too.
 fn ports_at(view: View<'_>, id: NodeId, room: Room) -> Box<dyn Iterator<Item = &HostPort> + '_> {
     match room {
-        Room::Now => Box::new(view.tables.node(id).ports.keys()),
+        Room::Now => {
+            let node = view.tables.node(id);
+            let promised = node.promised.iter().copied();
+            let promised = promised.flat_map(move |task| &view.tables.shape_of(task).spec.ports);
+            Box::new(node.ports.keys().chain(promised))
+        }
         Room::Later => {
             let tasks = later_on(view, id);
             Box::new(tasks.flat_map(move |task| &view.tables.shape_of(task).spec.ports))
