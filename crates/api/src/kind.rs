@@ -18,6 +18,8 @@ pub enum Kind {
     ControllerRevision,
     /// Pods that are replaced in steps.
     Deployment,
+    /// A sort of devices.
+    DeviceClass,
     /// Addresses behind a Service.
     EndpointSlice,
     /// A note for people about an object (`v1`).
@@ -54,8 +56,14 @@ pub enum Kind {
     Queue,
     /// A number of equal pods.
     ReplicaSet,
+    /// A wish for devices.
+    ResourceClaim,
+    /// What wishes for devices are made from.
+    ResourceClaimTemplate,
     /// Limits of a namespace.
     ResourceQuota,
+    /// Devices, and where they are.
+    ResourceSlice,
     /// Secret data.
     Secret,
     /// A stable name for pods.
@@ -162,6 +170,15 @@ pub const KINDS: &[KindRow] = &[
         "deployments",
         true,
         true,
+    ),
+    row(
+        Kind::DeviceClass,
+        "resource.k8s.io",
+        "v1",
+        "DeviceClass",
+        "deviceclasses",
+        false,
+        false,
     ),
     row(
         Kind::EndpointSlice,
@@ -302,6 +319,24 @@ pub const KINDS: &[KindRow] = &[
         true,
     ),
     row(
+        Kind::ResourceClaim,
+        "resource.k8s.io",
+        "v1",
+        "ResourceClaim",
+        "resourceclaims",
+        true,
+        true,
+    ),
+    row(
+        Kind::ResourceClaimTemplate,
+        "resource.k8s.io",
+        "v1",
+        "ResourceClaimTemplate",
+        "resourceclaimtemplates",
+        true,
+        false,
+    ),
+    row(
         Kind::ResourceQuota,
         "",
         "v1",
@@ -309,6 +344,15 @@ pub const KINDS: &[KindRow] = &[
         "resourcequotas",
         true,
         true,
+    ),
+    row(
+        Kind::ResourceSlice,
+        "resource.k8s.io",
+        "v1",
+        "ResourceSlice",
+        "resourceslices",
+        false,
+        false,
     ),
     row(Kind::Secret, "", "v1", "Secret", "secrets", true, false),
     row(Kind::Service, "", "v1", "Service", "services", true, true),

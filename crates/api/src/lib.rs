@@ -3,7 +3,7 @@
 //!
 //! What is here: primitives ([`quantity`], [`selector`], [`time`], [`duration`], [`int_or_string`],
 //! [`names`], [`yaml`]), the registry of kinds that our rooms watch and write ([`kind`]), lite structs for
-//! them ([`mod@core`], [`batch`], [`native`], [`snapshot`], [`volcano`]), [`events`], what is wrong with a
+//! them ([`mod@core`], [`batch`], [`native`], [`resource`], [`snapshot`], [`volcano`]), [`events`], what is wrong with a
 //! field ([`mod@field`]), one wanted write ([`intent`]), its HTTP form ([`call`]), one API-time question ([`admission`])
 //! and one to the scheduler ([`ask`]).
 //!
@@ -37,6 +37,7 @@ pub mod names;
 pub mod native;
 pub mod quantity;
 pub mod raw;
+pub mod resource;
 pub mod selector;
 pub mod snapshot;
 pub mod time;

@@ -309,7 +309,7 @@ mod tests {
             tables.put_node(NodeSpec {
                 devices: Devices {
                     list: [device].into(),
-                    is_partial: false,
+                    ..Devices::default()
                 },
                 ..spec
             });

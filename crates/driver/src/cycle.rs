@@ -309,7 +309,7 @@ impl Cycles {
             self.failures.remove(&*change.key);
         }
         let holds: Vec<HoldId> = match change.kind() {
-            Kind::PersistentVolumeClaim => self.holds.of_claim(&change.key),
+            Kind::PersistentVolumeClaim | Kind::ResourceClaim => self.holds.of_claim(&change.key),
             Kind::PersistentVolume => mirror
                 .keys(Index::ClaimVolume, "", &change.key.name)
                 .flat_map(|claim| self.holds.of_claim(claim))
@@ -466,7 +466,7 @@ impl Cycles {
             let at = now.plus_ms(Backoff::KEY.delay_ms(1));
             self.refusals.insert((at, write));
         }
-        for note in lowered.notes {
+        for note in lowered.releases.into_iter().chain(lowered.notes) {
             writes.submit(note, Origin::Note, Lane::Low);
         }
         self.tell_shard(mirror, writes, now);
@@ -645,6 +645,22 @@ impl Cycles {
         }
     }
 
+    /// What claims got for places that their pods do not get is free again.
+    fn give_back(&self, binds: &[Bind], mirror: &Mirror, writes: &mut Writes) {
+        let pods = binds.iter().filter_map(|bind| {
+            let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name)?;
+            (pod.metadata.uid == bind.uid).then_some(pod)
+        });
+        let intents = pods.flat_map(|pod| mirror::claims_given_back(mirror, &self.tables, pod));
+        // A claim that pods share is given back once.
+        let by_claim: BTreeMap<ObjectKey, Intent> = intents
+            .map(|intent| (intent.target.clone(), intent))
+            .collect();
+        for intent in by_claim.into_values() {
+            writes.submit(intent, Origin::Note, Lane::Low);
+        }
+    }
+
     fn try_hold(&mut self, id: HoldId, mirror: &Mirror, writes: &mut Writes, now: Time) {
         match self.holds.look(id, mirror, now) {
             None => {}
@@ -659,7 +675,7 @@ impl Cycles {
                 }
             }
             Some(Look::Hopeless(binds, why)) => {
-                for bind in binds {
+                for bind in &binds {
                     self.notices.push(format!(
                         "cannot bind Pod {}/{} to {}: {why}",
                         bind.pod.namespace, bind.pod.name, bind.node
@@ -667,6 +683,7 @@ impl Cycles {
                     self.counts.places_refused += 1;
                     self.take_back(bind.write);
                 }
+                self.give_back(&binds, mirror, writes);
             }
         }
     }

@@ -16,6 +16,10 @@ use crate::object::Object;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Index {
+    /// ResourceClaims by each class that their requests name (no namespace).
+    ClaimClass,
+    /// ResourceClaims by each device that they have for themselves, `driver/pool/name` (no namespace).
+    ClaimDevice,
     /// PersistentVolumeClaims that name no volume yet by the node that was chosen for them (no
     /// namespace).
     ClaimNode,
@@ -31,6 +35,8 @@ pub enum Index {
     Owner,
     /// Pods by each claim that they mount.
     PodClaim,
+    /// Pods by each ResourceClaim that they name, or that their status says was made for them.
+    PodDeviceClaim,
     /// Pods by the PodGroup that their annotation names.
     PodGroup,
     /// PodGroups by their queue (no namespace).
@@ -41,6 +47,10 @@ pub enum Index {
     PodNode,
     /// Queues by their parent (no namespace).
     QueueParent,
+    /// ResourceSlices by their node, or by `*` if they are not for one node (no namespace).
+    SliceNode,
+    /// ResourceSlices by `driver/pool` (no namespace).
+    SlicePool,
     /// VCJobs by each existing claim that they name.
     VcJobClaim,
     /// VCJobs by their queue (no namespace).
@@ -50,6 +60,9 @@ pub enum Index {
     /// PersistentVolumes and claims by their storage class (no namespace).
     VolumeClass,
 }
+
+/// The term of slices that are not for one node.
+pub const ANY_NODE: &str = "*";
 
 /// One index.
 #[derive(Debug)]
@@ -61,6 +74,8 @@ pub struct IndexRow {
 
 /// The list, in the order of [`Index`].
 pub const INDEXES: &[IndexRow] = &[
+    row(Index::ClaimClass, claim_class),
+    row(Index::ClaimDevice, claim_device),
     row(Index::ClaimNode, claim_node),
     row(Index::ClaimVolume, claim_volume),
     row(Index::CommandTarget, command_target),
@@ -68,11 +83,14 @@ pub const INDEXES: &[IndexRow] = &[
     row(Index::Orphan, orphan),
     row(Index::Owner, owner),
     row(Index::PodClaim, pod_claim),
+    row(Index::PodDeviceClaim, pod_device_claim),
     row(Index::PodGroup, pod_group),
     row(Index::PodGroupQueue, pod_group_queue),
     row(Index::PodNativeGroup, pod_native_group),
     row(Index::PodNode, pod_node),
     row(Index::QueueParent, queue_parent),
+    row(Index::SliceNode, slice_node),
+    row(Index::SlicePool, slice_pool),
     row(Index::VcJobClaim, vcjob_claim),
     row(Index::VcJobQueue, vcjob_queue),
     row(Index::VolumeClaim, volume_claim),
@@ -207,6 +225,24 @@ fn owner(object: &Object, terms: &mut Terms) {
     }
 }
 
+fn claim_class(object: &Object, terms: &mut Terms) {
+    if let Object::ResourceClaim(claim) = object {
+        for request in &claim.spec.devices.requests {
+            for way in request.exactly.iter().chain(&request.first_available) {
+                terms.add("", &way.device_class_name);
+            }
+        }
+    }
+}
+
+fn claim_device(object: &Object, terms: &mut Terms) {
+    if let Object::ResourceClaim(claim) = object {
+        for device in claim.allocated().iter().filter(|it| !it.is_admin()) {
+            terms.add("", &device.id());
+        }
+    }
+}
+
 fn claim_node(object: &Object, terms: &mut Terms) {
     if let Object::PersistentVolumeClaim(claim) = object
         && claim.spec.volume_name.is_empty()
@@ -226,6 +262,18 @@ fn pod_claim(object: &Object, terms: &mut Terms) {
     if let Object::Pod(pod) = object {
         for claim in api::core::claims_named(&pod.metadata.name, &pod.spec.volumes) {
             terms.add(&pod.metadata.namespace, &claim);
+        }
+    }
+}
+
+fn pod_device_claim(object: &Object, terms: &mut Terms) {
+    if let Object::Pod(pod) = object {
+        let named = pod.spec.resource_claims.iter();
+        let named = named.filter_map(|claim| claim.resource_claim_name.as_deref());
+        let made = pod.status.resource_claim_statuses.iter();
+        let made = made.filter_map(|claim| claim.resource_claim_name.as_deref());
+        for claim in named.chain(made) {
+            terms.add(&pod.metadata.namespace, claim);
         }
     }
 }
@@ -263,6 +311,19 @@ fn queue_parent(object: &Object, terms: &mut Terms) {
         && let Some(parent) = queue.parent()
     {
         terms.add("", parent);
+    }
+}
+
+fn slice_node(object: &Object, terms: &mut Terms) {
+    if let Object::ResourceSlice(slice) = object {
+        terms.add("", slice.spec.node_name.as_deref().unwrap_or(ANY_NODE));
+    }
+}
+
+fn slice_pool(object: &Object, terms: &mut Terms) {
+    if let Object::ResourceSlice(slice) = object {
+        let spec = &slice.spec;
+        terms.add("", &format!("{}/{}", spec.driver, spec.pool.name));
     }
 }
 

@@ -23,6 +23,10 @@ mod state_hash;
 pub use extender::{ExtenderNews, extender_body, extender_news};
 pub use held::{Change, Listing, Mirror};
 pub use index::Index;
-pub use lower::{Bind, Events, Evict, Lowered, Voice, plain_words};
+pub use lower::{
+    Bind, Events, Evict, Given, Lowered, Voice, claims_given_back, device_claims_of, plain_words,
+};
 pub use object::{Object, Problem, Typed};
-pub use rows::{Claims, ROW_KINDS, Reach, Rows, Slice, claims_of, native_gang};
+pub use rows::{
+    Claims, ROW_KINDS, Reach, Rows, Slice, claim_name, claims_of, native_gang, own_claim,
+};

@@ -2,6 +2,7 @@
 
 mod cards;
 mod condition;
+mod devices;
 mod evict;
 mod native;
 mod note;
@@ -15,12 +16,15 @@ use api::intent::{Action, Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::time::Time;
 use api::volcano::PodGroup;
-use model::{Eviction, GangId, Nomination, Place, Plan, Tables, TaskId, WriteId};
+use model::{
+    DeviceLack, Eviction, GangId, Nomination, Place, Plan, Reason, Refusal, Tables, TaskId, WriteId,
+};
 use serde_json::{Value, json};
 
 use crate::held::Mirror;
 
 pub use condition::plain_words;
+pub use devices::{Given, claims_given_back, device_claims_of};
 pub use evict::Evict;
 
 /// What a plan comes to.
@@ -36,6 +40,8 @@ pub struct Lowered {
     pub settled: Vec<WriteId>,
     /// Writes on whose object the plan was mistaken: it has gone, or another has its name.
     pub lost: Vec<WriteId>,
+    /// Claims of devices that keep their pods from every node, and are given back. Best effort.
+    pub releases: Vec<Intent>,
     /// For people: conditions of pods and events. Best effort.
     pub notes: Vec<Intent>,
 }
@@ -57,6 +63,8 @@ pub struct Bind {
     pub annotations: TextMap,
     /// The locks of the node that belong to its kinds of cards; none where it gets no cards.
     pub locks: Vec<Box<str>>,
+    /// Devices that its claims get before.
+    pub devices: Vec<Given>,
 }
 
 impl Bind {
@@ -140,6 +148,13 @@ impl Mirror {
             nominations.extend(intent.map(|intent| (nomination.task, intent)));
         }
         for wait in &plan.waits {
+            if is_held_off(&wait.reason)
+                && let Some(pod) = self.pod_of(tables, wait.task)
+            {
+                lowered
+                    .releases
+                    .extend(claims_given_back(self, tables, pod));
+            }
             let from = lowered.notes.len();
             self.lower_wait(tables, wait, voice, &mut lowered);
             if let Some(nomination) = nominations.remove(&wait.task) {
@@ -167,7 +182,9 @@ impl Mirror {
                 .push(note::assigned(pod, &node.spec.name, voice));
         }
         let task = tables.task(place.task);
-        let ask = tables.shape_of(place.task).spec.cards.as_deref();
+        let shape = &tables.shape_of(place.task).spec;
+        let devices = shape.devices.as_deref();
+        let ask = shape.cards.as_deref();
         let mut annotations = ask.map_or_else(TextMap::new, |ask| {
             cards::annotations(ask, &task.grants, &node.spec.name, voice.now)
         });
@@ -179,6 +196,9 @@ impl Mirror {
             gang: task.gang,
             annotations,
             locks: ask.map_or_else(Vec::new, |ask| cards::locks(ask, &task.grants)),
+            devices: devices.map_or_else(Vec::new, |ask| {
+                devices::given(ask, &node.spec.devices, &task.grants)
+            }),
             pod: ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name),
             uid: pod.metadata.uid.clone(),
             node: (&*node.spec.name).into(),
@@ -270,6 +290,19 @@ impl Mirror {
         let pod = self.get::<Pod>(&task.key.namespace, &task.key.name)?;
         (*pod.metadata.uid == *task.uid).then_some(&**pod)
     }
+}
+
+/// Whether a task finds no node because of devices that its claims have already.
+fn is_held_off(reason: &Reason) -> bool {
+    let Reason::NoFit(no_fit) = reason else {
+        return false;
+    };
+    let why = DeviceLack::Elsewhere;
+    let elsewhere = Refusal::Devices { why };
+    no_fit
+        .refusals
+        .iter()
+        .any(|(refusal, _)| *refusal == elsewhere)
 }
 
 /// Whether a task is a pod without a group, of which nobody else tells what happens to it.

@@ -7,6 +7,7 @@ mod amounts;
 mod branches;
 mod cards;
 mod constraints;
+mod devices;
 mod groups;
 mod native;
 mod network;
@@ -31,6 +32,8 @@ use model::{
 };
 
 pub(crate) use amounts::resource_list;
+pub(crate) use constraints::{node_labels, node_terms};
+pub use devices::{claim_name, own_claim};
 pub use native::native_gang;
 pub use reach::{Reach, Slice};
 pub use volume::{Claims, claims_of};
@@ -40,8 +43,9 @@ use crate::index::Index;
 use crate::object::Object;
 use amounts::{limits, vector};
 
-/// Feeds the tables. It keeps nothing but what the operator chose: rows are found by their keys.
-#[derive(Clone, Debug)]
+/// Feeds the tables. It keeps what the operator chose, and what was asked about devices: rows are found by
+/// their keys.
+#[derive(Debug)]
 pub struct Rows {
     scheduler_names: Vec<Box<str>>,
     lone_scheduler_names: Vec<Box<str>>,
@@ -51,10 +55,12 @@ pub struct Rows {
     reach: Reach,
     cards: Arc<cards::CardRules>,
     has_numa: bool,
+    judge: devices::Judge,
 }
 
 /// The kinds that rows are made of.
 pub const ROW_KINDS: &[Kind] = &[
+    Kind::DeviceClass,
     Kind::HyperNode,
     Kind::Namespace,
     Kind::Node,
@@ -66,7 +72,9 @@ pub const ROW_KINDS: &[Kind] = &[
     Kind::PodGroup,
     Kind::PriorityClass,
     Kind::Queue,
+    Kind::ResourceClaim,
     Kind::ResourceQuota,
+    Kind::ResourceSlice,
     Kind::StorageClass,
 ];
 
@@ -82,6 +90,7 @@ impl Rows {
             reach: Reach::default(),
             cards: Arc::default(),
             has_numa: false,
+            judge: devices::Judge::default(),
         }
     }
 
@@ -130,7 +139,12 @@ impl Rows {
     }
 
     /// Takes one change of the mirror, which shows it already, into the tables.
-    pub fn feed(&self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
+    pub fn feed(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
+        self.feed_row(mirror, change, tables);
+        self.ask_devices(mirror, tables);
+    }
+
+    fn feed_row(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
         let name: Arc<str> = (&*change.key.name).into();
         let key = || Key::new(&*change.key.namespace, Arc::clone(&name));
         match &change.after {
@@ -146,7 +160,11 @@ impl Rows {
                 });
                 if before.is_none() {
                     self.put_pod(mirror, pod, tables);
+                    self.feed_claimant(mirror, change, tables);
                 }
+            }
+            Some(Object::DeviceClass(_) | Object::ResourceClaim(_) | Object::ResourceSlice(_)) => {
+                self.feed_devices(mirror, change, tables);
             }
             Some(Object::NativeGroup(group)) => self.put_native(mirror, group, tables),
             Some(Object::PodGroup(group)) if !self.reach.owns(&group.metadata) => {
@@ -181,6 +199,10 @@ impl Rows {
                 Kind::Pod => {
                     tables.remove_task(&key());
                     tables.remove_gang(&pod::lone_gang(&change.key.namespace, &name));
+                    self.feed_claimant(mirror, change, tables);
+                }
+                Kind::DeviceClass | Kind::ResourceClaim | Kind::ResourceSlice => {
+                    self.feed_devices(mirror, change, tables);
                 }
                 Kind::PodDisruptionBudget => tables.remove_budget(&key()),
                 Kind::PodGroup => tables.remove_gang(&key()),
@@ -193,7 +215,7 @@ impl Rows {
     }
 
     /// Storage has changed: pods that mount it are looked at again.
-    fn feed_volumes(&self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
+    fn feed_volumes(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
         match change.kind() {
             Kind::PersistentVolumeClaim => {
                 self.feed_claim(mirror, &change.key.namespace, &change.key.name, tables);
@@ -214,7 +236,7 @@ impl Rows {
         }
     }
 
-    fn feed_claim(&self, mirror: &Mirror, namespace: &str, claim: &str, tables: &mut Tables) {
+    fn feed_claim(&mut self, mirror: &Mirror, namespace: &str, claim: &str, tables: &mut Tables) {
         for pod in mirror.indexed::<api::core::Pod>(Index::PodClaim, namespace, claim) {
             if !pod.is_finished() {
                 self.put_pod(mirror, pod, tables);
@@ -242,7 +264,7 @@ fn node_spec(node: &Node, tables: &mut Tables) -> NodeSpec {
     }
 }
 
-fn effect(text: &str) -> Option<TaintEffect> {
+pub(crate) fn effect(text: &str) -> Option<TaintEffect> {
     match text {
         "NoExecute" => Some(TaintEffect::NoExecute),
         "NoSchedule" => Some(TaintEffect::NoSchedule),

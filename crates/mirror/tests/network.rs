@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// The settled tables after the objects have come.
 fn tables(objects: Vec<(Kind, Value)>) -> Tables {
-    let rows = Rows::new(vec!["volcano".into()]);
+    let mut rows = Rows::new(vec!["volcano".into()]);
     let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
     for (kind, object) in objects {
         let change = mirror.apply(kind, &object.to_string());

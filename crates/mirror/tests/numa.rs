@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// Tables after the objects have come.
 fn fed(objects: &[(Kind, Value)]) -> Tables {
-    let rows = Rows::new(vec!["volcano".into()]).with_numa();
+    let mut rows = Rows::new(vec!["volcano".into()]).with_numa();
     let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
     for (kind, object) in objects {
         let change = mirror.apply(*kind, &object.to_string());
@@ -193,7 +193,7 @@ fn a_node_that_is_not_there_gets_no_row_and_one_that_tells_no_more_has_no_layout
     let tables = fed(&[topology(1, spec())]);
     assert!(tables.node_named("n1").is_none());
 
-    let rows = Rows::new(vec!["volcano".into()]).with_numa();
+    let mut rows = Rows::new(vec!["volcano".into()]).with_numa();
     let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
     for (kind, object) in [node(), topology(1, spec())] {
         let change = mirror.apply(kind, &object.to_string());
@@ -209,7 +209,7 @@ fn a_node_that_is_not_there_gets_no_row_and_one_that_tells_no_more_has_no_layout
 
 #[test]
 fn news_of_a_node_leave_its_layout_and_news_of_that_are_seen_after_them() {
-    let rows = Rows::new(vec!["volcano".into()]).with_numa();
+    let mut rows = Rows::new(vec!["volcano".into()]).with_numa();
     let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
     let mut feed = |object: &(Kind, Value)| {
         let change = mirror.apply(object.0, &object.1.to_string());

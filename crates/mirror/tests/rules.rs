@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// The tables after the objects have come.
 fn tables(objects: &[(Kind, Value)]) -> Tables {
     let names = || vec!["volcano".into()];
-    let rows = Rows::new(names()).with_lone(names());
+    let mut rows = Rows::new(names()).with_lone(names());
     let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
     for (kind, object) in objects {
         let change = mirror.apply(*kind, &object.to_string());
@@ -110,7 +110,7 @@ fn a_pod_names_its_claims_of_devices_in_their_order() {
         .task_keyed(&Key::new("a", "p"))
         .expect("the pod has a row");
     let claims = &tables.shape_of(id).spec.device_claims;
-    let claims: Vec<&str> = claims.iter().map(|claim| &**claim).collect();
+    let claims: Vec<&str> = claims.iter().map(|claim| &*claim.name).collect();
     assert_eq!(claims, ["gpu", "fpga"]);
 }
 

@@ -12,7 +12,10 @@ use crate::shape::Toleration;
 /// The most devices that one claim can be given, as Kubernetes bounds its result.
 pub const CLAIM_DEVICES_MAX: usize = 32;
 
-/// A selector: an expression over a device, known by its number.
+/// The most pods that may use one claim, as Kubernetes bounds them.
+pub const CLAIM_USERS_MAX: usize = 256;
+
+/// A selector: a question about a device, known by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SelectorId(pub u32);
 
@@ -41,6 +44,18 @@ impl Passed {
     }
 }
 
+/// Whether a device can be given to anybody at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// Unless a task holds it.
+    #[default]
+    Free,
+    /// A claim holds it, and no task that would give it back.
+    Held,
+    /// It is shared in a way that nobody here counts: out of counters or capacity.
+    Uncounted,
+}
+
 /// A device of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Device {
@@ -48,6 +63,12 @@ pub struct Device {
     pub id: Arc<str>,
     /// Which selectors it passes.
     pub passes: Passed,
+    /// Which selectors do not say whether they take it.
+    pub unjudged: Passed,
+    /// Whether it can be given at all.
+    pub standing: Standing,
+    /// Whether other nodes reach it, too.
+    pub is_shared: bool,
     /// Its attributes by their whole names, each in one spelling.
     pub attributes: BTreeMap<Arc<str>, Arc<str>>,
     /// Its taints.
@@ -61,6 +82,8 @@ pub struct Devices {
     pub list: Arc<[Device]>,
     /// Whether parts of a pool are not told yet: who wants all devices waits for them.
     pub is_partial: bool,
+    /// What went wrong with selectors that do not say whether they take one of the devices.
+    pub faults: BTreeMap<SelectorId, Arc<str>>,
 }
 
 /// How many devices are wanted.
@@ -132,6 +155,67 @@ pub struct DeviceClaim {
 pub struct DeviceAsk {
     /// The claims, in the pod's order.
     pub claims: Vec<DeviceClaim>,
+}
+
+/// A claim of a task that keeps it from every node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnmetClaim {
+    /// What the pod calls it.
+    pub name: Arc<str>,
+    /// What keeps the task.
+    pub why: ClaimLack,
+}
+
+/// Why a claim cannot be served anywhere.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ClaimLack {
+    /// It does not exist yet.
+    Missing,
+    /// It belongs to another pod.
+    Foreign,
+    /// It is being deleted.
+    Leaving,
+    /// As many pods use it as may.
+    Full,
+    /// Another task, which is no part of the gang, gets it first.
+    First {
+        /// That task.
+        task: Arc<str>,
+    },
+    /// A class of devices does not exist.
+    NoClass {
+        /// Its name.
+        class: Arc<str>,
+    },
+    /// An expression cannot be understood.
+    Selector {
+        /// What is wrong with it.
+        why: Arc<str>,
+    },
+    /// It asks for something that nobody here can give.
+    Unknown {
+        /// What.
+        what: Arc<str>,
+    },
+}
+
+impl ClaimLack {
+    pub(crate) fn words(&self) -> String {
+        match self {
+            ClaimLack::Missing => "does not exist yet".to_owned(),
+            ClaimLack::Foreign => "belongs to another pod".to_owned(),
+            ClaimLack::Leaving => "is being deleted".to_owned(),
+            ClaimLack::Full => format!("is used by {CLAIM_USERS_MAX} pods, and no more may"),
+            ClaimLack::First { task } => {
+                format!("is not allocated yet, and {task} is to get it first")
+            }
+            ClaimLack::NoClass { class } => format!("names class {class}, which does not exist"),
+            ClaimLack::Selector { why } => format!("has a selector that is none: {why}"),
+            ClaimLack::Unknown { what } => {
+                format!("asks for {what}, which this scheduler does not allocate")
+            }
+        }
+    }
 }
 
 /// For what a device was given. It is written in [`Grant::part`](crate::Grant::part).

@@ -219,6 +219,8 @@ pub struct Grant {
     pub is_whole: bool,
     /// Which units of the resource.
     pub units: Units,
+    /// Whether other nodes reach it, too, and may not give it to anybody meanwhile.
+    pub is_shared: bool,
 }
 
 /// What is held of one card.

@@ -47,8 +47,8 @@ mod trial;
 
 pub use charge::{Charge, Counted, DEVICE_CLASS, device_class};
 pub use claim::{
-    CLAIM_DEVICES_MAX, Device, DeviceAsk, DeviceClaim, DeviceRequest, Devices, Passed, Purpose,
-    SameAttribute, SelectorId, Wanted, Way,
+    CLAIM_DEVICES_MAX, CLAIM_USERS_MAX, ClaimLack, Device, DeviceAsk, DeviceClaim, DeviceRequest,
+    Devices, Passed, Purpose, SameAttribute, SelectorId, Standing, UnmetClaim, Wanted, Way,
 };
 pub use device::{
     CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, CardLoad, CardLoads, Cards, Division, GPU,

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use crate::claim::UnmetClaim;
 use crate::device::CardFamily;
 use crate::numa::NumaLack;
 use crate::queue::QueueState;
@@ -385,10 +386,10 @@ pub enum Missing {
         /// Whether it exists.
         exists: bool,
     },
-    /// The task claims devices, which nobody here allocates.
+    /// The task claims devices in a way that no node can serve.
     Devices {
-        /// The claim, as the pod calls it.
-        claim: Arc<str>,
+        /// The claim, and what is wrong with it.
+        claim: UnmetClaim,
     },
 }
 
@@ -450,7 +451,11 @@ impl NoFit {
                 format!("{head} needs claim {claim}, which is not bound")
             }
             Missing::Devices { claim } => {
-                format!("{head} claims devices ({claim}), which this scheduler does not allocate")
+                format!(
+                    "{head} needs claim {}, which {}",
+                    claim.name,
+                    claim.why.words()
+                )
             }
             Missing::Rules => {
                 let mut text = format!(
@@ -590,29 +595,42 @@ impl CardLack {
 }
 
 /// Why a node's devices do not serve a task's claims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeviceLack {
+    /// Devices that a claim has already are out of its reach.
+    Elsewhere,
     /// They would not do even if nobody held any.
     Few,
     /// Not all of them are told yet.
     Partial,
     /// Others hold them.
     Taken,
-    /// Nobody here allocates them.
+    /// A claim cannot be served anywhere.
     Unallocated,
+    /// Those that would do are shared in a way that nobody here counts.
+    Uncounted,
+    /// A selector does not say whether it takes one of them.
+    Unjudged {
+        /// Which selector, and why not.
+        why: Arc<str>,
+    },
     /// The search for a choice was given up.
     Unsolved,
 }
 
 impl DeviceLack {
-    fn words(self) -> &'static str {
-        match self {
+    fn words(&self) -> String {
+        let words = match self {
+            DeviceLack::Elsewhere => "away from the devices that its claim has",
             DeviceLack::Few => "without the devices that it claims",
             DeviceLack::Partial => "that have not told all of their devices",
             DeviceLack::Taken => "whose devices are taken",
-            DeviceLack::Unallocated => "whose devices are not allocated here",
+            DeviceLack::Unallocated => "with devices that it may not have yet",
+            DeviceLack::Uncounted => "whose devices are shared by counters or capacity",
+            DeviceLack::Unjudged { why } => return format!("that {why} does not judge"),
             DeviceLack::Unsolved => "with too many devices to choose from",
-        }
+        };
+        words.to_owned()
     }
 }
 
@@ -639,7 +657,7 @@ impl Refusal {
             Refusal::VolumeTopology => "away from its volume".to_owned(),
             Refusal::VolumeElsewhere => "away from its claim".to_owned(),
             Refusal::VolumeWaits => "waiting for its claim".to_owned(),
-            Refusal::Devices { why } => why.words().to_owned(),
+            Refusal::Devices { why } => why.words(),
             Refusal::Spread => "beyond the allowed skew".to_owned(),
             Refusal::OutOfProportion { resource } => {
                 format!("that would have too little left beside {resource}")

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::claim::DeviceAsk;
+use crate::claim::{DeviceAsk, UnmetClaim};
 use crate::device::CardAsk;
 use crate::labels::{Labels, NodeTerm, Requirement};
 use crate::numa::NumaAsk;
@@ -42,9 +42,10 @@ pub struct ShapeSpec {
     pub devices: Option<Arc<DeviceAsk>>,
     /// What it wants of NUMA nodes, if anything.
     pub numa: Option<Arc<NumaAsk>>,
-    /// Its claims of devices that nobody here allocates, as its pod calls them: while there is one, no
-    /// node will do.
-    pub device_claims: Vec<Arc<str>>,
+    /// Where the devices are that its claims have already: one term of each must hold.
+    pub device_nodes: Vec<Vec<NodeTerm>>,
+    /// Its claims of devices that cannot be served: while there is one, no node will do.
+    pub device_claims: Vec<UnmetClaim>,
     /// Whether it bears nodes that are lent out only at times.
     pub revocable: bool,
 }

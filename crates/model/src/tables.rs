@@ -16,7 +16,7 @@ mod writes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::device::Grant;
+use crate::device::{CardLoads, Grant};
 use crate::gang::Gang;
 use crate::ids::{GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 use crate::node::Node;
@@ -124,6 +124,7 @@ pub struct Tables {
     group_use: groups::GroupUse,
     classes: classes::Classes,
     claim_homes: BTreeMap<Key, BTreeMap<NodeId, u32>>,
+    shared_loads: CardLoads,
     log: Vec<NodeId>,
     log_base: u64,
     news: News,
@@ -306,6 +307,11 @@ impl Tables {
     /// that mounts it goes.
     pub fn claim_home(&self, claim: &Key) -> Option<NodeId> {
         self.claim_homes.get(claim)?.keys().next().copied()
+    }
+
+    /// What is held of devices that several nodes reach.
+    pub fn shared_loads(&self) -> &CardLoads {
+        &self.shared_loads
     }
 
     /// The end of the log of nodes whose room or spec changed.

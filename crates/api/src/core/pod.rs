@@ -105,6 +105,18 @@ read_only! {
     pub struct PodResourceClaim {
         /// What the pod's containers call it.
         pub name: Box<str>,
+        /// An existing one.
+        pub resource_claim_name: Option<Box<str>>,
+        /// From what it is made.
+        pub resource_claim_template_name: Option<Box<str>>,
+    }
+
+    /// The claim that was made for a pod.
+    pub struct PodResourceClaimStatus {
+        /// What the pod's containers call it.
+        pub name: Box<str>,
+        /// Its name; none was needed where there is none.
+        pub resource_claim_name: Option<Box<str>>,
     }
 
     /// A group of Kubernetes' own, of the same namespace.
@@ -223,6 +235,8 @@ read_only! {
         pub container_statuses: Vec<ContainerStatus>,
         /// `Guaranteed`, `Burstable` or `BestEffort`.
         pub qos_class: Box<str>,
+        /// Claims of devices that were made for it.
+        pub resource_claim_statuses: Vec<PodResourceClaimStatus>,
     }
 
     /// One address.

@@ -1,4 +1,4 @@
-//! Binds that wait for their pods' volumes, gang by gang: all of a gang's pods are bound once every
+//! Binds that wait for their pods' volumes and devices, gang by gang: all of a gang's pods are bound once every
 //! claim is, or none.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use api::core::Pod;
 use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
 use api::time::Time;
-use mirror::{Bind, Claims, Mirror, claims_of};
+use mirror::{Bind, Claims, Mirror, claim_name, claims_of, device_claims_of};
 
 use crate::backoff::Backoff;
 use crate::work::Ended;
@@ -87,7 +87,7 @@ impl Holds {
         let mut spoken_for: BTreeSet<ObjectKey> = hold.telling.clone();
         let mut is_ready = true;
         let is_late = now >= hold.until;
-        let mut conflict = is_late.then(|| "its volumes were not bound in time".to_owned());
+        let mut conflict = is_late.then(|| "its claims were not bound in time".to_owned());
         for bind in &hold.binds {
             match claims(mirror, bind) {
                 None | Some(Claims::Ready) => {}
@@ -194,14 +194,27 @@ pub(super) fn is_ready(mirror: &Mirror, bind: &Bind) -> bool {
 /// How the claims of the pod stand; `None` where the pod has gone and its bind is moot.
 fn claims(mirror: &Mirror, bind: &Bind) -> Option<Claims> {
     let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name)?;
-    (pod.metadata.uid == bind.uid).then(|| claims_of(mirror, pod, &bind.node))
+    if pod.metadata.uid != bind.uid {
+        return None;
+    }
+    // Devices first: who cannot have them should not move a volume to the node.
+    let devices = device_claims_of(mirror, pod, &bind.node, &bind.devices);
+    Some(match devices {
+        Claims::Ready => claims_of(mirror, pod, &bind.node),
+        others => others,
+    })
 }
 
 fn claim_keys(mirror: &Mirror, bind: &Bind) -> Vec<ObjectKey> {
     let Some(pod) = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name) else {
         return Vec::new();
     };
-    api::core::claims_named(&pod.metadata.name, &pod.spec.volumes)
-        .map(|claim| ObjectKey::new(Kind::PersistentVolumeClaim, &pod.metadata.namespace, &claim))
-        .collect()
+    let namespace = &pod.metadata.namespace;
+    let volumes = api::core::claims_named(&pod.metadata.name, &pod.spec.volumes);
+    let volumes =
+        volumes.map(|claim| ObjectKey::new(Kind::PersistentVolumeClaim, namespace, &claim));
+    let devices = pod.spec.resource_claims.iter();
+    let devices = devices.filter_map(|claim| claim_name(mirror, pod, claim));
+    let devices = devices.map(|claim| ObjectKey::new(Kind::ResourceClaim, namespace, &claim));
+    volumes.chain(devices).collect()
 }

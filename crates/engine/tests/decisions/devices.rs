@@ -3,39 +3,56 @@
 use std::sync::Arc;
 
 use model::{
-    Device, DeviceClaim, DeviceRequest, Passed, SameAttribute, SelectorId, Taint, TaintEffect,
-    Toleration, TolerationEffect, Wanted, Way,
+    Device, DeviceClaim, DeviceRequest, Passed, SameAttribute, SelectorId, Standing, Taint,
+    TaintEffect, Toleration, TolerationEffect, Wanted, Way,
 };
 
-/// `device=ID:SELECTORS:ATTRIBUTES:sick`: the selectors that it passes, `1,2`; its attributes, `board/a`;
-/// and whether it is tainted.
+/// `device=ID:SELECTORS:ATTRIBUTES:MARK`: the selectors that it passes, `1,2`, or does not judge, `?3`; its
+/// attributes, `board/a`; and whether it is `sick` (tainted), `held` by a claim, `shared` by all nodes that
+/// have one of that name, or `uncounted`.
 pub fn device(text: &str) -> Device {
     let mut parts = text.split(':');
     let mut next = || parts.next().unwrap_or("");
     let id = next();
     let mut passes = Passed::default();
-    selectors(next()).for_each(|selector| passes.insert(selector));
+    let mut unjudged = Passed::default();
+    let (doubted, taken): (Vec<&str>, Vec<&str>) = next()
+        .split(',')
+        .partition(|number| number.starts_with('?'));
+    let doubted = doubted.join(",").replace('?', "");
+    selectors(&taken.join(",")).for_each(|selector| passes.insert(selector));
+    selectors(&doubted).for_each(|selector| unjudged.insert(selector));
     let pairs = next().split(',').filter_map(|pair| pair.split_once('/'));
     let attributes = pairs.map(|(name, value)| (name.into(), value.into()));
+    let attributes = attributes.collect();
+    let mark = next();
+    let taint = Taint {
+        key: "sick".into(),
+        value: "".into(),
+        effect: TaintEffect::NoSchedule,
+    };
     Device {
         id: id.into(),
         passes,
-        attributes: attributes.collect(),
-        taints: match next() {
-            "sick" => vec![Taint {
-                key: "sick".into(),
-                value: "".into(),
-                effect: TaintEffect::NoSchedule,
-            }],
-            _ => Vec::new(),
+        unjudged,
+        standing: match mark {
+            "held" => Standing::Held,
+            "uncounted" => Standing::Uncounted,
+            _ => Standing::Free,
         },
+        is_shared: mark == "shared",
+        attributes,
+        taints: (mark == "sick").then_some(taint).into_iter().collect(),
     }
 }
 
 /// The node's own devices bear its name.
 pub fn of(node: &str, devices: &[Device]) -> Arc<[Device]> {
     let named = devices.iter().map(|device| Device {
-        id: format!("{node}-{}", device.id).into(),
+        id: match device.is_shared {
+            true => device.id.clone(),
+            false => format!("{node}-{}", device.id).into(),
+        },
         ..device.clone()
     });
     named.collect()

@@ -28,10 +28,10 @@
 //! node n1 vgpu=2:16000:10 model=A100 sick=1 mig garbled | node n1 gpushare=2:8000    cards: count:MiB:users
 //! gang a/t : 1 x vgpu=1:4000:30 vgpu=2:50% use=A100 nouse=T4 use-id=n1-0 mode-mig cards-apart | gpumem=4000 | gpunum=2
 //! bound n1 a/x holds=n1-0:4000:30
-//! node n1 device=g0:1,2:board/a:sick device=g1 devices-partial       passing selectors 1 and 2; attribute; tainted
+//! node n1 device=g0:1,?2:board/a:sick device=g1 devices-partial      passing selector 1, not judging 2; attribute; or held, shared, uncounted
 //! gang a/t : 1 x claim=2:1|1;all~board claim=admin1 claim=brave1     requests, ways, what they share
 //! gang a/t : 1 x counts=gpu:2,memory.gpu:8 counts=c1/gpu:1     what a claim counts for in the queue; a shared one has a name
-//! gang a/t : 1 x devices=gpu           a claim that nobody allocates
+//! gang a/t : 1 x devices=gpu devices-on=zone:z                       a claim that does not exist; one that has devices there
 //! numa-aware | node n1 numa=2x4 smt one-socket gpus=0,1 policy=restricted unpinned open=0-3 reserved=1 numa-garbled
 //! gang a/t : 1 x pin=2:1 pin=4 policy=restricted      containers with cpus (and GPUs) of their own
 //! bound n1 a/x has=cpu:0-3 | told a/x cpu:4-7        what a node tells that a pod has of its cpus
@@ -44,10 +44,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    Branch, Budget, CardAsk, Closeness, Disruption, Gate, Grant, GroupLimits, Highest, HostPort,
-    Key, Kind, Labels, Limits, LocalTime, NodeTerm, NumaAsk, Operator, PodTerm, Portion, Preferred,
-    QueueSpec, Quota, Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint, TaintEffect,
-    TaskTopology, Time, Toleration, TolerationEffect, Vector, VolumeNeed,
+    Branch, Budget, CardAsk, ClaimLack, Closeness, Disruption, Gate, Grant, GroupLimits, Highest,
+    HostPort, Key, Kind, Labels, Limits, LocalTime, NodeTerm, NumaAsk, Operator, PodTerm, Portion,
+    Preferred, QueueSpec, Quota, Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint,
+    TaintEffect, TaskTopology, Time, Toleration, TolerationEffect, UnmetClaim, Vector, VolumeNeed,
 };
 use placement::{Argument, Decimal};
 
@@ -447,7 +447,14 @@ fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
             let ask = shape.devices.get_or_insert_default();
             Arc::make_mut(ask).claims.push(devices::claim(value));
         }
-        "devices" => shape.device_claims.push(value.into()),
+        "devices" => shape.device_claims.push(UnmetClaim {
+            name: value.into(),
+            why: ClaimLack::Missing,
+        }),
+        "devices-on" => shape.device_nodes.push(vec![NodeTerm {
+            labels: vec![Requirement::equals(left, right)],
+            names: Vec::new(),
+        }]),
         "volume" => shape.volumes.push(VolumeNeed::Bound {
             affinity: None,
             attach: Some((Arc::from(left), Arc::from(right))),

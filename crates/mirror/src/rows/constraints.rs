@@ -18,6 +18,12 @@ pub(super) fn labels(map: &TextMap) -> Labels {
     Labels::of(map.iter().map(|(key, value)| (&**key, &**value)))
 }
 
+/// The labels of a node; none where it has gone.
+pub(crate) fn node_labels(mirror: &Mirror, name: &str) -> Labels {
+    let node = mirror.get::<api::core::Node>("", name);
+    node.map_or_else(Labels::default, |node| labels(&node.metadata.labels))
+}
+
 /// Fills everything of a shape but requests and volumes.
 pub(super) fn constrain(shape: &mut ShapeSpec, mirror: &Mirror, pod: &Pod) {
     let spec = &pod.spec;
@@ -71,7 +77,7 @@ fn constrain_by_affinity(shape: &mut ShapeSpec, mirror: &Mirror, pod: &Pod, affi
     }
 }
 
-pub(super) fn node_terms(selector: &NodeSelector) -> Vec<NodeTerm> {
+pub(crate) fn node_terms(selector: &NodeSelector) -> Vec<NodeTerm> {
     selector.node_selector_terms.iter().map(node_term).collect()
 }
 
@@ -174,7 +180,7 @@ fn namespaces(term: &PodAffinityTerm, mirror: &Mirror, pod: &Pod) -> Option<Vec<
     Some(names)
 }
 
-fn toleration(toleration: &api::core::Toleration) -> Option<Toleration> {
+pub(super) fn toleration(toleration: &api::core::Toleration) -> Option<Toleration> {
     let value = match &*toleration.operator {
         "Exists" => None,
         "" | "Equal" => Some((&*toleration.value).into()),

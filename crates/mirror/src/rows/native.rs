@@ -17,7 +17,7 @@ pub fn native_gang(namespace: &str, group: &str) -> Key {
 impl Rows {
     /// A group has come or changed. Whether its pods are evicted, and others for them, is for the
     /// group to say, so they are looked at again.
-    pub(super) fn put_native(&self, mirror: &Mirror, group: &PodGroup, tables: &mut Tables) {
+    pub(super) fn put_native(&mut self, mirror: &Mirror, group: &PodGroup, tables: &mut Tables) {
         match self.reach.owns(&group.metadata) {
             true => drop(tables.put_gang(gang_spec(group))),
             false => tables.remove_gang(&native_gang(
@@ -35,7 +35,7 @@ impl Rows {
 
     /// A group has gone; its pods wait for another of that name.
     pub(super) fn remove_native(
-        &self,
+        &mut self,
         mirror: &Mirror,
         namespace: &str,
         name: &str,
@@ -45,7 +45,7 @@ impl Rows {
         self.put_members(mirror, namespace, name, tables);
     }
 
-    fn put_members(&self, mirror: &Mirror, namespace: &str, name: &str, tables: &mut Tables) {
+    fn put_members(&mut self, mirror: &Mirror, namespace: &str, name: &str, tables: &mut Tables) {
         for pod in mirror.indexed::<Pod>(Index::PodNativeGroup, namespace, name) {
             self.put_pod(mirror, pod, tables);
         }

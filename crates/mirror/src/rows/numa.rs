@@ -42,12 +42,13 @@ impl Rows {
     }
 
     /// What is told of a node has changed: the node and what its pods hold are looked at anew.
-    pub(super) fn feed_numa(&self, mirror: &Mirror, name: &str, tables: &mut Tables) {
+    pub(super) fn feed_numa(&mut self, mirror: &Mirror, name: &str, tables: &mut Tables) {
         if !self.has_numa {
             return;
         }
         if let Some(node) = mirror.get::<Node>("", name) {
-            self.put_node_laid_out(node, self.layout_of(mirror, name), tables);
+            let layout = self.layout_of(mirror, name);
+            self.put_node_laid_out(mirror, node, layout, tables);
         }
         for pod in mirror.pods_on(name) {
             if !pod.is_finished() {

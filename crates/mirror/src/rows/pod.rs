@@ -11,8 +11,9 @@ use model::{
 };
 
 use super::amounts::vector;
+use super::devices::Wants;
 use super::native::native_gang;
-use super::{Rows, constraints, created, native, volume};
+use super::{Rows, constraints, created, devices, native, volume};
 use crate::held::Mirror;
 
 /// The annotation by which a pod overrides its priority among the tasks of its gang.
@@ -70,23 +71,11 @@ impl Rows {
 
     /// Ours are tasks of their gang; pods of others, and ours without a gang, only hold room, so
     /// they have no row before they are bound and after they are over.
-    pub(super) fn put_pod(&self, mirror: &Mirror, pod: &Pod, tables: &mut Tables) {
+    pub(super) fn put_pod(&mut self, mirror: &Mirror, pod: &Pod, tables: &mut Tables) {
         let meta = &pod.metadata;
         let key = Key::new(&*meta.namespace, &*meta.name);
-        let is_in_reach = self.reach.owns(meta);
-        let is_ours = is_in_reach && self.scheduler_names.contains(&pod.spec.scheduler_name);
-        let group = meta.annotations.get(GROUP_NAME);
-        let group = group.filter(|name| !name.is_empty());
-        let takes_lone = is_in_reach && self.is_lone(pod);
-        // A pod's place is with whoever schedules groups; one that places single pods looks at none.
-        let native = pod.native_group().filter(|_| self.has_native);
-        let gang = match (group, native) {
-            (Some(name), _) if is_ours => Some(Key::new(&*meta.namespace, &**name)),
-            (None, Some(name)) if (is_ours || takes_lone) && !self.is_agents(pod) => {
-                Some(native_gang(&meta.namespace, name))
-            }
-            _ => takes_lone.then(|| lone_gang(&meta.namespace, &meta.name)),
-        };
+        let takes_lone = self.reach.owns(meta) && self.is_lone(pod);
+        let gang = self.gang_of(pod);
         let is_lone = takes_lone && gang.as_ref() == Some(&lone_gang(&meta.namespace, &meta.name));
         let holds_room = !pod.spec.node_name.is_empty() && !pod.is_finished();
         if !holds_room && (gang.is_none() || is_lone && pod.is_finished()) {
@@ -101,6 +90,9 @@ impl Rows {
             // It has joined a group.
             tables.remove_gang(&lone_gang(&meta.namespace, &meta.name));
         }
+        let wants = self.wants(mirror, pod);
+        let mut claims = volume::unplaced(mirror, pod);
+        claims.extend(wants.tied.iter().cloned());
         let manners = native::manners(mirror, pod);
         let spec = TaskSpec {
             key,
@@ -112,10 +104,10 @@ impl Rows {
                 .map_or("", |role| role)
                 .into(),
             index: trailing_number(&meta.name),
-            shape: self.shape(mirror, pod, tables),
-            // Claims of devices are not read yet.
+            shape: self.shape(mirror, pod, wants, tables),
+            // Claims of devices do not count yet.
             charges: Vec::new(),
-            claims: volume::unplaced(mirror, pod),
+            claims,
             labels: Arc::new(constraints::labels(&meta.labels)),
             priority: priority(pod),
             phase: phase(pod),
@@ -123,7 +115,7 @@ impl Rows {
                 .filter(|node| !node.is_empty())
                 .map(Into::into),
             grants: match holds_room {
-                true => self.grants(mirror, pod),
+                true => self.held_by(mirror, pod),
                 false => Vec::new(),
             },
             nominated: Some(&*pod.status.nominated_node_name)
@@ -144,14 +136,49 @@ impl Rows {
         tables.put_task(spec);
     }
 
-    /// What a bound pod has of its node's cards and units.
-    fn grants(&self, mirror: &Mirror, pod: &Pod) -> Vec<Grant> {
+    /// The gang whose task a pod is, if it is ours to place.
+    fn gang_of(&self, pod: &Pod) -> Option<Key> {
+        let meta = &pod.metadata;
+        let is_in_reach = self.reach.owns(meta);
+        let is_ours = is_in_reach && self.scheduler_names.contains(&pod.spec.scheduler_name);
+        let group = meta.annotations.get(GROUP_NAME);
+        let group = group.filter(|name| !name.is_empty());
+        let takes_lone = is_in_reach && self.is_lone(pod);
+        // A pod's place is with whoever schedules groups; one that places single pods looks at none.
+        let native = pod.native_group().filter(|_| self.has_native);
+        match (group, native) {
+            (Some(name), _) if is_ours => Some(Key::new(&*meta.namespace, &**name)),
+            (None, Some(name)) if (is_ours || takes_lone) && !self.is_agents(pod) => {
+                Some(native_gang(&meta.namespace, name))
+            }
+            _ => takes_lone.then(|| lone_gang(&meta.namespace, &meta.name)),
+        }
+    }
+
+    /// What a pod wants of devices: nothing more once it is on a node.
+    fn wants(&mut self, mirror: &Mirror, pod: &Pod) -> Wants {
+        if pod.spec.resource_claims.is_empty() || !pod.spec.node_name.is_empty() {
+            return Wants::default();
+        }
+        let mut judge = std::mem::take(&mut self.judge);
+        let is_of_one_gang = |one: &Pod, other: &Pod| {
+            let gang = self.gang_of(one);
+            gang.is_some() && gang == self.gang_of(other)
+        };
+        let wants = Wants::of(mirror, &mut judge, pod, &is_of_one_gang);
+        self.judge = judge;
+        wants
+    }
+
+    /// Cards, devices and units that a pod has of its node's.
+    fn held_by(&self, mirror: &Mirror, pod: &Pod) -> Vec<Grant> {
         let mut grants = self.cards.held_by(pod);
+        grants.extend(devices::grants(mirror, pod));
         grants.extend(self.units_of(mirror, pod));
         grants
     }
 
-    fn shape(&self, mirror: &Mirror, pod: &Pod, tables: &mut Tables) -> ShapeSpec {
+    fn shape(&self, mirror: &Mirror, pod: &Pod, wants: Wants, tables: &mut Tables) -> ShapeSpec {
         let mut requests = requests_of(&pod.spec);
         // The tables add the pod's own slot.
         requests.remove("pods");
@@ -160,7 +187,9 @@ impl Rows {
             requests: vector(&requests, tables),
             volumes: volume::needs(mirror, pod),
             revocable: is_revocable(&pod.metadata),
-            device_claims: device_claims(pod),
+            devices: wants.ask,
+            device_nodes: wants.nodes,
+            device_claims: wants.unmet,
             cards: self.cards.of_pod(pod),
             numa: self.numa_ask(pod),
             ..ShapeSpec::default()
@@ -168,12 +197,6 @@ impl Rows {
         constraints::constrain(&mut shape, mirror, pod);
         shape
     }
-}
-
-/// The pod's claims of devices, in the order of its spec.
-fn device_claims(pod: &Pod) -> Vec<Arc<str>> {
-    let claims = pod.spec.resource_claims.iter();
-    claims.map(|claim| (&*claim.name).into()).collect()
 }
 
 /// The key of the gang that is one pod; no PodGroup can have such a name.
@@ -187,6 +210,7 @@ pub(super) fn is_same_task(before: &Pod, after: &Pod) -> bool {
         && before.status.phase == after.status.phase
         && before.status.start_time == after.status.start_time
         && before.status.nominated_node_name == after.status.nominated_node_name
+        && before.status.resource_claim_statuses == after.status.resource_claim_statuses
         && before.metadata.labels == after.metadata.labels
         && before.metadata.annotations == after.metadata.annotations
         && before.is_terminating() == after.is_terminating()

@@ -103,18 +103,19 @@ impl Rows {
     }
 
     /// The node with the layout that it has in the tables: only news of it change that.
-    pub(super) fn put_node(&self, mirror: &Mirror, node: &Node, tables: &mut Tables) {
+    pub(super) fn put_node(&mut self, mirror: &Mirror, node: &Node, tables: &mut Tables) {
         let name = &node.metadata.name;
         let row = tables.node_named(name).and_then(|id| tables.find_node(id));
         let layout = row
             .filter(|row| row.known)
             .and_then(|row| row.spec.numa.clone());
         let layout = layout.or_else(|| self.layout_of(mirror, name));
-        self.put_node_laid_out(node, layout, tables);
+        self.put_node_laid_out(mirror, node, layout, tables);
     }
 
     pub(super) fn put_node_laid_out(
-        &self,
+        &mut self,
+        mirror: &Mirror,
         node: &Node,
         layout: Option<Arc<NumaLayout>>,
         tables: &mut Tables,
@@ -130,11 +131,12 @@ impl Rows {
         if !self.cards.is_empty() {
             spec.cards = self.cards.of_node(node);
         }
+        spec.devices = self.devices_of(mirror, node, tables);
         tables.put_node(spec);
     }
 
     /// A shard has changed: which nodes are ours is found out anew.
-    pub(super) fn feed_shard(&self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
+    pub(super) fn feed_shard(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
         if self.reach.sharding == ShardingMode::None || says_nothing_new(change) {
             return;
         }

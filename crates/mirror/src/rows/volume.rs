@@ -10,7 +10,7 @@ use api::core::{
 use api::disk::SELECTED_NODE;
 use api::intent::{Action, Intent, ObjectKey, Part};
 use api::kind::Kind;
-use model::{Labels, NodeTerm, Operator, Requirement, VolumeNeed};
+use model::{NodeTerm, Operator, Requirement, VolumeNeed};
 use serde_json::json;
 
 use super::constraints;
@@ -80,11 +80,7 @@ fn reaches(mirror: &Mirror, volume: &PersistentVolume, node: &str) -> bool {
     let Some(terms) = affinity(volume) else {
         return true;
     };
-    let labels = mirror
-        .get::<api::core::Node>("", node)
-        .map_or_else(Labels::default, |node| {
-            constraints::labels(&node.metadata.labels)
-        });
+    let labels = constraints::node_labels(mirror, node);
     terms.iter().any(|term| term.accepts(node, &labels))
 }
 

@@ -19,7 +19,7 @@ fn rows(families: Vec<CardFamily>) -> Rows {
 
 /// Mirror and tables after the objects have come.
 fn world(family: impl IntoIterator<Item = CardFamily>, objects: &[(Kind, Value)]) -> World {
-    let rows = rows(family.into_iter().collect());
+    let mut rows = rows(family.into_iter().collect());
     let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
     for (kind, object) in objects {
         let change = mirror.apply(*kind, &object.to_string());

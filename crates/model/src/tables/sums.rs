@@ -190,6 +190,9 @@ impl Tables {
         if node.known {
             apply(&mut self.used_total, &shape.held, sign);
         }
+        if task.grants.iter().any(|grant| grant.is_shared) {
+            self.share(id, sign);
+        }
         self.couple(id, sign);
         if sign == Sign::Take || phase == Phase::Releasing {
             self.mark_freed(at);
@@ -197,6 +200,25 @@ impl Tables {
             self.news.holders = true;
         }
         self.touch(at);
+    }
+
+    /// Devices that several nodes reach change hands: each of these nodes has others to offer then. Which
+    /// they are nobody keeps, for such devices are few.
+    fn share(&mut self, id: TaskId, sign: Sign) {
+        let task = self.tasks.row(id.index());
+        for grant in task.grants.iter().filter(|grant| grant.is_shared) {
+            match sign {
+                Sign::Add => self.shared_loads.take(grant),
+                Sign::Take => self.shared_loads.give_back(grant),
+            }
+        }
+        let all: Vec<NodeId> = self.nodes().map(|(id, _)| id).collect();
+        for node in all {
+            if sign == Sign::Take {
+                self.mark_freed(node);
+            }
+            self.touch(node);
+        }
     }
 
     /// Keeps the list of tasks on nodes whose shapes speak of other pods.

@@ -5,9 +5,10 @@ mod devices;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use devices::Holdings;
 use model::{
-    CardLoads, DeviceAsk, DeviceLack, Grant, HostPort, Kind, NodeId, NodeTerm, Phase, Refusal,
-    Shape, TaintEffect, TaskId, VolumeNeed,
+    DeviceAsk, DeviceLack, Grant, HostPort, Kind, NodeId, NodeTerm, Phase, Refusal, Shape,
+    TaintEffect, TaskId, UnmetClaim, VolumeNeed,
 };
 
 use crate::arguments::{Asked, Switched};
@@ -152,8 +153,11 @@ fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
     if unallocated(view, shape).is_some() {
         return Some(refusal(DeviceLack::Unallocated));
     }
+    if checks.devices == Switched::On && !spec.device_nodes.iter().all(|terms| any(terms)) {
+        return Some(refusal(DeviceLack::Elsewhere));
+    }
     let ask = claimed(view, shape)?;
-    match devices::allocate(&node.devices, &CardLoads::default(), ask) {
+    match devices::allocate(&node.devices, Holdings::None, ask) {
         Err(DeviceLack::Taken) => Some(refusal(DeviceLack::Few)),
         Err(why) => Some(refusal(why)),
         Ok(_) => None,
@@ -176,8 +180,8 @@ fn hands_out(view: View<'_>, task: TaskId, node: NodeId) -> Option<Vec<Grant>> {
 }
 
 /// A claim of devices that keeps every task of the shape waiting. A pod that is bound before its
-/// devices are allocated holds its node and never starts: the kubelet does not allocate them either.
-pub(crate) fn unallocated<'a>(view: View<'a>, shape: &'a Shape) -> Option<&'a Arc<str>> {
+/// devices are allocated holds its node and never starts: no kubelet allocates them.
+pub(crate) fn unallocated<'a>(view: View<'a>, shape: &'a Shape) -> Option<&'a UnmetClaim> {
     match view.config.predicates.devices {
         Switched::On => shape.spec.device_claims.first(),
         Switched::Off => None,

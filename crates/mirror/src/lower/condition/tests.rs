@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::resource::ResourceKinds;
-use model::{DeviceLack, GangSpec, Key, QueueState, Tables};
+use model::{ClaimLack, DeviceLack, GangSpec, Key, QueueState, Tables, UnmetClaim};
 
 use super::*;
 
@@ -82,7 +82,10 @@ fn s0_2_every_reason_has_upstreams_words_and_ends_in_the_plain_sentence() {
         (
             no_fit(
                 Missing::Devices {
-                    claim: "gpu".into(),
+                    claim: UnmetClaim {
+                        name: "gpu".into(),
+                        why: ClaimLack::Missing,
+                    },
                 },
                 vec![(
                     Refusal::Devices {

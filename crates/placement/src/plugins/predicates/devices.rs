@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use model::{
     CLAIM_DEVICES_MAX, CardLoads, Device, DeviceAsk, DeviceClaim, DeviceLack, DeviceRequest,
-    Devices, Grant, NodeId, Phase, Purpose, TaskId, Wanted, Way,
+    Devices, Grant, NodeId, Phase, Purpose, Standing, TaskId, Wanted, Way,
 };
 
 use crate::plugin::{Room, View};
@@ -15,6 +15,30 @@ use crate::plugin::{Room, View};
 /// So many devices are looked at for one task and node before the search is given up: thousands of
 /// equal devices under a constraint that none of them meets would take for ever.
 const STEPS_MAX: u32 = 5_000;
+
+/// What is held of devices.
+#[derive(Clone, Copy)]
+pub(super) enum Holdings<'a> {
+    /// As if nobody held any.
+    None,
+    /// What tasks of the node hold, and tasks of all nodes of those that several reach.
+    Of(&'a CardLoads, &'a CardLoads),
+}
+
+impl Holdings<'_> {
+    /// Whether somebody holds the device.
+    fn hold(self, device: &Device) -> bool {
+        let Holdings::Of(own, shared) = self else {
+            return false;
+        };
+        let loads = match device.is_shared {
+            true => shared,
+            false => own,
+        };
+        let is_held = loads.of(&device.id).is_some_and(|load| load.owners > 0);
+        is_held || device.standing == Standing::Held
+    }
+}
 
 /// What the task, or any that asks so, gets on the node now; later, once the tasks on their way out are
 /// gone and the promised ones have taken theirs. What is promised to others stays theirs.
@@ -25,13 +49,14 @@ pub(super) fn choose(
     room: Room,
 ) -> Result<Vec<Grant>, DeviceLack> {
     let devices = &view.tables.node(node).spec.devices;
+    let shared = view.tables.shared_loads();
     if room == Room::Later {
         let mut loads = left_later(view, node);
         keep_promises(view, node, &mut loads)?;
-        return allocate(devices, &loads, ask);
+        return allocate(devices, Holdings::Of(&loads, shared), ask);
     }
     let row = view.tables.node(node);
-    let grants = allocate(devices, &row.cards, ask)?;
+    let grants = allocate(devices, Holdings::Of(&row.cards, shared), ask)?;
     let asks = |task: &TaskId| view.tables.shape_of(*task).spec.devices.is_some();
     if row.promised.iter().any(asks) {
         let mut later = left_later(view, node);
@@ -58,7 +83,8 @@ fn keep_promises(view: View<'_>, node: NodeId, loads: &mut CardLoads) -> Result<
     let row = view.tables.node(node);
     for id in &row.promised {
         if let Some(ask) = view.tables.shape_of(*id).spec.devices.as_deref() {
-            let grants = allocate(&row.spec.devices, loads, ask)?;
+            let held = Holdings::Of(loads, view.tables.shared_loads());
+            let grants = allocate(&row.spec.devices, held, ask)?;
             grants.iter().for_each(|grant| loads.take(grant));
         }
     }
@@ -68,21 +94,26 @@ fn keep_promises(view: View<'_>, node: NodeId, loads: &mut CardLoads) -> Result<
 /// Devices for every claim, of those that nobody holds.
 pub(super) fn allocate(
     devices: &Devices,
-    loads: &CardLoads,
+    held: Holdings<'_>,
     ask: &DeviceAsk,
 ) -> Result<Vec<Grant>, DeviceLack> {
     let mut search = Search {
         devices,
-        loads,
+        held,
         ask,
         chosen: Vec::new(),
         steps: 0,
+        fault: None,
+        met_uncounted: false,
     };
-    match search.claims(0) {
-        true => Ok(search.grants()),
-        false if search.steps >= STEPS_MAX => Err(DeviceLack::Unsolved),
-        false if devices.is_partial => Err(DeviceLack::Partial),
-        false => Err(DeviceLack::Taken),
+    let is_found = search.claims(0);
+    match search.fault {
+        Some(why) => Err(DeviceLack::Unjudged { why }),
+        None if is_found => Ok(search.grants()),
+        None if search.steps >= STEPS_MAX => Err(DeviceLack::Unsolved),
+        None if search.met_uncounted => Err(DeviceLack::Uncounted),
+        None if devices.is_partial => Err(DeviceLack::Partial),
+        None => Err(DeviceLack::Taken),
     }
 }
 
@@ -96,10 +127,14 @@ struct Choice {
 
 struct Search<'a> {
     devices: &'a Devices,
-    loads: &'a CardLoads,
+    held: Holdings<'a>,
     ask: &'a DeviceAsk,
     chosen: Vec<Choice>,
     steps: u32,
+    /// A selector that does not say whether it takes a device: the search ends there, as upstream's.
+    fault: Option<Arc<str>>,
+    /// Whether a device would do that is shared in a way which nobody here counts.
+    met_uncounted: bool,
 }
 
 /// Where the search stands: a way of a request of a claim.
@@ -156,11 +191,11 @@ impl<'a> Search<'a> {
             return self.after(at);
         }
         for index in from..self.devices.list.len() {
-            if self.steps >= STEPS_MAX {
+            if self.is_over() {
                 return false;
             }
             self.steps += 1;
-            if !self.may_take(at, index) {
+            if !self.selects(at, index) || !self.may_take(at, index) {
                 continue;
             }
             self.take(at, index);
@@ -176,11 +211,12 @@ impl<'a> Search<'a> {
     fn all(&mut self, at: At<'a>) -> bool {
         let mark = self.chosen.len();
         let is_whole = !self.devices.is_partial;
-        let list = self.devices.list.iter().enumerate();
-        let mut of_kind = list.filter(|(_, device)| is_selected(device, at.way));
-        let takes_all = of_kind.all(|(index, _)| {
+        let takes_all = (0..self.devices.list.len()).all(|index| {
+            if !self.selects(at, index) {
+                return self.fault.is_none();
+            }
             self.steps += 1;
-            let may = self.steps < STEPS_MAX && self.may_take(at, index);
+            let may = !self.is_over() && self.may_take(at, index);
             if may {
                 self.take(at, index);
             }
@@ -202,9 +238,29 @@ impl<'a> Search<'a> {
         });
     }
 
+    fn is_over(&self) -> bool {
+        self.steps >= STEPS_MAX || self.fault.is_some()
+    }
+
+    /// Whether the device is of the kind that is asked for.
+    fn selects(&mut self, at: At<'a>, index: usize) -> bool {
+        let device = &self.devices.list[index];
+        for selector in &at.way.selectors {
+            if device.unjudged.contains(*selector) {
+                let why = self.devices.faults.get(selector).cloned();
+                self.fault = Some(why.unwrap_or_else(|| "a selector".into()));
+            }
+            if !device.passes.contains(*selector) {
+                return false;
+            }
+        }
+        self.met_uncounted |= device.standing == Standing::Uncounted;
+        true
+    }
+
     fn may_take(&self, at: At<'a>, index: usize) -> bool {
         let device = &self.devices.list[index];
-        is_selected(device, at.way)
+        device.standing != Standing::Uncounted
             && is_borne(device, at.way)
             && self.is_left(at, index)
             && self.of_claim(at).count() < CLAIM_DEVICES_MAX
@@ -223,8 +279,7 @@ impl<'a> Search<'a> {
         if self.of_claim(at).any(|choice| choice.device == index) {
             return false;
         }
-        let load = self.loads.of(&self.devices.list[index].id);
-        let is_held = load.is_some_and(|load| load.owners > 0);
+        let is_held = self.held.hold(&self.devices.list[index]);
         let mut ours = self.chosen.iter().filter(|choice| !choice.is_admin);
         at.way.is_admin || !is_held && ours.all(|choice| choice.device != index)
     }
@@ -253,19 +308,12 @@ impl<'a> Search<'a> {
         let grant = |choice: &Choice| Grant {
             part: choice.purpose.part(),
             card: Arc::clone(&self.devices.list[choice.device].id),
-            slice: None,
-            memory: 0,
-            cores: 0,
             is_whole: !choice.is_admin,
+            is_shared: self.devices.list[choice.device].is_shared,
             ..Grant::default()
         };
         self.chosen.iter().map(grant).collect()
     }
-}
-
-fn is_selected(device: &Device, way: &Way) -> bool {
-    let mut selectors = way.selectors.iter();
-    selectors.all(|selector| device.passes.contains(*selector))
 }
 
 fn is_borne(device: &Device, way: &Way) -> bool {

@@ -217,6 +217,7 @@ fn the_search_finds_devices_exactly_where_there_is_an_assignment() {
         let devices = Devices {
             list: list.into(),
             is_partial: dice.one_in(8),
+            ..Devices::default()
         };
         let ask = DeviceAsk {
             claims: (0..=usize::from(dice.one_in(3)))
@@ -244,7 +245,8 @@ fn the_search_finds_devices_exactly_where_there_is_an_assignment() {
             });
         }
         let is_possible = any_is_right(&devices, &held, &ask, &left, &mut Vec::new());
-        match allocate(&devices, &loads, &ask) {
+        let nobody = CardLoads::default();
+        match allocate(&devices, Holdings::Of(&loads, &nobody), &ask) {
             Ok(grants) => {
                 found += 1;
                 let place = |grant: &Grant| {
@@ -290,7 +292,7 @@ fn a_search_that_takes_too_long_is_given_up() {
     });
     let devices = Devices {
         list: list.collect(),
-        is_partial: false,
+        ..Devices::default()
     };
     let plain = |name: &str, count| DeviceRequest {
         name: name.into(),
@@ -312,6 +314,6 @@ fn a_search_that_takes_too_long_is_given_up() {
             }],
         }],
     };
-    let given = allocate(&devices, &CardLoads::default(), &ask);
+    let given = allocate(&devices, Holdings::None, &ask);
     assert_eq!(given, Err(DeviceLack::Unsolved));
 }

@@ -1,0 +1,321 @@
+//! `resource.k8s.io/v1`: devices, where they are, and claims for them.
+//!
+//! They are only read: what a room writes is a patch. What drivers are told (`opaque`) is passed on as
+//! it was written.
+
+use std::collections::BTreeMap;
+
+use crate::core::{NodeSelector, Toleration};
+use crate::meta::ObjectMeta;
+use crate::quantity::Quantity;
+use crate::raw::RawJson;
+use crate::time::Time;
+
+/// The API group.
+pub const GROUP: &str = "resource.k8s.io";
+/// On a claim that was made for a pod: what the pod calls it.
+pub const POD_CLAIM_NAME: &str = "resource.kubernetes.io/pod-claim-name";
+/// Keeps a claim that is allocated from vanishing.
+pub const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
+/// The label of a namespace whose claims may look after devices that others hold.
+pub const ADMIN_ACCESS: &str = "resource.kubernetes.io/admin-access";
+
+read_only! {
+    /// A sort of devices.
+    pub struct DeviceClass {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// What it says.
+        pub spec: DeviceClassSpec,
+    }
+
+    /// What a class says of its devices.
+    pub struct DeviceClassSpec {
+        /// All must take a device.
+        pub selectors: Vec<DeviceSelector>,
+        /// What drivers are told of devices that are given by it.
+        pub config: Vec<DeviceConfiguration>,
+    }
+
+    /// A question about a device.
+    pub struct DeviceSelector {
+        /// As an expression.
+        pub cel: Option<CelSelector>,
+    }
+
+    /// An expression over one device.
+    pub struct CelSelector {
+        /// The expression.
+        pub expression: Box<str>,
+    }
+
+    /// What a driver is told.
+    pub struct DeviceConfiguration {
+        /// For which requests; for all where there is none. Classes have none.
+        pub requests: Vec<Box<str>>,
+        /// In the driver's own words.
+        pub opaque: RawJson,
+    }
+
+    /// Some devices of a pool.
+    pub struct ResourceSlice {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// What it says.
+        pub spec: ResourceSliceSpec,
+    }
+
+    /// Which devices there are, and for which nodes: exactly one of `node_name`, `node_selector`,
+    /// `all_nodes` and `per_device_node_selection`.
+    pub struct ResourceSliceSpec {
+        /// Whose they are.
+        pub driver: Box<str>,
+        /// Of which pool.
+        pub pool: ResourcePool,
+        /// For one node.
+        pub node_name: Option<Box<str>>,
+        /// For the nodes that it selects.
+        pub node_selector: Option<NodeSelector>,
+        /// For all nodes.
+        pub all_nodes: Option<bool>,
+        /// Each device says for itself.
+        pub per_device_node_selection: Option<bool>,
+        /// The devices.
+        pub devices: Vec<Device>,
+    }
+
+    /// A pool, which its slices make up.
+    pub struct ResourcePool {
+        /// Its name.
+        pub name: Box<str>,
+        /// Slices of an older generation do not count.
+        pub generation: i64,
+        /// How many slices of this generation there are to be.
+        pub resource_slice_count: i64,
+    }
+
+    /// One device.
+    pub struct Device {
+        /// Its name in the pool.
+        pub name: Box<str>,
+        /// By `domain/name`, or by `name` in the driver's domain.
+        pub attributes: BTreeMap<Box<str>, DeviceAttribute>,
+        /// By the same sort of names.
+        pub capacity: BTreeMap<Box<str>, DeviceCapacity>,
+        /// Counters of the pool out of which it is made.
+        pub consumes_counters: Vec<RawJson>,
+        /// For one node.
+        pub node_name: Option<Box<str>>,
+        /// For the nodes that it selects.
+        pub node_selector: Option<NodeSelector>,
+        /// For all nodes.
+        pub all_nodes: Option<bool>,
+        /// Keep claims off that do not bear them.
+        pub taints: Vec<DeviceTaint>,
+        /// Claims of it are to be bound to the node.
+        pub binds_to_node: Option<bool>,
+        /// What must be true before a pod is bound.
+        pub binding_conditions: Vec<Box<str>>,
+        /// Whether several claims may have it at a time.
+        pub allow_multiple_allocations: Option<bool>,
+    }
+
+    /// One of four.
+    pub struct DeviceAttribute {
+        /// A whole number.
+        pub int: Option<i64>,
+        /// Yes or no.
+        pub bool: Option<bool>,
+        /// A text.
+        pub string: Option<Box<str>>,
+        /// A semantic version.
+        pub version: Option<Box<str>>,
+    }
+
+    /// How much there is of something.
+    pub struct DeviceCapacity {
+        /// So much.
+        pub value: Quantity,
+    }
+
+    /// Keeps claims off a device.
+    pub struct DeviceTaint {
+        /// Its key.
+        pub key: Box<str>,
+        /// Its value.
+        pub value: Box<str>,
+        /// `NoSchedule`, `NoExecute` or `None`.
+        pub effect: Box<str>,
+    }
+
+    /// A wish for devices.
+    pub struct ResourceClaim {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: ResourceClaimSpec,
+        /// What is.
+        pub status: ResourceClaimStatus,
+    }
+
+    /// What a claim wants.
+    pub struct ResourceClaimSpec {
+        /// Devices.
+        pub devices: DeviceClaim,
+    }
+
+    /// Devices that are wanted together.
+    pub struct DeviceClaim {
+        /// Each to be served.
+        pub requests: Vec<DeviceRequest>,
+        /// What they have to do with one another.
+        pub constraints: Vec<DeviceConstraint>,
+        /// What drivers are told.
+        pub config: Vec<DeviceConfiguration>,
+    }
+
+    /// One of two.
+    pub struct DeviceRequest {
+        /// Its name.
+        pub name: Box<str>,
+        /// In one way.
+        pub exactly: Option<ExactRequest>,
+        /// In the first way that is possible.
+        pub first_available: Vec<ExactRequest>,
+    }
+
+    /// Devices of one sort.
+    pub struct ExactRequest {
+        /// Its name among several ways.
+        pub name: Box<str>,
+        /// The class.
+        pub device_class_name: Box<str>,
+        /// All must take a device.
+        pub selectors: Vec<DeviceSelector>,
+        /// `ExactCount` (default) or `All`.
+        pub allocation_mode: Box<str>,
+        /// How many.
+        pub count: i64,
+        /// For looking after devices that others hold.
+        pub admin_access: Option<bool>,
+        /// Taints of devices that it bears.
+        pub tolerations: Vec<Toleration>,
+        /// How much of each device.
+        pub capacity: Option<RawJson>,
+    }
+
+    /// One of two.
+    pub struct DeviceConstraint {
+        /// For which requests; for all where there is none.
+        pub requests: Vec<Box<str>>,
+        /// All devices have this attribute with one value.
+        pub match_attribute: Option<Box<str>>,
+        /// All devices have this attribute, each with another value.
+        pub distinct_attribute: Option<Box<str>>,
+    }
+
+    /// What a claim is.
+    pub struct ResourceClaimStatus {
+        /// What it has.
+        pub allocation: Option<Allocation>,
+        /// Who uses it.
+        pub reserved_for: Vec<Consumer>,
+    }
+
+    /// What a claim has.
+    pub struct Allocation {
+        /// Devices.
+        pub devices: AllocatedDevices,
+        /// From which nodes they can be reached; from all where there is none.
+        pub node_selector: Option<NodeSelector>,
+        /// When it got them.
+        pub allocation_timestamp: Option<Time>,
+    }
+
+    /// Devices that a claim has.
+    pub struct AllocatedDevices {
+        /// Each.
+        pub results: Vec<AllocatedDevice>,
+    }
+
+    /// A device that a claim has.
+    pub struct AllocatedDevice {
+        /// For which request, or `request/way`.
+        pub request: Box<str>,
+        /// Whose it is.
+        pub driver: Box<str>,
+        /// Of which pool.
+        pub pool: Box<str>,
+        /// Which one.
+        pub device: Box<str>,
+        /// Only to look after it.
+        pub admin_access: Option<bool>,
+    }
+
+    /// Who uses a claim.
+    pub struct Consumer {
+        /// Group of its kind.
+        pub api_group: Box<str>,
+        /// `pods`.
+        pub resource: Box<str>,
+        /// Its name.
+        pub name: Box<str>,
+        /// Its identity.
+        pub uid: Box<str>,
+    }
+
+    /// What claims for pods are made from.
+    pub struct ResourceClaimTemplate {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// What a claim becomes.
+        pub spec: ResourceClaimTemplateSpec,
+    }
+
+    /// What a claim becomes.
+    pub struct ResourceClaimTemplateSpec {
+        /// Its labels and annotations.
+        pub metadata: ObjectMeta,
+        /// Its spec, as it is written.
+        pub spec: RawJson,
+    }
+}
+
+impl AllocatedDevice {
+    /// `driver/pool/name`, which no other device has.
+    pub fn id(&self) -> String {
+        format!("{}/{}/{}", self.driver, self.pool, self.device)
+    }
+
+    /// Whether it is only looked after.
+    pub fn is_admin(&self) -> bool {
+        self.admin_access == Some(true)
+    }
+}
+
+impl Consumer {
+    /// Whether it is a pod.
+    pub fn is_pod(&self) -> bool {
+        self.api_group.is_empty() && &*self.resource == "pods"
+    }
+}
+
+impl ResourceClaim {
+    /// The devices that it has.
+    pub fn allocated(&self) -> &[AllocatedDevice] {
+        let allocation = self.status.allocation.as_ref();
+        allocation.map_or(&[], |it| &it.devices.results)
+    }
+
+    /// Whether it was made for this pod.
+    pub fn is_of_pod(&self, pod_uid: &str) -> bool {
+        let owner = self.metadata.controller();
+        owner.is_some_and(|owner| &*owner.uid == pod_uid)
+    }
+
+    /// Whether a pod of this uid uses it.
+    pub fn is_reserved_for(&self, uid: &str) -> bool {
+        let mut users = self.status.reserved_for.iter();
+        users.any(|user| &*user.uid == uid)
+    }
+}

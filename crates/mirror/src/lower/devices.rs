@@ -1,0 +1,360 @@
+//! What becomes of claims of devices before a pod is bound: they get what the plan gave, and are kept for
+//! the pod; and what is given back where nothing came of it.
+//!
+//! Source: Kubernetes' dynamic resource allocation: the scheduler writes `status.allocation` and
+//! `status.reservedFor`, and puts a finalizer on the claim first.
+
+use std::collections::BTreeMap;
+
+use api::core::{NodeSelector, NodeSelectorTerm, Pod};
+use api::intent::{Intent, Part};
+use api::kind::Kind;
+use api::resource::{
+    AllocatedDevice, Consumer, Device, DeviceClass, DeviceConfiguration, ExactRequest, FINALIZER,
+    ResourceClaim, ResourceSlice,
+};
+use model::{CLAIM_USERS_MAX, DeviceAsk, Devices, Grant, Key, Purpose, Tables};
+use serde_json::{Value, json};
+
+use super::patched;
+use crate::held::Mirror;
+use crate::index::Index;
+use crate::rows::{Claims, claim_name, node_labels, node_terms};
+
+/// A device that a plan gave to a claim of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// What the pod calls the claim.
+    pub claim: Box<str>,
+    /// For which request, or `request/way`.
+    pub request: Box<str>,
+    /// `driver/pool/name`.
+    pub device: Box<str>,
+    /// Only to look after it.
+    pub is_admin: bool,
+}
+
+/// What a task was given of the node's devices. Its cards and units are grants, too, but of nothing that
+/// the node lists here.
+pub(super) fn given(ask: &DeviceAsk, devices: &Devices, grants: &[Grant]) -> Vec<Given> {
+    let of = |grant: &Grant| {
+        devices.list.iter().find(|device| device.id == grant.card)?;
+        let purpose = Purpose::of(grant.part);
+        let claim = ask.claims.get(usize::from(purpose.claim))?;
+        let request = claim.requests.get(usize::from(purpose.request))?;
+        let way = request.ways.get(usize::from(purpose.way))?;
+        let name = match &*way.name {
+            "" => request.name.to_string(),
+            way => format!("{}/{way}", request.name),
+        };
+        Some(Given {
+            claim: (&*claim.name).into(),
+            request: name.into(),
+            device: (&*grant.card).into(),
+            is_admin: way.is_admin,
+        })
+    };
+    grants.iter().filter_map(of).collect()
+}
+
+/// How the claims of devices of `pod` stand for a place on `node` with what it was given there.
+pub fn device_claims_of(mirror: &Mirror, pod: &Pod, node: &str, given: &[Given]) -> Claims {
+    let mut tell = Vec::new();
+    let mut waits = false;
+    for named in &pod.spec.resource_claims {
+        let Some(name) = claim_name(mirror, pod, named) else {
+            continue;
+        };
+        let Some(claim) = mirror.get::<ResourceClaim>(&pod.metadata.namespace, &name) else {
+            return Claims::Conflict(format!("resourceclaim \"{name}\" not found"));
+        };
+        let given: Vec<&Given> = given.iter().filter(|it| it.claim == named.name).collect();
+        match stands(mirror, pod, node, claim, &given) {
+            Ok(Standing::Kept) => {}
+            Ok(Standing::Waits) => waits = true,
+            Ok(Standing::Tell(intent)) => tell.push(intent),
+            Err(why) => return Claims::Conflict(why),
+        }
+    }
+    match (tell.is_empty(), waits) {
+        (false, _) => Claims::Tell(tell),
+        (true, true) => Claims::Wait,
+        (true, false) => Claims::Ready,
+    }
+}
+
+/// How one claim stands.
+enum Standing {
+    /// It has devices and is kept for the pod.
+    Kept,
+    /// Another pod of the gang is getting it its devices.
+    Waits,
+    /// This is to be written.
+    Tell(Intent),
+}
+
+fn stands(
+    mirror: &Mirror,
+    pod: &Pod,
+    node: &str,
+    claim: &ResourceClaim,
+    given: &[&Given],
+) -> Result<Standing, String> {
+    let meta = &claim.metadata;
+    let name = &meta.name;
+    if meta.deletion_timestamp.is_some() {
+        return Err(format!("claim {name} is being deleted"));
+    }
+    if claim.status.allocation.is_some() {
+        if !reaches(mirror, claim, node) {
+            return Err(format!(
+                "devices of claim {name} cannot be reached from node {node}"
+            ));
+        }
+        if claim.is_reserved_for(&pod.metadata.uid) {
+            return Ok(Standing::Kept);
+        }
+        if claim.status.reserved_for.len() >= CLAIM_USERS_MAX {
+            return Err(format!(
+                "claim {name} is used by {CLAIM_USERS_MAX} pods already"
+            ));
+        }
+        let status = json!({ "reservedFor": users(claim, pod) });
+        return Ok(Standing::Tell(told(
+            claim,
+            Part::Status,
+            json!({ "status": status }),
+        )));
+    }
+    if given.is_empty() {
+        return Ok(Standing::Waits);
+    }
+    for device in given.iter().filter(|it| !it.is_admin) {
+        let mut others = mirror.keys(Index::ClaimDevice, "", &device.device);
+        if let Some(other) = others.next() {
+            let other = format!("{}/{}", other.namespace, other.name);
+            return Err(format!("claim {other} has device {} by now", device.device));
+        }
+    }
+    if !meta.finalizers.iter().any(|it| **it == *FINALIZER) {
+        let mut finalizers: Vec<&str> = meta.finalizers.iter().map(|it| &**it).collect();
+        finalizers.push(FINALIZER);
+        let patch = json!({ "metadata": { "finalizers": finalizers } });
+        return Ok(Standing::Tell(told(claim, Part::Whole, patch)));
+    }
+    let status = json!({
+        "allocation": allocation(mirror, claim, node, given),
+        "reservedFor": users(claim, pod),
+    });
+    Ok(Standing::Tell(told(
+        claim,
+        Part::Status,
+        json!({ "status": status }),
+    )))
+}
+
+fn told(claim: &ResourceClaim, part: Part, patch: Value) -> Intent {
+    patched(&claim.metadata, Kind::ResourceClaim, part, patch)
+}
+
+fn reaches(mirror: &Mirror, claim: &ResourceClaim, node: &str) -> bool {
+    let allocation = claim.status.allocation.as_ref();
+    let Some(selector) = allocation.and_then(|it| it.node_selector.as_ref()) else {
+        return true;
+    };
+    let labels = node_labels(mirror, node);
+    let mut terms = node_terms(selector).into_iter();
+    terms.any(|term| term.accepts(node, &labels))
+}
+
+/// Who uses the claim, and the pod.
+fn users(claim: &ResourceClaim, pod: &Pod) -> Vec<Value> {
+    let mut users: Vec<Value> = claim
+        .status
+        .reserved_for
+        .iter()
+        .map(|it| json!(it))
+        .collect();
+    users.push(json!({
+        "resource": "pods",
+        "name": pod.metadata.name,
+        "uid": pod.metadata.uid,
+    }));
+    users
+}
+
+fn allocation(mirror: &Mirror, claim: &ResourceClaim, node: &str, given: &[&Given]) -> Value {
+    let results: Vec<Value> = given.iter().filter_map(|it| result(claim, it)).collect();
+    let mut devices = json!({ "results": results });
+    let config = config(mirror, claim, given);
+    if !config.is_empty() {
+        devices["config"] = json!(config);
+    }
+    let mut allocation = json!({ "devices": devices });
+    if let Some(selector) = node_selector(mirror, node, given) {
+        allocation["nodeSelector"] = json!(selector);
+    }
+    allocation
+}
+
+fn result(claim: &ResourceClaim, given: &Given) -> Option<Value> {
+    let device = split(&given.device)?;
+    let mut result = json!({
+        "request": given.request,
+        "driver": device.driver,
+        "pool": device.pool,
+        "device": device.device,
+    });
+    if given.is_admin {
+        result["adminAccess"] = json!(true);
+    }
+    let way = way_of(claim, &given.request);
+    if let Some(way) = way.filter(|way| !way.tolerations.is_empty()) {
+        result["tolerations"] = json!(way.tolerations);
+    }
+    Some(result)
+}
+
+/// A device from its id: neither a driver nor a device has a `/` in its name.
+fn split(id: &str) -> Option<AllocatedDevice> {
+    let (driver, rest) = id.split_once('/')?;
+    let (pool, device) = rest.rsplit_once('/')?;
+    Some(AllocatedDevice {
+        driver: driver.into(),
+        pool: pool.into(),
+        device: device.into(),
+        ..AllocatedDevice::default()
+    })
+}
+
+/// The way of a claim that is called `request` or `request/way`.
+fn way_of<'a>(claim: &'a ResourceClaim, name: &str) -> Option<&'a ExactRequest> {
+    let (main, sub) = name.split_once('/').unwrap_or((name, ""));
+    let mut requests = claim.spec.devices.requests.iter();
+    let request = requests.find(|request| &*request.name == main)?;
+    match sub {
+        "" => request.exactly.as_ref(),
+        sub => request.first_available.iter().find(|way| &*way.name == sub),
+    }
+}
+
+/// What drivers are told: by classes first, each class once, then by the claim. What is for all requests
+/// names none.
+fn config(mirror: &Mirror, claim: &ResourceClaim, given: &[&Given]) -> Vec<Value> {
+    let mut served: Vec<&str> = given.iter().map(|it| &*it.request).collect();
+    served.dedup();
+    let count = claim.spec.devices.requests.len();
+    let told = |source: &str, requests: &[&str], config: &DeviceConfiguration| {
+        let mut row = json!({ "source": source, "opaque": config.opaque });
+        if !requests.is_empty() && requests.len() != count {
+            row["requests"] = json!(requests);
+        }
+        row
+    };
+    let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut order: Vec<&str> = Vec::new();
+    for name in &served {
+        let Some(way) = way_of(claim, name) else {
+            continue;
+        };
+        let class = &*way.device_class_name;
+        if !classes.contains_key(class) {
+            order.push(class);
+        }
+        classes.entry(class).or_default().push(name);
+    }
+    let mut rows = Vec::new();
+    for name in order {
+        let class = mirror.get::<DeviceClass>("", name);
+        for config in class.into_iter().flat_map(|class| &class.spec.config) {
+            rows.push(told("FromClass", &classes[name], config));
+        }
+    }
+    for config in &claim.spec.devices.config {
+        let is_served = |wanted: &Box<str>| {
+            let main = |it: &&&str| it.split('/').next() == Some(&**wanted);
+            served.iter().any(|it| **it == **wanted || main(&it))
+        };
+        if config.requests.is_empty() || config.requests.iter().any(is_served) {
+            let requests: Vec<&str> = config.requests.iter().map(|it| &**it).collect();
+            rows.push(told("FromClaim", &requests, config));
+        }
+    }
+    rows
+}
+
+/// From which nodes the devices can be reached: from this one only if one of them is its own, else from
+/// those that all their slices select.
+fn node_selector(mirror: &Mirror, node: &str, given: &[&Given]) -> Option<NodeSelector> {
+    let mut together = NodeSelectorTerm::default();
+    for device in given {
+        let Some((slice, device)) = find(mirror, &device.device) else {
+            continue;
+        };
+        if slice.spec.node_name.is_some() || device.node_name.is_some() {
+            let term = serde_json::from_value(json!({ "matchFields": [
+                { "key": "metadata.name", "operator": "In", "values": [node] },
+            ] }));
+            return Some(NodeSelector {
+                node_selector_terms: term.into_iter().collect(),
+            });
+        }
+        let selector = slice
+            .spec
+            .node_selector
+            .as_ref()
+            .or(device.node_selector.as_ref());
+        for term in selector.into_iter().flat_map(|it| &it.node_selector_terms) {
+            for one in &term.match_expressions {
+                if !together.match_expressions.contains(one) {
+                    together.match_expressions.push(one.clone());
+                }
+            }
+            for one in &term.match_fields {
+                if !together.match_fields.contains(one) {
+                    together.match_fields.push(one.clone());
+                }
+            }
+        }
+    }
+    (together != NodeSelectorTerm::default()).then(|| NodeSelector {
+        node_selector_terms: vec![together],
+    })
+}
+
+/// The device with its slice, of the pool's newest generation.
+fn find<'a>(mirror: &'a Mirror, id: &str) -> Option<(&'a ResourceSlice, &'a Device)> {
+    let device = split(id)?;
+    let pool = format!("{}/{}", device.driver, device.pool);
+    let slices = mirror.indexed::<ResourceSlice>(Index::SlicePool, "", &pool);
+    let with = slices.filter_map(|slice| {
+        let mut devices = slice.spec.devices.iter();
+        let found = devices.find(|it| it.name == device.device)?;
+        Some((&**slice, found))
+    });
+    with.max_by_key(|(slice, _)| slice.spec.pool.generation)
+}
+
+/// What is to be written so that claims are free again which nobody uses but pods that wait, this one
+/// among them. Whoever is being bound keeps what it has.
+pub fn claims_given_back(mirror: &Mirror, tables: &Tables, pod: &Pod) -> Vec<Intent> {
+    let waits = |user: &Consumer| {
+        let key = Key::new(&*pod.metadata.namespace, &*user.name);
+        let task = tables.task_keyed(&key).and_then(|id| tables.find_task(id));
+        task.is_some_and(|task| *task.uid == *user.uid && task.phase.is_waiting())
+    };
+    let mut intents = Vec::new();
+    for named in &pod.spec.resource_claims {
+        let name = claim_name(mirror, pod, named);
+        let claim =
+            name.and_then(|name| mirror.get::<ResourceClaim>(&pod.metadata.namespace, &name));
+        let Some(claim) = claim.filter(|claim| claim.status.allocation.is_some()) else {
+            continue;
+        };
+        if claim.status.reserved_for.iter().all(waits) {
+            let nothing = json!({ "status": { "allocation": null, "reservedFor": null } });
+            intents.push(told(claim, Part::Status, nothing));
+        }
+    }
+    intents
+}

@@ -1,0 +1,202 @@
+//! Devices, their classes and claims (`resource.k8s.io`) → what nodes offer and what tasks want.
+//!
+//! A device is held by the task whose claim has it, if that is one task on one node: then it comes free
+//! with the task. Else its claim holds it.
+
+mod claims;
+mod judge;
+mod pools;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use api::core::{Node, Pod};
+use api::intent::ObjectKey;
+use api::kind::Kind;
+use api::resource::{ResourceClaim, ResourceSlice};
+use model::{Devices, Tables};
+
+pub(super) use claims::{Wants, grants};
+pub use claims::{claim_name, own_claim};
+pub(super) use judge::Judge;
+
+use super::Rows;
+use crate::held::{Change, Mirror};
+use crate::index::{ANY_NODE, Index};
+
+/// The pod that holds a claim's devices by itself: it alone uses the claim, is on a node, and no other
+/// node reaches them.
+pub(super) fn holder<'a>(mirror: &'a Mirror, claim: &ResourceClaim) -> Option<&'a Arc<Pod>> {
+    let [user] = &claim.status.reserved_for[..] else {
+        return None;
+    };
+    let pod = mirror.get::<Pod>(&claim.metadata.namespace, &user.name)?;
+    let is_there = user.is_pod()
+        && pod.metadata.uid == user.uid
+        && !pod.spec.node_name.is_empty()
+        && !pod.is_finished();
+    let allocation = claim.status.allocation.as_ref()?;
+    let terms = &allocation.node_selector.as_ref()?.node_selector_terms;
+    let is_own = terms.iter().flat_map(|term| &term.match_fields).any(|it| {
+        &*it.key == "metadata.name"
+            && &*it.operator == "In"
+            && *it.values == [pod.spec.node_name.clone()]
+    });
+    (is_there && is_own).then_some(pod)
+}
+
+impl Rows {
+    /// What a node offers now; what it offered before, where nothing can have changed about that.
+    pub(super) fn devices_of(&mut self, mirror: &Mirror, node: &Node, tables: &Tables) -> Devices {
+        let name = &*node.metadata.name;
+        let labels = super::constraints::labels(&node.metadata.labels);
+        let row = tables.node_named(name).and_then(|id| tables.find_node(id));
+        match row.filter(|row| row.known && row.spec.labels == labels) {
+            Some(row) => row.spec.devices.clone(),
+            None => pools::of_node(mirror, &mut self.judge, name, &labels),
+        }
+    }
+
+    /// A node's devices may be others than before.
+    fn renew_devices(&mut self, mirror: &Mirror, name: &str, tables: &mut Tables) {
+        let row = tables.node_named(name).and_then(|id| tables.find_node(id));
+        let Some(row) = row.filter(|row| row.known) else {
+            return;
+        };
+        let devices = pools::of_node(mirror, &mut self.judge, name, &row.spec.labels);
+        if row.spec.devices != devices {
+            let mut spec = row.spec.clone();
+            spec.devices = devices;
+            tables.put_node(spec);
+        }
+    }
+
+    fn renew_all_devices(&mut self, mirror: &Mirror, tables: &mut Tables) {
+        let names: Vec<Arc<str>> = tables
+            .nodes()
+            .map(|(_, row)| row.spec.name.clone())
+            .collect();
+        for name in names {
+            self.renew_devices(mirror, &name, tables);
+        }
+    }
+
+    /// Questions came up that no device has been asked yet.
+    pub(super) fn ask_devices(&mut self, mirror: &Mirror, tables: &mut Tables) {
+        if self.judge.has_news() {
+            self.judge.told();
+            self.renew_all_devices(mirror, tables);
+        }
+    }
+
+    /// Slices, claims or classes have changed.
+    pub(super) fn feed_devices(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
+        match change.kind() {
+            Kind::ResourceSlice => self.feed_slice(mirror, change, tables),
+            Kind::ResourceClaim => self.feed_device_claim(mirror, change, tables),
+            Kind::DeviceClass => {
+                for claim in mirror.keys(Index::ClaimClass, "", &change.key.name) {
+                    self.renew_users(mirror, claim, tables);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn feed_slice(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
+        if change.after.is_none() {
+            self.judge.forget(&change.key.name);
+        }
+        let sides = [change.before::<ResourceSlice>(), change.after()];
+        let pools: BTreeSet<String> = sides
+            .into_iter()
+            .flatten()
+            .map(|slice| format!("{}/{}", slice.spec.driver, slice.spec.pool.name))
+            .collect();
+        let mut slices: Vec<&ResourceSlice> = pools
+            .iter()
+            .flat_map(|pool| mirror.indexed::<ResourceSlice>(Index::SlicePool, "", pool))
+            .map(|slice| &**slice)
+            .collect();
+        slices.extend(sides.into_iter().flatten().map(|slice| &**slice));
+        self.renew_reached(mirror, &slices, tables);
+    }
+
+    /// The nodes that these slices are for, or were.
+    fn renew_reached(&mut self, mirror: &Mirror, slices: &[&ResourceSlice], tables: &mut Tables) {
+        let names: BTreeSet<&str> = slices
+            .iter()
+            .map(|slice| slice.spec.node_name.as_deref().unwrap_or(ANY_NODE))
+            .collect();
+        if names.contains(ANY_NODE) {
+            return self.renew_all_devices(mirror, tables);
+        }
+        for name in names {
+            self.renew_devices(mirror, name, tables);
+        }
+    }
+
+    fn feed_device_claim(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
+        let sides = [change.before::<ResourceClaim>(), change.after()];
+        let owners = sides.into_iter().flatten();
+        let owners = owners.filter_map(|claim| claim.metadata.controller());
+        let owners: BTreeSet<&str> = owners.map(|owner| &*owner.name).collect();
+        for owner in owners {
+            if let Some(pod) = mirror.get::<Pod>(&change.key.namespace, owner) {
+                self.put_pod(mirror, pod, tables);
+            }
+        }
+        self.renew_users(mirror, &change.key, tables);
+        self.renew_allocated(mirror, &sides, tables);
+    }
+
+    /// Nodes whose devices these claims have, or had.
+    fn renew_allocated(
+        &mut self,
+        mirror: &Mirror,
+        claims: &[Option<&Arc<ResourceClaim>>],
+        tables: &mut Tables,
+    ) {
+        let pools: BTreeSet<String> = claims
+            .iter()
+            .flatten()
+            .flat_map(|claim| claim.allocated())
+            .map(|device| format!("{}/{}", device.driver, device.pool))
+            .collect();
+        let slices = pools
+            .iter()
+            .flat_map(|pool| mirror.indexed(Index::SlicePool, "", pool));
+        let slices: Vec<&ResourceSlice> =
+            slices.map(|slice: &Arc<ResourceSlice>| &**slice).collect();
+        self.renew_reached(mirror, &slices, tables);
+    }
+
+    /// Pods that name a claim.
+    fn renew_users(&mut self, mirror: &Mirror, claim: &ObjectKey, tables: &mut Tables) {
+        let users = mirror.indexed::<Pod>(Index::PodDeviceClaim, &claim.namespace, &claim.name);
+        for pod in users {
+            if !pod.is_finished() {
+                self.put_pod(mirror, pod, tables);
+            }
+        }
+    }
+
+    /// A pod with claims has changed or gone: who shares them may get them first now, and who holds their
+    /// devices may be another.
+    pub(super) fn feed_claimant(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
+        let sides = [change.before::<Pod>(), change.after()];
+        let mut names = BTreeSet::new();
+        for pod in sides.into_iter().flatten() {
+            let claims = pod.spec.resource_claims.iter();
+            names.extend(claims.filter_map(|claim| claim_name(mirror, pod, claim)));
+        }
+        for name in names {
+            let key = ObjectKey::new(Kind::ResourceClaim, &change.key.namespace, &name);
+            let claim = mirror.get::<ResourceClaim>(&key.namespace, &name);
+            match claim.filter(|claim| claim.status.allocation.is_some()) {
+                Some(claim) => self.renew_allocated(mirror, &[Some(claim)], tables),
+                None => self.renew_users(mirror, &key, tables),
+            }
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Claims of a pod → what its task wants of devices, and what it holds of them.
+
+use std::sync::Arc;
+
+use api::core::{Namespace, Pod, PodResourceClaim};
+use api::resource::{
+    ADMIN_ACCESS, DeviceClass, DeviceConstraint, DeviceSelector, ExactRequest, POD_CLAIM_NAME,
+    ResourceClaim,
+};
+use model::{
+    CLAIM_DEVICES_MAX, CLAIM_USERS_MAX, ClaimLack, DeviceAsk, DeviceClaim, DeviceRequest, Grant,
+    NodeTerm, Purpose, SameAttribute, SelectorId, UnmetClaim, Wanted, Way,
+};
+
+use super::{Judge, holder};
+use crate::held::Mirror;
+use crate::index::Index;
+use crate::rows::constraints;
+
+/// The name of the claim that a pod means: the one that it names, or the one that was made for it. `None`
+/// while there is none, and where none is needed.
+pub fn claim_name(mirror: &Mirror, pod: &Pod, claim: &PodResourceClaim) -> Option<Box<str>> {
+    if let Some(name) = &claim.resource_claim_name {
+        return Some(name.clone());
+    }
+    let mut told = pod.status.resource_claim_statuses.iter();
+    match told.find(|told| told.name == claim.name) {
+        Some(told) => told.resource_claim_name.clone(),
+        None => own_claim(mirror, pod, &claim.name).map(|claim| claim.metadata.name.clone()),
+    }
+}
+
+/// The claim that was made for what a pod calls so, whether the pod was told or not.
+pub fn own_claim<'a>(mirror: &'a Mirror, pod: &Pod, name: &str) -> Option<&'a Arc<ResourceClaim>> {
+    let mut owned = mirror.owned_by::<ResourceClaim>(&pod.metadata.uid);
+    owned.find(|claim| {
+        let meaning = claim.metadata.annotations.get(POD_CLAIM_NAME);
+        claim.is_of_pod(&pod.metadata.uid) && meaning.is_some_and(|it| **it == *name)
+    })
+}
+
+/// Whether the pod needs no claim of that name: its status says so.
+fn needs_none(pod: &Pod, name: &str) -> bool {
+    let mut told = pod.status.resource_claim_statuses.iter();
+    told.any(|told| &*told.name == name && told.resource_claim_name.is_none())
+}
+
+/// What a pod without a node wants of devices.
+#[derive(Debug, Default)]
+pub(in crate::rows) struct Wants {
+    /// Claims that are to be allocated with its place.
+    pub(in crate::rows) ask: Option<Arc<DeviceAsk>>,
+    /// Where the devices are of those that have some.
+    pub(in crate::rows) nodes: Vec<Vec<NodeTerm>>,
+    /// Claims that keep it from every node.
+    pub(in crate::rows) unmet: Vec<UnmetClaim>,
+    /// Claims without devices that it shares: all who do go to one node.
+    pub(in crate::rows) tied: Vec<Arc<str>>,
+}
+
+/// Whether two pods are of one gang.
+pub(in crate::rows) type Together<'a> = &'a dyn Fn(&Pod, &Pod) -> bool;
+
+impl Wants {
+    /// What the claims of a pod come to.
+    pub(in crate::rows) fn of(
+        mirror: &Mirror,
+        judge: &mut Judge,
+        pod: &Pod,
+        together: Together<'_>,
+    ) -> Wants {
+        let mut wants = Wants::default();
+        let mut ask = DeviceAsk::default();
+        for claim in &pod.spec.resource_claims {
+            if needs_none(pod, &claim.name) {
+                continue;
+            }
+            match wants.claim(mirror, judge, pod, claim, together) {
+                Ok(Some(wanted)) => ask.claims.push(wanted),
+                Ok(None) => {}
+                Err(why) => wants.unmet.push(UnmetClaim {
+                    name: (&*claim.name).into(),
+                    why,
+                }),
+            }
+        }
+        wants.ask = (!ask.claims.is_empty()).then(|| Arc::new(ask));
+        wants
+    }
+
+    fn claim(
+        &mut self,
+        mirror: &Mirror,
+        judge: &mut Judge,
+        pod: &Pod,
+        named: &PodResourceClaim,
+        together: Together<'_>,
+    ) -> Result<Option<DeviceClaim>, ClaimLack> {
+        let namespace = &pod.metadata.namespace;
+        let name = claim_name(mirror, pod, named);
+        let claim = name.and_then(|name| mirror.get::<ResourceClaim>(namespace, &name));
+        let claim = claim.ok_or(ClaimLack::Missing)?;
+        let is_made = named.resource_claim_name.is_none();
+        if is_made && !claim.is_of_pod(&pod.metadata.uid) {
+            return Err(ClaimLack::Foreign);
+        }
+        if claim.metadata.deletion_timestamp.is_some() {
+            return Err(ClaimLack::Leaving);
+        }
+        if let Some(allocation) = &claim.status.allocation {
+            let is_full = claim.status.reserved_for.len() >= CLAIM_USERS_MAX;
+            if is_full && !claim.is_reserved_for(&pod.metadata.uid) {
+                return Err(ClaimLack::Full);
+            }
+            let terms = allocation.node_selector.as_ref();
+            self.nodes.extend(terms.map(constraints::node_terms));
+            return Ok(None);
+        }
+        let wanted = wanted(mirror, judge, &named.name, claim)?;
+        self.first_of(mirror, pod, claim, together)
+            .map(|is_first| is_first.then_some(wanted))
+    }
+
+    /// Whether the pod is the one with which a claim gets its devices: of those that wait, the first by
+    /// name. Others of its gang go where it goes.
+    fn first_of(
+        &mut self,
+        mirror: &Mirror,
+        pod: &Pod,
+        claim: &ResourceClaim,
+        together: Together<'_>,
+    ) -> Result<bool, ClaimLack> {
+        let meta = &claim.metadata;
+        let users = mirror.indexed::<Pod>(Index::PodDeviceClaim, &meta.namespace, &meta.name);
+        let waiting = users.filter(|other| {
+            other.spec.node_name.is_empty()
+                && other.spec.scheduling_gates.is_empty()
+                && !other.is_finished()
+                && !other.is_terminating()
+        });
+        let mut waiting = waiting.peekable();
+        let Some(first) = waiting.peek().cloned() else {
+            return Ok(true);
+        };
+        if !together(first, pod) {
+            let task = Arc::from(&*first.metadata.name);
+            return Err(ClaimLack::First { task });
+        }
+        if waiting.nth(1).is_some() {
+            self.tied
+                .push(format!("resourceclaim/{}", meta.name).into());
+        }
+        Ok(first.metadata.uid == pod.metadata.uid)
+    }
+}
+
+/// A claim's requests, with what their classes add.
+fn wanted(
+    mirror: &Mirror,
+    judge: &mut Judge,
+    name: &str,
+    claim: &ResourceClaim,
+) -> Result<DeviceClaim, ClaimLack> {
+    let devices = &claim.spec.devices;
+    let namespace = &claim.metadata.namespace;
+    let mut requests = Vec::new();
+    for request in &devices.requests {
+        let ways = request.exactly.iter().chain(&request.first_available);
+        let ways = ways.map(|way| self::way(mirror, judge, namespace, way));
+        requests.push(DeviceRequest {
+            name: (&*request.name).into(),
+            ways: ways.collect::<Result<_, _>>()?,
+        });
+    }
+    let same = devices.constraints.iter().map(same);
+    Ok(DeviceClaim {
+        name: name.into(),
+        requests,
+        same: same.collect::<Result<_, _>>()?,
+    })
+}
+
+fn same(constraint: &DeviceConstraint) -> Result<SameAttribute, ClaimLack> {
+    match (&constraint.match_attribute, &constraint.distinct_attribute) {
+        (Some(attribute), None) => Ok(SameAttribute {
+            attribute: (&**attribute).into(),
+            requests: constraint
+                .requests
+                .iter()
+                .map(|it| (&**it).into())
+                .collect(),
+        }),
+        (_, Some(_)) => Err(unknown("devices with distinct attributes")),
+        (None, None) => Err(unknown("a constraint of another kind")),
+    }
+}
+
+fn way(
+    mirror: &Mirror,
+    judge: &mut Judge,
+    namespace: &str,
+    way: &ExactRequest,
+) -> Result<Way, ClaimLack> {
+    if way.capacity.is_some() {
+        return Err(unknown("parts of a device's capacity"));
+    }
+    let is_admin = way.admin_access == Some(true);
+    if is_admin && !allows_admin(mirror, namespace) {
+        return Err(unknown(
+            "admin access, for which its namespace has no label",
+        ));
+    }
+    Ok(Way {
+        name: (&*way.name).into(),
+        selectors: vec![question(mirror, judge, way)?],
+        wanted: count(way)?,
+        is_admin,
+        tolerations: way
+            .tolerations
+            .iter()
+            .filter_map(constraints::toleration)
+            .collect(),
+    })
+}
+
+/// The expressions of the class, then those of the request.
+fn question(
+    mirror: &Mirror,
+    judge: &mut Judge,
+    way: &ExactRequest,
+) -> Result<SelectorId, ClaimLack> {
+    let name = &way.device_class_name;
+    let class = mirror
+        .get::<DeviceClass>("", name)
+        .ok_or_else(|| ClaimLack::NoClass {
+            class: (&**name).into(),
+        })?;
+    let text = |selector: &DeviceSelector| {
+        let expression = selector.cel.as_ref().map(|cel| Arc::from(&*cel.expression));
+        expression.ok_or_else(|| unknown("a selector of another kind"))
+    };
+    let selectors = class.spec.selectors.iter().chain(&way.selectors);
+    judge.number(selectors.map(text).collect::<Result<_, _>>()?)
+}
+
+fn count(way: &ExactRequest) -> Result<Wanted, ClaimLack> {
+    match &*way.allocation_mode {
+        "All" => Ok(Wanted::All),
+        "" | "ExactCount" => match u32::try_from(way.count.max(1)) {
+            Ok(count) if count as usize <= CLAIM_DEVICES_MAX => Ok(Wanted::Count(count)),
+            _ => Err(unknown(&format!("more than {CLAIM_DEVICES_MAX} devices"))),
+        },
+        _ => Err(unknown("another number of devices than all or so many")),
+    }
+}
+
+/// Upstream refuses such claims when they are written, in namespaces without the label.
+fn allows_admin(mirror: &Mirror, namespace: &str) -> bool {
+    let namespace = mirror.get::<Namespace>("", namespace);
+    let label = namespace.and_then(|it| it.metadata.labels.get(ADMIN_ACCESS));
+    label.is_some_and(|value| &**value == "true")
+}
+
+fn unknown(what: &str) -> ClaimLack {
+    ClaimLack::Unknown { what: what.into() }
+}
+
+/// What a pod on a node holds of devices by itself.
+pub(in crate::rows) fn grants(mirror: &Mirror, pod: &Pod) -> Vec<Grant> {
+    let mut grants = Vec::new();
+    for (at, named) in (0_u8..).zip(&pod.spec.resource_claims) {
+        let name = claim_name(mirror, pod, named);
+        let claim =
+            name.and_then(|name| mirror.get::<ResourceClaim>(&pod.metadata.namespace, &name));
+        let Some(claim) = claim else { continue };
+        let is_ours = |holder: &Arc<Pod>| holder.metadata.uid == pod.metadata.uid;
+        if !holder(mirror, claim).is_some_and(is_ours) {
+            continue;
+        }
+        let purpose = Purpose {
+            claim: at,
+            request: 0,
+            way: 0,
+        };
+        grants.extend(
+            claim
+                .allocated()
+                .iter()
+                .filter(|it| !it.is_admin())
+                .map(|device| Grant {
+                    part: purpose.part(),
+                    card: device.id().into(),
+                    is_whole: true,
+                    ..Grant::default()
+                }),
+        );
+    }
+    grants
+}
