@@ -33,6 +33,7 @@ mod presence;
 mod queue;
 mod ranking;
 mod replica_set;
+mod resource_claim;
 mod resource_quota;
 mod row;
 mod service_account;
@@ -63,6 +64,7 @@ pub const CONTROLLERS: &[Controller] = &[
     podgroup::CONTROLLER,
     queue::CONTROLLER,
     replica_set::CONTROLLER,
+    resource_claim::CONTROLLER,
     resource_quota::CONTROLLER,
     service_account::CONTROLLER,
     snapshot::CONTROLLER,
@@ -82,6 +84,7 @@ pub const WORKLOADS: &[Controller] = &[
     podgroup::CONTROLLER,
     queue::CONTROLLER,
     replica_set::CONTROLLER,
+    resource_claim::CONTROLLER,
     resource_quota::CONTROLLER,
     service_account::CONTROLLER,
     stateful_set::CONTROLLER,
