@@ -134,6 +134,7 @@ impl Cycles {
             .with_lone(settings.lone_scheduler_names)
             .with_agents(settings.agent_scheduler_names)
             .with_cards(settings.engine.card_families())
+            .with_counted(settings.engine.counted_claims())
             .within(settings.reach);
         let rows = match settings.native_groups {
             true => rows.with_native(),

@@ -27,8 +27,8 @@ use api::volcano::{
     SLA_WAITING_TIME_SHORT,
 };
 use model::{
-    CardFamily, GangPhase, GangSpec, GangStatus, Key, NodeSpec, Priority, QueueSpec, Tables, Taint,
-    TaintEffect, Verdict,
+    CardFamily, Counted, GangPhase, GangSpec, GangStatus, Key, NodeSpec, Priority, QueueSpec,
+    Tables, Taint, TaintEffect, Verdict,
 };
 
 pub(crate) use amounts::resource_list;
@@ -55,6 +55,7 @@ pub struct Rows {
     reach: Reach,
     cards: Arc<cards::CardRules>,
     has_numa: bool,
+    counted: Option<Counted>,
     judge: devices::Judge,
 }
 
@@ -90,6 +91,7 @@ impl Rows {
             reach: Reach::default(),
             cards: Arc::default(),
             has_numa: false,
+            counted: None,
             judge: devices::Judge::default(),
         }
     }
@@ -129,6 +131,13 @@ impl Rows {
     #[must_use]
     pub fn with_cards(mut self, families: Vec<CardFamily>) -> Rows {
         self.cards = Arc::new(cards::CardRules::of(families));
+        self
+    }
+
+    /// So much of claims of devices counts in queues.
+    #[must_use]
+    pub fn with_counted(mut self, counted: Option<Counted>) -> Rows {
+        self.counted = counted;
         self
     }
 

@@ -3,6 +3,7 @@
 //! A device is held by the task whose claim has it, if that is one task on one node: then it comes free
 //! with the task. Else its claim holds it.
 
+mod charges;
 mod claims;
 mod judge;
 mod pools;
@@ -16,6 +17,7 @@ use api::kind::Kind;
 use api::resource::{ResourceClaim, ResourceSlice};
 use model::{Devices, Tables};
 
+pub(super) use charges::charges;
 pub(super) use claims::{Wants, grants};
 pub use claims::{claim_name, own_claim};
 pub(super) use judge::Judge;

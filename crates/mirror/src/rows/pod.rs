@@ -94,6 +94,10 @@ impl Rows {
         let mut claims = volume::unplaced(mirror, pod);
         claims.extend(wants.tied.iter().cloned());
         let manners = native::manners(mirror, pod);
+        let charges = match self.counted {
+            Some(counted) if gang.is_some() => devices::charges(mirror, pod, counted, tables),
+            _ => Vec::new(),
+        };
         let spec = TaskSpec {
             key,
             uid: (&*meta.uid).into(),
@@ -105,8 +109,7 @@ impl Rows {
                 .into(),
             index: trailing_number(&meta.name),
             shape: self.shape(mirror, pod, wants, tables),
-            // Claims of devices do not count yet.
-            charges: Vec::new(),
+            charges,
             claims,
             labels: Arc::new(constraints::labels(&meta.labels)),
             priority: priority(pod),

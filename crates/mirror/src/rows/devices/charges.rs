@@ -1,0 +1,130 @@
+//! Claims of a pod → what they count for in its queue.
+//!
+//! A claim counts for the devices that it has. One that has none yet counts for the most that its
+//! requests could come to, as Kubernetes' own quotas count it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::core::Pod;
+use api::quantity::Quantity;
+use api::resource::{ExactRequest, ResourceClaim};
+use model::{CLAIM_DEVICES_MAX, Charge, Counted, DEVICE_CLASS, Key, Tables};
+
+use super::claim_name;
+use crate::held::Mirror;
+
+/// Thousandths by the names of their kinds.
+type Amounts = BTreeMap<String, i64>;
+
+/// What the claims of a pod count for, each of them once. One that is not there yet counts for nothing;
+/// the pod waits for it.
+pub(in crate::rows) fn charges(
+    mirror: &Mirror,
+    pod: &Pod,
+    counted: Counted,
+    tables: &mut Tables,
+) -> Vec<Charge> {
+    let namespace = &pod.metadata.namespace;
+    let named = pod.spec.resource_claims.iter();
+    let names: BTreeSet<Box<str>> = named
+        .filter_map(|named| claim_name(mirror, pod, named))
+        .collect();
+    let mut charges = Vec::new();
+    for name in &names {
+        let Some(claim) = mirror.get::<ResourceClaim>(namespace, name) else {
+            continue;
+        };
+        let amounts = amounts(claim, counted).into_iter();
+        let amounts: Vec<_> = amounts
+            .map(|(name, amount)| (tables.kind(&name), amount))
+            .collect();
+        if !amounts.is_empty() {
+            let claim = Key::new(&**namespace, &**name);
+            charges.push(Charge { claim, amounts });
+        }
+    }
+    charges
+}
+
+/// What a claim counts for.
+fn amounts(claim: &ResourceClaim, counted: Counted) -> Amounts {
+    let mut sum = Amounts::new();
+    if claim.status.allocation.is_some() {
+        for device in claim.allocated().iter().filter(|it| !it.is_admin()) {
+            if let Some(way) = way_of(claim, &device.request) {
+                add(&mut sum, &of_devices(way, 1, counted));
+            }
+        }
+        return sum;
+    }
+    for request in &claim.spec.devices.requests {
+        let mut most = Amounts::new();
+        for way in request.exactly.iter().chain(&request.first_available) {
+            for (name, amount) in of_devices(way, count(way), counted) {
+                let most = most.entry(name).or_default();
+                *most = amount.max(*most);
+            }
+        }
+        add(&mut sum, &most);
+    }
+    sum
+}
+
+fn add(sum: &mut Amounts, more: &Amounts) {
+    for (name, amount) in more {
+        let sum = sum.entry(name.clone()).or_default();
+        *sum = sum.saturating_add(*amount);
+    }
+}
+
+/// How a request is served of which a claim has a device: `request`, or `request/way`.
+fn way_of<'a>(claim: &'a ResourceClaim, name: &str) -> Option<&'a ExactRequest> {
+    let (main, sub) = name.split_once('/').unwrap_or((name, ""));
+    let mut requests = claim.spec.devices.requests.iter();
+    let request = requests.find(|request| *request.name == *main)?;
+    let mut ways = request.first_available.iter();
+    match &request.exactly {
+        Some(way) => Some(way),
+        None => ways.find(|way| *way.name == *sub),
+    }
+}
+
+/// How many devices a way may come to.
+fn count(way: &ExactRequest) -> i64 {
+    match &*way.allocation_mode {
+        "All" => CLAIM_DEVICES_MAX as i64,
+        _ => way.count.max(1),
+    }
+}
+
+/// So many devices of a way, and what is taken of their capacity. Who only looks after them takes nothing.
+fn of_devices(way: &ExactRequest, count: i64, counted: Counted) -> Amounts {
+    let mut amounts = Amounts::new();
+    if way.admin_access == Some(true) {
+        return amounts;
+    }
+    let kind = format!("{DEVICE_CLASS}{}", way.device_class_name);
+    if counted == Counted::DevicesAndCapacity {
+        for (dimension, amount) in dimensions(way) {
+            let all = amount.saturating_mul(count);
+            amounts.insert(format!("{dimension}.{kind}"), all);
+        }
+    }
+    amounts.insert(kind, count.saturating_mul(1_000));
+    amounts
+}
+
+/// What is taken of each device's capacity; what is no amount counts for nothing.
+fn dimensions(way: &ExactRequest) -> Vec<(String, i64)> {
+    let asked = way.capacity.as_ref().map(|capacity| capacity.value());
+    let requests = asked
+        .as_ref()
+        .and_then(|asked| asked["requests"].as_object());
+    let amount = |text: &serde_json::Value| {
+        let quantity = Quantity::parse(text.as_str()?).ok()?;
+        Some(quantity.milli_value().max(0))
+    };
+    let all = requests.into_iter().flatten();
+    all.filter_map(|(name, text)| Some((name.clone(), amount(text)?)))
+        .collect()
+}

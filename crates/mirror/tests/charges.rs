@@ -1,0 +1,98 @@
+//! What claims of devices count for in the queue of their pod, read from the objects.
+
+use api::kind::Kind;
+use mirror::{Mirror, Rows};
+use model::{Counted, Key, Tables};
+use serde_json::{Value, json};
+
+/// What the claim of a pod counts for, in words.
+fn counts(counted: Counted, requests: Value, status: Value) -> Vec<String> {
+    let mut rows = Rows::new(vec!["volcano".into()]).with_counted(Some(counted));
+    let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
+    let meta =
+        |name: &str| json!({ "name": name, "namespace": "a", "uid": name, "resourceVersion": "1" });
+    let mut pod = meta("p");
+    pod["annotations"] = json!({ "scheduling.k8s.io/group-name": "g" });
+    // The same claim under two names counts once.
+    let names = ["x", "y"].map(|name| json!({ "name": name, "resourceClaimName": "c" }));
+    let objects = [
+        (
+            Kind::ResourceClaim,
+            json!({ "metadata": meta("c"), "spec": { "devices": { "requests": requests } }, "status": status }),
+        ),
+        (
+            Kind::Pod,
+            json!({
+                "metadata": pod,
+                "spec": { "schedulerName": "volcano", "containers": [], "resourceClaims": names },
+                "status": { "phase": "Pending" },
+            }),
+        ),
+    ];
+    for (kind, object) in objects {
+        let change = mirror.apply(kind, &object.to_string());
+        let change = change.expect("the object is read").expect("it is news");
+        rows.feed(&mirror, &change, &mut tables);
+    }
+    let task = tables.task_keyed(&Key::new("a", "p")).expect("a task");
+    let charges = &tables.task(task).charges;
+    assert!(charges.len() <= 1, "{charges:?}");
+    let amounts = charges.iter().flat_map(|charge| &charge.amounts);
+    let words = amounts.map(|(kind, amount)| tables.kinds().amount(*kind, *amount).to_string());
+    words.collect()
+}
+
+fn of_devices(requests: Value) -> Vec<String> {
+    counts(Counted::Devices, requests, json!({}))
+}
+
+#[test]
+fn a_claim_without_devices_counts_for_the_most_that_it_could_come_to() {
+    let one = json!([{ "name": "r", "exactly": { "deviceClassName": "gpu" } }]);
+    assert_eq!(of_devices(one), ["1 deviceclass/gpu"]);
+    let all =
+        json!([{ "name": "r", "exactly": { "deviceClassName": "gpu", "allocationMode": "All" } }]);
+    assert_eq!(of_devices(all), ["32 deviceclass/gpu"]);
+    let two = json!([
+        { "name": "r", "exactly": { "deviceClassName": "gpu", "count": 2 } },
+        { "name": "s", "firstAvailable": [
+            { "name": "large", "deviceClassName": "gpu", "count": 1 },
+            { "name": "small", "deviceClassName": "gpu", "count": 3 },
+            { "name": "other", "deviceClassName": "nic", "count": 2 },
+        ] },
+    ]);
+    assert_eq!(of_devices(two), ["5 deviceclass/gpu", "2 deviceclass/nic"]);
+    let admin =
+        json!([{ "name": "r", "exactly": { "deviceClassName": "gpu", "adminAccess": true } }]);
+    assert_eq!(of_devices(admin), Vec::<String>::new());
+}
+
+#[test]
+fn a_claim_with_devices_counts_for_these() {
+    let requests = json!([{ "name": "s", "firstAvailable": [
+        { "name": "all", "deviceClassName": "gpu", "allocationMode": "All" },
+        { "name": "other", "deviceClassName": "nic", "count": 2 },
+    ] }]);
+    let device = |request: &str, at: u32| json!({ "request": request, "driver": "d", "pool": "p", "device": at.to_string() });
+    let results = json!([
+        device("s/other", 0),
+        device("s/other", 1),
+        device("gone", 2)
+    ]);
+    let status = json!({ "allocation": { "devices": { "results": results } } });
+    let found = counts(Counted::Devices, requests, status);
+    assert_eq!(found, ["2 deviceclass/nic"]);
+}
+
+#[test]
+fn dimensions_count_where_that_is_wished() {
+    let capacity = json!({ "requests": { "memory": "10Gi", "slots": "nonsense" } });
+    let request = json!({ "deviceClassName": "gpu", "count": 2, "capacity": capacity });
+    let requests = json!([{ "name": "r", "exactly": request }]);
+    assert_eq!(of_devices(requests.clone()), ["2 deviceclass/gpu"]);
+    let both = counts(Counted::DevicesAndCapacity, requests, json!({}));
+    assert_eq!(
+        both,
+        ["2 deviceclass/gpu", "21474836480 memory.deviceclass/gpu"]
+    );
+}
