@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{CardLoad, Grant, Node, NodeId, Phase, Plan, Tables, Task, TaskId};
+use model::{
+    CardLoad, CardLoads, Grant, Node, NodeId, Phase, Plan, Standing, Tables, Task, TaskId,
+};
 
 use crate::Violation;
 use crate::rooms::with_their_gangs;
@@ -91,10 +93,15 @@ impl Sum {
     }
 }
 
-fn held(tables: &Tables, tasks: impl Iterator<Item = TaskId>) -> BTreeMap<Arc<str>, Sum> {
+/// What the tasks hold, of the grants that are meant.
+fn held(
+    tables: &Tables,
+    tasks: impl Iterator<Item = TaskId>,
+    is_meant: fn(&Grant) -> bool,
+) -> BTreeMap<Arc<str>, Sum> {
     let mut sums: BTreeMap<Arc<str>, Sum> = BTreeMap::new();
     for task in tasks.map(|task| tables.task(task)) {
-        for grant in &task.grants {
+        for grant in task.grants.iter().filter(|grant| is_meant(grant)) {
             let sum = sums.entry(grant.card.clone()).or_default();
             sum.add(task, grant);
         }
@@ -123,36 +130,48 @@ pub(crate) fn nodes(tables: &Tables, found: &mut Vec<Violation>) {
     }
     for (id, node) in tables.all_nodes() {
         let tasks = by_node.get(&id).into_iter().flatten().copied();
-        node_row(node, &held(tables, tasks), found);
+        let sums = held(tables, tasks, |_| true);
+        kept(&node.cards, &sums, &node.spec.name, found);
+        // What others gave, or a card that shrank, is not ours to answer for.
+        for (card, sum) in sums.iter().filter(|(_, sum)| sum.is_ours && node.known) {
+            if let Some(excess) = sum.excess(node, card) {
+                let what = format!("card {card} of {} {excess}", node.spec.name);
+                found.push(Violation::of("I2", what));
+            }
+        }
+    }
+    let everyone = by_node.values().flatten().copied();
+    let shared = held(tables, everyone, |grant| grant.is_shared);
+    kept(tables.shared_loads(), &shared, "all nodes", found);
+    for (device, sum) in shared.iter().filter(|(_, sum)| sum.is_ours) {
+        found.extend(shared_excess(device, sum.owners).map(|what| Violation::of("I2", what)));
     }
 }
 
-fn node_row(node: &Node, sums: &BTreeMap<Arc<str>, Sum>, found: &mut Vec<Violation>) {
-    let name = &node.spec.name;
-    let cards: BTreeSet<&Arc<str>> = node
-        .cards
+/// What the rows of `place` say is held of its cards is what tasks hold.
+fn kept(rows: &CardLoads, sums: &BTreeMap<Arc<str>, Sum>, place: &str, found: &mut Vec<Violation>) {
+    let cards: BTreeSet<&Arc<str>> = rows
         .iter()
         .map(|(card, _)| card)
         .chain(sums.keys())
         .collect();
     for card in cards {
-        let (kept, real) = (node.cards.of(card), sums.get(card));
+        let (kept, real) = (rows.of(card), sums.get(card));
         let is_right = match (kept, real) {
             (Some(kept), Some(real)) => real.is(kept),
             _ => false,
         };
         if !is_right {
             let users = real.map_or(0, |sum| sum.users);
-            let what = format!("card {card} of {name} has {users} users, its row says {kept:?}");
-            found.push(Violation::of("I2", what));
-        }
-        // What others gave, or a card that shrank, is not ours to answer for.
-        let ours = real.filter(|sum| sum.is_ours && node.known);
-        if let Some(excess) = ours.and_then(|sum| sum.excess(node, card)) {
-            let what = format!("card {card} of {name} {excess}");
+            let what = format!("card {card} of {place} has {users} users, its row says {kept:?}");
             found.push(Violation::of("I2", what));
         }
     }
+}
+
+/// What is too much of a device that several nodes reach, in words.
+fn shared_excess(device: &str, owners: i64) -> Option<String> {
+    (owners > 1).then(|| format!("device {device} of all nodes has {owners} holders"))
 }
 
 /// Of a plan: no bind takes too much of a card.
@@ -167,7 +186,7 @@ pub(crate) fn plan(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
         let Some(node) = tables.find_node(id).filter(|node| node.known) else {
             continue;
         };
-        for (card, sum) in held(tables, node.tasks.iter().copied()) {
+        for (card, sum) in held(tables, node.tasks.iter().copied(), |_| true) {
             let takes = |place: &&model::Place| {
                 let mut grants = tables.task(place.task).grants.iter();
                 grants.any(|grant| grant.card == card)
@@ -181,7 +200,8 @@ pub(crate) fn plan(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
                     .iter()
                     .find_map(|place| clash(tables, node, place, &card))
             };
-            if let Some(excess) = sum.excess(node, &card).or_else(clash) {
+            let held = || held_already(node, &sum, &card);
+            if let Some(excess) = sum.excess(node, &card).or_else(clash).or_else(held) {
                 found.push(Violation {
                     invariant: "I2",
                     what: format!("card {card} of {} {excess}", node.spec.name),
@@ -190,6 +210,34 @@ pub(crate) fn plan(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
             }
         }
     }
+    shared(tables, plan, found);
+}
+
+/// Devices that several nodes reach, of which a plan gives one that somebody has.
+fn shared(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
+    for place in &plan.places {
+        for grant in &tables.task(place.task).grants {
+            let load = tables.shared_loads().of(&grant.card);
+            let owners = load
+                .filter(|_| grant.is_shared)
+                .map_or(0, |load| load.owners);
+            if let Some(what) = shared_excess(&grant.card, owners) {
+                found.push(Violation {
+                    invariant: "I2",
+                    what,
+                    writes: with_their_gangs(tables, plan, [place].into_iter()),
+                });
+            }
+        }
+    }
+}
+
+/// What is wrong with a device that a plan gives, in words: a claim has it, or nobody can tell who has.
+fn held_already(node: &Node, sum: &Sum, id: &str) -> Option<String> {
+    let mut devices = node.spec.devices.list.iter();
+    let device = devices.find(|device| *device.id == *id)?;
+    let is_free = device.standing == Standing::Free || sum.owners == 0;
+    (!is_free).then(|| format!("is {:?}", device.standing))
 }
 
 /// What a bind takes of a resource's units that is not there, or another task's, in words.
@@ -222,7 +270,7 @@ mod tests {
     use crate::{check, check_plan};
     use model::{
         Card, Cards, Device, Devices, Grant, NodeId, NodeSpec, NumaLayout, NumaResource, Phase,
-        Slice, Tables, TaskId, TaskSpec, Time, Trial, Units,
+        Slice, Standing, Tables, TaskId, TaskSpec, Time, Trial, Units,
     };
 
     /// The cluster, where n1 has a card of 100 MiB for two users.
@@ -297,22 +345,80 @@ mod tests {
         assert_eq!(found(grant(1, 1), elsewhere), ["I2"], "no such card");
     }
 
+    /// The cluster, where n1 has such a device.
+    fn with_device(device: Device) -> Tables {
+        let mut tables = cluster();
+        let spec = tables.node(NodeId(0)).spec.clone();
+        let device = Device {
+            id: "card".into(),
+            ..device
+        };
+        tables.put_node(NodeSpec {
+            devices: Devices {
+                list: [device].into(),
+                ..Devices::default()
+            },
+            ..spec
+        });
+        tables
+    }
+
+    #[test]
+    fn i2_a_device_that_a_claim_has_already_is_found_where_it_is_given_and_not_where_it_is_looked_after()
+     {
+        let found = |standing: Standing, grant: Grant| {
+            let mut tables = with_device(Device {
+                standing,
+                ..Device::default()
+            });
+            let mut trial = Trial::begin(&mut tables);
+            trial.place_with(TaskId(0), NodeId(0), vec![grant]);
+            let plan = trial.finish(Time::from_micros(0));
+            let mut found = said(&check_plan(&tables, &plan));
+            // The gang has a task without a place, which is not asked here.
+            found.retain(|invariant| *invariant != "I4");
+            found
+        };
+        assert_eq!(found(Standing::Held, grant(0, 100)), ["I2"]);
+        assert_eq!(found(Standing::Uncounted, grant(0, 100)), ["I2"]);
+        assert_eq!(found(Standing::Free, grant(0, 100)), [""; 0]);
+        assert_eq!(found(Standing::Held, grant(0, 0)), [""; 0]);
+    }
+
+    #[test]
+    fn i2_a_device_of_several_nodes_that_is_given_on_two_is_found() {
+        let shared = Grant {
+            is_shared: true,
+            ..grant(0, 100)
+        };
+        let found = |second: Grant| {
+            let mut tables = with_device(Device::default());
+            let first = tables.node(NodeId(0)).spec.clone();
+            let other = tables.node(NodeId(1)).spec.clone();
+            tables.put_node(NodeSpec {
+                devices: first.devices,
+                ..other
+            });
+            let mut trial = Trial::begin(&mut tables);
+            trial.place_with(TaskId(0), NodeId(0), vec![shared.clone()]);
+            trial.place_with(TaskId(1), NodeId(1), vec![second]);
+            let plan = trial.finish(Time::from_micros(0));
+            (said(&check_plan(&tables, &plan)), said(&check(&tables)))
+        };
+        assert_eq!(found(shared.clone()), (vec!["I2", "I2"], vec!["I2"]));
+        // Who looks after it holds nothing of it, and what is one node's own is another device.
+        let admin = Grant {
+            is_whole: false,
+            ..shared.clone()
+        };
+        assert_eq!(found(admin), (vec![], vec![]));
+        assert_eq!(found(grant(0, 100)), (vec![], vec![]));
+    }
+
     #[test]
     fn i2_a_device_of_two_claims_is_found_and_one_who_looks_after_it_is_not() {
         let found = |second: Grant| {
-            let mut tables = cluster();
-            let spec = tables.node(NodeId(0)).spec.clone();
-            let device = Device {
-                id: "card".into(),
-                ..Device::default()
-            };
-            tables.put_node(NodeSpec {
-                devices: Devices {
-                    list: [device].into(),
-                    ..Devices::default()
-                },
-                ..spec
-            });
+            let mut tables = with_device(Device::default());
             let mut trial = Trial::begin(&mut tables);
             trial.place_with(TaskId(0), NodeId(0), vec![grant(0, 100)]);
             trial.place_with(TaskId(1), NodeId(0), vec![second]);

@@ -125,6 +125,8 @@ pub struct Tables {
     classes: classes::Classes,
     claim_homes: BTreeMap<Key, BTreeMap<NodeId, u32>>,
     shared_loads: CardLoads,
+    /// Nodes with devices that others reach, too.
+    sharing: BTreeSet<NodeId>,
     log: Vec<NodeId>,
     log_base: u64,
     news: News,

@@ -35,8 +35,13 @@ impl Tables {
         }
         self.total.sub(&node.spec.allocatable);
         self.total.add(&spec.allocatable);
+        let shares = spec.devices.list.iter().any(|device| device.is_shared);
         node.spec = spec;
         node.spec_tick = self.tick;
+        match shares {
+            true => self.sharing.insert(id),
+            false => self.sharing.remove(&id),
+        };
         self.touch(id);
         self.mark_freed(id);
         id
@@ -63,6 +68,7 @@ impl Tables {
         self.total.sub(&allocatable);
         self.used_total.sub(&node.used);
         self.known_nodes -= 1;
+        self.sharing.remove(&id);
         let promised: Vec<TaskId> = node.promised.iter().copied().collect();
         self.touch(id);
         self.mark_shares();

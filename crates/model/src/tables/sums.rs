@@ -202,8 +202,7 @@ impl Tables {
         self.touch(at);
     }
 
-    /// Devices that several nodes reach change hands: each of these nodes has others to offer then. Which
-    /// they are nobody keeps, for such devices are few.
+    /// Devices that several nodes reach change hands: each of these nodes has others to offer then.
     fn share(&mut self, id: TaskId, sign: Sign) {
         let task = self.tasks.row(id.index());
         for grant in task.grants.iter().filter(|grant| grant.is_shared) {
@@ -212,7 +211,7 @@ impl Tables {
                 Sign::Take => self.shared_loads.give_back(grant),
             }
         }
-        let all: Vec<NodeId> = self.nodes().map(|(id, _)| id).collect();
+        let all: Vec<NodeId> = self.sharing.iter().copied().collect();
         for node in all {
             if sign == Sign::Take {
                 self.mark_freed(node);
