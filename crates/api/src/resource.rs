@@ -313,6 +313,29 @@ impl ResourceClaim {
         owner.is_some_and(|owner| &*owner.uid == pod_uid)
     }
 
+    /// How one of its requests is served that is called `request`, or `request/way`.
+    pub fn way(&self, name: &str) -> Option<&ExactRequest> {
+        let (main, sub) = name.split_once('/').unwrap_or((name, ""));
+        let mut requests = self.spec.devices.requests.iter();
+        let request = requests.find(|request| &*request.name == main)?;
+        match sub {
+            "" => request.exactly.as_ref(),
+            sub => request.first_available.iter().find(|way| &*way.name == sub),
+        }
+    }
+
+    /// Who uses it, and this pod.
+    pub fn users_with(&self, pod: &ObjectMeta) -> Vec<Consumer> {
+        let mut users = self.status.reserved_for.clone();
+        users.push(Consumer {
+            resource: "pods".into(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            ..Consumer::default()
+        });
+        users
+    }
+
     /// Whether a pod of this uid uses it.
     pub fn is_reserved_for(&self, uid: &str) -> bool {
         let mut users = self.status.reserved_for.iter();

@@ -11,6 +11,7 @@ use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
 use api::resource::{Consumer, FINALIZER, POD_CLAIM_NAME, ResourceClaim, ResourceClaimTemplate};
 use mirror::{Change, Index, Mirror, claim_name, own_claim};
+use model::CLAIM_USERS_MAX;
 use serde_json::{Value, json};
 
 use crate::child::{self, cut};
@@ -27,8 +28,6 @@ pub const CONTROLLER: Controller = Controller {
     step,
 };
 
-/// The most pods that may use one claim.
-const USERS_MAX: usize = 256;
 /// Of a name made of two others so much is left for both, beside two hyphens.
 const STEM_MAX: usize = 56;
 
@@ -223,18 +222,11 @@ fn keep(mirror: &Mirror, pod: &Pod) -> Vec<Intent> {
         claim.status.allocation.is_some()
             && claim.metadata.deletion_timestamp.is_none()
             && !claim.is_reserved_for(&meta.uid)
-            && claim.status.reserved_for.len() < USERS_MAX
+            && claim.status.reserved_for.len() < CLAIM_USERS_MAX
     });
     lacks
         .map(|claim| {
-            let mut users: Vec<Value> = claim
-                .status
-                .reserved_for
-                .iter()
-                .map(|it| json!(it))
-                .collect();
-            users.push(json!({ "resource": "pods", "name": meta.name, "uid": meta.uid }));
-            let status = json!({ "reservedFor": users });
+            let status = json!({ "reservedFor": claim.users_with(meta) });
             write::patch_status(Kind::ResourceClaim, &claim.metadata, status)
         })
         .collect()

@@ -10,8 +10,8 @@ use api::core::{NodeSelector, NodeSelectorTerm, Pod};
 use api::intent::{Intent, Part};
 use api::kind::Kind;
 use api::resource::{
-    AllocatedDevice, Consumer, Device, DeviceClass, DeviceConfiguration, ExactRequest, FINALIZER,
-    ResourceClaim, ResourceSlice,
+    AllocatedDevice, Consumer, Device, DeviceClass, DeviceConfiguration, FINALIZER, ResourceClaim,
+    ResourceSlice,
 };
 use model::{CLAIM_USERS_MAX, DeviceAsk, Devices, Grant, Key, Purpose, Tables};
 use serde_json::{Value, json};
@@ -119,7 +119,7 @@ fn stands(
                 "claim {name} is used by {CLAIM_USERS_MAX} pods already"
             ));
         }
-        let status = json!({ "reservedFor": users(claim, pod) });
+        let status = json!({ "reservedFor": claim.users_with(&pod.metadata) });
         return Ok(Standing::Tell(told(
             claim,
             Part::Status,
@@ -144,7 +144,7 @@ fn stands(
     }
     let status = json!({
         "allocation": allocation(mirror, claim, node, given),
-        "reservedFor": users(claim, pod),
+        "reservedFor": claim.users_with(&pod.metadata),
     });
     Ok(Standing::Tell(told(
         claim,
@@ -165,22 +165,6 @@ fn reaches(mirror: &Mirror, claim: &ResourceClaim, node: &str) -> bool {
     let labels = node_labels(mirror, node);
     let mut terms = node_terms(selector).into_iter();
     terms.any(|term| term.accepts(node, &labels))
-}
-
-/// Who uses the claim, and the pod.
-fn users(claim: &ResourceClaim, pod: &Pod) -> Vec<Value> {
-    let mut users: Vec<Value> = claim
-        .status
-        .reserved_for
-        .iter()
-        .map(|it| json!(it))
-        .collect();
-    users.push(json!({
-        "resource": "pods",
-        "name": pod.metadata.name,
-        "uid": pod.metadata.uid,
-    }));
-    users
 }
 
 fn allocation(mirror: &Mirror, claim: &ResourceClaim, node: &str, given: &[&Given]) -> Value {
@@ -208,7 +192,7 @@ fn result(claim: &ResourceClaim, given: &Given) -> Option<Value> {
     if given.is_admin {
         result["adminAccess"] = json!(true);
     }
-    let way = way_of(claim, &given.request);
+    let way = claim.way(&given.request);
     if let Some(way) = way.filter(|way| !way.tolerations.is_empty()) {
         result["tolerations"] = json!(way.tolerations);
     }
@@ -227,17 +211,6 @@ fn split(id: &str) -> Option<AllocatedDevice> {
     })
 }
 
-/// The way of a claim that is called `request` or `request/way`.
-fn way_of<'a>(claim: &'a ResourceClaim, name: &str) -> Option<&'a ExactRequest> {
-    let (main, sub) = name.split_once('/').unwrap_or((name, ""));
-    let mut requests = claim.spec.devices.requests.iter();
-    let request = requests.find(|request| &*request.name == main)?;
-    match sub {
-        "" => request.exactly.as_ref(),
-        sub => request.first_available.iter().find(|way| &*way.name == sub),
-    }
-}
-
 /// What drivers are told: by classes first, each class once, then by the claim. What is for all requests
 /// names none.
 fn config(mirror: &Mirror, claim: &ResourceClaim, given: &[&Given]) -> Vec<Value> {
@@ -254,7 +227,7 @@ fn config(mirror: &Mirror, claim: &ResourceClaim, given: &[&Given]) -> Vec<Value
     let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut order: Vec<&str> = Vec::new();
     for name in &served {
-        let Some(way) = way_of(claim, name) else {
+        let Some(way) = claim.way(name) else {
             continue;
         };
         let class = &*way.device_class_name;

@@ -51,7 +51,7 @@ fn amounts(claim: &ResourceClaim, counted: Counted) -> Amounts {
     let mut sum = Amounts::new();
     if claim.status.allocation.is_some() {
         for device in claim.allocated().iter().filter(|it| !it.is_admin()) {
-            if let Some(way) = way_of(claim, &device.request) {
+            if let Some(way) = claim.way(&device.request) {
                 add(&mut sum, &of_devices(way, 1, counted));
             }
         }
@@ -74,18 +74,6 @@ fn add(sum: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let sum = sum.entry(name.clone()).or_default();
         *sum = sum.saturating_add(*amount);
-    }
-}
-
-/// How a request is served of which a claim has a device: `request`, or `request/way`.
-fn way_of<'a>(claim: &'a ResourceClaim, name: &str) -> Option<&'a ExactRequest> {
-    let (main, sub) = name.split_once('/').unwrap_or((name, ""));
-    let mut requests = claim.spec.devices.requests.iter();
-    let request = requests.find(|request| *request.name == *main)?;
-    let mut ways = request.first_available.iter();
-    match &request.exactly {
-        Some(way) => Some(way),
-        None => ways.find(|way| *way.name == *sub),
     }
 }
 
