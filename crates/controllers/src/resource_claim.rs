@@ -92,8 +92,8 @@ fn serve(inputs: &Inputs<'_>, pod: &Pod) -> Step {
         let Some(template) = &claim.resource_claim_template_name else {
             continue;
         };
-        let told = pod.status.resource_claim_statuses.iter();
-        let told = told.filter(|told| told.name == claim.name).last();
+        let mut told = pod.status.resource_claim_statuses.iter().rev();
+        let told = told.find(|told| told.name == claim.name);
         let is_settled = told.is_some_and(|told| match &told.resource_claim_name {
             Some(name) => is_there(inputs, pod, name),
             None => true,

@@ -244,12 +244,12 @@ fn config(mirror: &Mirror, claim: &ResourceClaim, given: &[&Given]) -> Vec<Value
         }
     }
     for config in &claim.spec.devices.config {
-        let is_served = |wanted: &Box<str>| {
-            let main = |it: &&&str| it.split('/').next() == Some(&**wanted);
-            served.iter().any(|it| **it == **wanted || main(&it))
+        let requests: Vec<&str> = config.requests.iter().map(|it| &**it).collect();
+        let is_served = |wanted: &&str| {
+            let mut served = served.iter();
+            served.any(|it| it == wanted || it.split('/').next() == Some(*wanted))
         };
-        if config.requests.is_empty() || config.requests.iter().any(is_served) {
-            let requests: Vec<&str> = config.requests.iter().map(|it| &**it).collect();
+        if requests.is_empty() || requests.iter().any(is_served) {
             rows.push(told("FromClaim", &requests, config));
         }
     }
