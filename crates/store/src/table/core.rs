@@ -339,6 +339,7 @@ pub(super) fn simple(resource: &str, column: &str, object: &Value, now: Time) ->
         ("csinodes", "Drivers") => count(&spec["drivers"]),
         ("controllerrevisions", "Revision") => number(&object["revision"]).into(),
         ("ingressclasses", "Controller") => text(&spec["controller"]),
+        ("resourceclaims", "State") => claim_state(object).into(),
         ("resourceslices", "Node") => text_or(&spec["nodeName"], "").into(),
         ("resourceslices", "Driver") => text(&spec["driver"]),
         ("resourceslices", "Pool") => text(&spec["pool"]["name"]),
@@ -350,6 +351,23 @@ pub(super) fn simple(resource: &str, column: &str, object: &Value, now: Time) ->
         }
         _ => "<unknown>".into(),
     }
+}
+
+fn claim_state(claim: &Value) -> String {
+    let status = &claim["status"];
+    let is_leaving = !claim["metadata"]["deletionTimestamp"].is_null();
+    let is_allocated = !status["allocation"].is_null();
+    let states = [
+        ("deleted", is_leaving),
+        ("pending", !is_leaving && !is_allocated),
+        ("allocated", is_allocated),
+        (
+            "reserved",
+            is_allocated && !list(&status["reservedFor"]).is_empty(),
+        ),
+    ];
+    let states = states.into_iter().filter(|(_, is)| *is);
+    states.map(|(state, _)| state).collect::<Vec<_>>().join(",")
 }
 
 fn storage_class_name(object: &Value) -> Value {

@@ -258,3 +258,21 @@ fn every_built_in_table_has_one_cell_a_column_for_an_empty_object() {
         assert_eq!(cells.len(), columns.len(), "{}", resource.name);
     }
 }
+
+#[test]
+fn claims_of_devices_tell_how_far_they_are() {
+    let state = |object: Value| row("resource.k8s.io", "v1", "resourceclaims", object);
+    assert_eq!(state(json!({})), "x|pending|5m");
+    let given = json!({ "allocation": {}, "reservedFor": [{ "name": "p" }] });
+    assert_eq!(
+        state(json!({ "status": { "allocation": {} } })),
+        "x|allocated|5m"
+    );
+    assert_eq!(state(json!({ "status": given })), "x|allocated,reserved|5m");
+    let leaving = json!({ "deletionTimestamp": "2026-01-01T00:59:00Z" });
+    assert_eq!(
+        state(json!({ "metadata": leaving, "status": given })),
+        "x|deleted,allocated,reserved|5m"
+    );
+    assert_eq!(state(json!({ "metadata": leaving })), "x|deleted|5m");
+}
