@@ -48,6 +48,8 @@ fn configure(asked: &mut Asked<'_>, config: &mut Config) {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Topologies {
     by_gang: BTreeMap<GangId, Buckets>,
+    /// Of each kind the most that a node has in all.
+    most: Vector,
 }
 
 impl Topologies {
@@ -61,7 +63,22 @@ fn open(tables: &Tables, _: &Config, state: &mut State) {
     let gangs = tables.task_topologies().iter();
     let waiting = gangs.filter(|id| tables.gang(**id).census.waiting() > 0);
     let buckets = waiting.filter_map(|id| Some((*id, Buckets::of(tables, *id)?)));
-    state.task_topology.by_gang = buckets.collect();
+    let by_gang: BTreeMap<GangId, Buckets> = buckets.collect();
+    let most = match by_gang.is_empty() {
+        true => Vector::ZERO,
+        false => most_of_a_node(tables),
+    };
+    state.task_topology = Topologies { by_gang, most };
+}
+
+fn most_of_a_node(tables: &Tables) -> Vector {
+    let mut most = Vector::ZERO;
+    for (_, node) in tables.nodes() {
+        for (kind, amount) in node.spec.allocatable.entries() {
+            most.set(kind, amount.max(most.get(kind)));
+        }
+    }
+    most
 }
 
 /// That what the gang says is ignored. Before its pods are made nobody knows.
@@ -121,7 +138,8 @@ fn coupled_score<'a>(view: View<'a>, task: TaskId) -> Option<NodePoints<'a>> {
             *avoided.entry(node).or_insert(0_i64) += 1;
         }
     }
-    let sums = sums_with(tables, task, &all.list[seat.bucket].tasks);
+    let bucket = &all.list[seat.bucket].tasks;
+    let sums = sums_with(tables, task, (bucket, &view.state.task_topology.most));
     let points = view.config.task_topology.0.saturating_mul(100 * POINT);
     let largest = all.largest.max(1);
     Some(Box::new(move |node| {
@@ -133,13 +151,7 @@ fn coupled_score<'a>(view: View<'a>, task: TaskId) -> Option<NodePoints<'a>> {
 
 /// What the first, the first two, … of those who wait in the bucket request together, beginning with
 /// the task itself, as far as there could be a node for so many.
-fn sums_with(tables: &Tables, task: TaskId, bucket: &[TaskId]) -> Vec<Vector> {
-    let mut most = Vector::ZERO;
-    for (_, node) in tables.nodes() {
-        for (kind, amount) in node.spec.allocatable.entries() {
-            most.set(kind, amount.max(most.get(kind)));
-        }
-    }
+fn sums_with(tables: &Tables, task: TaskId, (bucket, most): (&[TaskId], &Vector)) -> Vec<Vector> {
     let others = bucket.iter().copied();
     let others = others.filter(|it| *it != task && tables.task(*it).phase == Phase::Pending);
     let mut sum = Vector::ZERO;
@@ -149,7 +161,7 @@ fn sums_with(tables: &Tables, task: TaskId, bucket: &[TaskId]) -> Vec<Vector> {
             sum.add(&tables.shape_of(task).spec.requests);
             sum.clone()
         })
-        .take_while(|sum| sum.beyond(&most).is_zero())
+        .take_while(|sum| sum.beyond(most).is_zero())
         .collect()
 }
 
