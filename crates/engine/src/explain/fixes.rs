@@ -13,9 +13,6 @@ use super::{Fix, Limit, Remedy, queues, room};
 /// comes first.
 pub(super) fn of(asked: &mut Asked<'_>, tables: &mut Tables, reason: &Reason) -> (Vec<Fix>, bool) {
     let mut case = Case {
-        engine: asked.engine,
-        gang: asked.gang,
-        now: asked.now,
         asked,
         tables,
         looks_left: LOOKS_MAX,
@@ -136,13 +133,13 @@ fn open(tables: &Tables, queue: &Arc<str>) -> Draft {
 }
 
 fn gang(case: &Case<'_, '_>, edit: impl FnOnce(&mut GangSpec)) -> Change {
-    let mut spec = case.tables.gang(case.gang).spec.clone();
+    let mut spec = case.tables.gang(case.asked.gang).spec.clone();
     edit(&mut spec);
     Change::PutGang(Box::new(spec))
 }
 
 fn fewer(case: &Case<'_, '_>, to: u32) -> Option<Draft> {
-    let from = case.tables.gang(case.gang).spec.min_member;
+    let from = case.tables.gang(case.asked.gang).spec.min_member;
     (0 < to && to < from).then(|| Draft {
         remedy: Remedy::LowerMinimum {
             role: None,
@@ -172,7 +169,7 @@ fn fewer_of(case: &Case<'_, '_>, role: &Arc<str>, have: u32, min: u32) -> Draft 
 
 /// Changes of all waiting tasks of the gang.
 fn tasks(case: &Case<'_, '_>, edit: impl Fn(&mut model::TaskSpec)) -> Vec<model::TaskSpec> {
-    let rows = case.tables.gang(case.gang).tasks.iter();
+    let rows = case.tables.gang(case.asked.gang).tasks.iter();
     let waiting = rows.filter(|task| case.tables.task(**task).phase.is_waiting());
     let changed = waiting.map(|task| {
         let mut spec = case.tables.task_spec(*task);
@@ -205,7 +202,7 @@ fn ungated(case: &Case<'_, '_>) -> Draft {
         let row = case.tables.task(*task);
         row.gated && row.gate == model::Gate::None
     };
-    let rows = case.tables.gang(case.gang).tasks.iter();
+    let rows = case.tables.gang(case.asked.gang).tasks.iter();
     let freed: Vec<_> = rows
         .filter(|task| is_gated(task))
         .map(|task| {
@@ -224,7 +221,7 @@ fn ungated(case: &Case<'_, '_>) -> Draft {
 }
 
 fn apart(case: &Case<'_, '_>) -> Option<Draft> {
-    let spec = &case.tables.gang(case.gang).spec;
+    let spec = &case.tables.gang(case.asked.gang).spec;
     spec.closeness.is_some().then(|| Draft {
         remedy: Remedy::DropCloseness,
         size: 1,
@@ -235,7 +232,7 @@ fn apart(case: &Case<'_, '_>) -> Option<Draft> {
 /// Those that leave the nodes on which the gang is promised room are gone.
 fn leaving(case: &Case<'_, '_>) -> Option<Draft> {
     let tables = &*case.tables;
-    let promised = tables.gang(case.gang).tasks.iter();
+    let promised = tables.gang(case.asked.gang).tasks.iter();
     let nodes: std::collections::BTreeSet<_> = promised
         .filter(|task| tables.task(**task).phase == model::Phase::Pipelined)
         .filter_map(|task| tables.task(*task).node)

@@ -127,10 +127,7 @@ impl<'a> Asked<'a> {
 /// What is being explained, and what every proof needs.
 pub(super) struct Case<'a, 'e> {
     pub(super) asked: &'a mut Asked<'e>,
-    pub(super) engine: &'e Engine,
     pub(super) tables: &'a mut Tables,
-    pub(super) gang: GangId,
-    pub(super) now: Time,
     /// How many more decisions may be tried.
     pub(super) looks_left: u32,
     /// Whether something would help but for the crowd that comes first.

@@ -18,7 +18,7 @@ const DEPTH_MAX: usize = 32;
 /// claims of devices count for, each claim once.
 fn wanted(case: &Case<'_, '_>) -> Vector {
     let tables = &*case.tables;
-    let gang = tables.gang(case.gang);
+    let gang = tables.gang(case.asked.gang);
     let mut sum = Vector::ZERO;
     let mut claims = BTreeMap::new();
     for task in gang.tasks.iter().map(|task| tables.task(*task)) {
@@ -88,7 +88,7 @@ fn amounts(tables: &Tables, by: &Vector) -> (Vec<Amount>, i64) {
 }
 
 fn upwards(case: &Case<'_, '_>) -> Vec<QueueId> {
-    let first = case.tables.gang(case.gang).queue;
+    let first = case.tables.gang(case.asked.gang).queue;
     let above = |queue: &QueueId| case.tables.queue(*queue).parent;
     std::iter::successors(first, above)
         .take(DEPTH_MAX)
@@ -102,35 +102,34 @@ fn enough(tables: &Tables, queue: QueueId, limit: Limit, wanted: &Vector) -> Vec
     goal.add(tables.classes_taken(queue).unwrap_or(&Vector::ZERO));
     goal.add(&row.tree.inqueue);
     goal.add(wanted);
-    let short = wanted.entries().filter_map(|(kind, _)| {
-        let now = match limit {
-            Limit::Capability => row.spec.capability.get(kind)?,
-            Limit::Deserved => row.spec.deserved.get(kind),
-        };
-        let beyond = goal.get(kind).saturating_sub(now);
-        (beyond > 0 && kind != Kind::PODS).then_some((kind, beyond))
-    });
-    Vector::of(short)
+    short(wanted, &goal, &|kind| {
+        limit_of(&row.spec, limit, kind).filter(|_| kind != Kind::PODS)
+    })
 }
 
 /// By how much the limit falls short of what is held and wanted, if nobody else was let in.
 fn lacking(tables: &Tables, queue: QueueId, limit: Limit, wanted: &Vector) -> Vector {
     let row = tables.queue(queue);
-    let short = wanted.entries().filter_map(|(kind, amount)| {
-        let now = match limit {
-            Limit::Capability => row.spec.capability.get(kind)?,
-            Limit::Deserved => row.spec.deserved.get(kind),
-        };
-        let classes = tables.classes_taken(queue);
-        let taken = classes.map_or(0, |classes| classes.get(kind));
-        let goal = row
-            .used
-            .get(kind)
-            .saturating_add(taken)
-            .saturating_add(amount);
-        Some((kind, goal.saturating_sub(now).max(0)))
+    let mut goal = row.used.plus(wanted);
+    goal.add(tables.classes_taken(queue).unwrap_or(&Vector::ZERO));
+    short(wanted, &goal, &|kind| limit_of(&row.spec, limit, kind))
+}
+
+/// A queue's limit of a kind; `None` where there is none.
+fn limit_of(spec: &QueueSpec, limit: Limit, kind: Kind) -> Option<i64> {
+    match limit {
+        Limit::Capability => spec.capability.get(kind),
+        Limit::Deserved => Some(spec.deserved.get(kind)),
+    }
+}
+
+/// By how much limits fall short of a goal, of each kind that is wanted.
+fn short(wanted: &Vector, goal: &Vector, limit: &dyn Fn(Kind) -> Option<i64>) -> Vector {
+    let beyond = wanted.entries().filter_map(|(kind, _)| {
+        let beyond = goal.get(kind).saturating_sub(limit(kind)?);
+        (beyond > 0).then_some((kind, beyond))
     });
-    Vector::of(short)
+    Vector::of(beyond)
 }
 
 fn with(spec: &QueueSpec, limit: Limit, by: &Vector) -> QueueSpec {
@@ -205,7 +204,8 @@ pub(super) fn quota_raised(case: &mut Case<'_, '_>, named: &str) -> Option<Draft
     let quota = case.tables.quotas(namespace).find(|it| it.key == key)?;
     let quota = quota.clone();
     let wanted = wanted(case);
-    let mut goal = quota.used.plus(&wanted);
+    let held = quota.used.plus(&wanted);
+    let mut goal = held.clone();
     // What was let in and has no pods yet counts too.
     for (_, gang) in case.tables.gangs() {
         if *gang.spec.key.namespace == *namespace
@@ -214,17 +214,9 @@ pub(super) fn quota_raised(case: &mut Case<'_, '_>, named: &str) -> Option<Draft
             goal.add(least);
         }
     }
-    let near = Vector::of(wanted.entries().filter_map(|(kind, amount)| {
-        let held = quota.used.get(kind).saturating_add(amount);
-        let by = held.saturating_sub(quota.hard.get(kind)?);
-        Some((kind, by.max(0)))
-    }));
-    let raise = |kind: Kind| Some(goal.get(kind).saturating_sub(quota.hard.get(kind)?));
-    let most = wanted.entries().filter_map(|(kind, _)| {
-        let by = raise(kind)?;
-        (by > 0).then_some((kind, by))
-    });
-    let most = Vector::of(most);
+    let hard = |kind: Kind| quota.hard.get(kind);
+    let near = short(&wanted, &held, &hard);
+    let most = short(&wanted, &goal, &hard);
     let change = |by: &Vector| {
         Change::PutQuota(Box::new(Quota {
             hard: raised_limits(&quota.hard, by),

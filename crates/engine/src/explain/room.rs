@@ -173,7 +173,7 @@ pub(super) fn ended(case: &Case<'_, '_>, no_fit: &NoFit, missing: i64) -> Option
     let tables = &*case.tables;
     let shape = shape_of(tables, no_fit)?;
     let mut steps: BTreeMap<(usize, NodeId), Vec<Vec<TaskId>>> = BTreeMap::new();
-    for node in nearest(case.engine, tables, no_fit, CLOSE, case.now) {
+    for node in nearest(case.asked.engine, tables, no_fit, CLOSE, case.asked.now) {
         let mut of_node = steps_on(case, shape, node, missing);
         // The last one is taken first.
         of_node.reverse();
@@ -249,7 +249,7 @@ fn size_of(steps: &[Vec<TaskId>]) -> i64 {
 pub(super) fn may_end(case: &Case<'_, '_>, task: TaskId) -> bool {
     let row = case.tables.task(task);
     let holds = matches!(row.phase, Phase::Bound | Phase::Running | Phase::Releasing);
-    row.gang != Some(case.gang) && holds && row.write.is_none()
+    row.gang != Some(case.asked.gang) && holds && row.write.is_none()
 }
 
 /// Nodes like the one that takes most tasks of the shape when it is empty: as many as give enough
@@ -310,7 +310,14 @@ fn copies(tables: &Tables, model: &NodeSpec, count: usize) -> Draft {
 }
 
 fn takes(case: &Case<'_, '_>, shape: &Shape, node: NodeId) -> bool {
-    stance(case.engine.rules(), case.tables, shape, node, case.now).is_none()
+    stance(
+        case.asked.engine.rules(),
+        case.tables,
+        shape,
+        node,
+        case.asked.now,
+    )
+    .is_none()
 }
 
 fn is_open_to(shape: &Shape, node: &Node) -> bool {
