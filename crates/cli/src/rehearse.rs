@@ -46,6 +46,9 @@ const READ: &[Kind] = &[
     Kind::VcJob,
 ];
 
+/// So many objects that cannot be read are named, the others are counted.
+const UNREAD_MAX: usize = 10;
+
 /// Answers what was asked, and gives the exit code. `cluster` is there where no dump was given.
 ///
 /// # Errors
@@ -69,6 +72,9 @@ pub async fn rehearse(
             .collect(),
     };
     let mut rehearsal = Rehearsal::of(objects, drivers, run::now());
+    for text in unread(&rehearsal) {
+        console::warn(&text);
+    }
     match &request.question {
         RehearsalQuestion::Explain(subject) => match rehearsal.explain(subject) {
             Ok(report) => {
@@ -83,6 +89,22 @@ pub async fn rehearse(
         },
         RehearsalQuestion::WhatIf(changes) => what_if(&mut rehearsal, changes, request.format),
     }
+}
+
+/// What is told of objects that nobody sees here, since they cannot be read.
+fn unread(rehearsal: &Rehearsal) -> Vec<String> {
+    let unreadable = rehearsal.unreadable();
+    let told = unreadable.iter().take(UNREAD_MAX);
+    let mut texts: Vec<String> = told
+        .map(|error| format!("{error}: it is left out"))
+        .collect();
+    if unreadable.len() > UNREAD_MAX {
+        let more = unreadable.len() - UNREAD_MAX;
+        texts.push(format!(
+            "{more} more objects cannot be read: they are left out"
+        ));
+    }
+    texts
 }
 
 fn tell(report: &Report, format: Format) {

@@ -22,7 +22,7 @@ use driver::explain::Unanswered;
 use driver::{Driver, Request, RequestId};
 use serde_json::{Value, json};
 use store::journal::{Change as Stored, Record, State};
-use store::{Response, User, Watch};
+use store::{LoadError, Response, User, Watch};
 
 use crate::calls;
 use crate::random::Random;
@@ -44,6 +44,7 @@ pub struct Rehearsal {
     watches: BTreeMap<RequestId, Box<Watch>>,
     now: Time,
     left_out: usize,
+    unreadable: Vec<LoadError>,
 }
 
 impl std::fmt::Debug for Rehearsal {
@@ -79,12 +80,14 @@ impl Rehearsal {
             .into_iter()
             .map(|name| namespace(&name))
             .collect();
+        let (server, unreadable) = Server::from_records(random, records, now);
         let mut rehearsal = Rehearsal {
-            server: Server::from_records(random, &records, now),
+            server,
             driver: Driver::new(drivers),
             watches: BTreeMap::new(),
             now,
             left_out,
+            unreadable,
         };
         for namespace in namespaces {
             // It is there already, where it was listed.
@@ -96,6 +99,11 @@ impl Rehearsal {
     /// How many objects were left out.
     pub fn left_out(&self) -> usize {
         self.left_out
+    }
+
+    /// Objects that cannot be read: nobody sees them here.
+    pub fn unreadable(&self) -> &[LoadError] {
+        &self.unreadable
     }
 
     /// Says why a workload waits, on what was given and nothing else: nothing is decided before.
@@ -265,7 +273,7 @@ fn record(
     mut object: Value,
     (revision, now): (u64, Time),
     random: &mut Random,
-) -> Vec<u8> {
+) -> Record {
     let uid = format!("00000000-0000-4000-8000-{:012x}", random.draw() >> 16);
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.entry("uid").or_insert_with(|| json!(uid));
@@ -288,11 +296,10 @@ fn record(
             bytes: object.to_string().into_bytes(),
         }),
     };
-    let record = Record {
+    Record {
         revision,
         changes: vec![stored],
-    };
-    record.encode()
+    }
 }
 
 fn namespace(name: &str) -> Value {

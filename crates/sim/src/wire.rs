@@ -8,7 +8,9 @@ use api::kind::Kind;
 use api::time::Time;
 use serde_json::{Value, json};
 use store::journal::{Record, Torn};
-use store::{Begin, Calls, Commit, Records, Request, Response, Store, User, Watch, WatchStep};
+use store::{
+    Begin, Calls, Commit, LoadError, Records, Request, Response, Store, User, Watch, WatchStep,
+};
 
 use crate::fault::Fault;
 use crate::random::Random;
@@ -97,18 +99,27 @@ impl Server {
         server
     }
 
-    /// A server that starts on what is stored already, and keeps no journal.
-    pub(crate) fn from_records(mut random: Random, stored: &[Vec<u8>], now: Time) -> Server {
+    /// A server that starts on what is stored already, and keeps no journal; and what of it cannot be
+    /// read, and is not there.
+    pub(crate) fn from_records(
+        mut random: Random,
+        stored: Vec<Record>,
+        now: Time,
+    ) -> (Server, Vec<LoadError>) {
         let first = random.fork();
         let mut server = Server::unstarted(first, random, Records::Unwanted);
+        let mut unreadable = Vec::new();
         for record in stored {
-            let loaded = server.store.load(record);
-            loaded.expect("a record that was just made can be read");
+            for change in record.changes {
+                let loaded = server.store.load_change(record.revision, change);
+                unreadable.extend(loaded.err());
+            }
+            server.store.load_revision(record.revision);
         }
         if let Some(commit) = server.store.start(now) {
             server.store.finish(commit.ticket, now);
         }
-        server
+        (server, unreadable)
     }
 
     fn unstarted(first: Random, random: Random, records: Records) -> Server {

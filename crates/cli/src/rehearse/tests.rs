@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Rehearsal, explained, foreseen};
+use super::{Rehearsal, explained, foreseen, unread};
 use crate::manifest;
 use crate::start::{Outcome, RehearsalQuestion, RehearsalRequest, Start};
 
@@ -22,7 +22,10 @@ fn typed(words: &[&str]) -> RehearsalRequest {
 }
 
 fn rehearsal(request: &RehearsalRequest) -> Rehearsal {
-    let objects = request.dump.iter().map(|it| it.object.clone()).collect();
+    of(request.dump.iter().map(|it| it.object.clone()).collect())
+}
+
+fn of(objects: Vec<Value>) -> Rehearsal {
     let settings = driver::Settings {
         controllers: &[],
         controller_settings: Default::default(),
@@ -36,6 +39,19 @@ fn rehearsal(request: &RehearsalRequest) -> Rehearsal {
         settings,
         api::time::Time::from_seconds(1_700_000_000),
     )
+}
+
+#[test]
+fn objects_that_cannot_be_read_are_named_and_of_many_the_rest_is_counted() {
+    let broken = |at: usize| {
+        json!({ "apiVersion": "v1", "kind": "Node", "metadata": {
+            "name": format!("n{at}"), "labels": 7,
+        }})
+    };
+    let told = unread(&of((0..13).map(broken).collect()));
+    assert_eq!(told.len(), 11);
+    assert!(told[0].contains("nodes n0"), "{}", told[0]);
+    assert!(told[10].starts_with("3 more objects"), "{}", told[10]);
 }
 
 #[test]

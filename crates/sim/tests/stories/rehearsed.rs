@@ -101,6 +101,25 @@ fn subject(kind: Kind, name: &str) -> Subject {
 }
 
 #[test]
+fn an_object_that_cannot_be_read_is_named_and_the_others_are_there() {
+    let mut objects = crowded();
+    let mut broken = objects[0].clone();
+    broken["metadata"]["name"] = json!("broken");
+    broken["metadata"]["labels"] = json!(7);
+    objects.push(broken);
+    let mut rehearsal = rehearsal(objects);
+    let told: Vec<String> = rehearsal
+        .unreadable()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("broken"), "{told:?}");
+    let found = rehearsal.explain(&subject(Kind::PodGroup, "train"));
+    assert_eq!(found.expect("it is there").reason.as_deref(), Some("NoFit"));
+}
+
+#[test]
 fn a_gang_is_told_what_lacks_who_has_it_and_what_helps() {
     let found = rehearsal(crowded()).explain(&subject(Kind::PodGroup, "train"));
     let report = found.expect("it is there");
