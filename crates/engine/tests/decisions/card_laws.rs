@@ -8,6 +8,7 @@ use model::{Grant, Phase, Tables, Trial};
 
 use crate::dice::Dice;
 use crate::fixture::World;
+use crate::laws;
 
 /// A cluster with cards and what happens to it, as a script.
 fn script(seed: u64) -> Vec<String> {
@@ -96,21 +97,7 @@ fn script(seed: u64) -> Vec<String> {
 }
 
 fn played(seed: u64) -> World {
-    let mut world = World::new();
-    let mut over = BTreeSet::new();
-    for line in script(seed) {
-        let (verb, prefix) = line.split_once(' ').unwrap_or((&line, ""));
-        // Pods that the script speaks of may not exist, and those that are over stay so.
-        let is_change = ["run", "end", "release"].contains(&verb);
-        if is_change && (!world.has_pod_on_a_node(prefix) || over.contains(prefix)) {
-            continue;
-        }
-        if verb == "end" {
-            over.insert(prefix.to_owned());
-        }
-        world.perform(&line);
-    }
-    world
+    laws::played(script(seed))
 }
 
 fn grants(tables: &Tables) -> usize {

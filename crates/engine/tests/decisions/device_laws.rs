@@ -1,7 +1,7 @@
 //! Laws of claimed devices, tried on seeded random clusters that have some. The fixture asks the checker
 //! after every cycle (I2). A failure prints its seed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use checker::check;
@@ -9,6 +9,7 @@ use model::{Phase, Tables, Trial};
 
 use crate::dice::Dice;
 use crate::fixture::World;
+use crate::laws;
 
 fn script(seed: u64) -> Vec<String> {
     let mut dice = Dice(seed);
@@ -53,21 +54,7 @@ fn script(seed: u64) -> Vec<String> {
 }
 
 fn played(seed: u64) -> World {
-    let mut world = World::new();
-    let mut over = BTreeSet::new();
-    for line in script(seed) {
-        let (verb, prefix) = line.split_once(' ').unwrap_or((&line, ""));
-        // Pods that the script speaks of may not exist, and those that are over stay so.
-        let is_change = ["run", "end", "release"].contains(&verb);
-        if is_change && (!world.has_pod_on_a_node(prefix) || over.contains(prefix)) {
-            continue;
-        }
-        if verb == "end" {
-            over.insert(prefix.to_owned());
-        }
-        world.perform(&line);
-    }
-    world
+    laws::played(script(seed))
 }
 
 /// How many hold each device alone, counted here.

@@ -13,6 +13,27 @@ impl Dice {
     }
 }
 
+/// What a script comes to. Pods that it speaks of may not exist, and those that are over stay so: what is
+/// said of them is left out.
+pub fn played(script: Vec<String>) -> World {
+    let mut world = World::new();
+    let mut over: Vec<String> = Vec::new();
+    for line in script {
+        let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        let prefix = rest.split(' ').next().unwrap_or_default();
+        let is_change = ["run", "end", "release", "told"].contains(&verb);
+        let is_over = over.iter().any(|gone| prefix.starts_with(gone.as_str()));
+        if is_change && (!world.has_pod_on_a_node(prefix) || is_over) {
+            continue;
+        }
+        if verb == "end" {
+            over.push(prefix.to_owned());
+        }
+        world.perform(&line);
+    }
+    world
+}
+
 /// A cluster and what happens to it, as a script.
 pub fn script(seed: u64) -> Vec<String> {
     let mut dice = Dice(seed);

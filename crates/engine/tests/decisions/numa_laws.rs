@@ -1,13 +1,12 @@
 //! Laws of NUMA nodes, tried on seeded random clusters. The fixture asks the checker after every cycle
 //! (I2): no plan gives a cpu that somebody has. A failure prints its seed.
 
-use std::collections::BTreeSet;
-
 use checker::{check, describe};
 use model::{Grant, NumaLayout, NumaPolicy, Phase, Tables, Trial, Units};
 
 use crate::dice::Dice;
 use crate::fixture::World;
+use crate::laws;
 
 /// A cluster with NUMA nodes and what happens to it, as a script.
 fn script(seed: u64) -> Vec<String> {
@@ -67,27 +66,7 @@ fn script(seed: u64) -> Vec<String> {
 }
 
 fn played(seed: u64) -> World {
-    play(script(seed))
-}
-
-fn play(script: Vec<String>) -> World {
-    let mut world = World::new();
-    let mut over = BTreeSet::new();
-    for line in script {
-        let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
-        let prefix = rest.split(' ').next().unwrap_or_default();
-        // Pods that the script speaks of may not exist, and those that are over stay so.
-        let is_change = ["run", "end", "release", "told"].contains(&verb);
-        let is_over = over.iter().any(|gone: &String| prefix.starts_with(gone));
-        if is_change && (!world.has_pod_on_a_node(prefix) || is_over) {
-            continue;
-        }
-        if verb == "end" {
-            over.insert(prefix.to_owned());
-        }
-        world.perform(&line);
-    }
-    world
+    laws::played(script(seed))
 }
 
 fn grants(tables: &Tables) -> usize {
@@ -111,7 +90,7 @@ fn nobody_lies_against_the_policy_of_its_node() {
         // What the script tells of a pod is whatever came to mind.
         let mut script = script(seed);
         script.retain(|line| !line.starts_with("told"));
-        let world = play(script);
+        let world = laws::played(script);
         for (_, task) in world.tables.tasks() {
             let layout = task.node.map(|node| &world.tables.node(node).spec.numa);
             let Some(layout) = layout.and_then(Option::as_ref) else {
