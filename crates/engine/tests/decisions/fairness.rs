@@ -25,6 +25,8 @@ struct Rivals<'a> {
     large: &'a str,
     /// How many tasks that has.
     tasks: u64,
+    /// What else is said of it.
+    words: &'a str,
 }
 
 /// I7: once its time is over the large gang starts as soon as those that ran then have ended, each of them
@@ -36,15 +38,19 @@ fn starts_at_last(world: &mut World, dice: &mut Dice, rivals: &Rivals<'_>) {
     small.iter().for_each(|at| world.perform(&come(*at)));
     world.perform("cycle");
     world.perform("run a/");
-    let (tasks, large) = (rivals.tasks, rivals.large);
-    world.perform(&format!("gang a/big minres=none : {tasks} x {large}"));
+    let (tasks, large, words) = (rivals.tasks, rivals.large, rivals.words);
+    world.perform(&format!(
+        "gang a/big minres=none {words} : {tasks} x {large}"
+    ));
     world.perform("cycle");
     world.perform("wait 3601s");
-    for round in 0..=2 * slots {
+    // Who ends is drawn: until everybody has, who ran then, takes some rounds.
+    let rounds = 6 * slots;
+    for round in 0..=rounds {
         if placed(world, "a/big-") > 0 {
             break;
         }
-        assert!(round < 2 * slots, "{}", world.said);
+        assert!(round < rounds, "{}", world.said);
         world.perform("cycle");
         // One ends and another comes, so that there is never room for more than one of them.
         let at = dice.roll(small.len() as u64) as usize;
@@ -87,6 +93,32 @@ fn nobody_is_passed_for_ever() {
             small: "cpu=1",
             large: &large,
             tasks: 1 + dice.roll(nodes),
+            words: "",
+        };
+        starts_at_last(&mut world, &mut dice, &rivals);
+    }
+}
+
+#[test]
+fn nobody_that_must_be_close_together_is_passed_for_ever() {
+    for seed in 0..60 {
+        eprintln!("seed {seed}");
+        let mut dice = Dice(seed);
+        let mut world = World::new();
+        let (racks, cpu) = (1 + dice.roll(3), 1 + dice.roll(3));
+        world.perform("argument gang starvation-bound=1h");
+        for rack in 0..racks {
+            for node in 0..2 {
+                world.perform(&format!("node n{rack}{node} cpu={cpu}"));
+            }
+            world.perform(&format!("hypernode s{rack} tier=1 nodes=n{rack}0,n{rack}1"));
+        }
+        let rivals = Rivals {
+            slots: racks * 2 * cpu,
+            small: "cpu=1",
+            large: "cpu=1",
+            tasks: 1 + dice.roll(2 * cpu),
+            words: "tier=1",
         };
         starts_at_last(&mut world, &mut dice, &rivals);
     }
@@ -123,6 +155,7 @@ fn nobody_is_passed_for_ever_for_what_is_not_an_amount() {
             small: wish,
             large: wish,
             tasks,
+            words: "",
         };
         starts_at_last(&mut world, &mut dice, &rivals);
     }

@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    GangId, GangPhase, Kind, NodeId, Phase, QueueId, Reason, Shape, Share, TaskId, Verdict,
+    GangId, GangPhase, Kind, Node, NodeId, Phase, QueueId, Reason, Shape, Share, TaskId, Verdict,
 };
 
 use crate::actions::allocate::{Asking, take_promises_back, waiting_tasks};
 use crate::clearing::{clear_room, will_take};
 use crate::cycle::{Cycle, Outcome};
-use crate::parts;
+use crate::domains::{self, Scope};
 use crate::plugin::View;
 use crate::plugins::deviceshare;
 use crate::rules::Rules;
@@ -25,6 +25,17 @@ use crate::victims::Against;
 const LOOKS_MAX: usize = 2_000_000;
 /// Nodes on which it is tried for one gang at most what they would take if their gangs went.
 const TRIALS_MAX: usize = 2_000;
+
+/// A node for each of some tasks.
+type Places = Vec<(TaskId, NodeId)>;
+
+/// What the search for one gang may still cost.
+struct Budget {
+    /// Nodes that are looked at.
+    looks: usize,
+    /// Nodes on which it is tried what they would take.
+    trials: usize,
+}
 
 /// Whether the gang has waited for longer than anybody should.
 pub(super) fn is_overdue(view: View<'_>, gang: GangId) -> bool {
@@ -75,7 +86,7 @@ pub(super) fn keep(cycle: &mut Cycle<'_, '_>, gang: GangId, otherwise: Outcome) 
 }
 
 /// Where the gang would start if it waited alone.
-fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Vec<(TaskId, NodeId)>> {
+fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Places> {
     let view = cycle.view();
     let row = view.tables.gang(gang);
     let queue = row.queue?;
@@ -85,7 +96,7 @@ fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Vec<(TaskId, NodeId
         // last status is not seen yet waits for that.
         && !row.spec.lone
         && (row.status_write.is_none() || is_kept_room(view, gang))
-        && !parts::are_asked_for(view.tables, gang)
+        && row.spec.sub_groups.is_empty()
         // Which nodes are searched here does not depend on the queue.
         && !cycle.rules.looks_at_queues()
         && !is_another_kept_room(view, queue, gang);
@@ -105,6 +116,69 @@ fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Vec<(TaskId, NodeId
     let places = find(cycle, queue, gang);
     cycle.trial.rewind(mark);
     places
+}
+
+/// A node for each of the tasks with which the gang starts, as close together as they must be.
+fn find(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Places> {
+    let view = cycle.view();
+    let row = view.tables.gang(gang);
+    let mut budget = Budget {
+        looks: LOOKS_MAX,
+        trials: TRIALS_MAX,
+    };
+    let allowed = match &row.spec.closeness {
+        None => Vec::new(),
+        Some(closeness) => {
+            let own = domains::places(view, row.tasks.iter().copied());
+            domains::allowed(view.tables, closeness, &own, None).ok()?
+        }
+    };
+    let outer = cycle.scope.take();
+    let found = match allowed.is_empty() {
+        true => find_inside(cycle, queue, gang, &mut budget),
+        false => {
+            let scopes = allowed.into_iter().map(|(_, scope)| scope);
+            find_together(cycle, (queue, gang), scopes, &mut budget)
+        }
+    };
+    cycle.scope = outer;
+    found
+}
+
+/// The scope in which the node that would lack most lacks least; the first of equals, of the lowest tier.
+fn find_together(
+    cycle: &mut Cycle<'_, '_>,
+    (queue, gang): (QueueId, GangId),
+    scopes: impl Iterator<Item = Scope>,
+    budget: &mut Budget,
+) -> Option<Places> {
+    let mut best: Option<(Share, Places)> = None;
+    for scope in scopes {
+        cycle.scope = Some(scope);
+        let mark = cycle.trial.mark();
+        let found = find_inside(cycle, queue, gang, budget);
+        let found = found.map(|places| (owed(cycle.view(), &places), places));
+        cycle.trial.rewind(mark);
+        let is_better =
+            |(owed, _): &(Share, Places)| best.as_ref().is_none_or(|(least, _)| owed < least);
+        if let Some(found) = found.filter(is_better) {
+            best = Some(found);
+        }
+    }
+    best.map(|(_, places)| places)
+}
+
+/// How much the node that owes most owes to whom it is promised to.
+fn owed(view: View<'_>, places: &Places) -> Share {
+    let owed = places.iter().flat_map(|(task, id)| {
+        let node = view.tables.node(*id);
+        let kinds = view.tables.shape_of(*task).held.entries();
+        kinds.map(|(kind, _)| {
+            let owed = unused(node, kind).min(0).saturating_neg();
+            Share::of(owed, node.spec.allocatable.get(kind))
+        })
+    });
+    owed.max().unwrap_or(Share::NONE)
 }
 
 fn is_another_kept_room(view: View<'_>, queue: QueueId, gang: GangId) -> bool {
@@ -137,10 +211,14 @@ pub(super) fn give_way(
     }
 }
 
-/// A node for each of the tasks with which the gang starts.
-fn find(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Vec<(TaskId, NodeId)>> {
-    let mut places: Vec<(TaskId, NodeId)> = Vec::new();
-    let (mut looks, mut trials) = (LOOKS_MAX, TRIALS_MAX);
+/// A node of the scope for each of the tasks with which the gang starts.
+fn find_inside(
+    cycle: &mut Cycle<'_, '_>,
+    queue: QueueId,
+    gang: GangId,
+    budget: &mut Budget,
+) -> Option<Places> {
+    let mut places = Places::new();
     for task in waiting_tasks(cycle, gang, Asking::Something) {
         if cycle.rules.job_pipelined(cycle.view(), gang) {
             break;
@@ -153,10 +231,7 @@ fn find(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Vec<(
         let last = places.last().map(|(_, node)| *node);
         let node = match last.filter(|node| would_do(cycle, task, *node)) {
             Some(node) => node,
-            None => {
-                looks = looks.checked_sub(cycle.trial.tables().node_span())?;
-                nearest(cycle, task, &mut trials)?
-            }
+            None => nearest(cycle, task, budget)?,
         };
         cycle.trial.promise(task, node);
         places.push((task, node));
@@ -180,11 +255,17 @@ fn is_about_amounts(shape: &Shape) -> bool {
 
 /// The node of those that would do once its gangs have gone that lacks least now; the first of equals.
 /// What a node lacks that is kept never grows, so that a choice which changes is always for the better.
-fn nearest(cycle: &mut Cycle<'_, '_>, task: TaskId, trials: &mut usize) -> Option<NodeId> {
+fn nearest(cycle: &mut Cycle<'_, '_>, task: TaskId, budget: &mut Budget) -> Option<NodeId> {
     let view = cycle.view();
     let shape = view.tables.shape_of(task);
-    let nodes = view.tables.nodes().map(|(id, _)| id);
-    let able = nodes.filter(|id| would_be_enough(view, cycle.rules, shape, *id));
+    let nodes: Vec<NodeId> = match &cycle.scope {
+        Some(scope) => scope.nodes().to_vec(),
+        None => view.tables.nodes().map(|(id, _)| id).collect(),
+    };
+    budget.looks = budget.looks.checked_sub(nodes.len())?;
+    let able = nodes
+        .into_iter()
+        .filter(|id| would_be_enough(view, cycle.rules, shape, *id));
     let ranked = able.map(|id| (has_taken_port(view, shape, id), lack(view, shape, id), id));
     if is_about_amounts(shape) {
         return ranked.min().map(|(.., id)| id);
@@ -192,7 +273,7 @@ fn nearest(cycle: &mut Cycle<'_, '_>, task: TaskId, trials: &mut usize) -> Optio
     let mut ranked: Vec<_> = ranked.collect();
     ranked.sort_unstable();
     for (.., id) in ranked {
-        *trials = trials.checked_sub(1)?;
+        budget.trials = budget.trials.checked_sub(1)?;
         if takes_when_left(cycle, task, id) {
             return Some(id);
         }
@@ -210,10 +291,17 @@ fn lack(view: View<'_>, shape: &Shape, id: NodeId) -> Share {
     let node = view.tables.node(id);
     let kinds = shape.held.entries();
     let lacks = kinds.map(|(kind, need)| {
-        let lack = need.saturating_sub(node.free_later(kind)).max(0);
+        let lack = need.saturating_sub(unused(node, kind)).max(0);
         Share::of(lack, node.spec.allocatable.get(kind))
     });
     lacks.max().unwrap_or(Share::NONE)
+}
+
+/// What of a node nobody holds and nobody is promised. Who is on the way out holds it still: for the sake
+/// of its queue's share the gang's rivals count as such here.
+fn unused(node: &Node, kind: Kind) -> i64 {
+    let spoken_for = node.used.get(kind).saturating_add(node.pipelined.get(kind));
+    node.spec.allocatable.get(kind).saturating_sub(spoken_for)
 }
 
 /// Whether the node takes the task once all gangs on it have gone. Pods of no gang may stay for ever.
