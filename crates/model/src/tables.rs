@@ -119,7 +119,7 @@ pub struct Tables {
     known_nodes: u32,
     inqueue_whole: Vector,
     unsettled: Vec<GangId>,
-    coupled: BTreeSet<TaskId>,
+    coupled: BTreeMap<ShapeId, BTreeSet<TaskId>>,
     task_topologies: BTreeSet<GangId>,
     group_use: groups::GroupUse,
     classes: classes::Classes,
@@ -295,8 +295,9 @@ impl Tables {
         &self.inqueue_whole
     }
 
-    /// Tasks that hold or are promised a node and whose shape speaks of other pods.
-    pub fn coupled_tasks(&self) -> &BTreeSet<TaskId> {
+    /// Shapes that speak of other pods, each with its tasks that hold or are promised a node; none
+    /// without any.
+    pub fn coupled_shapes(&self) -> &BTreeMap<ShapeId, BTreeSet<TaskId>> {
         &self.coupled
     }
 

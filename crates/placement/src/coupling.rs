@@ -5,16 +5,30 @@
 //! topology spread (predicate and score), preferred node affinity (score), avoided taints (score).
 //! Points of `numa-aware`, which are in proportion to other nodes alone, are kept with the index (`widths`).
 //! Cards that may not be shared with certain others are one of them, too (`deviceshare`).
-//! A task that none of them concerns never comes here. One that does costs O(pods + nodes).
+//! A task that none of them concerns never comes here.
+//!
+//! Pods elsewhere speak of domains, not of nodes, and where they are is kept from task to task
+//! (`census`). So what they say is found out for each domain once, and of nodes of which the same is said
+//! only the best need be compared (`feasibility::classes`).
 
-use std::collections::BTreeMap;
+mod census;
+#[cfg(test)]
+mod tests;
 
-use model::{NodeId, Phase, PodTerm, Refusal, Shape, Spread, Tables, TaintEffect, Task, TaskId};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::{NodeId, PodTerm, Refusal, ShapeSpec, Spread, TaskId};
 
 use crate::arguments::Switched;
+use crate::feasibility::Index;
 use crate::plugin::{Room, Score, View};
 use crate::plugins::deviceshare;
 use crate::plugins::nodeorder::POINT;
+
+pub(crate) use census::{Census, Crowd, Look, Spot};
+
+use census::{Column, Sums, Tally};
 
 /// Whether other pods decide where this task may run.
 pub(crate) fn concerns(view: View<'_>, task: TaskId) -> bool {
@@ -22,204 +36,319 @@ pub(crate) fn concerns(view: View<'_>, task: TaskId) -> bool {
         return true;
     }
     let row = view.tables.task(task);
-    view.tables.coupled_tasks().iter().any(|other| {
-        let spec = &view.tables.shape_of(*other).spec;
-        let preferred = spec.preferred_pods.iter().map(|wish| &wish.term);
-        let mut terms = spec
-            .pod_anti_affinity
-            .iter()
-            .chain(&spec.pod_affinity)
-            .chain(preferred);
-        terms.any(|term| term.selects(&row.key.namespace, &row.labels))
+    let speaks = |term: &PodTerm| term.selects(&row.key.namespace, &row.labels);
+    let mut shapes = view.tables.coupled_shapes().keys();
+    shapes.any(|shape| {
+        let spec = &view.tables.shape(*shape).spec;
+        spec.pod_anti_affinity.iter().any(speaks) || attractions(spec).any(|(term, _)| speaks(term))
     })
 }
 
-type Domains = BTreeMap<String, i64>;
+/// What a pod's affinity means to the others, with its weight. Kubernetes: required affinity attracts
+/// with weight 1.
+fn attractions(spec: &ShapeSpec) -> impl Iterator<Item = (&PodTerm, i64)> {
+    let required = spec.pod_affinity.iter().map(|term| (term, 1));
+    let preferred = spec.preferred_pods.iter();
+    required.chain(preferred.map(|wish| (&wish.term, i64::from(wish.weight))))
+}
 
-/// Where the pods are that a task's rules speak of, counted once per task.
-pub(crate) struct Surroundings<'a> {
-    shape: &'a Shape,
-    affinity: Vec<(&'a PodTerm, Domains)>,
-    /// Whether the task itself matches all its affinity terms and nothing else does yet.
-    first_of_its_kind: bool,
-    anti_affinity: Vec<(&'a PodTerm, Domains)>,
-    avoided: Vec<(&'a str, String)>,
-    attraction: BTreeMap<(&'a str, String), i64>,
-    spread: Vec<(&'a Spread, Domains, i64)>,
+/// What the number of a crowd's pods in a domain means to the task.
+#[derive(Clone, Copy, Debug)]
+enum Rule<'a> {
+    /// It must be near one of them, unless it may be the first.
+    Near,
+    /// It must not be near any of them.
+    Apart,
+    /// None of them bears it.
+    Unwelcome,
+    /// It likes to be near each of them so much, less than not at all where that is negative.
+    Drawn(i64),
+    /// The same for each of them who likes it near.
+    DrawnBack(i64),
+    /// They and it are to be spread evenly; whether it is one of them.
+    Even(&'a Spread, bool),
+}
+
+/// One question about where others are.
+pub(crate) struct Ask<'a> {
+    /// By domains of this key.
+    pub(crate) key: &'a Arc<str>,
+    /// Of whom.
+    pub(crate) crowd: Crowd,
+    rule: Rule<'a>,
+}
+
+/// All that the task and the pods that are there say of each other.
+fn asks<'a>(view: View<'a>, task: TaskId) -> Vec<Ask<'a>> {
+    let tables = view.tables;
+    let row = tables.task(task);
+    let shape = tables.shape_of(task);
+    let own = |term: &'a PodTerm, rule| Ask {
+        key: &term.topology_key,
+        crowd: Crowd::Spoken(term.clone()),
+        rule,
+    };
+    let mut asks = Vec::new();
+    let has_predicate = view.config.predicates.pod_affinity == Switched::On;
+    if has_predicate {
+        let (near, apart) = (&shape.spec.pod_affinity, &shape.spec.pod_anti_affinity);
+        asks.extend(near.iter().map(|term| own(term, Rule::Near)));
+        asks.extend(apart.iter().map(|term| own(term, Rule::Apart)));
+    }
+    for wish in &shape.spec.preferred_pods {
+        asks.push(own(&wish.term, Rule::Drawn(i64::from(wish.weight))));
+    }
+    let speaks = |term: &PodTerm| term.selects(&row.key.namespace, &row.labels);
+    for id in tables.coupled_shapes().keys().filter(|_| has_predicate) {
+        let spec = &tables.shape(*id).spec;
+        let apart = spec.pod_anti_affinity.iter();
+        let apart = apart.map(|term| (term, Rule::Unwelcome));
+        let drawn = attractions(spec).map(|(term, weight)| (term, Rule::DrawnBack(weight)));
+        let said = apart.chain(drawn).filter(|(term, _)| speaks(term));
+        asks.extend(said.map(|(term, rule)| Ask {
+            key: &term.topology_key,
+            crowd: Crowd::of_shape(tables, *id),
+            rule,
+        }));
+    }
+    if view.config.predicates.spread == Switched::On {
+        asks.extend(shape.spec.spread.iter().map(|spread| Ask {
+            key: &spread.topology_key,
+            crowd: Crowd::of_spread(spread, shape),
+            rule: Rule::Even(spread, model::matches_all(&spread.selector, &row.labels)),
+        }));
+    }
+    asks
+}
+
+/// The same; `None` where each node is a case of its own, whatever its domains are.
+pub(crate) fn asks_by_domain<'a>(view: View<'a>, task: TaskId) -> Option<Vec<Ask<'a>>> {
+    (!deviceshare::concerns(view, task)).then(|| asks(view, task))
+}
+
+/// Why the pods elsewhere forbid a node, in the order in which that is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Bar {
+    Affinity,
+    AntiAffinity,
+    ExistingAntiAffinity,
+    Spread,
+}
+
+impl Bar {
+    fn refusal(self) -> Refusal {
+        match self {
+            Bar::Affinity => Refusal::PodAffinity,
+            Bar::AntiAffinity => Refusal::PodAntiAffinity,
+            Bar::ExistingAntiAffinity => Refusal::ExistingAntiAffinity,
+            Bar::Spread => Refusal::Spread,
+        }
+    }
+}
+
+/// What is said of every node of a domain, or of all that are in none.
+#[derive(Clone, Copy, Debug, Default)]
+struct Verdict {
+    bar: Option<Bar>,
+    attraction: i64,
+    crowd: i64,
+}
+
+impl Verdict {
+    fn forbid(&mut self, bar: Bar) {
+        self.bar = Some(self.bar.map_or(bar, |before| before.min(bar)));
+    }
+}
+
+/// What is said of the domains of one key.
+#[derive(Debug)]
+struct Partition {
+    key: Arc<str>,
+    /// The domain of each node.
+    domains: Arc<Vec<u32>>,
+    /// The domains of which something is asked, in order, if not of all.
+    asked: Option<Vec<u32>>,
+    verdicts: Vec<Verdict>,
+    outside: Verdict,
+}
+
+impl Partition {
+    /// Nothing yet, of all domains or of those of some nodes.
+    fn of(key: &Arc<str>, column: &Column, only: Option<&[NodeId]>) -> Partition {
+        let domains = column.domains().clone();
+        let asked = only.map(|nodes| {
+            let asked = nodes
+                .iter()
+                .filter_map(|node| census::domain(&domains, *node));
+            asked.collect::<BTreeSet<u32>>().into_iter().collect()
+        });
+        let count = asked.as_ref().map_or(column.count(), Vec::len);
+        Partition {
+            key: key.clone(),
+            domains,
+            asked,
+            verdicts: vec![Verdict::default(); count],
+            outside: Verdict::default(),
+        }
+    }
+
+    fn verdict(&self, node: NodeId) -> &Verdict {
+        let Some(domain) = census::domain(&self.domains, node) else {
+            return &self.outside;
+        };
+        let at = match &self.asked {
+            None => domain as usize,
+            Some(asked) => asked
+                .binary_search(&domain)
+                .expect("only what was asked is told"),
+        };
+        &self.verdicts[at]
+    }
+
+    /// Tells each domain how many of a crowd are there.
+    fn tell(&mut self, tally: &Tally, mut hear: impl FnMut(&mut Verdict, Sums)) {
+        if let Some(asked) = &self.asked {
+            for (domain, verdict) in asked.iter().zip(&mut self.verdicts) {
+                hear(verdict, tally.of(*domain));
+            }
+            return;
+        }
+        let mut sums = tally.sums.iter().peekable();
+        for (domain, verdict) in (0..).zip(&mut self.verdicts) {
+            let here = sums.next_if(|(at, _)| **at == domain);
+            hear(verdict, here.map_or_else(Sums::default, |(_, sums)| *sums));
+        }
+    }
+
+    fn apply(&mut self, rule: Rule<'_>, tally: &Tally, room: Room, may_be_first: bool) {
+        match rule {
+            Rule::Near => {
+                self.outside.forbid(Bar::Affinity);
+                self.tell(tally, |verdict, sums| {
+                    if sums.present(room) == 0 && !may_be_first {
+                        verdict.forbid(Bar::Affinity);
+                    }
+                });
+            }
+            Rule::Apart => self.tell(tally, |verdict, sums| {
+                if sums.present(room) > 0 {
+                    verdict.forbid(Bar::AntiAffinity);
+                }
+            }),
+            Rule::Unwelcome => self.tell(tally, |verdict, sums| {
+                if sums.with_a_say(room) > 0 {
+                    verdict.forbid(Bar::ExistingAntiAffinity);
+                }
+            }),
+            Rule::Drawn(weight) => self.tell(tally, |verdict, sums| {
+                verdict.attraction += sums.present(room) * weight;
+            }),
+            Rule::DrawnBack(weight) => self.tell(tally, |verdict, sums| {
+                verdict.attraction += sums.with_a_say(room) * weight;
+            }),
+            Rule::Even(spread, is_one) if spread.required => {
+                self.outside.forbid(Bar::Spread);
+                let most = allowed(spread, tally, room) - i64::from(is_one);
+                self.tell(tally, |verdict, sums| {
+                    if sums.staying(room) > most {
+                        verdict.forbid(Bar::Spread);
+                    }
+                });
+            }
+            Rule::Even(spread, _) => self.tell(tally, |verdict, sums| {
+                if sums.nodes > 0 {
+                    verdict.crowd += sums.staying(room) + i64::from(spread.max_skew) - 1;
+                }
+            }),
+        }
+    }
+}
+
+/// How many pods a domain may hold: so many more than the emptiest one as the spread allows.
+fn allowed(spread: &Spread, tally: &Tally, room: Room) -> i64 {
+    let enough = tally.sums.len() >= spread.min_domains as usize;
+    let least = tally.least(|sums| sums.staying(room));
+    least.filter(|_| enough).unwrap_or(0) + i64::from(spread.max_skew)
+}
+
+/// What the pods elsewhere say of nodes for one task.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    partitions: Vec<Partition>,
     /// Set where it matters who else is on a card.
-    cards: Option<(View<'a>, TaskId, Room)>,
+    cards: Option<(TaskId, Room)>,
 }
 
-fn domain<'a>(tables: &'a Tables, node: NodeId, key: &str) -> Option<&'a str> {
-    tables.node(node).spec.labels.get(key)
-}
-
-/// The tasks on nodes; later, without those on their way out and with the promised ones.
-fn on_nodes(tables: &Tables, room: Room) -> impl Iterator<Item = (&Task, NodeId)> {
-    tables.nodes().flat_map(move |(id, node)| {
-        let promised = node.promised.iter().filter(move |_| room == Room::Later);
-        let tasks = node.tasks.iter().chain(promised);
-        let tasks = tasks.map(move |task| (tables.task(*task), id));
-        tasks.filter(move |(task, _)| room == Room::Now || task.phase != Phase::Releasing)
-    })
-}
-
-fn selected(tables: &Tables, term: &PodTerm, room: Room) -> Domains {
-    let mut domains = Domains::new();
-    for (task, node) in on_nodes(tables, room) {
-        if let Some(value) = domain(tables, node, &term.topology_key)
-            && term.selects(&task.key.namespace, &task.labels)
-        {
-            *domains.entry(value.to_owned()).or_default() += 1;
-        }
-    }
-    domains
-}
-
-impl<'a> Surroundings<'a> {
-    pub(crate) fn of(view: View<'a>, task: TaskId, room: Room) -> Surroundings<'a> {
-        let tables = view.tables;
-        let row = tables.task(task);
-        let shape = tables.shape_of(task);
-        let count = |terms: &'a [PodTerm]| -> Vec<(&'a PodTerm, Domains)> {
-            terms
-                .iter()
-                .map(|term| (term, selected(tables, term, room)))
-                .collect()
-        };
-        let pods = view.config.predicates.pod_affinity == Switched::On;
-        let affinity = if pods {
-            count(&shape.spec.pod_affinity)
-        } else {
-            Vec::new()
-        };
-        let matches_itself = |term: &PodTerm| term.selects(&row.key.namespace, &row.labels);
-        let first_of_its_kind = affinity.iter().all(|(_, domains)| domains.is_empty())
-            && shape.spec.pod_affinity.iter().all(matches_itself);
-        let mut around = Surroundings {
-            shape,
-            affinity,
-            first_of_its_kind,
-            anti_affinity: if pods {
-                count(&shape.spec.pod_anti_affinity)
-            } else {
-                Vec::new()
-            },
-            avoided: Vec::new(),
-            attraction: BTreeMap::new(),
-            spread: Vec::new(),
-            cards: deviceshare::concerns(view, task).then_some((view, task, room)),
-        };
-        for wish in &shape.spec.preferred_pods {
-            for (value, n) in selected(tables, &wish.term, room) {
-                *around
-                    .attraction
-                    .entry((&wish.term.topology_key, value))
-                    .or_default() += n * i64::from(wish.weight);
-            }
-        }
-        if pods {
-            around.hear_the_others(tables, row, room);
-        }
-        if view.config.predicates.spread == Switched::On {
-            around.spread = shape
-                .spec
-                .spread
-                .iter()
-                .map(|s| spread_counts(tables, shape, row, s, room))
-                .collect();
-        }
-        around
+impl Surroundings {
+    /// What is said of all nodes.
+    pub(crate) fn of(
+        census: &mut Census,
+        view: View<'_>,
+        task: TaskId,
+        room: Room,
+    ) -> Surroundings {
+        Surroundings::told(census, view, task, room, None)
     }
 
-    /// What the pods that are there already say about this one.
-    fn hear_the_others(&mut self, tables: &'a Tables, row: &Task, room: Room) {
-        // A promise is kept: who comes now must suit whoever comes later.
-        for other in tables.coupled_tasks() {
-            let spec = &tables.shape_of(*other).spec;
-            let other = tables.task(*other);
-            let Some(node) = other.node else {
-                continue;
-            };
-            if room == Room::Later && other.phase == Phase::Releasing {
-                continue;
-            }
-            let here = |term: &PodTerm| domain(tables, node, &term.topology_key).map(str::to_owned);
-            let speaks = |term: &&PodTerm| term.selects(&row.key.namespace, &row.labels);
-            for term in spec.pod_anti_affinity.iter().filter(speaks) {
-                if let Some(value) = here(term) {
-                    self.avoided.push((&term.topology_key, value));
-                }
-            }
-            // Kubernetes: another pod's required affinity attracts with weight 1.
-            let required = spec.pod_affinity.iter().map(|term| (term, 1));
-            let preferred = spec
-                .preferred_pods
-                .iter()
-                .map(|wish| (&wish.term, i64::from(wish.weight)));
-            for (term, weight) in required.chain(preferred).filter(|(term, _)| speaks(term)) {
-                if let Some(value) = here(term) {
-                    *self
-                        .attraction
-                        .entry((&term.topology_key, value))
-                        .or_default() += weight;
-                }
-            }
+    /// What is said of some nodes.
+    pub(crate) fn at(
+        census: &mut Census,
+        view: View<'_>,
+        task: TaskId,
+        nodes: &[NodeId],
+        room: Room,
+    ) -> Surroundings {
+        Surroundings::told(census, view, task, room, Some(nodes))
+    }
+
+    fn told(
+        census: &mut Census,
+        view: View<'_>,
+        task: TaskId,
+        room: Room,
+        only: Option<&[NodeId]>,
+    ) -> Surroundings {
+        census.begin();
+        let asks = asks(view, task);
+        let may_be_first = may_be_first(census, view, task, room, &asks);
+        let mut partitions: Vec<Partition> = Vec::new();
+        for ask in &asks {
+            let (column, tally) = census.count(view.tables, ask.key, &ask.crowd);
+            let known = partitions.iter().position(|it| it.key == *ask.key);
+            let at = known.unwrap_or_else(|| {
+                partitions.push(Partition::of(ask.key, column, only));
+                partitions.len() - 1
+            });
+            partitions[at].apply(ask.rule, tally, room, may_be_first);
+        }
+        Surroundings {
+            partitions,
+            cards: deviceshare::concerns(view, task).then_some((task, room)),
         }
     }
 
     /// Whether the pods elsewhere forbid the node.
-    pub(crate) fn refuses(&self, tables: &Tables, node: NodeId) -> Option<Refusal> {
-        if let Some((view, task, room)) = self.cards
+    pub(crate) fn refuses(&self, view: View<'_>, node: NodeId) -> Option<Refusal> {
+        if let Some((task, room)) = self.cards
             && let Some(refusal) = deviceshare::refuses(view, task, node, room)
         {
             return Some(refusal);
         }
-        for (term, domains) in &self.affinity {
-            match domain(tables, node, &term.topology_key) {
-                None => return Some(Refusal::PodAffinity),
-                Some(value) if domains.contains_key(value) || self.first_of_its_kind => {}
-                Some(_) => return Some(Refusal::PodAffinity),
-            }
-        }
-        for (term, domains) in &self.anti_affinity {
-            if domain(tables, node, &term.topology_key).is_some_and(|v| domains.contains_key(v)) {
-                return Some(Refusal::PodAntiAffinity);
-            }
-        }
-        let avoided =
-            |(key, value): &(&str, String)| domain(tables, node, key) == Some(value.as_str());
-        if self.avoided.iter().any(avoided) {
-            return Some(Refusal::ExistingAntiAffinity);
-        }
-        for (spread, domains, own) in self.spread.iter().filter(|(spread, ..)| spread.required) {
-            let Some(value) = domain(tables, node, &spread.topology_key) else {
-                return Some(Refusal::Spread);
-            };
-            let enough = domains.len() >= spread.min_domains as usize;
-            let least = if enough {
-                domains.values().copied().min().unwrap_or(0)
-            } else {
-                0
-            };
-            let here = domains.get(value).copied().unwrap_or(0);
-            if here + own - least > i64::from(spread.max_skew) {
-                return Some(Refusal::Spread);
-            }
-        }
-        None
+        let bars = self.partitions.iter().filter_map(|it| it.verdict(node).bar);
+        bars.min().map(Bar::refusal)
     }
 
-    /// The best candidate when scores are normalised over all of them; ties go to the lowest id.
-    /// `lean` gives further points for a node.
+    /// The best candidate when scores are normalised over all of them; ties go to the lowest id, which
+    /// comes first. `lean` gives further points for a node.
     pub(crate) fn best(
         &self,
         view: View<'_>,
+        index: &Index,
         candidates: impl Iterator<Item = (NodeId, Score)>,
         lean: impl Fn(NodeId) -> Score,
     ) -> Option<NodeId> {
         let candidates: Vec<(NodeId, Score)> = candidates
-            .filter(|(node, _)| self.refuses(view.tables, *node).is_none())
+            .filter(|(node, _)| self.refuses(view, *node).is_none())
             .map(|(node, score)| (node, score.saturating_add(lean(node))))
             .collect();
         let weights = &view.config.nodeorder;
@@ -229,19 +358,16 @@ impl<'a> Surroundings<'a> {
         let columns = [
             (
                 weights.node_affinity,
-                upward(raw(&|n| preferred(view.tables, self.shape, n))),
+                upward(raw(&|n| index.wish(n).preferred)),
             ),
-            (
-                weights.taints,
-                downward(raw(&|n| avoided_taints(view.tables, self.shape, n))),
-            ),
+            (weights.taints, downward(raw(&|n| index.wish(n).avoided))),
             (
                 weights.pod_affinity,
-                between(raw(&|n| self.attraction_of(view.tables, n))),
+                between(raw(&|n| self.sum(n, |verdict| verdict.attraction))),
             ),
             (
                 weights.spread,
-                emptiest(raw(&|n| self.crowd(view.tables, n))),
+                emptiest(raw(&|n| self.sum(n, |verdict| verdict.crowd))),
             ),
         ];
         let mut best: Option<(Score, NodeId)> = None;
@@ -258,75 +384,42 @@ impl<'a> Surroundings<'a> {
         best.map(|(_, node)| node)
     }
 
-    fn attraction_of(&self, tables: &Tables, node: NodeId) -> i64 {
-        let here = self
-            .attraction
-            .iter()
-            .filter(|((key, value), _)| domain(tables, node, key) == Some(value.as_str()));
-        here.map(|(_, weight)| *weight).sum()
-    }
-
-    fn crowd(&self, tables: &Tables, node: NodeId) -> i64 {
-        let wished = self.spread.iter().filter(|(spread, ..)| !spread.required);
-        wished
-            .map(|(spread, domains, _)| {
-                let value = domain(tables, node, &spread.topology_key);
-                value
-                    .and_then(|v| domains.get(v))
-                    .map_or(0, |n| n + i64::from(spread.max_skew) - 1)
-            })
-            .sum()
+    fn sum(&self, node: NodeId, of: impl Fn(&Verdict) -> i64) -> i64 {
+        let partitions = self.partitions.iter();
+        partitions.map(|it| of(it.verdict(node))).sum()
     }
 }
 
-fn spread_counts<'a>(
-    tables: &Tables,
-    shape: &Shape,
-    row: &Task,
-    spread: &'a Spread,
+/// Whether the task matches all its affinity terms itself and nothing else does yet.
+fn may_be_first(
+    census: &mut Census,
+    view: View<'_>,
+    task: TaskId,
     room: Room,
-) -> (&'a Spread, Domains, i64) {
-    let mut domains = Domains::new();
-    for (id, node) in tables.nodes() {
-        // Kubernetes, nodeAffinityPolicy Honor: only nodes that the pod selects make domains.
-        let terms = shape.spec.node_affinity.as_deref();
-        let eligible = model::matches_all(&shape.spec.node_selector, &node.spec.labels)
-            && terms.is_none_or(|t| {
-                t.iter()
-                    .any(|t| t.accepts(&node.spec.name, &node.spec.labels))
-            });
-        let Some(value) = domain(tables, id, &spread.topology_key).filter(|_| eligible) else {
-            continue;
-        };
-        let promised = node.promised.iter().filter(|_| room == Room::Later);
-        let pods = node.tasks.iter().chain(promised);
-        let pods = pods.map(|task| tables.task(*task));
-        let counted = pods.filter(|task| {
-            task.phase != Phase::Releasing
-                && task.key.namespace == spread.namespace
-                && model::matches_all(&spread.selector, &task.labels)
-        });
-        *domains.entry(value.to_owned()).or_default() +=
-            i64::try_from(counted.count()).unwrap_or(i64::MAX);
+    asks: &[Ask<'_>],
+) -> bool {
+    let row = view.tables.task(task);
+    let mut terms = view.tables.shape_of(task).spec.pod_affinity.iter();
+    let mut near = asks.iter().filter(|ask| matches!(ask.rule, Rule::Near));
+    terms.all(|term| term.selects(&row.key.namespace, &row.labels))
+        && near.all(|ask| {
+            let (_, tally) = census.count(view.tables, ask.key, &ask.crowd);
+            tally.total.present(room) == 0
+        })
+}
+
+/// Why the pods elsewhere forbid the node to the task, if they do.
+pub(crate) fn refuses(
+    census: &mut Census,
+    view: View<'_>,
+    task: TaskId,
+    node: NodeId,
+    room: Room,
+) -> Option<Refusal> {
+    if !concerns(view, task) {
+        return None;
     }
-    let own = i64::from(model::matches_all(&spread.selector, &row.labels));
-    (spread, domains, own)
-}
-
-fn preferred(tables: &Tables, shape: &Shape, node: NodeId) -> i64 {
-    let node = &tables.node(node).spec;
-    let wishes = shape.spec.preferred_nodes.iter();
-    wishes
-        .filter(|w| w.term.accepts(&node.name, &node.labels))
-        .map(|w| i64::from(w.weight))
-        .sum()
-}
-
-fn avoided_taints(tables: &Tables, shape: &Shape, node: NodeId) -> i64 {
-    let taints = tables.node(node).spec.taints.iter();
-    let soft = taints.filter(|taint| taint.effect == TaintEffect::PreferNoSchedule);
-    let open = soft.filter(|taint| !shape.spec.tolerations.iter().any(|t| t.covers(taint)));
-    i64::try_from(open.count()).unwrap_or(i64::MAX)
+    Surroundings::at(census, view, task, &[node], room).refuses(view, node)
 }
 
 /// 100 for the highest, in proportion for the others; all 0 where the highest is.

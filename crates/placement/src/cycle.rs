@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{GangId, NoFit, NodeId, QueueId, Reason, ShapeId, TaskId, Time, Trial};
+use model::{GangId, NoFit, NodeId, QueueId, Reason, Refusal, ShapeId, TaskId, Time, Trial};
 
 use crate::clearing::Grounds;
 use crate::coupling::{self, Surroundings};
 use crate::domains::Scope;
-use crate::feasibility::{Index, Indexes};
+use crate::feasibility::Indexes;
 use crate::footing::Asker;
 use crate::order::Heap;
 use crate::plugin::{Room, Score, View};
@@ -181,44 +181,39 @@ impl<'a, 't> Cycle<'a, 't> {
     pub(crate) fn best_node(&mut self, task: TaskId) -> Option<NodeId> {
         self.work.tasks += 1;
         let view = self.rules.view(self.trial.tables(), &self.state);
-        let shape = view.tables.task(task).shape;
         let home = match together::home(view.tables, task) {
             Home::Anywhere => None,
             Home::At { node, .. } => Some(node),
             Home::Nowhere { .. } => return None,
         };
+        if let Some(node) = home {
+            return self.takes(task, node).then_some(node);
+        }
         // Where somebody expects it, be it that room was made there, it goes if it can.
-        if home.is_none()
-            && let Some(node) = nominated(view, task)
+        if let Some(node) = nominated(view, task)
             && self.takes(task, node)
         {
             return Some(node);
         }
         let view = self.rules.view(self.trial.tables(), &self.state);
         let company = self.rules.company(view, task);
-        if home.is_none() && self.scope.is_none() && (self.leans(view) || !company.is_indifferent())
-        {
+        if self.scope.is_none() && (self.leans(view) || !company.is_indifferent()) {
             return leaning_node(self.rules, self.indexes, view, task, &company);
         }
+        let Some(scope) = &mut self.scope else {
+            return self.indexes.best(self.rules, view, task);
+        };
         let asker = self.rules.asker(view, task);
-        let index = self.indexes.synced(self.rules, view, &asker);
-        if let Some(node) = home {
-            let is_inside = self.scope.as_ref().is_none_or(|s| s.contains(node));
-            return (is_inside && takes(view, index, task, node)).then_some(node);
-        }
-        let around = (index.has_wishes() || coupling::concerns(view, task))
-            .then(|| Surroundings::of(view, task, Room::Now));
+        let (index, around) = self
+            .indexes
+            .synced_with_surroundings(self.rules, view, &asker, task);
         let lean = |node| company.points(node);
         let pick = |nodes: &[NodeId]| match &around {
             None if company.is_indifferent() => index.best_of(nodes),
             None => best_leaning(index.candidates_in(nodes), lean),
-            Some(around) => around.best(view, index.candidates_in(nodes), lean),
+            Some(around) => around.best(view, index, index.candidates_in(nodes), lean),
         };
-        match (&mut self.scope, &around) {
-            (Some(scope), _) => scope.best(view, view.tables.shape(shape), index, pick),
-            (None, None) => index.best(),
-            (None, Some(around)) => around.best(view, index.candidates(), |_| 0),
-        }
+        scope.best(view, view.tables.shape(asker.0), index, pick)
     }
 
     /// Whether rules tell nodes apart by the hyper-nodes that they are in.
@@ -236,10 +231,22 @@ impl<'a, 't> Cycle<'a, 't> {
             return false;
         }
         let view = self.rules.view(self.trial.tables(), &self.state);
-        let index = self
-            .indexes
-            .synced(self.rules, view, &self.rules.asker(view, task));
-        takes(view, index, task, node)
+        let asker = self.rules.asker(view, task);
+        self.indexes.synced(self.rules, view, &asker).takes(node)
+            && self.refuses(task, node, Room::Now).is_none()
+    }
+
+    /// Why the pods elsewhere forbid the node to the task, if they do.
+    pub(crate) fn refuses(&mut self, task: TaskId, node: NodeId, room: Room) -> Option<Refusal> {
+        let view = self.rules.view(self.trial.tables(), &self.state);
+        coupling::refuses(self.indexes.census(), view, task, node, room)
+    }
+
+    /// What the pods elsewhere say of nodes for the task now, if anything.
+    pub(crate) fn surroundings(&mut self, task: TaskId) -> Option<Surroundings> {
+        let view = self.rules.view(self.trial.tables(), &self.state);
+        let is_coupled = coupling::concerns(view, task);
+        is_coupled.then(|| Surroundings::of(self.indexes.census(), view, task, Room::Now))
     }
 
     /// Nodes of the scope that would take the task, the best by its own worth first.
@@ -329,7 +336,9 @@ fn leaning_node(
 ) -> Option<NodeId> {
     let id = view.tables.task(task).shape;
     let shape = view.tables.shape(id);
-    let (index, sums) = indexes.synced_with_sums(rules, view, &rules.asker(view, task));
+    let asker = rules.asker(view, task);
+    let (_, around) = indexes.synced_with_surroundings(rules, view, &asker, task);
+    let (index, sums) = indexes.synced_with_sums(rules, view, &asker);
     let topology = view.tables.topology();
     let points: Vec<Score> = topology
         .domains()
@@ -342,10 +351,10 @@ fn leaning_node(
         let of_domain = topology.lowest(node).map_or(0, |id| points[id.index()]);
         of_domain.saturating_add(company.points(node))
     };
-    if index.has_wishes() || coupling::concerns(view, task) {
-        return Surroundings::of(view, task, Room::Now).best(view, index.candidates(), lean);
+    match around {
+        Some(around) => around.best(view, index, index.candidates(), lean),
+        None => best_leaning(index.candidates(), lean),
     }
-    best_leaning(index.candidates(), lean)
 }
 
 /// The node with the most points, with those that `lean` gives beside its own; the first one wins a tie.
@@ -368,16 +377,6 @@ fn nominated(view: View<'_>, task: TaskId) -> Option<NodeId> {
     let name = view.tables.task(task).nominated.as_ref()?;
     let node = view.tables.node_named(name)?;
     view.tables.node(node).known.then_some(node)
-}
-
-fn takes(view: View<'_>, index: &Index, task: TaskId, node: NodeId) -> bool {
-    let is_refused = || {
-        coupling::concerns(view, task)
-            && Surroundings::of(view, task, Room::Now)
-                .refuses(view.tables, node)
-                .is_some()
-    };
-    index.takes(node) && !is_refused()
 }
 
 /// What a gang wants after its turn.

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use model::{Kind, Missing, NoFit, NodeId, Refusal, Shape, TaskId, VolumeNeed};
 
-use crate::coupling::{self, Surroundings};
-use crate::domains::Scope;
+use crate::cycle::Cycle;
 use crate::plugin::{Room, View};
 use crate::plugins::predicates::{lacks, unallocated};
-use crate::rules::Rules;
 use crate::together::{self, Home};
 
 /// The most kinds of refusals before further ones are summed up.
@@ -16,15 +14,14 @@ const WORDS_MAX: usize = 12;
 
 /// Looks at every node for one task that found none, as the trial has them now.
 pub(crate) fn no_fit(
-    rules: &Rules,
-    view: View<'_>,
+    cycle: &mut Cycle<'_, '_>,
     task: TaskId,
     fits: u32,
     wanted: u32,
-    scope: Option<&Scope>,
 ) -> Box<NoFit> {
+    let around = cycle.surroundings(task);
+    let (rules, view, scope) = (cycle.rules, cycle.view(), cycle.scope.as_ref());
     let shape = view.tables.shape_of(task);
-    let around = coupling::concerns(view, task).then(|| Surroundings::of(view, task, Room::Now));
     let footing = rules.footing(view, task);
     let mut home = together::home(view.tables, task);
     let mut refusals: BTreeMap<Refusal, u32> = BTreeMap::new();
@@ -38,11 +35,7 @@ pub(crate) fn no_fit(
             .suits_by_itself(view, shape, id)
             .or_else(|| footing.as_ref()?.refuses(&node.spec))
             .or_else(|| rules.has_room(view, shape, id, Room::Now))
-            .or_else(|| {
-                around
-                    .as_ref()
-                    .and_then(|around| around.refuses(view.tables, id))
-            })
+            .or_else(|| around.as_ref()?.refuses(view, id))
             .or_else(|| home.refuses(id));
         let refusal = match rule {
             Some(refusal) => refusal,

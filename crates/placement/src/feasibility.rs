@@ -2,13 +2,18 @@
 //! of them: which nodes would take such a task now, and the best of them.
 //!
 //! An index is a tournament over the nodes. A change of one node costs one evaluation and one walk to
-//! the root, so placing a task costs O(log nodes) while all scores are local to a node.
+//! the root, so placing a task costs O(log nodes) while all scores are local to a node, and so much for
+//! each class of nodes where they are coupled.
+
+mod classes;
+mod wishes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{NodeId, Shape, ShapeId, TaintEffect, Time};
+use model::{NodeId, Shape, ShapeId, TaskId, Time};
 
+use crate::coupling::{self, Census, Surroundings};
 use crate::domains::DomainSums;
 use crate::footing::{Asker, Footing};
 use crate::plugin::{Room, Score, View};
@@ -16,6 +21,11 @@ use crate::plugins::numa_aware;
 use crate::plugins::predicates::lacks;
 use crate::rules::Rules;
 use crate::widths::Widths;
+
+use classes::Classes;
+use wishes::Wishes;
+
+pub(crate) use wishes::Wish;
 
 /// A node that does not take the shape.
 pub(crate) const NEVER: Score = i64::MIN;
@@ -31,6 +41,7 @@ pub const ENTRIES_MAX: usize = 4_000_000;
 pub struct Indexes {
     by_asker: BTreeMap<Asker, Index>,
     sums: DomainSums,
+    census: Census,
     uses: u64,
     /// How many nodes were evaluated for a shape, ever.
     pub evaluated: u64,
@@ -47,18 +58,25 @@ pub(crate) struct Index {
     size: usize,
     leaves: Vec<Score>,
     nature: Vec<Nature>,
-    wishes: u32,
+    wishes: Wishes,
+    /// Of how many nodes something is wished.
+    wished: u32,
     tree: Vec<u32>,
     /// Set where a node's worth is in proportion to that of others.
     widths: Option<Box<Widths>>,
+    /// How often all nodes were weighed anew by that.
+    weighed: u64,
+    /// Set once nodes were told apart by what is said of them from elsewhere.
+    classes: Option<Classes>,
 }
 
 /// What does not change while the node's spec does not.
 #[derive(Clone, Copy, Debug, Default)]
 struct Nature {
     tick: u64,
+    /// Which of the wishes is that of the node.
+    wish: u32,
     suits: bool,
-    wished: bool,
 }
 
 impl Indexes {
@@ -82,8 +100,7 @@ impl Indexes {
         let told = view.tables.opinions_tick(shape.serial);
         let is_told = std::mem::replace(&mut index.told, told) == told;
         if !is_told {
-            index.nature.clear();
-            index.wishes = 0;
+            index.forget_natures();
         }
         let is_same = index.serial == shape.serial && is_told;
         let changed = if is_same && index.size >= span {
@@ -127,6 +144,48 @@ impl Indexes {
         (&self.by_asker[asker], &self.sums)
     }
 
+    /// The best of all nodes for the task, by its own worth and by what is said of it from elsewhere.
+    pub(crate) fn best(&mut self, rules: &Rules, view: View<'_>, task: TaskId) -> Option<NodeId> {
+        let asker = rules.asker(view, task);
+        let index = self.synced(rules, view, &asker);
+        if index.wished == 0 && !coupling::concerns(view, task) {
+            return index.best();
+        }
+        let index = self.by_asker.get_mut(&asker)?;
+        let census = &mut self.census;
+        let asks = coupling::asks_by_domain(view, task);
+        let tops = asks.and_then(|asks| index.tops(view.tables, census, &asks));
+        let Some(tops) = tops else {
+            let around = Surroundings::of(census, view, task, Room::Now);
+            return around.best(view, index, index.candidates(), |_| 0);
+        };
+        let nodes: Vec<NodeId> = tops.iter().map(|(node, _)| *node).collect();
+        let around = Surroundings::at(census, view, task, &nodes, Room::Now);
+        around.best(view, index, tops.into_iter(), |_| 0)
+    }
+
+    /// The index of those who ask, and what is said of nodes for the task from elsewhere, both up to date
+    /// with the tables; of the latter nothing if all is said of nodes by themselves.
+    pub(crate) fn synced_with_surroundings(
+        &mut self,
+        rules: &Rules,
+        view: View<'_>,
+        asker: &Asker,
+        task: TaskId,
+    ) -> (&Index, Option<Surroundings>) {
+        self.synced(rules, view, asker);
+        let index = &self.by_asker[asker];
+        let is_coupled = index.wished > 0 || coupling::concerns(view, task);
+        let census = &mut self.census;
+        let around = is_coupled.then(|| Surroundings::of(census, view, task, Room::Now));
+        (index, around)
+    }
+
+    /// Where which pods are, as far as somebody asked.
+    pub(crate) fn census(&mut self) -> &mut Census {
+        &mut self.census
+    }
+
     fn make_room(&mut self, span: usize) {
         while (self.by_asker.len() + 1).saturating_mul(span) > ENTRIES_MAX {
             let oldest = self.by_asker.iter().min_by_key(|(_, index)| index.used);
@@ -142,9 +201,9 @@ impl Index {
     fn rebuild(&mut self, rules: &Rules, view: View<'_>, shape: &Shape, span: usize) {
         if self.serial != shape.serial {
             self.serial = shape.serial;
-            self.nature.clear();
-            self.wishes = 0;
+            self.forget_natures();
         }
+        self.classes = None;
         // Room to grow, so that a few new nodes do not each cost a rebuild.
         self.size = (span + span / 8 + 1).next_power_of_two();
         self.leaves.clear();
@@ -173,6 +232,12 @@ impl Index {
         }
     }
 
+    fn forget_natures(&mut self) {
+        self.nature.clear();
+        self.wishes = Wishes::default();
+        self.wished = 0;
+    }
+
     /// Takes in how wide a task would lie on a node, which was evaluated just now. Whether others are
     /// worth something else by that.
     fn widen(&mut self, view: View<'_>, shape: &Shape, node: NodeId) -> bool {
@@ -189,6 +254,7 @@ impl Index {
         let Some(widths) = &self.widths else {
             return;
         };
+        self.weighed += 1;
         for (at, leaf) in self.leaves.iter_mut().enumerate() {
             *leaf = widths.worth(NodeId::from(at)).unwrap_or(NEVER);
         }
@@ -227,19 +293,22 @@ impl Index {
     fn evaluate(&mut self, rules: &Rules, view: View<'_>, shape: &Shape, id: NodeId) -> Score {
         let nature = &mut self.nature[id.index()];
         let Some(node) = view.tables.find_node(id).filter(|node| node.known) else {
-            self.wishes -= u32::from(std::mem::take(nature).wished);
+            self.wished -= u32::from(std::mem::take(nature).wish > 0);
             return NEVER;
         };
         if nature.tick != node.spec_tick {
             let refused = |footing: &Arc<Footing>| footing.of(&node.spec).is_err();
             let is_refused = self.footing.as_ref().is_some_and(refused);
             let suits = !is_refused && rules.suits(view, shape, id).is_none();
-            let wished = suits && has_wishes(view, shape, id);
-            self.wishes = self.wishes + u32::from(wished) - u32::from(nature.wished);
+            let wish = match suits {
+                true => self.wishes.number(Wish::of(view, shape, id)),
+                false => 0,
+            };
+            self.wished = self.wished + u32::from(wish > 0) - u32::from(nature.wish > 0);
             *nature = Nature {
                 tick: node.spec_tick,
+                wish,
                 suits,
-                wished,
             };
         }
         if !nature.suits
@@ -302,24 +371,11 @@ impl Index {
         })
     }
 
-    /// Whether some node is preferred, or avoided, for what it is.
-    pub(crate) fn has_wishes(&self) -> bool {
-        self.wishes > 0
+    /// What is wished of a node that takes the shape.
+    pub(crate) fn wish(&self, node: NodeId) -> Wish {
+        let nature = self.nature.get(node.index());
+        nature.map_or_else(Wish::default, |nature| self.wishes.of(nature.wish))
     }
-}
-
-/// Whether scores that must be normalised over all candidates tell this node from others.
-fn has_wishes(view: View<'_>, shape: &Shape, id: NodeId) -> bool {
-    let node = &view.tables.node(id).spec;
-    shape
-        .spec
-        .preferred_nodes
-        .iter()
-        .any(|wish| wish.term.accepts(&node.name, &node.labels))
-        || node.taints.iter().any(|taint| {
-            taint.effect == TaintEffect::PreferNoSchedule
-                && !shape.spec.tolerations.iter().any(|t| t.covers(taint))
-        })
 }
 
 /// Whether a task of this shape may fit on the node now or once what is leaving has left, as far as

@@ -220,16 +220,20 @@ impl Tables {
         }
     }
 
-    /// Keeps the list of tasks on nodes whose shapes speak of other pods.
+    /// Keeps the lists of tasks on nodes whose shapes speak of other pods.
     fn couple(&mut self, id: TaskId, sign: Sign) {
         let shape = self.tasks.row(id.index()).shape;
         if !self.shapes.row(shape.index()).spec.is_coupled() {
             return;
         }
+        let tasks = self.coupled.entry(shape).or_default();
         match sign {
-            Sign::Add => self.coupled.insert(id),
-            Sign::Take => self.coupled.remove(&id),
+            Sign::Add => tasks.insert(id),
+            Sign::Take => tasks.remove(&id),
         };
+        if tasks.is_empty() {
+            self.coupled.remove(&shape);
+        }
     }
 
     fn promise(&mut self, id: TaskId, at: NodeId, sign: Sign) {

@@ -227,18 +227,11 @@ fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     Turn::Done
 }
 
-pub(super) fn finding(cycle: &Cycle<'_, '_>, gang: GangId, task: TaskId) -> Box<NoFit> {
+pub(super) fn finding(cycle: &mut Cycle<'_, '_>, gang: GangId, task: TaskId) -> Box<NoFit> {
     let row = cycle.trial.tables().gang(gang);
     let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
     let fits = cycle.trial.tables().ready(gang);
-    diagnosis::no_fit(
-        cycle.rules,
-        cycle.view(),
-        task,
-        fits,
-        all,
-        cycle.scope.as_ref(),
-    )
+    diagnosis::no_fit(cycle, task, fits, all)
 }
 
 /// Takes back what the gang was promised, so that it may get something better; what that was.
@@ -546,14 +539,7 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome
         };
     };
     let placed = u32::try_from(attempt.places.len()).unwrap_or(u32::MAX);
-    let no_fit = diagnosis::no_fit(
-        cycle.rules,
-        cycle.view(),
-        task,
-        fits,
-        wanted,
-        cycle.scope.as_ref(),
-    );
+    let no_fit = diagnosis::no_fit(cycle, task, fits, wanted);
     let tables = cycle.trial.tables();
     let shape = tables.task(task).shape;
     let is_tied = |task: &TaskId| !tables.task(*task).claims.is_empty();

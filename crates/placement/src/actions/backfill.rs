@@ -69,14 +69,8 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
         let row = cycle.trial.tables().gang(gang);
         let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
         let wanted = if whole { all } else { row.spec.min_member };
-        Arc::new(Reason::NoFit(diagnosis::no_fit(
-            cycle.rules,
-            cycle.view(),
-            task,
-            cycle.trial.tables().ready(gang),
-            wanted,
-            cycle.scope.as_ref(),
-        )))
+        let fits = cycle.trial.tables().ready(gang);
+        Arc::new(Reason::NoFit(diagnosis::no_fit(cycle, task, fits, wanted)))
     });
     if !whole {
         cycle.trial.rewind(mark);

@@ -256,9 +256,9 @@ impl Group {
 
 impl Attempt {
     /// Takes over what a part of the gang lacked, while it is still placed as far as it fits.
-    fn lacks(&mut self, cycle: &Cycle<'_, '_>, gang: GangId, one: Attempt) {
+    fn lacks(&mut self, cycle: &mut Cycle<'_, '_>, gang: GangId, one: Attempt) {
         if let Some(task) = one.homeless.first() {
-            let found = || Reason::NoFit(finding(cycle, gang, *task));
+            let mut found = || Reason::NoFit(finding(cycle, gang, *task));
             self.said = self.said.take().or_else(|| Some(found()));
         }
         self.shapes.extend(one.shapes);

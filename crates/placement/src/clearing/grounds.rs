@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{NodeId, Refusal, ShapeId, Tables, TaskId};
 
-use crate::coupling::{self, Surroundings};
+use crate::coupling;
 use crate::cycle::Cycle;
 use crate::footing;
 use crate::plugin::Room;
@@ -308,7 +308,12 @@ fn tried(
 }
 
 /// Whether the node takes the task once everybody on the way out is gone.
-pub(crate) fn will_take(cycle: &Cycle<'_, '_>, task: TaskId, node: NodeId) -> bool {
+pub(crate) fn will_take(cycle: &mut Cycle<'_, '_>, task: TaskId, node: NodeId) -> bool {
+    has_later(cycle, task, node) && cycle.refuses(task, node, Room::Later).is_none()
+}
+
+/// The same as far as the pods elsewhere have no say.
+fn has_later(cycle: &Cycle<'_, '_>, task: TaskId, node: NodeId) -> bool {
     let view = cycle.view();
     let shape = view.tables.shape_of(task);
     view.tables.node(node).known
@@ -320,8 +325,4 @@ pub(crate) fn will_take(cycle: &Cycle<'_, '_>, task: TaskId, node: NodeId) -> bo
             .has_room(view, shape, node, Room::Later)
             .is_none()
         && together::home(view.tables, task).refuses(node).is_none()
-        && (!coupling::concerns(view, task)
-            || Surroundings::of(view, task, Room::Later)
-                .refuses(view.tables, node)
-                .is_none())
 }
