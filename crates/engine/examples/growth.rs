@@ -40,10 +40,17 @@ struct Way {
     pods: usize,
 }
 
-const WAYS: [Way; 3] = [
+const WAYS: [Way; 4] = [
     Way {
         name: "affinity",
         shape: near_others,
+        from: "10k",
+        times: 12.0,
+        pods: 15,
+    },
+    Way {
+        name: "alone",
+        shape: alone,
         from: "10k",
         times: 12.0,
         pods: 15,
@@ -180,6 +187,21 @@ fn near_others() -> ShapeSpec {
             weight: 100,
             term: PodTerm {
                 topology_key: "zone".into(),
+                selector: like_it(),
+                namespaces: None,
+            },
+        }],
+        ..ShapeSpec::default()
+    }
+}
+
+/// Rather on a node without others.
+fn alone() -> ShapeSpec {
+    ShapeSpec {
+        preferred_pods: vec![Preferred {
+            weight: -100,
+            term: PodTerm {
+                topology_key: "kubernetes.io/hostname".into(),
                 selector: like_it(),
                 namespaces: None,
             },
