@@ -174,6 +174,7 @@ impl Vector {
     }
 
     /// The amount of `kind`.
+    #[inline]
     pub fn get(&self, kind: Kind) -> i64 {
         self.0.get(kind.index()).copied().unwrap_or(0)
     }
@@ -195,6 +196,7 @@ impl Vector {
     }
 
     /// The kinds with a non-zero amount, with it.
+    #[inline]
     pub fn entries(&self) -> impl Iterator<Item = (Kind, i64)> {
         self.0
             .iter()

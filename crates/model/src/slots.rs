@@ -47,22 +47,26 @@ impl<T> Slots<T> {
     }
 
     /// The row, if there is one.
+    #[inline]
     pub fn get(&self, at: usize) -> Option<&T> {
         self.rows.get(at)?.as_ref()
     }
 
     /// The row, if there is one, to change it.
+    #[inline]
     pub fn get_mut(&mut self, at: usize) -> Option<&mut T> {
         self.rows.get_mut(at)?.as_mut()
     }
 
     /// The row of a live id.
+    #[inline]
     pub(crate) fn row(&self, at: usize) -> &T {
         self.get(at)
             .expect("the id is live: it came from these tables and died with its row")
     }
 
     /// The row of a live id, to change it.
+    #[inline]
     pub(crate) fn row_mut(&mut self, at: usize) -> &mut T {
         self.get_mut(at)
             .expect("the id is live: it came from these tables and died with its row")

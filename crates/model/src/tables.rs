@@ -156,11 +156,13 @@ impl Tables {
     }
 
     /// A node's row. The id must be live: ids come from these tables and die with their rows.
+    #[inline]
     pub fn node(&self, id: NodeId) -> &Node {
         self.nodes.row(id.index())
     }
 
     /// A node's row, if the id is live.
+    #[inline]
     pub fn find_node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.index())
     }
@@ -194,11 +196,13 @@ impl Tables {
     }
 
     /// A task's row. The id must be live.
+    #[inline]
     pub fn task(&self, id: TaskId) -> &Task {
         self.tasks.row(id.index())
     }
 
     /// A task's row, if the id is live.
+    #[inline]
     pub fn find_task(&self, id: TaskId) -> Option<&Task> {
         self.tasks.get(id.index())
     }
@@ -219,6 +223,7 @@ impl Tables {
     }
 
     /// A gang's row. The id must be live.
+    #[inline]
     pub fn gang(&self, id: GangId) -> &Gang {
         self.gangs.row(id.index())
     }
@@ -239,6 +244,7 @@ impl Tables {
     }
 
     /// A queue's row. The id must be live.
+    #[inline]
     pub fn queue(&self, id: QueueId) -> &Queue {
         self.queues.row(id.index())
     }
@@ -261,6 +267,7 @@ impl Tables {
     }
 
     /// A shape's row. The id must be live.
+    #[inline]
     pub fn shape(&self, id: ShapeId) -> &Shape {
         self.shapes.row(id.index())
     }
@@ -271,6 +278,7 @@ impl Tables {
     }
 
     /// The shape of a task.
+    #[inline]
     pub fn shape_of(&self, task: TaskId) -> &Shape {
         self.shape(self.task(task).shape)
     }

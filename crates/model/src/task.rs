@@ -237,6 +237,14 @@ impl Task {
         self.phase == Phase::Pending && matches!(self.gate, Gate::Opening | Gate::Opened)
     }
 
+    /// Whether no share of a queue tells the two apart: they request the same, their claims count for the
+    /// same, and the queue keeps it for both or for none.
+    pub fn counts_like(&self, other: &Task) -> bool {
+        self.shape == other.shape
+            && self.charges == other.charges
+            && self.is_kept_for() == other.is_kept_for()
+    }
+
     fn asks_like(&self, other: &Task) -> bool {
         self.uid == other.uid
             && self.gang == other.gang

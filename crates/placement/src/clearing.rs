@@ -123,6 +123,8 @@ impl Clearing<'_> {
     /// Promises each task room in its turn; whether the tasks differ in what they ask for.
     fn seek(&mut self, cycle: &mut Cycle<'_, '_>, grounds: &mut Grounds, first: First) -> bool {
         let (mut hopeless, mut shapes) = (BTreeSet::new(), BTreeSet::new());
+        // Who may not take room now, as another one that counts alike, until one has taken some.
+        let mut refused: Option<TaskId> = None;
         for asking in [Asking::Something, Asking::Nothing] {
             let mut tasks = waiting_tasks(cycle, self.gang, asking);
             put_first(cycle.trial.tables(), &mut tasks, first);
@@ -132,14 +134,19 @@ impl Clearing<'_> {
                 if !cycle.rules.job_starving(cycle.view(), self.gang) {
                     return shapes.len() > 1;
                 }
-                if hopeless.contains(&shape)
-                    || !self.may_claim(cycle, task)
-                    || self.is_hopeless(cycle, grounds, task)
-                {
+                if hopeless.contains(&shape) || refused.is_some_and(|it| alike(cycle, it, task)) {
                     continue;
                 }
-                if !self.take(cycle, grounds, task) {
-                    hopeless.insert(shape);
+                if !self.may_claim(cycle, task) {
+                    refused = Some(task);
+                    continue;
+                }
+                if self.is_hopeless(cycle, grounds, task) {
+                    continue;
+                }
+                match self.take(cycle, grounds, task) {
+                    true => refused = None,
+                    false => drop(hopeless.insert(shape)),
                 }
             }
         }
@@ -289,7 +296,21 @@ enum First {
     Pickiest,
 }
 
+/// Whether the rules that say who may take room cannot tell the two tasks of a gang apart.
+fn alike(cycle: &Cycle<'_, '_>, one: TaskId, other: TaskId) -> bool {
+    let tables = cycle.trial.tables();
+    let (one, other) = (tables.task(one), tables.task(other));
+    one.preempts == other.preempts && one.counts_like(other)
+}
+
 fn put_first(tables: &Tables, tasks: &mut [TaskId], first: First) {
+    let shape = |task: &TaskId| tables.task(*task).shape;
+    if tasks
+        .windows(2)
+        .all(|pair| shape(&pair[0]) == shape(&pair[1]))
+    {
+        return;
+    }
     let held = |task: &TaskId| &tables.shape_of(*task).held;
     let size = |task: &TaskId| Share::dominant(held(task), tables.total());
     let kinds = |task: &TaskId| match first {

@@ -107,6 +107,7 @@ pub type LeaveCheck = fn(View<'_>, &[TaskId], &mut [bool]);
 pub type Leaver = (TaskId, Arc<Reason>);
 
 /// Whether a queue has room left for a task.
+/// Of two tasks that count alike ([`model::Task::counts_like`]) it says the same.
 pub type ShareCheck = fn(View<'_>, QueueId, TaskId) -> Option<Reason>;
 
 /// What is to be asked of somebody outside for a gang that waits for this reason.
@@ -236,7 +237,7 @@ pub struct Plugin {
     pub spares_reclaimed: Option<VictimCheck>,
     /// Whether its checks of victims count as gone also those whom they refuse.
     pub counts_refused: bool,
-    /// Whether a queue may take room from others for a task.
+    /// Whether a queue may take room from others for a task; the same of two that count alike.
     pub preemptive: Option<fn(View<'_>, QueueId, TaskId) -> bool>,
     /// From which of two other queues the named one takes room first.
     pub victim_queue_order: Option<VictimQueueOrder>,

@@ -202,14 +202,18 @@ impl Search<'_> {
         let mut priority = i32::MAX;
         let mut before = None;
         for task in &tables.node(node).tasks {
-            if !self.may_give(view, *task) {
-                continue;
-            }
-            priority = priority.min(priority_of(tables, *task));
             let shape = tables.task(*task).shape;
-            if before.replace(shape) == Some(shape) {
+            let is_alike = before == Some(shape);
+            let importance = priority_of(tables, *task);
+            // Of most it would tell nothing new whether they may give.
+            if is_alike && importance >= priority || !self.may_give(view, *task) {
                 continue;
             }
+            priority = priority.min(importance);
+            if is_alike {
+                continue;
+            }
+            before = Some(shape);
             let held = &tables.shape(shape).held;
             for (largest, row) in largest.iter_mut().zip(&room.rows) {
                 *largest = held.get(row.kind).max(*largest);

@@ -162,8 +162,12 @@ pub(crate) enum Asking {
 /// Tasks that wait for room, in order.
 pub(crate) fn waiting_tasks(cycle: &Cycle<'_, '_>, gang: GangId, asking: Asking) -> Vec<TaskId> {
     let is_nothing = asking == Asking::Nothing;
-    let rules = cycle.rules;
-    rules.waiting(cycle.view(), gang, |task| task.best_effort == is_nothing)
+    let (rules, view) = (cycle.rules, cycle.view());
+    // Most gangs have none of these, and know it without a look at their tasks.
+    if is_nothing && view.tables.gang(gang).census.pending_best_effort == 0 {
+        return Vec::new();
+    }
+    rules.waiting(view, gang, |task| task.best_effort == is_nothing)
 }
 
 /// Why a task was not placed.
@@ -237,7 +241,11 @@ pub(super) fn finding(cycle: &mut Cycle<'_, '_>, gang: GangId, task: TaskId) -> 
 /// Takes back what the gang was promised, so that it may get something better; what that was.
 pub(super) fn take_promises_back(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Vec<(TaskId, NodeId)> {
     let tables = cycle.trial.tables();
-    let tasks = tables.gang(gang).tasks.iter().copied();
+    let row = tables.gang(gang);
+    if row.count(Phase::Pipelined) == 0 {
+        return Vec::new();
+    }
+    let tasks = row.tasks.iter().copied();
     let promised: Vec<(TaskId, NodeId)> = tasks
         .filter(|id| tables.task(*id).phase == Phase::Pipelined)
         .filter_map(|id| Some((id, tables.task(id).node?)))
@@ -589,11 +597,15 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
     let ready = view.tables.ready(gang);
     let needed = row.spec.min_member.saturating_sub(ready);
     let task = *tasks.get(known.fits as usize)?;
+    let mut before = None;
     let alike = tasks.iter().all(|id| {
         let row = view.tables.task(*id);
+        let is_known = before
+            .replace(row)
+            .is_some_and(|other| row.counts_like(other));
         row.shape == shape
             && row.claims.is_empty()
-            && cycle.rules.allocatable(view, queue, *id).is_none()
+            && (is_known || cycle.rules.allocatable(view, queue, *id).is_none())
     });
     if needed <= known.fits || !alike || crate::coupling::concerns(view, task) {
         return None;

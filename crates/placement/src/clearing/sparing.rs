@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Mark, NodeId, TaskId};
+use model::{Mark, NodeId, ShapeId, Tables, TaskId};
 
 use super::grounds::{Grounds, is_about_amounts, will_take};
 use super::{Clearing, First, put_first};
@@ -43,13 +43,16 @@ impl Clearing<'_> {
         let tables = cycle.trial.tables();
         victims.reverse();
         victims.sort_by_key(|task| std::cmp::Reverse(victims::priority_of(tables, *task)));
-        let may_refit = self.may_refit(cycle);
+        let shapes = self.shapes(cycle);
+        let may_refit = shapes.len() > 1 && self.promised.len() <= REFIT_TASKS_MAX;
         for victim in victims {
             let here = cycle.trial.mark();
             let before = self.promised.clone();
             let node = cycle.trial.tables().task(victim).node;
             cycle.trial.spare(victim);
-            if !self.is_within_share(cycle) || !footing::holds(cycle, &self.promised) {
+            let is_stuck =
+                shapes.len() == 1 && node.is_some_and(|node| self.is_stuck(cycle, grounds, node));
+            if is_stuck || !self.is_within_share(cycle) || !footing::holds(cycle, &self.promised) {
                 cycle.trial.rewind(here);
                 continue;
             }
@@ -70,16 +73,27 @@ impl Clearing<'_> {
         }
     }
 
-    /// Whether the tasks that were promised room differ, and are not too many to try other ways for them.
-    /// Those that are alike need not be asked: one is as good as the other.
-    fn may_refit(&self, cycle: &Cycle<'_, '_>) -> bool {
+    /// What those that were promised room ask for. Where they differ, and are not too many, other ways are
+    /// tried for them; of those that are alike one is as good as the other.
+    fn shapes(&self, cycle: &Cycle<'_, '_>) -> BTreeSet<ShapeId> {
         let tables = cycle.trial.tables();
-        let shapes = self
-            .promised
-            .iter()
-            .map(|(task, _)| tables.task(*task).shape);
-        let shapes: BTreeSet<_> = shapes.collect();
-        shapes.len() > 1 && self.promised.len() <= REFIT_TASKS_MAX
+        let tasks = self.promised.iter();
+        tasks.map(|(task, _)| tables.task(*task).shape).collect()
+    }
+
+    /// Whether tasks that are all alike cannot have the room that they were promised on the node, and who
+    /// leaves it finds none elsewhere: what is seen at once need not be tried.
+    fn is_stuck(&self, cycle: &Cycle<'_, '_>, grounds: &mut Grounds, node: NodeId) -> bool {
+        let mut here = self.promised.iter().filter(|(_, at)| *at == node);
+        let Some((task, _)) = here.next().copied() else {
+            return false;
+        };
+        if has_amounts(cycle.trial.tables(), node, task) || !is_about_amounts(cycle, task) {
+            return false;
+        }
+        let field = grounds.field(self.ground(cycle, task));
+        field.meet_again(cycle, &self.search(cycle, task), &self.likeness);
+        !field.costs_nothing()
     }
 
     /// Whether tasks that differ find room in another way among the nodes that they were promised and
@@ -182,12 +196,8 @@ fn fit(
 /// Whether the node will have the room that the tasks were promised there.
 fn keep_their_room(cycle: &mut Cycle<'_, '_>, node: NodeId, tasks: &[TaskId]) -> bool {
     let tables = cycle.trial.tables();
-    let row = tables.node(node);
-    let has_amounts = |task: &TaskId| {
-        let mut held = tables.shape_of(*task).held.entries();
-        held.all(|(kind, need)| need <= 0 || row.free_later(kind) >= 0)
-    };
-    if !row.known || !tasks.iter().all(has_amounts) {
+    let have_amounts = || tasks.iter().all(|task| has_amounts(tables, node, *task));
+    if !tables.node(node).known || !have_amounts() {
         return false;
     }
     // Rules that look at who else is there are asked as if the task came anew.
@@ -201,4 +211,11 @@ fn keep_their_room(cycle: &mut Cycle<'_, '_>, node: NodeId, tasks: &[TaskId]) ->
         cycle.trial.rewind(mark);
         takes
     })
+}
+
+/// Whether the node will have enough of what the task, and others that were promised room there, ask for.
+fn has_amounts(tables: &Tables, node: NodeId, task: TaskId) -> bool {
+    let row = tables.node(node);
+    let mut held = tables.shape_of(task).held.entries();
+    held.all(|(kind, need)| need <= 0 || row.free_later(kind) >= 0)
 }
