@@ -343,6 +343,8 @@ pub enum NumaLack {
         /// What the node does.
         has: Arc<str>,
     },
+    /// It is not told where any of its cpus is.
+    Unlaid,
     /// It has no cpus to give out.
     NoCpus,
     /// A container would not lie as it must even if nobody else were there.
@@ -368,6 +370,7 @@ impl NumaLack {
                 let has = if has.is_empty() { "none" } else { has };
                 format!("with NUMA policy {has} instead of {wanted}")
             }
+            NumaLack::Unlaid => "of whose cpus nobody tells where they are".to_owned(),
             NumaLack::NoCpus => "without cpus to give out whole".to_owned(),
             NumaLack::Few { container } => {
                 format!("whose NUMA nodes are too small for container {container}")

@@ -250,7 +250,7 @@ fn refusal_text(refusal: &Refusal) -> String {
 fn numa_text(why: &NumaLack) -> String {
     match why {
         NumaLack::Untold => "numa info is empty".to_owned(),
-        NumaLack::Garbled => "no topo information".to_owned(),
+        NumaLack::Garbled | NumaLack::Unlaid => "no topo information".to_owned(),
         NumaLack::Unpinned => "cpu manager policy isn't static".to_owned(),
         NumaLack::OtherPolicy { wanted, has } => {
             format!("task topology policy[{wanted}] is different with node[{has}]")

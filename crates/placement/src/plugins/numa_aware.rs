@@ -79,6 +79,9 @@ fn layout<'a>(
     if layout.is_garbled {
         return Err(NumaLack::Garbled);
     }
+    if layout.sockets.is_empty() {
+        return Err(NumaLack::Unlaid);
+    }
     if layout.cpus().is_none_or(|cpus| cpus.open.is_empty()) {
         return Err(NumaLack::NoCpus);
     }
