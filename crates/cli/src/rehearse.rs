@@ -66,7 +66,11 @@ pub async fn rehearse(
         return Ok(EXIT_COMPLETE);
     }
     let objects = match cluster {
-        Some(cluster) => listed(cluster).await?,
+        Some(cluster) => {
+            let mut objects = listed(cluster.clone()).await?;
+            objects.extend(device_config(cluster, &drivers).await);
+            objects
+        }
         None => (request.dump.iter())
             .map(|document| document.object.clone())
             .collect(),
@@ -153,6 +157,19 @@ fn settle(rehearsal: &mut Rehearsal) -> anyhow::Result<()> {
         true => Ok(()),
         false => bail!("the cluster does not come to rest, so that nothing can be said of it"),
     }
+}
+
+/// The ConfigMap that says in which parts cards can be had, where the rules look at it.
+async fn device_config(cluster: Arc<dyn Cluster>, drivers: &driver::Settings) -> Option<Value> {
+    let (namespace, name) = drivers.engine.as_ref()?.engine.device_config()?;
+    let found = Rest::new(cluster)
+        .find(&Kind::ConfigMap.path(namespace, name))
+        .await;
+    found.unwrap_or_else(|error| {
+        let text = format!("ConfigMap {namespace}/{name} is not taken into account: {error:#}");
+        console::warn(&text);
+        None
+    })
 }
 
 /// Every object of the kinds that matter, each with its `apiVersion` and `kind`.

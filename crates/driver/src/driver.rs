@@ -145,7 +145,7 @@ impl Driver {
         let reflectors = self.reflectors.values().filter_map(Reflector::wake);
         // Before everything is listed no cycle runs, so that its time must wake nobody: the last
         // page does.
-        let may_run = self.is_synced() && self.asking.is_ready() && !self.is_held_back;
+        let may_run = self.is_informed() && !self.is_held_back;
         let cycles = self.cycles.as_ref().filter(|_| may_run);
         reflectors
             .chain(self.work.next_timer())
@@ -313,6 +313,11 @@ impl Driver {
             .all(|kind| self.mirror.is_listed(*kind))
     }
 
+    /// Whether all is known that decisions are made on: what is watched, and what is read by itself.
+    pub fn is_informed(&self) -> bool {
+        self.is_synced() && self.asking.is_ready()
+    }
+
     /// Whether nothing is left to do until an event or a timer: everything is listed, no key is
     /// ready, no write is open and the engine has looked at everything.
     pub fn is_quiet(&self) -> bool {
@@ -393,7 +398,7 @@ impl Driver {
             return Some(request);
         }
         self.open_session(now);
-        if let (true, Some(cycles)) = (is_synced && self.asking.is_ready(), &mut self.cycles) {
+        if let (true, Some(cycles)) = (self.is_informed(), &mut self.cycles) {
             cycles.run_if_due(&self.mirror, &mut self.writes, now);
             self.asking.want(cycles.take_asks());
             if let Some(planned) = cycles.take_planned() {

@@ -111,7 +111,7 @@ impl Rehearsal {
     /// # Errors
     /// There is nothing to explain.
     pub fn explain(&mut self, subject: &Subject) -> Result<Report, Unanswered> {
-        while !self.driver.is_synced() {
+        while !self.driver.is_informed() {
             let Some((id, request)) = self.driver.poll_request(self.now) else {
                 break;
             };

@@ -17,7 +17,7 @@ impl Driver {
     /// # Errors
     /// There is nothing to explain.
     pub fn explain(&mut self, subject: &Subject, now: Time) -> Result<Found, Unanswered> {
-        let is_ready = self.is_synced() && !self.is_standby();
+        let is_ready = self.is_informed() && !self.is_standby();
         let cycles = self.cycles.as_mut().filter(|_| is_ready);
         let cycles = cycles.ok_or(Unanswered::NotReady)?;
         cycles.ask(&self.mirror, subject, now)

@@ -9,7 +9,7 @@ use driver::explain::Unanswered;
 use serde_json::{Value, json};
 use sim::{Change, Outcome, Random, Rehearsal, Settings, WHAT_IF, World};
 
-use crate::drivers::drivers;
+use crate::drivers::{drivers, drivers_by};
 use crate::plane::world;
 
 const NOW: Time = Time::from_seconds(1_700_000_000);
@@ -117,6 +117,51 @@ fn an_object_that_cannot_be_read_is_named_and_the_others_are_there() {
     assert!(told[0].contains("broken"), "{told:?}");
     let found = rehearsal.explain(&subject(Kind::PodGroup, "train"));
     assert_eq!(found.expect("it is there").reason.as_deref(), Some("NoFit"));
+}
+
+#[test]
+fn cards_that_a_config_map_tells_of_are_known_to_an_explanation() {
+    let conf = "actions: \"enqueue, allocate\"
+tiers:
+- plugins: [{name: gang}, {name: predicates}]
+- plugins: [{name: deviceshare, arguments: {deviceshare.AscendHAMiVNPUEnable: true}}]
+";
+    let conf = driver::scheduler_conf::read(conf.as_bytes()).accepted();
+    let rules = engine::Settings {
+        placement: conf.expect("it is understood").placement,
+        ..engine::Settings::default()
+    };
+    let kind = json!({ "vnpus": [{
+        "commonWord": "Ascend910B3", "resourceName": "huawei.com/Ascend910B3",
+        "resourceMemoryName": "huawei.com/Ascend910B3-memory",
+        "memoryAllocatable": 65536, "memoryCapacity": 65536,
+    }]});
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "namespace": "kube-system", "name": "volcano-vgpu-device-config" },
+        "data": { "device-config.yaml": kind.to_string() },
+    });
+    let mut npus = node("n1", "4");
+    npus["status"]["allocatable"]["huawei.com/Ascend910B3"] = json!("4");
+    npus["metadata"]["annotations"]["hami.io/node-register-Ascend910B3"] =
+        json!("[{\"id\":\"A\",\"count\":4,\"devmem\":65536,\"health\":true}]");
+    let mut large = pod("team-a", "train", 0, "1", None);
+    let limits = json!({ "cpu": "1", "huawei.com/Ascend910B3-memory": "70000" });
+    large["spec"]["containers"][0]["resources"] = json!({ "requests": limits, "limits": limits });
+    let objects = vec![
+        large,
+        group("team-a", "train", "default", 1),
+        npus,
+        queue("default", None),
+        map,
+    ];
+    let mut rehearsal = Rehearsal::of(objects, drivers_by(1, rules), NOW);
+    let found = rehearsal.explain(&subject(Kind::PodGroup, "train"));
+    let message = found.expect("it is there").message.unwrap_or_default();
+    assert!(
+        message.contains("without enough suitable cards"),
+        "{message}"
+    );
 }
 
 #[test]
