@@ -18,6 +18,9 @@ use crate::plugin::Score;
 /// So many classes are few, however few nodes there are.
 const FEW: usize = 8;
 
+/// So many things at most, by which tasks of a shape told nodes apart before, are heeded for the next.
+const OTHERS_MAX: usize = 8;
+
 /// Something by which nodes are told apart.
 #[derive(Clone, Debug)]
 struct Trait {
@@ -93,14 +96,14 @@ impl Classes {
             return;
         }
         let alone = wanted.len();
-        // Tasks of one shape may be spoken of by others in other ways.
-        for known in self.traits.iter().filter(|_| !self.is_crowded) {
-            if !wanted
-                .iter()
-                .any(|(key, crowd)| known.is(key, crowd.as_ref()))
-            {
-                wanted.push((known.key.clone(), known.crowd.clone()));
-            }
+        // Tasks of one shape may be spoken of by others in other ways; who is asked about no more is
+        // forgotten in the end.
+        let is_wanted = |it: &Trait| wanted.iter().any(|(key, crowd)| it.is(key, crowd.as_ref()));
+        let others = self.traits.iter().filter(|it| !is_wanted(it));
+        let others = others.map(|it| (it.key.clone(), it.crowd.clone()));
+        let others: Vec<_> = others.filter(|_| !self.is_crowded).collect();
+        if others.len() <= OTHERS_MAX {
+            wanted.extend(others);
         }
         self.rebuild(index, tables, census, &wanted);
         if self.is_crowded && alone < wanted.len() {
