@@ -1,8 +1,11 @@
 //! Cards in the loop: a pod is bound with what it gets, and whoever comes after a restart knows it.
 
+#[path = "../../engine/tests/shared/dice.rs"]
+mod dice;
 mod world;
 
 use api::kind::Kind;
+use dice::Dice;
 use driver::scheduler_conf::MetricsConf;
 use driver::{EngineSettings, Settings, scheduler_conf};
 use engine::Engine;
@@ -394,4 +397,47 @@ fn a_lock_that_is_not_seen_yet_is_no_lock_that_was_taken_out() {
         assert!(bound != [true; 2], "both under one lock");
     }
     assert!(is_bound(&world, "one"));
+}
+
+/// What may happen to pods, the lock and writes between two looks.
+fn something(world: &mut World, dice: &mut Dice, pods: &[String]) {
+    let pod = pods.get(dice.roll(8) as usize);
+    match (dice.roll(6), pod) {
+        (0, Some(pod)) if is_bound(world, pod) => put_phase(world, pod, "Running"),
+        (1, Some(pod)) if is_bound(world, pod) => put_phase(world, pod, "Failed"),
+        (2, _) => put_lock(world, &Value::Null),
+        (3, _) => {
+            let conflict = || world::refusal(409, "Conflict");
+            world.refusals.extend((0..dice.roll(8)).map(|_| conflict()));
+        }
+        (4, _) => world.is_watch_slow = !world.is_watch_slow,
+        _ => {}
+    }
+}
+
+#[test]
+fn whatever_happens_one_pod_at_a_time_waits_for_the_device_plugin() {
+    for seed in 0..12 {
+        let mut dice = Dice(seed);
+        let mut world = locked_plane();
+        let pods: Vec<String> = (0..8).map(|at| format!("p{at}")).collect();
+        pods.iter().for_each(|name| pod(&mut world, name, 100));
+        let bound = |world: &World| pods.iter().filter(|it| is_bound(world, it)).count();
+        let mut before = bound(&world);
+        for _ in 0..40 {
+            // Less than a lock counts: who is bound in a step has the lock at its end.
+            something(&mut world, &mut dice, &pods);
+            let now = bound(&world);
+            assert!(now <= before + 1, "seed {seed}: {before} and then {now}");
+            before = now;
+            world.pass_ms(1_000 + 1_000 * dice.roll(60) as i64);
+            let now = bound(&world);
+            assert!(now <= before + 1, "seed {seed}: {before} and then {now}");
+            before = now;
+        }
+        world.is_watch_slow = false;
+        world.refusals.clear();
+        world.pass_ms(3_600_000);
+        assert_eq!(bound(&world), pods.len(), "seed {seed}: nobody is left out");
+    }
 }
