@@ -4,9 +4,8 @@
 mod world;
 
 use api::kind::Kind;
-use driver::Ask;
 use serde_json::{Value, json};
-use world::planes::{self, asks, hears, node_of, plane};
+use world::planes::{self, asks, hears, node_of, plane, says};
 use world::segments::{played, segments};
 use world::{Teller, World};
 
@@ -34,14 +33,6 @@ fn why(world: &World, group: &str) -> String {
     let last = conditions.as_array().and_then(|all| all.last());
     last.map_or(String::new(), |it| {
         it["message"].as_str().unwrap_or_default().to_owned()
-    })
-}
-
-/// Says to each question, by its topic without the extender's name, what this does.
-fn says(say: impl Fn(&str) -> Option<Result<Value, String>> + 'static) -> Teller {
-    Box::new(move |ask: &Ask| {
-        let topic = ask.topic.0.strip_prefix("extender ").expect("it is asked");
-        Some(say(topic)?.map(|body| body.to_string().into_bytes()))
     })
 }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use api::kind::Kind;
 use driver::Ask;
 use serde_json::{Value, json};
-use world::planes::{self, asks, hears, node_of, plane};
+use world::planes::{self, asks, hears, node_of, plane, says};
 use world::segments::{played, segments};
 use world::{Teller, World, refusal};
 
@@ -29,14 +29,6 @@ tiers:
 /// A pod that wants a core.
 fn pod(world: &mut World, name: &str) {
     planes::pod(world, name, 1, None);
-}
-
-/// Says to each question, by its topic without the extender's name, what this does.
-fn says(say: impl Fn(&str) -> Option<Result<Value, String>> + 'static) -> Teller {
-    Box::new(move |ask: &Ask| {
-        let topic = ask.topic.0.strip_prefix("extender ").expect("it is asked");
-        Some(say(topic)?.map(|body| body.to_string().into_bytes()))
-    })
 }
 
 const TOLD: &str = "jobEnqueuedVerb: enqueued

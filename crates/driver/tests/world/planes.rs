@@ -9,7 +9,7 @@ use driver::{Ask, EngineSettings, Settings};
 use engine::Engine;
 use serde_json::{Value, json};
 
-use super::{World, settings};
+use super::{Teller, World, settings};
 
 /// An engine of this configuration, in which nothing is wrong.
 pub fn engine(conf: &str) -> Engine {
@@ -98,4 +98,12 @@ pub fn hears(world: &mut World) -> Rc<RefCell<Vec<Ask>>> {
         None
     }));
     heard
+}
+
+/// An extender that says to each question, by its topic without the extender's name, what this does.
+pub fn says(say: impl Fn(&str) -> Option<Result<Value, String>> + 'static) -> Teller {
+    Box::new(move |ask: &Ask| {
+        let topic = ask.topic.0.strip_prefix("extender ").expect("it is asked");
+        Some(say(topic)?.map(|body| body.to_string().into_bytes()))
+    })
 }
