@@ -11,7 +11,7 @@ use crate::extender::told;
 impl Driver {
     /// A session begins before a cycle: everything there is is told as it is now.
     pub(super) fn open_session(&mut self, now: Time) {
-        if !self.is_informed() {
+        if self.asking.herald.is_none() || !self.is_informed() {
             return;
         }
         let (Some(herald), Some(cycles)) = (&mut self.asking.herald, &self.cycles) else {

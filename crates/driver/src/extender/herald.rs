@@ -25,7 +25,7 @@ const SESSION_LEAST_MS: i64 = 1_000;
 /// a small part of that.
 const SESSION_MICROS_A_ROW: i64 = 1_000;
 /// The most rows that are told at the beginning of a session.
-pub(crate) const ROWS_MAX: usize = 50_000;
+pub(crate) const ROWS_MAX: usize = 20_000;
 
 /// Whom to tell, and how far that is.
 #[derive(Debug)]

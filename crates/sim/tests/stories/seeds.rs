@@ -13,12 +13,15 @@ fn play(seed: u64) -> Told {
     Story::draw(seed).play(asking(seed, drivers_by(seed, rules(seed))))
 }
 
-/// Every third story's gangs take room from one another.
+/// Every third story's gangs take room from one another, and every sixth's do so in upstream's ways.
 fn rules(seed: u64) -> engine::Settings {
     let mut rules = engine::Settings::default();
     if seed.is_multiple_of(3) {
         let taking = ["reclaim", "preempt"].map(str::to_owned);
         rules.placement.actions.extend(taking);
+    }
+    if seed.is_multiple_of(6) {
+        rules.placement.as_upstream.extend(engine::Difference::ALL);
     }
     rules
 }
