@@ -34,8 +34,10 @@ const GENERATIONS: &[&str] = &[
     "/pods",
     "/replicationcontrollers",
     "admissionregistration.k8s.io/mutatingadmissionpolicies",
+    "admissionregistration.k8s.io/mutatingadmissionpolicybindings",
     "admissionregistration.k8s.io/mutatingwebhookconfigurations",
     "admissionregistration.k8s.io/validatingadmissionpolicies",
+    "admissionregistration.k8s.io/validatingadmissionpolicybindings",
     "admissionregistration.k8s.io/validatingwebhookconfigurations",
     "apiextensions.k8s.io/customresourcedefinitions",
     "apps/daemonsets",
@@ -45,6 +47,8 @@ const GENERATIONS: &[&str] = &[
     "batch/cronjobs",
     "batch/jobs",
     "discovery.k8s.io/endpointslices",
+    "flowcontrol.apiserver.k8s.io/flowschemas",
+    "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations",
     "networking.k8s.io/ingressclasses",
     "networking.k8s.io/ingresses",
     "networking.k8s.io/networkpolicies",
@@ -139,6 +143,10 @@ pub(crate) fn prepare_create(row: &Resource, object: &mut Value) {
         "/namespaces" => Some(json!({ "phase": "Active" })),
         "/persistentvolumeclaims" | "/persistentvolumes" => Some(json!({ "phase": "Pending" })),
         "/pods" => Some(json!({ "phase": "Pending", "qosClass": quality(map.get("spec")) })),
+        "autoscaling/horizontalpodautoscalers" => {
+            Some(json!({ "currentMetrics": null, "desiredReplicas": 0 }))
+        }
+        "storage.k8s.io/volumeattachments" => Some(json!({ "attached": false })),
         "/services" | "networking.k8s.io/ingresses" => Some(json!({ "loadBalancer": {} })),
         // A node says of itself what it is.
         "/nodes" => map.get("status").cloned(),

@@ -6,6 +6,7 @@
 
 mod cells;
 mod core;
+mod rare;
 mod workload;
 
 use api::time::Time;

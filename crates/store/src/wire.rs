@@ -246,6 +246,13 @@ impl Wire {
         self.columns.get(&key).map(Vec::as_slice)
     }
 
+    /// The columns of all built-in tables, by `group/version/resource`.
+    #[cfg(test)]
+    pub(crate) fn tables(&self) -> impl Iterator<Item = (&str, &[Column])> {
+        let all = self.columns.iter();
+        all.map(|(resource, columns)| (resource.as_str(), columns.as_slice()))
+    }
+
     /// The protobuf messages.
     pub fn messages(&self) -> &Messages {
         &self.messages

@@ -161,8 +161,9 @@ impl Compiler {
             edge.blank = if is_many {
                 // Roles print their rules, also none; no owners mean something else than nothing
                 // said about owners.
-                let is_printed =
-                    node.required.contains(field) || matches!(&**field, "managedFields" | "rules");
+                let is_required =
+                    node.required.contains(field) && !structural::leaves_out(short, field);
+                let is_printed = is_required || matches!(&**field, "managedFields" | "rules");
                 if is_printed {
                     Blank::Kept
                 } else {

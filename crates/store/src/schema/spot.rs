@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Additional, Edge, ListType, NodeId, Schema, Share, Type};
+use super::{Additional, Blank, Edge, ListType, NodeId, Schema, Share, Type};
 
 /// A place in an object's type.
 #[derive(Clone, Copy)]
@@ -100,7 +100,7 @@ impl Schema {
         for (name, edge) in node.properties.iter() {
             if let Some(inner) = map.get_mut(&**name) {
                 self.fill_nulls(edge.to, inner, depth + 1);
-            } else if node.required.contains(name) {
+            } else if node.required.contains(name) && edge.blank != Blank::Dropped {
                 let inner = self.node(edge.to);
                 let is_map = matches!(inner.additional, Additional::Each(_) | Additional::Any);
                 if inner.kind == Type::Array || is_map {

@@ -57,6 +57,11 @@ pub(crate) fn is_template_meta(name: &str) -> bool {
     )
 }
 
+/// Whether Go leaves out a list or map of this type where it is empty, though it is required.
+pub(crate) fn leaves_out(short: &str, field: &str) -> bool {
+    short == "ValidatingAdmissionPolicyBindingSpec" && field == "validationActions"
+}
+
 /// Whether Go prints a time of this type also where it is unset: those that are no pointers.
 pub(crate) fn prints_time(short: &str, field: &str) -> bool {
     match short {

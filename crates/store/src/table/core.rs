@@ -4,6 +4,7 @@ use api::time::Time;
 use serde_json::{Value, json};
 
 use super::cells::{age, labels, list, number, or_none, selector, since, text_or};
+use super::rare;
 
 pub(super) fn node(node: &Value, now: Time) -> Vec<Value> {
     let (spec, status) = (&node["spec"], &node["status"]);
@@ -262,15 +263,16 @@ pub(super) fn endpoint_slice(slice: &Value, now: Time) -> Vec<Value> {
     vec![
         slice["metadata"]["name"].clone(),
         slice["addressType"].clone(),
-        first_three(ports.collect()).into(),
-        first_three(addresses.collect()).into(),
+        three_of(ports.collect(), "<unset>").into(),
+        three_of(addresses.collect(), "<unset>").into(),
         age(slice, now),
     ]
 }
 
-fn first_three(texts: Vec<String>) -> String {
+/// The first three texts, and how many more there are; `nothing` where there is none.
+pub(super) fn three_of(texts: Vec<String>, nothing: &str) -> String {
     match texts.len() {
-        0 => "<unset>".to_owned(),
+        0 => nothing.to_owned(),
         1..=3 => texts.join(","),
         more => format!("{} + {} more...", texts[..3].join(","), more - 3),
     }
@@ -349,7 +351,7 @@ pub(super) fn simple(resource: &str, column: &str, object: &Value, now: Time) ->
         ("workloads" | "podgroups", "Workload") => {
             text(&spec["podGroupTemplateRef"]["workloadName"])
         }
-        _ => "<unknown>".into(),
+        _ => rare::cell(resource, column, object).unwrap_or(Value::Null),
     }
 }
 

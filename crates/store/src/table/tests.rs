@@ -276,3 +276,58 @@ fn claims_of_devices_tell_how_far_they_are() {
     );
     assert_eq!(state(json!({ "metadata": leaving })), "x|deleted|5m");
 }
+
+#[test]
+fn every_column_of_a_built_in_kind_is_told() {
+    let wire = Wire::load();
+    let mut missing = Vec::new();
+    for (resource, columns) in wire.tables() {
+        let (_, name) = resource
+            .rsplit_once('/')
+            .expect("group, version and resource");
+        let object = json!({
+            "metadata": { "name": "x", "creationTimestamp": "2026-01-01T00:55:00Z" },
+            "addressType": "IPv4", "driverName": "d", "handler": "h", "provisioner": "p",
+            "spec": { "attacher": "a", "nodeName": "n", "policyName": "p", "schedule": "s" },
+        });
+        let cells = Printer::built_in(name, columns).cells(&object, now());
+        let told = columns.iter().zip(cells);
+        missing.extend(
+            told.filter(|(_, cell)| cell.is_null())
+                .map(|(column, _)| format!("{resource}: {}", column.name)),
+        );
+    }
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+#[test]
+fn native_groups_tell_their_policy_and_how_far_they_are() {
+    let told = |policy: Value, conditions: Value| {
+        let object = json!({
+            "spec": { "schedulingPolicy": policy }, "status": { "conditions": conditions },
+        });
+        row("scheduling.k8s.io", "v1alpha2", "podgroups", object)
+    };
+    let gang = || json!({ "gang": { "minCount": 2 } });
+    let scheduled = |is: &str| json!([{ "type": "PodGroupScheduled", "status": is }]);
+    let disrupted = json!([
+        { "type": "PodGroupScheduled", "status": "True" },
+        { "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler" },
+    ]);
+    assert_eq!(
+        told(json!({ "basic": {} }), json!([])),
+        "x|Basic|<none>|Pending|5m"
+    );
+    assert_eq!(
+        told(gang(), scheduled("True")),
+        "x|Gang|<none>|Scheduled|5m"
+    );
+    assert_eq!(
+        told(gang(), scheduled("False")),
+        "x|Gang|<none>|Unschedulable|5m"
+    );
+    assert_eq!(
+        told(gang(), disrupted),
+        "x|Gang|<none>|PreemptionByScheduler|5m"
+    );
+}
