@@ -1,5 +1,7 @@
 //! What the real server fills in before it checks an object.
 
+mod rare;
+
 use std::borrow::Cow;
 
 use base64::Engine as _;
@@ -48,32 +50,13 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
             "admissionregistration.k8s.io",
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
         ) => crate::hook::default(kind, object),
-        (
-            "admissionregistration.k8s.io",
-            "MutatingAdmissionPolicy" | "ValidatingAdmissionPolicy",
-        ) => {
-            set_missing(&mut object["spec"], "failurePolicy", || json!("Fail"));
-            matched(object, "matchConstraints");
-        }
-        (
-            "admissionregistration.k8s.io",
-            "MutatingAdmissionPolicyBinding" | "ValidatingAdmissionPolicyBinding",
-        ) => matched(object, "matchResources"),
         ("apps", _) => apps(kind, object),
-        ("autoscaling", "HorizontalPodAutoscaler") => scaling(object),
         ("batch", "CronJob") => cron_job(&mut object["spec"]),
         ("batch", "Job") => job(object),
         ("discovery.k8s.io", "EndpointSlice") => {
             for port in items(&mut object["ports"]) {
                 set(port, "name", || json!(""));
                 set_missing(port, "protocol", || json!("TCP"));
-            }
-        }
-        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
-            for part in ["exempt", "limited"] {
-                if let Some(part) = object["spec"].get_mut(part).filter(|part| part.is_object()) {
-                    set_missing(part, "lendablePercent", || json!(0));
-                }
             }
         }
         ("networking.k8s.io", "IngressClass") => {
@@ -101,53 +84,12 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
         ("scheduling.k8s.io", "PriorityClass") => {
             set_missing(object, "preemptionPolicy", || json!("PreemptLowerPriority"));
         }
-        ("storage.k8s.io", "CSIDriver") => driver(&mut object["spec"]),
         ("storage.k8s.io", "StorageClass") => {
             set_missing(object, "reclaimPolicy", || json!("Delete"));
             set_missing(object, "volumeBindingMode", || json!("Immediate"));
         }
-        _ => {}
+        _ => rare::default(group, kind, object),
     }
-}
-
-/// What a policy is asked about.
-fn matched(object: &mut Value, name: &str) {
-    let spec = object.get_mut("spec");
-    let resources = spec.and_then(|spec| spec.get_mut(name));
-    let Some(resources) = resources.filter(|it| it.is_object()) else {
-        return;
-    };
-    set_missing(resources, "matchPolicy", || json!("Equivalent"));
-    set_missing(resources, "namespaceSelector", || json!({}));
-    set_missing(resources, "objectSelector", || json!({}));
-    for rules in ["resourceRules", "excludeResourceRules"] {
-        for rule in items_of(resources, rules) {
-            set_missing(rule, "scope", || json!("*"));
-        }
-    }
-}
-
-/// One replica at least; in the newer version four fifths of the cpu that is asked for, where nothing
-/// else is measured.
-fn scaling(object: &mut Value) {
-    let is_old = object["apiVersion"] == "autoscaling/v1";
-    let spec = &mut object["spec"];
-    set_missing(spec, "minReplicas", || json!(1));
-    if !is_old && items_of(spec, "metrics").next().is_none() {
-        let target = json!({ "type": "Utilization", "averageUtilization": 80 });
-        spec["metrics"] =
-            json!([{ "type": "Resource", "resource": { "name": "cpu", "target": target } }]);
-    }
-}
-
-fn driver(spec: &mut Value) {
-    set_missing(spec, "attachRequired", || json!(true));
-    set_missing(spec, "podInfoOnMount", || json!(false));
-    set_missing(spec, "storageCapacity", || json!(false));
-    set_missing(spec, "fsGroupPolicy", || json!("ReadWriteOnceWithFSType"));
-    set_missing(spec, "volumeLifecycleModes", || json!(["Persistent"]));
-    set_missing(spec, "requiresRepublish", || json!(false));
-    set_missing(spec, "seLinuxMount", || json!(false));
 }
 
 /// The group of roles.
