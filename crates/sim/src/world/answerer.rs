@@ -64,11 +64,12 @@ impl World {
 
     /// An answer in the form of the source that is asked.
     pub(super) fn answer_to(&mut self, ask: &Ask) -> Result<Vec<u8>, String> {
-        let uses = self.uses();
         let answer = match ask.topic.0.split_once(' ') {
-            Some(("prometheus", about)) => vector(&uses, usize::from(!about.contains("cpu"))),
-            Some(("metrics_server", _)) => amounts(&uses),
-            Some(("extender", about)) => opinion(about, uses.keys()),
+            Some(("prometheus", about)) => {
+                vector(&self.uses(), usize::from(!about.contains("cpu")))
+            }
+            Some(("metrics_server", _)) => amounts(&self.uses()),
+            Some(("extender", about)) => opinion(about, || self.node_names()),
             _ => return Err("nobody of this kind is here".to_owned()),
         };
         Ok(answer.to_string().into_bytes())
@@ -101,14 +102,15 @@ impl World {
 }
 
 /// Whom an extender lets be: any node will do, the later by name the better, and whoever asks may go on.
-fn opinion<'a>(about: &str, nodes: impl Iterator<Item = &'a String>) -> Value {
+fn opinion(about: &str, nodes: impl FnOnce() -> Vec<String>) -> Value {
     match about.split(' ').next() {
         Some("jobEnqueueable") => json!({ "status": 1 }),
         Some("jobReady") => json!({ "status": true }),
         Some("prioritize") => {
-            let points = nodes
+            let points = nodes()
+                .into_iter()
                 .enumerate()
-                .map(|(at, name)| (name.clone(), json!(at)));
+                .map(|(at, name)| (name, json!(at)));
             json!({ "nodeScore": Value::Object(points.collect()) })
         }
         _ => json!({}),

@@ -197,7 +197,7 @@ impl World {
         self.node(&name)
     }
 
-    fn node_names(&self) -> Vec<String> {
+    pub(super) fn node_names(&self) -> Vec<String> {
         let nodes = self.witness.all(Kind::Node);
         nodes
             .filter_map(|node| Some(node["metadata"]["name"].as_str()?.to_owned()))
