@@ -41,6 +41,7 @@ mod shape;
 mod slots;
 mod tables;
 mod task;
+mod terms;
 mod time;
 mod topology;
 mod trial;
@@ -80,6 +81,7 @@ pub use tables::{
     Budget, Giving, Measured, News, Opinion, Priority, Query, Question, Quota, Shape, Shard, Tables,
 };
 pub use task::{Gate, Phase, Task, TaskSpec};
+pub use terms::TermIndex;
 pub use time::{LocalTime, Time};
 pub use topology::{
     CLUSTER_TOP, Closeness, Domain, Highest, HyperNodeSpec, Member, Misfit, Pattern, Selector,

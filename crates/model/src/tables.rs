@@ -25,6 +25,7 @@ use crate::resource::{Kind, ResourceKinds, Vector};
 use crate::shape::ShapeSpec;
 use crate::slots::Slots;
 use crate::task::Task;
+use crate::terms::TermIndex;
 use crate::time::Time;
 
 pub use measured::Measured;
@@ -53,6 +54,8 @@ pub struct Shape {
     pub held: Vector,
     /// Cpu and memory, where none counts as 100m and 200Mi.
     pub nonzero: [i64; 2],
+    /// Where the terms of its required node affinity are that a node may meet.
+    pub terms: TermIndex,
     /// A number that no other shape ever has, for those who keep judgements under a reused id.
     pub serial: u64,
     refs: u32,

@@ -10,6 +10,7 @@ use crate::queue::{Queue, QueueSpec};
 use crate::resource::Vector;
 use crate::shape::ShapeSpec;
 use crate::task::{Gate, Phase, Task, TaskSpec};
+use crate::terms::TermIndex;
 
 impl Tables {
     /// Adds a node, or changes the one of that name.
@@ -479,6 +480,7 @@ impl Tables {
             spec: spec.clone(),
             held,
             nonzero,
+            terms: TermIndex::of(spec.node_affinity.as_deref().unwrap_or_default()),
             serial: self.shape_serial,
             refs: 1,
         };

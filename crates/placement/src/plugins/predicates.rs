@@ -95,11 +95,7 @@ fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
     let checks = &view.config.predicates;
     let node = &view.tables.node(node).spec;
     let spec = &*shape.spec;
-    let any = |terms: &[NodeTerm]| {
-        terms
-            .iter()
-            .any(|term| term.accepts(&node.name, &node.labels))
-    };
+    let any = |terms: &[NodeTerm]| shape.terms.accepts(terms, &node.name, &node.labels);
     let tolerated = |taint: &model::Taint| spec.tolerations.iter().any(|t| t.covers(taint));
     if node.unschedulable {
         // Kubernetes: whoever tolerates the cordon's taint may use a cordoned node.
