@@ -1,6 +1,6 @@
 //! Whose room a task may take on one node, and the fewest of them that make enough.
 
-use model::{GangId, Kind, NodeId, Phase, Shape, Share, Tables, TaskId};
+use model::{Gang, GangId, Kind, NodeId, Phase, Shape, Share, Tables, TaskId};
 
 use crate::plugin::{Claimant, View};
 use crate::rules::Rules;
@@ -176,6 +176,7 @@ impl Search<'_> {
             Against::OwnTasks => gang == self.claimant.gang,
         };
         is_one
+            && !is_starting(of)
             && of.priority <= self.ceiling
             && !self.rules.keeps(view, self.against, self.claimant, task)
     }
@@ -332,6 +333,13 @@ impl Search<'_> {
             first
         })
     }
+}
+
+/// Whether binds of the gang are on their way that are no start without those it has already. Whoever breaks
+/// it now makes half a gang of them (I4); a moment later it may give as any other, or gives nobody.
+fn is_starting(gang: &Gang) -> bool {
+    let starting = gang.count(Phase::Allocated) + gang.count(Phase::Binding);
+    starting > 0 && starting < gang.spec.min_member
 }
 
 fn cost(priority: i32, victims: u32, tasks: u64) -> Cost {
