@@ -133,6 +133,21 @@ fn devices(world: &World, name: &str) -> Vec<String> {
         .collect()
 }
 
+/// The claim has the first device of n2 already, for the pod p.
+fn has_device_of_n2(world: &mut World, claim: &str) {
+    let device =
+        json!({ "request": "r", "driver": "gpu.example.com", "pool": "n2", "device": "gpu-0" });
+    let field = json!({ "key": "metadata.name", "operator": "In", "values": ["n2"] });
+    let status = json!({
+        "allocation": {
+            "devices": { "results": [device] },
+            "nodeSelector": { "nodeSelectorTerms": [{ "matchFields": [field] }] },
+        },
+        "reservedFor": [{ "resource": "pods", "name": "p", "uid": "uid-p" }],
+    });
+    world.put_object(Kind::ResourceClaim, claim, &json!({ "status": status }));
+}
+
 fn users(world: &World, name: &str) -> Vec<String> {
     let users = world.object(Kind::ResourceClaim, name)["status"]["reservedFor"].as_array();
     let name = |it: &Value| it["name"].as_str().unwrap_or("").to_owned();
@@ -333,17 +348,7 @@ fn a_pod_whose_claim_got_devices_before_a_restart_is_bound_there() {
     node(&mut world, "n1", &["a100"]);
     node(&mut world, "n2", &["a100"]);
     claim(&mut world, "mine", json!({}));
-    let device =
-        json!({ "request": "r", "driver": "gpu.example.com", "pool": "n2", "device": "gpu-0" });
-    let field = json!({ "key": "metadata.name", "operator": "In", "values": ["n2"] });
-    let status = json!({
-        "allocation": {
-            "devices": { "results": [device] },
-            "nodeSelector": { "nodeSelectorTerms": [{ "matchFields": [field] }] },
-        },
-        "reservedFor": [{ "resource": "pods", "name": "p", "uid": "uid-p" }],
-    });
-    world.put_object(Kind::ResourceClaim, "mine", &json!({ "status": status }));
+    has_device_of_n2(&mut world, "mine");
     pod(&mut world, "p", "mine");
     world.pass_ms(2_000);
     assert_eq!(about_claims(&mut world), ["bind Pod p"]);
@@ -358,17 +363,7 @@ fn devices_that_keep_their_pod_from_every_node_are_given_back_and_it_gets_others
     let cordoned = json!({ "spec": { "unschedulable": true } });
     world.put_object(Kind::Node, "n2", &cordoned);
     claim(&mut world, "mine", json!({}));
-    let device =
-        json!({ "request": "r", "driver": "gpu.example.com", "pool": "n2", "device": "gpu-0" });
-    let field = json!({ "key": "metadata.name", "operator": "In", "values": ["n2"] });
-    let status = json!({
-        "allocation": {
-            "devices": { "results": [device] },
-            "nodeSelector": { "nodeSelectorTerms": [{ "matchFields": [field] }] },
-        },
-        "reservedFor": [{ "resource": "pods", "name": "p", "uid": "uid-p" }],
-    });
-    world.put_object(Kind::ResourceClaim, "mine", &json!({ "status": status }));
+    has_device_of_n2(&mut world, "mine");
     pod(&mut world, "p", "mine");
     world.pass_ms(5_000);
     assert_eq!(devices(&world, "mine"), ["r=n1/gpu-0"]);

@@ -34,3 +34,12 @@ pub fn played(file: &[u8]) -> Summary {
     assert_eq!(summary.difference, None);
     summary
 }
+
+/// Plays again what a driver did that was checkpointed in between.
+pub fn all_played(world: &mut World) {
+    let files = segments(world);
+    assert!(files.len() > 1, "it is checkpointed in between");
+    for file in files {
+        played(&file);
+    }
+}
