@@ -368,8 +368,8 @@ impl Tables {
         row.write = Some(write);
         row.said = None;
         if matches!(about, Written::Bind(_)) {
-            let node = row.node;
-            self.shift(task, Phase::Binding, node);
+            row.phase = Phase::Binding;
+            self.step(task, Phase::Allocated);
         }
         write
     }

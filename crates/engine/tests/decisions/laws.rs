@@ -268,6 +268,22 @@ fn a_change_elsewhere_wakes_nobody() {
 }
 
 #[test]
+fn a_bind_wakes_nobody_who_waits_for_room() {
+    let mut world = World::new();
+    world.perform("node n1 cpu=4");
+    world.perform("gang a/large min=5 minres=none : 4 x cpu=1 + 1 x cpu=2");
+    world.perform("wait 5s");
+    world.perform("cycle");
+    world.perform("gang a/small minres=none : 1 x cpu=1");
+    let before = world.engine.work().tasks;
+    world.perform("cycle");
+    let looks = world.engine.work().tasks - before;
+    assert_eq!(looks, 1, "only a node for the small one is sought");
+    let large = "a/large-0";
+    assert!(!world.has_pod_on_a_node(large), "it never fits");
+}
+
+#[test]
 fn answers_for_deleted_rows_change_nothing() {
     let mut world = World::new();
     for line in [

@@ -85,14 +85,22 @@ impl Tables {
     /// holds stays, and only the counts tell.
     pub(super) fn proceed(&mut self, id: TaskId, row: Task) {
         let old = std::mem::replace(self.tasks.row_mut(id.index()), row);
+        self.step(id, old.phase);
+        if let Some(gang) = self.task(id).gang {
+            self.news.gangs.insert(gang);
+            self.news.holders = true;
+        }
+    }
+
+    /// A task that holds its room as before went on from a phase to that of its row: only counts tell, and
+    /// nobody finds room by that.
+    pub(crate) fn step(&mut self, id: TaskId, from: Phase) {
         let task = self.tasks.row(id.index());
         let Some(at) = task.gang else { return };
         let gang = self.gangs.row_mut(at.index());
-        tally_task(gang, &old, old.phase, Sign::Take);
+        tally_task(gang, task, from, Sign::Take);
         tally_task(gang, task, task.phase, Sign::Add);
         self.unsettle(at);
-        self.news.gangs.insert(at);
-        self.news.holders = true;
     }
 
     fn contribute(&mut self, id: TaskId, sign: Sign) {

@@ -35,8 +35,9 @@ impl Tables {
                 let row = self.task_row(task);
                 row.write = None;
                 if row.phase == Phase::Binding {
-                    let node = row.node;
-                    self.shift(task, Phase::Bound, node);
+                    row.phase = Phase::Bound;
+                    self.step(task, Phase::Binding);
+                    self.news.holders = true;
                 }
                 self.mark_told(task);
             }
