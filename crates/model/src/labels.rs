@@ -51,6 +51,41 @@ pub enum Operator {
     NotIn,
 }
 
+/// Values that a requirement lists: each once, sorted, so that one is found among a hundred thousand.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Values(Vec<Arc<str>>);
+
+impl Values {
+    /// Whether it is one of them.
+    pub fn contains(&self, value: &str) -> bool {
+        self.0
+            .binary_search_by(|listed| (**listed).cmp(value))
+            .is_ok()
+    }
+
+    /// All of them, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.0.iter()
+    }
+
+    /// The value, where there is one alone.
+    fn only(&self) -> Option<&str> {
+        match &*self.0 {
+            [one] => Some(one),
+            _ => None,
+        }
+    }
+}
+
+impl<V: Into<Arc<str>>> FromIterator<V> for Values {
+    fn from_iter<I: IntoIterator<Item = V>>(values: I) -> Values {
+        let mut values: Vec<Arc<str>> = values.into_iter().map(Into::into).collect();
+        values.sort_unstable();
+        values.dedup();
+        Values(values)
+    }
+}
+
 /// One requirement on one label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Requirement {
@@ -58,8 +93,8 @@ pub struct Requirement {
     pub key: Arc<str>,
     /// How to compare.
     pub operator: Operator,
-    /// What to compare with.
-    pub values: Vec<Arc<str>>,
+    /// What to compare with; with one value alone where it is an integer.
+    pub values: Values,
 }
 
 impl Requirement {
@@ -68,16 +103,16 @@ impl Requirement {
         Requirement {
             key: key.into(),
             operator: Operator::In,
-            values: vec![value.into()],
+            values: Values::from_iter([value]),
         }
     }
 
     /// Whether a label with this value (or its absence) meets the requirement.
     pub fn accepts(&self, value: Option<&str>) -> bool {
-        let listed = |value: &str| self.values.iter().any(|v| &**v == value);
+        let listed = |value: &str| self.values.contains(value);
         let compared = |wanted: std::cmp::Ordering| {
             let mine = value.and_then(|v| v.parse::<i64>().ok());
-            let bound = self.values.first().and_then(|v| v.parse::<i64>().ok());
+            let bound = self.values.only().and_then(|v| v.parse::<i64>().ok());
             matches!((mine, bound), (Some(mine), Some(bound)) if mine.cmp(&bound) == wanted)
         };
         match self.operator {
@@ -113,5 +148,40 @@ impl NodeTerm {
             return false;
         }
         matches_all(&self.labels, labels) && self.names.iter().all(|r| r.accepts(Some(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(operator: Operator, values: &[&str]) -> Requirement {
+        Requirement {
+            key: "zone".into(),
+            operator,
+            values: values.iter().copied().collect(),
+        }
+    }
+
+    #[test]
+    fn a_value_is_found_wherever_it_is_listed() {
+        let words = ["d", "b", "e", "a", "c", "b"];
+        let (one_of, none_of) = (
+            listed(Operator::In, &words),
+            listed(Operator::NotIn, &words),
+        );
+        for word in words {
+            assert!(one_of.accepts(Some(word)) && !none_of.accepts(Some(word)));
+        }
+        for word in [Some("f"), Some("aa"), Some(""), None] {
+            assert!(!one_of.accepts(word) && none_of.accepts(word));
+        }
+    }
+
+    #[test]
+    fn only_one_number_is_a_bound() {
+        assert!(listed(Operator::Gt, &["3"]).accepts(Some("4")));
+        assert!(!listed(Operator::Gt, &["3", "4"]).accepts(Some("9")));
+        assert!(!listed(Operator::Lt, &[]).accepts(Some("1")));
     }
 }

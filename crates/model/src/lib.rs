@@ -59,7 +59,7 @@ pub use gang::{
     Census, Disruption, Gang, GangPhase, GangSpec, GangStatus, Portion, SubGroups, Verdict,
 };
 pub use ids::{DomainId, GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
-pub use labels::{Labels, NodeTerm, Operator, Requirement, matches_all};
+pub use labels::{Labels, NodeTerm, Operator, Requirement, Values, matches_all};
 pub use node::{Node, NodeSpec, Taint, TaintEffect};
 pub use numa::{
     NUMA_NODES_MAX, NumaAsk, NumaLack, NumaLayout, NumaPart, NumaPolicy, NumaResource, UNITS_MAX,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::labels::{Labels, NodeTerm, Operator, Requirement};
+use crate::labels::{Labels, NodeTerm, Operator, Requirement, Values};
 
 /// So few terms are read one by one.
 const FEW: usize = 16;
@@ -63,8 +63,8 @@ impl TermIndex {
     }
 }
 
-fn put(rows: &mut BTreeMap<Arc<str>, Vec<u32>>, values: &[Arc<str>], at: u32) {
-    for value in values {
+fn put(rows: &mut BTreeMap<Arc<str>, Vec<u32>>, values: &Values, at: u32) {
+    for value in values.iter() {
         let row = rows.entry(value.clone()).or_default();
         if row.last() != Some(&at) {
             row.push(at);
@@ -99,9 +99,7 @@ mod tests {
         Requirement {
             key: format!("k{}", roll(seed, 3)).as_str().into(),
             operator: operators[roll(seed, 7) as usize],
-            values: (0..count)
-                .map(|_| roll(seed, 6).to_string().as_str().into())
-                .collect(),
+            values: (0..count).map(|_| roll(seed, 6).to_string()).collect(),
         }
     }
 

@@ -327,7 +327,7 @@ fn requirement(text: &str) -> Requirement {
     Requirement {
         key: key.into(),
         operator,
-        values: values.map(Arc::from).collect(),
+        values: values.collect(),
     }
 }
 

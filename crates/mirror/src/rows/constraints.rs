@@ -9,7 +9,7 @@ use api::core::{
 use api::selector::LabelSelector;
 use model::{
     HostPort, Labels, NodeTerm, Operator, PodTerm, Preferred, Requirement, ShapeSpec, Spread,
-    Toleration, TolerationEffect,
+    Toleration, TolerationEffect, Values,
 };
 
 use crate::held::Mirror;
@@ -110,7 +110,7 @@ fn requirement_of(key: &str, operator: &str, values: &[Box<str>]) -> Requirement
     Requirement {
         key: key.into(),
         operator,
-        values: values.iter().map(|value| (&**value).into()).collect(),
+        values: values.iter().map(|value| &**value).collect(),
     }
 }
 
@@ -119,7 +119,7 @@ fn nothing() -> Requirement {
     Requirement {
         key: "".into(),
         operator: Operator::In,
-        values: Vec::new(),
+        values: Values::default(),
     }
 }
 
@@ -151,7 +151,7 @@ fn pod_term(term: &PodAffinityTerm, mirror: &Mirror, pod: &Pod) -> PodTerm {
             wanted.push(Requirement {
                 key: (&**key).into(),
                 operator: Operator::NotIn,
-                values: vec![(&**value).into()],
+                values: Values::from_iter([&**value]),
             });
         }
     }

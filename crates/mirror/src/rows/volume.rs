@@ -181,7 +181,7 @@ fn topology(terms: &[TopologyTerm]) -> Option<Vec<NodeTerm>> {
             .map(|requirement| Requirement {
                 key: (&*requirement.key).into(),
                 operator: Operator::In,
-                values: requirement.values.iter().map(|v| (&**v).into()).collect(),
+                values: requirement.values.iter().map(|v| &**v).collect(),
             })
             .collect(),
         names: Vec::new(),
