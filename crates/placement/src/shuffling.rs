@@ -4,6 +4,7 @@ use model::{NodeId, Phase, Tables, TaskId, Time};
 
 use crate::plugin::{Leaver, Plugin, Room, View};
 use crate::rules::{Rules, State};
+use crate::victims::is_starting;
 
 /// What keeps tasks on their nodes, whoever wants them away.
 #[derive(Clone, Copy)]
@@ -34,8 +35,8 @@ impl Protection<'_> {
         refusal.is_none()
     }
 
-    /// Whether nothing about the task itself keeps it: it runs, is ours, may be evicted, and is none of
-    /// those that never are.
+    /// Whether nothing about the task itself keeps it: it runs, is ours, may be evicted, is none of those
+    /// that never are, and its gang is not about to start.
     fn is_free(&self, task: TaskId) -> bool {
         let row = self.view.tables.task(task);
         let tables = self.view.tables;
@@ -54,7 +55,12 @@ impl Protection<'_> {
                 .flatten()
                 .any(|check| check(self.view, task))
         };
-        row.phase == Phase::Running && row.preemptable && is_ours && !self.rules.rows().any(never)
+        let is_starting = gang.is_some_and(is_starting);
+        row.phase == Phase::Running
+            && row.preemptable
+            && is_ours
+            && !is_starting
+            && !self.rules.rows().any(never)
     }
 }
 

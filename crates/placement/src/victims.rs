@@ -336,8 +336,8 @@ impl Search<'_> {
 }
 
 /// Whether binds of the gang are on their way that are no start without those it has already. Whoever breaks
-/// it now makes half a gang of them (I4); a moment later it may give as any other, or gives nobody.
-fn is_starting(gang: &Gang) -> bool {
+/// it now makes half a gang of them (I4), whatever for; a moment later it may give as any other, or gives nobody.
+pub(crate) fn is_starting(gang: &Gang) -> bool {
     let starting = gang.count(Phase::Allocated) + gang.count(Phase::Binding);
     starting > 0 && starting < gang.spec.min_member
 }
