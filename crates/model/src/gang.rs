@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::ids::{Key, QueueId, TaskId, WriteId};
+use crate::ids::{Key, QueueId, ShapeId, TaskId, WriteId};
 use crate::labels::Requirement;
 use crate::reason::Reason;
 use crate::resource::Vector;
 use crate::roles::TaskTopology;
-use crate::task::Phase;
+use crate::task::{Phase, Task};
 use crate::time::Time;
 use crate::topology::Closeness;
 
@@ -227,6 +227,42 @@ impl Census {
     }
 }
 
+/// Whether the tasks of a gang are all alike. Once some differed that is only said again when the first
+/// kind or the others are gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Likeness {
+    shape: Option<ShapeId>,
+    alike: u32,
+    others: u32,
+}
+
+impl Likeness {
+    /// A task with claims of devices or volumes is like no other.
+    pub(crate) fn add(&mut self, task: &Task) {
+        if self.alike + self.others == 0 && task.claims.is_empty() {
+            self.shape = Some(task.shape);
+        }
+        *self.count_of(task) += 1;
+    }
+
+    pub(crate) fn take(&mut self, task: &Task) {
+        let count = self.count_of(task);
+        *count = count
+            .checked_sub(1)
+            .expect("every task is added once before it is taken");
+        if self.alike == 0 {
+            self.shape = None;
+        }
+    }
+
+    fn count_of(&mut self, task: &Task) -> &mut u32 {
+        match self.shape == Some(task.shape) && task.claims.is_empty() {
+            true => &mut self.alike,
+            false => &mut self.others,
+        }
+    }
+}
+
 /// A gang's row.
 #[derive(Clone, Debug)]
 pub struct Gang {
@@ -244,6 +280,7 @@ pub struct Gang {
     pub census: Census,
     /// The same by role, of the roles that have a task.
     pub roles: BTreeMap<Arc<str>, Census>,
+    pub(crate) likeness: Likeness,
     /// Requests of its allocated tasks.
     pub allocated: Vector,
     /// Requests of its gated tasks.
@@ -279,6 +316,7 @@ impl Gang {
             tasks: BTreeSet::new(),
             census: Census::default(),
             roles: BTreeMap::new(),
+            likeness: Likeness::default(),
             allocated: Vector::ZERO,
             gated: Vector::ZERO,
             promised: Vector::ZERO,
@@ -297,6 +335,11 @@ impl Gang {
     /// How many tasks are in `phase`.
     pub fn count(&self, phase: Phase) -> u32 {
         self.census.count(phase)
+    }
+
+    /// The shape of all its tasks, where they have the same and none has claims.
+    pub fn only_shape(&self) -> Option<ShapeId> {
+        self.likeness.shape.filter(|_| self.likeness.others == 0)
     }
 
     /// How many tasks of a role there are.

@@ -2,6 +2,7 @@
 
 pub(crate) mod allocate;
 mod backfill;
+mod beyond;
 pub(crate) mod bundles;
 mod close;
 mod drain;

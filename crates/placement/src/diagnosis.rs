@@ -2,15 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use model::{Kind, Missing, NoFit, NodeId, Refusal, Shape, TaskId, VolumeNeed};
+use model::{Kind, Missing, NoFit, Node, NodeId, Refusal, Shape, TaskId, VolumeNeed};
 
 use crate::cycle::Cycle;
 use crate::plugin::{Room, View};
-use crate::plugins::predicates::{lacks, unallocated};
+use crate::plugins::predicates::{places_on, unallocated};
 use crate::together::{self, Home};
 
 /// The most kinds of refusals before further ones are summed up.
 const WORDS_MAX: usize = 12;
+
+/// How full the nodes are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Full {
+    /// As the trial has them now.
+    AsTheyAre,
+    /// Each with as many tasks of the shape as it has room for by amounts.
+    OfTheShape,
+}
 
 /// Looks at every node for one task that found none, as the trial has them now.
 pub(crate) fn no_fit(
@@ -18,6 +27,25 @@ pub(crate) fn no_fit(
     task: TaskId,
     fits: u32,
     wanted: u32,
+) -> Box<NoFit> {
+    look(cycle, task, (fits, wanted), Full::AsTheyAre)
+}
+
+/// The same once each node has as many tasks of this shape as it has room for, which amounts alone say.
+pub(crate) fn no_fit_once_full(
+    cycle: &mut Cycle<'_, '_>,
+    task: TaskId,
+    fits: u32,
+    wanted: u32,
+) -> Box<NoFit> {
+    look(cycle, task, (fits, wanted), Full::OfTheShape)
+}
+
+fn look(
+    cycle: &mut Cycle<'_, '_>,
+    task: TaskId,
+    (fits, wanted): (u32, u32),
+    full: Full,
 ) -> Box<NoFit> {
     let around = cycle.surroundings(task);
     let (rules, view, scope) = (cycle.rules, cycle.view(), cycle.scope.as_ref());
@@ -40,14 +68,15 @@ pub(crate) fn no_fit(
         let refusal = match rule {
             Some(refusal) => refusal,
             None => {
-                let Some(kind) = scarcest(view, shape, id) else {
+                let left = |kind| left_on(node, shape, kind, full);
+                let Some(kind) = scarcest(shape, left) else {
                     let Some(refusal) = rules.consents(view, shape, id) else {
                         continue;
                     };
                     *refusals.entry(few(&refusals, refusal)).or_default() += 1;
                     continue;
                 };
-                let left = view.tables.node(id).free(kind);
+                let left = left(kind);
                 // A miss is nearer the more of the scarcest resource is left; the first node wins a tie.
                 if nearest.is_none_or(|(k, most, _)| (k == kind && left > most) || kind < k) {
                     nearest = Some((kind, left, id));
@@ -120,19 +149,28 @@ pub(crate) fn retold(
     })
 }
 
+/// What the node has left of a resource.
+fn left_on(node: &Node, shape: &Shape, kind: Kind, full: Full) -> i64 {
+    let free = node.free(kind);
+    match full {
+        Full::AsTheyAre => free,
+        Full::OfTheShape => {
+            let places = i64::try_from(places_on(node, shape, Room::Now)).unwrap_or(i64::MAX);
+            free.saturating_sub(places.saturating_mul(shape.held.get(kind)))
+        }
+    }
+}
+
 /// The first lacking resource in upstream's order: cpu, memory, others; pod slots only if all else
 /// would do.
-fn scarcest(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Kind> {
-    let kind = lacks(view, shape, node, Room::Now)?;
-    if kind != Kind::PODS {
-        return Some(kind);
+fn scarcest(shape: &Shape, left: impl Fn(Kind) -> i64) -> Option<Kind> {
+    let wanted = shape.held.entries().filter(|(_, need)| *need > 0);
+    let mut lacking = wanted.filter(|(kind, need)| *need > left(*kind));
+    let first = lacking.next().map(|(kind, _)| kind)?;
+    match first {
+        Kind::PODS => Some(lacking.next().map_or(first, |(kind, _)| kind)),
+        _ => Some(first),
     }
-    let row = view.tables.node(node);
-    let other = shape
-        .held
-        .entries()
-        .find(|(k, need)| *k != Kind::PODS && *need > row.free(*k));
-    Some(other.map_or(Kind::PODS, |(k, _)| k))
 }
 
 fn refusal_of(view: View<'_>, kind: Kind) -> Refusal {

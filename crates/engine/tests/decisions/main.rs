@@ -4,6 +4,7 @@
 mod card_laws;
 mod cards;
 mod class_laws;
+mod counted;
 mod device_laws;
 mod devices;
 #[path = "../shared/dice.rs"]

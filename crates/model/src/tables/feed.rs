@@ -282,6 +282,9 @@ impl Tables {
 
     fn add_task(&mut self, row: Task) -> TaskId {
         let (key, gang) = (row.key.clone(), row.gang);
+        if let Some(gang) = gang {
+            self.gang_mut(gang).likeness.add(&row);
+        }
         let id = TaskId::from(self.tasks.insert(row));
         self.task_keys.insert(key, id);
         if let Some(gang) = gang {
@@ -312,7 +315,13 @@ impl Tables {
             return;
         }
         self.uncount(id);
+        if let Some(gang) = gang {
+            self.gang_mut(gang).likeness.add(&row);
+        }
         let old = std::mem::replace(self.task_row(id), row);
+        if let Some(gang) = old.gang {
+            self.gang_mut(gang).likeness.take(&old);
+        }
         self.leave_gang(id, old.gang, gang);
         self.drop_shape(old.shape);
         self.count(id);
@@ -379,7 +388,9 @@ impl Tables {
             self.writes.remove(&write);
         }
         if let Some(gang) = task.gang {
-            self.gangs.row_mut(gang.index()).tasks.remove(&id);
+            let row = self.gangs.row_mut(gang.index());
+            row.tasks.remove(&id);
+            row.likeness.take(&task);
             self.drop_gang_if_unused(gang);
         }
         if let Some(node) = task.node {

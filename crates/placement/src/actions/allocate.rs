@@ -8,7 +8,7 @@ use model::{
     GangId, GangPhase, Mark, NoFit, NodeId, Phase, QueueId, Reason, ShapeId, Tables, TaskId,
 };
 
-use crate::actions::{close, drain, gates, pack};
+use crate::actions::{beyond, close, drain, gates, pack};
 use crate::clearing::will_take;
 use crate::cycle::{Cycle, Lacks, Outcome, Refused, Turn};
 use crate::diagnosis;
@@ -290,6 +290,10 @@ fn keep_promises(
 
 /// Places enough of a gang for it to start, or nothing of it.
 fn whole(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
+    if let Some(outcome) = beyond::outcome(cycle, queue, gang) {
+        cycle.outcomes.insert(gang, outcome);
+        return Turn::Done;
+    }
     let promises = take_promises_back(cycle, gang);
     let known = known_to_fail(cycle, queue, gang);
     if let Some(reason) = known.filter(|_| !drain::is_overdue(cycle.view(), gang)) {

@@ -18,6 +18,7 @@ use crate::cycle::{Cycle, Outcome};
 use crate::domains::{self, Scope};
 use crate::plugin::View;
 use crate::plugins::deviceshare;
+use crate::plugins::predicates::times;
 use crate::rules::Rules;
 use crate::victims::Against;
 
@@ -99,7 +100,8 @@ fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Places> {
         && row.spec.sub_groups.is_empty()
         // Which nodes are searched here does not depend on the queue.
         && !cycle.rules.looks_at_queues()
-        && !is_another_kept_room(view, queue, gang);
+        && !is_another_kept_room(view, queue, gang)
+        && !wants_more_than_there_is(view, gang);
     if !may {
         return None;
     }
@@ -116,6 +118,23 @@ fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Places> {
     let places = find(cycle, queue, gang);
     cycle.trial.rewind(mark);
     places
+}
+
+/// Whether empty nodes would not hold as many of its tasks as it lacks; said where counting is cheaper than
+/// looking at the tasks.
+fn wants_more_than_there_is(view: View<'_>, gang: GangId) -> bool {
+    let row = view.tables.gang(gang);
+    let needed = (row.spec.min_member).saturating_sub(view.tables.ready(gang));
+    let Some(shape) = row
+        .only_shape()
+        .filter(|_| needed > view.tables.node_count())
+    else {
+        return false;
+    };
+    let shape = view.tables.shape(shape);
+    let rows = view.tables.nodes();
+    let places = rows.map(|(_, node)| times(shape, |kind| node.spec.allocatable.get(kind)));
+    places.fold(0_u64, u64::saturating_add) < u64::from(needed)
 }
 
 /// A node for each of the tasks with which the gang starts, as close together as they must be.
@@ -248,7 +267,7 @@ fn depends_on_company(view: View<'_>, task: TaskId) -> bool {
 }
 
 /// Whether amounts alone decide whether a node that suits the shape has room for it.
-fn is_about_amounts(shape: &Shape) -> bool {
+pub(super) fn is_about_amounts(shape: &Shape) -> bool {
     let spec = &shape.spec;
     spec.ports.is_empty() && spec.cards.is_none() && spec.devices.is_none() && spec.numa.is_none()
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use devices::Holdings;
 use model::{
-    DeviceAsk, DeviceLack, Grant, HostPort, Kind, NodeId, NodeTerm, Phase, Refusal, Shape,
+    DeviceAsk, DeviceLack, Grant, HostPort, Kind, Node, NodeId, NodeTerm, Phase, Refusal, Shape,
     TaintEffect, TaskId, UnmetClaim, VolumeNeed,
 };
 
@@ -257,6 +257,22 @@ fn attached_at(
             }))
         }
     }
+}
+
+/// How many tasks of the shape have room on the node, by amounts.
+pub(crate) fn places_on(node: &Node, shape: &Shape, room: Room) -> u64 {
+    times(shape, |kind| match room {
+        Room::Now => node.free(kind),
+        Room::Later => node.free_later(kind),
+    })
+}
+
+/// How often the shape's requests go into what is left of each resource.
+pub(crate) fn times(shape: &Shape, left: impl Fn(Kind) -> i64) -> u64 {
+    let wanted = shape.held.entries().filter(|(_, wanted)| *wanted > 0);
+    let times = wanted.map(|(kind, wanted)| u64::try_from(left(kind) / wanted).unwrap_or(0));
+    // Every task takes a pod slot: there is always something that is wanted.
+    times.min().unwrap_or(0)
 }
 
 /// Whether the node has the room that the shape requests, now or once released room is counted.

@@ -80,6 +80,13 @@ impl Default for Fit {
     }
 }
 
+impl Fit {
+    /// Whether what is left beside a task never keeps another from the node that has room for it.
+    pub(crate) fn leaves_room(&self) -> bool {
+        self.proportions.is_empty()
+    }
+}
+
 /// The most that a ratio may be, in millionths.
 const RATIO_MAX: i64 = 1_000_000_000_000;
 

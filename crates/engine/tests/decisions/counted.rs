@@ -1,0 +1,77 @@
+//! Gangs whose places are counted are told what they would be told if their tasks were tried.
+
+use model::Verdict;
+
+use crate::dice::Dice;
+use crate::fixture::World;
+
+/// Who tells how many tasks have room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// A count of places, where it may.
+    ByCounting,
+    /// A try: each gang has one task more, which is another than the rest and waits behind a gate.
+    ByTrying,
+}
+
+/// What gangs of equal tasks are told that want more places than there are nodes, cycle by cycle, and where
+/// their tasks are.
+fn told(seed: u64, how: Told) -> Vec<String> {
+    let mut dice = Dice(seed);
+    let mut world = World::new();
+    let mut told = Vec::new();
+    for node in 0..1 + dice.roll(4) {
+        let extra = dice.pick(&[
+            "",
+            "taint=k:v:NoSchedule",
+            "pods=3",
+            "cordoned",
+            "label=zone:a",
+        ]);
+        let (cpu, mem) = (1 + dice.roll(9), 1 + dice.roll(9));
+        world.perform(&format!("node n{node} cpu={cpu} mem={mem}Gi {extra}"));
+    }
+    for at in 0..1 + dice.roll(5) {
+        let wish = dice.pick(&["", "", "tolerate=k", "select=zone:a"]);
+        let (min, cpu, mem) = (1 + dice.roll(12), 1 + dice.roll(2), dice.roll(3));
+        let count = min + dice.roll(3);
+        let other = match how {
+            Told::ByCounting => "",
+            Told::ByTrying => "+ 1 x cpu=7 gated",
+        };
+        world.perform(&format!(
+            "gang a/g{at} min={min} minres=none : {count} x cpu={cpu} mem={mem}Gi {wish} {other}"
+        ));
+        if dice.roll(3) == 0 && world.has_pod_on_a_node("a/g0-") {
+            world.perform("run a/g0-");
+            world.perform("end a/g0-");
+        }
+        world.perform("wait 5s");
+        world.perform("cycle");
+        let gangs = world.tables.gangs().map(|(_, gang)| match &gang.said {
+            Verdict::Waits(why) => format!("{}  {}", gang.spec.key, why.sentence()),
+            other => format!("{}  {other:?}", gang.spec.key),
+        });
+        told.extend(gangs);
+        let places = world.tables.tasks().filter_map(|(_, task)| {
+            Some(format!(
+                "{} -> {}",
+                task.key,
+                world.tables.node(task.node?).spec.name
+            ))
+        });
+        told.extend(places);
+    }
+    told
+}
+
+#[test]
+fn who_is_counted_is_told_what_who_is_tried_is_told() {
+    let mut waiting = 0;
+    for seed in 0..500 {
+        let counted = told(seed, Told::ByCounting);
+        waiting += counted.iter().filter(|line| line.contains("fit")).count();
+        assert_eq!(counted, told(seed, Told::ByTrying), "seed {seed}");
+    }
+    assert!(waiting > 500, "{waiting} times a gang waits for room");
+}
