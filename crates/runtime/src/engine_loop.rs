@@ -207,6 +207,9 @@ async fn turn(
         take(driver, answer);
         // What has come already is taken together: a cycle looks at all of it once.
         for _ in 1..ANSWERS_PER_ROUND_MAX {
+            if let Some(log) = log {
+                log.note(driver);
+            }
             match answers.try_recv() {
                 Ok(answer) => take(driver, answer),
                 Err(_) => break,

@@ -63,12 +63,18 @@ impl Driver {
 
     /// What has happened since the last call, oldest first.
     pub fn take_records(&mut self) -> Vec<Record> {
-        let Some(recorder) = &mut self.recorder else {
-            return Vec::new();
-        };
-        // As many come again, and none of them is moved then as the list grows.
-        let next = Vec::with_capacity(recorder.records.len());
-        std::mem::replace(&mut recorder.records, next)
+        let mut records = Vec::new();
+        self.take_records_into(&mut records);
+        records
+    }
+
+    /// The same, for whoever asks after each event: `records` is emptied, and its memory is used for
+    /// what happens next.
+    pub fn take_records_into(&mut self, records: &mut Vec<Record>) {
+        records.clear();
+        if let Some(recorder) = &mut self.recorder {
+            std::mem::swap(&mut recorder.records, records);
+        }
     }
 
     /// How many records wait to be taken.

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 
 use api::time::Time;
 use driver::Driver;
-use driver::log::{Problem, Replay, Segment, Tokens, settings_of};
+use driver::log::{Encoder, Problem, Replay, Segment, Tokens, settings_of};
 use serde_json::json;
 
 use super::shelf::{Directory, Shelf, Sink};
-use super::writer::{AGAIN_MS, Batch, SEGMENTS_WANTED, Signals, Writer};
-use super::{BATCH_MS, DecisionLog, KEY, SUFFIX, WAITING_MAX, Wish, name_of};
+use super::writer::{AGAIN_MS, Parcel, SEGMENTS_WANTED, Signals, Writer};
+use super::{DecisionLog, FRAME_BYTES, KEY, SUFFIX, WAITING_MAX, Wish, name_of};
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -92,6 +92,14 @@ impl Memory {
         self.room().files.keys().cloned().collect()
     }
 
+    /// Shuts the door: what tells that a writer came to it, and what opens it.
+    fn shut(&self) -> (Receiver<()>, Sender<()>) {
+        let (comes, came) = channel();
+        let (opens, goes) = channel();
+        self.room().door = Some((comes, goes));
+        (came, opens)
+    }
+
     /// Plays every segment; how many requests and other things happened in each.
     fn play(&self) -> Vec<u64> {
         let files = self.room().files.clone();
@@ -157,12 +165,14 @@ impl Sink for Open {
     }
 }
 
-/// A driver and the writer of its log, without a thread between them.
+/// A driver, its log and the writer of it, without a thread between them.
 struct Desk {
     driver: Driver,
+    log: DecisionLog,
+    taken: Receiver<Parcel>,
+    returns: Sender<Encoder>,
     writer: Writer<Memory>,
     memory: Memory,
-    signals: Arc<Signals>,
     now: Time,
 }
 
@@ -171,26 +181,27 @@ impl Desk {
         let mut driver = driver();
         let signals = Arc::new(Signals::default());
         driver.record(begins());
+        let (log, taken, returns) =
+            DecisionLog::new(&tokens(), wish.segment_ms, Arc::clone(&signals), begins());
         Desk {
             driver,
-            writer: Writer::new(wish, tokens(), memory.clone(), Arc::clone(&signals)),
+            log,
+            taken,
+            returns,
+            writer: Writer::new(wish, tokens(), memory.clone(), signals),
             memory,
-            signals,
             now: begins(),
         }
     }
 
     /// The writer is given what the driver did.
     fn hand_in(&mut self) {
-        let records = self.driver.take_records();
-        self.signals
-            .waiting
-            .fetch_add(records.len(), Ordering::Relaxed);
-        self.writer.take(Batch {
-            records,
-            term: 0,
-            now: self.now,
-        });
+        self.log.take(&mut self.driver, self.now);
+        while let Ok(parcel) = self.taken.try_recv() {
+            if let Some(encoder) = self.writer.take(parcel) {
+                self.returns.send(encoder).expect("the log is there");
+            }
+        }
     }
 
     /// The driver lives for so many seconds, what it did is written, and a segment that is asked for
@@ -201,10 +212,6 @@ impl Desk {
             live(&mut self.driver, self.now);
         }
         self.hand_in();
-        self.writer.flush();
-        if self.signals.wants_segment.swap(false, Ordering::Relaxed) {
-            self.driver.handle_checkpoint(self.now);
-        }
     }
 }
 
@@ -321,40 +328,36 @@ fn a_full_disk_leaves_whole_frames_and_is_told_with_what_was_lost() {
 #[test]
 fn a_writer_that_stands_still_is_given_no_more_than_it_can_hold_and_the_loss_is_told() {
     let memory = Memory::with_room(usize::MAX);
-    let (comes, came) = channel();
-    let (opens, goes) = channel();
-    memory.room().door = Some((comes, goes));
     let mut driver = driver();
     let log = DecisionLog::begin_on(memory.clone(), tokens(), wish(), &mut driver, begins());
     let mut log = log.expect("a thread");
     let mut now = begins();
-    let mut turn = |driver: &mut Driver, log: &mut DecisionLog, records: usize| {
-        for _ in 0..records / 2 {
+    let mut turn = |driver: &mut Driver, log: &mut DecisionLog| {
+        for _ in 0..4_096 {
             now = now.plus_ms(1);
             live(driver, now);
         }
-        now = now.plus_ms(BATCH_MS);
         log.take(driver, now);
         log.signals.waiting.load(Ordering::Relaxed)
     };
-    // More than a frame's worth, so that the writer goes and does not come back.
-    let mut is_stuck = false;
-    let mut most = 0;
-    let mut told = Vec::new();
-    for _ in 0..60 {
-        let waiting = turn(&mut driver, &mut log, 8_192);
-        if !is_stuck && waiting >= WAITING_MAX {
-            came.recv().expect("the writer comes to the door");
-            is_stuck = true;
-        }
-        most = most.max(waiting);
+    // The first time it comes it writes the checkpoint, then it stands before a frame.
+    let (came, opens) = memory.shut();
+    turn(&mut driver, &mut log);
+    came.recv().expect("the writer comes to the door");
+    let (came, opens_again) = memory.shut();
+    opens.send(()).expect("the writer waits");
+    let (mut most, mut told) = (0, Vec::new());
+    while driver.metrics().records_lost < 100_000 {
+        most = most.max(turn(&mut driver, &mut log));
         told.extend(std::iter::from_fn(|| driver.poll_notice()).map(|notice| notice.text));
     }
-    assert!(is_stuck);
-    assert!(most < WAITING_MAX + 8_192 + 16, "{most}");
+    came.recv().expect("the writer comes to the door");
+    assert!(most >= WAITING_MAX, "{most}");
+    assert!(most < WAITING_MAX + 2 * FRAME_BYTES, "{most}");
     assert!(driver.records_waiting() <= 100_000);
-    let lost = driver.metrics().records_lost;
-    assert!(lost > 100_000, "{lost}");
+    // It says that there will be a gap, and where the log goes on.
+    turn(&mut driver, &mut log);
+    told.extend(std::iter::from_fn(|| driver.poll_notice()).map(|notice| notice.text));
     assert!(
         told[0].starts_with("the decision log falls behind: 100001 records are given up"),
         "{told:?}"
@@ -363,7 +366,7 @@ fn a_writer_that_stands_still_is_given_no_more_than_it_can_hold_and_the_loss_is_
         told[1].starts_with("the decision log goes on; "),
         "{told:?}"
     );
-    opens.send(()).expect("the writer waits");
+    opens_again.send(()).expect("the writer waits");
     log.end(&mut driver, now);
     // What was given up lies between segments, each of which is whole.
     assert!(memory.play().len() >= 2);
@@ -372,10 +375,10 @@ fn a_writer_that_stands_still_is_given_no_more_than_it_can_hold_and_the_loss_is_
 #[test]
 fn nothing_is_on_disk_before_a_segment_has_its_checkpoint() {
     let mut desk = Desk::new(Memory::with_room(usize::MAX), wish());
-    desk.hand_in();
+    live(&mut desk.driver, desk.now);
     assert_eq!(desk.memory.names(), [""; 0]);
-    desk.writer.flush();
-    assert_eq!(desk.memory.play(), [0]);
+    desk.hand_in();
+    assert_eq!(desk.memory.play(), [1]);
 }
 
 #[test]

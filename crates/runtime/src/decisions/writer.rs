@@ -1,4 +1,4 @@
-//! The writer: records become frames, frames become segments, old segments go.
+//! The writer: frames become segments, old segments go.
 //!
 //! A file holds whole frames only, and none without the checkpoint that it begins with: what cannot
 //! be written whole is taken back.
@@ -6,8 +6,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, Sender};
 
 use api::time::Time;
 use driver::log::{Encoder, Header, Record, Tokens, frame, opening};
@@ -15,20 +14,25 @@ use driver::log::{Encoder, Header, Record, Tokens, frame, opening};
 use super::shelf::{Shelf, Sink};
 use super::{Wish, name_of};
 
-/// A frame is written when it has grown to so many bytes, or when nothing has come for so long.
-const FRAME_BYTES: usize = 256 << 10;
-const FRAME_WAIT: Duration = Duration::from_secs(1);
 /// So many segments share the bytes that may be kept.
 pub(super) const SEGMENTS_WANTED: u64 = 8;
 /// Where a segment could not be written, the next is asked for after so long, in milliseconds.
 pub(super) const AGAIN_MS: i64 = 60_000;
 
-/// Records, and what was true when they were taken.
+/// What comes from the side that decides.
 #[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) records: Vec<Record>,
-    pub(super) term: u64,
+pub(super) struct Parcel {
+    pub(super) what: What,
     pub(super) now: Time,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    /// The first of these records begins a segment, in that term. The encoder goes back once they are
+    /// bytes.
+    Segment { records: Vec<Record>, term: u64 },
+    /// So many records as bytes.
+    Frame { bytes: Vec<u8>, records: u64 },
 }
 
 /// What writer and driver tell each other.
@@ -36,19 +40,16 @@ pub(super) struct Batch {
 pub(super) struct Signals {
     /// The writer wants a new segment.
     pub(super) wants_segment: AtomicBool,
-    /// Records that the writer was given and has not put into frames.
+    /// Bytes that the writer was given and has not written.
     pub(super) waiting: AtomicUsize,
 }
 
 pub(super) struct Writer<S> {
     wish: Wish,
     tokens: Tokens,
-    encoder: Encoder,
     shelf: S,
-    stands: Stands,
-    frame: Vec<u8>,
-    /// Records in the frame.
-    framed: u64,
+    /// The segment, and how long it is; `None` before any, and after one that could not be written.
+    segment: Option<(Box<dyn Sink>, u64)>,
     signals: Arc<Signals>,
     /// A new segment was asked for since this one began.
     has_asked: bool,
@@ -58,26 +59,13 @@ pub(super) struct Writer<S> {
     pub(super) notices: Vec<String>,
 }
 
-/// Where the writer stands.
-enum Stands {
-    /// Before any segment, or after one that could not be written.
-    Outside,
-    /// A segment's first frame is not written yet.
-    Beginning { name: String, opening: Vec<u8> },
-    /// In a segment of so many bytes.
-    Inside { sink: Box<dyn Sink>, bytes: u64 },
-}
-
 impl<S: Shelf> Writer<S> {
     pub(super) fn new(wish: Wish, tokens: Tokens, shelf: S, signals: Arc<Signals>) -> Writer<S> {
         Writer {
             wish,
-            encoder: Encoder::new(tokens.clone()),
             tokens,
             shelf,
-            stands: Stands::Outside,
-            frame: Vec::new(),
-            framed: 0,
+            segment: None,
             signals,
             has_asked: false,
             lost: 0,
@@ -86,48 +74,46 @@ impl<S: Shelf> Writer<S> {
         }
     }
 
-    /// Writes what comes until nobody can send any more.
-    pub(super) fn run(&mut self, taken: &Receiver<Batch>) {
-        let mut flushed = Instant::now();
-        loop {
-            let heard = taken.recv_timeout(FRAME_WAIT);
-            let is_over = matches!(heard, Err(RecvTimeoutError::Disconnected));
-            match heard {
-                Ok(batch) => self.take(batch),
-                Err(_) => self.flush(),
+    /// Writes what comes until nobody can send any more, and gives back what it encoded with.
+    pub(super) fn run(&mut self, taken: &Receiver<Parcel>, returns: &Sender<Encoder>) {
+        for parcel in taken {
+            if let Some(encoder) = self.take(parcel) {
+                // Where nobody waits for it any more the plane has ended.
+                let _ = returns.send(encoder);
             }
-            if flushed.elapsed() >= FRAME_WAIT {
-                self.flush();
-                flushed = Instant::now();
-            }
-            if is_over {
-                self.say_lost();
-            }
-            for notice in self.notices.drain(..) {
-                tracing::warn!("{notice}");
-            }
-            if is_over {
-                return;
-            }
+            self.tell();
+        }
+        self.say_lost();
+        self.tell();
+    }
+
+    fn tell(&mut self) {
+        for notice in self.notices.drain(..) {
+            tracing::warn!("{notice}");
         }
     }
 
-    /// Puts records into frames.
-    pub(super) fn take(&mut self, batch: Batch) {
-        for record in &batch.records {
-            self.put(record, batch.term);
-            self.signals.waiting.fetch_sub(1, Ordering::Relaxed);
-        }
-        if self.frame.len() >= FRAME_BYTES {
-            self.flush();
-        }
-        if self.again_at.is_some_and(|at| batch.now >= at) {
+    /// Writes a parcel; the encoder behind its records, where it began a segment.
+    pub(super) fn take(&mut self, parcel: Parcel) -> Option<Encoder> {
+        let Parcel { what, now } = parcel;
+        let encoder = match what {
+            What::Segment { records, term } => Some(self.segments(&records, term)),
+            What::Frame { bytes, records } => {
+                self.append(&bytes, records);
+                self.signals
+                    .waiting
+                    .fetch_sub(bytes.len(), Ordering::Relaxed);
+                None
+            }
+        };
+        if self.again_at.is_some_and(|at| now >= at) {
             self.again_at = None;
             self.has_asked = false;
             self.ask();
-        } else if matches!(self.stands, Stands::Outside) && self.again_at.is_none() {
-            self.again_at = Some(batch.now.plus_ms(AGAIN_MS));
+        } else if self.segment.is_none() && self.again_at.is_none() {
+            self.again_at = Some(now.plus_ms(AGAIN_MS));
         }
+        encoder
     }
 
     fn ask(&mut self) {
@@ -137,56 +123,56 @@ impl<S: Shelf> Writer<S> {
         }
     }
 
-    fn put(&mut self, record: &Record, term: u64) {
-        if let Record::Began {
-            checkpoint,
-            settings,
-        } = record
-        {
-            self.flush();
-            self.has_asked = false;
-            self.encoder = Encoder::new(self.tokens.clone());
-            let now = checkpoint.now;
-            let header = Header::new(settings, &self.tokens, self.wish.binary, term, now);
-            self.stands = Stands::Beginning {
-                name: name_of(now),
-                opening: opening(&header),
-            };
-            self.drop_old(now);
+    /// Writes the segments that begin among these records, each in one frame.
+    fn segments(&mut self, records: &[Record], term: u64) -> Encoder {
+        let is_beginning = |record: &Record| matches!(record, Record::Began { .. });
+        let mut encoder = Encoder::new(self.tokens.clone());
+        for segment in records.chunk_by(|_, next| !is_beginning(next)) {
+            encoder = Encoder::new(self.tokens.clone());
+            let mut bytes = Vec::new();
+            for record in segment {
+                encoder.put(record, &mut bytes);
+            }
+            if let Some(Record::Began {
+                checkpoint,
+                settings,
+            }) = segment.first()
+            {
+                let now = checkpoint.now;
+                let header = Header::new(settings, &self.tokens, self.wish.binary, term, now);
+                self.has_asked = false;
+                self.drop_old(now);
+                let begun = self.begin(&name_of(now), &opening(&header), &frame(&bytes));
+                self.stand(begun, segment.len() as u64);
+            }
         }
-        match self.stands {
-            Stands::Outside => self.lost += 1,
-            Stands::Beginning { .. } | Stands::Inside { .. } => {
-                self.encoder.put(record, &mut self.frame);
-                self.framed += 1;
+        encoder
+    }
+
+    /// Writes a frame behind what is there, where a segment is.
+    fn append(&mut self, bytes: &[u8], records: u64) {
+        match self.segment.take() {
+            None => self.lost += records,
+            Some((sink, length)) => {
+                let written = append(sink, length, &frame(bytes));
+                self.stand(written, records);
             }
         }
     }
 
-    /// Writes what is there as a frame.
-    pub(super) fn flush(&mut self) {
-        if self.frame.is_empty() {
-            return;
-        }
-        let whole = frame(&self.frame);
-        self.frame.clear();
-        let framed = std::mem::take(&mut self.framed);
-        let was = std::mem::replace(&mut self.stands, Stands::Outside);
-        let written = match was {
-            Stands::Outside => return,
-            Stands::Beginning { name, opening } => self.begin(&name, &opening, &whole),
-            Stands::Inside { sink, bytes } => append(sink, bytes, &whole),
-        };
+    /// Goes on in a segment, or without one and without so many records.
+    fn stand(&mut self, written: io::Result<(Box<dyn Sink>, u64)>, records: u64) {
         match written {
             Ok((sink, bytes)) => {
                 self.again_at = None;
                 if bytes > self.wish.bytes_max / SEGMENTS_WANTED {
                     self.ask();
                 }
-                self.stands = Stands::Inside { sink, bytes };
+                self.segment = Some((sink, bytes));
             }
             Err(error) => {
-                self.lost += framed;
+                self.segment = None;
+                self.lost += records;
                 self.notices.push(format!(
                     "the decision log in {} stands still, a new segment is tried every {} s: {error}",
                     self.wish.directory.display(),
