@@ -121,14 +121,30 @@ impl Store {
         talk: &Talk,
     ) -> Outcome<Value> {
         let row = self.registry.row(id);
-        if row.source == Source::BuiltIn {
-            return Ok(object);
-        }
         let api_version = row.api_version(version);
+        if row.source == Source::BuiltIn {
+            // Events of both groups are told as they are stored.
+            return Ok(match &*row.shelf == crate::autoscaler::SHELF {
+                true => self.reshaped(row, &object, &api_version),
+                false => object,
+            });
+        }
         if object["apiVersion"] == *api_version {
             return Ok(object);
         }
         Ok(self.convert(id, &object, &api_version, talk)?)
+    }
+
+    /// A built-in object in another of its versions.
+    pub(crate) fn reshaped(&self, row: &Resource, object: &Value, api_version: &str) -> Value {
+        let mut object = object.clone();
+        if object["apiVersion"] != api_version && &*row.shelf == crate::autoscaler::SHELF {
+            let version = api_version.rsplit('/').next().unwrap_or(api_version);
+            self.to_storage(row, &mut object);
+            crate::forms::from_storage(row, version, &mut object);
+        }
+        object["apiVersion"] = json!(api_version);
+        object
     }
 
     /// A custom resource in a version that its definition has.

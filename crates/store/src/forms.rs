@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ahead::media_type;
+use crate::autoscaler;
 use crate::crd::{Crd, CrdVersion};
 use crate::draft::Draft;
 use crate::entry::Entry;
@@ -25,6 +26,8 @@ const BODY_TYPES: &[&str] = &[
     "application/vnd.kubernetes.protobuf",
 ];
 
+/// The shelf of events of both groups.
+const EVENTS: &str = "/events";
 /// What upstream calls the registry of its kinds.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
 /// Most bytes of a body that a refusal shows.
@@ -271,7 +274,7 @@ impl Store {
     /// Brings an object into the form of its schema: types, pruning, defaults.
     pub(crate) fn normalise(&self, writing: &Writing<'_>, object: &mut Value) -> Outcome<()> {
         self.shape(writing.id, &writing.target.version, object)?;
-        to_storage(&writing.row, object);
+        self.to_storage(&writing.row, object);
         Ok(())
     }
 
@@ -294,8 +297,24 @@ impl Store {
         object: &mut Value,
     ) -> Result<(), String> {
         self.try_shape(writing.id, &writing.target.version, object)?;
-        to_storage(&writing.row, object);
+        self.to_storage(&writing.row, object);
         Ok(())
+    }
+
+    /// A built-in object as its shelf keeps it.
+    pub(crate) fn to_storage(&self, row: &Resource, object: &mut Value) {
+        if row.source == Source::Custom {
+            return;
+        }
+        let version = &row.storage_version;
+        match (
+            &*row.shelf,
+            self.wire.schema(&row.group, version, &row.kind),
+        ) {
+            (EVENTS, _) if row.shelf_group() != &*row.group => crate::events::to_core(object),
+            (autoscaler::SHELF, Some(schema)) => autoscaler::to_new(object, schema),
+            _ => object["apiVersion"] = json!(row.api_version(version)),
+        }
     }
 
     /// As [`Store::shape`], in the words of Go's decoder alone.
@@ -345,7 +364,7 @@ impl Store {
                 errors.extend(checked.errors);
                 errors
             }
-            (Form::BuiltIn(_), _) if &*writing.row.shelf == "/events" => {
+            (Form::BuiltIn(_), _) if &*writing.row.shelf == EVENTS => {
                 let shape = match group {
                     "" => EventShape::Core,
                     _ => EventShape::New,
@@ -464,20 +483,18 @@ fn check_identity(writing: &Writing<'_>, value: &Value) -> Outcome<()> {
     Ok(())
 }
 
-/// The object as its shelf keeps it.
-fn to_storage(row: &Resource, object: &mut Value) {
-    if row.shelf_group() != &*row.group {
-        crate::events::to_core(object);
-    } else if row.source == Source::BuiltIn {
-        object["apiVersion"] = json!(row.api_version(&row.storage_version));
-    }
+/// Whether the versions of a built-in resource differ in more than their name.
+pub(crate) fn has_shapes(row: &Resource) -> bool {
+    row.shelf_group() != &*row.group || &*row.shelf == autoscaler::SHELF
 }
 
 /// The object as a version shows it.
 pub(crate) fn from_storage(row: &Resource, version: &str, object: &mut Value) {
-    if row.shelf_group() == &*row.group {
-        object["apiVersion"] = json!(row.api_version(version));
-    } else {
+    if row.shelf_group() != &*row.group {
         crate::events::from_core(object);
+    } else if &*row.shelf == autoscaler::SHELF && version != &*row.storage_version {
+        autoscaler::to_old(object);
+    } else {
+        object["apiVersion"] = json!(row.api_version(version));
     }
 }

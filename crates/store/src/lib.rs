@@ -22,6 +22,7 @@ mod admission;
 mod ahead;
 mod applying;
 mod asking;
+mod autoscaler;
 mod begin;
 mod bootstrap;
 mod catalogue;

@@ -8,7 +8,7 @@ use api::time::Time;
 use serde_json::{Value, json};
 
 use crate::convert::Unconverted;
-use crate::forms::Form;
+use crate::forms::{self, Form};
 use crate::owners::{
     Change, Held, Operation, Owners, Resets, Untold, Versions, Who, created, resets, update,
 };
@@ -76,11 +76,9 @@ impl Versions for Typing<'_> {
 
     fn convert(&self, object: &Value, api_version: &str) -> Result<Option<Value>, Untold> {
         if self.row.source == Source::BuiltIn {
-            return Ok(self.spot(api_version).map(|_| {
-                let mut object = object.clone();
-                object["apiVersion"] = json!(api_version);
-                object
-            }));
+            return Ok(self
+                .spot(api_version)
+                .map(|_| self.store.reshaped(self.row, object, api_version)));
         }
         // Upstream knows two ways only: to the request's version, and from it.
         let from = object["apiVersion"].as_str();
@@ -426,10 +424,12 @@ fn told(owners: Result<Vec<Held<'_>>, Untold>) -> Outcome<Vec<Held<'_>>> {
 
 /// A stored object in the shape of the request, where its shelf keeps another.
 pub(crate) fn as_asked<'o>(writing: &Writing<'_>, object: &'o Value) -> Cow<'o, Value> {
-    if writing.row.shelf_group() == &*writing.row.group {
+    let (row, version) = (&writing.row, &writing.target.version);
+    let is_as_stored = row.shelf_group() == &*row.group && *version == *row.storage_version;
+    if is_as_stored || !forms::has_shapes(row) {
         return Cow::Borrowed(object);
     }
     let mut object = object.clone();
-    crate::forms::from_storage(&writing.row, &writing.target.version, &mut object);
+    forms::from_storage(row, version, &mut object);
     Cow::Owned(object)
 }

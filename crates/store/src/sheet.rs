@@ -31,23 +31,34 @@ pub(crate) struct Sheet<'a> {
 
 impl Store {
     pub(crate) fn table(&self, sheet: &Sheet<'_>, entries: &[Arc<Entry>], meta: Value) -> Value {
-        let objects: Vec<Value> = entries
-            .iter()
-            .map(|entry| {
-                let mut object = self.shown_value(sheet.id, sheet.version, entry, sheet.talk);
-                if sheet.include != Include::Nothing {
-                    entry.name_owners(&mut object);
-                }
-                object
-            })
-            .collect();
+        let shown = |entry: &Arc<Entry>, version: &str| {
+            let mut object = self.shown_value(sheet.id, version, entry, sheet.talk);
+            if sheet.include != Include::Nothing {
+                entry.name_owners(&mut object);
+            }
+            object
+        };
+        // Cells and metadata of autoscalers are told of the stored shape, whatever version is asked.
+        let is_apart = &*sheet.row.shelf == crate::autoscaler::SHELF;
+        let told = match is_apart {
+            true => &sheet.row.storage_version,
+            false => sheet.version,
+        };
+        let objects: Vec<Value> = entries.iter().map(|entry| shown(entry, told)).collect();
         let objects: Vec<&Value> = objects.iter().collect();
         let form = table::Form {
             include: sheet.include,
             headers: sheet.headers,
             version: sheet.form,
         };
-        table::render(&self.printer(sheet), &objects, sheet.now, form, meta)
+        let mut table = table::render(&self.printer(sheet), &objects, sheet.now, form, meta);
+        if is_apart && sheet.include == Include::Object {
+            let rows = table["rows"].as_array_mut().into_iter().flatten();
+            for (row, entry) in rows.zip(entries) {
+                row["object"] = shown(entry, sheet.version);
+            }
+        }
+        table
     }
 
     fn printer(&self, sheet: &Sheet<'_>) -> Printer {

@@ -214,10 +214,15 @@ fn tell_gates(pod: &mut Value) {
     }]);
 }
 
-/// What a new object gets once it has been found to be right.
-pub(crate) fn complete(row: &Resource, object: &mut Value) {
-    if &*row.shelf == "batch/jobs" {
-        crate::validation::share_labels(object);
+/// What an object gets once it has been found to be right.
+pub(crate) fn complete(row: &Resource, object: &mut Value, old: Option<&Value>) {
+    match &*row.shelf {
+        "batch/jobs" if old.is_none() => crate::validation::share_labels(object),
+        // Upstream fills in what the older version left out when it reads what it stored.
+        crate::autoscaler::SHELF => {
+            crate::validation::default(&row.group, &row.kind, object);
+        }
+        _ => {}
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod access;
 mod apps;
+mod autoscaler;
 mod core;
 mod defaults;
 mod device;
@@ -209,6 +210,13 @@ const KINDS: &[Rules] = &[
         apps::stateful_set,
         apps::stateful_set_update,
         apps::status,
+    ),
+    rules(
+        "autoscaling",
+        "HorizontalPodAutoscaler",
+        autoscaler::create,
+        autoscaler::update,
+        autoscaler::status,
     ),
     rules(
         "batch",

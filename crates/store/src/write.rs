@@ -162,7 +162,7 @@ impl Store {
         }
         strategy::generate(&writing.row, &mut object);
         self.check(writing, &object, None, &mut draft)?;
-        strategy::complete(&writing.row, &mut object);
+        strategy::complete(&writing.row, &mut object, None);
         self.allocate(writing, &mut object, None)?;
         let name = text(&object["metadata"]["name"]);
         let key = key_of(&target.namespace, &name);
@@ -285,6 +285,7 @@ impl Store {
         }
         self.check_escalation(writing, &object, Some(old_object))?;
         self.check(writing, &object, Some(old_object), &mut draft)?;
+        strategy::complete(&writing.row, &mut object, Some(old_object));
         self.finish_update(writing, &mut object, old_object, &mut draft)?;
         let is_whole = writing.part == Part::Whole;
         if is_whole {

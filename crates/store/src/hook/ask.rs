@@ -338,6 +338,7 @@ impl Store {
         if writing.is_about_object() {
             self.try_shape(writing.id, &writing.target.version, &mut changed)
                 .map_err(|why| Refused::internal(&why))?;
+            self.to_storage(&writing.row, &mut changed);
         }
         *object = changed;
         Ok(())

@@ -163,7 +163,10 @@ impl Compiler {
                 // said about owners.
                 let is_required =
                     node.required.contains(field) && !structural::leaves_out(short, field);
-                let is_printed = is_required || matches!(&**field, "managedFields" | "rules");
+                // No policies are refused where they are said to be none, and filled in where not.
+                let is_said = (short, &**field) == ("HPAScalingRules", "policies");
+                let is_printed =
+                    is_required || is_said || matches!(&**field, "managedFields" | "rules");
                 if is_printed {
                     Blank::Kept
                 } else {

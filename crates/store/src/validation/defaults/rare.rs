@@ -60,6 +60,29 @@ fn scaling(object: &mut Value) {
         spec["metrics"] =
             json!([{ "type": "Resource", "resource": { "name": "cpu", "target": target } }]);
     }
+    // Who says how to scale one way says how to scale both ways.
+    if let Some(behavior) = spec.get_mut("behavior").filter(|it| it.is_object()) {
+        let policy =
+            |kind: &str, value: u32| json!({ "type": kind, "value": value, "periodSeconds": 15 });
+        let up = rule(
+            behavior,
+            "scaleUp",
+            vec![policy("Pods", 4), policy("Percent", 100)],
+        );
+        set_missing(up, "stabilizationWindowSeconds", || json!(0));
+        rule(behavior, "scaleDown", vec![policy("Percent", 100)]);
+    }
+}
+
+/// A rule about scaling in one direction, with what it leaves out.
+fn rule<'b>(behavior: &'b mut Value, direction: &str, policies: Vec<Value>) -> &'b mut Value {
+    let rule = &mut behavior[direction];
+    if !rule.is_object() {
+        *rule = json!({});
+    }
+    set_missing(rule, "selectPolicy", || json!("Max"));
+    set_missing(rule, "policies", || json!(policies));
+    rule
 }
 
 fn driver(spec: &mut Value) {
