@@ -39,9 +39,16 @@ KINDS = {
     "namespaces": "/api/v1",
     "persistentvolumes": "/api/v1",
     "storageclasses": "/apis/storage.k8s.io/v1",
+    "volumeattributesclasses": "/apis/storage.k8s.io/v1",
 }
 # Kinds without a namespace: an object is a story's if its name begins with `story-NAME`.
-CLUSTER = ("nodes", "namespaces", "persistentvolumes", "storageclasses")
+CLUSTER = (
+    "nodes",
+    "namespaces",
+    "persistentvolumes",
+    "storageclasses",
+    "volumeattributesclasses",
+)
 # The names of all stories: that of one may begin with that of another.
 STEMS = set()
 # How often a node says that it lives.

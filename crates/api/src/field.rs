@@ -327,6 +327,8 @@ pub fn go_quoted(text: &str) -> String {
 /// Fields in the order of their Go struct, where that is not the alphabet's.
 const STRUCTS: &[&[&str]] = &[
     &["APIGroup", "Kind", "Name"],
+    &["Attacher", "Source", "NodeName"],
+    &["Group", "Resource", "Namespace", "Name"],
     &["Key", "Operator", "Value", "Effect", "TolerationSeconds"],
     &["Key", "Value", "Effect", "TimeAdded"],
     &[
@@ -344,6 +346,7 @@ const STRUCTS: &[&[&str]] = &[
         "NodePort",
     ],
     &["Partition", "MaxUnavailable"],
+    &["PersistentVolumeName", "InlineVolumeSpec"],
     &["MaxUnavailable", "MaxSurge"],
     &["SucceededIndexes", "SucceededCount"],
     &["Type", "Address"],

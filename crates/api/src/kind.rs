@@ -76,6 +76,8 @@ pub enum Kind {
     StorageClass,
     /// Volcano's Job.
     VcJob,
+    /// Properties of volumes that may change.
+    VolumeAttributesClass,
     /// A wish to keep what is in a volume.
     VolumeSnapshot,
     /// Who makes snapshots.
@@ -391,6 +393,15 @@ pub const KINDS: &[KindRow] = &[
         "jobs",
         true,
         true,
+    ),
+    row(
+        Kind::VolumeAttributesClass,
+        "storage.k8s.io",
+        "v1",
+        "VolumeAttributesClass",
+        "volumeattributesclasses",
+        false,
+        false,
     ),
     row(
         Kind::VolumeSnapshot,

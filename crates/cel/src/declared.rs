@@ -52,6 +52,18 @@ impl Declared {
         }
     }
 
+    /// An object whose fields have these types.
+    pub(super) fn fields_of(name: &str, fields: &BTreeMap<String, Type>) -> Type {
+        let field = |(name, kind): (&String, &Type)| {
+            let declared = Declared::simple(kind.clone(), 1, TEXT_MAX);
+            (name.clone(), Rc::new(declared))
+        };
+        Type::Object(Rc::new(Object {
+            name: name.to_owned(),
+            fields: fields.iter().map(field).collect(),
+        }))
+    }
+
     /// A map's key, of whose length the real server thinks nothing.
     pub(super) fn key() -> Declared {
         Declared::simple(Type::String, 2, 0)

@@ -4,7 +4,7 @@
 //! Functions are `kube-cel`'s; grammar, control flow, cost, types and estimates are here, as the real
 //! server has them. A panic inside the library refuses the object.
 //!
-//! The doors are [`Rules`], [`Expression`] and [`Selector`].
+//! The doors are [`Rules`], [`Expression`], [`Scene`] and [`Selector`].
 //! What it refuses to know: what an object is about, who asks, what follows from an answer.
 //!
 //! Invariants: no expression takes more than its cost says, whatever it is; the same expression on the
@@ -38,7 +38,7 @@ use serde_json::Value;
 
 pub use device::{Device, Lens, Seen, Selector, Trait};
 pub use path::field_path;
-pub use request::check_condition;
+pub use request::{Answer, Authorizer, Scene};
 pub use rules::{Rules, Trust, Verdict};
 use run::{Halt, Run};
 use value::Converter;

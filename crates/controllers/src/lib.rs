@@ -14,6 +14,7 @@
 //! nothing to change returns nothing.
 
 mod adoption;
+mod attributes_class;
 mod batch_job;
 mod child;
 mod claim;
@@ -51,6 +52,7 @@ pub use template_hash::word_of;
 
 /// Every controller, by name.
 pub const CONTROLLERS: &[Controller] = &[
+    attributes_class::CONTROLLER,
     batch_job::CONTROLLER,
     claim::CONTROLLER,
     cron_job::CONTROLLER,

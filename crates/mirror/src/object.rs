@@ -154,6 +154,7 @@ objects! {
     StatefulSet: api::core::StatefulSet,
     StorageClass: api::core::StorageClass,
     VcJob: api::volcano::Job,
+    VolumeAttributesClass: api::core::VolumeAttributesClass,
     VolumeSnapshot: api::snapshot::VolumeSnapshot,
     VolumeSnapshotClass: api::snapshot::VolumeSnapshotClass,
     VolumeSnapshotContent: api::snapshot::VolumeSnapshotContent,

@@ -86,6 +86,10 @@ impl Store {
                 protect(object, "kubernetes.io/pv-protection");
                 Ok(())
             }
+            Some(Kind::VolumeAttributesClass) => {
+                protect(object, "kubernetes.io/vac-protection");
+                Ok(())
+            }
             Some(Kind::PersistentVolumeClaim) => {
                 protect(object, "kubernetes.io/pvc-protection");
                 self.choose_storage_class(object);

@@ -13,7 +13,9 @@ mod matching;
 mod read;
 
 pub(crate) use ask::{Passing, Round};
-pub(crate) use check::{check_client, check_versions, default, validate};
+pub(crate) use check::{
+    check_client, check_conditions, check_rule, check_versions, default, validate,
+};
 pub(crate) use conditions::Condition;
 pub(crate) use read::Client;
 

@@ -24,7 +24,7 @@ use crate::write::{Before, Writing};
 /// Longest name of an owner, in bytes.
 pub(crate) const MANAGER_BYTES_MAX: usize = 128;
 
-/// The kind of which `ports` is told though nobody has set it.
+/// The kind of which `endpoints` and `ports` are told though nobody has set them.
 const HAS_MORE: &str = "EndpointSlice";
 
 /// What a body says about owners.
@@ -305,6 +305,7 @@ impl Store {
         object["apiVersion"] = json!(writing.row.api_version(version));
         object["kind"] = json!(writing.row.kind);
         if &*writing.row.kind == HAS_MORE {
+            object["endpoints"] = Value::Null;
             object["ports"] = Value::Null;
         }
         object

@@ -4,6 +4,7 @@
 use api::time::Time;
 use serde_json::{Map, Value, json};
 
+use crate::owners::resets;
 use crate::registry::{Resource, Source};
 use crate::request::Method;
 
@@ -32,6 +33,7 @@ pub(crate) fn has_status(row: &Resource) -> bool {
 /// Built-in resources that count generations, by `group/plural`, sorted.
 const GENERATIONS: &[&str] = &[
     "/pods",
+    "/podtemplates",
     "/replicationcontrollers",
     "admissionregistration.k8s.io/mutatingadmissionpolicies",
     "admissionregistration.k8s.io/mutatingadmissionpolicybindings",
@@ -81,11 +83,29 @@ pub(crate) fn counts_generations(row: &Resource) -> bool {
     row.source == Source::Custom || GENERATIONS.contains(&&*row.shelf)
 }
 
-/// Whether an update must say which version it is based on. Built-ins allow unconditional
+/// Built-in resources that are never updated blindly, by `group/plural`, sorted.
+const NEEDS_VERSION: &[&str] = &[
+    "admissionregistration.k8s.io/mutatingadmissionpolicies",
+    "admissionregistration.k8s.io/mutatingadmissionpolicybindings",
+    "admissionregistration.k8s.io/mutatingwebhookconfigurations",
+    "admissionregistration.k8s.io/validatingadmissionpolicies",
+    "admissionregistration.k8s.io/validatingadmissionpolicybindings",
+    "admissionregistration.k8s.io/validatingwebhookconfigurations",
+    "apiextensions.k8s.io/customresourcedefinitions",
+    "coordination.k8s.io/leases",
+    "node.k8s.io/runtimeclasses",
+    "policy/poddisruptionbudgets",
+    "storage.k8s.io/csidrivers",
+    "storage.k8s.io/csinodes",
+    "storage.k8s.io/csistoragecapacities",
+    "storage.k8s.io/volumeattachments",
+];
+
+/// Whether an update must say which version it is based on. Most built-ins allow unconditional
 /// updates; custom resources do not, except by patch.
 pub(crate) fn needs_version(row: &Resource, method: Method) -> bool {
-    let is_strict = row.source == Source::Custom
-        || &*row.shelf == "apiextensions.k8s.io/customresourcedefinitions";
+    let is_strict =
+        row.source == Source::Custom || NEEDS_VERSION.binary_search(&&*row.shelf).is_ok();
     is_strict && method == Method::Put
 }
 
@@ -122,20 +142,47 @@ fn zero_status(row: &Resource) -> Value {
     Value::Object(names.iter().map(zero).collect())
 }
 
-/// An empty list of a role's rules comes back from upstream's storage as none.
-fn no_rules(row: &Resource, object: &mut Value) {
-    let is_role = matches!(
-        row.shelf.as_ref(),
-        "rbac.authorization.k8s.io/clusterroles" | "rbac.authorization.k8s.io/roles"
-    );
-    if is_role && object["rules"].as_array().is_some_and(Vec::is_empty) {
-        object["rules"] = Value::Null;
+/// Lists that may be empty and are told even then, by `group/plural`.
+const TOLD: &[(&str, &str)] = &[
+    ("/limitranges", "/spec/limits"),
+    (
+        "batch/cronjobs",
+        "/spec/jobTemplate/spec/podFailurePolicy/rules",
+    ),
+    ("batch/jobs", "/spec/podFailurePolicy/rules"),
+    ("discovery.k8s.io/endpointslices", "/endpoints"),
+    ("discovery.k8s.io/endpointslices", "/ports"),
+    ("rbac.authorization.k8s.io/clusterroles", "/rules"),
+    ("rbac.authorization.k8s.io/roles", "/rules"),
+    ("storage.k8s.io/csinodes", "/spec/drivers"),
+];
+
+/// A list that is told and was left out is none.
+pub(crate) fn tell_lists(row: &Resource, object: &mut Value) {
+    for (_, place) in TOLD.iter().filter(|(shelf, _)| *shelf == &*row.shelf) {
+        let (parent, name) = place.rsplit_once('/').unwrap_or(("", place));
+        let parent = object.pointer_mut(parent).and_then(Value::as_object_mut);
+        if let Some(parent) = parent {
+            parent.entry(name).or_insert(Value::Null);
+        }
+    }
+}
+
+/// An empty list comes back from upstream's storage as none.
+fn no_items(row: &Resource, object: &mut Value) {
+    tell_lists(row, object);
+    for (_, place) in TOLD.iter().filter(|(shelf, _)| *shelf == &*row.shelf) {
+        if let Some(list) = object.pointer_mut(place)
+            && list.as_array().is_some_and(Vec::is_empty)
+        {
+            *list = Value::Null;
+        }
     }
 }
 
 /// The first status of an object, in place of whatever the client sent.
 pub(crate) fn prepare_create(row: &Resource, object: &mut Value) {
-    no_rules(row, object);
+    no_items(row, object);
     let Some(map) = object.as_object_mut() else {
         return;
     };
@@ -295,7 +342,7 @@ pub(crate) fn quality(spec: Option<&Value>) -> &'static str {
 
 /// Keeps what this request may not change.
 pub(crate) fn prepare_update(row: &Resource, part: Part, object: &mut Value, old: &Value) {
-    no_rules(row, object);
+    no_items(row, object);
     match part {
         Part::Everything => {}
         Part::Size => keep_but_sizes(object, old),
@@ -338,7 +385,8 @@ pub(crate) fn prepare_update(row: &Resource, part: Part, object: &mut Value, old
                     map.remove(&key);
                 }
             }
-            keep_meta(object, old, "ownerReferences");
+            let kept = resets(row, "status").kept_meta();
+            kept.iter().for_each(|key| keep_meta(object, old, key));
             // Kubelets that do not know the class leave it out.
             if &*row.shelf == "/pods" && object["status"]["qosClass"].is_null() {
                 keep_status(object, old, "qosClass");
@@ -469,8 +517,18 @@ fn keep_meta(object: &mut Value, old: &Value, key: &str) {
 /// Resources whose first generation is also their last.
 const STILL: &[&str] = &["scheduling.k8s.io/priorityclasses"];
 
+/// Resources that have no generation before their first change.
+const LATE: &[&str] = &["storage.k8s.io/csidrivers"];
+
 /// Counts a change of the wanted state.
 pub(crate) fn count_generation(row: &Resource, object: &mut Value, old: &Value) {
+    if LATE.contains(&&*row.shelf) {
+        let before = old["metadata"]["generation"].as_i64().unwrap_or(0);
+        if object["spec"] != old["spec"] {
+            object["metadata"]["generation"] = json!(before + 1);
+        }
+        return;
+    }
     if !counts_generations(row) || STILL.contains(&&*row.shelf) {
         return;
     }
@@ -486,7 +544,10 @@ pub(crate) fn count_generation(row: &Resource, object: &mut Value, old: &Value) 
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect()
     };
-    if wanted(object) != wanted(old) {
+    // What an EndpointSlice belongs to stands in its labels.
+    let is_labelled = &*row.shelf == "discovery.k8s.io/endpointslices"
+        && object["metadata"]["labels"] != old["metadata"]["labels"];
+    if is_labelled || wanted(object) != wanted(old) {
         add_generation(object);
     }
 }

@@ -7,17 +7,20 @@
 //! and collects faults in the real server's order.
 
 mod access;
+mod addresses;
 mod apps;
 mod autoscaler;
 mod core;
 mod defaults;
 mod device;
+mod driver;
 mod event;
 mod format;
 mod job;
 mod meta;
 mod network;
 mod pod;
+mod policies;
 mod quota;
 mod schedule;
 mod service;
@@ -164,9 +167,37 @@ const KINDS: &[Rules] = &[
     ),
     rules(
         WEBHOOKS,
+        "MutatingAdmissionPolicy",
+        policies::mutating,
+        policies::mutating_update,
+        meta::update,
+    ),
+    rules(
+        WEBHOOKS,
+        "MutatingAdmissionPolicyBinding",
+        policies::mutating_binding,
+        policies::mutating_binding_update,
+        meta::update,
+    ),
+    rules(
+        WEBHOOKS,
         "MutatingWebhookConfiguration",
         hooks,
         hooks_update,
+        meta::update,
+    ),
+    rules(
+        WEBHOOKS,
+        "ValidatingAdmissionPolicy",
+        policies::validating,
+        policies::validating_update,
+        meta::update,
+    ),
+    rules(
+        WEBHOOKS,
+        "ValidatingAdmissionPolicyBinding",
+        policies::validating_binding,
+        policies::validating_binding_update,
         meta::update,
     ),
     rules(
@@ -242,6 +273,13 @@ const KINDS: &[Rules] = &[
     ),
     rules(
         "networking.k8s.io",
+        "IPAddress",
+        addresses::address,
+        addresses::address_update,
+        meta::update,
+    ),
+    rules(
+        "networking.k8s.io",
         "Ingress",
         network::ingress,
         network::ingress_update,
@@ -259,6 +297,13 @@ const KINDS: &[Rules] = &[
         "NetworkPolicy",
         network::policy,
         network::policy_update,
+        meta::update,
+    ),
+    rules(
+        "networking.k8s.io",
+        "ServiceCIDR",
+        addresses::networks,
+        addresses::networks_update,
         meta::update,
     ),
     rules(
@@ -340,6 +385,13 @@ const KINDS: &[Rules] = &[
     ),
     rules(
         "storage.k8s.io",
+        "CSIDriver",
+        driver::create,
+        driver::update,
+        meta::update,
+    ),
+    rules(
+        "storage.k8s.io",
         "CSINode",
         storage::csi_node,
         storage::csi_node_update,
@@ -358,6 +410,13 @@ const KINDS: &[Rules] = &[
         storage::class,
         storage::class_update,
         meta::update,
+    ),
+    rules(
+        "storage.k8s.io",
+        "VolumeAttachment",
+        driver::attachment,
+        driver::attachment_update,
+        driver::attachment_update,
     ),
     rules(
         "storage.k8s.io",

@@ -250,6 +250,7 @@ impl Store {
         draft: Draft,
         admit: &mut Admit<'_>,
     ) -> Outcome<Begin> {
+        strategy::tell_lists(&writing.row, &mut object);
         let given = owning::take_given(&mut object);
         let owners = self.own_updated(writing, given, before, &object)?;
         self.replace_owned(writing, (object, owners), before, draft, admit)

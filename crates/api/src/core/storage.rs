@@ -62,6 +62,8 @@ read_only! {
         pub data_source: Option<Value>,
         /// What is to be in it, of any kind.
         pub data_source_ref: Option<Value>,
+        /// The properties that its volume is to have.
+        pub volume_attributes_class_name: Option<Box<str>>,
     }
 
     /// How much a claim wants.
@@ -82,6 +84,16 @@ read_only! {
         pub capacity: ResourceList,
         /// Conditions.
         pub conditions: Vec<Condition>,
+        /// The properties that its volume has.
+        pub current_volume_attributes_class_name: Option<Box<str>>,
+        /// The properties that its volume is getting.
+        pub modify_volume_status: Option<VolumeModification>,
+    }
+
+    /// A change of a volume's properties that is under way.
+    pub struct VolumeModification {
+        /// The class that it leads to.
+        pub target_volume_attributes_class_name: Box<str>,
     }
 
     /// `v1` PersistentVolume.
@@ -100,6 +112,8 @@ read_only! {
         pub capacity: ResourceList,
         /// What it can do.
         pub access_modes: Vec<Box<str>>,
+        /// The properties that it has.
+        pub volume_attributes_class_name: Option<Box<str>>,
         /// Whose it is.
         pub claim_ref: Option<ObjectReference>,
         /// `Retain`, `Delete` or `Recycle`.
@@ -178,6 +192,35 @@ read_only! {
         pub key: Box<str>,
         /// One of these.
         pub values: Vec<Box<str>>,
+    }
+}
+
+read_only! {
+    /// `storage.k8s.io/v1` VolumeAttributesClass.
+    pub struct VolumeAttributesClass {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+    }
+}
+
+impl PersistentVolumeClaim {
+    /// The classes of properties that it wants, has or is getting.
+    pub fn attributes_classes(&self) -> impl Iterator<Item = &str> {
+        let target = self.status.modify_volume_status.as_ref();
+        let names = [
+            self.spec.volume_attributes_class_name.as_deref(),
+            self.status.current_volume_attributes_class_name.as_deref(),
+            target.map(|target| &*target.target_volume_attributes_class_name),
+        ];
+        names.into_iter().flatten().filter(|name| !name.is_empty())
+    }
+}
+
+impl PersistentVolume {
+    /// The class of properties that it has.
+    pub fn attributes_class(&self) -> Option<&str> {
+        let name = self.spec.volume_attributes_class_name.as_deref();
+        name.filter(|name| !name.is_empty())
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::conditions::CONDITIONS_MAX;
 use crate::field::{FieldError, child, index};
-use cel::check_condition;
+use cel::{Answer, Scene};
 
 /// Versions of a review that may be asked for.
 const REVIEW_VERSIONS: &[&str] = &["v1", "v1beta1"];
@@ -96,7 +96,12 @@ fn check_hook(kind: &str, hook: &Value, at: &str, errors: &mut Vec<FieldError>) 
         one_of(hook, at, "reinvocationPolicy", &known, errors);
     }
     check_client(&hook["clientConfig"], &child(at, "clientConfig"), errors);
-    check_conditions(hook, &child(at, "matchConditions"), errors);
+    check_conditions(
+        &hook["matchConditions"],
+        &child(at, "matchConditions"),
+        &Scene::WEBHOOK,
+        errors,
+    );
 }
 
 fn check_name(name: &str, at: &str, errors: &mut Vec<FieldError>) {
@@ -113,7 +118,8 @@ fn check_name(name: &str, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn check_rule(rule: &Value, at: &str, errors: &mut Vec<FieldError>) {
+/// Checks what a webhook or a policy is asked about.
+pub(crate) fn check_rule(rule: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let many = |key: &str, what: &str, errors: &mut Vec<FieldError>| {
         let all = list(&rule[key]);
         let at = child(at, key);
@@ -310,8 +316,14 @@ fn check_service(service: &Value, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn check_conditions(hook: &Value, at: &str, errors: &mut Vec<FieldError>) {
-    let conditions = list(&hook["matchConditions"]);
+/// Checks the conditions of a webhook or a policy, which may speak of what is in `scene`.
+pub(crate) fn check_conditions(
+    conditions: &Value,
+    at: &str,
+    scene: &Scene,
+    errors: &mut Vec<FieldError>,
+) {
+    let conditions = list(conditions);
     if conditions.len() > CONDITIONS_MAX {
         let most = CONDITIONS_MAX as i64;
         errors.push(FieldError::too_many(at, conditions.len(), most));
@@ -323,7 +335,7 @@ fn check_conditions(hook: &Value, at: &str, errors: &mut Vec<FieldError>) {
         let expression_at = child(&at, "expression");
         if expression.is_empty() {
             errors.push(FieldError::required(&expression_at, ""));
-        } else if let Err(detail) = check_condition(expression) {
+        } else if let Err(detail) = scene.check(expression, Answer::Bool) {
             errors.push(FieldError::invalid(&expression_at, expression, detail));
         }
         let (name, name_at) = (text(&condition["name"]), child(&at, "name"));

@@ -26,6 +26,20 @@ impl Resets {
             Resets::Without(paths) => set.without(&FieldSet::of_names(paths)),
         }
     }
+
+    /// Fields of the metadata that such a request leaves as they were.
+    pub(crate) fn kept_meta(&self) -> Vec<&'static str> {
+        let Resets::Without(paths) = self else {
+            return Vec::new();
+        };
+        let all = ["annotations", "finalizers", "labels", "ownerReferences"];
+        let of_path = |path: &&'static [&'static str]| match **path {
+            ["metadata"] => all.to_vec(),
+            ["metadata", one] => vec![one],
+            _ => Vec::new(),
+        };
+        paths.iter().flat_map(of_path).collect()
+    }
 }
 
 const STATUS: Resets = Resets::Without(&[&["status"]]);

@@ -163,8 +163,12 @@ impl Compiler {
                 // said about owners.
                 let is_required =
                     node.required.contains(field) && !structural::leaves_out(short, field);
-                // No policies are refused where they are said to be none, and filled in where not.
-                let is_said = (short, &**field) == ("HPAScalingRules", "policies");
+                // No policies are refused where they are said to be none, and filled in where not;
+                // no endpoints are owned by who says so.
+                let is_said = matches!(
+                    (short, &**field),
+                    ("HPAScalingRules", "policies") | ("EndpointSlice", "endpoints" | "ports")
+                );
                 let is_printed =
                     is_required || is_said || matches!(&**field, "managedFields" | "rules");
                 if is_printed {

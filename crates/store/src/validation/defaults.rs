@@ -54,6 +54,10 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
         ("batch", "CronJob") => cron_job(&mut object["spec"]),
         ("batch", "Job") => job(object),
         ("discovery.k8s.io", "EndpointSlice") => {
+            // Both are told also where they are none.
+            for list in ["endpoints", "ports"] {
+                set_missing(object, list, || Value::Null);
+            }
             for port in items(&mut object["ports"]) {
                 set(port, "name", || json!(""));
                 set_missing(port, "protocol", || json!("TCP"));

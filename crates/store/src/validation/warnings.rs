@@ -131,6 +131,16 @@ pub fn warnings(group: &str, kind: &str, object: &Value, old: Option<&Value>) ->
             &mut said,
         ),
         ("batch", "Job") => job(spec, "spec", &mut said),
+        ("storage.k8s.io", "CSIDriver") => {
+            let was = old.map(|old| &old["spec"]["tokenRequests"]);
+            let requests = &spec["tokenRequests"];
+            if list(requests).next().is_some()
+                && was != Some(requests)
+                && spec["serviceAccountTokenInSecrets"].is_null()
+            {
+                said.push("spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes".into());
+            }
+        }
         ("storage.k8s.io", "StorageClass") => {
             for (term, one) in list(&object["allowedTopologies"]).enumerate() {
                 for (at, one) in list(&one["matchLabelExpressions"]).enumerate() {
