@@ -1,13 +1,14 @@
 //! The admission rules of Kubernetes itself that every plane has on: namespace lifecycle, default
-//! service account and its token, pod priority, default tolerations, default storage class,
-//! ranges and quotas.
+//! service account and its token, pod priority, default tolerations, classes of runtimes, default
+//! classes of storage and Ingresses, ranges and quotas.
 
 mod account;
+mod classes;
 mod limits;
 mod quota;
+mod runtime;
 mod security;
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 use api::kind::Kind;
@@ -95,6 +96,11 @@ impl Store {
                 self.choose_storage_class(object);
                 Ok(())
             }
+            Some(Kind::PriorityClass) => self.one_default_priority(writing, object),
+            _ if &*writing.row.shelf == "networking.k8s.io/ingresses" => {
+                self.choose_ingress_class(object);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -105,6 +111,9 @@ impl Store {
         object: &mut Value,
         old: &Value,
     ) -> Outcome<()> {
+        if writing.row.known == Some(Kind::PriorityClass) {
+            return self.one_default_priority(writing, object);
+        }
         if writing.row.known == Some(Kind::Pod) {
             bear_taints(&mut object["spec"]);
             for key in ["priority", "preemptionPolicy"] {
@@ -161,7 +170,26 @@ impl Store {
             strategy::prepare_create(&writing.row, pod);
         }
         self.admit_account(writing, pod)?;
-        self.set_priority(writing, pod)
+        self.set_priority(writing, pod)?;
+        self.admit_runtime(writing, pod)
+    }
+
+    /// At most one class is that of pods without one.
+    fn one_default_priority(&self, writing: &Writing<'_>, class: &Value) -> Outcome<()> {
+        let name = &class["metadata"]["name"];
+        if class["globalDefault"] != true {
+            return Ok(());
+        }
+        match self.global_default_priority() {
+            Some(other) if other["metadata"]["name"] != *name => {
+                let other = text(&other["metadata"]["name"]);
+                let why = format!(
+                    "PriorityClass {other} is already marked as default. Only one default can exist"
+                );
+                Err(Refused::forbidden(writing.about(&text(name)), &why))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn set_priority(&self, writing: &Writing<'_>, pod: &mut Value) -> Outcome<()> {
@@ -202,9 +230,14 @@ impl Store {
             ));
         }
         pod["spec"]["priority"] = json!(value);
-        if pod["spec"]["preemptionPolicy"].is_null() {
-            pod["spec"]["preemptionPolicy"] = json!(policy);
+        let given = pod["spec"]["preemptionPolicy"].as_str();
+        if let Some(given) = given.filter(|given| *given != policy) {
+            let why = format!(
+                "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name"
+            );
+            return Err(Refused::forbidden(writing.about(&name), &why));
         }
+        pod["spec"]["preemptionPolicy"] = json!(policy);
         Ok(())
     }
 
@@ -218,33 +251,6 @@ impl Store {
             .map(|(_, entry)| entry.value())
             .filter(|class| class["globalDefault"] == true)
             .min_by_key(|class| class["value"].as_i64().unwrap_or(0))
-    }
-
-    fn choose_storage_class(&self, claim: &mut Value) {
-        if !claim["spec"]["storageClassName"].is_null()
-            || !claim["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"]
-                .is_null()
-        {
-            return;
-        }
-        let Some(id) = self.registry.known(Kind::StorageClass) else {
-            return;
-        };
-        let newest = self
-            .shelf(id)
-            .latest_range("")
-            .into_iter()
-            .map(|(_, entry)| entry.value())
-            .filter(|class| class["metadata"]["annotations"][DEFAULT_CLASS] == "true")
-            .min_by_key(|class| {
-                (
-                    Reverse(text(&class["metadata"]["creationTimestamp"])),
-                    text(&class["metadata"]["name"]),
-                )
-            });
-        if let Some(class) = newest {
-            claim["spec"]["storageClassName"] = class["metadata"]["name"].clone();
-        }
     }
 }
 

@@ -22,6 +22,8 @@ use crate::write::{Writing, text};
 
 /// Namespaces that may not be deleted.
 const IMMORTAL: &[&str] = &["default", "kube-public", "kube-system"];
+/// Priority classes that nobody deletes by name.
+const SYSTEM: &[&str] = &["system-cluster-critical", "system-node-critical"];
 /// Resources that answer a deletion with the object, by `group/plural`; others give a Status.
 const RETURNS_OBJECT: &[&str] = &[
     "/persistentvolumeclaims",
@@ -171,6 +173,10 @@ impl Store {
                 writing.about(&name),
                 "this namespace may not be deleted",
             ));
+        }
+        if &*writing.row.shelf == "scheduling.k8s.io/priorityclasses" && SYSTEM.contains(&&*name) {
+            let why = "this is a system priority class and cannot be deleted";
+            return Err(Refused::forbidden(writing.about(&name), why));
         }
         let mut draft = Draft::with(options.effect);
         draft.at = Some(writing.now);

@@ -1,5 +1,7 @@
 //! The service account of a pod: who it is by default, its token as a volume, its pull secrets.
 
+use std::collections::BTreeMap;
+
 use api::kind::Kind;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,20 +24,47 @@ const TOKEN_SECONDS: i64 = 3_607;
 struct Account {
     image_pull_secrets: Vec<Value>,
     automount_service_account_token: Option<bool>,
+    secrets: Vec<Value>,
+    metadata: Marks,
 }
+
+/// The annotations of a service account.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Marks {
+    annotations: BTreeMap<String, String>,
+}
+
+/// Holds the pods of an account to the Secrets that it names.
+const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
+/// Marks a pod that a node has made by itself.
+const MIRROR: &str = "kubernetes.io/config.mirror";
 
 impl Store {
     pub(super) fn admit_account(&mut self, writing: &Writing<'_>, pod: &mut Value) -> Outcome<()> {
+        let name = text(&pod["metadata"]["name"]);
+        let refused = |why: String| Err(Refused::forbidden(writing.about(&name), &why));
+        if !pod["metadata"]["annotations"][MIRROR].is_null() {
+            return mirrors_nothing(&pod["spec"]).or_else(refused);
+        }
         name_account(&mut pod["spec"]);
         let account = self.find_account(writing, pod)?;
         let spec = &mut pod["spec"];
-        let pull = account.image_pull_secrets;
+        let pull = &account.image_pull_secrets;
         if list(&spec["imagePullSecrets"]).is_empty() && !pull.is_empty() {
-            spec["imagePullSecrets"] = Value::Array(pull);
+            spec["imagePullSecrets"] = json!(pull);
         }
         let said = spec["automountServiceAccountToken"].as_bool();
         if said.or(account.automount_service_account_token) != Some(false) {
             self.mount_token(spec);
+        }
+        if account
+            .metadata
+            .annotations
+            .get(ENFORCE)
+            .is_some_and(|text| is_yes(text))
+        {
+            return within(&account, &pod["spec"]).or_else(refused);
         }
         Ok(())
     }
@@ -86,6 +115,90 @@ impl Store {
             append(&mut spec["volumes"], volume(&name));
         }
     }
+}
+
+/// As Go reads a truth.
+fn is_yes(text: &str) -> bool {
+    matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
+/// What a node has made by itself uses nothing of the API.
+fn mirrors_nothing(spec: &Value) -> Result<(), String> {
+    if !text(&spec["serviceAccountName"]).is_empty() {
+        return Err("a mirror pod may not reference service accounts".to_owned());
+    }
+    let kinds = ["initContainers", "containers", "ephemeralContainers"];
+    let mut containers = kinds.iter().flat_map(|kind| list(&spec[*kind]));
+    let volumes = list(&spec["volumes"]);
+    let names_secret = !list(&spec["imagePullSecrets"]).is_empty()
+        || containers.any(|container| secrets_of(container).next().is_some())
+        || volumes.iter().any(|volume| !volume["secret"].is_null());
+    if names_secret {
+        return Err("a mirror pod may not reference secrets".to_owned());
+    }
+    let sources = volumes
+        .iter()
+        .flat_map(|volume| list(&volume["projected"]["sources"]));
+    match sources
+        .into_iter()
+        .any(|source| !source["serviceAccountToken"].is_null())
+    {
+        true => Err("a mirror pod may not use ServiceAccountToken volume projections".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// The Secrets of which a container's environment is made, with how it speaks of each.
+fn secrets_of(container: &Value) -> impl Iterator<Item = (String, String)> {
+    let by_name = list(&container["env"]).iter().filter_map(|one| {
+        let secret = one["valueFrom"]["secretKeyRef"]["name"].as_str()?;
+        Some((format!("envVar {}", text(&one["name"])), secret.to_owned()))
+    });
+    let whole = list(&container["envFrom"]).iter().filter_map(|one| {
+        let secret = one["secretRef"]["name"].as_str()?;
+        Some(("envFrom".to_owned(), secret.to_owned()))
+    });
+    by_name.chain(whole)
+}
+
+/// Whether a pod keeps to the Secrets that its account names.
+fn within(account: &Account, spec: &Value) -> Result<(), String> {
+    let names = |all: &[Value], name: &str| all.iter().any(|one| one["name"] == name);
+    let of_account = |what: &str| {
+        let name = text(&spec["serviceAccountName"]);
+        format!("is not allowed because service account {name} does not reference that {what}")
+    };
+    for volume in list(&spec["volumes"]) {
+        let secret = volume["secret"]["secretName"].as_str();
+        if let Some(name) = secret.filter(|name| !names(&account.secrets, name)) {
+            let why = of_account("secret");
+            return Err(format!("volume with secret.secretName=\"{name}\" {why}"));
+        }
+    }
+    for (kind, called) in [
+        ("initContainers", "init container"),
+        ("containers", "container"),
+    ] {
+        for container in list(&spec[kind]) {
+            let mut secrets = secrets_of(container);
+            if let Some((by, name)) = secrets.find(|(_, name)| !names(&account.secrets, name)) {
+                let (container, why) = (text(&container["name"]), of_account("secret"));
+                return Err(format!(
+                    "{called} {container} with {by} referencing secret.secretName=\"{name}\" {why}"
+                ));
+            }
+        }
+    }
+    for (position, pull) in list(&spec["imagePullSecrets"]).iter().enumerate() {
+        let name = text(&pull["name"]);
+        if !names(&account.image_pull_secrets, &name) {
+            let why = of_account("imagePullSecret");
+            return Err(format!(
+                "imagePullSecrets[{position}].name=\"{name}\" {why}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn name_account(spec: &mut Value) {

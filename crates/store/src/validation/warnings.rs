@@ -81,6 +81,10 @@ const OLD_VOLUMES: &[(&str, &str, &str)] = &[
 
 /// The old way to name a class.
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+/// The old way to name the class of an Ingress.
+const OLD_INGRESS: &str = "kubernetes.io/ingress.class";
+/// Holds the pods of an account to the Secrets that it names.
+const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
 /// Jobs beyond both of these are hard to keep count of.
 const COMPLETIONS_MANY: i64 = 100_000;
 const PARALLELISM_MANY: i64 = 10_000;
@@ -88,6 +92,13 @@ const PARALLELISM_MANY: i64 = 10_000;
 /// What is said of a new or changed object of a built-in kind.
 pub fn warnings(group: &str, kind: &str, object: &Value, old: Option<&Value>) -> Vec<String> {
     let mut said = Vec::new();
+    let note = |object: &Value, name: &str| !object["metadata"]["annotations"][name].is_null();
+    if (group, kind) == ("", "ServiceAccount")
+        && note(object, ENFORCE)
+        && !old.is_some_and(|old| note(old, ENFORCE))
+    {
+        said.push(format!("metadata.annotations[{ENFORCE}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"));
+    }
     // Nobody reads what is told to those who change pods; a template says it when it changes.
     if old.is_some_and(|old| kind == "Pod" || old["spec"] == object["spec"]) {
         return said;
@@ -131,6 +142,11 @@ pub fn warnings(group: &str, kind: &str, object: &Value, old: Option<&Value>) ->
             &mut said,
         ),
         ("batch", "Job") => job(spec, "spec", &mut said),
+        ("networking.k8s.io", "Ingress")
+            if old.is_none() && note(object, OLD_INGRESS) && spec["ingressClassName"].is_null() =>
+        {
+            said.push(format!("annotation {OLD_INGRESS:?} is deprecated, please use 'spec.ingressClassName' instead"));
+        }
         ("storage.k8s.io", "CSIDriver") => {
             let was = old.map(|old| &old["spec"]["tokenRequests"]);
             let requests = &spec["tokenRequests"];
