@@ -17,6 +17,19 @@ const HEALTHY_WATCH_MS: i64 = 1_000;
 /// that was restored from a backup really has gone back).
 const STALE_LISTS_MAX: u32 = 5;
 
+/// Kinds that a cluster need not have: where the API does not serve one, it is as if there were no object of
+/// it. All others are waited for.
+const DISPENSABLE: &[Kind] = &[
+    Kind::DeviceClass,
+    Kind::HyperNode,
+    Kind::NodeShard,
+    Kind::Numatopology,
+    Kind::ResourceClaim,
+    Kind::ResourceSlice,
+];
+/// How long until it is looked again whether such a kind is served.
+const ABSENT_MS: i64 = 60_000;
+
 /// One kind's reflector.
 #[derive(Debug)]
 pub(crate) struct Reflector {
@@ -186,6 +199,10 @@ impl Reflector {
         };
         let page = match answer {
             Ok(page) => page,
+            Err(refusal) if self.is_absent(&refusal) => {
+                self.do_without(mirror, now, &mut reflected);
+                return reflected;
+            }
             Err(refusal) => {
                 // A refused later page cannot be resumed: its revision may have been compacted.
                 self.list_again(&refusal, now, &mut reflected);
@@ -307,6 +324,28 @@ impl Reflector {
         reflected
     }
 
+    /// Whether the API does not serve the kind, which need not be there.
+    fn is_absent(&self, refusal: &Refusal) -> bool {
+        refusal.code == 404 && DISPENSABLE.contains(&self.kind)
+    }
+
+    /// There is no object of the kind, and its definition may come any time.
+    fn do_without(&mut self, mirror: &mut Mirror, now: Time, reflected: &mut Reflected) {
+        let plural = self.kind.row().plural;
+        let is_news = self.revision > 0 || !mirror.is_listed(self.kind);
+        reflected.trouble = is_news.then(|| {
+            format!("the API serves no {plural}: it is as if there were none, and looked again every minute")
+        });
+        let (nothing, seen) = (mirror.begin_list(self.kind), mirror.seen(self.kind));
+        reflected.changes.extend(mirror.end_list(nothing, seen));
+        self.revision = 0;
+        self.failures = 0;
+        self.state = State::ListDue {
+            at: now.plus_ms(ABSENT_MS),
+            part: None,
+        };
+    }
+
     fn is_stale(&mut self, mirror: &Mirror, page: &Page) -> bool {
         if page.revision == 0 || page.revision >= mirror.seen(self.kind) {
             return false;
@@ -316,7 +355,7 @@ impl Reflector {
     }
 
     fn watch_failed(&mut self, refusal: &Refusal, now: Time, reflected: &mut Reflected) {
-        if refusal.code == 410 {
+        if refusal.code == 410 || self.is_absent(refusal) {
             self.list_again(refusal, now, reflected);
             return;
         }

@@ -3,10 +3,11 @@
 mod world;
 
 use api::kind::Kind;
+use api::volcano::HyperNode;
 use driver::EngineSettings;
 use engine::Engine;
 use serde_json::{Value, json};
-use world::{World, settings};
+use world::{World, refusal, settings};
 
 fn plane() -> World {
     let mut settings = settings(controllers::CONTROLLERS);
@@ -88,4 +89,46 @@ fn a_gang_waits_for_a_hyper_node_and_is_told_which_one_it_got() {
     let message = &world.object(Kind::Pod, "p-2")["status"]["conditions"][0]["message"];
     let message = message.as_str().expect("a message");
     assert!(message.contains("in hyper-node rack"), "{message}");
+}
+
+#[test]
+fn a_cluster_without_hyper_nodes_is_served_and_gets_them_when_they_come() {
+    let mut world = plane();
+    world.absent.extend([Kind::HyperNode, Kind::Numatopology]);
+    let group = json!({
+        "spec": { "minMember": 1, "queue": "default" },
+        "status": { "phase": "Inqueue" },
+    });
+    world.put_object(Kind::PodGroup, "g", &group);
+    pod(&mut world, "p-0");
+    world.settle();
+    assert!(world.driver.is_synced());
+    assert!(node_of(&world, "p-0").is_string(), "it is placed");
+    let lists = |asked: Vec<String>| {
+        let lists = asked.into_iter();
+        lists
+            .filter(|line| line.starts_with("list hypernodes"))
+            .count()
+    };
+    assert_eq!(lists(world.asked()), 1);
+    world.pass_ms(59_000);
+    assert_eq!(lists(world.asked()), 0, "it is looked again once a minute");
+    world.absent.clear();
+    hyper_node(&mut world, "h", &["n-1"]);
+    world.pass_ms(2_000);
+    let asked = world.asked();
+    assert!(
+        asked
+            .iter()
+            .any(|line| line.starts_with("watch hypernodes"))
+    );
+    let known = world.driver.mirror().list::<HyperNode>().count();
+    assert_eq!(known, 1);
+    // Its definition is deleted, and the hyper-node with it.
+    world.absent.insert(Kind::HyperNode);
+    world.close_watch_of(Kind::HyperNode, Some(refusal(404, "NotFound")));
+    world.pass_ms(1_000);
+    let known = world.driver.mirror().list::<HyperNode>().count();
+    assert_eq!(known, 0);
+    assert!(world.driver.is_synced());
 }

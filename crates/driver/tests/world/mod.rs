@@ -6,7 +6,7 @@
 pub mod planes;
 pub mod segments;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use api::call::{Page, WatchLine};
 use api::intent::{Action, Intent, ObjectKey, Refusal, WriteOutcome};
@@ -42,6 +42,8 @@ pub struct World {
     /// Whether reads are answered only by [`World::answer_gets`].
     pub is_get_slow: bool,
     gets: VecDeque<(RequestId, ObjectKey)>,
+    /// Kinds that the API does not serve.
+    pub absent: BTreeSet<Kind>,
     /// Refusals for the next lists.
     pub list_refusals: VecDeque<Refusal>,
     /// Writes whose answer is lost, after they were carried out or before.
@@ -98,6 +100,7 @@ impl World {
             get_refusals: VecDeque::new(),
             is_get_slow: false,
             gets: VecDeque::new(),
+            absent: BTreeSet::new(),
             list_refusals: VecDeque::new(),
             lost: VecDeque::new(),
             list_revision: None,
@@ -286,7 +289,12 @@ impl World {
 
     /// Ends the watch of ConfigMaps.
     pub fn close_watch(&mut self, refusal: Option<Refusal>) {
-        if let Some((id, _)) = self.watches.remove(&Kind::ConfigMap) {
+        self.close_watch_of(Kind::ConfigMap, refusal);
+    }
+
+    /// Ends the open watch of a kind.
+    pub fn close_watch_of(&mut self, kind: Kind, refusal: Option<Refusal>) {
+        if let Some((id, _)) = self.watches.remove(&kind) {
             self.driver.handle_closed(id, refusal, self.now);
         }
     }
@@ -348,7 +356,11 @@ impl World {
                         .trim_end()
                         .to_owned(),
                 );
-                let answer = match self.list_refusals.pop_front() {
+                let refusal = match self.absent.contains(&kind) {
+                    true => Some(refusal(404, "NotFound")),
+                    false => self.list_refusals.pop_front(),
+                };
+                let answer = match refusal {
                     Some(refusal) => Err(refusal),
                     None => Ok(self.page(kind, limit as usize, &continue_token)),
                 };
