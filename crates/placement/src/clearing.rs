@@ -6,6 +6,7 @@
 
 mod dry_run;
 mod grounds;
+mod one_by_one;
 mod sparing;
 
 use std::collections::BTreeSet;
@@ -15,6 +16,7 @@ use model::{GangId, Mark, NodeId, Phase, QueueId, Share, Tables, TaskId};
 use crate::actions::allocate::{Asking, waiting_tasks};
 use crate::cycle::Cycle;
 use crate::plugin::Claimant;
+use crate::settings::Difference;
 use crate::victims::{self, Against, Search};
 
 pub(crate) use grounds::{Grounds, will_take};
@@ -55,7 +57,7 @@ pub(crate) fn clear_room(
     let mut found = clearing.attempt(cycle, &mut grounds, mark);
     // Who makes room for one task may have to be more important than who would for another: where
     // their priorities differ it is tried without the highest. Dry runs put budgets before priorities.
-    let is_cheapest = clearing.compared(cycle).is_none();
+    let is_cheapest = clearing.compared(cycle).is_none() && !clearing.is_one_by_one();
     while let Some((least, most)) = (found && is_cheapest)
         .then(|| priorities(cycle, mark))
         .flatten()
@@ -190,6 +192,7 @@ impl Clearing<'_> {
                 field.forget(cycle, &search, 0);
                 dry_run::least_disturbed(cycle, &search, field, most)
             }
+            None if self.is_one_by_one() => one_by_one::first_that_does(cycle, &search),
             None => {
                 let cheapest = field.cheapest(cycle, &search);
                 cheapest.map(|(node, offer)| (node, offer.victims))
@@ -212,6 +215,11 @@ impl Clearing<'_> {
         cycle.trial.promise(task, node);
         self.promised.push((task, node));
         true
+    }
+
+    /// Whether nodes are cleared as upstream does it, whatever that costs.
+    fn is_one_by_one(&self) -> bool {
+        self.rules.is_as_upstream(Difference::MinimalVictims)
     }
 
     /// How many nodes are compared by dry runs at most, if that is how nodes are chosen.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use model::{NodeId, PodTerm, Refusal, ShapeSpec, Spread, TaskId};
 
 use crate::arguments::Switched;
-use crate::feasibility::Index;
+use crate::feasibility::{Index, Wish};
 use crate::plugin::{Room, Score, View};
 use crate::plugins::deviceshare;
 use crate::plugins::nodeorder::POINT;
@@ -351,16 +351,31 @@ impl Surroundings {
             .filter(|(node, _)| self.refuses(view, *node).is_none())
             .map(|(node, score)| (node, score.saturating_add(lean(node))))
             .collect();
+        let points = self.points(view, &candidates, |node| index.wish(node));
+        let mut best: Option<(Score, NodeId)> = None;
+        for ((node, _), score) in candidates.iter().zip(points) {
+            if best.is_none_or(|(top, _)| score > top) {
+                best = Some((score, *node));
+            }
+        }
+        best.map(|(_, node)| node)
+    }
+
+    /// What each of these nodes is worth to the task beside the others: its own points, which are given, and
+    /// those by what is wished of it and by what is said of it from elsewhere.
+    pub(crate) fn points(
+        &self,
+        view: View<'_>,
+        candidates: &[(NodeId, Score)],
+        wish: impl Fn(NodeId) -> Wish,
+    ) -> Vec<Score> {
         let weights = &view.config.nodeorder;
         let raw = |f: &dyn Fn(NodeId) -> i64| -> Vec<i64> {
             candidates.iter().map(|(node, _)| f(*node)).collect()
         };
         let columns = [
-            (
-                weights.node_affinity,
-                upward(raw(&|n| index.wish(n).preferred)),
-            ),
-            (weights.taints, downward(raw(&|n| index.wish(n).avoided))),
+            (weights.node_affinity, upward(raw(&|n| wish(n).preferred))),
+            (weights.taints, downward(raw(&|n| wish(n).avoided))),
             (
                 weights.pod_affinity,
                 between(raw(&|n| self.sum(n, |verdict| verdict.attraction))),
@@ -370,18 +385,17 @@ impl Surroundings {
                 emptiest(raw(&|n| self.sum(n, |verdict| verdict.crowd))),
             ),
         ];
-        let mut best: Option<(Score, NodeId)> = None;
-        for (at, (node, local)) in candidates.iter().enumerate() {
-            let coupled: i64 = columns
+        let of = |at: usize| {
+            columns
                 .iter()
-                .map(|(weight, points)| weight * points[at])
-                .sum();
-            let score = local.saturating_add(coupled.saturating_mul(POINT));
-            if best.is_none_or(|(top, _)| score > top) {
-                best = Some((score, *node));
-            }
-        }
-        best.map(|(_, node)| node)
+                .map(move |(weight, points)| weight * points[at])
+        };
+        let all = candidates.iter().enumerate();
+        all.map(|(at, (_, local))| {
+            let coupled: i64 = of(at).sum();
+            local.saturating_add(coupled.saturating_mul(POINT))
+        })
+        .collect()
     }
 
     fn sum(&self, node: NodeId, of: impl Fn(&Verdict) -> i64) -> i64 {

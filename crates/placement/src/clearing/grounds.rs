@@ -9,6 +9,7 @@ use crate::cycle::Cycle;
 use crate::footing;
 use crate::plugin::Room;
 use crate::plugins::predicates::lacks;
+use crate::settings::Difference;
 use crate::together;
 use crate::victims::{Against, Cost, Offer, Search};
 
@@ -227,7 +228,7 @@ impl Field {
 }
 
 /// Whom the task would take room from on the node, if the node takes it then.
-fn offer(
+pub(super) fn offer(
     cycle: &mut Cycle<'_, '_>,
     search: &Search<'_>,
     node: NodeId,
@@ -291,7 +292,11 @@ fn tried(
     }
     let mut offer = None;
     if will_take(cycle, task, node) {
-        for at in (0..victims.len()).rev() {
+        let spared = match search.rules.is_as_upstream(Difference::MinimalVictims) {
+            true => 0,
+            false => victims.len(),
+        };
+        for at in (0..spared).rev() {
             let here = cycle.trial.mark();
             cycle.trial.spare(victims[at]);
             if will_take(cycle, task, node) {

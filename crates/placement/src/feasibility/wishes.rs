@@ -17,7 +17,7 @@ pub(crate) struct Wish {
 
 impl Wish {
     /// What tasks of the shape wish of the node.
-    pub(super) fn of(view: View<'_>, shape: &Shape, id: NodeId) -> Wish {
+    pub(crate) fn of(view: View<'_>, shape: &Shape, id: NodeId) -> Wish {
         let node = &view.tables.node(id).spec;
         let terms = shape.spec.preferred_nodes.iter();
         let met = terms.filter(|wish| wish.term.accepts(&node.name, &node.labels));
