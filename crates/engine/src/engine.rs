@@ -177,6 +177,10 @@ impl Engine {
         let gangs = self.gangs_of_interest(tables, &news, now);
         let mut trial = Trial::begin(tables);
         let gangs = quota::admit(&mut trial, gangs);
+        if self.cycles == 1 {
+            let (rules, indexes) = (&self.rules, &mut self.indexes);
+            Cycle::recall(&mut trial, rules, indexes, gangs.clone(), now);
+        }
         let (outcomes, work) = Cycle::run(
             &mut trial,
             &self.rules,

@@ -25,7 +25,7 @@ pub const HOMES: &[Home] = &[
     Home {
         name: "pipelined-gang",
         home: "status.nominatedNodeName of each promised pod",
-        rebuild: "the gang is tried again before any gang behind it",
+        rebuild: "promised again before the first cycle, as far as it still holds",
     },
     Home {
         name: "restore",

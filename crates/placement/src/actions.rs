@@ -12,6 +12,7 @@ mod gangreclaim;
 mod gates;
 mod pack;
 pub(crate) mod preempt;
+pub(crate) mod recall;
 mod reclaim;
 mod shuffle;
 

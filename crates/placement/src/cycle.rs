@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use model::{GangId, NoFit, NodeId, QueueId, Reason, Refusal, ShapeId, TaskId, Time, Trial};
 
+use crate::actions::recall;
 use crate::clearing::Grounds;
 use crate::coupling::{self, Surroundings};
 use crate::domains::Scope;
@@ -123,10 +124,39 @@ impl<'a, 't> Cycle<'a, 't> {
         until: Option<GangId>,
         now: Time,
     ) -> (BTreeMap<GangId, Outcome>, Work) {
+        let before = indexes.evaluated;
+        let mut cycle = Cycle::begin(trial, rules, indexes, gangs, now);
+        cycle.until = until.filter(|_| !rules.takes_room());
+        for action in &rules.actions {
+            (action.run)(&mut cycle);
+        }
+        cycle.work.nodes = cycle.indexes.evaluated - before;
+        (cycle.outcomes, cycle.work)
+    }
+
+    /// Promises these gangs again what the status of their pods says they were promised. For who begins
+    /// anew, before the first cycle.
+    pub fn recall(
+        trial: &'a mut Trial<'t>,
+        rules: &'a Rules,
+        indexes: &'a mut Indexes,
+        gangs: BTreeSet<GangId>,
+        now: Time,
+    ) {
+        let mut cycle = Cycle::begin(trial, rules, indexes, gangs, now);
+        recall::run(&mut cycle);
+    }
+
+    fn begin(
+        trial: &'a mut Trial<'t>,
+        rules: &'a Rules,
+        indexes: &'a mut Indexes,
+        gangs: BTreeSet<GangId>,
+        now: Time,
+    ) -> Cycle<'a, 't> {
         trial.settle();
         let state = rules.open(trial.tables(), now);
-        let before = indexes.evaluated;
-        let mut cycle = Cycle {
+        Cycle {
             trial,
             rules,
             indexes,
@@ -143,13 +173,8 @@ impl<'a, 't> Cycle<'a, 't> {
             grounds: Grounds::default(),
             evictions: 0,
             moves: 0,
-            until: until.filter(|_| !rules.takes_room()),
-        };
-        for action in &rules.actions {
-            (action.run)(&mut cycle);
+            until: None,
         }
-        cycle.work.nodes = cycle.indexes.evaluated - before;
-        (cycle.outcomes, cycle.work)
     }
 
     fn has_come_to_an_end(&self) -> bool {
@@ -373,7 +398,7 @@ fn best_leaning(
 }
 
 /// The node that a pod's status names, if there is one of that name.
-fn nominated(view: View<'_>, task: TaskId) -> Option<NodeId> {
+pub(crate) fn nominated(view: View<'_>, task: TaskId) -> Option<NodeId> {
     let name = view.tables.task(task).nominated.as_ref()?;
     let node = view.tables.node_named(name)?;
     view.tables.node(node).known.then_some(node)

@@ -166,6 +166,7 @@ impl World {
             "anew" => self.edit(rest, |pod| pod.uid = format!("{}-anew", pod.uid).into()),
             "delete" => self.delete(rest),
             "drop" => self.drop(rest),
+            "restart" => self.restart(),
             "refuse" => {
                 self.refused.insert(rest.to_owned());
             }
@@ -637,11 +638,12 @@ impl World {
             .any(|pod| pod.key.to_string().starts_with(prefix) && pod.node.is_some())
     }
 
-    /// Everything that the API holds, each as one row to feed.
+    /// Everything that the API holds, each as one row to feed: pods say which node they were promised.
     pub fn rows(&self) -> Vec<Feed> {
         let mut rows: Vec<Feed> = Vec::new();
         for pod in self.pods.values() {
-            let pod = pod.clone();
+            let mut pod = pod.clone();
+            pod.nominated = self.promised(&pod.key).or(pod.nominated);
             rows.push(Box::new(move |tables| {
                 tables.put_task(pod.clone());
             }));
