@@ -162,6 +162,34 @@ fn nobody_is_passed_for_ever_for_what_is_not_an_amount() {
 }
 
 #[test]
+fn nobody_is_passed_for_ever_in_a_group_of_nodes() {
+    // Its queue uses one of two groups of nodes, the small ones both; a limit leaves it all of its group.
+    for seed in 0..60 {
+        eprintln!("seed {seed}");
+        let mut dice = Dice(seed);
+        let mut world = World::new();
+        world.perform("tiers priority gang / predicates nodegroup nodeorder");
+        world.perform("argument gang starvation-bound=1h");
+        let (nodes, cpu) = (1 + dice.roll(3), 2 + dice.roll(3));
+        for node in 0..nodes {
+            world.perform(&format!("node n{node} cpu={cpu} group=g1"));
+            world.perform(&format!("node m{node} cpu={cpu} group=g2"));
+        }
+        world.perform("queue default groups=g1,g2");
+        let limit = dice.pick(&["", "at-most=g1:cpu:100"]);
+        world.perform(&format!("queue q groups=g1 {limit}"));
+        let rivals = Rivals {
+            slots: 2 * nodes * cpu,
+            small: "cpu=1",
+            large: &format!("cpu={cpu}"),
+            tasks: 1 + dice.roll(nodes),
+            words: "queue=q",
+        };
+        starts_at_last(&mut world, &mut dice, &rivals);
+    }
+}
+
+#[test]
 fn who_fits_alone_is_placed_once_it_is_alone() {
     let mut seen = 0;
     for seed in 0..150 {

@@ -16,6 +16,7 @@ use crate::actions::allocate::{Asking, take_promises_back, waiting_tasks};
 use crate::clearing::{clear_room, will_take};
 use crate::cycle::{Cycle, Outcome};
 use crate::domains::{self, Scope};
+use crate::footing::Footing;
 use crate::plugin::View;
 use crate::plugins::deviceshare;
 use crate::plugins::predicates::times;
@@ -98,8 +99,6 @@ fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Places> {
         && !row.spec.lone
         && (row.status_write.is_none() || is_kept_room(view, gang))
         && row.spec.sub_groups.is_empty()
-        // Which nodes are searched here does not depend on the queue.
-        && !cycle.rules.looks_at_queues()
         && !is_another_kept_room(view, queue, gang)
         && !wants_more_than_there_is(view, gang);
     if !may {
@@ -282,9 +281,11 @@ fn nearest(cycle: &mut Cycle<'_, '_>, task: TaskId, budget: &mut Budget) -> Opti
         None => view.tables.nodes().map(|(id, _)| id).collect(),
     };
     budget.looks = budget.looks.checked_sub(nodes.len())?;
+    let footing = cycle.rules.footing(view, task);
     let able = nodes
         .into_iter()
-        .filter(|id| would_be_enough(view, cycle.rules, shape, *id));
+        .filter(|id| would_be_enough(view, cycle.rules, shape, *id))
+        .filter(|id| may_stand(view, footing.as_deref(), *id));
     let ranked = able.map(|id| (has_taken_port(view, shape, id), lack(view, shape, id), id));
     if is_about_amounts(shape) {
         return ranked.min().map(|(.., id)| id);
@@ -327,7 +328,9 @@ fn unused(node: &Node, kind: Kind) -> i64 {
 fn would_do(cycle: &mut Cycle<'_, '_>, task: TaskId, id: NodeId) -> bool {
     let view = cycle.view();
     let shape = view.tables.shape_of(task);
+    let footing = cycle.rules.footing(view, task);
     would_be_enough(view, cycle.rules, shape, id)
+        && may_stand(view, footing.as_deref(), id)
         && (is_about_amounts(shape) || takes_when_left(cycle, task, id))
 }
 
@@ -350,6 +353,12 @@ fn would_be_enough(view: View<'_>, rules: &Rules, shape: &Shape, id: NodeId) -> 
     node.known
         && shape.held.entries().all(|(kind, need)| fits(kind, need))
         && rules.suits(view, shape, id).is_none()
+}
+
+/// Whether the node is one for the gang's queue: a limit of the queue there counts what it would hold if the
+/// gang were alone in it.
+fn may_stand(view: View<'_>, footing: Option<&Footing>, id: NodeId) -> bool {
+    footing.is_none_or(|footing| footing.of(&view.tables.node(id).spec).is_ok())
 }
 
 /// The same, as far as ports, cards, devices and NUMA nodes decide: found by sending all gangs away.
