@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::entry::Entry;
 use crate::read::key_of;
+use crate::request::User;
 use crate::status::{About, Outcome, Refused};
 use crate::store::Store;
 use crate::strategy;
@@ -97,6 +98,10 @@ impl Store {
                 Ok(())
             }
             Some(Kind::PriorityClass) => self.one_default_priority(writing, object),
+            _ if &*writing.row.shelf == strategy::CERTIFICATES => {
+                name_requester(&writing.request.user, &mut object["spec"]);
+                Ok(())
+            }
             _ if &*writing.row.shelf == "networking.k8s.io/ingresses" => {
                 self.choose_ingress_class(object);
                 Ok(())
@@ -251,6 +256,26 @@ impl Store {
             .map(|(_, entry)| entry.value())
             .filter(|class| class["globalDefault"] == true)
             .min_by_key(|class| class["value"].as_i64().unwrap_or(0))
+    }
+}
+
+/// Who asks for a certificate is who sends the request, whatever it says.
+fn name_requester(user: &User, spec: &mut Value) {
+    let Some(spec) = spec.as_object_mut() else {
+        return;
+    };
+    for part in ["extra", "groups", "uid", "username"] {
+        spec.remove(part);
+    }
+    spec.insert("username".to_owned(), json!(user.name));
+    if !user.uid.is_empty() {
+        spec.insert("uid".to_owned(), json!(user.uid));
+    }
+    if !user.groups.is_empty() {
+        spec.insert("groups".to_owned(), json!(user.groups));
+    }
+    if !user.extra.is_empty() {
+        spec.insert("extra".to_owned(), json!(user.extra));
     }
 }
 

@@ -374,6 +374,7 @@ impl Store {
             (Form::BuiltIn(_), None) => validation::validate(group, kind, object),
             (Form::BuiltIn(_), Some(old)) => match &*writing.target.subresource {
                 "" | "scale" => validation::validate_update(group, kind, object, old),
+                "approval" => validation::validate_approval(object, old),
                 "ephemeralcontainers" => validation::validate_ephemeral(object, old),
                 "finalize" => validation::validate_finalize(object, old),
                 "resize" => validation::validate_resize(object, old),

@@ -350,6 +350,9 @@ pub(crate) fn prepare_update(row: &Resource, part: Part, object: &mut Value, old
             if &*row.shelf == "/services" {
                 drop_of_type(&mut object["spec"], &old["spec"]);
             }
+            if &*row.shelf == CERTIFICATES {
+                keep(object, old, "spec");
+            }
             // CustomResourceDefinitions keep their conditions through the store itself.
             if has_status(row) {
                 keep(object, old, "status");
@@ -516,6 +519,58 @@ fn keep_meta(object: &mut Value, old: &Value, key: &str) {
 
 /// Resources whose first generation is also their last.
 const STILL: &[&str] = &["scheduling.k8s.io/priorityclasses"];
+
+/// The shelf of requests for certificates.
+pub(crate) const CERTIFICATES: &str = "certificates.k8s.io/certificatesigningrequests";
+
+/// Requests for certificates tell since when each of their conditions holds; who answers leaves alone
+/// what was approved or denied, who approves leaves alone the rest.
+pub(crate) fn answer(subresource: &str, object: &mut Value, old: &Value, now: Time) {
+    let conditions = |of: &Value| of["status"]["conditions"].as_array().cloned();
+    let (mut all, before) = (
+        conditions(object).unwrap_or_default(),
+        conditions(old).unwrap_or_default(),
+    );
+    if subresource == "status" {
+        for kind in ["Approved", "Denied"] {
+            let is_kind = |one: &&Value| one["type"] == kind;
+            let kept: Vec<&Value> = before.iter().filter(is_kind).collect();
+            if all.iter().filter(is_kind).count() == kept.len() {
+                let news = all.iter_mut().filter(|one| one["type"] == kind);
+                news.zip(kept).for_each(|(new, kept)| *new = kept.clone());
+            }
+        }
+    }
+    let now = json!(now.seconds_text());
+    for condition in &mut all {
+        if condition["lastUpdateTime"].is_null() {
+            condition["lastUpdateTime"] = now.clone();
+        }
+        if condition["lastTransitionTime"].is_null() {
+            let is_same = |one: &&Value| {
+                ["type", "status"]
+                    .iter()
+                    .all(|part| one[*part] == condition[*part])
+            };
+            let since = before
+                .iter()
+                .find(is_same)
+                .map(|one| one["lastTransitionTime"].clone());
+            condition["lastTransitionTime"] = since
+                .filter(|since| !since.is_null())
+                .unwrap_or_else(|| now.clone());
+        }
+    }
+    if subresource == "approval" {
+        keep(object, old, "status");
+    }
+    if !all.is_empty() || !object["status"]["conditions"].is_null() {
+        if !object["status"].is_object() {
+            object["status"] = json!({});
+        }
+        put(&mut object["status"], "conditions", Value::Array(all));
+    }
+}
 
 /// Resources that have no generation before their first change.
 const LATE: &[&str] = &["storage.k8s.io/csidrivers"];

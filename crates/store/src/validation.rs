@@ -10,11 +10,13 @@ mod access;
 mod addresses;
 mod apps;
 mod autoscaler;
+mod certificate;
 mod core;
 mod defaults;
 mod device;
 mod driver;
 mod event;
+mod flow;
 mod format;
 mod job;
 mod meta;
@@ -208,6 +210,13 @@ const KINDS: &[Rules] = &[
         meta::update,
     ),
     rules(
+        "apiregistration.k8s.io",
+        "APIService",
+        flow::service,
+        flow::service_update,
+        flow::service_status,
+    ),
+    rules(
         "apps",
         "ControllerRevision",
         core::revision,
@@ -258,6 +267,13 @@ const KINDS: &[Rules] = &[
     ),
     rules("batch", "Job", job::create, job::update, job::status::check),
     rules(
+        "certificates.k8s.io",
+        "CertificateSigningRequest",
+        certificate::create,
+        certificate::update,
+        certificate::status,
+    ),
+    rules(
         "coordination.k8s.io",
         "Lease",
         core::lease,
@@ -270,6 +286,20 @@ const KINDS: &[Rules] = &[
         service::slice,
         service::slice_update,
         meta::update,
+    ),
+    rules(
+        "flowcontrol.apiserver.k8s.io",
+        "FlowSchema",
+        flow::schema,
+        flow::schema_update,
+        flow::level_status,
+    ),
+    rules(
+        "flowcontrol.apiserver.k8s.io",
+        "PriorityLevelConfiguration",
+        flow::level,
+        flow::level_update,
+        flow::level_status,
     ),
     rules(
         "networking.k8s.io",
@@ -498,6 +528,11 @@ pub fn validate_status(group: &str, kind: &str, object: &Value, old: &Value) -> 
 /// Checks a namespace whose finalizers changed.
 pub fn validate_finalize(object: &Value, old: &Value) -> Vec<FieldError> {
     changed(object, old, Some(core::namespace_finalize))
+}
+
+/// Checks a request for a certificate that is approved or denied.
+pub fn validate_approval(object: &Value, old: &Value) -> Vec<FieldError> {
+    changed(object, old, Some(certificate::approval))
 }
 
 /// Checks a pod to which containers were added for a while.

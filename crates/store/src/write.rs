@@ -271,6 +271,10 @@ impl Store {
         strategy::prepare_update(&writing.row, writing.part, &mut object, old_object);
         if writing.part == Part::Status {
             strategy::date_phase(&writing.row, &mut object, old_object, writing.now);
+            if &*writing.row.shelf == strategy::CERTIFICATES {
+                let part = &writing.target.subresource;
+                strategy::answer(part, &mut object, old_object, writing.now);
+            }
         }
         draft.owners = (owners.clone(), old.owners.clone());
         self.admit_object(

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{items_of, set_missing};
+use super::{items_of, set_missing, set_number};
 
 /// Fills in the defaults of such a kind.
 pub(super) fn default(group: &str, kind: &str, object: &mut Value) {
@@ -22,9 +22,33 @@ pub(super) fn default(group: &str, kind: &str, object: &mut Value) {
         ("autoscaling", "HorizontalPodAutoscaler") => scaling(object),
         ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
             for part in ["exempt", "limited"] {
+                let shares = if part == "limited" { 30 } else { 0 };
                 if let Some(part) = object["spec"].get_mut(part).filter(|part| part.is_object()) {
                     set_missing(part, "lendablePercent", || json!(0));
+                    set_missing(part, "nominalConcurrencyShares", || json!(shares));
                 }
+            }
+            let queuing = object.pointer_mut("/spec/limited/limitResponse/queuing");
+            if let Some(queuing) = queuing.filter(|it| it.is_object()) {
+                for (number, default) in [("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)]
+                {
+                    set_number(queuing, number, default);
+                }
+            }
+        }
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => {
+            set_number(&mut object["spec"], "matchingPrecedence", 1_000);
+            for rule in items_of(&mut object["spec"], "rules") {
+                for rule in items_of(rule, "resourceRules") {
+                    // Told also where they are none.
+                    set_missing(rule, "namespaces", || Value::Null);
+                }
+            }
+        }
+        ("apiregistration.k8s.io", "APIService") => {
+            let service = object.pointer_mut("/spec/service");
+            if let Some(service) = service.filter(|it| it.is_object()) {
+                set_missing(service, "port", || json!(443));
             }
         }
         ("storage.k8s.io", "CSIDriver") => driver(&mut object["spec"]),
