@@ -27,10 +27,16 @@ struct Found {
 }
 
 /// Built-in kinds that are old, by shelf.
-const OLD_KINDS: &[(&str, &str)] = &[(
-    "/endpoints",
-    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-)];
+const OLD_KINDS: &[(&str, &str)] = &[
+    (
+        "/componentstatuses",
+        "v1 ComponentStatus is deprecated in v1.19+",
+    ),
+    (
+        "/endpoints",
+        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    ),
+];
 
 /// The forms of an object, as upstream's router lists them.
 pub(crate) const SHOWN: &[&str] = &[

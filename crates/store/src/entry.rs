@@ -189,6 +189,11 @@ fn snug(bytes: &[u8]) -> Box<[u8]> {
     bytes.into()
 }
 
+/// An object's JSON, from which a list can take its kind: see [`unkinded`].
+pub(crate) fn kind_first(object: &Value) -> Vec<u8> {
+    written(object).0
+}
+
 /// An object's JSON, and the place in it where `managedFields` belongs: before the first name in
 /// its metadata that comes later in the alphabet. Every object has one: its own name.
 fn written(object: &Value) -> (Vec<u8>, u32) {

@@ -6,7 +6,7 @@ use crate::ahead::media_type;
 use crate::autoscaler;
 use crate::crd::{Crd, CrdVersion};
 use crate::draft::Draft;
-use crate::entry::Entry;
+use crate::entry::{Entry, kind_first};
 use crate::field;
 use crate::json::{self, Twice};
 use crate::path::FieldValidation;
@@ -421,7 +421,7 @@ impl Store {
         }
         let mut object = self.shown_value(id, version, entry, talk);
         entry.name_owners(&mut object);
-        out.extend_from_slice(object.to_string().as_bytes());
+        out.extend_from_slice(&kind_first(&object));
     }
 
     /// As [`Store::shown`], as a value without its owners.

@@ -284,7 +284,7 @@ impl Store {
 
     pub(crate) fn selection(&self, reading: &Reading<'_>) -> Outcome<Selection> {
         let mut selection = Selection::parse(
-            &reading.row.shelf,
+            (&reading.row.shelf, &reading.row.group),
             &reading.row.selectable,
             reading.query.text("labelSelector"),
             reading.query.text("fieldSelector"),

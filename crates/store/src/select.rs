@@ -62,13 +62,26 @@ pub const SELECTABLE: &[(&str, &[SelectableField])] = &[
     ),
     ("/secrets", &[field("type")]),
     ("/services", &[field("spec.clusterIP"), field("spec.type")]),
-    ("apps/replicasets", &[field_or("status.replicas", "0")]),
     ("batch/jobs", &[field_or("status.successful", "0")]),
     (
         "certificates.k8s.io/certificatesigningrequests",
         &[field("spec.signerName")],
     ),
+    (
+        "resource.k8s.io/resourceslices",
+        &[field("spec.driver"), field("spec.nodeName")],
+    ),
 ];
+
+/// Kinds without namespaces of which upstream says so when it is asked to select by them.
+const UNPLACED: &[&str] = &[
+    "/namespaces",
+    "/nodes",
+    "certificates.k8s.io/certificatesigningrequests",
+    "resource.k8s.io/resourceslices",
+];
+/// The group in which Events have other names for what they are selected by.
+const NEW_EVENTS: &str = "events.k8s.io";
 
 /// Which objects are meant.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,13 +113,17 @@ enum FieldSource {
     Namespace,
     /// Index into the resource's selectable fields, and what absence means.
     Column(usize, &'static str),
+    /// Of two such fields the first that says something.
+    Either(usize, usize),
+    /// Nothing says anything about it.
+    Nothing,
 }
 
 impl Selection {
     /// Reads both selectors. `selectable` are the resource's fields in the order of
-    /// [`Entry::fields`], `shelf` its `group/plural`.
+    /// [`Entry::fields`], `shelf` its `group/plural`; `group` is the one that is asked.
     pub fn parse(
-        shelf: &str,
+        (shelf, group): (&str, &str),
         selectable: &[Box<str>],
         label_selector: &str,
         field_selector: &str,
@@ -116,7 +133,7 @@ impl Selection {
             ..Selection::default()
         };
         for (key, wants, value) in parse_fields(field_selector)? {
-            let source = source_of(shelf, selectable, &key)?;
+            let source = source_of((shelf, group), selectable, &key)?;
             if source == FieldSource::Name && wants == Wants::Equal {
                 selection.name = Some(value);
                 continue;
@@ -158,43 +175,80 @@ impl Selection {
                         "" => absent,
                         value => value,
                     },
+                    FieldSource::Either(one, other) => match entry.field(one) {
+                        "" => entry.field(other),
+                        value => value,
+                    },
+                    FieldSource::Nothing => "",
                 };
                 (value == term.value) == (term.wants == Wants::Equal)
             })
     }
 }
 
-/// Upstream has two texts: one of kinds with fields of their own, one of all others.
-fn unknown_field(selectable: &[Box<str>], key: &str) -> Refused {
-    Refused::bad_request(if selectable.is_empty() {
-        format!(
+/// Upstream has one text of kinds without fields of their own, and several of the others.
+fn unknown_field(shelf: &str, selectable: &[Box<str>], key: &str) -> Refused {
+    Refused::bad_request(match shelf {
+        "batch/jobs" => {
+            let key = crate::field::go_quoted(key);
+            format!("field label {key} not supported for Job")
+        }
+        "resource.k8s.io/resourceslices" => {
+            format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {key}")
+        }
+        _ if selectable.is_empty() => format!(
             "{key:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-        )
-    } else {
-        format!("field label not supported: {key}")
+        ),
+        _ => format!("field label not supported: {key}"),
     })
 }
 
-fn source_of(shelf: &str, selectable: &[Box<str>], key: &str) -> Outcome<FieldSource> {
-    match key {
-        "metadata.name" => return Ok(FieldSource::Name),
-        "metadata.namespace" => return Ok(FieldSource::Namespace),
+fn source_of(
+    (shelf, group): (&str, &str),
+    selectable: &[Box<str>],
+    key: &str,
+) -> Outcome<FieldSource> {
+    let unknown = || unknown_field(shelf, selectable, key);
+    match (shelf, key) {
+        (_, "metadata.name") => return Ok(FieldSource::Name),
+        (_, "metadata.namespace") if UNPLACED.contains(&shelf) => return Err(unknown()),
+        (_, "metadata.namespace") => return Ok(FieldSource::Namespace),
+        ("/pods", "status.podIPs") => return Ok(FieldSource::Nothing),
         _ => {}
     }
-    let wanted = match (shelf, key) {
-        ("/events", "source") => "source.component",
-        _ => key.trim_start_matches('.'),
+    let place = |wanted: &str| selectable.iter().position(|path| &**path == wanted);
+    let wanted = match shelf {
+        "/events" => core_name(group, key).ok_or_else(unknown)?,
+        _ => key.trim_start_matches('.').to_owned(),
     };
-    let index = selectable
-        .iter()
-        .position(|path| &**path == wanted)
-        .ok_or_else(|| unknown_field(selectable, key))?;
+    if wanted == "source" {
+        let both = place("source.component").zip(place("reportingComponent"));
+        let (source, reporting) = both.ok_or_else(unknown)?;
+        return Ok(FieldSource::Either(source, reporting));
+    }
+    let index = place(&wanted).ok_or_else(unknown)?;
     let absent = SELECTABLE
         .iter()
         .find(|(name, _)| *name == shelf)
         .and_then(|(_, fields)| fields.iter().find(|field| field.name == wanted))
         .map_or("", |field| field.absent);
     Ok(FieldSource::Column(index, absent))
+}
+
+/// The core name of what an Event is selected by in one of its groups.
+fn core_name(group: &str, key: &str) -> Option<String> {
+    let own = match key {
+        "source.component" => return None,
+        "reason" | "type" => return Some(key.to_owned()),
+        key => key,
+    };
+    if group != NEW_EVENTS {
+        return Some(own.to_owned());
+    }
+    match own.strip_prefix("regarding.") {
+        Some(field) => Some(format!("involvedObject.{field}")),
+        None => (own == "reportingController").then(|| "reportingComponent".to_owned()),
+    }
 }
 
 fn parse_fields(text: &str) -> Outcome<Vec<(String, Wants, String)>> {
@@ -278,7 +332,7 @@ mod tests {
             &selectable,
             Default::default(),
         );
-        Selection::parse("/pods", &selectable, labels, fields)
+        Selection::parse(("/pods", ""), &selectable, labels, fields)
             .map(|selection| selection.matches("a/b", &entry))
             .map_err(|refused| refused.message().to_owned())
     }
