@@ -22,6 +22,8 @@ mod native_groups;
 mod numatopologies;
 #[path = "verbs/odd.rs"]
 mod odd;
+#[path = "verbs/plugins.rs"]
+mod plugins;
 #[path = "verbs/webhooks.rs"]
 mod webhooks;
 
