@@ -231,7 +231,7 @@ impl Partition {
                 });
             }
             Rule::Apart => self.tell(tally, |verdict, sums| {
-                if sums.present(room) > 0 {
+                if sums.with_a_say(room) > 0 {
                     verdict.forbid(Bar::AntiAffinity);
                 }
             }),

@@ -126,14 +126,15 @@ fn nobody_that_must_be_close_together_is_passed_for_ever() {
 
 #[test]
 fn nobody_is_passed_for_ever_for_what_is_not_an_amount() {
-    // Host ports, cards of which each task has one, and cpus of one NUMA node.
-    for seed in 0..90 {
+    // Host ports, cards of which each task has one, cpus of one NUMA node, and who is at a distance to others.
+    for seed in 0..120 {
         eprintln!("seed {seed}");
         let mut dice = Dice(seed);
         let mut world = World::new();
         let nodes = 1 + dice.roll(4);
-        let (rules, has, wish) = match seed % 3 {
+        let (rules, has, wish) = match seed % 4 {
             0 => ("", "", "cpu=1 port=80"),
+            3 => ("", "", "cpu=1 label=x:y apart=x:y"),
             1 => ("deviceshare VGPUEnable", "vgpu=1:8000", "cpu=1 vgpu=1:6000"),
             _ => (
                 "numa-aware",
@@ -146,7 +147,7 @@ fn nobody_is_passed_for_ever_for_what_is_not_an_amount() {
         for node in 0..nodes {
             world.perform(&format!("node n{node} cpu=8 {has}"));
         }
-        let (a_node, tasks) = match seed % 3 {
+        let (a_node, tasks) = match seed % 4 {
             2 => (2, 1 + dice.roll(2 * nodes)),
             _ => (1, 1 + dice.roll(nodes)),
         };
@@ -155,6 +156,33 @@ fn nobody_is_passed_for_ever_for_what_is_not_an_amount() {
             small: wish,
             large: wish,
             tasks,
+            words: "",
+        };
+        starts_at_last(&mut world, &mut dice, &rivals);
+    }
+}
+
+#[test]
+fn nobody_is_passed_for_ever_who_needs_a_zone_without_others() {
+    for seed in 0..60 {
+        eprintln!("seed {seed}");
+        let mut dice = Dice(seed);
+        let mut world = World::new();
+        world.perform("argument gang starvation-bound=1h");
+        let in_a_zone = 1 + dice.roll(3);
+        for node in 0..2 * in_a_zone {
+            world.perform(&format!("node n{node} cpu=4 label=zone:z{}", node % 2));
+        }
+        // Either the large one keeps away from the others, or these from it.
+        let (small, large) = match dice.roll(2) {
+            0 => ("label=x:small", "label=x:big apart=x:small~key:zone"),
+            _ => ("label=x:small apart=x:big~key:zone", "label=x:big"),
+        };
+        let rivals = Rivals {
+            slots: 2 * in_a_zone,
+            small: &format!("cpu=3 {small}"),
+            large: &format!("cpu=1 {large}"),
+            tasks: 1 + dice.roll(in_a_zone),
             words: "",
         };
         starts_at_last(&mut world, &mut dice, &rivals);

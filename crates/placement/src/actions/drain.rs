@@ -5,6 +5,8 @@
 //! ends when the gang starts, wherever that is. One gang of a queue is kept room at a time, the first
 //! that comes to it; who is more important has its turn before, and takes the room if it is the better.
 
+mod company;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -14,11 +16,11 @@ use model::{
 
 use crate::actions::allocate::{Asking, take_promises_back, waiting_tasks};
 use crate::clearing::{clear_room, will_take};
+use crate::coupling;
 use crate::cycle::{Cycle, Outcome};
 use crate::domains::{self, Scope};
 use crate::footing::Footing;
 use crate::plugin::View;
-use crate::plugins::deviceshare;
 use crate::plugins::predicates::times;
 use crate::rules::Rules;
 use crate::victims::Against;
@@ -114,7 +116,10 @@ fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Places> {
     for task in held {
         cycle.trial.evict(task, gang, "");
     }
-    let places = find(cycle, queue, gang);
+    let places = match company::send_away(cycle, gang) {
+        true => find(cycle, queue, gang),
+        false => None,
+    };
     cycle.trial.rewind(mark);
     places
 }
@@ -242,7 +247,7 @@ fn find_inside(
             break;
         }
         if cycle.rules.allocatable(cycle.view(), queue, task).is_some()
-            || depends_on_company(cycle.view(), task)
+            || company::is_unforeseeable(cycle.view(), task)
         {
             return None;
         }
@@ -256,13 +261,6 @@ fn find_inside(
     }
     let is_enough = cycle.rules.job_pipelined(cycle.view(), gang);
     (is_enough && !places.is_empty()).then_some(places)
-}
-
-/// Whether other pods decide where the task may run: nobody knows what will be there.
-fn depends_on_company(view: View<'_>, task: TaskId) -> bool {
-    view.tables.shape_of(task).spec.is_coupled()
-        || deviceshare::concerns(view, task)
-        || !view.tables.task(task).claims.is_empty()
 }
 
 /// Whether amounts alone decide whether a node that suits the shape has room for it.
@@ -287,7 +285,7 @@ fn nearest(cycle: &mut Cycle<'_, '_>, task: TaskId, budget: &mut Budget) -> Opti
         .filter(|id| would_be_enough(view, cycle.rules, shape, *id))
         .filter(|id| may_stand(view, footing.as_deref(), *id));
     let ranked = able.map(|id| (has_taken_port(view, shape, id), lack(view, shape, id), id));
-    if is_about_amounts(shape) {
+    if is_about_amounts(shape) && !coupling::concerns(view, task) {
         return ranked.min().map(|(.., id)| id);
     }
     let mut ranked: Vec<_> = ranked.collect();
@@ -331,7 +329,8 @@ fn would_do(cycle: &mut Cycle<'_, '_>, task: TaskId, id: NodeId) -> bool {
     let footing = cycle.rules.footing(view, task);
     would_be_enough(view, cycle.rules, shape, id)
         && may_stand(view, footing.as_deref(), id)
-        && (is_about_amounts(shape) || takes_when_left(cycle, task, id))
+        && (is_about_amounts(shape) && !coupling::concerns(view, task)
+            || takes_when_left(cycle, task, id))
 }
 
 /// The same, as far as amounts and the node's own nature decide.

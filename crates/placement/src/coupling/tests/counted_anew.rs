@@ -49,6 +49,23 @@ fn selected(tables: &Tables, term: &PodTerm, room: Room) -> Domains {
     domains
 }
 
+/// The same with the promised ones, now, too: a promise is kept.
+fn with_a_say(tables: &Tables, term: &PodTerm, room: Room) -> Domains {
+    let mut domains = selected(tables, term, room);
+    let promised = tables
+        .tasks()
+        .filter(|(_, task)| task.phase == Phase::Pipelined);
+    for (_, task) in promised.filter(|_| room == Room::Now) {
+        let value = task
+            .node
+            .and_then(|node| domain(tables, node, &term.topology_key));
+        if let Some(value) = value.filter(|_| term.selects(&task.key.namespace, &task.labels)) {
+            *domains.entry(value.to_owned()).or_default() += 1;
+        }
+    }
+    domains
+}
+
 impl<'a> Anew<'a> {
     pub(super) fn of(view: View<'a>, task: TaskId, room: Room) -> Anew<'a> {
         let tables = view.tables;
@@ -74,7 +91,10 @@ impl<'a> Anew<'a> {
             affinity,
             first_of_its_kind,
             anti_affinity: if pods {
-                count(&shape.spec.pod_anti_affinity)
+                let terms = shape.spec.pod_anti_affinity.iter();
+                terms
+                    .map(|term| (term, with_a_say(tables, term, room)))
+                    .collect()
             } else {
                 Vec::new()
             },
