@@ -5,6 +5,7 @@
 //! object, or its back-off, so that a decision on stale facts is not repeated in a circle.
 
 mod binds;
+mod consents;
 mod holds;
 mod locks;
 mod news;
@@ -34,6 +35,7 @@ use crate::timers;
 use crate::work::{Ended, Passes};
 use crate::writes::{self, Lane, Origin, Writes};
 use binds::Binds;
+use consents::Consents;
 use holds::{Holds, Look};
 use locks::Locks;
 use news::News;
@@ -111,6 +113,7 @@ pub(crate) struct Cycles {
     asks: Vec<(Query, Question)>,
     /// What it is to be told.
     news: News,
+    consents: Consents,
     /// Another engine that is asked the same.
     other: Option<Other>,
     /// What cycles find for the gangs of one object, where that is told.
@@ -152,6 +155,7 @@ impl Cycles {
         rows.begin(&mut tables);
         Cycles {
             news: News::of(settings.engine.extender()),
+            consents: Consents::of(settings.engine.extender()),
             engine: settings.engine,
             tables,
             rows,
@@ -218,8 +222,8 @@ impl Cycles {
         std::mem::take(&mut self.asks)
     }
 
-    /// What somebody outside is to be told, once.
-    pub(crate) fn take_news(&mut self) -> Vec<ExtenderNews> {
+    /// What somebody outside is to be told, once, with the write that may wait for the answer.
+    pub(crate) fn take_news(&mut self) -> Vec<(ExtenderNews, Option<WriteId>)> {
         self.news.take()
     }
 
@@ -231,7 +235,10 @@ impl Cycles {
 
     /// Whether a plan is carried out whose binds are not all on their way.
     pub(crate) fn has_binds_waiting(&self) -> bool {
-        !self.holds.is_empty() || !self.locks.is_empty() || self.binds.is_waiting()
+        !self.holds.is_empty()
+            || !self.locks.is_empty()
+            || !self.consents.is_empty()
+            || self.binds.is_waiting()
     }
 
     /// When each plugin last sent tasks away.
@@ -284,6 +291,7 @@ impl Cycles {
     /// Whether nothing of a plan waits inside.
     pub(crate) fn is_quiet(&self) -> bool {
         self.holds.is_empty()
+            && self.consents.is_empty()
             && !self.locks.is_waiting()
             && self.refusals.is_empty()
             && !self.binds.is_waiting()
@@ -441,6 +449,7 @@ impl Cycles {
         let lowered = mirror.lower(&self.tables, &plan, voice);
         let mut binds = lowered.binds;
         binds.retain(|bind| !kept_back.contains(&bind.write));
+        let binds = self.consents.keep_back(binds, &self.tables, &plan);
         self.bind_or_hold(binds, mirror, writes, now);
         for evict in lowered.evictions {
             if !kept_back.contains(&evict.write) {

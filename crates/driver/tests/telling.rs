@@ -56,14 +56,17 @@ fn what_was_decided_is_told_one_after_the_other() {
         "ask extender allocateFunc ns/a node-1",
     ];
     assert_eq!(asks(&mut world), told);
-    // Who hears nothing is told the next thing only when its time is over, and nobody waits for that.
+    // Who hears nothing is told the next thing only when its time is over.
     world.teller = Some(Box::new(|_| None));
     pod(&mut world, "b");
     world.pass_ms(1_000);
-    assert_eq!(node_of(&world, "b"), "node-2");
     assert_eq!(asks(&mut world), ["ask extender jobEnqueued ns/b"]);
     world.pass_ms(7_000);
     assert_eq!(asks(&mut world), ["ask extender allocateFunc ns/b node-2"]);
+    assert_eq!(node_of(&world, "b"), Value::Null, "its place is not taken");
+    world.teller = Some(heeds());
+    world.pass_ms(20_000);
+    assert_eq!(node_of(&world, "b"), "node-2");
 }
 
 #[test]
@@ -73,7 +76,7 @@ fn news_have_upstreams_words() {
     pod(&mut world, "a");
     world.pass_ms(20_000);
     let told = heard.borrow();
-    let [enqueued, allocated] = &told[..] else {
+    let [enqueued, allocated, ..] = &told[..] else {
         panic!("two things are told: {told:?}");
     };
     assert_eq!(
@@ -207,7 +210,9 @@ fn of_a_session_that_cannot_be_opened_nothing_is_told_unless_that_may_be_ignored
 
 #[test]
 fn who_never_hears_is_not_told_the_rest() {
-    let mut world = plane(&CONF.replace("predicateVerb: predicate", TOLD), 10);
+    let conf = CONF.replace("predicateVerb: predicate", TOLD);
+    let conf = format!("{conf}\n      extender.ignorable: true");
+    let mut world = plane(&conf, 10);
     world.teller = Some(Box::new(|_| None));
     for at in 0..20 {
         pod(&mut world, &format!("p-{at}"));
@@ -229,18 +234,24 @@ fn who_never_hears_is_not_told_the_rest() {
     assert_eq!(asks(&mut world).len(), 2);
 }
 
-#[test]
-fn what_it_makes_of_news_changes_nothing_and_is_in_the_log() {
-    let mut world = plane(&CONF.replace("predicateVerb: predicate", TOLD), 1);
-    world.teller = Some(says(|topic| {
-        Some(Ok(match topic.starts_with("allocateFunc") {
+/// Takes no place of these pods.
+fn refuses(names: &'static [&'static str]) -> Teller {
+    says(move |topic| {
+        let is_one = |name: &&str| topic.starts_with(&format!("allocateFunc ns/{name} "));
+        Some(Ok(match names.iter().any(is_one) {
             true => json!({ "errorMessage": "no chip is left" }),
             false => json!({}),
         }))
-    }));
+    })
+}
+
+#[test]
+fn a_place_that_is_not_taken_is_taken_back_and_tried_again() {
+    let mut world = plane(&CONF.replace("predicateVerb: predicate", TOLD), 1);
+    world.teller = Some(refuses(&["a"]));
     pod(&mut world, "a");
-    world.pass_ms(1_000);
-    assert_eq!(node_of(&world, "a"), "node-1");
+    world.pass_ms(1_500);
+    assert_eq!(node_of(&world, "a"), Value::Null);
     let notices: Vec<String> = std::iter::from_fn(|| world.driver.poll_notice())
         .map(|it| it.text)
         .collect();
@@ -248,6 +259,53 @@ fn what_it_makes_of_news_changes_nothing_and_is_in_the_log() {
         notices,
         ["the extender does not take allocateFunc: no chip is left"]
     );
+    let condition = &world.object(Kind::Pod, "a")["status"]["conditions"][0];
+    assert_eq!(condition["reason"], "SchedulerError");
+    assert_eq!(
+        condition["message"],
+        "failed to bind to node node-1: the extender does not take allocateFunc: no chip is left"
+    );
+    assert_eq!(
+        asks(&mut world)[..3],
+        [
+            "ask extender jobEnqueued ns/a",
+            "ask extender allocateFunc ns/a node-1",
+            "ask extender deallocateFunc ns/a node-1",
+        ]
+    );
+    world.teller = Some(heeds());
+    world.pass_ms(3_000);
+    assert_eq!(node_of(&world, "a"), "node-1");
+}
+
+#[test]
+fn of_a_gang_all_places_are_taken_or_none() {
+    let mut world = plane(&CONF.replace("predicateVerb: predicate", TOLD), 3);
+    world.teller = Some(refuses(&["g-1"]));
+    let group = json!({ "spec": { "minMember": 3, "queue": "default" } });
+    world.put_object(Kind::PodGroup, "g", &group);
+    for name in ["g-0", "g-1", "g-2"] {
+        let pod = json!({
+            "metadata": { "annotations": { "scheduling.k8s.io/group-name": "g" } },
+            "spec": {
+                "schedulerName": "volcano",
+                "containers": [{ "name": "c", "resources": { "requests": { "cpu": "1" } } }],
+            },
+            "status": { "phase": "Pending" },
+        });
+        world.put_object(Kind::Pod, name, &pod);
+    }
+    for _ in 0..50 {
+        world.pass_ms(100);
+        for name in ["g-0", "g-1", "g-2"] {
+            assert_eq!(node_of(&world, name), Value::Null, "half a gang");
+        }
+    }
+    world.teller = Some(heeds());
+    world.pass_ms(3_000);
+    for name in ["g-0", "g-1", "g-2"] {
+        assert!(node_of(&world, name).is_string());
+    }
 }
 
 #[test]
@@ -277,10 +335,15 @@ fn a_log_of_news_plays_again() {
         }));
         pod(&mut world, name);
         world.pass_ms(10_000);
-        assert_ne!(node_of(&world, name), Value::Null);
+        assert_eq!(node_of(&world, name).is_string(), at == 0);
         let now = world.now;
         world.driver.handle_checkpoint(now);
         world.pass_ms(1_000);
+    }
+    world.teller = Some(heeds());
+    world.pass_ms(30_000);
+    for name in ["a", "b", "c"] {
+        assert!(node_of(&world, name).is_string());
     }
     all_played(&mut world);
 }

@@ -12,7 +12,7 @@ use model::{GangPhase, Plan, Tables, TaskId, WriteId};
 pub(super) struct News {
     /// Whether plans are told.
     is_wanted: bool,
-    waiting: Vec<ExtenderNews>,
+    waiting: Vec<(ExtenderNews, Option<WriteId>)>,
     /// What is to be told if a write is refused, and the uid of the task that it is about.
     contraries: BTreeMap<WriteId, (Arc<str>, ExtenderNews)>,
 }
@@ -36,7 +36,8 @@ impl News {
             let was = tables.gang(status.gang).spec.status.phase;
             let enters = was == GangPhase::Pending && status.status.phase == GangPhase::Inqueue;
             if enters && !kept_back.contains(&status.write) {
-                self.waiting.push(ExtenderNews::Enqueued(status.gang));
+                self.waiting
+                    .push((ExtenderNews::Enqueued(status.gang), None));
             }
         }
         let allocated = ExtenderNews::Allocated;
@@ -62,7 +63,7 @@ impl News {
         news: ExtenderNews,
         contrary: ExtenderNews,
     ) {
-        self.waiting.push(news);
+        self.waiting.push((news, Some(write)));
         if let Some(uid) = uid_of(tables, news) {
             self.contraries.insert(write, (uid, contrary));
         }
@@ -79,11 +80,11 @@ impl News {
             return;
         };
         if uid_of(tables, contrary) == Some(uid) {
-            self.waiting.push(contrary);
+            self.waiting.push((contrary, None));
         }
     }
 
-    pub(super) fn take(&mut self) -> Vec<ExtenderNews> {
+    pub(super) fn take(&mut self) -> Vec<(ExtenderNews, Option<WriteId>)> {
         std::mem::take(&mut self.waiting)
     }
 }

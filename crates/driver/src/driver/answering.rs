@@ -199,6 +199,7 @@ impl Driver {
                 let herald = self.asking.herald.as_mut();
                 let herald = herald.filter(|it| it.asked(id));
                 herald.into_iter().for_each(|it| it.answered(heard.clone()));
+                self.heed_consents(now);
             }
         }
         self.say_asking();
@@ -259,7 +260,7 @@ impl Driver {
         if let Some(get) = devices.and_then(|it| it.poll(id, now)) {
             return Some(get);
         }
-        self.tell_news();
+        self.tell_news(now);
         let measures = self.asking.measures.as_mut();
         if let Some(ask) = measures.and_then(|it| it.poll(id, now)) {
             return Some(Request::Ask(ask));
@@ -317,6 +318,7 @@ impl Driver {
             .iter_mut()
             .for_each(|it| it.advance(now));
         self.asking.herald.iter_mut().for_each(|it| it.advance(now));
+        self.heed_consents(now);
         self.put_opinions(now);
         self.say_asking();
     }

@@ -6,7 +6,7 @@ use mirror::{ExtenderNews, extender_news};
 use model::{Tables, TaskId};
 
 use super::Driver;
-use crate::extender::told;
+use crate::extender::{Herald, told as told_as};
 
 impl Driver {
     /// A session begins before a cycle: everything there is is told as it is now.
@@ -24,42 +24,63 @@ impl Driver {
         let rows = tables.nodes().count() + tables.tasks().count();
         if herald.begin(rows, now) {
             let body = extender_news(&self.mirror, tables, ExtenderNews::Opened);
-            let topic = told(Verb::OnSessionOpen, "");
-            herald.tell(Verb::OnSessionOpen, topic, body.to_string().into_bytes());
+            let topic = told_as(Verb::OnSessionOpen, "");
+            herald.tell(
+                (Verb::OnSessionOpen, topic),
+                body.to_string().into_bytes(),
+                None,
+            );
         }
         self.say_asking();
     }
 
     /// What was decided, and what became of it, is told.
-    pub(super) fn tell_news(&mut self) {
+    pub(super) fn tell_news(&mut self, now: Time) {
         let (Some(herald), Some(cycles)) = (&mut self.asking.herald, &mut self.cycles) else {
             return;
         };
-        for news in cycles.take_news() {
+        let mut untold = Vec::new();
+        for (news, write) in cycles.take_news() {
             let tables = cycles.tables();
-            let is_managed = |task: TaskId| {
-                let shape = tables.find_task(task).map(|_| tables.shape_of(task));
-                shape.is_some_and(|shape| herald.conf().manages(tables, shape))
+            let told = verb(herald, tables, news).filter(|verb| herald.wants(*verb));
+            let Some(verb) = told else {
+                untold.extend(write);
+                continue;
             };
-            let verb = match news {
-                ExtenderNews::Opened | ExtenderNews::Closed => continue,
-                ExtenderNews::Enqueued(gang) if tables.find_gang(gang).is_none() => continue,
-                ExtenderNews::Enqueued(_) => Verb::JobEnqueued,
-                ExtenderNews::Allocated(task) | ExtenderNews::Deallocated(task, _)
-                    if !is_managed(task) =>
-                {
-                    continue;
-                }
-                ExtenderNews::Allocated(_) => Verb::AllocateFunc,
-                ExtenderNews::Deallocated(..) => Verb::DeallocateFunc,
-            };
-            if herald.wants(verb) {
-                let body = extender_news(&self.mirror, tables, news);
-                let topic = told(verb, &subject(tables, news));
-                herald.tell(verb, topic, body.to_string().into_bytes());
-            }
+            let body = extender_news(&self.mirror, tables, news);
+            let topic = told_as(verb, &subject(tables, news));
+            herald.tell((verb, topic), body.to_string().into_bytes(), write);
         }
+        // Nobody is told of these, so nobody has anything against them.
+        for write in untold {
+            cycles.consented((write, Ok(())), (&self.mirror, &mut self.writes), now);
+        }
+        self.heed_consents(now);
         self.say_asking();
+    }
+
+    /// Places that an extender has taken are bound, others are not.
+    pub(super) fn heed_consents(&mut self, now: Time) {
+        let (Some(herald), Some(cycles)) = (&mut self.asking.herald, &mut self.cycles) else {
+            return;
+        };
+        for settled in herald.take_settled() {
+            cycles.consented(settled, (&self.mirror, &mut self.writes), now);
+        }
+    }
+}
+
+/// By which verb it is told, if it is at all.
+fn verb(herald: &Herald, tables: &Tables, news: ExtenderNews) -> Option<Verb> {
+    let is_managed = |task: TaskId| {
+        let shape = tables.find_task(task).map(|_| tables.shape_of(task));
+        shape.is_some_and(|shape| herald.conf().manages(tables, shape))
+    };
+    match news {
+        ExtenderNews::Opened | ExtenderNews::Closed => None,
+        ExtenderNews::Enqueued(gang) => tables.find_gang(gang).map(|_| Verb::JobEnqueued),
+        ExtenderNews::Allocated(task) => is_managed(task).then_some(Verb::AllocateFunc),
+        ExtenderNews::Deallocated(task, _) => is_managed(task).then_some(Verb::DeallocateFunc),
     }
 }
 

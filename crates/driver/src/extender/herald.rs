@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use api::time::Time;
 use engine::{Extender, Verb};
+use model::WriteId;
 
 use super::{ask, read};
 use crate::measures::{Counts, SLACK_MS};
@@ -38,8 +39,11 @@ pub(crate) struct Herald {
     session: Option<Session>,
     /// Since the last success.
     failures: u32,
-    /// What was wrong the last time.
+    /// What was wrong the last time, and with what, if that is known.
     trouble: String,
+    troubled: Option<Verb>,
+    /// Places that were answered for, or never will be.
+    settled: Vec<(WriteId, Result<(), String>)>,
     notices: Vec<String>,
     counts: Counts,
 }
@@ -50,6 +54,8 @@ struct Word {
     verb: Verb,
     topic: String,
     body: Vec<u8>,
+    /// The place that waits for the answer.
+    write: Option<WriteId>,
 }
 
 /// Something that is being told.
@@ -57,6 +63,7 @@ struct Word {
 struct Open {
     id: RequestId,
     verb: Verb,
+    write: Option<WriteId>,
     deadline: Time,
 }
 
@@ -78,6 +85,8 @@ impl Herald {
             session: None,
             failures: 0,
             trouble: String::new(),
+            troubled: None,
+            settled: Vec::new(),
             notices: Vec::new(),
             counts: Counts::default(),
         })
@@ -97,6 +106,7 @@ impl Herald {
     pub(crate) fn begin(&mut self, rows: usize, now: Time) -> bool {
         let is_told = self.conf.asks(Verb::OnSessionOpen) && rows <= ROWS_MAX;
         if !is_told && self.conf.asks(Verb::OnSessionOpen) {
+            self.counts.failed += 1;
             self.tell_trouble(format!(
                 "the extender is not told of the whole cluster: there are {rows} nodes and tasks, and \
                  {ROWS_MAX} at most are told"
@@ -119,15 +129,37 @@ impl Herald {
         self.conf.asks(verb) && is_heard
     }
 
-    /// Tells something when its turn comes.
-    pub(crate) fn tell(&mut self, verb: Verb, topic: String, body: Vec<u8>) {
+    /// Tells something when its turn comes; of a place, for which write.
+    pub(crate) fn tell(
+        &mut self,
+        (verb, topic): (Verb, String),
+        body: Vec<u8>,
+        write: Option<WriteId>,
+    ) {
         if self.waiting.len() >= WAITING_MAX || self.bytes + body.len() > BYTES_MAX {
             self.counts.failed += 1;
             self.tell_trouble("the extender is too slow: it is not told everything".to_owned());
+            self.settle(write, Err("the extender is too slow"));
             return;
         }
         self.bytes += body.len();
-        self.waiting.push_back(Word { verb, topic, body });
+        self.waiting.push_back(Word {
+            verb,
+            topic,
+            body,
+            write,
+        });
+    }
+
+    /// A place is answered for.
+    fn settle(&mut self, write: Option<WriteId>, said: Result<(), &str>) {
+        let said = said.map_err(str::to_owned);
+        self.settled.extend(write.map(|write| (write, said)));
+    }
+
+    /// Places that were answered for since the last call, or never will be.
+    pub(crate) fn take_settled(&mut self) -> Vec<(WriteId, Result<(), String>)> {
+        std::mem::take(&mut self.settled)
     }
 
     /// The next thing to be told, under this id.
@@ -135,11 +167,21 @@ impl Herald {
         if self.open.is_some() {
             return None;
         }
-        let Word { verb, topic, body } = self.waiting.pop_front()?;
+        let Word {
+            verb,
+            topic,
+            body,
+            write,
+        } = self.waiting.pop_front()?;
         self.bytes -= body.len();
         let ask = ask::of(&self.conf, verb, topic, body)?;
         let deadline = now.plus_ms(ask.within_ms + SLACK_MS);
-        self.open = Some(Open { id, verb, deadline });
+        self.open = Some(Open {
+            id,
+            verb,
+            write,
+            deadline,
+        });
         self.counts.asked += 1;
         Some(ask)
     }
@@ -157,33 +199,41 @@ impl Herald {
 
     /// What was told was heard, or not.
     pub(crate) fn answered(&mut self, heard: Result<(), String>) {
-        let Some(Open { verb, .. }) = self.open.take() else {
+        let Some(Open { verb, write, .. }) = self.open.take() else {
             return;
         };
         let Err(why) = heard else {
             self.failures = 0;
-            self.trouble.clear();
+            if self.troubled.is_none_or(|it| it == verb) {
+                self.trouble.clear();
+            }
+            self.settle(write, Ok(()));
             return;
         };
         self.counts.failed += 1;
         self.failures += 1;
         let (name, why) = (verb.name(), read::sane(&why));
-        self.tell_trouble(format!("the extender does not take {name}: {why}"));
+        let trouble = format!("the extender does not take {name}: {why}");
+        self.settle(write, Err(&trouble));
+        self.tell_trouble(trouble);
+        self.troubled = Some(verb);
         if verb == Verb::OnSessionOpen && !self.conf.is_ignorable {
             self.session.iter_mut().for_each(|it| it.is_unheard = true);
-            self.forget();
+            self.forget(Ok(()));
         }
         if self.failures >= FAILURES_MAX {
             self.failures = 0;
             self.session = None;
-            self.forget();
+            self.forget(Err("the extender does not answer"));
         }
     }
 
-    /// What waits is not told.
-    fn forget(&mut self) {
+    /// What waits is not told, which counts so for places.
+    fn forget(&mut self, said: Result<(), &str>) {
         self.counts.failed += self.waiting.len() as u64;
-        self.waiting.clear();
+        for word in std::mem::take(&mut self.waiting) {
+            self.settle(word.write, said);
+        }
         self.bytes = 0;
     }
 
@@ -197,7 +247,7 @@ impl Herald {
             self.session = None;
             if self.conf.asks(Verb::OnSessionClose) {
                 let topic = ask::told(Verb::OnSessionClose, "");
-                self.tell(Verb::OnSessionClose, topic, b"{}".to_vec());
+                self.tell((Verb::OnSessionClose, topic), b"{}".to_vec(), None);
             }
         }
     }
@@ -234,6 +284,7 @@ impl Herald {
         if self.trouble != trouble {
             self.notices.push(trouble.clone());
             self.trouble = trouble;
+            self.troubled = None;
         }
     }
 
