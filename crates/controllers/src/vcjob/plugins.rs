@@ -10,14 +10,24 @@ use api::volcano::{Job, Task};
 use serde_json::{Value, json};
 
 mod env;
+mod hcclrank;
+mod hosts;
+mod mpi;
+mod pytorch;
+mod ray;
 mod svc;
+mod tensorflow;
 
 /// One plugin.
 pub(super) struct Plugin {
     /// Its key in `spec.plugins`.
     pub(super) name: &'static str,
+    /// Its arguments that are ports, each with what it is if it is not given.
+    pub(super) ports: &'static [Port],
     /// Objects that must exist before any pod does, without owner.
     pub(super) children: Option<Children>,
+    /// Each pod is told the names of all others.
+    pub(super) lists_peers: bool,
     /// What becomes of a pod before it is created.
     pub(super) pod: fn(&Job, &Arguments, &Place<'_>, &mut Value),
 }
@@ -43,23 +53,46 @@ pub(super) struct Place<'a> {
     pub(super) index: u32,
 }
 
-/// Every plugin, by name.
-pub(super) const PLUGINS: &[Plugin] = &[env::PLUGIN, svc::PLUGIN];
+/// A port that an argument may change.
+pub(super) struct Port {
+    /// The argument's name.
+    name: &'static str,
+    /// What it is where it is not given.
+    default: u16,
+}
 
-/// The rows that a job chose, with their arguments. An unknown name is refused with upstream's text.
+/// Every plugin, in the order in which they shape a pod: what one reads, another has written before.
+pub(super) const PLUGINS: &[Plugin] = &[
+    env::PLUGIN,
+    svc::PLUGIN,
+    tensorflow::PLUGIN,
+    pytorch::PLUGIN,
+    mpi::PLUGIN,
+    ray::PLUGIN,
+    hcclrank::PLUGIN,
+];
+
+/// The rows that a job chose, with their arguments. An unknown name is refused with upstream's text;
+/// a port that is none is refused, too, where upstream takes the default and says so in its log only.
 pub(super) fn chosen(job: &Job) -> Result<Vec<(&'static Plugin, Arguments)>, String> {
     for (name, _) in job.spec.plugins() {
         if !PLUGINS.iter().any(|plugin| plugin.name == name) {
             return Err(format!("failed to get plugin {name}"));
         }
     }
-    Ok(PLUGINS
-        .iter()
-        .filter_map(|plugin| {
-            let (_, arguments) = job.spec.plugins().find(|(name, _)| *name == plugin.name)?;
-            Some((plugin, Arguments::parse(arguments)))
-        })
-        .collect())
+    let mut chosen = Vec::new();
+    for plugin in PLUGINS {
+        let asked = job.spec.plugins().find(|(name, _)| *name == plugin.name);
+        let Some((_, words)) = asked else { continue };
+        let arguments = Arguments::parse(words);
+        for port in plugin.ports {
+            arguments
+                .given_port(port.name)
+                .map_err(|problem| format!("plugin {}: {problem}", plugin.name))?;
+        }
+        chosen.push((plugin, arguments));
+    }
+    Ok(chosen)
 }
 
 /// What the chosen plugins need beside pods.
@@ -99,6 +132,29 @@ impl Arguments {
         Arguments(values)
     }
 
+    /// The text of an argument, or what it is where it is not given.
+    fn text<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
+        self.0.get(name).map_or(default, |value| value)
+    }
+
+    /// A port that is known to be one.
+    fn port(&self, port: &Port) -> u16 {
+        let given = self.given_port(port.name).ok().flatten();
+        given.unwrap_or(port.default)
+    }
+
+    fn given_port(&self, name: &str) -> Result<Option<u16>, String> {
+        let Some(value) = self.0.get(name) else {
+            return Ok(None);
+        };
+        match value.parse::<u16>() {
+            Ok(port @ 1..) => Ok(Some(port)),
+            _ => Err(format!(
+                "{name} must be a port from 1 to 65535, not {value:?}"
+            )),
+        }
+    }
+
     fn flag(&self, name: &str) -> Option<bool> {
         match &**self.0.get(name)? {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
@@ -110,10 +166,43 @@ impl Arguments {
 
 /// Calls `each` for every container and init container of a pod.
 fn each_container(pod: &mut Value, mut each: impl FnMut(&mut Value)) {
-    for list in ["containers", "initContainers"] {
-        if let Some(containers) = pod["spec"].get_mut(list).and_then(Value::as_array_mut) {
-            containers.iter_mut().for_each(&mut each);
-        }
+    each_main_container(pod, &mut each);
+    each_of(pod, "initContainers", each);
+}
+
+/// Calls `each` for every container of a pod but those that prepare it.
+fn each_main_container(pod: &mut Value, each: impl FnMut(&mut Value)) {
+    each_of(pod, "containers", each);
+}
+
+fn each_of(pod: &mut Value, list: &str, each: impl FnMut(&mut Value)) {
+    if let Some(containers) = pod["spec"].get_mut(list).and_then(Value::as_array_mut) {
+        containers.iter_mut().for_each(each);
+    }
+}
+
+/// Tells a container something by its environment.
+fn set_env(container: &mut Value, name: &str, value: impl Into<Value>) {
+    append(
+        container,
+        "env",
+        json!({ "name": name, "value": value.into() }),
+    );
+}
+
+/// Names a port of a container, unless the container says itself what that port is.
+fn open_port(container: &mut Value, name: &str, port: u16) {
+    let ports = container["ports"].as_array();
+    let is_open = ports
+        .into_iter()
+        .flatten()
+        .any(|known| known["containerPort"] == port || known["name"] == name);
+    if !is_open {
+        append(
+            container,
+            "ports",
+            json!({ "name": name, "containerPort": port }),
+        );
     }
 }
 

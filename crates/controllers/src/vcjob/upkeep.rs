@@ -70,8 +70,12 @@ pub(super) fn intents(view: &View<'_>) -> (Vec<Intent>, Option<Time>) {
         return (intents, Some(deadline));
     }
     if let Ok(chosen) = plugins::chosen(view.job) {
-        // Pods grow with the number of tasks, whose names each of them is told.
-        let share = 1 + view.job.spec.tasks.len() / 100;
+        // Pods grow with the number of tasks, whose names each of them is told, or with that of pods.
+        let told = match chosen.iter().any(|(plugin, _)| plugin.lists_peers) {
+            true => usize::try_from(view.job.spec.replicas()).unwrap_or(0),
+            false => view.job.spec.tasks.len(),
+        };
+        let share = 1 + told / 100;
         let limit = (view.inputs.settings.writes_per_step_max / share).max(1);
         let limit = limit.min(room_ahead(view));
         let (mirror, job) = (view.inputs.mirror, view.job);

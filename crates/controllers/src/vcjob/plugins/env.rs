@@ -1,21 +1,22 @@
 //! `env`: tells every container the index of its pod within the task.
 
 use api::volcano::Job;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Arguments, Place, Plugin, append, each_container};
+use super::{Arguments, Place, Plugin, each_container, set_env};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "env",
+    ports: &[],
     children: None,
+    lists_peers: false,
     pod,
 };
 
 fn pod(_job: &Job, _arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
     each_container(pod, |container| {
         for name in ["VK_TASK_INDEX", "VC_TASK_INDEX"] {
-            let variable = json!({ "name": name, "value": place.index.to_string() });
-            append(container, "env", variable);
+            set_env(container, name, place.index.to_string());
         }
     });
 }

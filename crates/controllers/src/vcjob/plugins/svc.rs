@@ -4,11 +4,14 @@ use api::kind::Kind;
 use api::volcano::{Job, Task};
 use serde_json::{Map, Value, json};
 
+use super::hosts::{self, peers, text};
 use super::{Arguments, Child, Place, Plugin, append, each_container};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "svc",
+    ports: &[],
     children: Some(children),
+    lists_peers: false,
     pod,
 };
 
@@ -19,10 +22,7 @@ const HOSTS_BYTES_MAX: usize = 1_000_000;
 
 fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
     let name = job.metadata.name.to_string();
-    let peers = json!({
-        "volcano.sh/job-name": job.metadata.name,
-        "volcano.sh/job-namespace": job.metadata.namespace,
-    });
+    let peers = peers(job);
     // Upstream's default is false. A gang whose members become ready by finding each other
     // would then wait for ever, so names are published at once unless the job says otherwise.
     let publish = arguments
@@ -107,7 +107,7 @@ fn hosts(job: &Job) -> Result<Map<String, Value>, String> {
                 task.name, job.metadata.name
             ));
         }
-        let names = host_names(job, task);
+        let names = hosts::of_task(job, task);
         data.insert(
             format!("{}.host", task.name.replace('-', "_")),
             json!(names.join("\n")),
@@ -118,29 +118,6 @@ fn hosts(job: &Job) -> Result<Map<String, Value>, String> {
     Ok(data)
 }
 
-fn host_names(job: &Job, task: &Task) -> Vec<String> {
-    let spec = &task.template["spec"];
-    let subdomain = match text(spec, "subdomain") {
-        "" => &job.metadata.name,
-        subdomain => subdomain,
-    };
-    match text(spec, "hostname") {
-        "" => (0..task.replicas().max(0))
-            .map(|index| {
-                let name = &job.metadata.name;
-                format!("{name}-{}-{index}.{subdomain}", task.name)
-            })
-            .collect(),
-        // With a fixed host name all pods of the task share one entry.
-        hostname if task.replicas() > 0 => vec![format!("{hostname}.{subdomain}")],
-        _ => Vec::new(),
-    }
-}
-
 fn variable(task: &Task, suffix: &str) -> String {
     format!("VC_{}_{suffix}", task.name.to_uppercase().replace('-', "_"))
-}
-
-fn text<'a>(object: &'a Value, field: &str) -> &'a str {
-    object[field].as_str().unwrap_or("")
 }

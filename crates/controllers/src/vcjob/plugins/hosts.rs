@@ -1,0 +1,45 @@
+//! Under which names the pods of a job find each other.
+
+use api::volcano::{Job, Task};
+use serde_json::{Value, json};
+
+/// The task of a job that has a name.
+pub(super) fn task_of<'a>(job: &'a Job, name: &str) -> Option<&'a Task> {
+    job.spec.tasks.iter().find(|task| &*task.name == name)
+}
+
+/// `<pod>.<job>`, or what the template says itself: with a fixed host name all pods of a task share
+/// one.
+pub(super) fn of_pod(job: &Job, task: &Task, index: i32) -> String {
+    let spec = &task.template["spec"];
+    let subdomain = match text(spec, "subdomain") {
+        "" => &job.metadata.name,
+        subdomain => subdomain,
+    };
+    match text(spec, "hostname") {
+        "" => format!("{}-{}-{index}.{subdomain}", job.metadata.name, task.name),
+        hostname => format!("{hostname}.{subdomain}"),
+    }
+}
+
+/// The names of a task's pods, each once.
+pub(super) fn of_task(job: &Job, task: &Task) -> Vec<String> {
+    let is_shared = !text(&task.template["spec"], "hostname").is_empty();
+    let count = match is_shared {
+        true => task.replicas().min(1),
+        false => task.replicas(),
+    };
+    (0..count).map(|index| of_pod(job, task, index)).collect()
+}
+
+/// Labels that all pods of a job have and no others.
+pub(super) fn peers(job: &Job) -> Value {
+    json!({
+        "volcano.sh/job-name": job.metadata.name,
+        "volcano.sh/job-namespace": job.metadata.namespace,
+    })
+}
+
+pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object[field].as_str().unwrap_or("")
+}
