@@ -490,7 +490,7 @@ pub fn default(object: &mut Value) {
     if is_empty(names.get("singular")) {
         names.insert("singular".into(), kind.to_lowercase().into());
     }
-    if is_empty(names.get("listKind")) {
+    if is_empty(names.get("listKind")) && !kind.is_empty() {
         names.insert("listKind".into(), format!("{kind}List").into());
     }
 }

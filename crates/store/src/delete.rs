@@ -22,6 +22,9 @@ use crate::write::{Writing, text};
 
 /// Namespaces that may not be deleted.
 const IMMORTAL: &[&str] = &["default", "kube-public", "kube-system"];
+/// The shelf of Jobs, whose Pods stay unless somebody says otherwise.
+const JOBS: &str = "batch/jobs";
+const CHILDREN_STAY: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 /// Priority classes that nobody deletes by name.
 const SYSTEM: &[&str] = &["system-cluster-critical", "system-node-critical"];
 /// Resources that answer a deletion with the object, by `group/plural`; others give a Status.
@@ -165,7 +168,11 @@ impl Store {
         admit: &mut Admit<'_>,
     ) -> Outcome<Begin> {
         let options = self.delete_options(writing)?;
-        let mut old = self.current(writing)?;
+        let is_said = options.propagation.is_none() && writing.row.shelf.as_ref() == JOBS;
+        let mut old = self.current(writing).map_err(|refused| match is_said {
+            true => refused.warn(CHILDREN_STAY.to_owned()),
+            false => refused,
+        })?;
         let name = writing.target.name.clone();
         check_preconditions(&writing.row, &name, &options, &old)?;
         if &*writing.row.shelf == "/namespaces" && IMMORTAL.contains(&&*name) {
@@ -416,11 +423,8 @@ pub(crate) fn mark_deleted(object: &mut Value, grace: i64, now: Time) {
 fn propagate(row: &Resource, object: &mut Value, options: &DeleteOptions, draft: &mut Draft) {
     let propagation = match options.propagation {
         Some(propagation) => propagation,
-        None if row.shelf.as_ref() == "batch/jobs" => {
-            draft.warnings.push(
-                "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
-                    .to_owned(),
-            );
+        None if row.shelf.as_ref() == JOBS => {
+            draft.warnings.push(CHILDREN_STAY.to_owned());
             Propagation::Orphan
         }
         None => return,

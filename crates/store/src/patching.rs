@@ -100,7 +100,9 @@ impl Store {
             entry: &old,
             object: &old_object,
         };
-        self.replace(writing, object, before, draft, admit)
+        let said = draft.warnings.clone();
+        let done = self.replace(writing, object, before, draft, admit);
+        done.map_err(|refused| refused.after(said))
     }
 
     /// The object that a patch is laid over: in the version of the request.

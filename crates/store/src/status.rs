@@ -131,6 +131,12 @@ impl Refused {
         self
     }
 
+    /// The same after what was said of the body.
+    pub(crate) fn after(mut self, said: Vec<String>) -> Refused {
+        self.0.warnings.splice(0..0, said);
+        self
+    }
+
     /// The request cannot go on before these are answered.
     pub(crate) fn question(calls: Vec<Call>) -> Refused {
         let mut refused = Refused::internal("a webhook was not asked");

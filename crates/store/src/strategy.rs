@@ -67,6 +67,7 @@ const MADE_BY_PUT: &[&str] = &[
     "/limitranges",
     "/services",
     "coordination.k8s.io/leases",
+    "node.k8s.io/runtimeclasses",
     "rbac.authorization.k8s.io/clusterrolebindings",
     "rbac.authorization.k8s.io/clusterroles",
     "rbac.authorization.k8s.io/rolebindings",
@@ -154,6 +155,11 @@ const TOLD: &[(&str, &str)] = &[
     ("discovery.k8s.io/endpointslices", "/ports"),
     ("rbac.authorization.k8s.io/clusterroles", "/rules"),
     ("rbac.authorization.k8s.io/roles", "/rules"),
+    ("resource.k8s.io/resourceclaims", "/spec/devices/requests"),
+    (
+        "resource.k8s.io/resourceclaimtemplates",
+        "/spec/spec/devices/requests",
+    ),
     ("storage.k8s.io/csinodes", "/spec/drivers"),
 ];
 

@@ -500,7 +500,7 @@ pub fn validate(group: &str, kind: &str, object: &Value) -> Vec<FieldError> {
     let root = Spot::new(object, "");
     match rules_of(group, kind) {
         Some(rules) => (rules.create)(&root, &mut faults),
-        None => meta::create(&root, names::check_subdomain, &mut faults),
+        None => meta::generic(&root, names::check_subdomain, &mut faults),
     }
     created(&root, faults)
 }

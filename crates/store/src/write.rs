@@ -100,7 +100,20 @@ impl Store {
         admit: &mut Admit<'_>,
     ) -> Outcome<Begin> {
         let mut draft = Draft::new(writing);
-        let mut object = self.body(writing, &mut draft)?;
+        let object = self.body(writing, &mut draft)?;
+        let said = draft.warnings.clone();
+        let done = self.create_read(writing, object, draft, admit);
+        done.map_err(|refused| refused.after(said))
+    }
+
+    /// Creates an object whose body has been read.
+    fn create_read(
+        &mut self,
+        writing: &Writing<'_>,
+        mut object: Value,
+        mut draft: Draft,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<Begin> {
         let meta = metadata(&mut object);
         let version = meta.get("resourceVersion").and_then(Value::as_str);
         if !matches!(version, None | Some("")) {
@@ -197,7 +210,20 @@ impl Store {
         admit: &mut Admit<'_>,
     ) -> Outcome<Begin> {
         let mut draft = Draft::new(writing);
-        let mut object = self.body(writing, &mut draft)?;
+        let object = self.body(writing, &mut draft)?;
+        let said = draft.warnings.clone();
+        let done = self.update_read(writing, object, draft, admit);
+        done.map_err(|refused| refused.after(said))
+    }
+
+    /// Replaces an object by a body that has been read.
+    fn update_read(
+        &mut self,
+        writing: &Writing<'_>,
+        mut object: Value,
+        draft: Draft,
+        admit: &mut Admit<'_>,
+    ) -> Outcome<Begin> {
         self.same_place(writing, &mut object)?;
         let old = match self.current(writing) {
             Err(_) if writing.part == Part::Whole && strategy::is_made_by_put(&writing.row) => {

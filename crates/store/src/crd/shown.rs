@@ -88,6 +88,9 @@ const ROWS: &[Row] = &[
 
 /// All versions; what they have alike stands beside them, and is not shown.
 pub(super) fn versions(spec: &Value) -> String {
+    if spec["versions"].is_null() {
+        return "null".to_owned();
+    }
     let rows = list(&spec["versions"]).iter();
     let rows: Vec<String> = rows.map(|version| of_version(spec, version)).collect();
     format!("[{}]", rows.join(","))

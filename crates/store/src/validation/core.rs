@@ -329,7 +329,7 @@ fn lease_spec(spec: &Spot<'_, '_>, faults: &mut Faults) {
 }
 
 pub(super) fn runtime_class(class: &Spot<'_, '_>, faults: &mut Faults) {
-    meta::create(class, names::check_subdomain, faults);
+    meta::generic(class, names::check_subdomain, faults);
     faults.need_name(&class.at("handler"), names::check_label);
     let overhead = class.at("overhead");
     let limits = overhead.called("podFixed", "limits");

@@ -328,7 +328,7 @@ fn wrong_path(path: &str) -> Option<&'static str> {
 
 /// Checks which server a group is said to have.
 pub(super) fn service(service: &Spot<'_, '_>, faults: &mut Faults) {
-    meta::create(service, |_| Vec::new(), faults);
+    meta::generic(service, |_| Vec::new(), faults);
     let spec = service.at("spec");
     let (group, version) = (spec.at("group"), spec.at("version"));
     let wanted = format!("{}.{}", version.text(), group.text());
