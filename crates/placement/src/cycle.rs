@@ -73,6 +73,8 @@ pub struct Work {
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
     pub(crate) fits: u32,
+    /// The same once tasks on their way out are gone.
+    pub(crate) later: u32,
     pub(crate) no_fit: Box<NoFit>,
     pub(crate) at_moves: u64,
 }

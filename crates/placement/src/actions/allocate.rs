@@ -391,8 +391,9 @@ fn waits(
         }
     }
     match promise(cycle, gang, mark, &attempt) {
-        Some(outcome) => outcome,
-        None => {
+        Ok(outcome) => outcome,
+        Err(later) => {
+            let attempt = Attempt { later, ..attempt };
             let outcome = give_up(cycle, gang, attempt);
             cycle.trial.rewind(mark);
             match outcome {
@@ -444,6 +445,8 @@ pub(super) struct Attempt {
     pub(super) shares: Option<Reason>,
     /// What is to be told, where it is known already.
     pub(super) said: Option<Reason>,
+    /// How many tasks would have a place once those on their way out are gone.
+    later: u32,
 }
 
 impl Attempt {
@@ -572,6 +575,7 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome
     {
         let known = Refused {
             fits: placed,
+            later: attempt.later.max(placed),
             no_fit: no_fit.clone(),
             at_moves: cycle.moves,
         };
@@ -611,7 +615,7 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
             && row.claims.is_empty()
             && (is_known || cycle.rules.allocatable(view, queue, *id).is_none())
     });
-    if needed <= known.fits || !alike || crate::coupling::concerns(view, task) {
+    if needed <= known.later || !alike || crate::coupling::concerns(view, task) {
         return None;
     }
     let fits = ready + known.fits;
@@ -626,16 +630,19 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
     ))
 }
 
-/// If the gang fits once tasks on their way out are gone, keeps that room for it.
+/// If the gang fits once tasks on their way out are gone, keeps that room for it; else how many of its tasks
+/// would have a place then.
 fn promise(
     cycle: &mut Cycle<'_, '_>,
     gang: GangId,
     mark: Mark,
     attempt: &Attempt,
-) -> Option<Outcome> {
+) -> Result<Outcome, u32> {
     let in_parts = !cycle.trial.tables().gang(gang).spec.sub_groups.is_empty();
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let now = number(attempt.places.len());
     if attempt.shares.is_some() || attempt.homeless.is_empty() || in_parts {
-        return None;
+        return Err(now);
     }
     let here = cycle.trial.mark();
     let tables = cycle.trial.tables();
@@ -646,7 +653,7 @@ fn promise(
         .map(|(id, _)| id)
         .collect();
     if leaving.is_empty() {
-        return None;
+        return Err(now);
     }
     let mut places = attempt.places.clone();
     for task in &attempt.homeless {
@@ -674,14 +681,14 @@ fn promise(
     let row = tables.gang(gang);
     if tables.ready(gang) + row.count(Phase::Pipelined) < row.spec.min_member {
         cycle.trial.rewind(here);
-        return None;
+        return Err(number(places.len()));
     }
     // None of it starts yet: what would fit now is kept too, as a promise.
     cycle.trial.rewind(mark);
-    let tasks = u32::try_from(places.len()).unwrap_or(u32::MAX);
+    let tasks = number(places.len());
     for (task, node) in places {
         cycle.trial.promise(task, node);
     }
     cycle.moves += 1;
-    Some(cycle.kept_for(gang, tasks))
+    Ok(cycle.kept_for(gang, tasks))
 }
