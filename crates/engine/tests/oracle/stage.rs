@@ -37,6 +37,7 @@ pub struct Stage {
     running: BTreeSet<usize>,
 }
 
+const GPU: &str = "nvidia.com/gpu";
 const MEBI: i64 = 1 << 20;
 const ROUNDS_MAX: usize = 60;
 
@@ -48,6 +49,8 @@ fn units([cpu, memory, gpu]: Amounts) -> Amounts {
 impl Stage {
     pub fn new() -> Stage {
         let mut tables = Tables::new();
+        // Whoever comes before the first node may want one, too.
+        tables.kind(GPU);
         tables.put_priority(Priority {
             name: "high".into(),
             value: 1_000,
@@ -368,8 +371,7 @@ impl Stage {
         self.tables.put_gang(spec);
     }
 
-    fn node_spec(&mut self, at: usize, node: &Node) -> NodeSpec {
-        self.tables.kind("nvidia.com/gpu");
+    fn node_spec(&self, at: usize, node: &Node) -> NodeSpec {
         let mut allocatable = vector(&self.tables, node.room);
         allocatable.set(Kind::PODS, node.pods);
         let name = node_name(at);
@@ -402,9 +404,8 @@ fn minimum(gang: &Gang) -> Amounts {
 
 fn vector(tables: &Tables, [cpu, memory, gpu]: Amounts) -> Vector {
     let mut all = Vector::of([(Kind::CPU, cpu), (Kind::MEMORY, memory)]);
-    if let Some(kind) = tables.kinds().find("nvidia.com/gpu") {
-        all.set(kind, gpu);
-    }
+    let kind = tables.kinds().find(GPU);
+    all.set(kind.expect("every stage knows of it"), gpu);
     all
 }
 
