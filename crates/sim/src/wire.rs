@@ -191,13 +191,18 @@ impl Server {
 
     /// All stored objects of a kind.
     pub(crate) fn objects(&mut self, kind: Kind, now: Time) -> Vec<Value> {
-        let Answered::Whole(response) = self.answer(&call::list(kind, 0, ""), now) else {
-            return Vec::new();
-        };
-        let mut list: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+        let mut list: Value = serde_json::from_slice(&self.listed(kind, now)).unwrap_or_default();
         match list["items"].take() {
             Value::Array(items) => items,
             _ => Vec::new(),
+        }
+    }
+
+    /// The list of all stored objects of a kind, as it is answered.
+    pub(crate) fn listed(&mut self, kind: Kind, now: Time) -> Vec<u8> {
+        match self.answer(&call::list(kind, 0, ""), now) {
+            Answered::Whole(response) => response.body,
+            Answered::Stream(_) => Vec::new(),
         }
     }
 

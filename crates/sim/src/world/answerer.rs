@@ -2,11 +2,13 @@
 //! lets everything be. What goes wrong on the wire goes wrong for their answers, too; and they may answer
 //! late, never, or with nonsense.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use api::kind::Kind;
 use api::quantity::Quantity;
 use driver::{Ask, RequestId};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Answer, Event, World};
@@ -75,23 +77,23 @@ impl World {
         Ok(answer.to_string().into_bytes())
     }
 
+    /// What the running pods of each node request, by what is stored now.
     fn uses(&mut self) -> BTreeMap<String, Use> {
         let mut uses = BTreeMap::new();
-        for node in self.objects(Kind::Node) {
-            let name = node["metadata"]["name"].as_str().unwrap_or_default();
-            let whole = both(&node["status"]["allocatable"]);
+        let nodes = self.server.listed(Kind::Node, self.now);
+        for node in read(&nodes) {
+            let whole = both(&node.status.allocatable);
             let used = [0; 2];
-            uses.insert(name.to_owned(), Use { used, whole });
+            uses.insert(node.metadata.name.into_owned(), Use { used, whole });
         }
-        for pod in self.objects(Kind::Pod) {
-            let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-            let is_running = pod["status"]["phase"] == "Running";
-            let Some(node) = uses.get_mut(node).filter(|_| is_running) else {
+        let pods = self.server.listed(Kind::Pod, self.now);
+        for pod in read(&pods) {
+            let is_running = pod.status.phase == "Running";
+            let Some(node) = uses.get_mut(&*pod.spec.node_name).filter(|_| is_running) else {
                 continue;
             };
-            let containers = pod["spec"]["containers"].as_array();
-            for container in containers.into_iter().flatten() {
-                let requests = both(&container["resources"]["requests"]);
+            for container in &pod.spec.containers {
+                let requests = both(&container.resources.requests);
                 for (used, more) in node.used.iter_mut().zip(requests) {
                     *used += more;
                 }
@@ -99,6 +101,76 @@ impl World {
         }
         uses
     }
+}
+
+/// A list as the API answers it, read for what a node has and a pod requests, and for nothing else of
+/// it: measures are asked for all the time.
+#[derive(Deserialize)]
+struct List<'a> {
+    #[serde(borrow)]
+    items: Vec<Measured<'a>>,
+}
+
+/// A node, or a pod.
+#[derive(Deserialize)]
+struct Measured<'a> {
+    #[serde(borrow)]
+    metadata: Named<'a>,
+    #[serde(borrow, default)]
+    spec: Spec<'a>,
+    #[serde(borrow, default)]
+    status: Status<'a>,
+}
+
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec<'a> {
+    #[serde(borrow)]
+    node_name: Cow<'a, str>,
+    #[serde(borrow)]
+    containers: Vec<Container<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Container<'a> {
+    #[serde(borrow, default)]
+    resources: Resources<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Resources<'a> {
+    #[serde(borrow)]
+    requests: Amounts<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status<'a> {
+    #[serde(borrow)]
+    phase: Cow<'a, str>,
+    #[serde(borrow)]
+    allocatable: Amounts<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Amounts<'a> {
+    #[serde(borrow)]
+    cpu: Cow<'a, str>,
+    #[serde(borrow)]
+    memory: Cow<'a, str>,
+}
+
+fn read(list: &[u8]) -> Vec<Measured<'_>> {
+    let list: List<'_> = serde_json::from_slice(list).expect("the store writes lists");
+    list.items
 }
 
 /// Whom an extender lets be: any node will do, the later by name the better, and whoever asks may go on.
@@ -117,13 +189,13 @@ fn opinion(about: &str, nodes: impl FnOnce() -> Vec<String>) -> Value {
     }
 }
 
-fn both(amounts: &Value) -> [i64; 2] {
-    let read = |name: &str| {
-        let text = amounts[name].as_str()?;
-        Quantity::parse(text).ok()
-    };
-    let cpu = read("cpu").map_or(0, |it| it.milli_value());
-    [cpu, read("memory").map_or(0, |it| it.value())]
+/// Cpu in thousandths and memory in bytes; none of what is not there.
+fn both(amounts: &Amounts<'_>) -> [i64; 2] {
+    let cpu = Quantity::parse(&amounts.cpu).map_or(0, |it| it.milli_value());
+    [
+        cpu,
+        Quantity::parse(&amounts.memory).map_or(0, |it| it.value()),
+    ]
 }
 
 fn vectors(series: Vec<Value>) -> Value {
