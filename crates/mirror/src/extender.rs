@@ -1,36 +1,49 @@
 //! Questions to an extender, and news for it, in Volcano's form: JSON of its scheduler's own structures, whose fields have
-//! their names in Go (`specs/volcano.md`, A.8).
+//! their names in Go (`specs/volcano.md`, A.8). The rows are written as they are read, without a tree of
+//! values between: before every cycle all there is may be told.
 //!
 //! Pods stand in the task that a question is about, as far as they are held here; the tasks of a node or of
 //! a gang come without theirs, so that a question stays small.
 
+mod form;
+
+use std::collections::BTreeMap;
+
 use api::core::{Node, Pod, ResourceQuota};
 use api::volcano::{NUMA_TOPOLOGY_POLICY, PodGroup, Queue, REVOCABLE_ZONE, TOPOLOGY_DECISION};
 use model::{GangId, Kind, NodeId, Phase, Question, QueueId, Tables, TaskId, Vector};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::held::Mirror;
+use form::{Amounts, Body, Everything, GangRow, Namespace, NodeRow, NumaInfo, QueueRow, TaskRow};
 
-/// What is sent.
-pub fn extender_body(mirror: &Mirror, tables: &Tables, question: &Question) -> Value {
+/// What is sent: JSON.
+pub fn extender_body(mirror: &Mirror, tables: &Tables, question: &Question) -> Vec<u8> {
     let wire = Wire { mirror, tables };
-    match question {
-        Question::Enters(gang) => json!({ "job": wire.job(*gang, &[]) }),
-        Question::Overused(queue) => json!({ "queue": wire.queue(*queue) }),
-        Question::Ready(gang, ready) => json!({ "job": wire.job(*gang, ready) }),
-        Question::Fits(task, node) => json!({
-            "task": wire.task_with_pod(*task),
-            "node": wire.node_with_tasks(*node),
-        }),
-        Question::Points(task, nodes) => json!({
-            "task": wire.task_with_pod(*task),
-            "nodes": nodes.iter().map(|node| wire.node(*node)).collect::<Vec<_>>(),
-        }),
-        Question::Gives(task, _, givers) => json!({
-            "evictor": wire.task_with_pod(*task),
-            "evictees": givers.iter().map(|task| wire.task(*task)).collect::<Vec<_>>(),
-        }),
-    }
+    let body = match question {
+        Question::Enters(gang) => Body::Gang {
+            job: wire.gang(*gang, &[]),
+        },
+        Question::Overused(queue) => Body::Queue {
+            queue: wire.queue(*queue),
+        },
+        Question::Ready(gang, ready) => Body::Gang {
+            job: wire.gang(*gang, ready),
+        },
+        Question::Fits(task, node) => Body::Fits {
+            task: wire.task_with_pod(*task),
+            node: wire.node_with_tasks(*node),
+        },
+        Question::Points(task, nodes) => Body::Points {
+            task: wire.task_with_pod(*task),
+            nodes: nodes.iter().map(|node| wire.node(*node)).collect(),
+        },
+        Question::Gives(task, _, givers) => Body::Gives {
+            evictor: wire.task_with_pod(*task),
+            evictees: givers.iter().map(|task| wire.task(*task)).collect(),
+        },
+    };
+    written(&body)
 }
 
 /// What an extender is told.
@@ -48,20 +61,30 @@ pub enum ExtenderNews {
     Deallocated(TaskId, NodeId),
 }
 
-/// What is sent with news.
-pub fn extender_news(mirror: &Mirror, tables: &Tables, news: ExtenderNews) -> Value {
+/// What is sent with news: JSON.
+pub fn extender_news(mirror: &Mirror, tables: &Tables, news: ExtenderNews) -> Vec<u8> {
     let wire = Wire { mirror, tables };
-    match news {
-        ExtenderNews::Opened => wire.everything(),
-        ExtenderNews::Closed => json!({}),
-        ExtenderNews::Enqueued(gang) => json!({ "job": wire.job(gang, &[]) }),
-        ExtenderNews::Allocated(task) => json!({ "task": wire.task_with_pod(task) }),
-        ExtenderNews::Deallocated(task, node) => {
-            let mut body = wire.task_with_pod(task);
-            body["NodeName"] = json!(&*tables.node(node).spec.name);
-            json!({ "task": body })
-        }
-    }
+    let body = match news {
+        ExtenderNews::Opened => Body::Everything(wire.everything()),
+        ExtenderNews::Closed => Body::Nothing {},
+        ExtenderNews::Enqueued(gang) => Body::Gang {
+            job: wire.gang(gang, &[]),
+        },
+        ExtenderNews::Allocated(task) => Body::Task {
+            task: wire.task_with_pod(task),
+        },
+        ExtenderNews::Deallocated(task, node) => Body::Task {
+            task: TaskRow {
+                node_name: &tables.node(node).spec.name,
+                ..wire.task_with_pod(task)
+            },
+        },
+    };
+    written(&body)
+}
+
+fn written(body: &Body<'_>) -> Vec<u8> {
+    serde_json::to_vec(body).expect("every key of a row is a string")
 }
 
 #[derive(Clone, Copy)]
@@ -70,194 +93,196 @@ struct Wire<'a> {
     tables: &'a Tables,
 }
 
-impl Wire<'_> {
-    fn task_with_pod(self, id: TaskId) -> Value {
-        let mut task = self.task(id);
-        if let Some(pod) = self.pod(id) {
-            task["Pod"] = json!(pod);
+impl<'a> Wire<'a> {
+    fn task_with_pod(self, id: TaskId) -> TaskRow<'a> {
+        TaskRow {
+            pod: self.pod(id),
+            ..self.task(id)
         }
-        task
     }
 
-    fn pod(&self, id: TaskId) -> Option<&Pod> {
+    fn pod(self, id: TaskId) -> Option<&'a Pod> {
         let key = &self.tables.task(id).key;
         let pod = self.mirror.get::<Pod>(&key.namespace, &key.name);
         pod.map(|pod| &**pod)
     }
 
-    fn task(self, id: TaskId) -> Value {
+    fn task(self, id: TaskId) -> TaskRow<'a> {
         let row = self.tables.task(id);
         let pod = self.pod(id);
-        let request = self.amounts(&self.tables.shape(row.shape).spec.requests);
+        let spec = &self.tables.shape(row.shape).spec;
+        let request = self.amounts(&spec.requests);
         let gang = row.gang.map(|gang| self.tables.gang(gang));
         let node = row.node.map(|node| &self.tables.node(node).spec.name);
         let stays = |pod: &Pod| {
             let mut containers = pod.spec.init_containers.iter();
             containers.any(|it| it.restart_policy.as_deref() == Some("Always"))
         };
-        json!({
-            "UID": &*row.uid,
-            "Job": gang.map(|gang| gang.spec.key.to_string()).unwrap_or_default(),
-            "Name": &*row.key.name,
-            "Namespace": &*row.key.namespace,
-            "TaskRole": &*row.role,
-            "Resreq": request,
-            "InitResreq": request,
-            "DRAResreq": null,
-            "ResourceClaimKeys": null,
-            "NodeName": node.map(|name| &**name).unwrap_or_default(),
-            "Status": status(row.phase),
-            "LastTransaction": null,
-            "Priority": row.priority,
-            "VolumeReady": row.claims.is_empty(),
-            "Preemptable": row.preemptable,
-            "BestEffort": row.best_effort,
-            "HasRestartableInitContainer": pod.is_some_and(stays),
-            "SchGated": row.gated,
-            "RevocableZone": match self.tables.shape(row.shape).spec.revocable {
-                true => "*",
-                false => "",
-            },
-            "NumaInfo": pod.map(numa_info),
-            "Pod": null,
-            "PodAnnotations": pod.map(|pod| &pod.metadata.annotations),
-        })
+        TaskRow {
+            uid: &row.uid,
+            job: gang
+                .map(|gang| gang.spec.key.to_string())
+                .unwrap_or_default(),
+            name: &row.key.name,
+            namespace: &row.key.namespace,
+            task_role: &row.role,
+            resreq: request.clone(),
+            init_resreq: request,
+            dra_resreq: (),
+            resource_claim_keys: (),
+            node_name: node.map(|name| &**name).unwrap_or_default(),
+            status: status(row.phase),
+            last_transaction: (),
+            priority: row.priority,
+            volume_ready: row.claims.is_empty(),
+            preemptable: row.preemptable,
+            best_effort: row.best_effort,
+            has_restartable_init_container: pod.is_some_and(stays),
+            sch_gated: row.gated,
+            revocable_zone: if spec.revocable { "*" } else { "" },
+            numa_info: pod.map(numa_info),
+            pod: None,
+            pod_annotations: pod.map(|pod| &pod.metadata.annotations),
+        }
     }
 
     /// All gangs, nodes, queues and quotas. The list of nodes has them without their tasks, which stand in
     /// the map.
-    fn everything(self) -> Value {
+    fn everything(self) -> Everything<'a> {
         let tables = self.tables;
         let gangs = tables.gangs().filter(|(_, gang)| gang.known);
-        let jobs = gangs.map(|(id, gang)| (gang.spec.key.to_string(), self.job(id, &[])));
         let nodes = || tables.nodes().filter(|(_, node)| node.known);
         let queues = tables.queues().filter(|(_, queue)| queue.known);
-        let queues = queues.map(|(id, queue)| (queue.spec.name.to_string(), self.queue(id)));
-        let named = |(id, node): (NodeId, &model::Node)| {
-            (node.spec.name.to_string(), self.node_with_tasks(id))
+        let named = |(id, node): (NodeId, &'a model::Node)| -> (&'a str, NodeRow<'a>) {
+            (&node.spec.name, self.node_with_tasks(id))
         };
         let is_lent =
-            |(_, node): &(NodeId, &model::Node)| node.spec.labels.get(REVOCABLE_ZONE).is_some();
-        json!({
-            "Jobs": jobs.collect::<Map<_, _>>(),
-            "Nodes": nodes().map(named).collect::<Map<_, _>>(),
-            "Queues": queues.collect::<Map<_, _>>(),
-            "NamespaceInfo": self.namespaces(),
-            "RevocableNodes": nodes().filter(is_lent).map(named).collect::<Map<_, _>>(),
-            "NodeList": nodes().map(|(id, _)| self.node(id)).collect::<Vec<_>>(),
-        })
+            |(_, node): &(NodeId, &'a model::Node)| node.spec.labels.get(REVOCABLE_ZONE).is_some();
+        Everything {
+            jobs: gangs
+                .map(|(id, gang)| (gang.spec.key.to_string(), self.gang(id, &[])))
+                .collect(),
+            nodes: nodes().map(named).collect(),
+            queues: queues
+                .map(|(id, queue)| (&*queue.spec.name, self.queue(id)))
+                .collect(),
+            namespace_info: self.namespaces(),
+            revocable_nodes: nodes().filter(is_lent).map(named).collect(),
+            node_list: nodes().map(|(id, _)| self.node(id)).collect(),
+        }
     }
 
     /// Quotas by namespace, as far as they are held here.
-    fn namespaces(self) -> Map<String, Value> {
-        let mut namespaces = Map::new();
+    fn namespaces(self) -> BTreeMap<&'a str, Namespace<'a>> {
+        let mut namespaces = BTreeMap::new();
         for quota in self.mirror.list::<ResourceQuota>() {
-            let name = &quota.metadata.namespace;
-            let none = || json!({ "Name": name, "QuotaStatus": {} });
-            let of = namespaces.entry(name.to_string()).or_insert_with(none);
-            of["QuotaStatus"][&*quota.metadata.name] = json!(quota.status);
+            let name: &str = &quota.metadata.namespace;
+            let of = namespaces.entry(name).or_insert_with(|| Namespace {
+                name,
+                quota_status: BTreeMap::new(),
+            });
+            of.quota_status.insert(&quota.metadata.name, &quota.status);
         }
         namespaces
     }
 
     /// A gang, in which some tasks count as placed.
-    fn job(self, id: GangId, placed: &[TaskId]) -> Value {
+    fn gang(self, id: GangId, placed: &[TaskId]) -> GangRow<'a> {
         let row = self.tables.gang(id);
         let key = &row.spec.key;
         let group = self.mirror.get::<PodGroup>(&key.namespace, &key.name);
-        let mut tasks = Map::new();
+        let mut tasks = BTreeMap::new();
         let mut total = Vector::ZERO;
         for id in &row.tasks {
             let of = self.tables.task(*id);
             total.add(&self.tables.shape(of.shape).spec.requests);
             let mut task = self.task(*id);
             if placed.contains(id) && of.phase.is_waiting() {
-                task["Status"] = json!(status(Phase::Allocated));
+                task.status = status(Phase::Allocated);
             }
-            tasks.insert(of.uid.to_string(), task);
+            tasks.insert(&*of.uid, task);
         }
-        let minima: Map<String, Value> = (row.spec.min_task_member.iter())
-            .map(|(role, min)| (role.to_string(), json!(min)))
-            .collect();
-        json!({
-            "UID": key.to_string(),
-            "PgUID": &*row.spec.uid,
-            "Name": &*key.name,
-            "Namespace": &*key.namespace,
-            "Queue": &*row.spec.queue,
-            "Priority": row.priority,
-            "MinAvailable": row.spec.min_member,
-            "WaitingTime": null,
-            "JobFitErrors": "",
-            "NodesFitErrors": {},
-            "Tasks": tasks,
-            "TaskMinAvailable": minima,
-            "TaskMinAvailableTotal": row.spec.min_task_member.values().sum::<u32>(),
-            "Allocated": self.amounts(&row.allocated),
-            "TotalRequest": self.amounts(&total),
-            "CreationTimestamp": group.map(|group| group.metadata.creation_timestamp),
-            "PodGroup": group.map(|group| &**group),
-            "Preemptable": row.spec.preemptable,
-            "RevocableZone": "",
-            "Budget": null,
-        })
+        let minima = row.spec.min_task_member.iter();
+        let minima = minima.map(|(role, min)| (&**role, *min));
+        GangRow {
+            uid: key.to_string(),
+            pg_uid: &row.spec.uid,
+            name: &key.name,
+            namespace: &key.namespace,
+            queue: &row.spec.queue,
+            priority: row.priority,
+            min_available: row.spec.min_member,
+            waiting_time: (),
+            job_fit_errors: "",
+            nodes_fit_errors: BTreeMap::new(),
+            tasks,
+            task_min_available: minima.collect(),
+            task_min_available_total: row.spec.min_task_member.values().sum(),
+            allocated: self.amounts(&row.allocated),
+            total_request: self.amounts(&total),
+            creation_timestamp: group.map(|group| group.metadata.creation_timestamp),
+            pod_group: group.map(|group| &**group),
+            preemptable: row.spec.preemptable,
+            revocable_zone: "",
+            budget: (),
+        }
     }
 
-    fn queue(self, id: QueueId) -> Value {
+    fn queue(self, id: QueueId) -> QueueRow<'a> {
         let row = self.tables.queue(id);
         let name = &row.spec.name;
         let queue = self.mirror.get::<Queue>("", name);
-        json!({
-            "UID": &**name,
-            "Name": &**name,
-            "Weight": row.spec.weight,
-            "Weights": "",
-            "Hierarchy": "",
-            "Queue": queue.map(|queue| &**queue),
-        })
+        QueueRow {
+            uid: name,
+            name,
+            weight: row.spec.weight,
+            weights: "",
+            hierarchy: "",
+            queue: queue.map(|queue| &**queue),
+        }
     }
 
-    fn node_with_tasks(self, id: NodeId) -> Value {
-        let mut node = self.node(id);
+    fn node_with_tasks(self, id: NodeId) -> NodeRow<'a> {
         let held = self.tables.node(id).tasks.iter();
-        let tasks = held.map(|task| (self.tables.task(*task).uid.to_string(), self.task(*task)));
-        node["Tasks"] = Value::Object(tasks.collect());
-        node
+        let tasks = held.map(|task| (&*self.tables.task(*task).uid, self.task(*task)));
+        NodeRow {
+            tasks: tasks.collect(),
+            ..self.node(id)
+        }
     }
 
-    fn node(self, id: NodeId) -> Value {
+    fn node(self, id: NodeId) -> NodeRow<'a> {
         let row = self.tables.node(id);
         let name = &row.spec.name;
         let node = self.mirror.get::<Node>("", name);
         let room = &row.spec.allocatable;
-        json!({
-            "Name": &**name,
-            "Node": node.map(|node| &**node),
-            "Releasing": self.amounts(&row.releasing),
-            "Pipelined": self.amounts(&row.pipelined),
-            "Idle": self.amounts(&room.minus(&row.used)),
-            "Used": self.amounts(&row.used),
-            "Allocatable": self.amounts(room),
-            "Capacity": self.amounts(room),
-            "Tasks": {},
-        })
+        NodeRow {
+            name,
+            node: node.map(|node| &**node),
+            releasing: self.amounts(&row.releasing),
+            pipelined: self.amounts(&row.pipelined),
+            idle: self.amounts(&room.minus(&row.used)),
+            used: self.amounts(&row.used),
+            allocatable: self.amounts(room),
+            capacity: self.amounts(room),
+            tasks: BTreeMap::new(),
+        }
     }
 
     /// Thousandths of a core, bytes, and thousandths of anything else.
-    fn amounts(self, vector: &Vector) -> Value {
-        let mut scalars = Map::new();
-        for (kind, value) in vector.entries() {
-            if ![Kind::CPU, Kind::MEMORY, Kind::PODS].contains(&kind) {
-                let name = self.tables.kinds().name(kind).to_string();
-                scalars.insert(name, json!(value));
-            }
+    fn amounts(self, vector: &Vector) -> Amounts<'a> {
+        let kinds = self.tables.kinds();
+        let others = vector
+            .entries()
+            .filter(|(kind, _)| ![Kind::CPU, Kind::MEMORY, Kind::PODS].contains(kind));
+        Amounts {
+            milli_cpu: vector.get(Kind::CPU),
+            memory: vector.get(Kind::MEMORY),
+            scalar_resources: others
+                .map(|(kind, value)| (&**kinds.name(kind), value))
+                .collect(),
+            max_task_num: vector.get(Kind::PODS),
         }
-        json!({
-            "MilliCPU": vector.get(Kind::CPU),
-            "Memory": vector.get(Kind::MEMORY),
-            "ScalarResources": scalars,
-            "MaxTaskNum": vector.get(Kind::PODS),
-        })
     }
 }
 
@@ -277,14 +302,14 @@ fn status(phase: Phase) -> u32 {
 }
 
 /// What a pod says of NUMA nodes: its policy, and how much it should get on which of them.
-fn numa_info(pod: &Pod) -> Value {
+fn numa_info(pod: &Pod) -> NumaInfo<'_> {
     let says = |key: &str| pod.metadata.annotations.get(key).map(|text| &**text);
     let decision: Value = says(TOPOLOGY_DECISION)
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default();
     let by_node = decision.get("numa").and_then(Value::as_object);
-    json!({
-        "Policy": says(NUMA_TOPOLOGY_POLICY).unwrap_or_default(),
-        "ResMap": by_node.cloned().unwrap_or_default(),
-    })
+    NumaInfo {
+        policy: says(NUMA_TOPOLOGY_POLICY).unwrap_or_default(),
+        res_map: by_node.cloned().unwrap_or_default(),
+    }
 }

@@ -25,11 +25,7 @@ impl Driver {
         if herald.begin(rows, now) {
             let body = extender_news(&self.mirror, tables, ExtenderNews::Opened);
             let topic = told_as(Verb::OnSessionOpen, "");
-            herald.tell(
-                (Verb::OnSessionOpen, topic),
-                body.to_string().into_bytes(),
-                None,
-            );
+            herald.tell((Verb::OnSessionOpen, topic), body, None);
         }
         self.say_asking();
     }
@@ -49,7 +45,7 @@ impl Driver {
             };
             let body = extender_news(&self.mirror, tables, news);
             let topic = told_as(verb, &subject(tables, news));
-            herald.tell((verb, topic), body.to_string().into_bytes(), write);
+            herald.tell((verb, topic), body, write);
         }
         // Nobody is told of these, so nobody has anything against them.
         for write in untold {

@@ -33,7 +33,7 @@ impl Framed {
         let body = extender_body(mirror, tables, question);
         Some(Framed {
             topic: topic(tables, query, question),
-            body: body.to_string().into_bytes(),
+            body,
             frame: Frame::of(tables, question),
         })
     }
