@@ -208,7 +208,7 @@ impl Owners {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let quote = |out: &mut Vec<u8>, key: &str, text: &str| {
             out.extend_from_slice(key.as_bytes());
-            out.extend_from_slice(Value::from(text).to_string().as_bytes());
+            serde_json::to_writer(&mut *out, text).expect("a text can be written to memory");
         };
         out.push(b'[');
         for (place, owner) in self.0.iter().enumerate() {

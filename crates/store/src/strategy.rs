@@ -2,7 +2,7 @@
 //! as a new generation, when a deleted object is free to go.
 
 use api::time::Time;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::owners::resets;
 use crate::registry::{Resource, Source};
@@ -372,28 +372,11 @@ pub(crate) fn prepare_update(row: &Resource, part: Part, object: &mut Value, old
         }
         Part::Status if row.source == Source::Custom => {
             let status = object["status"].take();
-            *object = old.clone();
+            restore(object, old, &["status"]);
             put(object, "status", status);
         }
         Part::Status => {
-            for key in old.as_object().into_iter().flat_map(Map::keys) {
-                if !matches!(key.as_str(), "metadata" | "status") {
-                    object[key] = old[key].clone();
-                }
-            }
-            let extra: Vec<String> = object
-                .as_object()
-                .into_iter()
-                .flat_map(Map::keys)
-                .filter(|key| !matches!(key.as_str(), "metadata" | "status"))
-                .filter(|key| old.get(key.as_str()).is_none())
-                .cloned()
-                .collect();
-            if let Some(map) = object.as_object_mut() {
-                for key in extra {
-                    map.remove(&key);
-                }
-            }
+            restore(object, old, &["metadata", "status"]);
             let kept = resets(row, "status").kept_meta();
             kept.iter().for_each(|key| keep_meta(object, old, key));
             // Kubelets that do not know the class leave it out.
@@ -508,6 +491,19 @@ fn put(object: &mut Value, key: &str, value: Value) {
     }
 }
 
+/// Everything but these fields is as it was before. Most of it is already, and is left where it is.
+fn restore(object: &mut Value, old: &Value, but: &[&str]) {
+    let (Some(map), Some(old)) = (object.as_object_mut(), old.as_object()) else {
+        return;
+    };
+    map.retain(|key, _| but.contains(&key.as_str()) || old.contains_key(key));
+    for (key, value) in old {
+        if !but.contains(&key.as_str()) && map.get(key) != Some(value) {
+            map.insert(key.clone(), value.clone());
+        }
+    }
+}
+
 fn keep(object: &mut Value, old: &Value, key: &str) {
     put(object, key, old[key].clone());
 }
@@ -593,24 +589,21 @@ pub(crate) fn count_generation(row: &Resource, object: &mut Value, old: &Value) 
     if !counts_generations(row) || STILL.contains(&&*row.shelf) {
         return;
     }
-    let ignores_status = has_status(row);
-    let wanted = |value: &Value| -> Vec<(String, Value)> {
-        value
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(key, _)| {
-                *key != "metadata" && *key != "apiVersion" && !(ignores_status && *key == "status")
-            })
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
-    };
     // What an EndpointSlice belongs to stands in its labels.
     let is_labelled = &*row.shelf == "discovery.k8s.io/endpointslices"
         && object["metadata"]["labels"] != old["metadata"]["labels"];
-    if is_labelled || wanted(object) != wanted(old) {
+    if is_labelled || wanted(row, object).ne(wanted(row, old)) {
         add_generation(object);
     }
+}
+
+/// The fields of an object that say what is wanted.
+fn wanted<'o>(row: &Resource, object: &'o Value) -> impl Iterator<Item = (&'o String, &'o Value)> {
+    let ignores_status = has_status(row);
+    let fields = object.as_object().into_iter().flatten();
+    fields.filter(move |(key, _)| {
+        *key != "metadata" && *key != "apiVersion" && !(ignores_status && *key == "status")
+    })
 }
 
 /// One more generation, where the object counts them.
