@@ -57,9 +57,8 @@ fn task_row(tables: &Tables, id: TaskId, task: &Task, found: &mut Vec<Violation>
     {
         complain(format!("task {key} is not in its gang's list"));
     }
-    for (node_id, node) in tables
-        .all_nodes()
-        .filter(|(node_id, _)| task.node == Some(*node_id))
+    if let Some(node_id) = task.node
+        && let Some(node) = tables.find_node(node_id)
     {
         let name = &node.spec.name;
         if node.tasks.contains(&id) != holds(task.phase) {
