@@ -21,16 +21,16 @@ pub(crate) fn capacity<'a>(
     nodes: impl Iterator<Item = &'a Value>,
     pods: impl Iterator<Item = &'a Value>,
 ) -> Vec<Finding> {
-    let mut used: BTreeMap<&str, BTreeMap<String, i128>> = BTreeMap::new();
+    let mut used: BTreeMap<&str, BTreeMap<&str, i128>> = BTreeMap::new();
     for pod in pods.filter(|pod| !is_over(pod)) {
         let Some(node) = pod["spec"]["nodeName"].as_str() else {
             continue;
         };
         let sums = used.entry(node).or_default();
-        *sums.entry("pods".to_owned()).or_default() += 1_000;
+        *sums.entry("pods").or_default() += 1_000;
         for container in list(&pod["spec"]["containers"]) {
             for (resource, amount) in map(&container["resources"]["requests"]) {
-                *sums.entry(resource.clone()).or_default() += milli(amount);
+                *sums.entry(&**resource).or_default() += milli(amount);
             }
         }
     }
@@ -39,7 +39,7 @@ pub(crate) fn capacity<'a>(
         let name = text(&node["metadata"]["name"]);
         let Some(sums) = used.get(name) else { continue };
         for (resource, sum) in sums {
-            let room = milli(&node["status"]["allocatable"][resource]);
+            let room = milli(&node["status"]["allocatable"][*resource]);
             if *sum > room {
                 findings.push(Finding {
                     law: "I1",

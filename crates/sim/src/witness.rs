@@ -162,7 +162,8 @@ impl Witness {
         self.seen = server.revision();
         let mut news = Vec::new();
         for kind in KINDS {
-            if !self.streams.contains_key(kind) {
+            let is_opened = !self.streams.contains_key(kind);
+            if is_opened {
                 let call = Call {
                     method: "GET",
                     target: format!("{}?watch=true", kind.path("", "")),
@@ -186,7 +187,7 @@ impl Witness {
                     WatchLine::Deleted(object) => (object, false),
                     WatchLine::Bookmark(_) | WatchLine::Failed(_) => continue,
                 };
-                if is_there && self.knows(*kind, object.get()) {
+                if is_there && is_opened && self.knows(*kind, object.get()) {
                     continue;
                 }
                 let object = stored::object(object.get());
