@@ -1,6 +1,7 @@
 //! All actions, sorted by name. The configuration says in which order they run.
 
 pub(crate) mod allocate;
+mod attempt;
 mod backfill;
 mod beyond;
 pub(crate) mod bundles;

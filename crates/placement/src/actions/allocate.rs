@@ -8,6 +8,7 @@ use model::{
     GangId, GangPhase, Mark, NoFit, NodeId, Phase, QueueId, Reason, ShapeId, Tables, TaskId,
 };
 
+use crate::actions::attempt::{Attempt, Hopeless};
 use crate::actions::{beyond, close, drain, gates, pack};
 use crate::clearing::will_take;
 use crate::cycle::{Cycle, Lacks, Outcome, Refused, Turn};
@@ -18,7 +19,6 @@ use crate::plugins::deviceshare;
 use crate::plugins::ready_without_promises;
 use crate::rules::is_free;
 use crate::settings::Difference;
-use crate::together;
 
 /// The row.
 pub const ACTION: Action = Action {
@@ -196,9 +196,9 @@ fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     let mut lacks = Lacks::default();
     let mut first: Option<Reason> = None;
     let promises = take_promises_back(cycle, gang);
+    let mut hopeless = Hopeless::default();
     for task in waiting_tasks(cycle, gang, Asking::Something) {
-        let shape = cycle.trial.tables().task(task).shape;
-        if lacks.shapes.contains(&shape) {
+        if hopeless.has(cycle, task) {
             continue;
         }
         match try_task(cycle, queue, task) {
@@ -213,6 +213,7 @@ fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
             }
             Err(Obstacle::Room(shape)) => {
                 lacks.shapes.insert(shape);
+                hopeless.add(cycle, task);
                 if first.is_none() {
                     first = Some(Reason::NoFit(finding(cycle, gang, task)));
                 }
@@ -433,75 +434,6 @@ fn gated_or_backfill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
         cycle
             .outcomes
             .insert(gang, Outcome::WaitsForObjects(Arc::new(reason)));
-    }
-}
-
-/// One try at a whole gang.
-#[derive(Default)]
-pub(super) struct Attempt {
-    pub(super) places: Vec<(TaskId, NodeId)>,
-    pub(super) homeless: Vec<TaskId>,
-    pub(super) shapes: BTreeSet<ShapeId>,
-    pub(super) shares: Option<Reason>,
-    /// What is to be told, where it is known already.
-    pub(super) said: Option<Reason>,
-    /// How many tasks would have a place once those on their way out are gone.
-    later: u32,
-}
-
-impl Attempt {
-    fn is_empty(&self) -> bool {
-        self.places.is_empty()
-            && self.homeless.is_empty()
-            && self.shares.is_none()
-            && self.said.is_none()
-    }
-
-    /// Sends the first task of each group that shares a claim to the node where most of the group
-    /// finds room; the others have to follow.
-    fn gather(&mut self, cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) {
-        let tables = cycle.trial.tables();
-        let has_claims = |task: &TaskId| !tables.task(*task).claims.is_empty();
-        if !tables.gang(gang).tasks.iter().any(has_claims) {
-            return;
-        }
-        let mut waiting = waiting_tasks(cycle, gang, Asking::Something);
-        if waiting.is_empty() {
-            // A gang of which nothing requests anything is backfill's.
-            return;
-        }
-        waiting.extend(waiting_tasks(cycle, gang, Asking::Nothing));
-        for group in together::groups(cycle.trial.tables(), &waiting) {
-            if is_enough(cycle, gang) {
-                return;
-            }
-            let (Some(task), Some(node)) = (group.first(), together::meet(cycle, &group)) else {
-                continue;
-            };
-            match cycle.rules.allocatable(cycle.view(), queue, *task) {
-                Some(reason) => self.shares = self.shares.take().or(Some(reason)),
-                None => {
-                    cycle.place(*task, node);
-                    self.places.push((*task, node));
-                }
-            }
-        }
-    }
-
-    pub(super) fn place(&mut self, cycle: &mut Cycle<'_, '_>, queue: QueueId, task: TaskId) {
-        let shape = cycle.trial.tables().task(task).shape;
-        if self.shapes.contains(&shape) {
-            self.homeless.push(task);
-            return;
-        }
-        match try_task(cycle, queue, task) {
-            Ok(node) => self.places.push((task, node)),
-            Err(Obstacle::Share(reason)) => self.shares = self.shares.take().or(Some(*reason)),
-            Err(Obstacle::Room(shape)) => {
-                self.shapes.insert(shape);
-                self.homeless.push(task);
-            }
-        }
     }
 }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use model::{Closeness, GangId, NodeId, QueueId, Reason, TaskId};
 
 use crate::actions::allocate::{
-    Asking, Attempt, fail, finding, is_enough, promise_again, start, started, take_promises_back,
+    Asking, fail, finding, is_enough, promise_again, start, started, take_promises_back,
     waiting_tasks,
 };
+use crate::actions::attempt::Attempt;
 use crate::cycle::{Cycle, Lacks, Outcome, Turn};
 use crate::domains::{self, Scope};
 use crate::parts::{Part, parts};
