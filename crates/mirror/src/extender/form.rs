@@ -12,6 +12,10 @@ use serde_json::{Map, Value};
 /// What is sent for one question or piece of news.
 #[derive(Serialize)]
 #[serde(untagged)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives at a time, on the stack, until it is text"
+)]
 pub(super) enum Body<'a> {
     Nothing {},
     Everything(Everything<'a>),
