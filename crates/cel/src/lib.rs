@@ -42,6 +42,7 @@ pub use request::{Answer, Authorizer, Scene};
 pub use rules::{Rules, Trust, Verdict};
 use run::{Halt, Run};
 use value::Converter;
+pub use value::is_reserved;
 
 /// What the conditions of one webhook may cost.
 const CONDITION_COST_MAX: u64 = 2_500_000;

@@ -237,9 +237,14 @@ pub(super) fn map_of(entries: impl Iterator<Item = (Key, Cel)>) -> Cel {
     })
 }
 
+/// Whether a name cannot stand in an expression as it is.
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
 /// A field's name as an expression spells it.
 pub(super) fn escaped(name: &str) -> String {
-    if RESERVED.contains(&name) {
+    if is_reserved(name) {
         return format!("__{name}__");
     }
     if !name.contains(['.', '-', '/']) && !name.contains("__") {

@@ -30,18 +30,6 @@ fn hyper_node(world: &mut World, name: &str, members: &[&str]) {
     world.put_object(Kind::HyperNode, name, &spec);
 }
 
-fn pod(world: &mut World, name: &str) {
-    let pod = json!({
-        "metadata": { "annotations": { "scheduling.k8s.io/group-name": "g" } },
-        "spec": {
-            "schedulerName": "volcano",
-            "containers": [{ "name": "c", "resources": { "requests": { "cpu": "1" } } }],
-        },
-        "status": { "phase": "Pending" },
-    });
-    world.put_object(Kind::Pod, name, &pod);
-}
-
 fn node_of(world: &World, name: &str) -> Value {
     world.object(Kind::Pod, name)["spec"]["nodeName"].clone()
 }
@@ -57,8 +45,8 @@ fn a_gang_waits_for_a_hyper_node_and_is_told_which_one_it_got() {
         "status": { "phase": "Inqueue" },
     });
     world.put_object(Kind::PodGroup, "g", &group);
-    pod(&mut world, "p-0");
-    pod(&mut world, "p-1");
+    world.put_member("g", "p-0");
+    world.put_member("g", "p-1");
     world.pass_ms(2_000);
     assert_eq!(node_of(&world, "p-0"), Value::Null);
     let conditions = &world.object(Kind::PodGroup, "g")["status"]["conditions"];
@@ -83,7 +71,7 @@ fn a_gang_waits_for_a_hyper_node_and_is_told_which_one_it_got() {
     );
 
     // Whoever comes later stays in the rack, and its message says where it was looked for.
-    pod(&mut world, "p-2");
+    world.put_member("g", "p-2");
     world.pass_ms(2_000);
     assert_eq!(node_of(&world, "p-2"), Value::Null);
     let message = &world.object(Kind::Pod, "p-2")["status"]["conditions"][0]["message"];
@@ -100,7 +88,7 @@ fn a_cluster_without_hyper_nodes_is_served_and_gets_them_when_they_come() {
         "status": { "phase": "Inqueue" },
     });
     world.put_object(Kind::PodGroup, "g", &group);
-    pod(&mut world, "p-0");
+    world.put_member("g", "p-0");
     world.settle();
     assert!(world.driver.is_synced());
     assert!(node_of(&world, "p-0").is_string(), "it is placed");

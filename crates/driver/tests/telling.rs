@@ -285,15 +285,7 @@ fn of_a_gang_all_places_are_taken_or_none() {
     let group = json!({ "spec": { "minMember": 3, "queue": "default" } });
     world.put_object(Kind::PodGroup, "g", &group);
     for name in ["g-0", "g-1", "g-2"] {
-        let pod = json!({
-            "metadata": { "annotations": { "scheduling.k8s.io/group-name": "g" } },
-            "spec": {
-                "schedulerName": "volcano",
-                "containers": [{ "name": "c", "resources": { "requests": { "cpu": "1" } } }],
-            },
-            "status": { "phase": "Pending" },
-        });
-        world.put_object(Kind::Pod, name, &pod);
+        world.put_member("g", name);
     }
     for _ in 0..50 {
         world.pass_ms(100);

@@ -165,8 +165,7 @@ impl DecisionLog {
             return;
         };
         driver.take_records_into(&mut self.records);
-        let is_beginning = |record: &Record| matches!(record, Record::Began { .. });
-        let before = self.records.iter().take_while(|it| !is_beginning(it));
+        let before = self.records.iter().take_while(|it| !it.is_beginning());
         let mut count = 0;
         for record in before {
             encoder.put(record, &mut self.frame);

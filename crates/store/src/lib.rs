@@ -20,6 +20,7 @@ mod access;
 mod addresses;
 mod admission;
 mod ahead;
+mod annotations;
 mod applying;
 mod asking;
 mod autoscaler;

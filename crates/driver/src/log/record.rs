@@ -119,6 +119,13 @@ pub enum Record {
     },
 }
 
+impl Record {
+    /// Whether a segment begins with it.
+    pub fn is_beginning(&self) -> bool {
+        matches!(self, Record::Began { .. })
+    }
+}
+
 /// What a page did.
 #[derive(Clone, Debug)]
 pub struct PageTaken {

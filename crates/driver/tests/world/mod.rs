@@ -158,6 +158,19 @@ impl World {
         }
     }
 
+    /// A pod of a gang, which asks for one cpu and waits.
+    pub fn put_member(&mut self, gang: &str, name: &str) {
+        let pod = json!({
+            "metadata": { "annotations": { "scheduling.k8s.io/group-name": gang } },
+            "spec": {
+                "schedulerName": "volcano",
+                "containers": [{ "name": "c", "resources": { "requests": { "cpu": "1" } } }],
+            },
+            "status": { "phase": "Pending" },
+        });
+        self.put_object(Kind::Pod, name, &pod);
+    }
+
     /// Somebody else deletes an object of any kind.
     pub fn delete_object(&mut self, kind: Kind, name: &str) {
         self.remove(kind, name);

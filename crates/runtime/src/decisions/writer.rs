@@ -125,9 +125,8 @@ impl<S: Shelf> Writer<S> {
 
     /// Writes the segments that begin among these records, each in one frame.
     fn segments(&mut self, records: &[Record], term: u64) -> Encoder {
-        let is_beginning = |record: &Record| matches!(record, Record::Began { .. });
         let mut encoder = Encoder::new(self.tokens.clone());
-        for segment in records.chunk_by(|_, next| !is_beginning(next)) {
+        for segment in records.chunk_by(|_, next| !next.is_beginning()) {
             encoder = Encoder::new(self.tokens.clone());
             let mut bytes = Vec::new();
             for record in segment {

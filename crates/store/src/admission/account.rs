@@ -6,6 +6,7 @@ use api::kind::Kind;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::annotations::ENFORCE_SECRETS;
 use crate::field;
 use crate::status::{Outcome, Refused};
 use crate::store::Store;
@@ -35,8 +36,6 @@ struct Marks {
     annotations: BTreeMap<String, String>,
 }
 
-/// Holds the pods of an account to the Secrets that it names.
-const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
 /// Marks a pod that a node has made by itself.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
@@ -61,7 +60,7 @@ impl Store {
         if account
             .metadata
             .annotations
-            .get(ENFORCE)
+            .get(ENFORCE_SECRETS)
             .is_some_and(|text| is_yes(text))
         {
             return within(&account, &pod["spec"]).or_else(refused);

@@ -6,25 +6,28 @@ use api::kind::Kind;
 use serde_json::Value;
 
 use super::DEFAULT_CLASS;
+use crate::annotations::{INGRESS_CLASS, STORAGE_CLASS};
 use crate::registry::ResourceId;
 use crate::store::Store;
 use crate::write::text;
 
 /// Marks the class that Ingresses without one get.
 const DEFAULT_INGRESS: &str = "ingressclass.kubernetes.io/is-default-class";
-/// Annotations by which classes were named before there were fields.
-const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
-const OLD_INGRESS: &str = "kubernetes.io/ingress.class";
 
 impl Store {
     pub(super) fn choose_storage_class(&self, claim: &mut Value) {
         let id = self.registry.known(Kind::StorageClass);
-        self.choose_class(id, claim, ("storageClassName", OLD_CLASS), DEFAULT_CLASS);
+        self.choose_class(
+            id,
+            claim,
+            ("storageClassName", STORAGE_CLASS),
+            DEFAULT_CLASS,
+        );
     }
 
     pub(super) fn choose_ingress_class(&self, ingress: &mut Value) {
         let id = self.registry.find("networking.k8s.io", "ingressclasses");
-        let named = ("ingressClassName", OLD_INGRESS);
+        let named = ("ingressClassName", INGRESS_CLASS);
         self.choose_class(id, ingress, named, DEFAULT_INGRESS);
     }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::cells::{age, labels, list, number, or_none, selector, since, text_or};
 use super::rare;
+use crate::annotations::STORAGE_CLASS;
 
 pub(super) fn node(node: &Value, now: Time) -> Vec<Value> {
     let (spec, status) = (&node["spec"], &node["status"]);
@@ -170,7 +171,7 @@ fn phase(object: &Value) -> Value {
 }
 
 fn storage_class(object: &Value) -> &str {
-    let annotation = &object["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
+    let annotation = &object["metadata"]["annotations"][STORAGE_CLASS];
     text_or(annotation, text_or(&object["spec"]["storageClassName"], ""))
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::pod::affinity::label_selector;
 use super::spot::{Faults, Spot};
 use super::{format, meta};
+use crate::annotations::INGRESS_CLASS;
 
 pub(super) fn policy(policy: &Spot<'_, '_>, faults: &mut Faults) {
     meta::create(policy, names::check_subdomain, faults);
@@ -123,7 +124,7 @@ fn check_block(block: &Spot<'_, '_>, faults: &mut Faults) {
 pub(super) fn ingress(ingress: &Spot<'_, '_>, faults: &mut Faults) {
     whole_ingress(ingress, faults);
     let metadata = ingress.at("metadata");
-    let annotation = &metadata.value["annotations"]["kubernetes.io/ingress.class"];
+    let annotation = &metadata.value["annotations"][INGRESS_CLASS];
     let spec = ingress.at("spec");
     let class = spec.at("ingressClassName");
     if !annotation.is_null() && class.is_there() && annotation != class.value {

@@ -22,30 +22,6 @@ const MUTATED: &[&str] = &["*", "CONNECT", "CREATE", "UPDATE"];
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const REINVOCATIONS: &[&str] = &["IfNeeded", "Never"];
 const PATCHES: &[&str] = &["ApplyConfiguration", "JSONPatch"];
-/// Words that no variable of an expression can be called.
-const RESERVED: &[&str] = &[
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
 const NOTHING: &str = "validations or auditAnnotations must contain at least one item";
 const EITHER: &str = "name and selector are mutually exclusive";
 
@@ -284,7 +260,7 @@ fn is_identifier(name: &str) -> bool {
         && bytes
             .iter()
             .all(|byte| is_letter(byte) || byte.is_ascii_digit())
-        && !RESERVED.contains(&name)
+        && !cel::is_reserved(name)
 }
 
 fn validating_spec(policy: &Spot<'_, '_>, old: Option<&Value>, faults: &mut Faults) {

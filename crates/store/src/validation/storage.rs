@@ -7,9 +7,8 @@ use super::pod::affinity::{label_selector, node_selector};
 use super::pod::{resources, volume as source};
 use super::spot::{Faults, Spot};
 use super::{list, meta, same, text};
+use crate::annotations::STORAGE_CLASS;
 
-/// The annotation that was a claim's class.
-const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 /// Longest name of a driver.
 const DRIVER_BYTES_MAX: i64 = 63;
 /// Most bytes of a class's parameters.
@@ -126,10 +125,10 @@ pub(super) fn claim_update(changed: &Spot<'_, '_>, old: &Value, faults: &mut Fau
         set(&mut was, "volumeName", &new["volumeName"]);
     }
     let metadata = changed.at("metadata");
-    let class = metadata.called("", CLASS);
+    let class = metadata.called("", STORAGE_CLASS);
     let (new_class, old_class) = (
-        &metadata.value["annotations"][CLASS],
-        &old["metadata"]["annotations"][CLASS],
+        &metadata.value["annotations"][STORAGE_CLASS],
+        &old["metadata"]["annotations"][STORAGE_CLASS],
     );
     let given = &changed.value["spec"]["storageClassName"];
     let had = &old["spec"]["storageClassName"];
@@ -143,7 +142,7 @@ pub(super) fn claim_update(changed: &Spot<'_, '_>, old: &Value, faults: &mut Fau
         if text(new_class) != text(old_class) {
             let notes = metadata.at("annotations");
             let _ = class;
-            faults.invalid_as(&notes.at(CLASS), text(new_class), super::IMMUTABLE);
+            faults.invalid_as(&notes.at(STORAGE_CLASS), text(new_class), super::IMMUTABLE);
         }
         let fills =
             !given.is_null() && had.is_null() && (old_class.is_null() || given == old_class);

@@ -4,6 +4,7 @@
 use api::quantity::Quantity;
 use serde_json::Value;
 
+use crate::annotations::{ENFORCE_SECRETS, INGRESS_CLASS, STORAGE_CLASS};
 use crate::field::go_quoted;
 
 /// Labels of nodes that have other names by now.
@@ -79,12 +80,6 @@ const OLD_VOLUMES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The old way to name a class.
-const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
-/// The old way to name the class of an Ingress.
-const OLD_INGRESS: &str = "kubernetes.io/ingress.class";
-/// Holds the pods of an account to the Secrets that it names.
-const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
 /// Jobs beyond both of these are hard to keep count of.
 const COMPLETIONS_MANY: i64 = 100_000;
 const PARALLELISM_MANY: i64 = 10_000;
@@ -94,10 +89,10 @@ pub fn warnings(group: &str, kind: &str, object: &Value, old: Option<&Value>) ->
     let mut said = Vec::new();
     let note = |object: &Value, name: &str| !object["metadata"]["annotations"][name].is_null();
     if (group, kind) == ("", "ServiceAccount")
-        && note(object, ENFORCE)
-        && !old.is_some_and(|old| note(old, ENFORCE))
+        && note(object, ENFORCE_SECRETS)
+        && !old.is_some_and(|old| note(old, ENFORCE_SECRETS))
     {
-        said.push(format!("metadata.annotations[{ENFORCE}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"));
+        said.push(format!("metadata.annotations[{ENFORCE_SECRETS}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"));
     }
     // Nobody reads what is told to those who change pods; a template says it when it changes.
     if old.is_some_and(|old| kind == "Pod" || old["spec"] == object["spec"]) {
@@ -143,9 +138,11 @@ pub fn warnings(group: &str, kind: &str, object: &Value, old: Option<&Value>) ->
         ),
         ("batch", "Job") => job(spec, "spec", &mut said),
         ("networking.k8s.io", "Ingress")
-            if old.is_none() && note(object, OLD_INGRESS) && spec["ingressClassName"].is_null() =>
+            if old.is_none()
+                && note(object, INGRESS_CLASS)
+                && spec["ingressClassName"].is_null() =>
         {
-            said.push(format!("annotation {OLD_INGRESS:?} is deprecated, please use 'spec.ingressClassName' instead"));
+            said.push(format!("annotation {INGRESS_CLASS:?} is deprecated, please use 'spec.ingressClassName' instead"));
         }
         ("storage.k8s.io", "CSIDriver") => {
             let was = old.map(|old| &old["spec"]["tokenRequests"]);
@@ -462,9 +459,9 @@ fn fraction(amount: &Value, at: std::fmt::Arguments<'_>, said: &mut Vec<String>)
 }
 
 fn beta_class(object: &Value, said: &mut Vec<String>) {
-    if object["metadata"]["annotations"][BETA_CLASS].is_string() {
+    if object["metadata"]["annotations"][STORAGE_CLASS].is_string() {
         said.push(format!(
-            "metadata.annotations[{BETA_CLASS}]: deprecated since v1.8; use \"storageClassName\" attribute instead"
+            "metadata.annotations[{STORAGE_CLASS}]: deprecated since v1.8; use \"storageClassName\" attribute instead"
         ));
     }
 }
