@@ -113,19 +113,21 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
         .iter()
         .filter(|argument| !argument.starts_with("--"))
         .collect();
+    let is_meant = |row: &Row, begin: &str| row.name.starts_with(begin);
+    if let Some(unknown) = named
+        .iter()
+        .find(|begin| !ROWS.iter().any(|row| is_meant(row, begin)))
+    {
+        let all: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+        bail!("no row begins with {unknown}; there are {}", all.join(", "));
+    }
     let chosen: Vec<&Row> = ROWS
         .iter()
         .filter(|row| match named.as_slice() {
             [] => row.when == When::Always,
-            some => some
-                .iter()
-                .any(|begin| row.name.starts_with(begin.as_str())),
+            some => some.iter().any(|begin| is_meant(row, begin)),
         })
         .collect();
-    if chosen.is_empty() {
-        let all: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
-        bail!("no such row; there are {}", all.join(", "));
-    }
     let bench = prepare()?;
     if !json {
         say(&format!(
