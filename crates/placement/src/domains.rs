@@ -310,6 +310,8 @@ pub struct DomainSums {
     /// What each node adds, and to which domains.
     parts: Vec<(Vector, Vector)>,
     above: Vec<Vec<DomainId>>,
+    /// The tiers that there are below the whole cluster, the lowest first.
+    tiers: Vec<u32>,
 }
 
 impl DomainSums {
@@ -317,6 +319,11 @@ impl DomainSums {
     pub(crate) fn of(&self, domain: DomainId) -> (&Vector, &Vector) {
         let (used, whole) = &self.sums[domain.index()];
         (used, whole)
+    }
+
+    /// The tiers that there are below the whole cluster, the lowest first.
+    pub(crate) fn tiers(&self) -> impl Iterator<Item = u32> {
+        self.tiers.iter().copied()
     }
 
     /// Follows the tables.
@@ -343,10 +350,14 @@ impl DomainSums {
         self.above.resize(span, Vec::new());
         for (id, domain) in topology.domains() {
             self.sums.push(Default::default());
+            if domain.parent.is_some() {
+                self.tiers.push(domain.tier);
+            }
             for node in &*domain.nodes {
                 self.above[node.index()].push(id);
             }
         }
+        self.tiers.dedup();
         for at in 0..span {
             self.update(tables, NodeId::from(at));
         }

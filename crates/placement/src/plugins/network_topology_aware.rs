@@ -20,6 +20,9 @@ pub const PLUGIN: Plugin = Plugin {
     ..Plugin::NONE
 };
 
+/// A whole, in millionths.
+const WHOLE: i64 = 1_000_000;
+
 /// How much each resource counts, and how pods that need no closeness are treated.
 #[derive(Clone, Debug)]
 pub(crate) struct Weights {
@@ -118,24 +121,46 @@ fn hyper_node_order(
         .saturating_mul(view.config.network.whole)
 }
 
-/// What a pod that needs no closeness gets for a node: the fullness of the hyper-nodes above it, each
-/// tier counting less than the one below; all of it on a node in no hyper-node.
+/// What a pod that needs no closeness gets for a node: Σ fading^(t − 1)·s / Σ fading^(t − 1) over the tiers
+/// t, where s is the fullness of the node's hyper-node of that tier, and all of it where it has none.
 fn domain_score(view: View<'_>, sums: &DomainSums, domain: DomainId, shape: &Shape) -> Score {
     let weights = &view.config.network;
     if weights.normal_pods == Switched::Off {
         return 0;
     }
     let topology = view.tables.topology();
-    let (mut sum, mut count, mut fade) = (0_i64, 0_i64, 1_000_000_i64);
-    let up = topology.up_from(domain);
-    for id in up.filter(|id| topology.domain(*id).parent.is_some()) {
-        sum += fullness(view, sums, id, &shape.spec.requests) * fade / 1_000_000;
+    let named = |id: &DomainId| topology.domain(*id).parent.is_some();
+    let mut above = topology.up_from(domain).filter(named).peekable();
+    let (mut sum, mut count) = (0_i64, 0_i64);
+    for (tier, fade) in sums.tiers().zip(fading(sums.tiers(), weights.fading)) {
+        let of_tier = above.next_if(|id| topology.domain(*id).tier == tier);
+        let share = of_tier.map_or(WHOLE, |id| fullness(view, sums, id, &shape.spec.requests));
+        sum += share * fade / WHOLE;
         count += fade;
-        fade = fade * weights.fading / 1_000_000;
     }
-    let share = match count {
-        0 => 1_000_000,
-        count => sum * 1_000_000 / count,
-    };
+    let share = (sum * WHOLE).checked_div(count).unwrap_or(WHOLE);
     (share * 100).saturating_mul(weights.whole)
+}
+
+/// How much each tier counts beside the lowest one, in millionths.
+fn fading(tiers: impl Iterator<Item = u32>, fading: i64) -> impl Iterator<Item = i64> {
+    let (mut fade, mut last) = (WHOLE, None);
+    tiers.map(move |tier| {
+        let steps = tier - last.replace(tier).unwrap_or(tier);
+        fade = fade * power(fading, steps) / WHOLE;
+        fade
+    })
+}
+
+/// A number of millionths so many times by itself.
+fn power(mut base: i64, mut times: u32) -> i64 {
+    let mut product = WHOLE;
+    while times > 0 {
+        if times % 2 == 1 {
+            product = product * base / WHOLE;
+        }
+        base = base * base / WHOLE;
+        times /= 2;
+    }
+    product
 }
