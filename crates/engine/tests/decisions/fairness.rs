@@ -190,6 +190,34 @@ fn nobody_is_passed_for_ever_who_needs_a_zone_without_others() {
 }
 
 #[test]
+fn nobody_is_passed_for_ever_whose_tasks_must_be_near_one_another_or_spread() {
+    for seed in 0..90 {
+        eprintln!("seed {seed}");
+        let mut dice = Dice(seed);
+        let mut world = World::new();
+        world.perform("argument gang starvation-bound=1h");
+        let in_a_zone = 1 + dice.roll(3);
+        for node in 0..2 * in_a_zone {
+            world.perform(&format!("node n{node} cpu=4 label=zone:z{}", node % 2));
+        }
+        // In one zone; as many in one as in the other; or on one node.
+        let (large, tasks) = match seed % 3 {
+            0 => ("near=x:big~key:zone", 1 + dice.roll(in_a_zone)),
+            1 => ("spread=x:big~key:zone~skew:1", 1 + dice.roll(2 * in_a_zone)),
+            _ => ("near=x:big~key:host", 1),
+        };
+        let rivals = Rivals {
+            slots: 2 * in_a_zone,
+            small: "cpu=3 label=x:small",
+            large: &format!("cpu=3 label=x:big {large}"),
+            tasks,
+            words: "",
+        };
+        starts_at_last(&mut world, &mut dice, &rivals);
+    }
+}
+
+#[test]
 fn nobody_is_passed_for_ever_in_a_group_of_nodes() {
     // Its queue uses one of two groups of nodes, the small ones both; a limit leaves it all of its group.
     for seed in 0..60 {

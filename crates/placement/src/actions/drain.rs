@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    GangId, GangPhase, Kind, Node, NodeId, Phase, QueueId, Reason, Shape, Share, TaskId, Verdict,
+    Closeness, GangId, GangPhase, Kind, Node, NodeId, Phase, QueueId, Reason, Shape, Share, TaskId,
+    Verdict,
 };
 
 use crate::actions::allocate::{Asking, take_promises_back, waiting_tasks};
@@ -102,7 +103,8 @@ fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Places> {
         && (row.status_write.is_none() || is_kept_room(view, gang))
         && row.spec.sub_groups.is_empty()
         && !is_another_kept_room(view, queue, gang)
-        && !wants_more_than_there_is(view, gang);
+        && !wants_more_than_there_is(view, gang)
+        && !company::looks_at_others(view, gang);
     if !may {
         return None;
     }
@@ -149,13 +151,18 @@ fn find(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Place
         looks: LOOKS_MAX,
         trials: TRIALS_MAX,
     };
-    let allowed = match &row.spec.closeness {
-        None => Vec::new(),
-        Some(closeness) => {
-            let own = domains::places(view, row.tasks.iter().copied());
-            domains::allowed(view.tables, closeness, &own, None).ok()?
-        }
+    // Tasks that must be near one another are in one domain, as if the gang had said so.
+    let near = company::keys_of_nearness(view, gang).into_iter();
+    let near = near.map(Closeness::Label);
+    let wishes: Vec<Closeness> = match &row.spec.closeness {
+        None => near.collect(),
+        Some(closeness) => vec![closeness.clone()],
     };
+    let mut allowed = Vec::new();
+    for closeness in &wishes {
+        let own = domains::places(view, row.tasks.iter().copied());
+        allowed.extend(domains::allowed(view.tables, closeness, &own, None).ok()?);
+    }
     let outer = cycle.scope.take();
     let found = match allowed.is_empty() {
         true => find_inside(cycle, queue, gang, &mut budget),

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{GangId, Labels, PodTerm, ShapeId, Tables, TaskId};
+use model::{
+    GangId, Labels, Phase, PodTerm, ShapeId, ShapeSpec, Spread, Tables, Task, TaskId, matches_all,
+};
 
 use crate::cycle::Cycle;
 use crate::plugin::View;
@@ -16,14 +18,53 @@ const FACES_MAX: usize = 64;
 /// What others see of a task: its shape and its labels.
 type Face = (ShapeId, Arc<Labels>);
 
-/// Whether nobody knows where the task may run once others have gone: whom it must be near may go as well,
-/// and what is even now is not then.
+/// Whether nobody knows where the task may run once others have gone.
 pub(super) fn is_unforeseeable(view: View<'_>, task: TaskId) -> bool {
-    let spec = &view.tables.shape_of(task).spec;
-    !spec.pod_affinity.is_empty()
-        || spec.spread.iter().any(|spread| spread.required)
-        || deviceshare::concerns(view, task)
-        || !view.tables.task(task).claims.is_empty()
+    deviceshare::concerns(view, task) || !view.tables.task(task).claims.is_empty()
+}
+
+/// Whether tasks of the gang must be near others than its own, or be spread evenly with them: these may go
+/// as well, and what is even now is not then. What it asks of its own tasks only stays as it is.
+pub(super) fn looks_at_others(view: View<'_>, gang: GangId) -> bool {
+    let specs = waiting_specs(view, gang);
+    let near = specs.iter().flat_map(|spec| &spec.pod_affinity);
+    let near: BTreeSet<&PodTerm> = near.collect();
+    let even = specs.iter().flat_map(|spec| &spec.spread);
+    let even: BTreeSet<&Spread> = even.filter(|spread| spread.required).collect();
+    if near.is_empty() && even.is_empty() {
+        return false;
+    }
+    let is_meant = |task: &Task| {
+        let (namespace, labels) = (&*task.key.namespace, &task.labels);
+        near.iter().any(|term| term.selects(namespace, labels))
+            || even.iter().any(|spread| {
+                *spread.namespace == *namespace && matches_all(&spread.selector, labels)
+            })
+    };
+    let others = view.tables.tasks().map(|(_, task)| task);
+    let mut others = others.filter(|task| task.gang != Some(gang) && !is_over(task));
+    others.any(is_meant)
+}
+
+fn is_over(task: &Task) -> bool {
+    matches!(task.phase, Phase::Succeeded | Phase::Failed)
+}
+
+/// The keys by whose values tasks of the gang must be near one another.
+pub(super) fn keys_of_nearness(view: View<'_>, gang: GangId) -> BTreeSet<Arc<str>> {
+    let specs = waiting_specs(view, gang);
+    let terms = specs.iter().flat_map(|spec| &spec.pod_affinity);
+    terms.map(|term| term.topology_key.clone()).collect()
+}
+
+/// What those of the gang's tasks ask for that wait.
+fn waiting_specs(view: View<'_>, gang: GangId) -> Vec<&ShapeSpec> {
+    let tasks = view.tables.gang(gang).tasks.iter();
+    let tasks = tasks.map(|id| view.tables.task(*id));
+    let waiting = tasks.filter(|task| task.phase.is_waiting());
+    let shapes: BTreeSet<ShapeId> = waiting.map(|task| task.shape).collect();
+    let specs = shapes.into_iter().map(|id| &*view.tables.shape(id).spec);
+    specs.collect()
 }
 
 /// Sends away, in the trial, the tasks of other gangs that may not be near tasks of this one; whether it could
