@@ -81,6 +81,15 @@ impl Engine {
         engine
     }
 
+    /// The same engine, which has everything that it kept of nodes yet to look up: it decides the same.
+    #[must_use]
+    pub fn with_nothing_looked_up(&self) -> Engine {
+        Engine {
+            indexes: Indexes::default(),
+            ..self.clone()
+        }
+    }
+
     /// What it was told.
     pub fn settings(&self) -> &Settings {
         &self.settings

@@ -48,3 +48,47 @@ fn scenarios_say_what_they_said() {
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test reads its own files")]
+fn who_has_everything_to_look_up_decides_the_same() {
+    let mut found = Vec::new();
+    files(Path::new(FOLDER), &mut found);
+    for path in found {
+        eprintln!("{}", path.display());
+        let text = std::fs::read_to_string(&path).expect("a scenario can be read");
+        let (script, _) = text.split_once("---\n").unwrap_or((&text, ""));
+        let mut world = World::new();
+        world.is_doubted = true;
+        world.hear(script);
+    }
+}
+
+/// Pages that say which scenario holds what.
+const PAGES: [&str; 2] = ["appendix-a.md", "upstream-marks.md"];
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test reads its own files")]
+fn scenarios_that_pages_name_are_there() {
+    let (mut named, mut missing) = (0, Vec::new());
+    for page in PAGES {
+        let text = std::fs::read_to_string(Path::new("../../docs").join(page));
+        let text = text.expect("the page is there");
+        // What stands between a pair of backticks is every second part.
+        for name in text.split('`').skip(1).step_by(2) {
+            let Some((topic, file)) = name.split_once('/') else {
+                continue;
+            };
+            let folder = Path::new(FOLDER).join(topic);
+            if file.contains('/') || file.contains('.') || !folder.is_dir() {
+                continue;
+            }
+            named += 1;
+            if !folder.join(file).with_extension("txt").is_file() {
+                missing.push(format!("{page}: {name}"));
+            }
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new());
+    assert!(named > 150, "only {named} scenarios are named");
+}
