@@ -82,6 +82,30 @@ read_only! {
         pub per_device_node_selection: Option<bool>,
         /// The devices.
         pub devices: Vec<Device>,
+        /// Of what devices of the pool are made, whichever slice they are in.
+        pub shared_counters: Vec<CounterSet>,
+    }
+
+    /// Counters with one name.
+    pub struct CounterSet {
+        /// Its name in the pool.
+        pub name: Box<str>,
+        /// How much there is.
+        pub counters: BTreeMap<Box<str>, Counter>,
+    }
+
+    /// An amount.
+    pub struct Counter {
+        /// So much.
+        pub value: Quantity,
+    }
+
+    /// What a device takes while somebody has it.
+    pub struct CounterUse {
+        /// Of which counters.
+        pub counter_set: Box<str>,
+        /// How much of each.
+        pub counters: BTreeMap<Box<str>, Counter>,
     }
 
     /// A pool, which its slices make up.
@@ -103,7 +127,7 @@ read_only! {
         /// By the same sort of names.
         pub capacity: BTreeMap<Box<str>, DeviceCapacity>,
         /// Counters of the pool out of which it is made.
-        pub consumes_counters: Vec<RawJson>,
+        pub consumes_counters: Vec<CounterUse>,
         /// For one node.
         pub node_name: Option<Box<str>>,
         /// For the nodes that it selects.

@@ -21,6 +21,7 @@
 
 mod cards;
 mod close;
+mod counters;
 mod digest;
 mod invariants;
 mod plans;
@@ -68,6 +69,7 @@ pub fn check(tables: &Tables) -> Vec<Violation> {
     let mut found = Vec::new();
     sums::nodes(tables, &mut found);
     cards::nodes(tables, &mut found);
+    counters::nodes(tables, &mut found);
     sums::queues(tables, &mut found);
     sums::groups(tables, &mut found);
     sums::classes(tables, &mut found);

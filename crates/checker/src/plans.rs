@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Eviction, Gang, GangId, Phase, Plan, Sake, Tables, Task, WriteId};
 
-use crate::{Violation, cards, close, rooms};
+use crate::{Violation, cards, close, counters, rooms};
 
 /// Everything that is wrong with a plan that was just committed to the tables.
 pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
@@ -54,6 +54,7 @@ pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
     claims(tables, plan, &mut found);
     rooms::rooms(tables, plan, &mut found);
     cards::plan(tables, plan, &mut found);
+    counters::plan(tables, plan, &mut found);
     rooms::ceilings(tables, plan, &mut found);
     evictions(tables, plan, &mut found);
     close::together(tables, plan, &mut found);

@@ -480,11 +480,11 @@ fn a_class_that_comes_later_wakes_who_waits_for_it() {
 }
 
 #[test]
-fn devices_out_of_counters_are_refused_by_name() {
+fn devices_that_several_may_have_are_refused_by_name() {
     let mut world = plane();
     node(&mut world, "n1", &[]);
     let part = json!({ "spec": { "devices": [{
-        "name": "part", "consumesCounters": [{ "counterSet": "c", "counters": { "m": { "value": "1" } } }],
+        "name": "part", "allowMultipleAllocations": true,
     }] } });
     world.put_object(Kind::ResourceSlice, "n1", &part);
     claim(&mut world, "mine", json!({}));
@@ -492,6 +492,171 @@ fn devices_out_of_counters_are_refused_by_name() {
     world.pass_ms(2_000);
     assert_eq!(
         why(&world, "p"),
-        "0 of 1 tasks fit: p is refused by 1 node: 1 whose devices are shared by counters or capacity"
+        "0 of 1 tasks fit: p is refused by 1 node: 1 whose devices are shared, or bound under conditions, in ways that are not counted here"
     );
+}
+
+/// A device that takes so many of a pool's slots.
+fn part(name: &str, slots: &str, place: &Value) -> Value {
+    let counters = json!({ "slots": { "value": slots } });
+    let mut device = json!({
+        "name": name,
+        "consumesCounters": [{ "counterSet": "card", "counters": counters }],
+    });
+    let device_map = device.as_object_mut().expect("a map");
+    device_map.extend(place.as_object().expect("a map").clone());
+    device
+}
+
+/// A pool of two slices: what its devices are made of, and the devices.
+fn pool_of_parts(world: &mut World, place: &Value, devices: &[Value]) {
+    let mut spec = json!({
+        "driver": "gpu.example.com",
+        "pool": { "name": "parts", "generation": 1, "resourceSliceCount": 2 },
+    });
+    let map = spec.as_object_mut().expect("a map");
+    map.extend(place.as_object().expect("a map").clone());
+    let mut counters = spec.clone();
+    counters["sharedCounters"] =
+        json!([{ "name": "card", "counters": { "slots": { "value": "7" } } }]);
+    spec["devices"] = json!(devices);
+    world.put_object(Kind::ResourceSlice, "parts", &json!({ "spec": spec }));
+    let counters = json!({ "spec": counters });
+    world.put_object(Kind::ResourceSlice, "parts-counters", &counters);
+}
+
+#[test]
+fn parts_of_a_card_are_given_while_there_is_enough_of_it() {
+    let mut world = plane();
+    node(&mut world, "n1", &[]);
+    world.delete_object(Kind::ResourceSlice, "n1");
+    let here = json!({});
+    let devices = [
+        part("whole", "7", &here),
+        part("four", "4", &here),
+        part("three-0", "3", &here),
+        part("three-1", "3", &here),
+    ];
+    pool_of_parts(&mut world, &json!({ "nodeName": "n1" }), &devices);
+    for name in ["first", "second", "third"] {
+        claim(&mut world, name, json!({}));
+    }
+    // The first device that there is: the whole card.
+    pod(&mut world, "p", "first");
+    world.pass_ms(2_000);
+    assert_eq!(devices_of(&world, "first"), "whole");
+    pod(&mut world, "q", "second");
+    world.pass_ms(2_000);
+    assert_eq!(
+        why(&world, "q"),
+        "0 of 1 tasks fit: q is refused by 1 node: 1 whose devices are taken"
+    );
+    let back = json!({ "status": { "allocation": null, "reservedFor": null } });
+    let four = json!({ "spec": { "devices": devices[1..] } });
+    world.put_object(Kind::ResourceSlice, "parts", &four);
+    world.put_object(Kind::ResourceClaim, "first", &back);
+    world.delete_object(Kind::Pod, "p");
+    world.pass_ms(2_000);
+    assert_eq!(devices_of(&world, "second"), "four");
+    pod(&mut world, "r", "third");
+    world.pass_ms(2_000);
+    assert_eq!(devices_of(&world, "third"), "three-0");
+    claim(&mut world, "fourth", json!({}));
+    pod(&mut world, "s", "fourth");
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "s"), "-");
+}
+
+fn devices_of(world: &World, claim: &str) -> String {
+    let devices = devices(world, claim);
+    let names = devices.iter().map(|it| it.rsplit('/').next().unwrap_or(""));
+    names.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn devices_of_two_nodes_that_are_made_of_one_thing_are_counted_together() {
+    let mut world = plane();
+    node(&mut world, "n1", &[]);
+    node(&mut world, "n2", &[]);
+    let devices = [
+        part("left", "4", &json!({ "nodeName": "n1" })),
+        part("right", "4", &json!({ "nodeName": "n2" })),
+    ];
+    let each = json!({ "perDeviceNodeSelection": true });
+    pool_of_parts(&mut world, &each, &devices);
+    claim(&mut world, "first", json!({}));
+    claim(&mut world, "second", json!({}));
+    gang(&mut world, &[("p-0", "first"), ("p-1", "second")]);
+    world.pass_ms(2_000);
+    assert_eq!(about_claims(&mut world), Vec::<String>::new());
+    let alone = json!({ "spec": { "minMember": 1 } });
+    world.put_object(Kind::PodGroup, "together", &alone);
+    world.pass_ms(2_000);
+    assert_eq!(devices_of(&world, "first"), "left");
+    assert_eq!(node_of(&world, "p-0"), "n1");
+    // It stays so when whoever has the one runs, and after a new start.
+    run(&mut world, "p-0");
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "p-1"), "-");
+    let back = json!({ "status": { "allocation": null, "reservedFor": null } });
+    world.put_object(Kind::ResourceClaim, "first", &back);
+    world.delete_object(Kind::Pod, "p-0");
+    world.pass_ms(2_000);
+    assert_eq!(devices_of(&world, "second"), "left");
+    assert_eq!(node_of(&world, "p-1"), "n1");
+}
+
+#[test]
+fn a_device_of_all_nodes_in_a_claim_with_one_of_the_node_is_given_once() {
+    let mut world = plane();
+    node(&mut world, "n1", &["a100"]);
+    node(&mut world, "n2", &["a100"]);
+    slice(
+        &mut world,
+        "network",
+        ("network", 1, 1),
+        json!({ "allNodes": true }),
+        &["nic"],
+    );
+    let of = |model: &str| {
+        let expression = format!("device.attributes['gpu.example.com'].model == '{model}'");
+        let selectors = json!([{ "cel": { "expression": expression } }]);
+        json!({ "name": model, "exactly": { "deviceClassName": "gpu", "selectors": selectors } })
+    };
+    for name in ["first", "second"] {
+        let requests = json!([of("a100"), of("nic")]);
+        claim_of(&mut world, name, json!({ "requests": requests }));
+    }
+    pod(&mut world, "p", "first");
+    world.pass_ms(2_000);
+    run(&mut world, "p");
+    world.pass_ms(2_000);
+    assert_eq!(
+        devices(&world, "first"),
+        ["a100=n1/gpu-0", "nic=network/gpu-0"]
+    );
+    about_claims(&mut world);
+    pod(&mut world, "q", "second");
+    world.pass_ms(2_000);
+    assert_eq!(about_claims(&mut world), Vec::<String>::new());
+    assert_eq!(
+        why(&world, "q"),
+        "0 of 1 tasks fit: q is refused by 2 nodes: 2 whose devices are taken"
+    );
+}
+
+#[test]
+fn devices_of_a_claim_may_have_to_differ() {
+    let mut world = plane();
+    node(&mut world, "n1", &["a100", "a100", "h100"]);
+    let requests = json!([{ "name": "r", "exactly": { "deviceClassName": "gpu", "count": 2 } }]);
+    let distinct = json!([{ "distinctAttribute": "gpu.example.com/model" }]);
+    claim_of(
+        &mut world,
+        "mixed",
+        json!({ "requests": requests, "constraints": distinct }),
+    );
+    pod(&mut world, "p", "mixed");
+    world.pass_ms(2_000);
+    assert_eq!(devices(&world, "mixed"), ["r=n1/gpu-0", "r=n1/gpu-2"]);
 }

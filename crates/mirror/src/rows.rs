@@ -33,6 +33,7 @@ use model::{
 
 pub(crate) use amounts::resource_list;
 pub(crate) use constraints::{node_labels, node_terms};
+pub(crate) use devices::find_device;
 pub use devices::{claim_name, own_claim};
 pub use native::native_gang;
 pub use reach::{Reach, Slice};
@@ -376,6 +377,8 @@ fn queue_spec(queue: &Queue, tables: &mut Tables) -> QueueSpec {
         guarantee,
         reclaimable: queue.spec.reclaimable.unwrap_or(true),
         priority: queue.spec.priority.unwrap_or(0),
+        created: created(&queue.metadata),
+        uid: (&*queue.metadata.uid).into(),
         state: match queue.status.state {
             QueueState::Open => model::QueueState::Open,
             QueueState::Closed => model::QueueState::Closed,

@@ -52,8 +52,49 @@ pub enum Standing {
     Free,
     /// A claim holds it, and no task that would give it back.
     Held,
-    /// It is shared in a way that nobody here counts: out of counters or capacity.
+    /// It is had in a way that nobody here counts: several times, in parts, or under conditions.
     Uncounted,
+}
+
+/// What a device takes of a counter while somebody has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// The counter: `driver/pool/set/name`, which no other has.
+    pub counter: Arc<str>,
+    /// How much, in thousandths.
+    pub amount: i64,
+}
+
+/// A device that draws on a counter, whether or not the node has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drawer {
+    /// The device.
+    pub device: Arc<str>,
+    /// How much it takes, in thousandths.
+    pub amount: i64,
+    /// Whether it can be given at all.
+    pub standing: Standing,
+    /// Whether what is held of it is counted for all nodes.
+    pub is_shared: bool,
+}
+
+/// What devices of a pool are made of, so that not all of them can be had at a time (`sharedCounters`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counter {
+    /// How much there is, in thousandths.
+    pub whole: i64,
+    /// Who draws on it.
+    pub drawers: Vec<Drawer>,
+}
+
+impl Counter {
+    /// What is left when those are held of which it is said so; below zero where others gave out more.
+    pub fn left(&self, is_held: impl Fn(&Drawer) -> bool) -> i64 {
+        let held = self.drawers.iter().filter(|drawer| is_held(drawer));
+        held.fold(self.whole, |left, drawer| {
+            left.saturating_sub(drawer.amount)
+        })
+    }
 }
 
 /// A device of a node.
@@ -67,8 +108,10 @@ pub struct Device {
     pub unjudged: Passed,
     /// Whether it can be given at all.
     pub standing: Standing,
-    /// Whether other nodes reach it, too.
+    /// Whether what is held of it is counted for all nodes: others reach it, or draw on what it is made of.
     pub is_shared: bool,
+    /// What it takes of counters.
+    pub draws: Arc<[Draw]>,
     /// Its attributes by their whole names, each in one spelling.
     pub attributes: BTreeMap<Arc<str>, Arc<str>>,
     /// Its taints.
@@ -82,6 +125,8 @@ pub struct Devices {
     pub list: Arc<[Device]>,
     /// Whether parts of a pool are not told yet: who wants all devices waits for them.
     pub is_partial: bool,
+    /// What its devices draw on.
+    pub counters: BTreeMap<Arc<str>, Counter>,
     /// What went wrong with selectors that do not say whether they take one of the devices.
     pub faults: BTreeMap<SelectorId, Arc<str>>,
 }
@@ -119,16 +164,27 @@ pub struct DeviceRequest {
     pub ways: Vec<Way>,
 }
 
-/// All devices of some requests have this attribute, with one value.
+/// How the values of an attribute stand to one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Agreement {
+    /// They are one (`matchAttribute`).
+    Same,
+    /// No two of them are alike (`distinctAttribute`).
+    Distinct,
+}
+
+/// All devices of some requests have this attribute, with such values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SameAttribute {
+pub struct AttributeRule {
     /// The attribute's whole name.
     pub attribute: Arc<str>,
+    /// How its values stand to one another.
+    pub values: Agreement,
     /// Of these requests, each by its name or as `request/way`; of all where there is none.
     pub requests: Vec<Arc<str>>,
 }
 
-impl SameAttribute {
+impl AttributeRule {
     /// Whether it speaks of the devices that this way of the request gets.
     pub fn binds(&self, request: &DeviceRequest, way: &Way) -> bool {
         let is_meant = |name: &Arc<str>| match name.split_once('/') {
@@ -146,8 +202,8 @@ pub struct DeviceClaim {
     pub name: Arc<str>,
     /// What is requested.
     pub requests: Vec<DeviceRequest>,
-    /// What its devices have in common.
-    pub same: Vec<SameAttribute>,
+    /// What its devices have in common, and in what they differ.
+    pub rules: Vec<AttributeRule>,
 }
 
 /// What a task wants of devices: claims of its own, all of them on its node.

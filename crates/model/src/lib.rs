@@ -48,8 +48,9 @@ mod trial;
 
 pub use charge::{Charge, Counted, DEVICE_CLASS, device_class};
 pub use claim::{
-    CLAIM_DEVICES_MAX, CLAIM_USERS_MAX, ClaimLack, Device, DeviceAsk, DeviceClaim, DeviceRequest,
-    Devices, Passed, Purpose, SameAttribute, SelectorId, Standing, UnmetClaim, Wanted, Way,
+    Agreement, AttributeRule, CLAIM_DEVICES_MAX, CLAIM_USERS_MAX, ClaimLack, Counter, Device,
+    DeviceAsk, DeviceClaim, DeviceRequest, Devices, Draw, Drawer, Passed, Purpose, SelectorId,
+    Standing, UnmetClaim, Wanted, Way,
 };
 pub use device::{
     CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, CardLoad, CardLoads, Cards, Division, GPU,

@@ -52,6 +52,10 @@ pub struct QueueSpec {
     pub reclaimable: bool,
     /// Priority among queues.
     pub priority: i32,
+    /// When it was made: of queues that are alike the older one comes first.
+    pub created: Time,
+    /// Its identity.
+    pub uid: Arc<str>,
     /// Whether it takes work.
     pub state: QueueState,
     /// Its place among the queues that share by a tree of their own (hierarchical drf), from below the

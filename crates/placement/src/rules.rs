@@ -450,14 +450,17 @@ impl Rules {
         .then_with(|| a.cmp(&b))
     }
 
-    /// Which queue comes first: the plugins in tier order, then the lower id.
+    /// Which queue comes first: the plugins in tier order, then the older, then the lower uid.
     pub(crate) fn queue_order(&self, view: View<'_>, a: QueueId, b: QueueId) -> Ordering {
+        let (x, y) = (&view.tables.queue(a).spec, &view.tables.queue(b).spec);
         first_decided(
             self.flat
                 .iter()
                 .filter_map(|p| p.queue_order)
                 .map(|f| f(view, a, b)),
         )
+        .then_with(|| x.created.cmp(&y.created))
+        .then_with(|| x.uid.cmp(&y.uid))
         .then_with(|| a.cmp(&b))
     }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use model::{
-    Device, DeviceClaim, DeviceRequest, Passed, SameAttribute, SelectorId, Standing, Taint,
-    TaintEffect, Toleration, TolerationEffect, Wanted, Way,
+    Agreement, AttributeRule, Counter, Device, DeviceClaim, DeviceRequest, Devices, Draw, Drawer,
+    Passed, SelectorId, Standing, Taint, TaintEffect, Toleration, TolerationEffect, Wanted, Way,
 };
 
-/// `device=ID:SELECTORS:ATTRIBUTES:MARK`: the selectors that it passes, `1,2`, or does not judge, `?3`; its
-/// attributes, `board/a`; and whether it is `sick` (tainted), `held` by a claim, `shared` by all nodes that
-/// have one of that name, or `uncounted`.
+/// `device=ID:SELECTORS:ATTRIBUTES:MARK:DRAWS`: the selectors that it passes, `1,2`, or does not judge, `?3`;
+/// its attributes, `board/a`; whether it is `sick` (tainted), `held` by a claim, `shared` by all nodes that
+/// have one of that name, or `uncounted`; and what it takes of counters, `slots/2,memory/40`.
 pub fn device(text: &str) -> Device {
     let mut parts = text.split(':');
     let mut next = || parts.next().unwrap_or("");
@@ -31,10 +31,16 @@ pub fn device(text: &str) -> Device {
         value: "".into(),
         effect: TaintEffect::NoSchedule,
     };
+    let draws = next().split(',').filter_map(|draw| draw.split_once('/'));
+    let draws = draws.map(|(counter, amount)| Draw {
+        counter: counter.into(),
+        amount: amount.parse().expect("an amount"),
+    });
     Device {
         id: id.into(),
         passes,
         unjudged,
+        draws: draws.collect(),
         standing: match mark {
             "held" => Standing::Held,
             "uncounted" => Standing::Uncounted,
@@ -46,8 +52,8 @@ pub fn device(text: &str) -> Device {
     }
 }
 
-/// The node's own devices bear its name.
-pub fn of(node: &str, devices: &[Device]) -> Arc<[Device]> {
+/// The node's own devices bear its name. `counters` are how much there is of what they draw on.
+pub fn of(node: &str, devices: &[Device], counters: &[(String, i64)]) -> Devices {
     let named = devices.iter().map(|device| Device {
         id: match device.is_shared {
             true => device.id.clone(),
@@ -55,11 +61,33 @@ pub fn of(node: &str, devices: &[Device]) -> Arc<[Device]> {
         },
         ..device.clone()
     });
-    named.collect()
+    let list: Arc<[Device]> = named.collect();
+    let drawers = |name: &str| {
+        let draws = list.iter().flat_map(|device| {
+            let draws = device.draws.iter().filter(|draw| *draw.counter == *name);
+            draws.map(move |draw| Drawer {
+                device: device.id.clone(),
+                amount: draw.amount,
+                standing: device.standing,
+                is_shared: device.is_shared,
+            })
+        });
+        draws.collect()
+    };
+    let counter = |(name, whole): &(String, i64)| {
+        let drawers = drawers(name);
+        let whole = *whole;
+        (name.as_str().into(), Counter { whole, drawers })
+    };
+    Devices {
+        counters: counters.iter().map(counter).collect(),
+        list,
+        ..Devices::default()
+    }
 }
 
-/// `claim=WAY|WAY;WAY~ATTRIBUTE`: requests after `;`, ways of one after `|`, and what all devices of the
-/// claim have in common. A way is `2`, `2:1` (passing selector 1), `all`, `admin1` (looks after a device)
+/// `claim=WAY|WAY;WAY~ATTRIBUTE~!ATTRIBUTE`: requests after `;`, ways of one after `|`, and what all devices
+/// of the claim have in common, or each has otherwise. A way is `2`, `2:1` (passing selector 1), `all`, `admin1` (looks after a device)
 /// or `brave1` (bears taints).
 pub fn claim(text: &str) -> DeviceClaim {
     let mut parts = text.split('~');
@@ -69,14 +97,18 @@ pub fn claim(text: &str) -> DeviceClaim {
         ways: ways.split('|').enumerate().map(way).collect(),
     });
     let requests = requests.collect();
-    let same = parts.map(|attribute| SameAttribute {
-        attribute: attribute.into(),
+    let rules = parts.map(|attribute| AttributeRule {
+        attribute: attribute.trim_start_matches('!').into(),
+        values: match attribute.starts_with('!') {
+            true => Agreement::Distinct,
+            false => Agreement::Same,
+        },
         requests: Vec::new(),
     });
     DeviceClaim {
         name: "c".into(),
         requests,
-        same: same.collect(),
+        rules: rules.collect(),
     }
 }
 

@@ -10,8 +10,7 @@ use api::core::{NodeSelector, NodeSelectorTerm, Pod};
 use api::intent::{Intent, Part};
 use api::kind::Kind;
 use api::resource::{
-    AllocatedDevice, Consumer, Device, DeviceClass, DeviceConfiguration, FINALIZER, ResourceClaim,
-    ResourceSlice,
+    AllocatedDevice, Consumer, DeviceClass, DeviceConfiguration, FINALIZER, ResourceClaim,
 };
 use model::{CLAIM_USERS_MAX, DeviceAsk, Devices, Grant, Key, Purpose, Tables};
 use serde_json::{Value, json};
@@ -19,7 +18,7 @@ use serde_json::{Value, json};
 use super::patched;
 use crate::held::Mirror;
 use crate::index::Index;
-use crate::rows::{Claims, claim_name, node_labels, node_terms};
+use crate::rows::{Claims, claim_name, find_device, node_labels, node_terms};
 
 /// A device that a plan gave to a claim of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -261,7 +260,8 @@ fn config(mirror: &Mirror, claim: &ResourceClaim, given: &[&Given]) -> Vec<Value
 fn node_selector(mirror: &Mirror, node: &str, given: &[&Given]) -> Option<NodeSelector> {
     let mut together = NodeSelectorTerm::default();
     for device in given {
-        let Some((slice, device)) = find(mirror, &device.device) else {
+        let found = split(&device.device).and_then(|device| find_device(mirror, &device));
+        let Some((slice, device)) = found else {
             continue;
         };
         if slice.spec.node_name.is_some() || device.node_name.is_some() {
@@ -293,19 +293,6 @@ fn node_selector(mirror: &Mirror, node: &str, given: &[&Given]) -> Option<NodeSe
     (together != NodeSelectorTerm::default()).then(|| NodeSelector {
         node_selector_terms: vec![together],
     })
-}
-
-/// The device with its slice, of the pool's newest generation.
-fn find<'a>(mirror: &'a Mirror, id: &str) -> Option<(&'a ResourceSlice, &'a Device)> {
-    let device = split(id)?;
-    let pool = format!("{}/{}", device.driver, device.pool);
-    let slices = mirror.indexed::<ResourceSlice>(Index::SlicePool, "", &pool);
-    let with = slices.filter_map(|slice| {
-        let mut devices = slice.spec.devices.iter();
-        let found = devices.find(|it| it.name == device.device)?;
-        Some((&**slice, found))
-    });
-    with.max_by_key(|(slice, _)| slice.spec.pool.generation)
 }
 
 /// What is to be written so that claims are free again which nobody uses but pods that wait, this one

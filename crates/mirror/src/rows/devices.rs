@@ -21,6 +21,7 @@ pub(super) use charges::charges;
 pub(super) use claims::{Wants, grants};
 pub use claims::{claim_name, own_claim};
 pub(super) use judge::Judge;
+pub(crate) use pools::find as find_device;
 
 use super::Rows;
 use crate::held::{Change, Mirror};

@@ -8,11 +8,11 @@ use api::resource::{
     ResourceClaim,
 };
 use model::{
-    CLAIM_DEVICES_MAX, CLAIM_USERS_MAX, ClaimLack, DeviceAsk, DeviceClaim, DeviceRequest, Grant,
-    NodeTerm, Purpose, SameAttribute, SelectorId, UnmetClaim, Wanted, Way,
+    Agreement, AttributeRule, CLAIM_DEVICES_MAX, CLAIM_USERS_MAX, ClaimLack, DeviceAsk,
+    DeviceClaim, DeviceRequest, Grant, NodeTerm, Purpose, SelectorId, UnmetClaim, Wanted, Way,
 };
 
-use super::{Judge, holder};
+use super::{Judge, holder, pools};
 use crate::held::Mirror;
 use crate::index::Index;
 use crate::rows::constraints;
@@ -172,27 +172,26 @@ fn wanted(
             ways: ways.collect::<Result<_, _>>()?,
         });
     }
-    let same = devices.constraints.iter().map(same);
+    let rules = devices.constraints.iter().map(rule);
     Ok(DeviceClaim {
         name: name.into(),
         requests,
-        same: same.collect::<Result<_, _>>()?,
+        rules: rules.collect::<Result<_, _>>()?,
     })
 }
 
-fn same(constraint: &DeviceConstraint) -> Result<SameAttribute, ClaimLack> {
-    match (&constraint.match_attribute, &constraint.distinct_attribute) {
-        (Some(attribute), None) => Ok(SameAttribute {
-            attribute: (&**attribute).into(),
-            requests: constraint
-                .requests
-                .iter()
-                .map(|it| (&**it).into())
-                .collect(),
-        }),
-        (_, Some(_)) => Err(unknown("devices with distinct attributes")),
-        (None, None) => Err(unknown("a constraint of another kind")),
-    }
+fn rule(constraint: &DeviceConstraint) -> Result<AttributeRule, ClaimLack> {
+    let (attribute, values) = match (&constraint.match_attribute, &constraint.distinct_attribute) {
+        (Some(attribute), None) => (attribute, Agreement::Same),
+        (None, Some(attribute)) => (attribute, Agreement::Distinct),
+        _ => return Err(unknown("a constraint of another kind")),
+    };
+    let requests = constraint.requests.iter();
+    Ok(AttributeRule {
+        attribute: (&**attribute).into(),
+        values,
+        requests: requests.map(|it| (&**it).into()).collect(),
+    })
 }
 
 fn way(
@@ -291,6 +290,8 @@ pub(in crate::rows) fn grants(mirror: &Mirror, pod: &Pod) -> Vec<Grant> {
                     part: purpose.part(),
                     card: device.id().into(),
                     is_whole: true,
+                    is_shared: pools::find(mirror, device)
+                        .is_some_and(|(slice, device)| pools::is_shared(slice, device)),
                     ..Grant::default()
                 }),
         );

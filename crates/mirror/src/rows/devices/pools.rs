@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::core::NodeSelector;
-use api::resource::{Device as WireDevice, ResourceClaim, ResourceSlice};
+use api::resource::{AllocatedDevice, Device as WireDevice, ResourceClaim, ResourceSlice};
 use cel::Trait;
-use model::{Device, Devices, Labels, Standing, Taint};
+use model::{Counter, Device, Devices, Draw, Drawer, Labels, Standing, Taint};
 
 use super::judge::{Answers, Judge, value_of};
 use super::{ANY_NODE, Index, holder};
@@ -34,9 +34,15 @@ pub(super) fn of_node(mirror: &Mirror, judge: &mut Judge, name: &str, labels: &L
             .map_or(0, |it| it.spec.pool.resource_slice_count);
         let is_valid = has_one_of_each_name(&slices);
         devices.is_partial |= !is_valid || i64::try_from(slices.len()) != Ok(wanted);
-        for slice in slices.into_iter().filter(|_| is_valid) {
+        if !is_valid {
+            continue;
+        }
+        let from = list.len();
+        for slice in &slices {
             offer(mirror, judge, &place, slice, &mut list, &mut devices);
         }
+        let counters = drawn_on(mirror, &slices, &list[from..]);
+        devices.counters.extend(counters);
     }
     devices.list = list.into();
     devices
@@ -114,7 +120,7 @@ fn offer(
 
 fn row(mirror: &Mirror, slice: &ResourceSlice, device: &WireDevice, answers: &Answers) -> Device {
     let spec = &slice.spec;
-    let id = format!("{}/{}/{}", spec.driver, spec.pool.name, device.name);
+    let id = device_id(slice, device);
     let taints = device.taints.iter().filter_map(|taint| {
         Some(Taint {
             key: (&*taint.key).into(),
@@ -126,7 +132,8 @@ fn row(mirror: &Mirror, slice: &ResourceSlice, device: &WireDevice, answers: &An
         passes: answers.passes.clone(),
         unjudged: answers.unjudged.clone(),
         standing: standing(mirror, device, &id),
-        is_shared: spec.node_name.is_none() && device.node_name.is_none(),
+        is_shared: is_shared(slice, device),
+        draws: draws(slice, device).into(),
         attributes: attributes(&spec.driver, device),
         taints: taints.collect(),
         id: id.into(),
@@ -134,8 +141,7 @@ fn row(mirror: &Mirror, slice: &ResourceSlice, device: &WireDevice, answers: &An
 }
 
 fn standing(mirror: &Mirror, device: &WireDevice, id: &str) -> Standing {
-    let is_counted = device.consumes_counters.is_empty()
-        && device.binding_conditions.is_empty()
+    let is_counted = device.binding_conditions.is_empty()
         && device.binds_to_node != Some(true)
         && device.allow_multiple_allocations != Some(true);
     if !is_counted {
@@ -146,6 +152,92 @@ fn standing(mirror: &Mirror, device: &WireDevice, id: &str) -> Standing {
         true => Standing::Held,
         false => Standing::Free,
     }
+}
+
+/// Whether what is held of a device is counted for all nodes: several reach it, or it draws on counters
+/// that devices of other nodes draw on.
+pub(super) fn is_shared(slice: &ResourceSlice, device: &WireDevice) -> bool {
+    let is_of_one_node = device.node_name.is_some() && device.consumes_counters.is_empty();
+    slice.spec.node_name.is_none() && !is_of_one_node
+}
+
+/// The device with its slice, of the pool's newest generation.
+pub(crate) fn find<'a>(
+    mirror: &'a Mirror,
+    device: &AllocatedDevice,
+) -> Option<(&'a ResourceSlice, &'a WireDevice)> {
+    let pool = format!("{}/{}", device.driver, device.pool);
+    let slices = mirror.indexed::<ResourceSlice>(Index::SlicePool, "", &pool);
+    let with = slices.filter_map(|slice| {
+        let mut devices = slice.spec.devices.iter();
+        let found = devices.find(|it| it.name == device.device)?;
+        Some((&**slice, found))
+    });
+    with.max_by_key(|(slice, _)| slice.spec.pool.generation)
+}
+
+/// What the device takes of its pool's counters.
+fn draws(slice: &ResourceSlice, device: &WireDevice) -> Vec<Draw> {
+    let mut sums: BTreeMap<Arc<str>, i64> = BTreeMap::new();
+    for set in &device.consumes_counters {
+        for (name, counter) in &set.counters {
+            let sum = sums.entry(counter_id(slice, &set.counter_set, name));
+            let sum = sum.or_default();
+            *sum = sum.saturating_add(counter.value.milli_value().max(0));
+        }
+    }
+    let draw = |(counter, amount)| Draw { counter, amount };
+    sums.into_iter().map(draw).collect()
+}
+
+/// `driver/pool/set/name`
+fn counter_id(slice: &ResourceSlice, set: &str, name: &str) -> Arc<str> {
+    let spec = &slice.spec;
+    format!("{}/{}/{set}/{name}", spec.driver, spec.pool.name).into()
+}
+
+/// The counters that these devices draw on, with all of the pool's devices that do, whichever nodes have
+/// them. One that the pool does not tell of has nothing to give.
+fn drawn_on(
+    mirror: &Mirror,
+    slices: &[&Arc<ResourceSlice>],
+    offered: &[Device],
+) -> BTreeMap<Arc<str>, Counter> {
+    let drawn = offered.iter().flat_map(|device| &*device.draws);
+    let drawn = drawn.map(|draw| (draw.counter.clone(), Counter::default()));
+    let mut counters: BTreeMap<Arc<str>, Counter> = drawn.collect();
+    if counters.is_empty() {
+        return counters;
+    }
+    for slice in slices {
+        for set in &slice.spec.shared_counters {
+            for (name, told) in &set.counters {
+                if let Some(counter) = counters.get_mut(&counter_id(slice, &set.name, name)) {
+                    counter.whole = told.value.milli_value();
+                }
+            }
+        }
+        for device in &slice.spec.devices {
+            let id: Arc<str> = device_id(slice, device).into();
+            for draw in draws(slice, device) {
+                if let Some(counter) = counters.get_mut(&draw.counter) {
+                    counter.drawers.push(Drawer {
+                        standing: standing(mirror, device, &id),
+                        is_shared: is_shared(slice, device),
+                        device: id.clone(),
+                        amount: draw.amount,
+                    });
+                }
+            }
+        }
+    }
+    counters
+}
+
+/// `driver/pool/name`
+fn device_id(slice: &ResourceSlice, device: &WireDevice) -> String {
+    let spec = &slice.spec;
+    format!("{}/{}/{}", spec.driver, spec.pool.name, device.name)
 }
 
 /// Attributes by their whole names, each in one spelling: values of different types are different.

@@ -3,11 +3,12 @@
 //! A search with a bound: claims, requests and ways in their order, devices in the node's. The first
 //! whole answer counts, so the same tables give the same devices.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    CLAIM_DEVICES_MAX, CardLoads, Device, DeviceAsk, DeviceClaim, DeviceLack, DeviceRequest,
-    Devices, Grant, NodeId, Phase, Purpose, Standing, TaskId, Wanted, Way,
+    Agreement, CLAIM_DEVICES_MAX, CardLoads, Device, DeviceAsk, DeviceClaim, DeviceLack,
+    DeviceRequest, Devices, Grant, NodeId, Phase, Purpose, Standing, TaskId, Wanted, Way,
 };
 
 use crate::plugin::{Room, View};
@@ -28,15 +29,28 @@ pub(super) enum Holdings<'a> {
 impl Holdings<'_> {
     /// Whether somebody holds the device.
     fn hold(self, device: &Device) -> bool {
+        self.hold_it(&device.id, device.standing, device.is_shared)
+    }
+
+    fn hold_it(self, id: &str, standing: Standing, is_shared: bool) -> bool {
         let Holdings::Of(own, shared) = self else {
             return false;
         };
-        let loads = match device.is_shared {
+        let loads = match is_shared {
             true => shared,
             false => own,
         };
-        let is_held = loads.of(&device.id).is_some_and(|load| load.owners > 0);
-        is_held || device.standing == Standing::Held
+        let is_held = loads.of(id).is_some_and(|load| load.owners > 0);
+        is_held || standing == Standing::Held
+    }
+
+    /// What is left of what the devices draw on.
+    fn left_of(self, devices: &Devices) -> BTreeMap<&str, i64> {
+        let left = devices.counters.iter().map(|(name, counter)| {
+            let left = counter.left(|it| self.hold_it(&it.device, it.standing, it.is_shared));
+            (&**name, left)
+        });
+        left.collect()
     }
 }
 
@@ -101,6 +115,7 @@ pub(super) fn allocate(
         devices,
         held,
         ask,
+        left: held.left_of(devices),
         chosen: Vec::new(),
         steps: 0,
         fault: None,
@@ -129,6 +144,8 @@ struct Search<'a> {
     devices: &'a Devices,
     held: Holdings<'a>,
     ask: &'a DeviceAsk,
+    /// What others leave of what the devices draw on.
+    left: BTreeMap<&'a str, i64>,
     chosen: Vec<Choice>,
     steps: u32,
     /// A selector that does not say whether it takes a device: the search ends there, as upstream's.
@@ -264,7 +281,20 @@ impl<'a> Search<'a> {
             && is_borne(device, at.way)
             && self.is_left(at, index)
             && self.of_claim(at).count() < CLAIM_DEVICES_MAX
-            && self.is_alike(at, device)
+            && self.agrees(at, device)
+            && (at.way.is_admin || self.has_enough(device))
+    }
+
+    /// Whether others, and those that were chosen, leave enough of what it draws on.
+    fn has_enough(&self, device: &Device) -> bool {
+        device.draws.iter().all(|draw| {
+            let ours = self.chosen.iter().filter(|choice| !choice.is_admin);
+            let ours = ours.flat_map(|choice| &*self.devices.list[choice.device].draws);
+            let ours = ours.filter(|other| other.counter == draw.counter);
+            let taken = ours.fold(draw.amount, |sum, other| sum.saturating_add(other.amount));
+            let left = self.left.get(&*draw.counter);
+            left.is_some_and(|left| taken <= *left)
+        })
     }
 
     fn of_claim(&self, at: At<'a>) -> impl Iterator<Item = &Choice> {
@@ -284,23 +314,25 @@ impl<'a> Search<'a> {
         at.way.is_admin || !is_held && ours.all(|choice| choice.device != index)
     }
 
-    /// Whether it agrees with the claim's other devices in what they must have in common.
-    fn is_alike(&self, at: At<'a>, device: &Device) -> bool {
-        at.claim.same.iter().all(|same| {
-            if !same.binds(at.request, at.way) {
+    /// Whether it has what the claim's devices must have in common, and differs from them where it must.
+    fn agrees(&self, at: At<'a>, device: &Device) -> bool {
+        at.claim.rules.iter().all(|rule| {
+            if !rule.binds(at.request, at.way) {
                 return true;
             }
-            let Some(value) = device.attributes.get(&same.attribute) else {
+            let Some(value) = device.attributes.get(&rule.attribute) else {
                 return false;
             };
-            let other = self.of_claim(at).find(|choice| {
+            let bound = self.of_claim(at).filter(|choice| {
                 let request = &at.claim.requests[usize::from(choice.purpose.request)];
-                same.binds(request, &request.ways[usize::from(choice.purpose.way)])
+                rule.binds(request, &request.ways[usize::from(choice.purpose.way)])
             });
-            other.is_none_or(|choice| {
-                let other = &self.devices.list[choice.device];
-                other.attributes.get(&same.attribute) == Some(value)
-            })
+            let values = bound.map(|choice| &self.devices.list[choice.device].attributes);
+            let mut values = values.map(|attributes| attributes.get(&rule.attribute));
+            match rule.values {
+                Agreement::Same => values.next().is_none_or(|other| other == Some(value)),
+                Agreement::Distinct => values.all(|other| other != Some(value)),
+            }
         })
     }
 

@@ -1,6 +1,8 @@
 //! The search against every assignment there is, on small cases.
 
-use model::{Passed, SameAttribute, SelectorId};
+use std::collections::BTreeSet;
+
+use model::{AttributeRule, Counter, Draw, Drawer, Passed, SelectorId};
 use model::{Taint, TaintEffect, Toleration, TolerationEffect};
 
 use super::*;
@@ -33,7 +35,34 @@ fn device(dice: &mut Dice, at: usize) -> Device {
     if dice.one_in(5) {
         device.taints.push(taint());
     }
+    let draws = ["slots", "memory"].into_iter().filter(|_| dice.one_in(4));
+    let draws: Vec<&str> = draws.collect();
+    let draws = draws.into_iter().map(|counter| Draw {
+        counter: counter.into(),
+        amount: 1 + i64::try_from(dice.roll(3)).expect("a small number"),
+    });
+    device.draws = draws.collect();
     device
+}
+
+/// What the devices draw on.
+fn counters(dice: &mut Dice, list: &[Device]) -> BTreeMap<Arc<str>, Counter> {
+    let mut counters: BTreeMap<Arc<str>, Counter> = BTreeMap::new();
+    for device in list {
+        for draw in &*device.draws {
+            let counter = counters.entry(draw.counter.clone()).or_default();
+            counter.drawers.push(Drawer {
+                device: device.id.clone(),
+                amount: draw.amount,
+                standing: device.standing,
+                is_shared: device.is_shared,
+            });
+        }
+    }
+    for counter in counters.values_mut() {
+        counter.whole = i64::try_from(dice.roll(6)).expect("a small number");
+    }
+    counters
 }
 
 fn way(dice: &mut Dice, name: usize) -> Way {
@@ -74,15 +103,19 @@ fn claim(dice: &mut Dice, at: usize) -> DeviceClaim {
         vec!["r0".into()],
         vec!["r0/1".into(), "r1".into()],
     ];
-    let same = ["board", "half"].into_iter().filter(|_| dice.one_in(3));
-    let same: Vec<&str> = same.collect();
-    let same = same.into_iter().map(|attribute| SameAttribute {
+    let rules = ["board", "half"].into_iter().filter(|_| dice.one_in(3));
+    let rules: Vec<&str> = rules.collect();
+    let rules = rules.into_iter().map(|attribute| AttributeRule {
         attribute: attribute.into(),
+        values: match dice.one_in(2) {
+            true => Agreement::Same,
+            false => Agreement::Distinct,
+        },
         requests: names[usize::try_from(dice.roll(3)).expect("a small number")].clone(),
     });
     DeviceClaim {
         name: format!("c{at}").into(),
-        same: same.collect(),
+        rules: rules.collect(),
         requests,
     }
 }
@@ -137,26 +170,38 @@ fn is_right(
                 owned.extend(mine.iter().map(|(_, device)| *device));
             }
         }
-        let is_same = |same: &SameAttribute| {
+        let holds = |rule: &AttributeRule| {
             let bound = ours.iter().filter(|(purpose, _)| {
                 let request = &claim.requests[usize::from(purpose.request)];
                 let way = &request.ways[usize::from(purpose.way)].name;
                 let long = format!("{}/{way}", request.name);
-                same.requests.is_empty()
-                    || same.requests.contains(&request.name)
-                    || same.requests.iter().any(|name| **name == *long)
+                rule.requests.is_empty()
+                    || rule.requests.contains(&request.name)
+                    || rule.requests.iter().any(|name| **name == *long)
             });
-            let values = bound.map(|(_, at)| devices.list[*at].attributes.get(&same.attribute));
+            let values = bound.map(|(_, at)| devices.list[*at].attributes.get(&rule.attribute));
             let values: Vec<Option<&Arc<str>>> = values.collect();
-            values
-                .iter()
-                .all(|value| value.is_some() && *value == values[0])
+            let different: BTreeSet<_> = values.iter().collect();
+            let is_right = match rule.values {
+                Agreement::Same => different.len() <= 1,
+                Agreement::Distinct => different.len() == values.len(),
+            };
+            is_right && values.iter().all(Option::is_some)
         };
-        if !claim.same.iter().all(is_same) {
+        if !claim.rules.iter().all(holds) {
             return false;
         }
     }
-    true
+    let draws_of = |at: &usize| devices.list[*at].draws.iter();
+    devices.counters.iter().all(|(name, counter)| {
+        // What others have beyond what there is does not concern who draws nothing.
+        let drawn_by = |owned: &[usize]| -> i64 {
+            let draws = owned.iter().flat_map(draws_of);
+            let draws = draws.filter(|draw| draw.counter == *name);
+            draws.map(|draw| draw.amount).sum()
+        };
+        drawn_by(&owned[held.len()..]) == 0 || drawn_by(&owned) <= counter.whole
+    })
 }
 
 /// Every set of devices for every way of every request, one after the other.
@@ -199,6 +244,7 @@ fn the_search_finds_devices_exactly_where_there_is_an_assignment() {
             .map(|at| device(&mut dice, at))
             .collect();
         let devices = Devices {
+            counters: counters(&mut dice, &list),
             list: list.into(),
             is_partial: dice.one_in(8),
             ..Devices::default()
@@ -292,8 +338,9 @@ fn a_search_that_takes_too_long_is_given_up() {
         claims: vec![DeviceClaim {
             name: "c".into(),
             requests: vec![plain("any", 5), plain("of-one-board", 10)],
-            same: vec![SameAttribute {
+            rules: vec![AttributeRule {
                 attribute: "board".into(),
+                values: Agreement::Same,
                 requests: vec!["of-one-board".into()],
             }],
         }],
