@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kube_cel::KubeCelExt;
 use kube_cel::cel::objects::{Key, Map, OptionalValue};
 use kube_cel::cel::{Context, Program, Value as Cel};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What a schema says about the form of values.
 #[derive(Debug, Default)]
@@ -256,8 +256,21 @@ pub(super) fn escaped(name: &str) -> String {
         .replace('/', "__slash__")
 }
 
-/// A JSON value without a schema.
+/// A JSON value without a schema, as Kubernetes decodes it: a whole number is an `int`, never a
+/// `uint`, which no number in an expression would be equal to.
 pub(super) fn dynamic(value: &Value) -> Cel {
-    kube_cel::cel::to_value(value)
-        .unwrap_or_else(|_| kube_cel::cel::to_value(json!(null)).unwrap_or(Cel::Null))
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(truth) => Cel::Bool(*truth),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => Cel::Int(whole),
+            None => Cel::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => Cel::String(Arc::new(text.clone())),
+        Value::Array(items) => Cel::List(Arc::new(items.iter().map(dynamic).collect())),
+        Value::Object(fields) => map_of(fields.iter().map(|(name, value)| {
+            let name = Key::String(Arc::new(name.clone()));
+            (name, dynamic(value))
+        })),
+    }
 }
