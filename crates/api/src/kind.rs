@@ -26,6 +26,10 @@ pub enum Kind {
     Event,
     /// Nodes that are near one another.
     HyperNode,
+    /// Volcano's jobs that come one after the other.
+    JobFlow,
+    /// What jobs of a JobFlow are made from.
+    JobTemplate,
     /// A sign of life.
     Lease,
     /// A namespace.
@@ -74,6 +78,8 @@ pub enum Kind {
     StatefulSet,
     /// A way to make volumes.
     StorageClass,
+    /// Volcano's CronJob.
+    VcCronJob,
     /// Volcano's Job.
     VcJob,
     /// Properties of volumes that may change.
@@ -199,6 +205,24 @@ pub const KINDS: &[KindRow] = &[
         "HyperNode",
         "hypernodes",
         false,
+        true,
+    ),
+    row(
+        Kind::JobFlow,
+        "flow.volcano.sh",
+        "v1alpha1",
+        "JobFlow",
+        "jobflows",
+        true,
+        true,
+    ),
+    row(
+        Kind::JobTemplate,
+        "flow.volcano.sh",
+        "v1alpha1",
+        "JobTemplate",
+        "jobtemplates",
+        true,
         true,
     ),
     row(
@@ -384,6 +408,15 @@ pub const KINDS: &[KindRow] = &[
         "storageclasses",
         false,
         false,
+    ),
+    row(
+        Kind::VcCronJob,
+        "batch.volcano.sh",
+        "v1alpha1",
+        "CronJob",
+        "cronjobs",
+        true,
+        true,
     ),
     row(
         Kind::VcJob,

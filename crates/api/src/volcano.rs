@@ -1,12 +1,15 @@
-//! Volcano's kinds: Job, HyperNode, Numatopology, Queue, PodGroup and Command. They are read and written back, so unknown
-//! fields survive in `rest`, and fields whose absence means something are `Option`s.
+//! Volcano's kinds: Job, CronJob, JobFlow, JobTemplate, HyperNode, Numatopology, Queue, PodGroup and
+//! Command. Those of which more than the status is written back keep unknown fields in `rest`, and
+//! fields whose absence means something are `Option`s.
 //!
-//! Source: `specs/volcano.md`, sections 1.2 to 1.6 and 1.14.
+//! Source: `specs/volcano.md`, sections 1.2 to 1.7 and 1.14.
 
 mod card_keys;
+mod cron_job;
 pub mod device_config;
 mod hyper_node;
 mod job;
+mod job_flow;
 mod keys;
 mod numatopology;
 mod podgroup;
@@ -15,8 +18,10 @@ pub mod scheduler_conf;
 mod shard;
 
 pub use card_keys::*;
+pub use cron_job::*;
 pub use hyper_node::*;
 pub use job::*;
+pub use job_flow::*;
 pub use keys::*;
 pub use numatopology::*;
 pub use podgroup::*;

@@ -22,10 +22,13 @@ const STALE_LISTS_MAX: u32 = 5;
 const DISPENSABLE: &[Kind] = &[
     Kind::DeviceClass,
     Kind::HyperNode,
+    Kind::JobFlow,
+    Kind::JobTemplate,
     Kind::NodeShard,
     Kind::Numatopology,
     Kind::ResourceClaim,
     Kind::ResourceSlice,
+    Kind::VcCronJob,
 ];
 /// How long until it is looked again whether such a kind is served.
 const ABSENT_MS: i64 = 60_000;

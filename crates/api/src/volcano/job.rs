@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::NetworkTopology;
+use super::{CREATED_BY_TEMPLATE, NetworkTopology};
 use crate::core::{PodTemplate, TextMap};
 use crate::duration::Duration;
 use crate::meta::ObjectMeta;
@@ -37,6 +37,14 @@ texts! {
 }
 
 impl JobPhase {
+    /// Whether it has ended for good: Completed, Failed or Terminated.
+    pub const fn is_over(self) -> bool {
+        matches!(
+            self,
+            JobPhase::Completed | JobPhase::Failed | JobPhase::Terminated
+        )
+    }
+
     /// Whether nothing more will happen by itself: Completed, Failed, Terminated or Aborted.
     pub const fn is_final(self) -> bool {
         matches!(
@@ -213,6 +221,18 @@ round_trip! {
         pub status: JobPhase,
         /// Since when.
         pub last_transition_time: Option<Time>,
+    }
+}
+
+impl Job {
+    /// The JobTemplate of its namespace that it was made from, as its annotation says, or its label.
+    pub fn template(&self) -> Option<&str> {
+        let meta = &self.metadata;
+        let said = meta.annotations.get(CREATED_BY_TEMPLATE);
+        let said = said.or_else(|| meta.labels.get(CREATED_BY_TEMPLATE))?;
+        // Names of namespaces have no dots, those of templates may.
+        let (namespace, name) = said.split_once('.')?;
+        (*namespace == *meta.namespace).then_some(name)
     }
 }
 

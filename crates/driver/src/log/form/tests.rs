@@ -175,6 +175,11 @@ fn object(kind: Kind, value: &Value) -> (Object, String) {
 fn objects_of_all_kinds_are_the_json_that_their_types_give() {
     let time = "2026-11-22T10:52:59Z";
     for row in KINDS {
+        let seen = json!({ "type": "Ready", "status": "Running", "lastTransitionTime": time });
+        let conditions = match row.kind {
+            Kind::JobFlow => json!({ "by-name": { "phase": "Running", "createTime": time } }),
+            _ => json!([seen]),
+        };
         let (object, text) = object(
             row.kind,
             &json!({
@@ -195,7 +200,7 @@ fn objects_of_all_kinds_are_the_json_that_their_types_give() {
                 "status": {
                     "startTime": time, "phase": "Pending",
                     "allocatable": { "cpu": "32", "memory": "123456789Ki" },
-                    "conditions": [{ "type": "Ready", "status": "Running", "lastTransitionTime": time }],
+                    "conditions": conditions,
                 },
             }),
         );
