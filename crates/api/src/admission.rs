@@ -67,4 +67,10 @@ pub trait Facts {
     fn object(&self, kind: Kind, namespace: &str, name: &str) -> Option<Value>;
     /// All stored objects of this kind (in all namespaces for an empty one).
     fn list(&self, kind: Kind, namespace: &str) -> Vec<Value>;
+    /// Shows all stored objects of this kind, where nobody needs a copy of them.
+    fn visit(&self, kind: Kind, namespace: &str, see: &mut dyn FnMut(&Value)) {
+        for object in self.list(kind, namespace) {
+            see(&object);
+        }
+    }
 }

@@ -1,29 +1,59 @@
-//! Pods: the annotations that limit disruption.
+//! Pods: the gate of a queue, what a resource group gives, and the annotations that limit
+//! disruption.
 
-use api::admission::Operation;
 use api::kind::Kind;
 use api::names::go_quote;
 use api::volcano::{JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, QUEUE_GATE};
 use serde_json::{Value, json};
 
-use crate::fields::text;
-use crate::{Case, Reviewer};
+use crate::fields::{inside, text};
+use crate::{CREATES, Case, Rule, Webhook};
 
-pub(crate) const REVIEWER: Reviewer = Reviewer {
+pub(crate) const MUTATE: Webhook = Webhook {
+    path: "/pods/mutate",
+    name: "mutatepod.volcano.sh",
     kind: Kind::Pod,
-    mutate: Some(("mutatepod.volcano.sh", mutate)),
-    validate: Some(("validatepod.volcano.sh", validate)),
+    operations: CREATES,
+    rule: Rule::Mutate(mutate),
+};
+
+pub(crate) const VALIDATE: Webhook = Webhook {
+    path: "/pods/validate",
+    name: "validatepod.volcano.sh",
+    kind: Kind::Pod,
+    operations: CREATES,
+    rule: Rule::Validate(validate),
 };
 
 const KEYS: [&str; 2] = [JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE];
 
-/// A new pod that asks for it is held back until its queue has room.
-fn mutate(case: &Case<'_>, pod: &mut Value) {
+/// A new pod that asks for it is held back until its queue has room, and gets what its resource
+/// group gives. Of pods there are many, and mostly there is nothing to do: then nothing is copied.
+fn mutate(case: &Case<'_>) -> Option<Value> {
     let asks = case.object["metadata"]["annotations"][QUEUE_GATE] == "true";
-    if !case.settings.queue_gates || !is_ours(case) || !asks {
-        return;
+    let is_gated = case.settings.queue_gates && asks && is_ours(case);
+    let groups = &case.settings.resource_groups;
+    let group = groups
+        .iter()
+        .find(|group| group.has(case.namespace, case.object));
+    if !is_gated && group.is_none() {
+        return None;
     }
-    let gates = &mut pod["spec"]["schedulingGates"];
+    case.changed(|pod| {
+        if is_gated {
+            add_gate(pod);
+        }
+        if let Some(group) = group {
+            group.give(pod);
+        }
+    })
+}
+
+fn add_gate(pod: &mut Value) {
+    let Some(spec) = inside(pod, "spec") else {
+        return;
+    };
+    let gates = spec.entry("schedulingGates").or_insert(Value::Null);
     if gates.is_null() {
         *gates = json!([]);
     }
@@ -35,16 +65,16 @@ fn mutate(case: &Case<'_>, pod: &mut Value) {
     }
 }
 
-/// Only new pods of our schedulers are looked at: other people's pods are never stopped.
+/// Only pods of our schedulers are judged: other people's pods are never stopped.
 fn is_ours(case: &Case<'_>) -> bool {
     let scheduler = text(&case.object["spec"], "schedulerName");
     let mut names = case.settings.scheduler_names.iter();
-    case.operation == Operation::Create && names.any(|name| **name == *scheduler)
+    names.any(|name| **name == *scheduler)
 }
 
-fn validate(case: &Case<'_>) -> Result<(), String> {
+fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {
     if !is_ours(case) {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let annotations = &case.object["metadata"]["annotations"];
     let mut found = 0;
@@ -60,7 +90,7 @@ fn validate(case: &Case<'_>) -> Result<(), String> {
             KEYS.join(" ")
         ));
     }
-    Ok(())
+    Ok(Vec::new())
 }
 
 /// A positive whole number, or 1% to 99%.

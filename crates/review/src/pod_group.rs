@@ -8,12 +8,22 @@ use serde_json::Value;
 
 use crate::fields::{inside, text};
 use crate::queue::{is_open, not_found, state_of};
-use crate::{Case, Reviewer};
+use crate::{CREATES, Case, Rule, WRITES, Webhook};
 
-pub(crate) const REVIEWER: Reviewer = Reviewer {
+pub(crate) const MUTATE: Webhook = Webhook {
+    path: "/podgroups/mutate",
+    name: "mutatepodgroup.volcano.sh",
     kind: Kind::PodGroup,
-    mutate: Some(("mutatepodgroup.volcano.sh", mutate)),
-    validate: Some(("validatepodgroup.volcano.sh", validate)),
+    operations: WRITES,
+    rule: Rule::Mutate(mutate),
+};
+
+pub(crate) const VALIDATE: Webhook = Webhook {
+    path: "/podgroups/validate",
+    name: "validatepodgroup.volcano.sh",
+    kind: Kind::PodGroup,
+    operations: CREATES,
+    rule: Rule::Validate(validate),
 };
 
 /// Said where a tier is named both by number and by name.
@@ -22,27 +32,26 @@ pub(crate) const TIER_TWICE: &str =
 
 /// A gang in the default queue goes to the queue that its namespace's annotation names: a new one,
 /// and one that is there already, so that applying its manifest again does not move it away.
-fn mutate(case: &Case<'_>, object: &mut Value) {
-    if text(&object["spec"], "queue") != DEFAULT_QUEUE {
-        return;
+fn mutate(case: &Case<'_>) -> Option<Value> {
+    if text(&case.object["spec"], "queue") != DEFAULT_QUEUE {
+        return None;
     }
     let namespace = case.facts.object(Kind::Namespace, "", case.namespace);
     let queue = namespace.as_ref().map_or("", |namespace| {
         text(&namespace["metadata"]["annotations"], QUEUE_OF_POD)
     });
     let may_go = case.operation == Operation::Create || text(&case.old["spec"], "queue") == queue;
-    if may_go
-        && !queue.is_empty()
-        && let Some(spec) = inside(object, "spec")
-    {
-        spec.insert("queue".to_owned(), queue.into());
+    if !may_go || queue.is_empty() {
+        return None;
     }
+    case.changed(|object| {
+        if let Some(spec) = inside(object, "spec") {
+            spec.insert("queue".to_owned(), queue.into());
+        }
+    })
 }
 
-fn validate(case: &Case<'_>) -> Result<(), String> {
-    if case.operation != Operation::Create {
-        return Ok(());
-    }
+fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {
     let group = PodGroup::deserialize(case.object).map_err(|error| error.to_string())?;
     let mut complaints = Vec::new();
     if let Some(complaint) = queue_complaint(case, &group.spec.queue) {
@@ -64,7 +73,7 @@ fn validate(case: &Case<'_>) -> Result<(), String> {
         complaints.push(tiers.join(" "));
     }
     if complaints.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     Err(complaints.join("; "))
 }

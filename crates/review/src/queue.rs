@@ -11,19 +11,29 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::fields::{aggregate, inside, invalid, is_unset, text};
-use crate::{Case, DeleteQueue, NewQueue, Reviewer, RootQueue};
+use crate::{Case, DeleteQueue, NewQueue, RootQueue, Rule, WRITES, Webhook};
 
-pub(crate) const REVIEWER: Reviewer = Reviewer {
+pub(crate) const MUTATE: Webhook = Webhook {
+    path: "/queues/mutate",
+    name: "mutatequeue.volcano.sh",
     kind: Kind::Queue,
-    mutate: Some(("mutatequeue.volcano.sh", mutate)),
-    validate: Some(("validatequeue.volcano.sh", validate)),
+    operations: WRITES,
+    rule: Rule::Mutate(|case| case.changed(|queue| fill(case, queue))),
+};
+
+pub(crate) const VALIDATE: Webhook = Webhook {
+    path: "/queues/validate",
+    name: "validatequeue.volcano.sh",
+    kind: Kind::Queue,
+    operations: &[Operation::Create, Operation::Update, Operation::Delete],
+    rule: Rule::Validate(|case| validate(case).map(|()| Vec::new())),
 };
 
 /// Both hierarchy annotations get the root put in front, reclaimable becomes true, weight 1.
 ///
 /// A changed queue keeps what it had where the change says nothing; a weight of 0 is taken for
 /// "not set" in a new queue only.
-fn mutate(case: &Case<'_>, object: &mut Value) {
+fn fill(case: &Case<'_>, object: &mut Value) {
     let annotations = &object["metadata"]["annotations"];
     let path = text(annotations, HIERARCHY).to_owned();
     let weights = text(annotations, HIERARCHY_WEIGHTS).to_owned();
@@ -137,13 +147,12 @@ pub(crate) fn state_of(queue: &Value) -> &str {
 
 /// Names of the queues right below this one, sorted.
 pub(crate) fn children_of(case: &Case<'_>, name: &str) -> Vec<String> {
-    let mut names: Vec<String> = case
-        .facts
-        .list(Kind::Queue, "")
-        .iter()
-        .filter(|queue| text(&queue["spec"], "parent") == name)
-        .map(|queue| text(&queue["metadata"], "name").to_owned())
-        .collect();
+    let mut names = Vec::new();
+    case.facts.visit(Kind::Queue, "", &mut |queue| {
+        if text(&queue["spec"], "parent") == name {
+            names.push(text(&queue["metadata"], "name").to_owned());
+        }
+    });
     names.sort();
     names
 }

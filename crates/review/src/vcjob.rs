@@ -1,6 +1,6 @@
 //! Volcano jobs: defaults on create, and all that upstream refuses on create and update.
 
-mod order;
+mod plugins;
 mod policies;
 mod template;
 mod update;
@@ -13,41 +13,38 @@ use api::kind::Kind;
 use api::names::{check_label, check_qualified, go_list};
 use api::volcano::{DEFAULT_QUEUE, Job, ROOT_QUEUE, Task};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+pub(crate) use self::update::FIXED;
 use crate::fields::{inside, is_unset, items, number, text};
 use crate::pod_group::{TIER_TWICE, names_tier_twice};
 use crate::queue::{children_of, is_open, not_found, state_of};
-use crate::{Case, MESSAGE_BYTES_MAX, Reviewer};
 
-pub(crate) const REVIEWER: Reviewer = Reviewer {
+use crate::{Case, MESSAGE_BYTES_MAX, Rule, WRITES, Webhook, order};
+
+pub(crate) const MUTATE: Webhook = Webhook {
+    path: "/jobs/mutate",
+    name: "mutatejob.volcano.sh",
     kind: Kind::VcJob,
-    mutate: Some(("mutatejob.volcano.sh", mutate)),
-    validate: Some(("validatejob.volcano.sh", validate)),
+    operations: WRITES,
+    rule: Rule::Mutate(|case| case.changed(|job| fill(case, job))),
 };
 
-/// Plugins of jobs.
-const PLUGINS: &[&str] = &[
-    "env",
-    "hcclrank",
-    "mpi",
-    "pytorch",
-    "ray",
-    "ssh",
-    "svc",
-    "tensorflow",
-];
-/// Plugins that need a name for every pod.
-const NEED_SVC: &[&str] = &["mpi", "pytorch", "ray", "tensorflow"];
-/// Plugins that need a way in for every pod.
-const NEED_SSH: &[&str] = &["mpi"];
+pub(crate) const VALIDATE: Webhook = Webhook {
+    path: "/jobs/validate",
+    name: "validatejob.volcano.sh",
+    kind: Kind::VcJob,
+    operations: WRITES,
+    rule: Rule::Validate(validate),
+};
+
 const MAX_RETRY: i64 = 3;
 
 /// Queue, scheduler, retries, names and sizes of tasks, gang size, implied plugins.
 ///
 /// Zero is taken for "not set", as upstream does, so neither maxRetry nor minAvailable can be 0.
 /// The same on update: a manifest that was applied once may be applied again.
-fn mutate(case: &Case<'_>, object: &mut Value) {
+fn fill(case: &Case<'_>, object: &mut Value) {
     let Some(spec) = inside(object, "spec") else {
         return;
     };
@@ -72,8 +69,7 @@ fn mutate(case: &Case<'_>, object: &mut Value) {
         spec.insert("minAvailable".to_owned(), sum.into());
     }
     if let Some(Value::Object(plugins)) = spec.get_mut("plugins") {
-        imply(plugins, NEED_SVC, "svc");
-        imply(plugins, NEED_SSH, "ssh");
+        plugins::imply(plugins);
     }
 }
 
@@ -104,28 +100,16 @@ fn default(map: &mut Map<String, Value>, field: &str, value: impl Into<Value>) {
     }
 }
 
-fn imply(plugins: &mut Map<String, Value>, asking: &[&str], implied: &str) {
-    if asking.iter().any(|name| plugins.contains_key(*name)) && !plugins.contains_key(implied) {
-        plugins.insert(implied.to_owned(), json!([]));
-    }
-}
-
-fn validate(case: &Case<'_>) -> Result<(), String> {
-    if case.operation == Operation::Delete {
-        return Ok(());
-    }
+fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {
     let job = Job::deserialize(case.object).map_err(|error| error.to_string())?;
-    match case.operation {
-        Operation::Create => {
-            let message = create_message(case, &job)?;
-            if message.is_empty() {
-                Ok(())
-            } else {
-                Err(message)
-            }
-        }
-        Operation::Update => update::check(&job, case.object, case.old),
-        Operation::Delete => Ok(()),
+    if case.operation == Operation::Update {
+        return update::check(&job, case.object, case.old).map(|()| Vec::new());
+    }
+    let message = create_message(case, &job)?;
+    if message.is_empty() {
+        Ok(plugins::warnings(&job.spec))
+    } else {
+        Err(message)
     }
 }
 
@@ -135,11 +119,8 @@ fn create_message(case: &Case<'_>, job: &Job) -> Result<String, String> {
     if spec.tasks.is_empty() {
         return Err("No task specified in job spec".to_owned());
     }
-    if let Some((_, arguments)) = spec.plugins().find(|(name, _)| *name == "mpi") {
-        let master = argument(arguments, "master").unwrap_or("master");
-        if !spec.tasks.iter().any(|task| &*task.name == master) {
-            return Err("The specified mpi master task was not found".to_owned());
-        }
+    if !plugins::has_master(spec) {
+        return Err("The specified mpi master task was not found".to_owned());
     }
     let mut message = String::new();
     if names_tier_twice(spec.network_topology.as_ref()) {
@@ -160,16 +141,12 @@ fn create_message(case: &Case<'_>, job: &Job) -> Result<String, String> {
     if let Err(complaint) = policies::check(&spec.policies, "spec.policies") {
         message.push_str(&complaint);
     }
-    for (name, _) in spec.plugins() {
-        if !PLUGINS.contains(&name) {
-            message.push_str(&format!(" unable to find job plugin: {name};"));
-        }
-    }
+    plugins::check(case.settings, spec, &mut message);
     if let Err(complaint) = volumes::check(&spec.volumes) {
         message.push_str(&complaint);
     }
     queue_message(case, &spec.queue, &mut message);
-    if spec.tasks.iter().any(|task| task.depends_on.is_some()) && !order::is_acyclic(&spec.tasks) {
+    if spec.tasks.iter().any(|task| task.depends_on.is_some()) && !has_order(&spec.tasks) {
         message.push_str(
             " job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG);",
         );
@@ -266,19 +243,11 @@ fn queue_message(case: &Case<'_>, name: &str, message: &mut String) {
     }
 }
 
-/// The value of `--name=value` or `--name value`, with one dash or two, as Go's `flag` reads it.
-fn argument<'a>(arguments: &'a [Box<str>], name: &str) -> Option<&'a str> {
-    let mut found = None;
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        let flag = argument.strip_prefix("--").or(argument.strip_prefix('-'))?;
-        let (flag, value) = match flag.split_once('=') {
-            Some((flag, value)) => (flag, value),
-            None => (flag, arguments.next().map_or("", |value| &**value)),
-        };
-        if flag == name {
-            found = Some(value);
-        }
-    }
-    found
+/// Whether every dependency names a task and none leads back to itself.
+fn has_order(tasks: &[Task]) -> bool {
+    let edges = tasks.iter().map(|task| {
+        let first = task.depends_on.iter().flat_map(|depends| &depends.name);
+        (&*task.name, first.map(|name| &**name).collect())
+    });
+    order::check(&edges.collect()).is_ok()
 }

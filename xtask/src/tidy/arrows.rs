@@ -72,8 +72,13 @@ pub const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["api", "cel"]),
 ];
 
-/// Arrows that only tests need: a decider's tests ask the checker, the simulation's the controllers.
-const TEST_ARROWS: &[(&str, &str)] = &[("engine", "checker"), ("sim", "controllers")];
+/// Arrows that only tests need: a decider's tests ask the checker, the simulation's the controllers,
+/// those of policies evaluate them.
+const TEST_ARROWS: &[(&str, &str)] = &[
+    ("engine", "checker"),
+    ("review", "cel"),
+    ("sim", "controllers"),
+];
 
 /// Rooms below the line: pure, synchronous, deterministic.
 pub const PURE: &[&str] = &[

@@ -43,6 +43,13 @@ fn check_depth(case: &Case<'_>, queue: &Queue) -> Result<(), String> {
     let mut parent = queue.spec.parent.to_string();
     let mut depth = 1;
     while !parent.is_empty() && parent != ROOT_QUEUE {
+        // Upstream closes the ring, and then looks up and down it for ever.
+        if parent == **name {
+            return Err(format!(
+                "queue {name} cannot use queue {} as parent, which is below it",
+                queue.spec.parent
+            ));
+        }
         depth += 1;
         if depth > case.settings.queue_depth_max {
             return Err(format!(

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::partition_complaint;
 use crate::pod_group::{TIER_TWICE, names_tier_twice};
 
-const FIXED: &str = "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` and `PriorityClassName`";
+pub(crate) const FIXED: &str = "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` and `PriorityClassName`";
 
 /// `job` is `new`, decoded.
 pub(super) fn check(job: &Job, new: &Value, old: &Value) -> Result<(), String> {

@@ -1,0 +1,76 @@
+//! HyperNodes: whether they have members, and whether patterns of names can be read.
+//!
+//! The rest is in the schema of the kind.
+
+use api::kind::Kind;
+use regex_syntax::ast::parse::ParserBuilder;
+use regex_syntax::ast::{Error, ErrorKind};
+
+use crate::fields::{aggregate, invalid, items, text};
+use crate::{Case, Rule, WRITES, Webhook};
+
+pub(crate) const VALIDATE: Webhook = Webhook {
+    path: "/hypernodes/validate",
+    name: "validatehypernodes.volcano.sh",
+    kind: Kind::HyperNode,
+    operations: WRITES,
+    rule: Rule::Validate(validate),
+};
+
+/// Upstream begins the path with a name that is empty, which Kubernetes prints so.
+const PATTERN: &str = "[].spec.members.selector.regexMatch.pattern";
+/// Groups within groups; upstream's bound, too.
+const NEST_MAX: u32 = 1_000;
+
+fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {
+    let members = items(&case.object["spec"], "members");
+    if members.is_empty() {
+        return Err("member must have at least one member".to_owned());
+    }
+    let complaints = members.iter().filter_map(|member| {
+        let matched = &member["selector"]["regexMatch"];
+        if !matched.is_object() {
+            return None;
+        }
+        let pattern = text(matched, "pattern");
+        let fault = fault(pattern)?;
+        let detail = format!("member regexMatch pattern is invalid: error parsing regexp: {fault}");
+        Some(invalid(PATTERN, pattern, &detail))
+    });
+    aggregate(complaints.collect()).map(|()| Vec::new())
+}
+
+/// What is wrong with a pattern, in the words of Go's parser where it has any.
+fn fault(pattern: &str) -> Option<String> {
+    let parser = ParserBuilder::new()
+        .nest_limit(NEST_MAX)
+        .build()
+        .parse(pattern);
+    parser.err().map(|error| words(&error, pattern))
+}
+
+fn words(error: &Error, pattern: &str) -> String {
+    let span = error.span();
+    let part = &pattern[span.start.offset..span.end.offset];
+    let rest = &pattern[span.start.offset..];
+    match error.kind() {
+        ErrorKind::GroupUnclosed => format!("missing closing ): `{pattern}`"),
+        ErrorKind::GroupUnopened => format!("unexpected ): `{pattern}`"),
+        ErrorKind::ClassUnclosed => format!("missing closing ]: `{rest}`"),
+        ErrorKind::ClassRangeInvalid => format!("invalid character class range: `{part}`"),
+        ErrorKind::EscapeUnexpectedEof => "trailing backslash at end of expression: ``".to_owned(),
+        ErrorKind::EscapeUnrecognized | ErrorKind::UnsupportedBackreference => {
+            format!("invalid escape sequence: `{part}`")
+        }
+        ErrorKind::RepetitionMissing => {
+            let operator = rest.chars().next().unwrap_or_default();
+            format!("missing argument to repetition operator: `{operator}`")
+        }
+        ErrorKind::RepetitionCountInvalid => format!("invalid repeat count: `{part}`"),
+        ErrorKind::UnsupportedLookAround => {
+            format!("invalid or unsupported Perl syntax: `{part}`")
+        }
+        ErrorKind::NestLimitExceeded(_) => format!("expression nests too deeply: `{pattern}`"),
+        other => format!("{other}: `{part}`"),
+    }
+}
