@@ -31,7 +31,8 @@ pub enum Followed<T = serde_json::Value> {
 }
 
 /// What is followed.
-pub(crate) struct Wish {
+pub struct Wish {
+    /// Objects of this kind.
     pub kind: Kind,
     /// Kubernetes' form (`spec.nodeName=node-1`).
     pub field_selector: Option<String>,
@@ -39,7 +40,7 @@ pub(crate) struct Wish {
 
 /// Tells what becomes of a kind until nobody listens. After an interruption changes may be told
 /// twice, and where some were missed everything is told again.
-pub(crate) async fn follow<T: DeserializeOwned + Send>(
+pub async fn follow<T: DeserializeOwned + Send>(
     cluster: Cluster,
     wish: Wish,
     tell: mpsc::Sender<Followed<T>>,

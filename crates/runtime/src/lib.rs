@@ -6,6 +6,7 @@
 //! - [`disk`]: directories behind volumes and snapshots.
 //! - [`engine_loop`]: performs the driver's requests and feeds back what came of them.
 //! - [`fleet_loop`]: the same around the imitation nodes.
+//! - [`follow`]: a kind, listed and watched for whoever listens.
 //! - [`process`], [`network`], [`volumes`]: the process node, its pod network, its volumes.
 //! - [`node_api`]: the process node's questions, asked through `client`.
 //! - `questions`: what is asked of others than the API, bounded in time and bytes.
@@ -22,7 +23,7 @@ pub mod decisions;
 pub mod disk;
 pub mod engine_loop;
 pub mod fleet_loop;
-mod follow;
+pub mod follow;
 mod heartbeat;
 pub mod metrics;
 pub mod network;

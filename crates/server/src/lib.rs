@@ -2,12 +2,12 @@
 //!
 //! What it does: HTTP/1.1 and HTTP/2 over TLS on loopback ([`listen`]), the same API as a service
 //! in this process ([`Api::service`]), one writer with group commit, watch streams, logs, exec and
-//! port-forward through a [`client::kubelet::Kubelet`], questions to the scheduler through a [`client::ask::AskDoor`], the calls to webhooks, the journal on disk ([`DiskJournal`]).
+//! port-forward through a [`client::kubelet::Kubelet`], questions to the scheduler through a [`client::ask::AskDoor`], the calls to webhooks, the journal on disk ([`DiskJournal`]); and the webhooks of a cluster that somebody else serves ([`Endpoint`]).
 //!
 //! What it refuses to know: what a request means (`store` has that), what a job is (`review`,
 //! called through a closure), where containers run.
 //!
-//! The door is [`Api`].
+//! The doors are [`Api`] and [`Endpoint`].
 //!
 //! Invariants: nothing is answered before its record is durable; no caller without a certificate of
 //! the plane's authority or one of its tokens reaches the store; a slow reader holds up nobody; a
@@ -19,6 +19,7 @@ mod audit;
 mod connect;
 mod disk;
 mod door;
+mod endpoint;
 mod held;
 mod identity;
 mod impersonate;
@@ -38,6 +39,10 @@ mod writer;
 pub use api::{Api, Body, Service};
 pub use audit::AuditLog;
 pub use disk::{DataLock, DiskJournal, Durability};
+pub use endpoint::{
+    CertificateError, CertificateFiles, CertificateKeeper, Endpoint, FactTable, Registrar,
+    ServedCertificate, serve_health,
+};
 pub use identity::{Identity, IdentityError};
 pub use journal::{Journal, JournalError};
 pub use keys::TokenKeys;

@@ -46,7 +46,7 @@ pub struct ListenError {
     pub cause: Box<dyn std::error::Error + Send + Sync>,
 }
 
-fn failed<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
+pub(crate) fn failed<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     action: impl Into<String>,
 ) -> impl FnOnce(E) -> ListenError {
     let action = action.into();
@@ -92,6 +92,18 @@ pub struct Listening {
 }
 
 impl Listening {
+    pub(crate) fn new(
+        address: SocketAddr,
+        task: tokio::task::JoinHandle<()>,
+        ending: watch::Sender<bool>,
+    ) -> Listening {
+        Listening {
+            address,
+            task,
+            ending,
+        }
+    }
+
     /// `https://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
@@ -99,13 +111,18 @@ impl Listening {
 
     /// Takes no more connections, and waits (not for ever) until those that are open have had
     /// their answers.
-    pub async fn end(mut self) {
+    pub async fn end(self) {
+        self.end_within(FAREWELL_MAX).await;
+    }
+
+    /// The same, with the time that those that are open are given.
+    pub async fn end_within(mut self, farewell: Duration) {
         self.ending.send_replace(true);
         self.task.abort();
         // An aborted task ends as cancelled: that is what was asked for.
         drop((&mut self.task).await);
         let closed = self.ending.closed();
-        if tokio::time::timeout(FAREWELL_MAX, closed).await.is_err() {
+        if tokio::time::timeout(farewell, closed).await.is_err() {
             tracing::warn!("connections were cut: they did not end in time");
         }
     }
@@ -149,21 +166,22 @@ pub async fn listen(
         url: format!("https://{address}"),
     });
     let (ending, ends) = watch::channel(false);
-    let task = tokio::spawn(accept(listener, acceptor, door, ends));
-    Ok(Listening {
-        address,
-        task,
-        ending,
-    })
+    let connections = Connections::new(limits.connections);
+    let task = tokio::spawn(accept(listener, connections, move |accepted| {
+        serve(accepted, acceptor.clone(), door.clone(), ends.clone())
+    }));
+    Ok(Listening::new(address, task, ending))
 }
 
-async fn accept(
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-    door: Arc<Door>,
-    ends: watch::Receiver<bool>,
-) {
-    let connections = Connections::new(door.limits.connections);
+/// A connection that was accepted, who it is, and its place among all.
+pub(crate) type Accepted = (TcpStream, SocketAddr, Place);
+
+/// Accepts connections for as long as it is polled, and serves each as a task.
+pub(crate) async fn accept<S, F>(listener: TcpListener, connections: Arc<Connections>, serve: S)
+where
+    S: Fn(Accepted) -> F,
+    F: Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+{
     loop {
         match listener.accept().await {
             Ok((socket, address)) => {
@@ -171,9 +189,8 @@ async fn accept(
                     tracing::warn!("a connection was refused: all that there may be are busy");
                     continue;
                 };
-                let (acceptor, door, ends) = (acceptor.clone(), door.clone(), ends.clone());
+                let served = serve((socket, address, place));
                 tokio::spawn(async move {
-                    let served = serve((socket, address), acceptor, door, place, ends);
                     if let Err(error) = served.await {
                         tracing::debug!("a connection ended: {error}");
                     }
@@ -213,10 +230,9 @@ fn tls(identity: &Identity) -> Result<rustls::ServerConfig, ListenError> {
 }
 
 async fn serve(
-    (socket, address): (TcpStream, SocketAddr),
+    (socket, address, place): Accepted,
     acceptor: TlsAcceptor,
     door: Arc<Door>,
-    place: Place,
     mut ends: watch::Receiver<bool>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let limits = door.limits;
@@ -262,7 +278,7 @@ async fn serve(
     connection.await
 }
 
-fn http_of(limits: &Limits, is_http2: bool) -> auto::Builder<TokioExecutor> {
+pub(crate) fn http_of(limits: &Limits, is_http2: bool) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()

@@ -1,0 +1,182 @@
+//! An API server that is told whom to ask, and asks.
+
+use api::call::Call;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use review::registration::Address;
+use review::{Settings, WEBHOOKS, Webhook};
+use serde_json::{Value, json};
+use server::Registrar;
+
+use super::{World, job};
+
+const JOBS: &str = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const JUDGES: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+
+impl World {
+    async fn call(&self, method: &'static str, target: &str, body: &Value) -> (u16, Value) {
+        let call = Call {
+            method,
+            target: target.to_owned(),
+            content_type: "application/json",
+            body: match body {
+                Value::Null => Vec::new(),
+                body => body.to_string().into_bytes(),
+            },
+        };
+        let answer = self.cluster.send(&call).await.expect("an answer");
+        let body = serde_json::from_slice(&answer.body).expect("JSON");
+        (answer.code, body)
+    }
+
+    fn registrar(&self, address: Option<Address>) -> Registrar {
+        let settings = Settings::default();
+        let all = WEBHOOKS.iter().filter(|it| it.is_wanted(&settings));
+        Registrar {
+            cluster: self.cluster.clone(),
+            webhooks: all.collect(),
+            settings,
+            address,
+            own_namespace: "katmai-system".to_owned(),
+        }
+    }
+
+    fn address(&self) -> Option<Address> {
+        Some(Address::Url(self.listening.url()))
+    }
+}
+
+fn pod(name: &str, scheduler: &str) -> Value {
+    json!({
+        "metadata": { "name": name, "annotations": { "volcano.sh/jdb-min-available": "none" } },
+        "spec": { "schedulerName": scheduler, "containers": [{ "name": "c", "image": "i" }] },
+    })
+}
+
+#[tokio::test]
+async fn an_api_server_asks_and_says_what_it_was_answered() {
+    let world = World::new().await;
+    let registrar = world.registrar(world.address());
+    let missing = registrar.register(&world.authorities).await;
+    assert_eq!(missing.expect("registered"), Vec::<String>::new());
+
+    let queue = json!({ "metadata": { "name": "default" }, "status": { "state": "Open" } });
+    world.facts.apply(api::kind::Kind::Queue, queue);
+    let mut ring = job("ring");
+    ring["spec"]["tasks"][0]["dependsOn"] = json!({ "name": ["default0"] });
+    let (code, status) = world.call("POST", JOBS, &ring).await;
+    let said = "admission webhook \"validatejob.volcano.sh\" denied the request: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG);";
+    assert_eq!((code, &status["message"]), (400, &json!(said)));
+    let (code, stored) = world.call("POST", JOBS, &job("good")).await;
+    assert_eq!(
+        (code, &stored["spec"]["minAvailable"]),
+        (201, &json!(2)),
+        "{stored}"
+    );
+
+    let (code, status) = world.call("POST", PODS, &pod("ours", "volcano")).await;
+    assert_eq!(code, 400, "{status}");
+    let (code, status) = world
+        .call("POST", PODS, &pod("theirs", "default-scheduler"))
+        .await;
+    assert_eq!(code, 201, "{status}");
+}
+
+#[tokio::test]
+async fn where_nobody_answers_pods_pass_and_jobs_do_not() {
+    let world = World::new().await;
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("https://{}", nobody.local_addr().expect("an address"));
+    drop(nobody);
+    let registrar = world.registrar(Some(Address::Url(url)));
+    registrar
+        .register(&world.authorities)
+        .await
+        .expect("registered");
+    let (code, status) = world.call("POST", PODS, &pod("ours", "volcano")).await;
+    assert_eq!(code, 201, "{status}");
+    let (code, status) = world.call("POST", JOBS, &job("j")).await;
+    assert_eq!(code, 500, "{status}");
+}
+
+#[tokio::test]
+async fn a_registration_that_is_there_is_kept_and_gets_our_authorities() {
+    let world = World::new().await;
+    let charts = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": { "name": "volcano-admission-service-jobs-validate", "labels": { "app": "chart" } },
+        "webhooks": [{
+            "name": "validatejob.volcano.sh", "admissionReviewVersions": ["v1"], "sideEffects": "NoneOnDryRun",
+            "clientConfig": { "url": "https://localhost/jobs/validate" }, "timeoutSeconds": 7,
+            "rules": [{ "apiGroups": ["batch.volcano.sh"], "apiVersions": ["v1alpha1"], "operations": ["CREATE"], "resources": ["jobs"] }],
+        }],
+    });
+    assert_eq!(world.call("POST", JUDGES, &charts).await.0, 201);
+    let registrar = world.registrar(None);
+    let missing = registrar
+        .register(&world.authorities)
+        .await
+        .expect("tended");
+    let others = registrar.webhooks.iter().map(|it| it.configuration_name());
+    let others: Vec<String> = others
+        .filter(|it| !it.ends_with("-jobs-validate"))
+        .collect();
+    assert_eq!(missing, others);
+
+    let path = format!("{JUDGES}/volcano-admission-service-jobs-validate");
+    let (_, kept) = world.call("GET", &path, &Value::Null).await;
+    assert_eq!(kept["metadata"]["labels"]["app"], "chart");
+    let webhook = &kept["webhooks"][0];
+    assert_eq!(webhook["timeoutSeconds"], 7);
+    let bundle = STANDARD.encode(&world.authorities);
+    assert_eq!(webhook["clientConfig"]["caBundle"], bundle.as_str());
+    // What is as it should be is not written.
+    registrar
+        .register(&world.authorities)
+        .await
+        .expect("tended");
+    let (_, again) = world.call("GET", &path, &Value::Null).await;
+    assert_eq!(
+        again["metadata"]["resourceVersion"],
+        kept["metadata"]["resourceVersion"]
+    );
+}
+
+/// What an API server must take from us, for each path, with everything on.
+#[tokio::test]
+async fn every_registration_and_policy_is_one_that_an_api_server_takes() {
+    let world = World::new().await;
+    let group =
+        json!({ "resourceGroups": [{ "resourceGroup": "gpu", "labels": { "pool": "b" } }] });
+    let gates = Settings {
+        queue_gates: true,
+        ..Settings::default()
+    };
+    let settings = Settings {
+        resource_groups: review::ResourceGroup::read(group).expect("a group"),
+        ..gates.clone()
+    };
+    let registrar = Registrar {
+        webhooks: WEBHOOKS.iter().collect(),
+        settings,
+        ..world.registrar(Some(Address::Service {
+            namespace: "volcano-system".to_owned(),
+            name: "volcano-admission-service".to_owned(),
+        }))
+    };
+    let missing = registrar.register(&world.authorities).await;
+    assert_eq!(missing.expect("registered"), Vec::<String>::new());
+    let group = "/apis/admissionregistration.k8s.io/v1";
+    for object in WEBHOOKS.iter().flat_map(|it: &Webhook| it.policy(&gates)) {
+        let kind = object["kind"].as_str().expect("a kind").to_lowercase();
+        let plural = match kind.strip_suffix('y') {
+            Some(policy) => format!("{policy}ies"),
+            None => format!("{kind}s"),
+        };
+        let answer = world
+            .call("POST", &format!("{group}/{plural}"), &object)
+            .await;
+        assert_eq!(answer.0, 201, "{}", answer.1);
+    }
+}

@@ -1,0 +1,57 @@
+//! The certificate that is shown.
+
+use super::{DAY_MS, World, keeper, now};
+
+#[tokio::test]
+async fn a_renewed_certificate_is_shown_to_who_comes_and_was_vouched_for_before() {
+    let world = World::new().await;
+    let keeper = keeper(&world.cluster);
+    let shown = &world.certificate;
+    // The next one is made, and only its authority told.
+    let both = keeper.keep(shown, now().plus_ms(-DAY_MS)).await;
+    let both = both.expect("it is renewed");
+    assert_eq!(both.matches("BEGIN CERTIFICATE").count(), 2);
+    assert!(both.contains(&world.authorities));
+    assert!(world.connect(&world.authorities).await.is_ok());
+    // Then it is shown: who has heard goes on, who has not does not.
+    let kept = keeper.keep(shown, now()).await.expect("it is kept");
+    assert!(kept.contains(&world.authorities));
+    assert!(world.connect(&both).await.is_ok());
+    assert!(world.connect(&kept).await.is_ok());
+    assert!(world.connect(&world.authorities).await.is_err());
+}
+
+#[tokio::test]
+async fn replicas_that_start_together_agree_on_one_certificate() {
+    let world = World::new().await;
+    let keepers: Vec<_> = (0..4).map(|_| keeper(&world.cluster)).collect();
+    let served: Vec<_> = (0..4)
+        .map(|_| server::ServedCertificate::default())
+        .collect();
+    let begun = keepers.iter().zip(&served);
+    let begun = begun.map(|(keeper, served)| keeper.keep(served, now().plus_ms(-DAY_MS)));
+    let told = futures::future::join_all(begun).await;
+    let told: Vec<String> = told.into_iter().map(|it| it.expect("kept")).collect();
+    assert!(told.iter().all(|it| *it == told[0]));
+}
+
+#[tokio::test]
+async fn files_are_read_again_and_a_wrong_one_changes_nothing() {
+    let world = World::new().await;
+    let folder = std::env::temp_dir().join(format!("katmai-webhooks-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let files = server::CertificateFiles {
+        chain: folder.join("chain"),
+        key: folder.join("key"),
+        authority: folder.join("authority"),
+    };
+    let identity = server::Identity::make().expect("credentials");
+    let keeper = server::CertificateKeeper::Files(files.clone());
+    assert!(keeper.keep(&world.certificate, now()).await.is_err());
+    std::fs::write(&files.authority, &identity.authority).expect("a file");
+    std::fs::write(&files.chain, &identity.authority).expect("a file");
+    std::fs::write(&files.key, "no key").expect("a file");
+    assert!(keeper.keep(&world.certificate, now()).await.is_err());
+    assert!(world.connect(&world.authorities).await.is_ok());
+    std::fs::remove_dir_all(&folder).expect("cleaned up");
+}
