@@ -21,6 +21,8 @@ mod rows;
 mod sides;
 #[cfg(feature = "bench")]
 mod tree_rows;
+#[cfg(feature = "bench")]
+mod webhook_rows;
 
 #[cfg(feature = "bench")]
 pub use rows::run;

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use super::{api_rows, load_rows, log_rows, plane_rows, tree_rows};
+use super::{api_rows, load_rows, log_rows, plane_rows, tree_rows, webhook_rows};
 use crate::say;
 use crate::tree::Tree;
 
@@ -46,6 +46,7 @@ const ROWS: &[Row] = &[
     api_rows::RESTART_100K,
     tree_rows::TREE_CRATES,
     plane_rows::UP_READY,
+    webhook_rows::REVIEWS,
 ];
 
 /// What measurements need to know.
