@@ -1,8 +1,9 @@
 //! The binary: what was typed becomes settings, rows are chosen, shells are started.
 //!
-//! [`plane`] builds the embedded plane. Everything that can be said without one was said by `cli`.
+//! [`plane`] builds the embedded plane, [`webhooks`] serves those of a cluster. Everything that can be said without one was said by `cli`.
 
 mod plane;
+mod webhooks;
 
 /// Watches and writes make many small objects that live for an instant; the system's allocator
 /// spends a quarter of the plane's time on them.
@@ -97,6 +98,7 @@ async fn perform(start: Start) -> anyhow::Result<u8> {
             };
             cli::rehearse(&request, cluster, drivers).await
         }
+        Start::Webhooks(request) => webhooks::run(request).await,
         Start::Ask(connection, question) => {
             let cluster = cluster_at(&connection).await?;
             Ok(cli::answer(question, cluster, Console::look()).await)
@@ -105,8 +107,14 @@ async fn perform(start: Start) -> anyhow::Result<u8> {
 }
 
 async fn cluster_at(connection: &cli::start::Connection) -> anyhow::Result<Arc<dyn Cluster>> {
+    Ok(Arc::new(client_of(connection).await?))
+}
+
+/// A client of the cluster that a command line names.
+pub(crate) async fn client_of(
+    connection: &cli::start::Connection,
+) -> anyhow::Result<client::Cluster> {
     let kubeconfig = connection.kubeconfig.as_deref();
     let master = connection.master.as_deref();
-    let cluster = client::Cluster::from_kubeconfig(kubeconfig, master).await?;
-    Ok(Arc::new(cluster))
+    Ok(client::Cluster::from_kubeconfig(kubeconfig, master).await?)
 }

@@ -1,5 +1,6 @@
 //! What a verb asks `app` to start, as a value.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub enum Start {
     Rehearse(RehearsalRequest),
     /// Ask a plane or cluster that is up.
     Ask(Connection, Question),
+    /// Review what is written to a cluster.
+    Webhooks(WebhooksRequest),
 }
 
 /// How to reach an API.
@@ -301,4 +304,65 @@ pub struct ReplayRequest {
     pub settings: Option<PathBuf>,
     /// How to say it.
     pub format: Format,
+}
+
+/// `katmai webhooks`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhooksRequest {
+    /// The cluster whose objects are reviewed.
+    pub connection: Connection,
+    /// Only this is wanted.
+    pub print: Option<Printed>,
+    /// Where to serve.
+    pub address: SocketAddr,
+    /// Namespace of the Service and of the Secret of the certificate.
+    pub namespace: Option<String>,
+    /// Service by which the API server finds us.
+    pub service_name: Option<String>,
+    /// URL by which it does, instead.
+    pub url: Option<String>,
+    /// Certificate of somebody else's; `None` is one of our own.
+    pub tls: Option<TlsFiles>,
+    /// How long requests may take to end when we do.
+    pub farewell: Duration,
+    /// Where `/healthz` is served.
+    pub health: Option<SocketAddr>,
+    /// Paths to serve; none is all.
+    pub paths: Vec<String>,
+    /// File of resource groups.
+    pub admission_conf: Option<PathBuf>,
+    /// Names by which pods ask for gangs and queues; never empty.
+    pub scheduler_names: Vec<Box<str>>,
+    /// Deepest place of a queue.
+    pub queue_depth_max: usize,
+    /// Whether the root queue keeps its amounts.
+    pub keeps_root: bool,
+    /// Whether queues whose pods run are kept.
+    pub keeps_full_queues: bool,
+    /// Whether arguments of job plugins may hold private keys.
+    pub allows_plugin_keys: bool,
+    /// Whether a queue that nobody has opened refuses work.
+    pub refuses_new_queues: bool,
+    /// Whether queues open the gates of pods that ask for it.
+    pub queue_gates: bool,
+}
+
+/// What the webhooks are registered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Printed {
+    /// The configurations that name the webhooks.
+    Registrations,
+    /// Policies that say in CEL what rules need no webhook for.
+    Policies,
+}
+
+/// A certificate, its key, and who vouches for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The chain.
+    pub chain: PathBuf,
+    /// The key.
+    pub key: PathBuf,
+    /// The authority.
+    pub authority: PathBuf,
 }

@@ -13,6 +13,7 @@ mod status;
 mod up;
 mod vcctl;
 mod version;
+mod webhooks;
 mod whatif;
 
 mod rehearsing;
@@ -55,6 +56,7 @@ pub const VERBS: &[Verb] = &[
     up::VERB,
     vcctl::VERB,
     version::VERB,
+    webhooks::VERB,
     whatif::VERB,
 ];
 
@@ -72,8 +74,8 @@ pub fn command() -> Command {
 }
 
 /// Understands a command line; speaks and gives an exit code where nothing is left to be done.
-/// Called by the name `vcctl`, it is `vcctl`.
-pub fn parse(arguments: Vec<OsString>) -> Outcome {
+/// Called by the name `vcctl` or `vc-webhook-manager`, it is that.
+pub fn parse(mut arguments: Vec<OsString>) -> Outcome {
     let called = arguments
         .first()
         .and_then(|first| Path::new(first).file_name())
@@ -81,6 +83,9 @@ pub fn parse(arguments: Vec<OsString>) -> Outcome {
         .unwrap_or_default();
     if called == "vcctl" {
         return crate::vcctl::parse(arguments.iter().skip(1).cloned().collect());
+    }
+    if called == "vc-webhook-manager" {
+        arguments.insert(1, webhooks::VERB.name.into());
     }
     let matches = match command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
@@ -149,6 +154,7 @@ mod tests {
           up              Start a plane and serve until interrupted: API, controllers, scheduler, nodes
           vcctl           Volcano's command line: jobs, queues and pods
           version         Print the version
+          webhooks        Review what is written to an existing cluster
           whatif          Say what would start, wait or be evicted if a cluster were changed so
 
         Options:

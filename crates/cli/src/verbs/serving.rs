@@ -8,7 +8,7 @@ use mirror::{Events, Reach, Slice};
 use crate::start::Serving;
 
 /// The feature gate by which queues open the gates of pods that ask for it.
-const QUEUE_ADMISSION: &str = "SchedulingGatesQueueAdmission";
+pub(super) const QUEUE_ADMISSION: &str = "SchedulingGatesQueueAdmission";
 /// The feature gate by which what is told of nodes' NUMA nodes is looked at.
 const RESOURCE_TOPOLOGY: &str = "ResourceTopology";
 

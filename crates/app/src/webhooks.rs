@@ -1,0 +1,309 @@
+//! The webhooks of an existing cluster: rules, facts, a certificate and registrations, put together.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::api::kind::Kind;
+use anyhow::{Context, bail};
+use cli::console;
+use cli::start::{Printed, WebhooksRequest};
+use review::registration::{Address, Registration};
+use review::{
+    DeleteQueue, NewQueue, PluginKeys, ResourceGroup, RootQueue, Settings, WEBHOOKS, Webhook,
+};
+use runtime::follow::{Followed, Wish, follow};
+use serde_json::{Value, json};
+use server::{
+    CertificateFiles, CertificateKeeper, Endpoint, FactTable, Registrar, ServedCertificate,
+};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+
+/// How often the certificate, the registrations and the file of resource groups are looked at.
+const LOOK: Duration = Duration::from_secs(30);
+const NEWS_WAITING_MAX: usize = 64;
+/// What rules ask for.
+const FOLLOWED: &[Kind] = &[Kind::Namespace, Kind::Queue];
+/// The Secret of the certificate, and the names by which nobody asks for a Service.
+const SECRET: &str = "katmai-webhooks";
+const NAMESPACE: &str = "volcano-system";
+
+/// Serves until a signal comes; or prints what would be registered.
+pub(crate) async fn run(request: WebhooksRequest) -> anyhow::Result<u8> {
+    let settings = settings(&request)?;
+    let webhooks = webhooks(&request.paths)?;
+    if let Some(what) = request.print {
+        console::say(&printed(what, &request, &settings, &webhooks)?);
+        return Ok(cli::EXIT_COMPLETE);
+    }
+    serve(request, settings, webhooks).await
+}
+
+async fn serve(
+    request: WebhooksRequest,
+    settings: Settings,
+    webhooks: Vec<&'static Webhook>,
+) -> anyhow::Result<u8> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    let cluster = crate::client_of(&request.connection).await?;
+    let health = match request.health {
+        Some(address) => Some(server::serve_health(address).await?),
+        None => None,
+    };
+    let keeper = keeper(&request, &cluster);
+    let served = ServedCertificate::default();
+    let mut registrar = Registrar {
+        cluster: cluster.clone(),
+        settings: settings.clone(),
+        webhooks: wanted(&webhooks, &settings),
+        address: address(&request),
+        own_namespace: request.namespace.clone().unwrap_or_default(),
+    };
+    let mut authorities = keeper.keep(&served, runtime::clock::now()).await?;
+    let facts = facts(&cluster).await;
+    let (rules, judged_by) = watch::channel(Arc::new(settings));
+    let endpoint = Endpoint::new(judged_by, webhooks.clone(), facts);
+    let listening = endpoint.listen(request.address, &served).await?;
+    console::say(&format!("webhooks are served at {}", listening.url()));
+    let mut looks = tokio::time::interval(LOOK);
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => break,
+            _ = terminate.recv() => break,
+            _ = looks.tick() => {
+                match keeper.keep(&served, runtime::clock::now()).await {
+                    Ok(renewed) => authorities = renewed,
+                    // The one that is shown is good for weeks.
+                    Err(error) => tracing::warn!("{:#}", anyhow::Error::from(error)),
+                }
+                if let Some(settings) = renewed(&request, &registrar.settings) {
+                    registrar.webhooks = wanted(&webhooks, &settings);
+                    registrar.settings = settings.clone();
+                    rules.send_replace(Arc::new(settings));
+                }
+                register(&registrar, &authorities).await;
+            }
+        }
+    }
+    listening.end_within(request.farewell).await;
+    if let Some(health) = health {
+        health.end().await;
+    }
+    Ok(cli::EXIT_COMPLETE)
+}
+
+async fn register(registrar: &Registrar, authorities: &str) {
+    match registrar.register(authorities).await {
+        Ok(missing) if missing.is_empty() => {}
+        Ok(missing) => tracing::warn!(
+            "nobody is asked through {}: make them, or say by --webhook-service-name or --webhook-url where we are found",
+            missing.join(", ")
+        ),
+        Err(error) => tracing::warn!("cannot register webhooks: {:#}", anyhow::Error::from(error)),
+    }
+}
+
+fn settings(request: &WebhooksRequest) -> anyhow::Result<Settings> {
+    let resource_groups = request.admission_conf.as_deref().map(resource_groups);
+    Ok(Settings {
+        scheduler_names: request.scheduler_names.clone(),
+        queue_gates: request.queue_gates,
+        queue_depth_max: request.queue_depth_max,
+        new_queue: match request.refuses_new_queues {
+            true => NewQueue::RefusesWork,
+            false => NewQueue::CountsAsOpen,
+        },
+        root_queue: match request.keeps_root {
+            true => RootQueue::Protected,
+            false => RootQueue::Free,
+        },
+        delete_queue: match request.keeps_full_queues {
+            true => DeleteQueue::WhenEmpty,
+            false => DeleteQueue::Always,
+        },
+        plugin_keys: match request.allows_plugin_keys {
+            true => PluginKeys::Accepted,
+            false => PluginKeys::Refused,
+        },
+        resource_groups: resource_groups.transpose()?.unwrap_or_default(),
+    })
+}
+
+/// Settings that a changed file has brought about. One that cannot be understood changes nothing.
+fn renewed(request: &WebhooksRequest, known: &Settings) -> Option<Settings> {
+    match settings(request) {
+        Ok(settings) => (settings != *known).then_some(settings),
+        Err(error) => {
+            tracing::warn!("the resource groups stay as they were: {error:#}");
+            None
+        }
+    }
+}
+
+fn resource_groups(path: &Path) -> anyhow::Result<Vec<ResourceGroup>> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the resource groups {}", path.display()))?;
+    let file: Option<Value> = serde_saphyr::from_str(&text)
+        .with_context(|| format!("cannot understand {}", path.display()))?;
+    ResourceGroup::read(file.unwrap_or_else(|| json!({})))
+        .map_err(|why| anyhow::anyhow!("cannot understand {}: {why}", path.display()))
+}
+
+/// The rows of these paths; all if none is named.
+fn webhooks(paths: &[String]) -> anyhow::Result<Vec<&'static Webhook>> {
+    if paths.is_empty() {
+        return Ok(WEBHOOKS.iter().collect());
+    }
+    let mut webhooks: Vec<&'static Webhook> = Vec::new();
+    for path in paths {
+        let Some(webhook) = Webhook::at(path.trim()) else {
+            bail!("--enabled-admission: there is no webhook at {path:?}");
+        };
+        if webhooks.iter().all(|other| other.path != webhook.path) {
+            webhooks.push(webhook);
+        }
+    }
+    Ok(webhooks)
+}
+
+/// Those that there is anything to ask.
+fn wanted(webhooks: &[&'static Webhook], settings: &Settings) -> Vec<&'static Webhook> {
+    let all = webhooks.iter().copied();
+    all.filter(|webhook| webhook.is_wanted(settings)).collect()
+}
+
+fn namespace(request: &WebhooksRequest) -> &str {
+    request.namespace.as_deref().unwrap_or(NAMESPACE)
+}
+
+/// Where the API server finds us, if anybody said so.
+fn address(request: &WebhooksRequest) -> Option<Address> {
+    match (&request.url, &request.service_name) {
+        (Some(url), _) => Some(Address::Url(url.clone())),
+        (None, Some(name)) => Some(Address::Service {
+            namespace: namespace(request).to_owned(),
+            name: name.clone(),
+        }),
+        (None, None) => None,
+    }
+}
+
+fn keeper(request: &WebhooksRequest, cluster: &client::Cluster) -> CertificateKeeper {
+    if let Some(files) = &request.tls {
+        return CertificateKeeper::Files(CertificateFiles {
+            chain: files.chain.clone(),
+            key: files.key.clone(),
+            authority: files.authority.clone(),
+        });
+    }
+    CertificateKeeper::Secret {
+        cluster: cluster.clone(),
+        namespace: namespace(request).to_owned(),
+        name: SECRET.to_owned(),
+        server_names: server_names(request),
+    }
+}
+
+/// Names by which an API server may call us.
+fn server_names(request: &WebhooksRequest) -> Vec<String> {
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+    if let Some(service) = &request.service_name {
+        let namespace = namespace(request);
+        names.extend([
+            format!("{service}.{namespace}.svc"),
+            format!("{service}.{namespace}.svc.cluster.local"),
+        ]);
+    }
+    names.extend(request.url.as_deref().and_then(host));
+    names
+}
+
+/// The host of a URL.
+fn host(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split('/').next()?;
+    let host = match authority.strip_prefix('[') {
+        Some(six) => six.split(']').next()?,
+        None => authority.split(':').next()?,
+    };
+    (!host.is_empty()).then(|| host.to_owned())
+}
+
+/// A table of what rules ask for, once all of it is known; it is kept up to date from then on.
+async fn facts(cluster: &client::Cluster) -> Arc<FactTable> {
+    let facts = Arc::new(FactTable::default());
+    let mut whole = Vec::new();
+    for kind in FOLLOWED {
+        let (is_whole, wait) = watch::channel(false);
+        whole.push(wait);
+        tokio::spawn(keep_facts(*kind, cluster.clone(), facts.clone(), is_whole));
+    }
+    for mut wait in whole {
+        // It ends with the process only.
+        drop(wait.wait_for(|is_whole| *is_whole).await);
+    }
+    facts
+}
+
+async fn keep_facts(
+    kind: Kind,
+    cluster: client::Cluster,
+    facts: Arc<FactTable>,
+    is_whole: watch::Sender<bool>,
+) {
+    let (tell, mut told) = mpsc::channel(NEWS_WAITING_MAX);
+    let wish = Wish {
+        kind,
+        field_selector: None,
+    };
+    tokio::spawn(follow::<Value>(cluster, wish, tell));
+    while let Some(news) = told.recv().await {
+        match news {
+            Followed::Listed(all) => {
+                facts.replace(kind, all);
+                is_whole.send_replace(true);
+            }
+            Followed::Applied(object) => facts.apply(kind, object),
+            Followed::Deleted(object) => facts.remove(kind, &object),
+        }
+    }
+}
+
+/// A `v1` List in JSON.
+fn printed(
+    what: Printed,
+    request: &WebhooksRequest,
+    settings: &Settings,
+    webhooks: &[&'static Webhook],
+) -> anyhow::Result<String> {
+    let items: Vec<Value> = match what {
+        Printed::Registrations => {
+            let Some(address) = address(request) else {
+                bail!(
+                    "say by --webhook-service-name or --webhook-url where the webhooks are found"
+                );
+            };
+            let authorities = request.tls.as_ref().map(|files| &files.authority);
+            let authorities = authorities.map(std::fs::read_to_string).transpose();
+            let registration = Registration {
+                address,
+                own_namespace: request.namespace.clone().unwrap_or_default(),
+                authorities: authorities
+                    .context("cannot read the authority")?
+                    .unwrap_or_default(),
+            };
+            let wanted = wanted(webhooks, settings);
+            let all = wanted.iter();
+            all.map(|webhook| webhook.configuration(settings, &registration))
+                .collect()
+        }
+        Printed::Policies => {
+            let all = webhooks.iter();
+            all.flat_map(|webhook| webhook.policy(settings)).collect()
+        }
+    };
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
+    Ok(serde_json::to_string_pretty(&list)?)
+}
