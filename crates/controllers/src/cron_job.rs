@@ -1,149 +1,181 @@
-//! `batch/v1` CronJob: a Job for each time of its schedule.
+//! CronJobs, Kubernetes' (`batch/v1`) and Volcano's (`specs/volcano.md` 2.6): a job for each time of
+//! a schedule.
 //!
 //! A job's name follows from the CronJob's and the minute that it is for, so that no minute gets
-//! two. What is there is read from the jobs; the status remembers the last minute served.
+//! two. What is there is read from the jobs; the status remembers the last minute served. What the
+//! two sorts do not share is a row of [`family`].
 
-use std::sync::Arc;
-
-use api::batch::{CronJob, CronJobStatus, Job};
+use api::batch::CronJobStatus;
 use api::core::ObjectReference;
 use api::cron::{Schedule, Zone};
 use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
 use api::time::Time;
-use mirror::{Change, Mirror};
+use mirror::Change;
 use serde_json::{Value, json};
 
+mod family;
 mod missed;
 
 use crate::note::Occasion;
-use crate::{Controller, Inputs, Step, child, conditions, write};
+use crate::{Controller, Inputs, Outcome, Step, child, write};
+use family::{Child, Family, Parent};
 use missed::Missed;
 
-/// The row.
-pub const CONTROLLER: Controller = Controller {
+/// The row of Kubernetes' own.
+pub const BATCH: Controller = Controller {
     name: "cron_job",
-    component: "cronjob-controller",
+    component: family::BATCH.component,
     watches: &[Kind::BatchCronJob, Kind::BatchJob],
-    keys,
-    step,
+    keys: |_, change, keys| family_keys(&family::BATCH, change, keys),
+    step: |inputs| step(&family::BATCH, inputs),
 };
 
-/// The annotation of a job with the time that it is for.
-const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+/// The row of Volcano's.
+pub const VOLCANO: Controller = Controller {
+    name: "vc_cron_job",
+    component: family::VOLCANO.component,
+    watches: &[Kind::VcCronJob, Kind::VcJob],
+    keys: |_, change, keys| family_keys(&family::VOLCANO, change, keys),
+    step: |inputs| step(&family::VOLCANO, inputs),
+};
+
 /// What to add to a time so that it has certainly come.
 const SLACK_MS: i64 = 100;
 
-fn keys(_mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
-    match change.kind() {
-        Kind::BatchCronJob => keys.push((*change.key).clone()),
-        _ => crate::keys::of_owner(change, Kind::BatchCronJob, keys),
+fn family_keys(family: &Family, change: &Change, keys: &mut Vec<ObjectKey>) {
+    match change.kind() == family.kind {
+        true => keys.push((*change.key).clone()),
+        false => crate::keys::of_owner(change, family.kind, keys),
     }
 }
 
 /// Everything that one step looks at.
 struct View<'a> {
     inputs: &'a Inputs<'a>,
-    it: &'a CronJob,
-    jobs: Vec<Arc<Job>>,
+    family: &'static Family,
+    it: Parent<'a>,
+    jobs: Vec<Child<'a>>,
 }
 
-fn step(inputs: &Inputs<'_>) -> Step {
+fn step(family: &'static Family, inputs: &Inputs<'_>) -> Step {
     let (namespace, name) = (&inputs.key.namespace, &inputs.key.name);
-    let Some(it) = inputs.mirror.get::<CronJob>(namespace, name) else {
+    let Some(it) = (family.find)(inputs.mirror, namespace, name) else {
         return Step::idle();
     };
     let named = it.status.active.iter().map(|job| {
-        let key = ObjectKey::new(Kind::BatchJob, namespace, &job.name);
+        let key = ObjectKey::new(family.job, namespace, &job.name);
         (key, &*job.uid)
     });
-    if let Some(first) = inputs.before_presence(named, it.metadata.revision()) {
+    if let Some(first) = inputs.before_presence(named, it.meta.revision()) {
         return first;
     }
-    let owned = inputs.mirror.owned_by::<Job>(&it.metadata.uid);
-    let is_ours = |job: &&Arc<Job>| {
-        let owner = job.metadata.controller();
-        owner.is_some_and(|owner| owner.uid == it.metadata.uid)
-    };
     let view = View {
         inputs,
+        family,
         it,
-        jobs: owned.filter(is_ours).cloned().collect(),
+        jobs: (family.jobs)(inputs.mirror, &it.meta.uid),
     };
     view.step()
 }
 
+/// What a step decides about starting jobs.
+#[derive(Default)]
+struct Start {
+    intents: Vec<Intent>,
+    wake_at: Option<Time>,
+    /// Somebody else's job that has the name of ours.
+    taken: Option<ObjectKey>,
+}
+
+impl Start {
+    fn only(intent: Intent) -> Start {
+        Start {
+            intents: vec![intent],
+            ..Start::default()
+        }
+    }
+}
+
 impl View<'_> {
     fn step(&self) -> Step {
-        let mut intents = self.clean_up();
-        let (mut status, notes) = self.seen();
+        let surplus = self.surplus();
+        let mut intents: Vec<Intent> = surplus.iter().flat_map(|job| self.delete(job)).collect();
+        let (mut status, notes) = self.seen(&surplus);
         intents.extend(notes);
-        let is_leaving = self.it.metadata.deletion_timestamp.is_some();
-        let mut wake_at = None;
+        let is_leaving = self.it.meta.deletion_timestamp.is_some();
+        let mut start = Start::default();
         if !is_leaving && self.it.spec.suspend != Some(true) {
-            let (more, wake) = self.schedule(&mut status);
-            intents.extend(more);
-            wake_at = wake;
+            start = self.schedule(&mut status);
         }
-        let (old, new) = (wire(&self.it.status), wire(&status));
-        let meta = &self.it.metadata;
-        intents.extend(write::status_difference(
-            Kind::BatchCronJob,
-            meta,
-            &old,
-            &new,
-        ));
-        Step::write(intents).or_wake_at(wake_at)
+        intents.append(&mut start.intents);
+        let (old, new) = (wire(self.it.status), wire(&status));
+        let (kind, meta) = (self.family.kind, self.it.meta);
+        intents.extend(write::status_difference(kind, meta, &old, &new));
+        let mut step = Step::write(intents).or_wake_at(start.wake_at);
+        if let Some(key) = start.taken {
+            step.outcome = Outcome::Blocked {
+                reason: "ForeignJob".into(),
+                waits_for: vec![key],
+            };
+        }
+        step
     }
 
     fn occasion<'a>(&'a self, id: &'a str) -> Occasion<'a> {
         Occasion {
-            kind: Kind::BatchCronJob,
-            meta: &self.it.metadata,
-            component: CONTROLLER.component,
+            kind: self.family.kind,
+            meta: self.it.meta,
+            component: self.family.component,
             id,
         }
     }
 
+    /// A note that one sort of CronJob writes as a warning, the other as a piece of news.
+    fn note(&self, id: &str, reason: &str, message: &str) -> Intent {
+        let occasion = self.occasion(id);
+        match self.family.words.warns {
+            true => occasion.warning(reason, message, self.inputs.now),
+            false => occasion.normal(reason, message, self.inputs.now),
+        }
+    }
+
     /// The status after what the jobs say: those that have ended or gone are active no more.
-    fn seen(&self) -> (CronJobStatus, Vec<Intent>) {
+    fn seen(&self, surplus: &[&Child<'_>]) -> (CronJobStatus, Vec<Intent>) {
         let now = self.inputs.now;
+        let words = &self.family.words;
         let mut status = self.it.status.clone();
         let mut notes = Vec::new();
         for job in &self.jobs {
-            let (uid, name) = (&job.metadata.uid, &job.metadata.name);
+            let (uid, name) = (&job.meta.uid, &job.meta.name);
             let is_active = status.active.iter().any(|it| it.uid == *uid);
             let occasion = self.occasion(uid);
-            if !job.is_finished() {
+            let Some(ending) = job.ending else {
                 let last = status.last_schedule_time;
                 let is_new = self.time_of(job).is_some_and(|time| Some(time) > last);
-                if !is_active && !is_new {
+                if !is_active && !is_new && job.meta.deletion_timestamp.is_none() {
                     let message =
                         format!("Saw a job that the controller did not create or forgot: {name}");
-                    notes.push(occasion.warning("UnexpectedJob", &message, now));
+                    notes.push(occasion.warning(words.strange_job, &message, now));
                 }
                 continue;
-            }
-            let is_complete = conditions::is_true(&job.status.conditions, "Complete");
-            if is_active && self.is_surplus(job) {
-                // It is removed before anybody has seen it complete.
-                status.active.retain(|it| it.uid != *uid);
-            } else if is_active {
-                status.active.retain(|it| it.uid != *uid);
-                let end = if is_complete { "Complete" } else { "Failed" };
-                let message = format!("Saw completed job: {name}, condition: {end}");
+            };
+            status.active.retain(|it| it.uid != *uid);
+            // What is removed before anybody has seen it complete is not told.
+            let is_surplus = surplus.iter().any(|it| it.meta.uid == *uid);
+            if is_active && !is_surplus {
+                let message = format!("Saw completed job: {name}, condition: {}", ending.word);
                 notes.push(occasion.normal("SawCompletedJob", &message, now));
             }
-            if is_complete {
-                let ended = job.status.completion_time;
-                status.last_successful_time = status.last_successful_time.max(ended);
+            if ending.is_success {
+                status.last_successful_time = status.last_successful_time.max(ending.at);
             }
         }
         status.active.retain(|it| {
-            let is_here = self.jobs.iter().any(|job| job.metadata.uid == it.uid);
+            let is_here = self.jobs.iter().any(|job| job.meta.uid == it.uid);
             if !is_here {
                 let message = format!("Active job went missing: {}", it.name);
-                notes.push(self.occasion(&it.uid).normal("MissingJob", &message, now));
+                notes.push(self.note(&it.uid, words.missing_job, &message));
             }
             is_here
         });
@@ -151,9 +183,9 @@ impl View<'_> {
     }
 
     /// The time that a job is for, by its name; unexpected jobs have none.
-    fn time_of(&self, job: &Job) -> Option<Time> {
-        let stem = format!("{}-", self.it.metadata.name);
-        let minutes: i64 = job.metadata.name.strip_prefix(&*stem)?.parse().ok()?;
+    fn time_of(&self, job: &Child<'_>) -> Option<Time> {
+        let stem = format!("{}-", self.it.meta.name);
+        let minutes: i64 = job.meta.name.strip_prefix(&*stem)?.parse().ok()?;
         Some(Time::from_seconds(minutes.checked_mul(60)?))
     }
 
@@ -162,24 +194,24 @@ impl View<'_> {
     }
 
     /// Starts what is due, and says when the next time is.
-    fn schedule(&self, status: &mut CronJobStatus) -> (Vec<Intent>, Option<Time>) {
+    fn schedule(&self, status: &mut CronJobStatus) -> Start {
         let now = self.inputs.now;
-        let (text, generation) = (&self.it.spec.schedule, &self.it.metadata.generation);
+        let (text, generation) = (&self.it.spec.schedule, &self.it.meta.generation);
         let id = generation.to_string();
+        let words = &self.family.words;
         let complain = |reason: &str, message: &str| {
-            let note = self.occasion(&id).warning(reason, message, now);
-            (vec![note], None)
+            Start::only(self.occasion(&id).warning(reason, message, now))
         };
         let Some(zone) = self.zone() else {
             let name = self.it.spec.time_zone.as_deref().unwrap_or("");
             let message = format!("invalid timeZone: \"{name}\": unknown time zone {name}");
-            return complain("UnknownTimeZone", &message);
+            return complain(words.bad_zone, &message);
         };
         let schedule = match Schedule::parse(text) {
             Ok(schedule) => schedule,
             Err(error) => {
                 let message = format!("unparseable schedule: \"{text}\" : {error}");
-                return complain("UnparseableSchedule", &message);
+                return complain(words.bad_schedule, &message);
             }
         };
         let mut intents = Vec::new();
@@ -187,10 +219,7 @@ impl View<'_> {
             let message = format!(
                 "CRON_TZ or TZ used in schedule \"{text}\" is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
             );
-            let note = self
-                .occasion(&id)
-                .warning("UnsupportedSchedule", &message, now);
-            intents.push(note);
+            intents.extend(complain("UnsupportedSchedule", &message).intents);
         }
         let missed = Missed {
             it: self.it,
@@ -198,75 +227,101 @@ impl View<'_> {
             zone: &zone,
             now,
         };
-        match missed.latest() {
+        let latest = match missed.latest() {
+            Ok(latest) => latest,
             Err(error) => {
                 let message = format!("invalid schedule: {text} : {error}");
                 return complain("InvalidSchedule", &message);
             }
-            Ok(None) => {}
-            Ok(Some((time, is_many))) => {
-                if is_many {
-                    let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-                    let id = time.seconds_text();
-                    let occasion = self.occasion(&id);
-                    intents.push(occasion.warning("TooManyMissedTimes", message, now));
-                }
-                intents.extend(self.start(time, &zone, status));
+        };
+        let mut start = Start::default();
+        if let Some((time, is_many)) = latest {
+            if is_many {
+                let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+                let id = time.seconds_text();
+                let occasion = self.occasion(&id);
+                intents.push(occasion.warning("TooManyMissedTimes", message, now));
             }
+            start = self.start(time, &zone, status);
         }
-        let wake_at = missed.next().map(|next| next.plus_ms(SLACK_MS));
-        (intents, wake_at)
+        intents.append(&mut start.intents);
+        start.intents = intents;
+        start.wake_at = missed.next().map(|next| next.plus_ms(SLACK_MS));
+        start
     }
 
     /// Makes the job of a time, unless something speaks against it.
-    fn start(&self, time: Time, zone: &Zone, status: &mut CronJobStatus) -> Vec<Intent> {
+    fn start(&self, time: Time, zone: &Zone, status: &mut CronJobStatus) -> Start {
         let now = self.inputs.now;
         let id = time.seconds_text();
-        let occasion = self.occasion(&id);
-        let spec = &self.it.spec;
-        let deadline = spec.starting_deadline_seconds;
-        let is_late = |seconds: i64| time.plus_ms(seconds.saturating_mul(1_000)) < now;
-        let name = format!("{}-{}", self.it.metadata.name, time.micros() / 60_000_000);
-        if let Some(job) = self.jobs.iter().find(|job| *job.metadata.name == *name) {
-            self.note_started(job, time, status);
-            return Vec::new();
+        let spec = self.it.spec;
+        let name = format!("{}-{}", self.it.meta.name, time.micros() / 60_000_000);
+        if let Some(job) = self.jobs.iter().find(|job| *job.meta.name == *name) {
+            return Start {
+                intents: self.note_started(job, time, status),
+                ..Start::default()
+            };
         }
-        if deadline.is_some_and(is_late) {
+        let is_late = |seconds: i64| time.plus_ms(seconds.saturating_mul(1_000)) < now;
+        if spec.starting_deadline_seconds.is_some_and(is_late) {
             let shown = time.rfc1123();
             let message = format!("Missed scheduled time to start a job: {shown}");
-            return vec![occasion.warning("MissSchedule", &message, now)];
+            return Start::only(self.occasion(&id).warning("MissSchedule", &message, now));
         }
         if status.last_schedule_time == Some(time) {
-            return Vec::new();
+            return Start::default();
         }
         let is_active = !status.active.is_empty();
         match &*spec.concurrency_policy {
             "Forbid" if is_active => {
                 let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
-                return vec![occasion.normal("JobAlreadyActive", message, now)];
+                Start::only(self.note(&id, self.family.words.forbidden, message))
             }
-            "Replace" if is_active => return self.replace(status),
-            _ => {}
+            "Replace" if is_active => Start {
+                intents: self.replace(&id, status),
+                ..Start::default()
+            },
+            _ => self.create(&id, &name, self.body(&name, time, zone)),
         }
-        let message = format!("Created job {name}");
-        vec![
-            write::create(Kind::BatchJob, self.body(&name, time, zone)),
-            occasion.normal("SuccessfulCreate", &message, now),
-        ]
     }
 
-    /// Takes down that the job of a time was made.
-    fn note_started(&self, job: &Job, time: Time, status: &mut CronJobStatus) {
+    /// Makes a job, and tells why the last try came to nothing, if it did. A name that somebody
+    /// else's job has is waited for.
+    fn create(&self, id: &str, name: &str, body: Value) -> Start {
+        let now = self.inputs.now;
+        let occasion = self.occasion(id);
+        let key = ObjectKey::new(self.family.job, &self.it.meta.namespace, name);
+        if self.inputs.mirror.object(&key).is_some() {
+            let message = format!("Job {name} exists, but belongs to another object");
+            return Start {
+                taken: Some(key),
+                ..Start::only(occasion.warning("ForeignJob", &message, now))
+            };
+        }
+        let mut intents = vec![write::create(self.family.job, body)];
+        let mut last = self.inputs.last.refused.iter();
+        if let Some(refused) = last.find(|it| it.target == key) {
+            let message = format!("Error creating job: {}", refused.message);
+            intents.push(occasion.warning("FailedCreate", &message, now));
+        }
+        Start {
+            intents,
+            ..Start::default()
+        }
+    }
+
+    /// Takes down that the job of a time was made, and tells it: now it is certain.
+    fn note_started(&self, job: &Child<'_>, time: Time, status: &mut CronJobStatus) -> Vec<Intent> {
         if status.last_schedule_time >= Some(time) {
-            return;
+            return Vec::new();
         }
         status.last_schedule_time = Some(time);
-        let meta = &job.metadata;
+        let (kind, meta) = (self.family.job, job.meta);
         let is_known = status.active.iter().any(|it| it.uid == meta.uid);
-        if !job.is_finished() && !is_known {
+        if job.ending.is_none() && !is_known {
             status.active.push(ObjectReference {
-                api_version: Kind::BatchJob.api_version().into(),
-                kind: Kind::BatchJob.row().name.into(),
+                api_version: kind.api_version().into(),
+                kind: kind.row().name.into(),
                 namespace: meta.namespace.clone(),
                 name: meta.name.clone(),
                 uid: meta.uid.clone(),
@@ -274,54 +329,53 @@ impl View<'_> {
                 field_path: "".into(),
             });
         }
+        let message = format!("Created job {}", meta.name);
+        let id = time.seconds_text();
+        let occasion = self.occasion(&id);
+        vec![occasion.normal("SuccessfulCreate", &message, self.inputs.now)]
     }
 
     /// Ends the jobs that still run; the new one is made once they are active no more.
-    fn replace(&self, status: &mut CronJobStatus) -> Vec<Intent> {
+    fn replace(&self, id: &str, status: &mut CronJobStatus) -> Vec<Intent> {
         let active = std::mem::take(&mut status.active);
-        let is_active = |job: &&Arc<Job>| active.iter().any(|it| it.uid == job.metadata.uid);
+        let is_active = |job: &&Child<'_>| active.iter().any(|it| it.uid == job.meta.uid);
         let jobs = self.jobs.iter().filter(is_active);
-        jobs.flat_map(|job| self.delete(job)).collect()
+        let told = self.family.words.replaced.map(|reason| {
+            self.note(
+                id,
+                reason,
+                "Replacing the jobs that run for one that is due",
+            )
+        });
+        told.into_iter()
+            .chain(jobs.flat_map(|job| self.delete(job)))
+            .collect()
     }
 
-    fn delete(&self, job: &Job) -> [Intent; 2] {
-        let message = format!("Deleted job {}", job.metadata.name);
-        let occasion = self.occasion(&job.metadata.uid);
+    fn delete(&self, job: &Child<'_>) -> [Intent; 2] {
+        let message = format!("Deleted job {}", job.meta.name);
+        let occasion = self.occasion(&job.meta.uid);
         let note = occasion.normal("SuccessfulDelete", &message, self.inputs.now);
-        [write::delete(Kind::BatchJob, &job.metadata), note]
-    }
-
-    fn is_surplus(&self, job: &Job) -> bool {
-        let surplus = self.surplus();
-        surplus.iter().any(|it| it.metadata.uid == job.metadata.uid)
-    }
-
-    /// Removes the oldest jobs beyond those that are to be kept.
-    fn clean_up(&self) -> Vec<Intent> {
-        let surplus = self.surplus();
-        surplus.iter().flat_map(|job| self.delete(job)).collect()
+        [write::delete(self.family.job, job.meta), note]
     }
 
     /// The oldest jobs beyond those that are to be kept.
-    fn surplus(&self) -> Vec<&Arc<Job>> {
-        let spec = &self.it.spec;
+    fn surplus(&self) -> Vec<&Child<'_>> {
+        let spec = self.it.spec;
         let mut all = Vec::new();
-        for (kind, limit) in [
-            ("Complete", spec.successful_jobs_history_limit),
-            ("Failed", spec.failed_jobs_history_limit),
+        for (is_success, limit) in [
+            (true, spec.successful_jobs_history_limit),
+            (false, spec.failed_jobs_history_limit),
         ] {
             let Some(limit) = limit else {
                 continue;
             };
-            let has_ended = |job: &&Arc<Job>| {
-                conditions::is_true(&job.status.conditions, kind)
-                    && job.metadata.deletion_timestamp.is_none()
+            let has_ended = |job: &&Child<'_>| {
+                job.ending.is_some_and(|it| it.is_success == is_success)
+                    && job.meta.deletion_timestamp.is_none()
             };
-            let mut ended: Vec<&Arc<Job>> = self.jobs.iter().filter(has_ended).collect();
-            ended.sort_by_key(|job| {
-                let start = job.status.start_time;
-                (start.is_none(), start, job.metadata.name.clone())
-            });
+            let mut ended: Vec<&Child<'_>> = self.jobs.iter().filter(has_ended).collect();
+            ended.sort_by_key(|job| (job.started.is_none(), job.started, &job.meta.name));
             let surplus = ended
                 .len()
                 .saturating_sub(usize::try_from(limit).unwrap_or(0));
@@ -331,15 +385,15 @@ impl View<'_> {
     }
 
     fn body(&self, name: &str, time: Time, zone: &Zone) -> Value {
-        let meta = &self.it.metadata;
+        let meta = self.it.meta;
         let template = self.it.spec.job_template.value();
         let mut annotations = child::map(&template["metadata"]["annotations"]);
-        annotations.insert(SCHEDULED.to_owned(), json!(zone.text(time)));
+        annotations.insert(self.family.annotation.to_owned(), json!(zone.text(time)));
         let mut metadata = json!({
             "name": name,
             "namespace": meta.namespace,
             "annotations": annotations,
-            "ownerReferences": [write::controller_ref(Kind::BatchCronJob, meta)],
+            "ownerReferences": [write::controller_ref(self.family.kind, meta)],
         });
         if template["metadata"]["labels"].is_object() {
             metadata["labels"] = template["metadata"]["labels"].clone();

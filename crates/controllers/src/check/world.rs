@@ -8,7 +8,7 @@ use api::time::Time;
 use mirror::{Change, Mirror, Object};
 use serde_json::{Value, json};
 
-use crate::{CONTROLLERS, Controller, Inputs, Last, Looked, Outcome, Settings, Step};
+use crate::{CONTROLLERS, Controller, Inputs, Last, Looked, Outcome, Refused, Settings, Step};
 
 const STEPS_MAX: usize = 2_000;
 
@@ -28,6 +28,10 @@ pub(crate) struct World {
     looked: BTreeMap<(usize, ObjectKey), Looked>,
     /// A kind of which nothing is heard.
     unheard: Option<Kind>,
+    /// A kind of which nothing can be made, and why.
+    barred: Option<(Kind, Box<str>)>,
+    /// What became of the last writes of keys of which some were refused.
+    refusals: BTreeMap<(usize, ObjectKey), Last>,
     /// Every write that was accepted, in order.
     pub(crate) writes: Vec<ObjectKey>,
     /// Whether accepted writes are to be printed.
@@ -59,6 +63,8 @@ impl World {
             waits: BTreeMap::new(),
             looked: BTreeMap::new(),
             unheard: None,
+            barred: None,
+            refusals: BTreeMap::new(),
             writes: Vec::new(),
             is_quiet: false,
             is_apart: false,
@@ -71,11 +77,15 @@ impl World {
         std::mem::take(&mut self.printed)
     }
 
-    /// `apart`, `unheard=Job`, `heard`, `service_accounts`, `gate=slice`, `volumes=…`.
+    /// `apart`, `unheard=Job`, `heard`, `barred=Job why`, `open`, `service_accounts`, `gate=slice`.
     pub(crate) fn set(&mut self, setting: &str) {
         match setting {
             "apart" => self.is_apart = true,
             "heard" => self.hear(),
+            "open" => {
+                self.barred = None;
+                self.queue.extend(self.refusals.keys().cloned());
+            }
             "service_accounts" => self.settings.service_accounts = true,
             "gate=slice" => self.settings.service_gate = crate::ServiceGate::EndpointSlice,
             other => match other.split_once('=') {
@@ -83,6 +93,10 @@ impl World {
                     self.settings.terminated_pods_max = count.parse().unwrap();
                 }
                 Some(("unheard", kind)) => self.unheard = Some(super::kind(kind)),
+                Some(("barred", words)) => {
+                    let (kind, why) = words.split_once(' ').unwrap();
+                    self.barred = Some((super::kind(kind), why.into()));
+                }
                 _ => panic!("no such setting: {other}"),
             },
         }
@@ -230,7 +244,9 @@ impl World {
             let name = CONTROLLERS[*index].name;
             // Saying once more what was said already changes nothing.
             let is_news = |intent: &&Intent| {
-                intent.target.kind != Kind::Event || !self.objects.contains_key(&intent.target)
+                let is_told =
+                    intent.target.kind == Kind::Event && self.objects.contains_key(&intent.target);
+                !is_told && !self.is_barred(intent)
             };
             let news: Vec<&Intent> = step.intents.iter().filter(is_news).collect();
             assert!(news.is_empty(), "{name} never rests: {news:?}");
@@ -243,7 +259,7 @@ impl World {
             key,
             now: self.now,
             settings: &self.settings,
-            last: &Last::default(),
+            last: (self.refusals.get(&(index, key.clone()))).unwrap_or(&Last::default()),
             looked: (self.looked.get(&(index, key.clone()))).unwrap_or(&Looked::default()),
         })
     }
@@ -251,6 +267,7 @@ impl World {
     fn step(&mut self, (index, key): (usize, ObjectKey)) {
         let row: &Controller = &CONTROLLERS[index];
         let step = self.decide(index, &key);
+        let asker = (index, key.clone());
         match step.wake_at {
             Some(at) => self.wakes.insert((index, key.clone()), at),
             None => self.wakes.remove(&(index, key.clone())),
@@ -266,9 +283,43 @@ impl World {
             Outcome::Retry { reason } => self.say(format!("{} retries: {reason}", row.name)),
             Outcome::Fatal { reason } => self.say(format!("{} gives up: {reason}", row.name)),
         }
+        let mut last = Last::default();
         for intent in step.intents {
-            self.perform(intent);
+            if self.is_barred(&intent) {
+                last.refused.extend(self.refuse(intent));
+            } else {
+                self.perform(intent);
+            }
         }
+        // A step whose writes are refused is made again, and knows of it.
+        let is_news = !last.refused.is_empty() && self.refusals.get(&asker) != Some(&last);
+        self.refusals.remove(&asker);
+        if !last.refused.is_empty() {
+            self.refusals.insert(asker.clone(), last);
+        }
+        if is_news {
+            self.queue.insert(asker);
+        }
+    }
+
+    fn is_barred(&self, intent: &Intent) -> bool {
+        let barred = self.barred.as_ref();
+        let is_create = matches!(intent.action, Action::Create { .. });
+        is_create && barred.is_some_and(|(kind, _)| *kind == intent.target.kind)
+    }
+
+    fn refuse(&mut self, intent: Intent) -> Option<Refused> {
+        let (kind, why) = self.barred.clone()?;
+        self.say(format!(
+            "create {} {} refused",
+            kind.row().name,
+            intent.target.name
+        ));
+        Some(Refused {
+            verb: "create",
+            target: intent.target,
+            message: why,
+        })
     }
 
     fn look_up(&mut self, asker: (usize, ObjectKey), keys: Vec<ObjectKey>) {

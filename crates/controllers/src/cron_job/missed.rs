@@ -1,15 +1,16 @@
 //! Which time of a schedule was missed last, and which comes next.
 
-use api::batch::CronJob;
 use api::cron::{Schedule, Zone};
 use api::time::Time;
+
+use super::family::Parent;
 
 /// More missed times than these are told.
 const MANY: i64 = 100;
 
 /// A schedule as seen at one instant.
 pub(super) struct Missed<'a> {
-    pub(super) it: &'a CronJob,
+    pub(super) it: Parent<'a>,
     pub(super) schedule: &'a Schedule,
     pub(super) zone: &'a Zone,
     pub(super) now: Time,
@@ -50,7 +51,7 @@ impl Missed<'_> {
     }
 
     fn find(&self, earliest: Option<Time>) -> Result<Found, &'static str> {
-        let created = self.it.metadata.creation_timestamp.unwrap_or(self.now);
+        let created = self.it.meta.creation_timestamp.unwrap_or(self.now);
         let known = self.it.status.last_schedule_time.unwrap_or(created);
         let since = earliest.map_or(known, |earliest| earliest.max(known));
         let none = Found {
