@@ -169,6 +169,9 @@ impl Run {
                 format!("{pods}?labelSelector=batch.kubernetes.io%2Fcontroller-uid%3D{uid}"),
             ],
             WorkloadKind::Pod => vec![format!("{pods}?{own}")],
+            WorkloadKind::JobFlow => vec![format!(
+                "/apis/flow.volcano.sh/v1alpha1/namespaces/{namespace}/jobflows?{own}"
+            )],
         };
         for target in targets {
             self.watches

@@ -16,6 +16,7 @@
 
 mod laws;
 mod machine;
+mod series;
 mod workloads;
 mod world;
 

@@ -23,6 +23,8 @@ mod cron_job;
 mod deployment;
 mod disruption_budget;
 mod endpoint_slice;
+mod job_flow;
+mod job_template;
 mod keys;
 mod namespace;
 mod node_health;
@@ -60,6 +62,8 @@ pub const CONTROLLERS: &[Controller] = &[
     deployment::CONTROLLER,
     disruption_budget::CONTROLLER,
     endpoint_slice::CONTROLLER,
+    job_flow::CONTROLLER,
+    job_template::CONTROLLER,
     namespace::CONTROLLER,
     node_health::CONTROLLER,
     ownership_gc::CONTROLLER,

@@ -32,7 +32,7 @@ mod volumes;
 pub(crate) use group::{add_times, pod_requests};
 
 use crate::settings::ServiceGate;
-use crate::{Controller, Inputs, Outcome, Step, write};
+use crate::{Controller, Inputs, Outcome, Step, job_flow, write};
 use obstacle::{Obstacle, Word};
 use restart::{is_final, is_killing};
 use roster::Roster;
@@ -45,6 +45,7 @@ pub const CONTROLLER: Controller = Controller {
         Kind::Command,
         Kind::ConfigMap,
         Kind::EndpointSlice,
+        Kind::JobFlow,
         Kind::NetworkPolicy,
         Kind::PersistentVolumeClaim,
         Kind::Pod,
@@ -125,6 +126,11 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             }
         }
         Kind::EndpointSlice => keys.extend(of_slice(mirror, change)),
+        // A job may wait for its flow before it goes.
+        Kind::JobFlow => {
+            let jobs = mirror.owned_by::<Job>(change.latest().uid());
+            keys.extend(jobs.map(|job| key_of(job)));
+        }
         _ => crate::keys::of_owner(change, Kind::VcJob, keys),
     }
 }
@@ -318,6 +324,9 @@ impl<'a> View<'a> {
         let due = ended.plus_ms(i64::from(seconds) * 1_000);
         if self.inputs.now < due {
             return step.or_wake_at(Some(due));
+        }
+        if job_flow::awaits_the_end_of(self.inputs.mirror, self.job) {
+            return step;
         }
         let meta = &self.job.metadata;
         Step::write(vec![write::delete_with(

@@ -55,6 +55,8 @@ pub enum Index {
     VcJobClaim,
     /// VCJobs by their queue (no namespace).
     VcJobQueue,
+    /// VCJobs by the JobTemplate that they were made from.
+    VcJobTemplate,
     /// PersistentVolumes by `namespace/name` of the claim that they are kept for (no namespace).
     VolumeClaim,
     /// PersistentVolumes and claims by their storage class (no namespace).
@@ -93,6 +95,7 @@ pub const INDEXES: &[IndexRow] = &[
     row(Index::SlicePool, slice_pool),
     row(Index::VcJobClaim, vcjob_claim),
     row(Index::VcJobQueue, vcjob_queue),
+    row(Index::VcJobTemplate, vcjob_template),
     row(Index::VolumeClaim, volume_claim),
     row(Index::VolumeClass, volume_class),
 ];
@@ -338,6 +341,14 @@ fn vcjob_claim(object: &Object, terms: &mut Terms) {
 fn vcjob_queue(object: &Object, terms: &mut Terms) {
     if let Object::VcJob(job) = object {
         terms.add("", queue_or_default(&job.spec.queue));
+    }
+}
+
+fn vcjob_template(object: &Object, terms: &mut Terms) {
+    if let Object::VcJob(job) = object
+        && let Some(template) = job.template()
+    {
+        terms.add(&job.metadata.namespace, template);
     }
 }
 

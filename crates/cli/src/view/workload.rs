@@ -18,6 +18,8 @@ const WAITS_STAND_MICROS: i64 = 200_000;
 pub enum WorkloadKind {
     /// `batch/v1` Job.
     BatchJob,
+    /// Volcano's JobFlow; of its jobs only their number is told.
+    JobFlow,
     /// A pod of its own.
     Pod,
     /// Volcano's Job.
@@ -33,6 +35,7 @@ impl WorkloadKind {
         match (group, text(object, &["kind"])) {
             ("batch", "Job") => Some(WorkloadKind::BatchJob),
             ("batch.volcano.sh", "Job") => Some(WorkloadKind::VcJob),
+            ("flow.volcano.sh", "JobFlow") => Some(WorkloadKind::JobFlow),
             ("", "Pod") => Some(WorkloadKind::Pod),
             _ => None,
         }
@@ -41,6 +44,7 @@ impl WorkloadKind {
     fn word(self) -> &'static str {
         match self {
             WorkloadKind::BatchJob => "job",
+            WorkloadKind::JobFlow => "jobflow",
             WorkloadKind::Pod => "pod",
             WorkloadKind::VcJob => "vcjob",
         }
@@ -297,7 +301,7 @@ impl Workload {
 /// The verdict that a phase means, if it is an end.
 fn ending(phase: &str) -> Option<Verdict> {
     match phase {
-        "Completed" | "Complete" | "Succeeded" => Some(Verdict::Completed),
+        "Completed" | "Complete" | "Succeed" | "Succeeded" => Some(Verdict::Completed),
         "Failed" | "Aborted" | "Terminated" => Some(Verdict::Failed),
         _ => None,
     }
@@ -306,6 +310,8 @@ fn ending(phase: &str) -> Option<Verdict> {
 fn wanted(kind: WorkloadKind, object: &Value) -> u64 {
     match kind {
         WorkloadKind::Pod => 1,
+        // Its pods are its jobs'.
+        WorkloadKind::JobFlow => 0,
         WorkloadKind::BatchJob => {
             let spec = &object["spec"];
             spec["completions"]
@@ -326,6 +332,15 @@ fn wanted(kind: WorkloadKind, object: &Value) -> u64 {
 fn standing(kind: WorkloadKind, object: &Value) -> (String, String) {
     let status = &object["status"];
     match kind {
+        WorkloadKind::JobFlow => {
+            let count = |list: &Value| list.as_array().map_or(0, Vec::len);
+            let completed = count(&status["completedJobs"]);
+            let wanted = count(&object["spec"]["flows"]);
+            (
+                text(status, &["state", "phase"]).to_owned(),
+                format!("{completed} of {wanted} jobs completed"),
+            )
+        }
         WorkloadKind::VcJob => {
             let state = &status["state"];
             let (reason, message) = (text(state, &["reason"]), text(state, &["message"]));

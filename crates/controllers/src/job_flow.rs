@@ -1,0 +1,294 @@
+//! Volcano's JobFlow (`specs/volcano.md` 2.5): jobs made from templates, one after the other.
+//!
+//! A job's name follows from the flow's and its template's, so that none is made twice. What has
+//! ended is taken down in the flow's status: a job that is removed after its end, by its time to
+//! live or by hand, counts as ended and is not made again.
+//!
+//! Nothing is written for a flow whose jobs wait for each other in a circle, or for one that does
+//! not exist; a template that is missing is waited for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::intent::{Intent, ObjectKey};
+use api::kind::Kind;
+use api::volcano::{
+    Flow, FlowJobStatus, FlowPhase, Job, JobFlow, JobPhase, JobTemplate, RetainPolicy,
+};
+use mirror::{Change, Mirror};
+
+mod body;
+mod graph;
+mod probe;
+mod status;
+
+use crate::note::Occasion;
+use crate::{Controller, Inputs, Outcome, Step, write};
+
+/// The row.
+pub const CONTROLLER: Controller = Controller {
+    name: "job_flow",
+    component: "vc-controller-manager",
+    watches: &[Kind::JobFlow, Kind::JobTemplate, Kind::VcJob],
+    keys,
+    step,
+};
+
+/// Templates wake nobody by themselves: a flow that lacks one waits for it by name.
+fn keys(_mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
+    match change.kind() {
+        Kind::JobFlow => keys.push((*change.key).clone()),
+        Kind::VcJob => crate::keys::of_owner(change, Kind::JobFlow, keys),
+        _ => {}
+    }
+}
+
+/// One job of a flow: as it is wanted, as it is, as it was taken down.
+struct Member<'a> {
+    flow: &'a Flow,
+    /// The job's name.
+    name: String,
+    job: Option<&'a Arc<Job>>,
+    record: Option<&'a FlowJobStatus>,
+}
+
+impl Member<'_> {
+    /// The phase of the job, or the one in which it ended; `None` if it is still to be made.
+    fn phase(&self) -> Option<JobPhase> {
+        match (self.job, self.record) {
+            (Some(job), _) => Some(job.status.state.phase),
+            (None, Some(record)) => ended(record),
+            (None, None) => None,
+        }
+    }
+}
+
+/// The phase in which a job ended, as it was taken down.
+fn ended(record: &FlowJobStatus) -> Option<JobPhase> {
+    JobPhase::parse(&record.state).filter(|phase| phase.is_over())
+}
+
+/// Whether a flow has still to take down how this job of its own ended.
+pub(crate) fn awaits_the_end_of(mirror: &Mirror, job: &Job) -> bool {
+    let meta = &job.metadata;
+    let Some(owner) = meta.controller() else {
+        return false;
+    };
+    if Kind::find(&owner.api_version, &owner.kind) != Some(Kind::JobFlow) {
+        return false;
+    }
+    let flow = mirror.get::<JobFlow>(&meta.namespace, &owner.name);
+    flow.is_some_and(|flow| {
+        let mut records = flow.status.job_status_list.iter();
+        let is_known = records.any(|it| it.name == meta.name && ended(it).is_some());
+        flow.metadata.uid == owner.uid
+            && flow.metadata.deletion_timestamp.is_none()
+            && !is_over(flow.status.state.phase)
+            && !is_known
+    })
+}
+
+/// Whether a flow makes no more jobs.
+fn is_over(phase: FlowPhase) -> bool {
+    matches!(
+        phase,
+        FlowPhase::Succeed | FlowPhase::Failed | FlowPhase::Terminating
+    )
+}
+
+/// Everything that one step looks at.
+struct View<'a> {
+    inputs: &'a Inputs<'a>,
+    it: &'a JobFlow,
+    members: Vec<Member<'a>>,
+}
+
+fn step(inputs: &Inputs<'_>) -> Step {
+    let (namespace, name) = (&inputs.key.namespace, &inputs.key.name);
+    let Some(it) = inputs.mirror.get::<JobFlow>(namespace, name) else {
+        return Step::idle();
+    };
+    if it.metadata.deletion_timestamp.is_some() {
+        return Step::idle();
+    }
+    let alive = it.status.job_status_list.iter();
+    let alive = alive.filter(|record| ended(record).is_none());
+    let named = alive.map(|record| (ObjectKey::new(Kind::VcJob, namespace, &record.name), ""));
+    if let Some(first) = inputs.before_presence(named, it.metadata.revision()) {
+        return first;
+    }
+    let view = View::read(inputs, it);
+    if let Err(message) = graph::check(view.members.iter().map(|member| member.flow)) {
+        let note = view.warning("InvalidFlow", &message);
+        return Step {
+            outcome: Outcome::Fatal {
+                reason: message.into(),
+            },
+            ..Step::write(vec![note])
+        };
+    }
+    view.step()
+}
+
+impl<'a> View<'a> {
+    fn read(inputs: &'a Inputs<'a>, it: &'a JobFlow) -> View<'a> {
+        let meta = &it.metadata;
+        let records: BTreeMap<&str, &FlowJobStatus> = it
+            .status
+            .job_status_list
+            .iter()
+            .map(|record| (&*record.name, record))
+            .collect();
+        // Of several with one name the last one counts, as upstream has it.
+        let last: BTreeMap<&str, usize> = (it.spec.flows.iter().enumerate())
+            .map(|(at, flow)| (&*flow.name, at))
+            .collect();
+        let flows = it.spec.flows.iter().enumerate();
+        let flows = flows.filter(|(at, flow)| last.get(&*flow.name) == Some(at));
+        let members = flows.map(|(_, flow)| {
+            let name = format!("{}-{}", meta.name, flow.name);
+            let job = inputs.mirror.get::<Job>(&meta.namespace, &name);
+            Member {
+                flow,
+                job: job.filter(|job| {
+                    let owner = job.metadata.controller();
+                    owner.is_some_and(|owner| owner.uid == meta.uid)
+                }),
+                record: records.get(&*name).copied(),
+                name,
+            }
+        });
+        View {
+            inputs,
+            it,
+            members: members.collect(),
+        }
+    }
+
+    fn step(&self) -> Step {
+        let old = &self.it.status;
+        let new = status::next(old, &self.members);
+        let meta = &self.it.metadata;
+        let mut step = Step::idle();
+        let patch = write::status_difference(
+            Kind::JobFlow,
+            meta,
+            &serde_json::json!(old),
+            &serde_json::json!(new),
+        );
+        step.intents.extend(patch);
+        step.intents.extend(self.news());
+        let (phase, before) = (new.state.phase, old.state.phase);
+        match phase {
+            FlowPhase::Succeed if phase != before => {
+                step.counters.push(("jobflow_succeed_phase_count", 1));
+            }
+            FlowPhase::Failed if phase != before => {
+                step.counters.push(("jobflow_failed_phase_count", 1));
+            }
+            // Only once the success is written down: afterwards nothing would tell of it.
+            FlowPhase::Succeed if self.it.spec.job_retain_policy == RetainPolicy::Delete => {
+                step.intents.extend(self.removals());
+            }
+            _ => {}
+        }
+        if !is_over(phase) {
+            self.start(&mut step);
+        }
+        step
+    }
+
+    /// Tells of jobs that are seen for the first time.
+    fn news(&self) -> impl Iterator<Item = Intent> {
+        let new = self.members.iter().filter(|it| it.record.is_none());
+        new.filter(|member| member.job.is_some()).map(|member| {
+            let message = format!("Created job {}", member.name);
+            self.occasion(&member.name)
+                .normal("Created", &message, self.inputs.now)
+        })
+    }
+
+    /// Deletes what is left of the jobs.
+    fn removals(&self) -> impl Iterator<Item = Intent> {
+        let jobs = self.members.iter().filter_map(|member| member.job);
+        let jobs = jobs.filter(|job| job.metadata.deletion_timestamp.is_none());
+        jobs.take(self.inputs.settings.writes_per_step_max)
+            .map(|job| write::delete(Kind::VcJob, &job.metadata))
+    }
+
+    /// Makes the jobs whose turn it is.
+    fn start(&self, step: &mut Step) {
+        let by_flow: BTreeMap<&str, &Member<'_>> = (self.members.iter())
+            .map(|member| (&*member.flow.name, member))
+            .collect();
+        let is_due = |member: &&Member<'_>| {
+            let targets = member.flow.targets().iter();
+            let mut targets = targets.filter_map(|name| by_flow.get(&**name));
+            member.phase().is_none()
+                && targets.all(|target| probe::is_met(member.flow.probe(), target))
+        };
+        let mut waits_for = Vec::new();
+        let due = self.members.iter().filter(is_due);
+        for member in due.take(self.inputs.settings.writes_per_step_max) {
+            let (intents, missing) = self.create(member);
+            step.intents.extend(intents);
+            waits_for.extend(missing);
+        }
+        let asks = |member: &Member<'_>| {
+            let probe = member.flow.probe();
+            probe.is_some_and(|probe| probe.asks_the_network())
+        };
+        for member in self.members.iter().filter(|member| asks(member)) {
+            let message = format!(
+                "flow {}: httpGetList and tcpSocketList are not asked, the targets are waited for until they have completed",
+                member.flow.name
+            );
+            step.intents.push(self.warning("ProbeNotAsked", &message));
+        }
+        if !waits_for.is_empty() {
+            step.outcome = Outcome::Blocked {
+                reason: "WaitsForObjects".into(),
+                waits_for,
+            };
+        }
+    }
+
+    /// Makes one job, or says what it waits for: its template, or its name.
+    fn create(&self, member: &Member<'_>) -> (Vec<Intent>, Option<ObjectKey>) {
+        let namespace = &self.it.metadata.namespace;
+        let job = ObjectKey::new(Kind::VcJob, namespace, &member.name);
+        if self.inputs.mirror.object(&job).is_some() {
+            let message = format!("Job {} exists, but belongs to another object", member.name);
+            return (vec![self.warning("ForeignJob", &message)], Some(job));
+        }
+        let name = &member.flow.name;
+        let Some(template) = self.inputs.mirror.get::<JobTemplate>(namespace, name) else {
+            let message = format!("JobTemplate {name} is not found, its job waits for it");
+            let key = ObjectKey::new(Kind::JobTemplate, namespace, name);
+            return (vec![self.warning("TemplateNotFound", &message)], Some(key));
+        };
+        let body = body::of(self.it, member, template);
+        let mut intents = vec![write::create(Kind::VcJob, body)];
+        let mut last = self.inputs.last.refused.iter();
+        if let Some(refused) = last.find(|it| it.target == job) {
+            let message = format!("Error creating job {}: {}", member.name, refused.message);
+            intents.push(self.warning("FailedCreate", &message));
+        }
+        (intents, None)
+    }
+
+    fn warning(&self, reason: &str, message: &str) -> Intent {
+        let generation = self.it.metadata.generation.to_string();
+        self.occasion(&generation)
+            .warning(reason, message, self.inputs.now)
+    }
+
+    fn occasion<'b>(&'b self, id: &'b str) -> Occasion<'b> {
+        Occasion {
+            kind: Kind::JobFlow,
+            meta: &self.it.metadata,
+            component: CONTROLLER.component,
+            id,
+        }
+    }
+}
