@@ -170,7 +170,10 @@ pub fn outcome(code: u16, retry_after_seconds: Option<u32>, body: &[u8]) -> Writ
 /// The read that tells what a refused create came upon, if its refusal leaves that open: an object of
 /// its name. Names are deterministic, so that this may be its own child, made before.
 pub fn read_of_existing(intent: &Intent, outcome: &WriteOutcome) -> Option<Call> {
-    let (WriteOutcome::Refused(refusal), Action::Create { body }) = (outcome, &intent.action)
+    let (
+        WriteOutcome::Refused(refusal),
+        Action::Create { body } | Action::CreateSecret { body, .. },
+    ) = (outcome, &intent.action)
     else {
         return None;
     };
@@ -182,7 +185,9 @@ pub fn read_of_existing(intent: &Intent, outcome: &WriteOutcome) -> Option<Call>
 /// What the answer to [`read_of_existing`] makes of the create: it is done if the object has the
 /// controller that the create names. `None` where the refusal stands.
 pub fn outcome_of_existing(intent: &Intent, code: u16, body: &[u8]) -> Option<WriteOutcome> {
-    let Action::Create { body: wanted } = &intent.action else {
+    let (Action::Create { body: wanted } | Action::CreateSecret { body: wanted, .. }) =
+        &intent.action
+    else {
         return None;
     };
     let found: Value = serde_json::from_slice(body).ok()?;

@@ -3,6 +3,8 @@
 //! Every mutating intent is fenced: it carries uid *and* resourceVersion, or binds an unbound pod,
 //! or creates under a deterministic name (`specs`: law 3 and "Fencing" of the architecture).
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::core::TextMap;
@@ -118,6 +120,58 @@ pub enum KeyMaterial {
     SshEd25519,
     /// An RSA 2048 pair, PKCS#1, as upstream makes it.
     SshRsa2048,
+}
+
+/// A pair of keys that a shell has drawn.
+pub struct DrawnKey {
+    /// The private key, as the file that OpenSSH reads.
+    pub private: String,
+    /// The public one, as a line of `authorized_keys`.
+    pub public: String,
+}
+
+impl DrawnKey {
+    /// The Secret with this key in it, under the names that Volcano's jobs know.
+    fn put_into(&self, mut body: Value) -> Value {
+        let data = &mut body["stringData"];
+        data["id_rsa"] = self.private.as_str().into();
+        data["id_rsa.pub"] = self.public.as_str().into();
+        data["authorized_keys"] = self.public.as_str().into();
+        body
+    }
+}
+
+impl Intent {
+    /// What is to be drawn before it can be performed.
+    pub fn wants_key(&self) -> Option<KeyMaterial> {
+        match self.action {
+            Action::CreateSecret { key, .. } => Some(key),
+            _ => None,
+        }
+    }
+
+    /// This intent with what it wants to be drawn, by `draw`; itself where nothing is to be drawn.
+    pub fn drawn<E>(
+        &self,
+        draw: impl FnOnce(KeyMaterial) -> Result<DrawnKey, E>,
+    ) -> Result<Cow<'_, Intent>, E> {
+        let Action::CreateSecret { body, key } = &self.action else {
+            return Ok(Cow::Borrowed(self));
+        };
+        Ok(Cow::Owned(Intent {
+            target: self.target.clone(),
+            action: Action::CreateSecret {
+                body: draw(*key)?.put_into(body.clone()),
+                key: *key,
+            },
+        }))
+    }
+}
+
+impl std::fmt::Debug for DrawnKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("DrawnKey").field(&self.public).finish()
+    }
 }
 
 /// What became of a performed intent.

@@ -275,6 +275,10 @@ fn driver(
             heard_since: runtime::clock::now(),
             native_groups,
             scheduler_names: serving.scheduler_names.clone(),
+            ssh: match serving.upstream_ssh {
+                true => controllers::SshRules::Upstream,
+                false => controllers::SshRules::Safe,
+            },
             ..controllers::Settings::default()
         },
         engine: Some(driver::EngineSettings {

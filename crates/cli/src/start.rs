@@ -98,6 +98,8 @@ pub struct Serving {
     pub queue_gates: bool,
     /// Whether it looks at what is told of nodes' NUMA nodes.
     pub numa_nodes: bool,
+    /// Whether keys of jobs with the `ssh` plugin are upstream's in all, weak rules included.
+    pub upstream_ssh: bool,
 }
 
 impl Default for Serving {
@@ -112,6 +114,7 @@ impl Default for Serving {
             events: mirror::Events::default(),
             queue_gates: false,
             numa_nodes: true,
+            upstream_ssh: false,
         }
     }
 }

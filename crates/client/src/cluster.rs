@@ -11,6 +11,7 @@ use futures::stream::{BoxStream, Stream, StreamExt};
 use http_body_util::BodyExt;
 use kube::client::Body;
 
+use crate::keys;
 use crate::lines::lines;
 
 /// How long one request that is no watch and no log may take.
@@ -223,12 +224,16 @@ impl Cluster {
             .map(|chunk| chunk.map_err(std::io::Error::other)))
     }
 
-    /// Performs an intent. `CreateSecret` must have had its key material filled in before.
+    /// Performs an intent; a key that it wants is drawn here, and known to nobody but its Secret.
     ///
     /// A create that meets an object of its name is done when that object has the controller that
     /// the intent names: names are deterministic, so it is our own, written before.
     pub async fn write(&self, intent: &Intent) -> WriteOutcome {
-        let outcome = match self.send(&call::write(intent)).await {
+        let call = match keys::filled(intent).await {
+            Ok(intent) => call::write(&intent),
+            Err(refusal) => return WriteOutcome::Refused(refusal),
+        };
+        let outcome = match self.send(&call).await {
             Ok(answer) => call::outcome(answer.code, answer.retry_after_seconds, &answer.body),
             Err(error) => {
                 return WriteOutcome::Unknown {
@@ -300,7 +305,7 @@ fn malformed(call: &Call, cause: serde_json::Error) -> ClientError {
 }
 
 /// An error with its causes on one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

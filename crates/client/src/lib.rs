@@ -1,11 +1,13 @@
 //! One request at a time to any Kubernetes API, over HTTPS or in process ([`Cluster`]); and the
 //! doors that an API server reaches: to a node's containers ([`kubelet`]), and to the scheduler ([`ask`]).
 //!
-//! It refuses to know what the requests are for: no cache, no retry, no decision. A lost answer is
+//! It refuses to know what the requests are for: no cache, no retry, no decision; only keys that a
+//! request wants are drawn here. A lost answer is
 //! [`api::intent::WriteOutcome::Unknown`], never a guess.
 
 pub mod ask;
 mod cluster;
+mod keys;
 pub mod kubelet;
 mod lines;
 

@@ -49,7 +49,7 @@ mod vcjob;
 mod write;
 
 pub use row::{Controller, Inputs, Last, Looked, Outcome, Refused, Step};
-pub use settings::{ServiceGate, Settings};
+pub use settings::{ServiceGate, Settings, SshRules};
 pub use template_hash::word_of;
 
 /// Every controller, by name.

@@ -23,6 +23,8 @@ pub struct Settings {
     pub service_gate: ServiceGate,
     /// How long the gate waits before it gives up with a reason.
     pub service_gate_deadline_ms: i64,
+    /// Whose rules hold for the keys of jobs with the `ssh` plugin.
+    pub ssh: SshRules,
     /// How many finished pods may stay before the oldest are removed.
     pub terminated_pods_max: usize,
     /// How many creates or deletes one step returns at most.
@@ -66,6 +68,18 @@ pub enum ServiceGate {
     EndpointSlice,
 }
 
+/// Whose rules hold for the keys of jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SshRules {
+    /// Ed25519, readable to whoever the pod runs as, host keys of others are checked, and no key may
+    /// stand in a job.
+    #[default]
+    Safe,
+    /// RSA, readable to all outside the superuser's home, no host key is checked, and a job may bring
+    /// its key along.
+    Upstream,
+}
+
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
@@ -76,6 +90,7 @@ impl Default for Settings {
             cluster_ca: "".into(),
             service_gate: ServiceGate::Observed,
             service_gate_deadline_ms: 30_000,
+            ssh: SshRules::Safe,
             terminated_pods_max: 12_500,
             writes_per_step_max: 500,
             pods_ahead_max: 5_000,

@@ -51,6 +51,7 @@ pub const CONTROLLER: Controller = Controller {
         Kind::Pod,
         Kind::PodGroup,
         Kind::Queue,
+        Kind::Secret,
         Kind::Service,
         Kind::StorageClass,
         Kind::VcJob,
@@ -221,7 +222,7 @@ impl<'a> View<'a> {
             roster: Roster::read(inputs.mirror, job, &job.status),
             group: group::of(inputs.mirror, job),
             commands,
-            children: plugins::children(job),
+            children: plugins::children(job, inputs.settings),
         }
     }
 

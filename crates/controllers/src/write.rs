@@ -1,6 +1,6 @@
 //! Fenced writes as values: every intent of this room is built here.
 
-use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
+use api::intent::{Action, Intent, KeyMaterial, ObjectKey, Part, Propagation};
 use api::kind::Kind;
 use api::meta::ObjectMeta;
 use serde_json::{Map, Value, json};
@@ -14,6 +14,15 @@ pub(crate) fn create(kind: Kind, mut body: Value) -> Intent {
         target: ObjectKey::new(kind, &text("namespace"), &text("name")),
         action: Action::Create { body },
     }
+}
+
+/// Creates a Secret for which the shell draws a key.
+pub(crate) fn create_secret(body: Value, key: KeyMaterial) -> Intent {
+    let mut intent = create(Kind::Secret, body);
+    if let Action::Create { body } = intent.action {
+        intent.action = Action::CreateSecret { body, key };
+    }
+    intent
 }
 
 /// Patches an object, fenced by its uid and the version that was read.

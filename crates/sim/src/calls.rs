@@ -1,7 +1,22 @@
 //! Calls of somebody who is neither a driver nor a node, and names no version.
 
-use api::call::Call;
+use api::call::{self, Call};
+use api::intent::{DrawnKey, Intent};
 use serde_json::Value;
+
+/// What performs an intent. In the place of a key that it wants is a word that follows from the
+/// Secret's name: stories are the same each time.
+pub(crate) fn write(intent: &Intent) -> Call {
+    let imitation = |key| -> Result<DrawnKey, std::convert::Infallible> {
+        let (namespace, name) = (&intent.target.namespace, &intent.target.name);
+        Ok(DrawnKey {
+            private: format!("imitation of a private key: {key:?} {namespace}/{name}\n"),
+            public: format!("imitation of a public key: {key:?} {namespace}/{name}\n"),
+        })
+    };
+    let Ok(intent) = intent.drawn(imitation);
+    call::write(&intent)
+}
 
 /// Makes an object.
 pub(crate) fn post(target: &str, body: &Value) -> Call {

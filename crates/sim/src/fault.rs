@@ -366,7 +366,7 @@ pub const NOT_YET: &[NotYet] = &[
     not_yet(
         "ssh-key-abuse",
         "SSH key plugin abuse",
-        "there is no ssh plugin",
+        "the plugin's scenarios: a key in a job, and a Secret of somebody else's",
     ),
     not_yet(
         "two-versions",

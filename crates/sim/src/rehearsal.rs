@@ -245,7 +245,7 @@ impl Rehearsal {
 
     /// As a client does it: a create that meets its own child is done.
     fn write(&mut self, intent: &Intent) -> WriteOutcome {
-        let response = self.call(&call::write(intent));
+        let response = self.call(&calls::write(intent));
         let outcome = call::outcome(response.code, response.retry_after_seconds, &response.body);
         let Some(read) = call::read_of_existing(intent, &outcome) else {
             return outcome;

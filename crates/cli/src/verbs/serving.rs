@@ -38,6 +38,9 @@ pub(super) struct ServingArguments {
     /// Volcano's feature gates, as NAME=true or NAME=false; there are ResourceTopology [default: true] and SchedulingGatesQueueAdmission [default: false]
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
     feature_gates: Vec<String>,
+    /// Whose rules hold for the keys of jobs with the ssh plugin: ours (safe), or Volcano's, with RSA keys, keys in jobs and no host checked (upstream) [default: safe]
+    #[arg(long, value_name = "RULES", value_parser = ["safe", "upstream"])]
+    ssh_plugin: Option<String>,
 }
 
 impl ServingArguments {
@@ -51,6 +54,7 @@ impl ServingArguments {
             scheduler_sharding_name,
             events_per_pod,
             feature_gates,
+            ssh_plugin,
         } = self;
         !scheduler_name.is_empty()
             || !agent_scheduler_name.is_empty()
@@ -59,6 +63,7 @@ impl ServingArguments {
             || scheduler_sharding_name.is_some()
             || *events_per_pod
             || !feature_gates.is_empty()
+            || ssh_plugin.is_some()
     }
 
     /// What they mean; names that serve two purposes are refused.
@@ -71,8 +76,12 @@ impl ServingArguments {
             scheduler_sharding_name,
             events_per_pod,
             feature_gates,
+            ssh_plugin,
         } = self;
-        let mut serving = Serving::default();
+        let mut serving = Serving {
+            upstream_ssh: ssh_plugin.as_deref() == Some("upstream"),
+            ..Serving::default()
+        };
         if !scheduler_name.is_empty() {
             serving.scheduler_names = names("--scheduler-name", scheduler_name)?;
         }

@@ -87,6 +87,7 @@ impl World {
                 self.queue.extend(self.refusals.keys().cloned());
             }
             "service_accounts" => self.settings.service_accounts = true,
+            "ssh=upstream" => self.settings.ssh = crate::SshRules::Upstream,
             "gate=slice" => self.settings.service_gate = crate::ServiceGate::EndpointSlice,
             other => match other.split_once('=') {
                 Some(("terminated_pods_max", count)) => {
@@ -385,10 +386,9 @@ impl World {
                     ));
                 }
             }
-            Action::Create { body } | Action::CreateSecret { body, .. } => {
-                let created = self.create(key.kind, body);
-                let note = if created { "" } else { " (exists)" };
-                self.say(format!("create {kind} {name}{note}"));
+            Action::Create { body } => self.make(key.kind, body, &format!("{kind} {name}")),
+            Action::CreateSecret { body, key: drawn } => {
+                self.make(key.kind, body, &format!("{kind} {name} with {drawn:?}"));
             }
             Action::Patch {
                 uid,
@@ -434,6 +434,12 @@ impl World {
             }
             Action::Bind { node, .. } => self.say(format!("bind {name} to {node}")),
         }
+    }
+
+    fn make(&mut self, kind: Kind, body: Value, what: &str) {
+        let created = self.create(kind, body);
+        let note = if created { "" } else { " (exists)" };
+        self.say(format!("create {what}{note}"));
     }
 
     fn create(&mut self, kind: Kind, mut body: Value) -> bool {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use api::intent::KeyMaterial;
 use api::kind::Kind;
 use api::volcano::{Job, Task};
 use serde_json::{Value, json};
@@ -15,8 +16,11 @@ mod hosts;
 mod mpi;
 mod pytorch;
 mod ray;
+mod ssh;
 mod svc;
 mod tensorflow;
+
+use crate::settings::{Settings, SshRules};
 
 /// One plugin.
 pub(super) struct Plugin {
@@ -43,6 +47,8 @@ pub(super) struct Child {
     pub(super) name: String,
     /// Fields beside metadata.
     pub(super) body: Value,
+    /// What is drawn for it when it is made; Secrets only.
+    pub(super) key: Option<KeyMaterial>,
 }
 
 /// Which pod of which task.
@@ -65,6 +71,7 @@ pub(super) struct Port {
 pub(super) const PLUGINS: &[Plugin] = &[
     env::PLUGIN,
     svc::PLUGIN,
+    ssh::PLUGIN,
     tensorflow::PLUGIN,
     pytorch::PLUGIN,
     mpi::PLUGIN,
@@ -74,7 +81,10 @@ pub(super) const PLUGINS: &[Plugin] = &[
 
 /// The rows that a job chose, with their arguments. An unknown name is refused with upstream's text;
 /// a port that is none is refused, too, where upstream takes the default and says so in its log only.
-pub(super) fn chosen(job: &Job) -> Result<Vec<(&'static Plugin, Arguments)>, String> {
+pub(super) fn chosen(
+    job: &Job,
+    settings: &Settings,
+) -> Result<Vec<(&'static Plugin, Arguments)>, String> {
     for (name, _) in job.spec.plugins() {
         if !PLUGINS.iter().any(|plugin| plugin.name == name) {
             return Err(format!("failed to get plugin {name}"));
@@ -84,7 +94,10 @@ pub(super) fn chosen(job: &Job) -> Result<Vec<(&'static Plugin, Arguments)>, Str
     for plugin in PLUGINS {
         let asked = job.spec.plugins().find(|(name, _)| *name == plugin.name);
         let Some((_, words)) = asked else { continue };
-        let arguments = Arguments::parse(words);
+        let arguments = Arguments {
+            ssh: settings.ssh,
+            ..Arguments::parse(words)
+        };
         for port in plugin.ports {
             arguments
                 .given_port(port.name)
@@ -96,9 +109,9 @@ pub(super) fn chosen(job: &Job) -> Result<Vec<(&'static Plugin, Arguments)>, Str
 }
 
 /// What the chosen plugins need beside pods.
-pub(super) fn children(job: &Job) -> Result<Vec<Child>, String> {
+pub(super) fn children(job: &Job, settings: &Settings) -> Result<Vec<Child>, String> {
     let mut children = Vec::new();
-    for (plugin, arguments) in chosen(job)? {
+    for (plugin, arguments) in chosen(job, settings)? {
         if let Some(make) = plugin.children {
             children.extend(make(job, &arguments)?);
         }
@@ -106,9 +119,14 @@ pub(super) fn children(job: &Job) -> Result<Vec<Child>, String> {
     Ok(children)
 }
 
-/// Arguments in the way of Go's `flag`: `-x`, `--x`, `--x=y`, `--x y`.
+/// What a plugin is told: by the job, in the way of Go's `flag` (`-x`, `--x`, `--x=y`, `--x y`), and by
+/// the operator.
 #[derive(Debug, Default)]
-pub(super) struct Arguments(BTreeMap<String, String>);
+pub(super) struct Arguments {
+    values: BTreeMap<String, String>,
+    /// Whose rules hold for keys.
+    ssh: SshRules,
+}
 
 impl Arguments {
     fn parse(words: &[Box<str>]) -> Arguments {
@@ -129,12 +147,15 @@ impl Arguments {
             };
             values.insert(name.to_owned(), value);
         }
-        Arguments(values)
+        Arguments {
+            values,
+            ssh: SshRules::default(),
+        }
     }
 
     /// The text of an argument, or what it is where it is not given.
     fn text<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
-        self.0.get(name).map_or(default, |value| value)
+        self.values.get(name).map_or(default, |value| value)
     }
 
     /// A port that is known to be one.
@@ -144,7 +165,7 @@ impl Arguments {
     }
 
     fn given_port(&self, name: &str) -> Result<Option<u16>, String> {
-        let Some(value) = self.0.get(name) else {
+        let Some(value) = self.values.get(name) else {
             return Ok(None);
         };
         match value.parse::<u16>() {
@@ -156,7 +177,7 @@ impl Arguments {
     }
 
     fn flag(&self, name: &str) -> Option<bool> {
-        match &**self.0.get(name)? {
+        match &**self.values.get(name)? {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
             _ => None,

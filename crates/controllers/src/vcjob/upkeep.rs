@@ -69,7 +69,7 @@ pub(super) fn intents(view: &View<'_>) -> (Vec<Intent>, Option<Time>) {
     {
         return (intents, Some(deadline));
     }
-    if let Ok(chosen) = plugins::chosen(view.job) {
+    if let Ok(chosen) = plugins::chosen(view.job, view.inputs.settings) {
         // Pods grow with the number of tasks, whose names each of them is told, or with that of pods.
         let told = match chosen.iter().any(|(plugin, _)| plugin.lists_peers) {
             true => usize::try_from(view.job.spec.replicas()).unwrap_or(0),
@@ -121,12 +121,17 @@ fn support(view: &View<'_>) -> Vec<Intent> {
             .get::<PersistentVolumeClaim>(&meta.namespace, &name)
             .is_none()
         {
-            intents.push(create(view, Kind::PersistentVolumeClaim, &name, body));
+            let claim = Kind::PersistentVolumeClaim;
+            intents.push(write::create(claim, owned(view, &name, body)));
         }
     }
     for child in view.children.iter().flatten() {
         let Some(object) = mirror.find(child.kind, &meta.namespace, &child.name) else {
-            intents.push(create(view, child.kind, &child.name, child.body.clone()));
+            let body = owned(view, &child.name, child.body.clone());
+            intents.push(match child.key {
+                Some(key) => write::create_secret(body, key),
+                None => write::create(child.kind, body),
+            });
             continue;
         };
         if let Some(map) = object.typed::<ConfigMap>()
@@ -140,12 +145,13 @@ fn support(view: &View<'_>) -> Vec<Intent> {
     intents
 }
 
-fn create(view: &View<'_>, kind: Kind, name: &str, mut body: Value) -> Intent {
+/// An object of the job.
+fn owned(view: &View<'_>, name: &str, mut body: Value) -> Value {
     let meta = &view.job.metadata;
     body["metadata"] = json!({
         "name": name,
         "namespace": meta.namespace,
         "ownerReferences": [write::controller_ref(Kind::VcJob, meta)],
     });
-    write::create(kind, body)
+    body
 }

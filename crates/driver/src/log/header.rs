@@ -2,7 +2,7 @@
 
 use api::time::Time;
 use api::token::Tokens;
-use controllers::{CONTROLLERS, Controller, ServiceGate};
+use controllers::{CONTROLLERS, Controller, ServiceGate, SshRules};
 use engine::Engine;
 use serde_json::{Value, json};
 
@@ -98,6 +98,10 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
             ServiceGate::EndpointSlice => "EndpointSlice",
         },
         "serviceGateDeadlineMs": rules.service_gate_deadline_ms,
+        "ssh": match rules.ssh {
+            SshRules::Safe => "Safe",
+            SshRules::Upstream => "Upstream",
+        },
         "terminatedPodsMax": rules.terminated_pods_max,
         "writesPerStepMax": rules.writes_per_step_max,
         "podsAheadMax": rules.pods_ahead_max,
@@ -201,6 +205,11 @@ fn rules_of(value: &Value) -> Result<controllers::Settings, String> {
             other => return Err(format!("no service gate is called {other}")),
         },
         service_gate_deadline_ms: whole(value, "serviceGateDeadlineMs")?,
+        ssh: match value["ssh"].as_str() {
+            None | Some("Safe") => SshRules::Safe,
+            Some("Upstream") => SshRules::Upstream,
+            Some(other) => return Err(format!("no rules for ssh are called {other}")),
+        },
         terminated_pods_max: whole(value, "terminatedPodsMax")?,
         writes_per_step_max: whole(value, "writesPerStepMax")?,
         pods_ahead_max: whole(value, "podsAheadMax")?,

@@ -10,6 +10,7 @@ use store::{Response, User};
 
 use super::trouble::ACCOUNT;
 use super::{Answer, Event, Owner, World};
+use crate::calls;
 use crate::fault::Fault;
 use crate::wire::Answered;
 
@@ -334,7 +335,7 @@ impl World {
 
     /// Performs an intent as a client does: a create that meets its own child is done.
     pub(super) fn perform(&mut self, who: &str, intent: &Intent) -> WriteOutcome {
-        let response = self.written(who, &call::write(intent));
+        let response = self.written(who, &calls::write(intent));
         if response.code == 0 {
             return lost();
         }

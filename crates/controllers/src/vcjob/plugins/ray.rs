@@ -57,6 +57,7 @@ fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
             "selector": selector,
             "ports": ports.collect::<Vec<Value>>(),
         }}),
+        key: None,
     }])
 }
 

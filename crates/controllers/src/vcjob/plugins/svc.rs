@@ -33,6 +33,7 @@ fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
             kind: Kind::ConfigMap,
             name: format!("{name}-svc"),
             body: json!({ "data": hosts(job)? }),
+            key: None,
         },
         Child {
             kind: Kind::Service,
@@ -42,6 +43,7 @@ fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
                 "selector": peers.clone(),
                 "publishNotReadyAddresses": publish,
             }}),
+            key: None,
         },
     ];
     if !arguments.flag("disable-network-policy").unwrap_or(false) {
@@ -53,6 +55,7 @@ fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
                 "ingress": [{ "from": [{ "podSelector": { "matchLabels": peers } }] }],
                 "policyTypes": ["Ingress"],
             }}),
+            key: None,
         });
     }
     Ok(children)
