@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::core::{EndpointSlice, Pod, Service};
-use api::intent::{Intent, ObjectKey, Propagation};
+use api::intent::{Intent, ObjectKey, Part, Propagation};
 use api::kind::Kind;
 use api::time::Time;
-use api::volcano::{Command, Job, PodGroup, Queue};
+use api::volcano::{Command, JOB_FORWARDING, Job, PodGroup, Queue};
 use mirror::{Change, Index, Mirror};
 use serde_json::json;
 
@@ -164,6 +164,9 @@ fn step(inputs: &Inputs<'_>) -> Step {
         return Step::idle();
     }
     let view = View::read(inputs, job);
+    if let Some(mark) = view.forwarding() {
+        return Step::write(vec![mark]);
+    }
     let obstacle = view.obstacle();
     let next = status::next(&view, obstacle.as_ref());
     let mut step = Step::idle().or_wake_at(next.wake_at);
@@ -226,6 +229,24 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Marks a job whose queue reaches into other clusters, for whoever forwards it there.
+    fn forwarding(&self) -> Option<Intent> {
+        let meta = &self.job.metadata;
+        let queue = self.inputs.mirror.get::<Queue>("", self.queue())?;
+        let is_marked = meta.annotations.contains_key(JOB_FORWARDING);
+        let is_due = !queue.spec.extend_clusters.is_empty() && !is_marked;
+        let patch = json!({ "metadata": { "annotations": { JOB_FORWARDING: "true" } } });
+        is_due.then(|| write::patch(Kind::VcJob, meta, Part::Whole, patch))
+    }
+
+    /// The name of the job's queue.
+    fn queue(&self) -> &'a str {
+        match &*self.job.spec.queue {
+            "" => api::volcano::DEFAULT_QUEUE,
+            queue => queue,
+        }
+    }
+
     /// Why nothing may be created for the job now.
     fn obstacle(&self) -> Option<Obstacle> {
         let (mirror, job) = (self.inputs.mirror, self.job);
@@ -235,10 +256,7 @@ impl<'a> View<'a> {
         if let Some(obstacle) = volumes::obstacle(mirror, job) {
             return Some(obstacle);
         }
-        let queue = match &*job.spec.queue {
-            "" => api::volcano::DEFAULT_QUEUE,
-            queue => queue,
-        };
+        let queue = self.queue();
         if mirror.get::<Queue>("", queue).is_none() {
             return Some(Obstacle {
                 word: Word::QueueNotFound,
