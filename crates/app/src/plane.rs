@@ -112,6 +112,10 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
     let reviews = review::Settings {
         scheduler_names: serving.scheduler_names.clone(),
         queue_gates: serving.queue_gates,
+        plugin_keys: match serving.upstream_ssh {
+            true => review::PluginKeys::Accepted,
+            false => review::PluginKeys::Refused,
+        },
         ..review::Settings::default()
     };
     let api = open(data, durability, &identity, (settings, reviews)).await?;
