@@ -85,6 +85,7 @@ const OF_DECIDERS: &[Fault] = &[
     Fault::AnswerGarbage,
     Fault::AnswerLate,
     Fault::AnswerNever,
+    Fault::BindRefused,
     Fault::Cordon,
     Fault::ObjectTooLarge,
     Fault::PartialList,

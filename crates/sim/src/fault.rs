@@ -17,6 +17,8 @@ pub enum Fault {
     AnswerNever,
     /// The server ends and starts again from its journal; nobody can resume a watch.
     ApiRestart,
+    /// The bind of one pod is not allowed, while those of its gang go through.
+    BindRefused,
     /// The clock of one driver leaps, by ten minutes at most, forwards or backwards.
     ClockJump,
     /// Somebody else changes an object just before a write to it arrives.
@@ -165,6 +167,13 @@ pub const FAULTS: &[Row] = &[
         Every,
         "store",
         "API server restart, rolling",
+    ),
+    row(
+        Fault::BindRefused,
+        "bind-refused",
+        OnceInFew,
+        "wire",
+        "Partial gang bind failure",
     ),
     row(
         Fault::ClockJump,

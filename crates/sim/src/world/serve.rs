@@ -176,22 +176,8 @@ impl World {
 
     /// Performs a write of the driver, or lets it fail in one of the ways in which writes fail.
     fn serve_write(&mut self, life: u32, id: RequestId, intent: &Intent) {
-        if self.strikes(Fault::RequestLost, "") {
-            self.reply(life, id, Answer::Written(lost()));
-            return;
-        }
-        if self.strikes(Fault::TimeoutBeforeCommit, "") {
-            let ms = self.draw_ms(Fault::TimeoutBeforeCommit, 1, OVERDUE_MS);
-            self.push(self.now.plus_ms(ms), Event::Overdue(life, intent.clone()));
-            self.reply(life, id, Answer::Written(lost()));
-            return;
-        }
-        let no_pods_until = self.settings.faults.no_pods_until_ms;
-        let pods_from = self.settings.begins.plus_ms(no_pods_until);
-        let is_pod = intent.target.kind == Kind::Pod;
-        if self.now < pods_from && is_pod && matches!(intent.action, Action::Create { .. }) {
-            self.note("the driver may not create a pod");
-            self.reply(life, id, Answer::Written(WriteOutcome::Refused(quota())));
+        if let Some(outcome) = self.stopped(life, intent) {
+            self.reply(life, id, Answer::Written(outcome));
             return;
         }
         self.meddle(intent);
@@ -218,6 +204,38 @@ impl World {
             return;
         }
         self.reply(life, id, Answer::Written(outcome));
+    }
+
+    /// What a driver is told of a write that does not get as far as the store now.
+    fn stopped(&mut self, life: u32, intent: &Intent) -> Option<WriteOutcome> {
+        if self.strikes(Fault::RequestLost, "") {
+            return Some(lost());
+        }
+        if self.strikes(Fault::TimeoutBeforeCommit, "") {
+            let ms = self.draw_ms(Fault::TimeoutBeforeCommit, 1, OVERDUE_MS);
+            self.push(self.now.plus_ms(ms), Event::Overdue(life, intent.clone()));
+            return Some(lost());
+        }
+        let refusal = match &intent.action {
+            Action::Bind { .. } if self.strikes(Fault::BindRefused, &intent.target.name) => {
+                // A plugin of the server says no, or a webhook that it must ask is broken.
+                let says = [(403, "Forbidden"), (500, "InternalError")];
+                let which = self.draw_ms(Fault::BindRefused, 0, 1) as usize;
+                refused(says[which].0, says[which].1, None)
+            }
+            Action::Create { .. } if self.refuses_pods() && intent.target.kind == Kind::Pod => {
+                self.note("the driver may not create a pod");
+                quota()
+            }
+            _ => return None,
+        };
+        Some(WriteOutcome::Refused(refusal))
+    }
+
+    /// Whether no driver may create a pod yet.
+    fn refuses_pods(&self) -> bool {
+        let no_pods_until = self.settings.faults.no_pods_until_ms;
+        self.now < self.settings.begins.plus_ms(no_pods_until)
     }
 
     /// What others do just before a write arrives.
