@@ -15,6 +15,7 @@ mod numa;
 mod pod;
 mod policy;
 mod reach;
+mod strategy;
 mod volume;
 
 use std::sync::Arc;

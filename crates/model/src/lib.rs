@@ -74,7 +74,8 @@ pub use reason::{CardLack, DeviceLack, Misplaced, Missing, NoFit, Reason, Refusa
 pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector};
 pub use roles::{TOPOLOGY_ROLES_MAX, TaskTopology, TopologyFault};
 pub use shape::{
-    HostPort, PodTerm, Preferred, ShapeSpec, Spread, Toleration, TolerationEffect, VolumeNeed,
+    Fill, HostPort, PodTerm, Preferred, ShapeSpec, Spread, Strategy, Toleration, TolerationEffect,
+    VolumeNeed,
 };
 pub use slots::Slots;
 pub use tables::suppose::{Change, Supposed};

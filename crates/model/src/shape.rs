@@ -6,7 +6,7 @@ use crate::claim::{DeviceAsk, UnmetClaim};
 use crate::device::CardAsk;
 use crate::labels::{Labels, NodeTerm, Requirement};
 use crate::numa::NumaAsk;
-use crate::resource::Vector;
+use crate::resource::{Kind, Vector};
 
 /// Everything about a task that decides where it may run, except its labels and its gang.
 ///
@@ -48,6 +48,26 @@ pub struct ShapeSpec {
     pub device_claims: Vec<UnmetClaim>,
     /// Whether it bears nodes that are lent out only at times.
     pub revocable: bool,
+    /// What it says itself of which node is the better one, if anything.
+    pub strategy: Option<Arc<Strategy>>,
+}
+
+/// Which node is the better one for a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fill {
+    /// The emptier one (`LeastAllocated`).
+    Least,
+    /// The fuller one (`MostAllocated`).
+    Most,
+}
+
+/// What a pod says itself of which node is the better one for it, instead of what is configured.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Strategy {
+    /// For each resource that counts.
+    pub fill: Fill,
+    /// Which of its resources count, and how much; as configured where it does not say so.
+    pub weights: Option<Vec<(Kind, i64)>>,
 }
 
 impl ShapeSpec {

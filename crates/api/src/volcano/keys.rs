@@ -63,6 +63,10 @@ pub const TOPOLOGY_DECISION: &str = "volcano.sh/topology-decision";
 /// Pod annotation of our own: which units it should get, JSON; they are kept for it until its node has
 /// told what it did get.
 pub const NUMA_UNITS: &str = "katmai.dev/numa-units";
+/// Pod annotation: which node is the better one for it, `LeastAllocated` or `MostAllocated`.
+pub const RESOURCE_STRATEGY: &str = "volcano.sh/resource-strategy-scoring-type";
+/// The same: which of its resources count, and how much, JSON.
+pub const RESOURCE_STRATEGY_WEIGHT: &str = "volcano.sh/resource-strategy-weight";
 /// Job and gang annotation: longest wait.
 pub const SLA_WAITING_TIME: &str = "volcano.sh/sla-waiting-time";
 /// The same without prefix, also read.

@@ -31,6 +31,7 @@
 //! node n1 device=g0:1,?2:board/a:sick device=g1 devices-partial      passing selector 1, not judging 2; attribute; or held, shared, uncounted
 //! node n1 counter=slots/7 device=g0::::slots/4      what the device takes of a counter
 //! gang a/t : 1 x claim=2:1|1;all~board~!half claim=admin1 claim=brave1     requests, ways, what they share, in what they differ
+//! gang a/t : 1 x strategy=most strategy=least/cpu:2,mem:1     its own, with weights of its own
 //! gang a/t : 1 x counts=gpu:2,memory.gpu:8 counts=c1/gpu:1     what a claim counts for in the queue; a shared one has a name
 //! gang a/t : 1 x devices=gpu devices-on=zone:z                       a claim that does not exist; one that has devices there
 //! numa-aware | node n1 numa=2x4 smt one-socket gpus=0,1 policy=restricted unpinned open=0-3 reserved=1 numa-garbled
@@ -45,10 +46,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    Branch, Budget, CardAsk, ClaimLack, Closeness, Disruption, Gate, Grant, GroupLimits, Highest,
-    HostPort, Key, Kind, Labels, Limits, LocalTime, NodeTerm, NumaAsk, Operator, PodTerm, Portion,
-    Preferred, QueueSpec, Quota, Requirement, ShapeSpec, Spread, SubGroups, Tables, Taint,
-    TaintEffect, TaskTopology, Time, Toleration, TolerationEffect, UnmetClaim, Vector, VolumeNeed,
+    Branch, Budget, CardAsk, ClaimLack, Closeness, Disruption, Fill, Gate, Grant, GroupLimits,
+    Highest, HostPort, Key, Kind, Labels, Limits, LocalTime, NodeTerm, NumaAsk, Operator, PodTerm,
+    Portion, Preferred, QueueSpec, Quota, Requirement, ShapeSpec, Spread, Strategy, SubGroups,
+    Tables, Taint, TaintEffect, TaskTopology, Time, Toleration, TolerationEffect, UnmetClaim,
+    Vector, VolumeNeed,
 };
 use placement::{Argument, Decimal};
 
@@ -268,6 +270,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
                     .volumes
                     .push(VolumeNeed::FirstConsumer { topology: None });
             }
+            "strategy" => task.shape.strategy = Some(strategy(tables, value)),
             "gated" => task.gated = true,
             "queue-gated" => (task.gated, task.gate) = (true, Gate::Closed),
             "nominated" => task.nominated = Some(value.into()),
@@ -291,6 +294,27 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
     task.shape.numa = (ask != NumaAsk::default()).then(|| Arc::new(ask));
     task.shape.cards = (!cards.is_nothing()).then(|| Arc::new(cards));
     task
+}
+
+/// `most`, `least/cpu:2,mem:1`, `most/` where its weights could not be read
+fn strategy(tables: &mut Tables, text: &str) -> Arc<Strategy> {
+    let (word, weights) = match text.split_once('/') {
+        Some((word, weights)) => (word, Some(weights)),
+        None => (text, None),
+    };
+    let weights = weights.map(|text| {
+        let parts = text.split(',').filter(|part| !part.is_empty());
+        let parts = parts.map(|part| part.split_once(':').expect("kind:weight"));
+        let rows = parts.map(|(name, weight)| (kind(tables, name), weight.parse()));
+        rows.map(|(kind, weight)| (kind, weight.expect("a weight")))
+            .collect()
+    });
+    let fill = match word {
+        "least" => Fill::Least,
+        "most" => Fill::Most,
+        other => panic!("no strategy: {other}"),
+    };
+    Arc::new(Strategy { fill, weights })
 }
 
 /// `gpu:2`, `memory.gpu:8,gpu:1`, `c1/gpu:2`: classes of devices and dimensions of their capacity.

@@ -13,7 +13,7 @@ use model::{
 use super::amounts::vector;
 use super::devices::Wants;
 use super::native::native_gang;
-use super::{Rows, constraints, created, devices, native, volume};
+use super::{Rows, constraints, created, devices, native, strategy, volume};
 use crate::held::Mirror;
 
 /// The annotation by which a pod overrides its priority among the tasks of its gang.
@@ -186,8 +186,10 @@ impl Rows {
         // The tables add the pod's own slot.
         requests.remove("pods");
         self.cards.leave_out(&mut requests);
+        let requests = vector(&requests, tables);
         let mut shape = ShapeSpec {
-            requests: vector(&requests, tables),
+            strategy: strategy::strategy(&pod.metadata, &requests, tables),
+            requests,
             volumes: volume::needs(mirror, pod),
             revocable: is_revocable(&pod.metadata),
             devices: wants.ask,

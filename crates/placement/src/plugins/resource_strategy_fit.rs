@@ -1,9 +1,9 @@
 //! Resource strategy fit: for each resource by itself, the fuller or the emptier node is the better one;
 //! nodes with scarce resources are left to those who ask for them (A.6).
 
-use model::{Kind, Node, NodeId, Refusal, Shape, Tables};
+use model::{Fill, Kind, Node, NodeId, Refusal, Shape, Tables};
 
-use crate::arguments::{Asked, Switched};
+use crate::arguments::{Asked, Switched, WEIGHT_MAX};
 use crate::plugin::{Plugin, Room, Score, View};
 use crate::plugins::millionths;
 use crate::rules::Config;
@@ -17,22 +17,13 @@ pub const PLUGIN: Plugin = Plugin {
     ..Plugin::NONE
 };
 
-/// Which node is the better one for a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
-    /// The fuller one.
-    Most,
-    /// The emptier one.
-    Least,
-}
-
 /// What counts for resources of a name.
 #[derive(Clone, Debug)]
 struct Rule {
     /// A name, or what names begin with.
     name: String,
     is_prefix: bool,
-    wish: Wish,
+    fill: Fill,
     weight: i64,
 }
 
@@ -68,7 +59,7 @@ impl Default for Fit {
         let rule = |name: &str| Rule {
             name: name.to_owned(),
             is_prefix: false,
-            wish: Wish::Least,
+            fill: Fill::Least,
             weight: 1,
         };
         Fit {
@@ -92,36 +83,38 @@ const RATIO_MAX: i64 = 1_000_000_000_000;
 
 fn configure(asked: &mut Asked<'_>, config: &mut Config) {
     let default = Fit::default();
-    let weight = asked.weight("resourceStrategyFitWeight", default.weight);
+    let weight = asked.weight_or_default("resourceStrategyFitWeight", default.weight);
     let rules = asked.map("resources", |asked| {
         let names = asked.keys();
-        names.iter().filter_map(|name| rule(asked, name)).collect()
+        let rules = names.iter().filter_map(|name| rule(asked, name)).collect();
+        (!names.is_empty()).then_some(rules)
     });
     config.fit = Fit {
         weight,
-        rules: rules.unwrap_or(default.rules),
+        rules: rules.flatten().unwrap_or(default.rules),
         scarce: asked.map("sra", scarce).unwrap_or_default(),
         proportions: asked.map("proportional", proportions).unwrap_or_default(),
     };
 }
 
-/// One rule; a name with a star anywhere but at its end is dropped, as is a strategy that nobody knows.
+/// One rule; a name with a star anywhere but at its end is dropped. The emptier node is the better one
+/// where nothing is said, or what nobody knows, and each resource counts once at least.
 fn rule(asked: &mut Asked<'_>, name: &str) -> Option<Rule> {
     let stem = name.strip_suffix('*');
-    let (wish, weight) = asked.map(name, |asked| {
-        let wish = match asked.text("type") {
-            "MostAllocated" => Some(Wish::Most),
-            "LeastAllocated" => Some(Wish::Least),
-            _ => None,
-        };
-        (wish, asked.weight("weight", 1))
-    })?;
     let plain = stem.unwrap_or(name);
     let is_sound = !plain.is_empty() && !plain.contains('*');
-    Some(Rule {
+    let (fill, weight) = asked.map(name, |asked| {
+        let strategies = ["", "LeastAllocated", "MostAllocated"];
+        let fill = match asked.choice("type", &strategies, "LeastAllocated or MostAllocated") {
+            2 => Fill::Most,
+            _ => Fill::Least,
+        };
+        (fill, asked.whole("weight", 1, 1, WEIGHT_MAX))
+    })?;
+    is_sound.then(|| Rule {
         name: plain.to_owned(),
         is_prefix: stem.is_some(),
-        wish: wish.filter(|_| is_sound)?,
+        fill,
         weight,
     })
 }
@@ -166,6 +159,20 @@ fn list(text: &str) -> Vec<String> {
 }
 
 impl Fit {
+    /// Which node is the better one for a resource of the pod, and how much that counts: as the pod says,
+    /// else as is configured. `None` for what does not count.
+    fn of(&self, tables: &Tables, shape: &Shape, kind: Kind) -> Option<(Fill, i64)> {
+        let configured = || self.rule(tables, kind);
+        let Some(own) = &shape.spec.strategy else {
+            return configured().map(|rule| (rule.fill, rule.weight));
+        };
+        let weight = match &own.weights {
+            None => configured()?.weight,
+            Some(weights) => weights.iter().find(|(of, _)| *of == kind)?.1,
+        };
+        Some((own.fill, weight))
+    }
+
     /// The rule for a resource: its own before one for a prefix, and a longer prefix before a shorter.
     fn rule(&self, tables: &Tables, kind: Kind) -> Option<&Rule> {
         let name = tables.kinds().name(kind);
@@ -187,30 +194,30 @@ fn score(view: View<'_>, shape: &Shape, id: NodeId) -> Score {
     by_strategy.saturating_add(by_scarcity(view, &fit.scarce, shape, node))
 }
 
-/// Σ w·part/allocatable / Σ w × 100 × weight over the requested resources that have a rule; nothing if
-/// any of them would be beyond the node.
+/// Σ w·part/allocatable / Σ w × 100 × weight over the requested resources that count; nothing if any of
+/// them would be beyond the node.
 fn by_strategy(view: View<'_>, fit: &Fit, shape: &Shape, node: &Node) -> Score {
     let (mut sum, mut weights) = (0_i64, 0_i64);
     for (kind, request) in shape.spec.requests.entries() {
-        let Some(rule) = fit.rule(view.tables, kind) else {
+        let Some((fill, weight)) = fit.of(view.tables, shape, kind) else {
             continue;
         };
         let whole = node.spec.allocatable.get(kind);
         let used = node.used.get(kind).saturating_add(request);
         // A node without the resource adds nothing, and the weight counts all the same.
-        weights = weights.saturating_add(rule.weight);
+        weights = weights.saturating_add(weight);
         if whole <= 0 {
             continue;
         }
         if used > whole {
             return 0;
         }
-        let part = match rule.wish {
-            Wish::Most => used,
-            Wish::Least => whole - used,
+        let part = match fill {
+            Fill::Most => used,
+            Fill::Least => whole - used,
         };
         let part = millionths(part, whole).unwrap_or(0);
-        sum = sum.saturating_add(part.saturating_mul(rule.weight));
+        sum = sum.saturating_add(part.saturating_mul(weight));
     }
     match weights {
         0 => 0,
