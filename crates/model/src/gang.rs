@@ -227,21 +227,31 @@ impl Census {
     }
 }
 
-/// Whether the tasks of a gang are all alike. Once some differed that is only said again when the first
-/// kind or the others are gone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Likeness {
-    shape: Option<ShapeId>,
-    alike: u32,
+/// The shapes of a gang's tasks with how many have each, of the first few. Tasks of further shapes are the
+/// others, and new shapes are among them as long as there are any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shapes {
+    rows: [(ShapeId, u32); SHAPES_MAX],
     others: u32,
+    /// Those with claims of devices or volumes, each of which is like no other.
+    with_claims: u32,
 }
 
-impl Likeness {
-    /// A task with claims of devices or volumes is like no other.
-    pub(crate) fn add(&mut self, task: &Task) {
-        if self.alike + self.others == 0 && task.claims.is_empty() {
-            self.shape = Some(task.shape);
+/// A gang has seldom more shapes than these.
+const SHAPES_MAX: usize = 4;
+
+impl Default for Shapes {
+    fn default() -> Self {
+        Shapes {
+            rows: [(ShapeId(0), 0); SHAPES_MAX],
+            others: 0,
+            with_claims: 0,
         }
+    }
+}
+
+impl Shapes {
+    pub(crate) fn add(&mut self, task: &Task) {
         *self.count_of(task) += 1;
     }
 
@@ -250,16 +260,24 @@ impl Likeness {
         *count = count
             .checked_sub(1)
             .expect("every task is added once before it is taken");
-        if self.alike == 0 {
-            self.shape = None;
-        }
     }
 
     fn count_of(&mut self, task: &Task) -> &mut u32 {
-        match self.shape == Some(task.shape) && task.claims.is_empty() {
-            true => &mut self.alike,
-            false => &mut self.others,
+        if !task.claims.is_empty() {
+            return &mut self.with_claims;
         }
+        let has = |row: &(ShapeId, u32)| row.1 > 0 && row.0 == task.shape;
+        let is_free = |row: &(ShapeId, u32)| row.1 == 0;
+        let row = self.rows.iter().position(has).or_else(|| {
+            // Some of the others may be of this shape.
+            let free = self.rows.iter().position(is_free);
+            free.filter(|_| self.others == 0)
+        });
+        let Some(at) = row else {
+            return &mut self.others;
+        };
+        self.rows[at].0 = task.shape;
+        &mut self.rows[at].1
     }
 }
 
@@ -280,7 +298,7 @@ pub struct Gang {
     pub census: Census,
     /// The same by role, of the roles that have a task.
     pub roles: BTreeMap<Arc<str>, Census>,
-    pub(crate) likeness: Likeness,
+    pub(crate) shapes: Shapes,
     /// Requests of its allocated tasks.
     pub allocated: Vector,
     /// Requests of its gated tasks.
@@ -316,7 +334,7 @@ impl Gang {
             tasks: BTreeSet::new(),
             census: Census::default(),
             roles: BTreeMap::new(),
-            likeness: Likeness::default(),
+            shapes: Shapes::default(),
             allocated: Vector::ZERO,
             gated: Vector::ZERO,
             promised: Vector::ZERO,
@@ -339,7 +357,20 @@ impl Gang {
 
     /// The shape of all its tasks, where they have the same and none has claims.
     pub fn only_shape(&self) -> Option<ShapeId> {
-        self.likeness.shape.filter(|_| self.likeness.others == 0)
+        let mut shapes = self.shapes();
+        let (shape, _) = shapes.next()?;
+        (shapes.next().is_none() && self.others() == 0).then_some(shape)
+    }
+
+    /// Shapes of its tasks, with how many tasks have each: all of them but for [`Gang::others`].
+    pub fn shapes(&self) -> impl Iterator<Item = (ShapeId, u32)> {
+        let rows = self.shapes.rows.iter().copied();
+        rows.filter(|(_, count)| *count > 0)
+    }
+
+    /// How many of its tasks have claims, or came when there were too many shapes to tell them apart.
+    pub fn others(&self) -> u32 {
+        self.shapes.others + self.shapes.with_claims
     }
 
     /// How many tasks of a role there are.

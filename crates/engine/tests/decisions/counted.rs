@@ -97,3 +97,23 @@ fn a_gang_of_very_many_tasks_that_cannot_start_is_not_tried() {
         world.said
     );
 }
+
+#[test]
+fn nor_is_one_of_several_shapes_until_there_may_be_room() {
+    let mut world = World::new();
+    world.perform("node n1 n2 cpu=500 pods=9000");
+    // The fifth shape is one more than is told apart.
+    let tasks = "1 x cpu=2 + 1990 x cpu=1 + 1 x cpu=3 + 1 x cpu=4 + 200 x cpu=100m priority=5";
+    world.perform(&format!("gang a/vast min=2100 minres=none : {tasks}"));
+    world.perform("cycle");
+    world.perform("gang a/small minres=none : 1 x cpu=1");
+    world.perform("cycle");
+    assert_eq!(world.engine.work().tasks, 1, "{}", world.said);
+    let told = "1000 of 2100 tasks fit: vast-1001 needs 1 cpu";
+    assert!(world.said.contains(told), "{}", world.said);
+    // 200 tasks with 20 cpu come first, then there is room for the one with 2 and 1,962 of the others.
+    world.perform("node n1 cpu=993 pods=9000");
+    world.perform("node n2 cpu=992 pods=9000");
+    world.perform("cycle");
+    assert!(world.has_pod_on_a_node("a/vast-2100"), "{}", world.said);
+}

@@ -283,7 +283,7 @@ impl Tables {
     fn add_task(&mut self, row: Task) -> TaskId {
         let (key, gang) = (row.key.clone(), row.gang);
         if let Some(gang) = gang {
-            self.gang_mut(gang).likeness.add(&row);
+            self.gang_mut(gang).shapes.add(&row);
         }
         let id = TaskId::from(self.tasks.insert(row));
         self.task_keys.insert(key, id);
@@ -316,11 +316,11 @@ impl Tables {
         }
         self.uncount(id);
         if let Some(gang) = gang {
-            self.gang_mut(gang).likeness.add(&row);
+            self.gang_mut(gang).shapes.add(&row);
         }
         let old = std::mem::replace(self.task_row(id), row);
         if let Some(gang) = old.gang {
-            self.gang_mut(gang).likeness.take(&old);
+            self.gang_mut(gang).shapes.take(&old);
         }
         self.leave_gang(id, old.gang, gang);
         self.drop_shape(old.shape);
@@ -390,7 +390,7 @@ impl Tables {
         if let Some(gang) = task.gang {
             let row = self.gangs.row_mut(gang.index());
             row.tasks.remove(&id);
-            row.likeness.take(&task);
+            row.shapes.take(&task);
             self.drop_gang_if_unused(gang);
         }
         if let Some(node) = task.node {

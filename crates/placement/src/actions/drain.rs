@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    Closeness, GangId, GangPhase, Kind, Node, NodeId, Phase, QueueId, Reason, Shape, Share, TaskId,
-    Verdict,
+    Closeness, GangId, GangPhase, Kind, Node, NodeId, Phase, QueueId, Reason, Shape, ShapeId,
+    Share, TaskId, Verdict,
 };
 
 use crate::actions::allocate::{Asking, take_promises_back, waiting_tasks};
@@ -126,21 +126,24 @@ fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Places> {
     places
 }
 
-/// Whether empty nodes would not hold as many of its tasks as it lacks; said where counting is cheaper than
-/// looking at the tasks.
+/// Whether empty nodes would not hold as many of its tasks as it lacks, each shape by itself; said where
+/// counting is cheaper than looking at the tasks.
 fn wants_more_than_there_is(view: View<'_>, gang: GangId) -> bool {
     let row = view.tables.gang(gang);
     let needed = (row.spec.min_member).saturating_sub(view.tables.ready(gang));
-    let Some(shape) = row
-        .only_shape()
-        .filter(|_| needed > view.tables.node_count())
-    else {
+    if needed <= view.tables.node_count() {
         return false;
+    }
+    let places = |id: ShapeId| {
+        let shape = view.tables.shape(id);
+        let rows = view.tables.nodes();
+        let places = rows.map(|(_, node)| times(shape, |kind| node.spec.allocatable.get(kind)));
+        places.fold(0_u64, u64::saturating_add)
     };
-    let shape = view.tables.shape(shape);
-    let rows = view.tables.nodes();
-    let places = rows.map(|(_, node)| times(shape, |kind| node.spec.allocatable.get(kind)));
-    places.fold(0_u64, u64::saturating_add) < u64::from(needed)
+    let shapes = row.shapes();
+    let room = shapes.map(|(shape, count)| places(shape).min(u64::from(count)));
+    let room = room.fold(u64::from(row.others()), u64::saturating_add);
+    room < u64::from(needed)
 }
 
 /// A node for each of the tasks with which the gang starts, as close together as they must be.
