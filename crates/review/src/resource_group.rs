@@ -147,9 +147,14 @@ impl ResourceGroup {
         }
         if !self.tolerations.is_empty() {
             let tolerations = spec.entry("tolerations").or_insert(Value::Null);
-            let had = tolerations.as_array().cloned().unwrap_or_default();
-            let all = had.into_iter().chain(self.tolerations.iter().cloned());
-            *tolerations = all.collect();
+            let mut all = tolerations.as_array().cloned().unwrap_or_default();
+            for toleration in &self.tolerations {
+                // Whoever asks twice gets it once.
+                if !all.contains(toleration) {
+                    all.push(toleration.clone());
+                }
+            }
+            *tolerations = all.into();
         }
         if !self.scheduler_name.is_empty() {
             let name = Value::from(self.scheduler_name.as_str());

@@ -24,6 +24,10 @@
 
 #[path = "cases/file.rs"]
 mod file;
+#[path = "cases/laws.rs"]
+mod laws;
+#[path = "../../api/tests/sweep/odd.rs"]
+mod odd;
 #[path = "cases/policies.rs"]
 mod policies;
 #[path = "cases/world.rs"]
