@@ -28,6 +28,7 @@ use api::time::Time;
 use crate::backoff::Draws;
 use crate::log::ElectionState;
 use crate::request::{Request, RequestId};
+pub use elector::LeaseStanding;
 use elector::{Ask, Elector};
 
 /// Which Leases must be held before anything is decided, and how.
@@ -39,6 +40,9 @@ pub struct ElectionSettings {
     pub names: Vec<Box<str>>,
     /// Who we are; no other process, also not an earlier one of ours, has this name.
     pub identity: Box<str>,
+    /// What is done with the Leases, for others who want one of them for something else: they are told.
+    /// Nobody is where it is empty.
+    pub serves: Box<str>,
     /// How long others wait for a sign of life before they take over.
     pub lease_ms: i64,
     /// How long we go on after the last sign of life that was taken.
@@ -54,6 +58,7 @@ impl ElectionSettings {
             namespace: namespace.into(),
             names: vec![name.into()],
             identity: identity.into(),
+            serves: "".into(),
             lease_ms: 15_000,
             renew_ms: 10_000,
             retry_ms: 2_000,
@@ -71,7 +76,9 @@ impl ElectionSettings {
         identity: &str,
     ) -> ElectionSettings {
         let names: BTreeSet<Box<str>> = names.into_iter().map(Into::into).collect();
+        let served: Vec<&str> = names.iter().map(|name| &**name).collect();
         ElectionSettings {
+            serves: format!("pods of {}", served.join(", ")).into(),
             names: names.into_iter().collect(),
             ..ElectionSettings::new(namespace, "", identity)
         }
@@ -98,6 +105,9 @@ impl ElectionSettings {
     }
 }
 
+/// The code by which a write is told that another was first.
+const CONFLICT: u16 = 409;
+
 /// What a look at the election found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -117,6 +127,8 @@ pub(crate) struct Election {
     draws: Draws,
     leads: bool,
     is_over: bool,
+    /// What was said last about a Lease that cannot be had.
+    trouble: String,
 }
 
 impl Election {
@@ -137,6 +149,7 @@ impl Election {
             draws: Draws::new(seed ^ 0x1ead_e12e_1ec7_1042),
             leads: false,
             is_over: false,
+            trouble: String::new(),
         }
     }
 
@@ -255,6 +268,24 @@ impl Election {
             .iter_mut()
             .filter_map(|elector| elector.release(now))
             .collect()
+    }
+
+    /// How each Lease stands.
+    pub(crate) fn standings(&self, now: Time) -> Vec<LeaseStanding> {
+        let all = self.electors.iter();
+        all.map(|elector| elector.standing(now)).collect()
+    }
+
+    /// What is to be said about an answer to a request of ours, if it has not been said last.
+    pub(crate) fn trouble(&mut self, refusal: Option<&Refusal>) -> Option<String> {
+        let text = match refusal {
+            // Somebody else was faster.
+            Some(refusal) if refusal.code != CONFLICT => refusal.message.to_string(),
+            _ => String::new(),
+        };
+        let is_news = !text.is_empty() && text != self.trouble;
+        self.trouble = text;
+        is_news.then(|| self.trouble.clone())
     }
 
     /// Who holds what we wait for, as far as it is known: the Lease and its holder.

@@ -53,7 +53,7 @@ mod writes;
 pub use backoff::Backoff;
 pub use cycle::Otherwise;
 pub use driver::Driver;
-pub use election::ElectionSettings;
+pub use election::{ElectionSettings, LeaseStanding};
 pub use metrics::{ControllerCounts, Level, Metrics, Notice};
 pub use request::{Ask, Door, Request, RequestId, Topic};
 pub use settings::{EngineSettings, Limits, Settings};

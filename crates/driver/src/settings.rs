@@ -20,6 +20,8 @@ pub struct Settings {
     pub controller_settings: controllers::Settings,
     /// The engine, where it runs here.
     pub engine: Option<EngineSettings>,
+    /// Kinds that are not looked at, whatever runs here: as if there were no object of them.
+    pub unwatched: Vec<Kind>,
     /// Bounds of queues, rates and waits.
     pub limits: Limits,
     /// What must be held before anything is decided; `None` where nobody else decides.
@@ -46,9 +48,7 @@ impl Settings {
         if engine.is_some_and(|engine| engine.reach.sharding != ShardingMode::None) {
             kinds.insert(Kind::NodeShard);
         }
-        if engine.is_some_and(|engine| !engine.numa_nodes) {
-            kinds.remove(&Kind::Numatopology);
-        }
+        kinds.retain(|kind| !self.unwatched.contains(kind));
         kinds
     }
 }
@@ -73,9 +73,6 @@ pub struct EngineSettings {
     pub native_groups: bool,
     /// Whether queues open the gates of pods that ask for it.
     pub queue_gates: bool,
-    /// Whether what is told of nodes' NUMA nodes is watched. Rules that look at it may come at any time;
-    /// without this nothing is told.
-    pub numa_nodes: bool,
     /// Whose events are written.
     pub events: mirror::Events,
     /// The name under which its events are written.
@@ -96,7 +93,6 @@ impl std::fmt::Debug for EngineSettings {
             .field("metrics", &self.metrics)
             .field("reach", &self.reach)
             .field("queue_gates", &self.queue_gates)
-            .field("numa_nodes", &self.numa_nodes)
             .field("events", &self.events)
             .field("native_groups", &self.native_groups)
             .field("component", &self.component)
@@ -115,7 +111,6 @@ impl EngineSettings {
             metrics: MetricsConf::default(),
             reach: mirror::Reach::default(),
             queue_gates: false,
-            numa_nodes: true,
             events: mirror::Events::default(),
             native_groups: false,
             component: api::volcano::SCHEDULER_NAME.into(),

@@ -25,6 +25,7 @@ fn undecided() -> (Driver, BTreeMap<Kind, RequestId>) {
         controllers: &[],
         controller_settings: controllers::Settings::default(),
         engine: Some(EngineSettings::new(Engine::with_defaults())),
+        unwatched: Vec::new(),
         limits: Limits::default(),
         election: None,
         seed: 1,

@@ -28,10 +28,10 @@ tiers:
 
 fn placing(numa_nodes: bool) -> Settings {
     let mut settings = settings(controllers::CONTROLLERS);
-    settings.engine = Some(EngineSettings {
-        numa_nodes,
-        ..EngineSettings::new(engine())
-    });
+    settings.engine = Some(EngineSettings::new(engine()));
+    if !numa_nodes {
+        settings.unwatched.push(Kind::Numatopology);
+    }
     settings
 }
 

@@ -2,7 +2,7 @@
 
 mod world;
 
-use api::intent::WriteOutcome;
+use api::intent::{Refusal, WriteOutcome};
 use api::kind::Kind;
 use driver::{ElectionSettings, Request};
 use serde_json::json;
@@ -24,6 +24,7 @@ fn lease(holder: &str, renewed: &str) -> serde_json::Value {
     }})
 }
 
+/// S1.8: no write of any kind happens before leadership.
 #[test]
 fn a_driver_that_waits_for_a_lease_asks_for_nothing_else() {
     let mut world = candidate("me");
@@ -113,4 +114,75 @@ fn a_driver_that_ends_lets_its_lease_go() {
     assert_eq!(spec["holderIdentity"], "");
     assert_eq!(spec["leaseDurationSeconds"], 1);
     assert!(!world.driver.may_write(world.now));
+}
+
+fn said(world: &mut World) -> Vec<String> {
+    std::iter::from_fn(|| world.driver.poll_notice())
+        .map(|notice| notice.text)
+        .collect()
+}
+
+/// S1.6: a lease that somebody holds for something else is told, and taken over with what it is for.
+#[test]
+fn a_lease_that_is_held_for_something_else_is_told() {
+    let mut settings = settings(controllers::CONTROLLERS);
+    let names = ElectionSettings::of_schedulers("ns", ["b", "a"], "me");
+    let names = ElectionSettings {
+        names: vec!["volcano".into()],
+        ..names
+    };
+    settings.election = Some(names);
+    let mut world = World::new(settings);
+    let mut held = lease("other", "2020-01-01T00:00:00.000000Z");
+    held["metadata"] = json!({ "annotations": { "katmai.dev/serves": "pods of c" } });
+    world.put_object(Kind::Lease, "volcano", &held);
+    world.pass_ms(3_000);
+    let standing = world.driver.leases(world.now);
+    assert_eq!(standing.len(), 1);
+    assert_eq!(standing[0].foreign.as_deref(), Some("pods of c"));
+    assert_eq!(&*standing[0].holder, "other");
+    assert!(!standing[0].is_held);
+
+    world.pass_ms(20_000);
+    let lease = world.object(Kind::Lease, "volcano");
+    assert_eq!(
+        lease["metadata"]["annotations"]["katmai.dev/serves"],
+        "pods of a, b"
+    );
+    let standing = world.driver.leases(world.now);
+    assert!(standing[0].is_held && standing[0].foreign.is_none());
+    assert_eq!(standing[0].transitions, 2);
+
+    // One who does the same is a rival like any other.
+    let mut same = lease.clone();
+    same["spec"]["holderIdentity"] = json!("twin");
+    world.put_object(Kind::Lease, "volcano", &same);
+    world.pass_ms(3_000);
+    let standing = world.driver.leases(world.now);
+    assert_eq!(
+        (&*standing[0].holder, &standing[0].foreign),
+        ("twin", &None)
+    );
+}
+
+/// S1.9: a missing right is said once, and tried again for as long as it takes.
+#[test]
+fn a_lease_that_may_not_be_read_is_told_once_and_asked_for_again() {
+    let mut world = candidate("me");
+    let refusal = Refusal {
+        code: 403,
+        reason: "Forbidden".into(),
+        message: "leases.coordination.k8s.io \"volcano\" is forbidden".into(),
+        retry_after_seconds: None,
+    };
+    world.get_refusals = vec![refusal; 64].into();
+    world.pass_ms(10_000);
+    let told = said(&mut world);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("cannot read the lease") && told[0].contains("is forbidden"));
+    assert!(world.asked().len() > 3);
+    assert!(!world.driver.may_write(world.now));
+    world.get_refusals.clear();
+    world.pass_ms(3_000);
+    assert!(world.driver.may_write(world.now));
 }

@@ -13,7 +13,7 @@ use api::time::Time;
 use mirror::Object;
 
 use super::{Driver, Named};
-use crate::election::{Election, Turn};
+use crate::election::{Election, LeaseStanding, Turn};
 use crate::log::Record;
 use crate::metrics::Level;
 use crate::request::{Got, RequestId, unreadable};
@@ -81,6 +81,12 @@ impl Driver {
             return false;
         };
         election.written(id, outcome, now);
+        let refusal = match outcome {
+            WriteOutcome::Refused(refusal) => Some(refusal),
+            WriteOutcome::Done { .. } | WriteOutcome::Unknown { .. } => None,
+        };
+        let trouble = election.trouble(refusal);
+        self.tell_of_election("write", trouble);
         self.elect(now);
         true
     }
@@ -99,10 +105,8 @@ impl Driver {
         };
         let read = lease.clone();
         election.got(id, lease.as_ref().map(Option::as_ref), now);
-        if let Err(refusal) = lease {
-            let text = format!("cannot read the lease: {}", refusal.message);
-            self.notice(Level::Warning, text);
-        }
+        let trouble = election.trouble(lease.as_ref().err());
+        self.tell_of_election("read", trouble);
         self.note(|| Record::Got {
             now,
             id,
@@ -111,6 +115,20 @@ impl Driver {
         });
         self.elect(now);
         None
+    }
+
+    fn tell_of_election(&mut self, deed: &str, trouble: Option<String>) {
+        if let Some(trouble) = trouble {
+            let text =
+                format!("cannot {deed} the lease, and decides nothing before it can: {trouble}");
+            self.notice(Level::Warning, text);
+        }
+    }
+
+    /// How the Leases of an election stand; none without one.
+    pub fn leases(&self, now: Time) -> Vec<LeaseStanding> {
+        let election = self.election.as_ref();
+        election.map_or_else(Vec::new, |election| election.standings(now))
     }
 
     /// Forgets everything but the election and what was counted.

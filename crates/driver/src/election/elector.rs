@@ -11,9 +11,11 @@ use super::ElectionSettings;
 use crate::log::{LeaseState, SeenState};
 use crate::request::RequestId;
 
-/// A candidate waits up to so many per cent of the retry period longer, so that several do not ask
-/// at once.
-const JITTER_PERCENT: i64 = 120;
+/// The annotation by which a holder says what it does with its lease.
+const SERVES: &str = "katmai.dev/serves";
+/// A candidate waits up to so many per cent of the retry period less, so that several do not ask at once.
+/// Never more, as client-go does: a lease that was let go is taken within one period.
+const JITTER_PERCENT: i64 = 50;
 
 /// What is to be asked.
 #[derive(Debug)]
@@ -84,6 +86,8 @@ pub(super) struct Elector {
     /// When the last renewal that was granted was asked for.
     proved: Option<Time>,
     last: Option<Time>,
+    /// What the Lease's last holder said it does, as far as it was read.
+    serves: Box<str>,
 }
 
 impl Elector {
@@ -96,6 +100,7 @@ impl Elector {
             version: None,
             proved: None,
             last: None,
+            serves: "".into(),
         }
     }
 
@@ -155,6 +160,24 @@ impl Elector {
     pub(super) fn holder(&self) -> Option<&str> {
         let holder = &*self.seen.as_ref()?.record.holder;
         (!holder.is_empty() && *holder != *self.settings.identity).then_some(holder)
+    }
+
+    /// How it stands, for those who watch over it.
+    pub(super) fn standing(&self, now: Time) -> LeaseStanding {
+        let record = self.seen.as_ref().map(|seen| &seen.record);
+        let holder = self.holder().filter(|_| self.is_held_elsewhere());
+        let is_foreign = [&self.serves, &self.settings.serves]
+            .iter()
+            .all(|it| !it.is_empty())
+            && self.serves != self.settings.serves;
+        LeaseStanding {
+            lease: self.key.clone(),
+            is_held: self.holds(now),
+            holder: holder.unwrap_or_default().into(),
+            transitions: record.map_or(0, |record| record.transitions),
+            renewed: self.proved,
+            foreign: holder.filter(|_| is_foreign).map(|_| self.serves.clone()),
+        }
     }
 
     /// Whether it is proved that nobody else may hold it now.
@@ -251,6 +274,9 @@ impl Elector {
             uid: lease.metadata.uid.clone(),
             resource_version: lease.metadata.resource_version.clone(),
         });
+        self.serves = lease
+            .and_then(|lease| lease.metadata.annotations.get(SERVES))
+            .map_or_else(|| "".into(), |serves| (**serves).into());
         if let Some(lease) = lease {
             self.see(record_of(lease));
         }
@@ -281,6 +307,7 @@ impl Elector {
         match outcome {
             WriteOutcome::Done { revision, uid } => {
                 self.see(record);
+                self.serves = self.settings.serves.clone();
                 self.proved = Some(since);
                 let before = self.version.take().map(|version| version.uid);
                 let uid = Some(uid.clone()).filter(|uid| !uid.is_empty()).or(before);
@@ -350,7 +377,7 @@ impl Elector {
             true => 0,
             false => i64::try_from(draw % (spread + 1)).unwrap_or(0),
         };
-        self.state = State::Due(now.plus_ms(retry_ms.saturating_add(jitter)));
+        self.state = State::Due(now.plus_ms(retry_ms.saturating_sub(jitter).max(1)));
     }
 
     /// The record that we want to be there.
@@ -371,6 +398,14 @@ impl Elector {
         }
     }
 
+    /// Those that are ours on the Lease; none where nobody is told what we do.
+    fn annotations(&self) -> Value {
+        match &*self.settings.serves {
+            "" => json!({}),
+            serves => json!({ SERVES: serves }),
+        }
+    }
+
     fn intent(&self, record: &Record) -> Intent {
         let time = |at: Option<Time>| at.map_or(Value::Null, |at| json!(at.micro()));
         let spec = json!({
@@ -388,13 +423,22 @@ impl Elector {
                 uid: uid.clone(),
                 resource_version: resource_version.clone(),
                 part: Part::Whole,
-                patch: json!({ "spec": spec }),
+                patch: match self.serves == self.settings.serves {
+                    true => json!({ "spec": spec }),
+                    false => {
+                        json!({ "metadata": { "annotations": self.annotations() }, "spec": spec })
+                    }
+                },
             },
             None => Action::Create {
                 body: json!({
                     "apiVersion": self.key.kind.api_version(),
                     "kind": self.key.kind.row().name,
-                    "metadata": { "namespace": self.key.namespace, "name": self.key.name },
+                    "metadata": {
+                        "namespace": self.key.namespace,
+                        "name": self.key.name,
+                        "annotations": self.annotations(),
+                    },
                     "spec": spec,
                 }),
             },
@@ -406,11 +450,28 @@ impl Elector {
     }
 }
 
+/// How a Lease stands, for those who watch over an election.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseStanding {
+    /// Which one.
+    pub lease: ObjectKey,
+    /// Whether it is ours.
+    pub is_held: bool,
+    /// Who else has it; empty where nobody has, or nobody knows.
+    pub holder: Box<str>,
+    /// How often it went from one holder to another, as it says itself.
+    pub transitions: i32,
+    /// When the last renewal of ours was asked for that was granted.
+    pub renewed: Option<Time>,
+    /// What its holder does, where that is something else than we do: only one of the two will ever
+    /// be done.
+    pub foreign: Option<Box<str>>,
+}
+
 /// How far a leap of time counts for those who wait: a holder whose clock did not leap has stopped
 /// before the rest has passed. Never so little that ordinary waiting would not count.
 fn leap_ms(settings: &ElectionSettings) -> i64 {
-    let wait = settings.retry_ms.saturating_mul(100 + JITTER_PERCENT) / 100;
-    (settings.lease_ms - settings.renew_ms).max(wait)
+    (settings.lease_ms - settings.renew_ms).max(settings.retry_ms)
 }
 
 fn record_of(lease: &Lease) -> Record {

@@ -1,5 +1,6 @@
 //! Who wrote a segment, and by which settings.
 
+use api::kind::{KINDS, Kind};
 use api::time::Time;
 use api::token::Tokens;
 use controllers::{CONTROLLERS, Controller, ServiceGate, SshRules};
@@ -114,7 +115,6 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
             "agentSchedulerNames": it.agent_scheduler_names,
             "nativeGroups": it.native_groups,
             "queueGates": it.queue_gates,
-            "numaNodes": it.numa_nodes,
             "eventsPerPod": it.events == mirror::Events::PerPod,
             "reach": reach::shown(&it.reach),
             "component": it.component,
@@ -140,11 +140,13 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
             "namespace": it.namespace,
             "names": it.names,
             "identity": it.identity,
+            "serves": it.serves,
             "leaseMs": it.lease_ms,
             "renewMs": it.renew_ms,
             "retryMs": it.retry_ms,
         })),
         "seed": settings.seed,
+        "unwatched": settings.unwatched.iter().map(|kind| format!("{kind:?}")).collect::<Vec<_>>(),
     })
 }
 
@@ -177,6 +179,7 @@ pub fn settings_of(value: &Value) -> Result<Settings, String> {
         controllers: controllers.leak(),
         controller_settings: rules_of(value)?,
         engine,
+        unwatched: unwatched(value)?,
         limits: limits_of(&value["limits"])?,
         election: match &value["election"] {
             Value::Null => None,
@@ -184,6 +187,7 @@ pub fn settings_of(value: &Value) -> Result<Settings, String> {
                 namespace: word(election, "namespace")?.into(),
                 names: words(election, "names")?,
                 identity: word(election, "identity")?.into(),
+                serves: election["serves"].as_str().unwrap_or_default().into(),
                 lease_ms: whole(election, "leaseMs")?,
                 renew_ms: whole(election, "renewMs")?,
                 retry_ms: whole(election, "retryMs")?,
@@ -220,6 +224,17 @@ fn rules_of(value: &Value) -> Result<controllers::Settings, String> {
     })
 }
 
+/// Kinds that were not looked at; logs of before have none.
+fn unwatched(value: &Value) -> Result<Vec<Kind>, String> {
+    let names = words_since(value, "unwatched")?;
+    let kind = |name: &str| {
+        let mut kinds = KINDS.iter().map(|row| row.kind);
+        let found = kinds.find(|kind| format!("{kind:?}") == name);
+        found.ok_or_else(|| format!("no kind is called {name}"))
+    };
+    names.iter().map(|name| kind(name)).collect()
+}
+
 fn engine_of(value: &Value) -> Result<EngineSettings, String> {
     let conf = scheduler_conf::read_json(&value["configuration"]).accepted()?;
     let settings = engine::Settings {
@@ -234,7 +249,6 @@ fn engine_of(value: &Value) -> Result<EngineSettings, String> {
         agent_scheduler_names: words_since(value, "agentSchedulerNames")?,
         native_groups: flag_since(value, "nativeGroups")?,
         queue_gates: flag_since(value, "queueGates")?,
-        numa_nodes: flag_since(value, "numaNodes")?,
         events: match flag_since(value, "eventsPerPod")? {
             true => mirror::Events::PerPod,
             false => mirror::Events::PerGang,

@@ -66,6 +66,7 @@ pub fn settings(controllers: &'static [controllers::Controller]) -> Settings {
         controllers,
         controller_settings: controllers::Settings::default(),
         engine: None,
+        unwatched: Vec::new(),
         limits: Limits::default(),
         election: None,
         seed: 7,

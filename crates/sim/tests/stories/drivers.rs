@@ -13,6 +13,7 @@ pub fn drivers_by(seed: u64, rules: engine::Settings) -> driver::Settings {
         controllers: controllers::CONTROLLERS,
         controller_settings: controllers::Settings::default(),
         engine: Some(driver::EngineSettings::new(engine)),
+        unwatched: Vec::new(),
         limits: driver::Limits {
             // Lists of many pages, of some, and of one.
             list_page: [5, 50, 500][(seed % 3) as usize],
