@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::time::Time;
+use api::volcano::first_queues;
 use serde_json::{Value, json};
 
 use crate::crd::Crd;
@@ -210,17 +211,6 @@ fn first_objects() -> Vec<Value> {
             "type": "ClusterIP",
         },
     }));
-    for (name, parent) in [("root", ""), ("default", "root")] {
-        let mut queue = json!({
-            "apiVersion": "scheduling.volcano.sh/v1beta1",
-            "kind": "Queue",
-            "metadata": { "name": name },
-            "spec": { "reclaimable": true, "weight": 1 },
-        });
-        if !parent.is_empty() {
-            queue["spec"]["parent"] = json!(parent);
-        }
-        objects.push(queue);
-    }
+    objects.extend(first_queues());
     objects
 }

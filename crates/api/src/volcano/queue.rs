@@ -1,5 +1,7 @@
 //! `scheduling.volcano.sh/v1beta1` Queue.
 
+use serde_json::{Value, json};
+
 use crate::core::ResourceList;
 use crate::meta::ObjectMeta;
 
@@ -133,4 +135,24 @@ impl Queue {
             parent => parent,
         })
     }
+}
+
+/// The queues that are there before any person makes one: `root`, and `default` below it, whole.
+pub fn first_queues() -> [Value; 2] {
+    let queue = |name: &str, spec: Value| {
+        json!({
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": { "name": name },
+            "spec": spec,
+        })
+    };
+    let below = json!({ "reclaimable": true, "weight": 1, "parent": super::ROOT_QUEUE });
+    [
+        queue(
+            super::ROOT_QUEUE,
+            json!({ "reclaimable": true, "weight": 1 }),
+        ),
+        queue(super::DEFAULT_QUEUE, below),
+    ]
 }
