@@ -3,13 +3,15 @@
 //! The loop owns the driver and runs on a thread of its own, so that a long cycle never holds up
 //! a socket. Nothing is decided here.
 
+use std::time::Duration;
+
 use api::call::{self, Page, WatchLine};
 use api::intent::{Intent, ObjectKey, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
 use client::{ClientError, Cluster};
 use driver::scheduler_conf::MetricsConf;
-use driver::{Driver, Level, Metrics, Request, RequestId};
+use driver::{Driver, LeaseStanding, Level, Metrics, Request, RequestId};
 use engine::Engine;
 use futures::StreamExt;
 use tokio::runtime::Handle;
@@ -26,6 +28,9 @@ const ANSWERS_PER_ROUND_MAX: usize = 4_096;
 /// Answers that may wait for the loop; requests beyond it wait in their tasks.
 const ANSWERS_WAITING_MAX: usize = 16_384;
 
+/// How long a farewell may take: others who wait for it would not have waited much longer.
+const FAREWELL_MAX: Duration = Duration::from_secs(2);
+
 /// Metrics are copied out this often at most, while there is work.
 const METRICS_MS: i64 = 500;
 
@@ -40,9 +45,27 @@ pub fn stopwatch() -> u64 {
 #[derive(Debug)]
 pub struct EngineLoop {
     stop: watch::Sender<bool>,
-    metrics: watch::Receiver<Metrics>,
+    counted: watch::Receiver<Counted>,
     came: mpsc::Sender<Came>,
     thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// What a running driver has counted, and how its election stands.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    /// Its counters.
+    pub metrics: Metrics,
+    /// The Leases of its election; none without one.
+    pub leases: Vec<LeaseStanding>,
+}
+
+impl Counted {
+    fn of(driver: &Driver) -> Counted {
+        Counted {
+            metrics: driver.metrics(),
+            leases: driver.leases(now()),
+        }
+    }
 }
 
 /// Hands new rules to a running driver.
@@ -72,7 +95,7 @@ impl EngineLoop {
         let (stop, stopped) = watch::channel(false);
         let (came, answers) = mpsc::channel(ANSWERS_WAITING_MAX);
         let sender = came.clone();
-        let (counted, metrics) = watch::channel(driver.metrics());
+        let (count, counted) = watch::channel(Counted::of(&driver));
         let shells = Handle::current();
         let thread = std::thread::Builder::new()
             .name("katmai-driver".to_owned())
@@ -84,24 +107,25 @@ impl EngineLoop {
                     &cluster,
                     &shells,
                     stopped,
-                    &counted,
+                    &count,
                     (sender, answers),
                 ));
+                local.block_on(farewell(&mut driver, &cluster));
                 if let Some(log) = log {
                     log.end(&mut driver, now());
                 }
             })?;
         Ok(EngineLoop {
             stop,
-            metrics,
+            counted,
             came,
             thread: Some(thread),
         })
     }
 
-    /// The driver's counters, as of the last round or half a second ago.
-    pub fn metrics(&self) -> watch::Receiver<Metrics> {
-        self.metrics.clone()
+    /// What the driver has counted, as of the last round or half a second ago.
+    pub fn counted(&self) -> watch::Receiver<Counted> {
+        self.counted.clone()
     }
 
     /// A way to change the rules by which it decides.
@@ -114,8 +138,8 @@ impl EngineLoop {
         EngineDoor::new(self.came.clone())
     }
 
-    /// Stops handing out requests and waits for the loop to end. Writes under way are abandoned:
-    /// whoever reads the world next sees whether they happened.
+    /// Stops handing out requests, lets go of what an election holds, and waits for the loop to end. Writes
+    /// under way are abandoned: whoever reads the world next sees whether they happened.
     pub fn stop(mut self) {
         self.end();
     }
@@ -157,7 +181,7 @@ async fn turn(
     cluster: &Cluster,
     shells: &Handle,
     mut stopped: watch::Receiver<bool>,
-    counted: &watch::Sender<Metrics>,
+    counted: &watch::Sender<Counted>,
     (came, mut answers): (mpsc::Sender<Came>, mpsc::Receiver<Came>),
 ) {
     let mut counted_at = Time(i64::MIN);
@@ -177,7 +201,7 @@ async fn turn(
         let at = now();
         if driver.is_quiet() || counted_at.plus_ms(METRICS_MS) <= at {
             counted_at = at;
-            counted.send_replace(driver.metrics());
+            counted.send_replace(Counted::of(driver));
         }
         let wake = driver.poll_wake();
         let answer = loop {
@@ -237,6 +261,25 @@ fn take(driver: &mut Driver, came: Came) {
             // Whoever asked may have gone.
             let _ = answer.send(Answered { found, took });
         }
+    }
+}
+
+/// Tells others that they need not wait; who cannot be told waits as after a crash.
+async fn farewell(driver: &mut Driver, cluster: &Cluster) {
+    driver.release(now());
+    while let Some((id, request)) = driver.poll_request(now()) {
+        let Request::Write(intent) = request else {
+            continue;
+        };
+        let outcome = tokio::time::timeout(FAREWELL_MAX, cluster.write(&intent)).await;
+        let outcome = outcome.unwrap_or_else(|elapsed| WriteOutcome::Unknown {
+            message: elapsed.to_string().into(),
+        });
+        if !matches!(outcome, WriteOutcome::Done { .. }) {
+            let lease = &intent.target.name;
+            tracing::warn!("cannot let go of the lease {lease}: others wait until it has run out");
+        }
+        driver.handle_written(id, outcome, now());
     }
 }
 

@@ -4,8 +4,12 @@
 
 use std::fmt::Write as _;
 
-use driver::Metrics;
+use api::time::Time;
+use driver::{LeaseStanding, Metrics};
 use tokio::sync::watch;
+
+use crate::clock::now;
+use crate::engine_loop::Counted;
 
 /// What a row counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +70,11 @@ const ROWS: &[Row] = &[
         metrics.places
     }),
     gauge(
+        "katmai_is_leading",
+        "1 where this process may decide: it holds all of its leases, or there are none.",
+        |metrics| u64::from(metrics.is_leading),
+    ),
+    gauge(
         "katmai_keys_known",
         "Controller keys that are ready, busy, waiting or backing off.",
         |metrics| metrics.keys_known as u64,
@@ -99,6 +108,16 @@ const ROWS: &[Row] = &[
         "katmai_read_backs_total",
         "Objects read back because an answer was lost or an effect was not seen.",
         |metrics| metrics.read_backs,
+    ),
+    counter(
+        "katmai_terms_lost_total",
+        "How often the leases were lost.",
+        |metrics| metrics.terms_lost,
+    ),
+    counter(
+        "katmai_terms_total",
+        "How often all leases were won.",
+        |metrics| metrics.terms,
     ),
     counter(
         "katmai_watch_events_total",
@@ -135,18 +154,21 @@ const ROWS: &[Row] = &[
 /// The text at `/metrics`, in Prometheus' exposition format 0.0.4.
 #[derive(Clone, Debug)]
 pub struct MetricsPage {
-    metrics: watch::Receiver<Metrics>,
+    counted: watch::Receiver<Counted>,
 }
 
 impl MetricsPage {
     /// A page over the driver's counters.
-    pub fn new(metrics: watch::Receiver<Metrics>) -> MetricsPage {
-        MetricsPage { metrics }
+    pub fn new(counted: watch::Receiver<Counted>) -> MetricsPage {
+        MetricsPage { counted }
     }
 
     /// The page as it is now.
     pub fn text(&self) -> String {
-        page(&self.metrics.borrow())
+        let counted = self.counted.borrow();
+        let mut text = page(&counted.metrics);
+        election(&mut text, &counted.leases, now());
+        text
     }
 }
 
@@ -212,6 +234,60 @@ fn page(metrics: &Metrics) -> String {
     text
 }
 
+/// How an election stands, lease by lease; nothing without one.
+fn election(text: &mut String, leases: &[LeaseStanding], now: Time) {
+    type Read = fn(&LeaseStanding, Time) -> i64;
+    const ROWS: &[(&str, &str, Type, Read)] = &[
+        (
+            "katmai_lease_foreign",
+            "1 where somebody holds the lease for something else than we want it for: a flag is wrong.",
+            Type::Gauge,
+            |lease, _| i64::from(lease.foreign.is_some()),
+        ),
+        (
+            "katmai_lease_held",
+            "1 where the lease is ours.",
+            Type::Gauge,
+            |lease, _| i64::from(lease.is_held),
+        ),
+        (
+            "katmai_lease_renewed_seconds",
+            "Seconds since the last renewal of ours that was granted; -1 where there is none.",
+            Type::Gauge,
+            |lease, now| {
+                let since = lease
+                    .renewed
+                    .map(|at| now.micros().saturating_sub(at.micros()));
+                since.map_or(-1, |micros| micros / 1_000_000)
+            },
+        ),
+        (
+            "katmai_lease_transitions_total",
+            "How often the lease went from one holder to another, as it says itself.",
+            Type::Counter,
+            |lease, _| i64::from(lease.transitions),
+        ),
+        (
+            "leader_election_master_status",
+            "As client-go: 1 where the lease of this name is ours.",
+            Type::Gauge,
+            |lease, _| i64::from(lease.is_held),
+        ),
+    ];
+    for (name, help, kind, read) in ROWS.iter().filter(|_| !leases.is_empty()) {
+        head(text, name, help, *kind);
+        let label = match name.starts_with("katmai") {
+            true => "lease",
+            false => "name",
+        };
+        for lease in leases {
+            let value = read(lease, now);
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{name}{{{label}=\"{}\"}} {value}", lease.lease.name);
+        }
+    }
+}
+
 fn head(text: &mut String, name: &str, help: &str, kind: Type) {
     let kind = match kind {
         Type::Counter => "counter",
@@ -228,6 +304,9 @@ fn line(text: &mut String, name: &str, labels: &str, count: u64) {
 
 #[cfg(test)]
 mod tests {
+    use api::intent::ObjectKey;
+    use api::kind::Kind;
+
     use super::*;
 
     #[test]
@@ -244,6 +323,35 @@ mod tests {
             );
         }
         assert!(text.contains("\nkatmai_engine_cycles_total 3\n"), "{text}");
+    }
+
+    /// S1.11: whether it leads, the lease's name, transitions, and the time since the last renewal.
+    #[test]
+    fn an_election_is_told_lease_by_lease() {
+        let lease = |name: &str, is_held: bool, renewed: Option<i64>| LeaseStanding {
+            lease: ObjectKey::new(Kind::Lease, "ns", name),
+            is_held,
+            holder: if is_held { "" } else { "other" }.into(),
+            transitions: 3,
+            renewed: renewed.map(Time),
+            foreign: None,
+        };
+        let mut text = String::new();
+        let leases = [lease("a", true, Some(5_000_000)), lease("b", false, None)];
+        election(&mut text, &leases, Time(12_900_000));
+        for line in [
+            "katmai_lease_held{lease=\"a\"} 1",
+            "katmai_lease_held{lease=\"b\"} 0",
+            "katmai_lease_renewed_seconds{lease=\"a\"} 7",
+            "katmai_lease_renewed_seconds{lease=\"b\"} -1",
+            "katmai_lease_transitions_total{lease=\"b\"} 3",
+            "leader_election_master_status{name=\"a\"} 1",
+        ] {
+            assert!(text.lines().any(|it| it == line), "{line}: {text}");
+        }
+        let mut nothing = String::new();
+        election(&mut nothing, &[], Time(0));
+        assert_eq!(nothing, "");
     }
 
     #[test]

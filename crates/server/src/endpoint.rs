@@ -11,7 +11,6 @@
 mod answer;
 mod certificate;
 mod facts;
-mod health;
 mod keeper;
 mod registrar;
 
@@ -33,7 +32,6 @@ use tokio_rustls::TlsAcceptor;
 
 pub use self::certificate::{CertificateError, ServedCertificate};
 pub use self::facts::FactTable;
-pub use self::health::serve_health;
 pub use self::keeper::{CertificateFiles, CertificateKeeper};
 pub use self::registrar::Registrar;
 

@@ -19,6 +19,7 @@ mod audit;
 mod connect;
 mod disk;
 mod door;
+mod doors;
 mod endpoint;
 mod held;
 mod identity;
@@ -29,6 +30,7 @@ mod limits;
 mod listen;
 mod plane;
 mod prose;
+mod shipped;
 mod spdy;
 mod squeeze;
 mod static_tokens;
@@ -39,9 +41,10 @@ mod writer;
 pub use api::{Api, Body, Service};
 pub use audit::AuditLog;
 pub use disk::{DataLock, DiskJournal, Durability};
+pub use doors::{Door, DoorFiles, NotReady, Page, open};
 pub use endpoint::{
     CertificateError, CertificateFiles, CertificateKeeper, Endpoint, FactTable, Registrar,
-    ServedCertificate, serve_health,
+    ServedCertificate,
 };
 pub use identity::{Identity, IdentityError};
 pub use journal::{Journal, JournalError};
@@ -49,5 +52,6 @@ pub use keys::TokenKeys;
 pub use limits::Limits;
 pub use listen::{ListenError, Listening, Socket, listen};
 pub use plane::{Reviewer, Start};
+pub use shipped::definitions;
 pub use static_tokens::StaticTokens;
 pub use store::{NativeGroups, Settings, User};

@@ -201,7 +201,8 @@ async fn the_largest_bodies_are_judged() {
 #[tokio::test]
 async fn health_is_told_without_tls() {
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-    let listening = server::serve_health(address).await.expect("a socket");
+    let door = server::Door::Health(Box::new(|| None), None);
+    let listening = server::open(address, door).await.expect("a socket");
     let mut codes = Vec::new();
     for path in ["/healthz", "/else"] {
         let socket = tokio::net::TcpStream::connect(listening.address).await;

@@ -1,0 +1,202 @@
+//! What a process that serves no API can be asked about itself: its metrics, and whether it is well.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use crate::limits::{Connections, Limits, Place};
+use crate::listen::{Accepted, ListenError, Listening, accept, failed, http_of};
+
+/// Connections of those who watch.
+const CONNECTIONS_MAX: usize = 64;
+const PLAIN: &str = "text/plain; charset=utf-8";
+/// Prometheus' exposition format.
+const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The text at `/metrics`.
+pub type Page = Box<dyn Fn() -> String + Send + Sync>;
+/// Why the process is not ready for its work, if it is not.
+pub type NotReady = Box<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// Certificates as files in PEM: of this process, of its key, of the authority that vouches for callers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoorFiles {
+    /// The chain.
+    pub chain: PathBuf,
+    /// The key.
+    pub key: PathBuf,
+    /// The authority; a caller who shows no certificate is let in.
+    pub authority: PathBuf,
+}
+
+/// One door.
+pub enum Door {
+    /// `/metrics`.
+    Metrics(Page),
+    /// `/healthz` and `/livez` say `ok` while the process lives, `/readyz` while it is ready.
+    Health(NotReady, Option<DoorFiles>),
+}
+
+/// Serves a door at an address until it is ended.
+///
+/// # Errors
+/// The address cannot be listened at, or the certificates cannot be used.
+pub async fn open(address: SocketAddr, door: Door) -> Result<Listening, ListenError> {
+    let acceptor = match &door {
+        Door::Health(_, Some(files)) => Some(acceptor(files)?),
+        Door::Health(_, None) | Door::Metrics(_) => None,
+    };
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(failed(format!("listen on {address}")))?;
+    let bound = listener
+        .local_addr()
+        .map_err(failed("read the listening address"))?;
+    let (ending, ends) = watch::channel(false);
+    let door = Arc::new(door);
+    let connections = Connections::new(CONNECTIONS_MAX);
+    let task = tokio::spawn(accept(listener, connections, move |accepted| {
+        serve(accepted, acceptor.clone(), door.clone(), ends.clone())
+    }));
+    Ok(Listening::new(bound, task, ending))
+}
+
+fn acceptor(files: &DoorFiles) -> Result<TlsAcceptor, ListenError> {
+    let read = |path: &PathBuf| format!("use the certificates of {}", path.display());
+    let certificates = |path: &PathBuf| -> Result<Vec<CertificateDer<'static>>, ListenError> {
+        let all = CertificateDer::pem_file_iter(path).map_err(failed(read(path)))?;
+        all.collect::<Result<_, _>>().map_err(failed(read(path)))
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    for authority in certificates(&files.authority)? {
+        roots
+            .add(authority)
+            .map_err(failed(read(&files.authority)))?;
+    }
+    let callers = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .allow_unauthenticated()
+        .build()
+        .map_err(failed(read(&files.authority)))?;
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(failed(read(&files.key)))?;
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(failed(read(&files.chain)))?
+        .with_client_cert_verifier(callers)
+        .with_single_cert(certificates(&files.chain)?, key)
+        .map_err(failed(read(&files.chain)))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+type Served = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+async fn serve(
+    (socket, _, place): Accepted,
+    acceptor: Option<TlsAcceptor>,
+    door: Arc<Door>,
+    ends: watch::Receiver<bool>,
+) -> Served {
+    let Some(acceptor) = acceptor else {
+        return talk(socket, place, door, ends).await;
+    };
+    let shaken = tokio::time::timeout(Limits::default().handshake, acceptor.accept(socket));
+    talk(shaken.await??, place, door, ends).await
+}
+
+async fn talk<S>(
+    socket: S,
+    place: Place,
+    door: Arc<Door>,
+    mut ends: watch::Receiver<bool>,
+) -> Served
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let builder = http_of(&Limits::default(), false);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answer = door.answer(request.method(), request.uri().path());
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let connection = builder.serve_connection(TokioIo::new(socket), service);
+    tokio::pin!(connection);
+    tokio::select! {
+        done = connection.as_mut() => done,
+        _ = ends.wait_for(|ends| *ends) => Ok(()),
+        () = place.connection.end.notified() => Ok(()),
+    }
+}
+
+impl Door {
+    fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+        if method != Method::GET && method != Method::HEAD {
+            return text(
+                StatusCode::METHOD_NOT_ALLOWED,
+                PLAIN,
+                "only GET is answered",
+            );
+        }
+        match (self, path) {
+            (Door::Metrics(page), "/metrics") => text(StatusCode::OK, EXPOSITION, page()),
+            (Door::Health(..), "/healthz" | "/livez") => text(StatusCode::OK, PLAIN, "ok"),
+            (Door::Health(not_ready, _), "/readyz") => match not_ready() {
+                None => text(StatusCode::OK, PLAIN, "ok"),
+                Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, why),
+            },
+            (Door::Metrics(_), _) => text(StatusCode::NOT_FOUND, PLAIN, "there is /metrics"),
+            (Door::Health(..), _) => {
+                let there = "there are /healthz, /livez and /readyz";
+                text(StatusCode::NOT_FOUND, PLAIN, there)
+            }
+        }
+    }
+}
+
+fn text(code: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = code;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(door: &Door, path: &str) -> u16 {
+        door.answer(&Method::GET, path).status().as_u16()
+    }
+
+    #[test]
+    fn each_door_answers_what_it_is_for() {
+        let metrics = Door::Metrics(Box::new(|| "one 1\n".to_owned()));
+        assert_eq!(code(&metrics, "/metrics"), 200);
+        assert_eq!(code(&metrics, "/healthz"), 404);
+        assert_eq!(metrics.answer(&Method::POST, "/metrics").status(), 405);
+        let well = Door::Health(Box::new(|| None), None);
+        let unwell = Door::Health(Box::new(|| Some("two want one lease".to_owned())), None);
+        for path in ["/healthz", "/livez", "/readyz"] {
+            assert_eq!(code(&well, path), 200, "{path}");
+        }
+        assert_eq!(code(&unwell, "/healthz"), 200);
+        assert_eq!(code(&unwell, "/readyz"), 503);
+        assert_eq!(code(&unwell, "/metrics"), 404);
+    }
+}
