@@ -1,8 +1,10 @@
 //! The binary: what was typed becomes settings, rows are chosen, shells are started.
 //!
-//! [`plane`] builds the embedded plane, [`webhooks`] serves those of a cluster. Everything that can be said without one was said by `cli`.
+//! [`plane`] builds the embedded plane, [`process`] one of its parts beside a cluster, [`webhooks`] serves those of a
+//! cluster. Everything that can be said without one was said by `cli`.
 
 mod plane;
+mod process;
 mod webhooks;
 
 /// Watches and writes make many small objects that live for an instant; the system's allocator
@@ -60,6 +62,24 @@ pub(crate) fn log(file: Option<File>) {
     }
 }
 
+/// A process beside a cluster tells on standard error what upstream's would at this verbosity.
+fn log_at(verbosity: i64) {
+    let asked = tracing_subscriber::EnvFilter::try_from_env("KATMAI_LOG");
+    let filter = asked.unwrap_or_else(|_| {
+        tracing_subscriber::EnvFilter::new(match verbosity {
+            ..3 => "warn,katmai=info",
+            3..6 => "info",
+            6.. => "debug",
+        })
+    });
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        .with_ansi(false)
+        .with_writer(std::io::stderr)
+        .init();
+}
+
 fn begin(start: Start) -> anyhow::Result<u8> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -72,9 +92,13 @@ fn begin(start: Start) -> anyhow::Result<u8> {
 }
 
 async fn perform(start: Start) -> anyhow::Result<u8> {
-    // A plane that serves has a log of its own, once the directory is its own.
-    if !matches!(start, Start::Serve(_)) {
-        log(None);
+    // A plane that serves has a log of its own, once the directory is its own; a process says how much it
+    // tells.
+    match &start {
+        Start::Serve(_) => {}
+        Start::Beside(process) => log_at(process.verbosity),
+        Start::Webhooks(request) => log_at(request.verbosity),
+        _ => log(None),
     }
     match start {
         Start::Serve(shape) => plane::serve(shape).await,
@@ -99,11 +123,25 @@ async fn perform(start: Start) -> anyhow::Result<u8> {
             cli::rehearse(&request, cluster, drivers).await
         }
         Start::Webhooks(request) => webhooks::run(request).await,
+        Start::Beside(process) => process::run(process).await,
+        Start::Definitions(groups) => definitions(&groups),
         Start::Ask(connection, question) => {
             let cluster = cluster_at(&connection).await?;
             Ok(cli::answer(question, cluster, Console::look()).await)
         }
     }
+}
+
+fn definitions(groups: &[String]) -> anyhow::Result<u8> {
+    let items = server::definitions(groups);
+    anyhow::ensure!(
+        !items.is_empty(),
+        "no kinds of {} are known",
+        groups.join(", ")
+    );
+    let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": items });
+    console::say(&serde_json::to_string_pretty(&list)?);
+    Ok(cli::EXIT_COMPLETE)
 }
 
 async fn cluster_at(connection: &cli::start::Connection) -> anyhow::Result<Arc<dyn Cluster>> {

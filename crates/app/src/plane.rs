@@ -13,7 +13,7 @@ use cli::Plane;
 use cli::cluster::Cluster;
 use cli::console;
 use cli::scheduler_conf;
-use cli::start::{Data, Durability, NativeGroups, Network, Serving};
+use cli::start::{Data, Decisions, Durability, NativeGroups, Network, Serving};
 use runtime::decisions;
 use runtime::engine_loop::EngineLoop;
 use runtime::fleet_loop;
@@ -155,19 +155,13 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
     }
     api.set_kubelet(node.clone());
 
-    let log = decisions.map(|wish| decisions::Wish {
-        directory: wish.directory,
-        keep_ms: i64::from(wish.hours) * HOUR_MS,
-        bytes_max: u64::from(wish.mebibytes) << 20,
-        segment_ms: HOUR_MS,
-        binary: env!("CARGO_PKG_VERSION"),
-    });
+    let log = decisions.map(log_wish);
     let (rules, told) = rules(conf, &cluster).await?;
     let driver = driver(&directory, authority, rules, native_groups, serving)?;
     let engine =
         EngineLoop::start(driver, cluster.clone(), log).context("cannot begin to decide")?;
     // Nothing else sets it: this is the only plane of the process.
-    metrics.get_or_init(|| MetricsPage::new(engine.metrics()));
+    metrics.get_or_init(|| MetricsPage::new(engine.counted()));
     api.set_ask_door(Arc::new(engine.ask_door()));
     let rules = engine.rules();
     let follower = match told {
@@ -279,10 +273,7 @@ fn driver(
             heard_since: runtime::clock::now(),
             native_groups,
             scheduler_names: serving.scheduler_names.clone(),
-            ssh: match serving.upstream_ssh {
-                true => controllers::SshRules::Upstream,
-                false => controllers::SshRules::Safe,
-            },
+            ssh: ssh_rules(serving.upstream_ssh),
             ..controllers::Settings::default()
         },
         engine: Some(driver::EngineSettings {
@@ -293,12 +284,12 @@ fn driver(
             reach: serving.reach,
             events: serving.events,
             queue_gates: serving.queue_gates,
-            numa_nodes: serving.numa_nodes,
             metrics,
             native_groups,
             stopwatch: runtime::engine_loop::stopwatch,
             ..driver::EngineSettings::new(engine)
         }),
+        unwatched: serving.unwatched,
         limits: driver::Limits::default(),
         // The plane's state directory is locked: there is no other process to elect.
         election: None,
@@ -319,6 +310,7 @@ pub(crate) fn simulated_driver(
             metrics: conf.map(|conf| conf.metrics.clone()).unwrap_or_default(),
             ..driver::EngineSettings::new(scheduler(conf, engine::Settings::default())?)
         }),
+        unwatched: Vec::new(),
         limits: driver::Limits::default(),
         election: None,
         seed,
@@ -333,8 +325,27 @@ pub(crate) fn rehearsing_driver(conf: Option<&SchedulerConf>) -> anyhow::Result<
     })
 }
 
+/// Whose rules hold for keys of jobs.
+pub(crate) fn ssh_rules(is_upstream: bool) -> controllers::SshRules {
+    match is_upstream {
+        true => controllers::SshRules::Upstream,
+        false => controllers::SshRules::Safe,
+    }
+}
+
+/// How a decision log is to be kept.
+pub(crate) fn log_wish(wish: Decisions) -> decisions::Wish {
+    decisions::Wish {
+        directory: wish.directory,
+        keep_ms: i64::from(wish.hours) * HOUR_MS,
+        bytes_max: u64::from(wish.mebibytes) << 20,
+        segment_ms: HOUR_MS,
+        binary: env!("CARGO_PKG_VERSION"),
+    }
+}
+
 /// What an engine is told of this process beside its rules.
-fn here() -> engine::Settings {
+pub(crate) fn here() -> engine::Settings {
     engine::Settings {
         local: runtime::clock::local_time(),
         ..engine::Settings::default()
@@ -343,7 +354,7 @@ fn here() -> engine::Settings {
 
 /// The engine of a configuration, or of Volcano's built-in one. What is wrong with a file was said
 /// when it was read.
-fn scheduler(
+pub(crate) fn scheduler(
     conf: Option<&SchedulerConf>,
     rest: engine::Settings,
 ) -> anyhow::Result<engine::Engine> {
@@ -358,7 +369,7 @@ fn scheduler(
 }
 
 /// Where jitter comes from outside of simulation.
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), std::process::id())
 }
 

@@ -15,7 +15,7 @@ use review::{
 use runtime::follow::{Followed, Wish, follow};
 use serde_json::{Value, json};
 use server::{
-    CertificateFiles, CertificateKeeper, Endpoint, FactTable, Registrar, ServedCertificate,
+    CertificateFiles, CertificateKeeper, Door, Endpoint, FactTable, Registrar, ServedCertificate,
 };
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -49,7 +49,7 @@ async fn serve(
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let cluster = crate::client_of(&request.connection).await?;
     let health = match request.health {
-        Some(address) => Some(server::serve_health(address).await?),
+        Some(address) => Some(server::open(address, Door::Health(Box::new(|| None), None)).await?),
         None => None,
     };
     let keeper = keeper(&request, &cluster);

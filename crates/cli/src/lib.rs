@@ -6,7 +6,8 @@
 //! What it refuses to know: how a plane is built. A verb that needs one returns a [`start::Start`]
 //! to `app`, which hands back a [`cluster::Cluster`] to ask.
 //!
-//! The list is [`verbs::VERBS`], alphabetical; help and completion come from its rows.
+//! The lists are [`verbs::VERBS`], alphabetical, and [`processes::PROCESSES`], the parts beside a cluster; help,
+//! completion, manual pages and docs/flags.md come from their rows.
 //! The door is [`parse`], then [`answer`].
 //!
 //! Invariants: no verb reads a global; nothing is printed except through [`printer`] and
@@ -22,7 +23,9 @@ pub mod state;
 pub mod verbs;
 pub mod view;
 
+mod gates;
 mod logs;
+pub mod processes;
 mod rehearse;
 mod replay;
 mod rest;

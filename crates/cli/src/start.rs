@@ -4,8 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::bail;
 use api::intent::ObjectKey;
+use api::kind::Kind;
 use api::time::Time;
+use driver::ElectionSettings;
 use driver::scheduler_conf::SchedulerConf;
 
 use crate::manifest::Document;
@@ -37,6 +40,10 @@ pub enum Start {
     Ask(Connection, Question),
     /// Review what is written to a cluster.
     Webhooks(WebhooksRequest),
+    /// Print the definitions of these API groups' kinds.
+    Definitions(Vec<String>),
+    /// Decide for a cluster, until a signal comes.
+    Beside(Process),
 }
 
 /// How to reach an API.
@@ -96,10 +103,10 @@ pub struct Serving {
     pub events: mirror::Events,
     /// Whether queues open the gates of pods that ask for it.
     pub queue_gates: bool,
-    /// Whether it looks at what is told of nodes' NUMA nodes.
-    pub numa_nodes: bool,
     /// Whether keys of jobs with the `ssh` plugin are upstream's in all, weak rules included.
     pub upstream_ssh: bool,
+    /// Kinds that it does not look at.
+    pub unwatched: Vec<Kind>,
 }
 
 impl Default for Serving {
@@ -113,10 +120,95 @@ impl Default for Serving {
             },
             events: mirror::Events::default(),
             queue_gates: false,
-            numa_nodes: true,
             upstream_ssh: false,
+            unwatched: Vec::new(),
         }
     }
+}
+
+impl Serving {
+    /// Refuses names that serve two purposes.
+    pub(crate) fn unambiguous(self) -> anyhow::Result<Serving> {
+        let mut agents = self.agent_scheduler_names.iter();
+        if let Some(name) = agents.find(|name| self.scheduler_names.contains(name)) {
+            bail!(
+                "{name} is given as --scheduler-name and as --agent-scheduler-name; each name serves one purpose"
+            );
+        }
+        Ok(self)
+    }
+}
+
+/// A part of Katmai as a process of its own, beside a cluster.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// What it is called.
+    pub name: &'static str,
+    /// What it does.
+    pub deciding: Deciding,
+    /// The cluster.
+    pub connection: Connection,
+    /// What is held before anything is decided; `None` where nobody else decides.
+    pub election: Option<ElectionSettings>,
+    /// What can be asked of it.
+    pub doors: Doors,
+    /// How much it says, as upstream counts: 0 is little, 3 and 6 are more.
+    pub verbosity: i64,
+}
+
+/// What a process decides.
+#[derive(Clone, Debug)]
+pub enum Deciding {
+    /// Where pods go.
+    Scheduler {
+        /// Whose.
+        serving: Serving,
+        /// The scheduler's configuration; `None` is Volcano's built-in one.
+        conf: Option<PathBuf>,
+        /// Where decisions are logged.
+        decisions: Option<Decisions>,
+    },
+    /// What becomes of workloads.
+    Controllers(Controllers),
+}
+
+/// Controllers and what they are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Controllers {
+    /// Their rows, by name.
+    pub rows: Vec<&'static str>,
+    /// Pods that name one of these get groups.
+    pub scheduler_names: Vec<Box<str>>,
+    /// Whether an owner's annotations shape its pods' group.
+    pub inherit_owner_annotations: bool,
+    /// Whether keys of jobs with the `ssh` plugin are upstream's in all, weak rules included.
+    pub upstream_ssh: bool,
+    /// After so many failures in a row a step waits for a change; `None` tries for ever.
+    pub failures_max: Option<u32>,
+    /// Kinds that they do not look at.
+    pub unwatched: Vec<Kind>,
+}
+
+/// Where a process can be asked about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Doors {
+    /// For `/metrics`.
+    pub metrics: Option<SocketAddr>,
+    /// For `/healthz`, `/livez` and `/readyz`.
+    pub health: Option<SocketAddr>,
+    /// Health is told over TLS with these.
+    pub tls: Option<TlsFiles>,
+}
+
+/// A certificate, its key, and who vouches for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The chain.
+    pub chain: PathBuf,
+    /// The key.
+    pub key: PathBuf,
+    /// The authority.
+    pub authority: PathBuf,
 }
 
 /// The decision log of a plane.
@@ -348,6 +440,8 @@ pub struct WebhooksRequest {
     pub refuses_new_queues: bool,
     /// Whether queues open the gates of pods that ask for it.
     pub queue_gates: bool,
+    /// How much is said, as upstream counts.
+    pub verbosity: i64,
 }
 
 /// What the webhooks are registered with.
@@ -357,15 +451,4 @@ pub enum Printed {
     Registrations,
     /// Policies that say in CEL what rules need no webhook for.
     Policies,
-}
-
-/// A certificate, its key, and who vouches for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// The chain.
-    pub chain: PathBuf,
-    /// The key.
-    pub key: PathBuf,
-    /// The authority.
-    pub authority: PathBuf,
 }

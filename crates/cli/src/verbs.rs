@@ -1,23 +1,23 @@
 //! The verbs, one row and one file each.
 
 mod completion;
+mod crds;
 mod down;
 mod explain;
 mod get_kubeconfig;
 mod logs;
+mod man;
 mod replay;
 mod run;
-mod scheduler;
 mod simulate;
 mod status;
 mod up;
 mod vcctl;
 mod version;
-mod webhooks;
 mod whatif;
 
 mod rehearsing;
-mod serving;
+pub(crate) mod serving;
 mod shape;
 
 use std::ffi::OsString;
@@ -28,6 +28,7 @@ use clap::{ArgMatches, Command};
 
 use crate::cluster::Cluster;
 use crate::console::{self, Console};
+use crate::processes::{self, PROCESSES, Row};
 use crate::start::{Outcome, Question};
 use crate::{EXIT_BAD_INPUT, EXIT_FAILED};
 
@@ -44,23 +45,23 @@ pub struct Verb {
 /// Every verb, alphabetical.
 pub const VERBS: &[Verb] = &[
     completion::VERB,
+    crds::VERB,
     down::VERB,
     explain::VERB,
     get_kubeconfig::VERB,
     logs::VERB,
+    man::VERB,
     replay::VERB,
     run::VERB,
-    scheduler::VERB,
     simulate::VERB,
     status::VERB,
     up::VERB,
     vcctl::VERB,
     version::VERB,
-    webhooks::VERB,
     whatif::VERB,
 ];
 
-/// The whole command, made from the rows.
+/// The whole command, made from the rows of verbs and of processes.
 pub fn command() -> Command {
     let root = Command::new("katmai")
         .about("The batch platform for Kubernetes, embedded: gangs, queues and jobs on one machine")
@@ -68,13 +69,15 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true);
-    VERBS
-        .iter()
-        .fold(root, |root, verb| root.subcommand((verb.command)()))
+    let mut commands: Vec<Command> = VERBS.iter().map(|verb| (verb.command)()).collect();
+    commands.extend(PROCESSES.iter().map(Row::command));
+    commands.sort_by(|one, other| one.get_name().cmp(other.get_name()));
+    root.subcommands(commands)
 }
 
 /// Understands a command line; speaks and gives an exit code where nothing is left to be done.
-/// Called by the name `vcctl` or `vc-webhook-manager`, it is that.
+/// Called by the name `vcctl`, it is `vcctl`; called by the name of one of upstream's processes, it is
+/// that process.
 pub fn parse(mut arguments: Vec<OsString>) -> Outcome {
     let called = arguments
         .first()
@@ -84,8 +87,12 @@ pub fn parse(mut arguments: Vec<OsString>) -> Outcome {
     if called == "vcctl" {
         return crate::vcctl::parse(arguments.iter().skip(1).cloned().collect());
     }
-    if called == "vc-webhook-manager" {
-        arguments.insert(1, webhooks::VERB.name.into());
+    if let Some(process) = processes::called(called) {
+        arguments.insert(1, process.verb.into());
+    }
+    let verb = arguments.get(1).and_then(|verb| verb.to_str());
+    if verb.is_some_and(|verb| processes::find(verb).is_some()) {
+        arguments = arguments.into_iter().map(processes::normal).collect();
     }
     let matches = match command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
@@ -94,6 +101,9 @@ pub fn parse(mut arguments: Vec<OsString>) -> Outcome {
     let Some((name, matches)) = matches.subcommand() else {
         return Outcome::Exit(EXIT_BAD_INPUT);
     };
+    if let Some(process) = processes::find(name) {
+        return process.begin(matches);
+    }
     let verb = VERBS
         .iter()
         .find(|verb| verb.name == name)
@@ -141,21 +151,25 @@ mod tests {
         Usage: katmai <COMMAND>
 
         Commands:
-          completion      Print a completion script for a shell
-          down            End the plane that is up; its objects stay
-          explain         Say why a workload waits, who holds what it needs, and what would help
-          get-kubeconfig  Print the kubeconfig of the plane that is up
-          logs            Print the logs of a workload's tasks, or without a name the plane's own
-          replay          Decide again what a decision log holds, and compare
-          run             Apply manifests and follow their workloads to the end
-          scheduler       Check a configuration of the scheduler
-          simulate        Play a workload on a simulated cluster, and say how it went
-          status          Say whether a plane is up, where, and what it holds
-          up              Start a plane and serve until interrupted: API, controllers, scheduler, nodes
-          vcctl           Volcano's command line: jobs, queues and pods
-          version         Print the version
-          webhooks        Review what is written to an existing cluster
-          whatif          Say what would start, wait or be evicted if a cluster were changed so
+          agent-scheduler  Decide for a cluster where single pods go, without gangs and queues
+          completion       Print a completion script for a shell
+          controllers      Keep jobs, queues and groups of a cluster as they should be
+          crds             Print definitions of kinds, for kubectl apply --server-side -f - on a cluster
+          down             End the plane that is up; its objects stay
+          explain          Say why a workload waits, who holds what it needs, and what would help
+          get-kubeconfig   Print the kubeconfig of the plane that is up
+          logs             Print the logs of a workload's tasks, or without a name the plane's own
+          man              Print a manual page, for man -l -
+          replay           Decide again what a decision log holds, and compare
+          run              Apply manifests and follow their workloads to the end
+          scheduler        Decide for a cluster where pods go, or check a configuration with --check-config
+          simulate         Play a workload on a simulated cluster, and say how it went
+          status           Say whether a plane is up, where, and what it holds
+          up               Start a plane and serve until interrupted: API, controllers, scheduler, nodes
+          vcctl            Volcano's command line: jobs, queues and pods
+          version          Print the version
+          webhooks         Review what is written to a cluster, as its webhooks
+          whatif           Say what would start, wait or be evicted if a cluster were changed so
 
         Options:
           -h, --help     Print help

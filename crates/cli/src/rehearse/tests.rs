@@ -30,6 +30,7 @@ fn of(objects: Vec<Value>) -> Rehearsal {
         controllers: &[],
         controller_settings: Default::default(),
         engine: Some(driver::EngineSettings::new(engine::Engine::with_defaults())),
+        unwatched: Vec::new(),
         limits: driver::Limits::default(),
         election: None,
         seed: 0,

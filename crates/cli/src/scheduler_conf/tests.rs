@@ -1,4 +1,13 @@
+use std::ffi::OsString;
+
 use super::*;
+use crate::start::{Outcome, Start};
+use crate::verbs::parse;
+
+fn outcome(typed: &[&str]) -> Outcome {
+    let typed = ["katmai"].iter().chain(typed).map(OsString::from);
+    parse(typed.collect())
+}
 
 /// What `--check-config` says about a file of this text.
 fn checked(text: &str) -> String {
@@ -103,4 +112,44 @@ fn the_exit_code_says_how_bad_it_is() {
         std::fs::remove_file(&path).expect("it was made just now");
         assert_eq!(code(&path, Strictness::Lenient), 2, "it has gone");
     }
+}
+
+#[test]
+fn a_plane_is_given_the_configuration_that_is_named() {
+    let scratch = std::env::temp_dir().join(format!("katmai-up-{}", std::process::id()));
+    let place = scratch.display().to_string();
+    let typed = ["up", "--data-dir", &place, "--scheduler-conf", "a.conf"];
+    let Outcome::Start(start) = outcome(&typed) else {
+        panic!("a plane is wanted");
+    };
+    let Start::Serve(plane) = *start else {
+        panic!("a plane that serves is wanted");
+    };
+    assert_eq!(plane.scheduler_conf.as_deref(), Some(Path::new("a.conf")));
+}
+
+#[test]
+fn a_simulation_decides_by_the_configuration_that_is_named_or_not_at_all() {
+    let name = format!("katmai-simulate-{}.conf", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    let path = file.display().to_string();
+    let examples = "../../examples/simulate";
+    let (there, comes) = (
+        format!("{examples}/cluster.yaml"),
+        format!("{examples}/hour.yaml"),
+    );
+    let typed = ["simulate", "--scheduler-conf", &path, &there, &comes];
+    std::fs::write(&file, "actions: alocate").expect("a scratch file can be written");
+    assert!(matches!(outcome(&typed), Outcome::Exit(EXIT_BAD_INPUT)));
+
+    std::fs::write(&file, "actions: allocate").expect("a scratch file can be written");
+    let Outcome::Start(start) = outcome(&typed) else {
+        panic!("a simulation is wanted");
+    };
+    let Start::Simulate(request) = *start else {
+        panic!("a simulation is wanted");
+    };
+    let conf = request.scheduler_conf.expect("a configuration was named");
+    assert_eq!(conf.placement.actions, ["allocate"]);
+    std::fs::remove_file(&file).expect("it was made just now");
 }

@@ -5,12 +5,8 @@ use api::volcano::{SCHEDULER_NAME, ShardingMode};
 use clap::Args;
 use mirror::{Events, Reach, Slice};
 
+use crate::gates::Gates;
 use crate::start::Serving;
-
-/// The feature gate by which queues open the gates of pods that ask for it.
-pub(super) const QUEUE_ADMISSION: &str = "SchedulingGatesQueueAdmission";
-/// The feature gate by which what is told of nodes' NUMA nodes is looked at.
-const RESOURCE_TOPOLOGY: &str = "ResourceTopology";
 
 // Not a doc comment: clap would take it for the help of the verb.
 // Whom the scheduler serves.
@@ -35,7 +31,7 @@ pub(super) struct ServingArguments {
     /// Write events for each pod of a gang, not only for the gang
     #[arg(long)]
     events_per_pod: bool,
-    /// Volcano's feature gates, as NAME=true or NAME=false; there are ResourceTopology [default: true] and SchedulingGatesQueueAdmission [default: false]
+    /// Volcano's feature gates, as NAME=true or NAME=false; docs/flags.md tells what each does
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
     feature_gates: Vec<String>,
     /// Whose rules hold for the keys of jobs with the ssh plugin: ours (safe), or Volcano's, with RSA keys, keys in jobs and no host checked (upstream) [default: safe]
@@ -83,43 +79,38 @@ impl ServingArguments {
             ..Serving::default()
         };
         if !scheduler_name.is_empty() {
-            serving.scheduler_names = names("--scheduler-name", scheduler_name)?;
+            serving.scheduler_names = names("scheduler-name", &scheduler_name)?;
         }
-        serving.agent_scheduler_names = names("--agent-scheduler-name", agent_scheduler_name)?;
-        let mut agents = serving.agent_scheduler_names.iter();
-        if let Some(name) = agents.find(|name| serving.scheduler_names.contains(name)) {
-            bail!(
-                "{name} is given as --scheduler-name and as --agent-scheduler-name; each name serves one purpose"
-            );
+        serving.agent_scheduler_names = names("agent-scheduler-name", &agent_scheduler_name)?;
+        let mode = scheduler_sharding_mode.as_deref().unwrap_or_default();
+        let name = scheduler_sharding_name.as_deref();
+        serving.reach = reach(&node_selector, mode, name.unwrap_or(SCHEDULER_NAME))?;
+        let gates = Gates::read(&feature_gates)?;
+        if let Some(row) = gates.without.first() {
+            bail!("--feature-gates: a plane cannot do without the controller {row}");
         }
-        let mode = scheduler_sharding_mode.as_deref();
-        serving.reach = Reach {
-            selector: node_selector
-                .iter()
-                .map(|text| label(text))
-                .collect::<anyhow::Result<_>>()?,
-            slice: slice(|name| std::env::var(name).ok())?,
-            sharding: mode.and_then(ShardingMode::of_word).unwrap_or_default(),
-            shard: scheduler_sharding_name
-                .as_deref()
-                .unwrap_or(SCHEDULER_NAME)
-                .into(),
-        };
-        for gate in feature_gates {
-            let (name, value) = gate.split_once('=').unwrap_or((&gate, ""));
-            match (name, value.parse()) {
-                (QUEUE_ADMISSION, Ok(is_on)) => serving.queue_gates = is_on,
-                (RESOURCE_TOPOLOGY, Ok(is_on)) => serving.numa_nodes = is_on,
-                _ => bail!(
-                    "--feature-gates: expected {QUEUE_ADMISSION} or {RESOURCE_TOPOLOGY}, =true or =false, got {gate:?}"
-                ),
-            }
-        }
+        serving.queue_gates = gates.opens_queue_gates;
+        serving.unwatched = gates.unwatched;
         if events_per_pod {
             serving.events = Events::PerPod;
         }
-        Ok(serving)
+        serving.unambiguous()
     }
+}
+
+/// Which nodes and pods are a scheduler's, by its flags and upstream's environment.
+pub(crate) fn reach(
+    node_selector: &[impl AsRef<str>],
+    mode: &str,
+    shard: &str,
+) -> anyhow::Result<Reach> {
+    let labels = node_selector.iter().map(|text| label(text.as_ref()));
+    Ok(Reach {
+        selector: labels.collect::<anyhow::Result<_>>()?,
+        slice: slice(|name| std::env::var(name).ok())?,
+        sharding: ShardingMode::of_word(mode).unwrap_or_default(),
+        shard: shard.into(),
+    })
 }
 
 /// `key:value`, as upstream writes it.
@@ -156,16 +147,15 @@ fn slice(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Option<Sli
     Ok(Some(Slice { index, of }))
 }
 
-/// Each once, in the order in which they were given.
-fn names(flag: &str, given: Vec<String>) -> anyhow::Result<Vec<Box<str>>> {
+/// Each once, in the order in which they were given to a flag; none may be empty.
+pub(crate) fn names(flag: &str, given: &[impl AsRef<str>]) -> anyhow::Result<Vec<Box<str>>> {
     let mut names: Vec<Box<str>> = Vec::new();
-    for name in given {
-        if name.trim().is_empty() {
-            bail!("{flag}: a name may not be empty");
+    for name in given.iter().map(|name| name.as_ref().trim()) {
+        if name.is_empty() {
+            bail!("--{flag}: a name may not be empty");
         }
-        let name: Box<str> = name.trim().into();
-        if !names.contains(&name) {
-            names.push(name);
+        if !names.iter().any(|known| **known == *name) {
+            names.push(name.into());
         }
     }
     Ok(names)
@@ -205,7 +195,8 @@ mod tests {
         assert_eq!(it.reach.sharding, ShardingMode::Hard);
         assert_eq!(&*it.reach.shard, "s");
         assert_eq!(it.events, Events::PerPod);
-        assert!(it.queue_gates && !it.numa_nodes);
+        assert!(it.queue_gates);
+        assert_eq!(it.unwatched, [api::kind::Kind::Numatopology]);
     }
 
     #[test]

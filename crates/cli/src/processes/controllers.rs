@@ -1,0 +1,219 @@
+//! `katmai controllers` (vc-controller-manager).
+
+use anyhow::bail;
+
+use super::flag::{Group, Takes, ignored, kept, ours};
+use super::{Row, rows};
+use crate::gates::Gates;
+use crate::start::{Controllers, Deciding};
+use crate::verbs::serving::names;
+
+const ONE_THREAD: &str = "a step takes microseconds, on one thread";
+/// Upstream's names of controllers, and what they are called here; `None` where they are not built.
+pub(super) const NAMES: &[(&str, Option<&str>)] = &[
+    ("job-controller", Some("vcjob")),
+    ("cronjob-controller", Some("vc_cron_job")),
+    ("queue-controller", Some("queue")),
+    ("pg-controller", Some("podgroup")),
+    ("gc-controller", Some("vcjob")),
+    ("jobflow-controller", Some("job_flow")),
+    ("jobtemplate-controller", Some("job_template")),
+    ("hyperNode-controller", None),
+    ("sharding-controller", None),
+    ("colocation-config-controller", None),
+];
+/// Where election's Lease is not named.
+const LEASE: &str = "vc-controller-manager";
+
+/// The controllers.
+pub(super) const CONTROLLERS: Row = Row {
+    verb: "controllers",
+    upstream: "vc-controller-manager",
+    about: "Keep jobs, queues and groups of a cluster as they should be",
+    after: "",
+    groups: &[
+        OWN,
+        rows::ELECTION,
+        rows::CONNECTION,
+        rows::SLOW,
+        rows::HEALTH,
+        rows::METRICS_8081,
+        rows::LOGGING,
+    ],
+    read: |typed| {
+        let scheduler_names = names("scheduler-name", &typed.texts("scheduler-name"))?;
+        let gates = Gates::read(&typed.texts("feature-gates"))?;
+        let mut rows = chosen(&typed.texts("controllers"))?;
+        rows.retain(|row| !gates.without.contains(row));
+        let mut served = scheduler_names.clone();
+        served.sort();
+        let serves = format!("controllers of {}", served.join(", "));
+        let deciding = Deciding::Controllers(Controllers {
+            rows,
+            scheduler_names,
+            inherit_owner_annotations: typed.switch("inherit-owner-annotations"),
+            upstream_ssh: typed.text("ssh-plugin") == "upstream",
+            failures_max: u32::try_from(typed.whole("max-requeue-num")).ok(),
+            unwatched: gates.unwatched,
+        });
+        super::process(typed, "controllers", deciding, &[LEASE.into()], &serves)
+    },
+};
+
+const OWN: Group = Group {
+    title: "What runs",
+    flags: &[
+        kept(
+            "controllers",
+            Takes::Texts,
+            "*,-sharding-controller",
+            "Which controllers run: * for all, NAME or +NAME for one, -NAME for all but one",
+        ),
+        kept(
+            "scheduler-name",
+            Takes::Texts,
+            "volcano",
+            "Whose pods get groups; may be given several times",
+        ),
+        kept(
+            "max-requeue-num",
+            Takes::Whole(i64::MIN, i64::MAX),
+            "15",
+            "How often a step that fails is tried again before it waits for a change; below 0 for ever",
+        ),
+        kept(
+            "leader-elect-resource-name",
+            Takes::Text,
+            "vc-controller-manager",
+            "Name of the Lease",
+        ),
+        ours(
+            "ssh-plugin",
+            Takes::OneOf(&["safe", "upstream"]),
+            "safe",
+            "Whose rules hold for the keys of jobs with the ssh plugin: ours (safe), or Volcano's, with RSA keys, keys in jobs and no host checked (upstream)",
+        ),
+        kept(
+            "inherit-owner-annotations",
+            Takes::Switch,
+            "true",
+            "Groups of pods have the annotations of the pods' owners",
+        ),
+        ignored(
+            "worker-threads",
+            Takes::Whole(0, 1 << 20),
+            "3",
+            "Threads for jobs",
+            ONE_THREAD,
+        ),
+        ignored(
+            "worker-threads-for-cronjob",
+            Takes::Whole(0, 1 << 20),
+            "3",
+            "Threads for cron jobs",
+            ONE_THREAD,
+        ),
+        ignored(
+            "worker-threads-for-podgroup",
+            Takes::Whole(0, 1 << 20),
+            "5",
+            "Threads for groups",
+            ONE_THREAD,
+        ),
+        ignored(
+            "worker-threads-for-gc",
+            Takes::Whole(0, 1 << 20),
+            "1",
+            "Threads for jobs that have ended",
+            ONE_THREAD,
+        ),
+        ignored(
+            "worker-threads-for-queue",
+            Takes::Whole(0, 1 << 20),
+            "5",
+            "Threads for queues",
+            ONE_THREAD,
+        ),
+        kept(
+            "feature-gates",
+            Takes::Texts,
+            "",
+            "Feature gates, as NAME=true or NAME=false",
+        ),
+        ignored(
+            "scheduler-configs",
+            Takes::Texts,
+            "",
+            "Schedulers that nodes are divided among",
+            "the sharding controller is not built yet",
+        ),
+        ignored(
+            "shard-sync-period",
+            Takes::Duration,
+            "60s",
+            "How often nodes are divided anew",
+            "the sharding controller is not built yet",
+        ),
+        ignored(
+            "enable-node-event-trigger",
+            Takes::Switch,
+            "true",
+            "Divide nodes anew when one changes",
+            "the sharding controller is not built yet",
+        ),
+        ignored(
+            "sharding-configmap",
+            Takes::Text,
+            "volcano-sharding-configmap",
+            "ConfigMap of the sharding controller",
+            "the sharding controller is not built yet",
+        ),
+        ignored(
+            "sharding-configmap-namespace",
+            Takes::Text,
+            "volcano-system",
+            "Its namespace",
+            "the sharding controller is not built yet",
+        ),
+    ],
+};
+
+/// The rows that are chosen, by what they are called here. As upstream: the first exact match counts,
+/// whatever stands before or behind it, then `*`.
+pub(super) fn chosen(words: &[&str]) -> anyhow::Result<Vec<&'static str>> {
+    for (at, word) in words.iter().enumerate() {
+        let name = word.trim_start_matches(['+', '-']);
+        if name != "*" && !NAMES.iter().any(|(known, _)| *known == name) {
+            let all: Vec<&str> = NAMES.iter().map(|(known, _)| *known).collect();
+            bail!(
+                "--controllers: there is no {name:?}; there are {}",
+                all.join(", ")
+            );
+        }
+        let again = words.iter().skip(at + 1);
+        if again
+            .into_iter()
+            .any(|other| other.trim_start_matches(['+', '-']) == name)
+        {
+            bail!("--controllers: {name} is named twice");
+        }
+    }
+    let runs = |upstream: &str| {
+        let exact = words.iter().find_map(|word| match word.strip_prefix('-') {
+            Some(name) if name == upstream => Some(false),
+            _ if word.trim_start_matches('+') == upstream => Some(true),
+            _ => None,
+        });
+        exact.unwrap_or_else(|| words.contains(&"*"))
+    };
+    let mut rows: Vec<&'static str> = Vec::new();
+    for (upstream, row) in NAMES {
+        if let Some(row) = row.filter(|row| runs(upstream) && !rows.contains(row)) {
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        bail!("--controllers: none of those that are named is built");
+    }
+    Ok(rows)
+}

@@ -1,0 +1,64 @@
+//! Which Lease is to be held before anything is decided.
+//!
+//! Upstream computes a scheduler's lease from its names before it has read them, so that schedulers of
+//! different names fight over one; here it is a function of what was typed (S1.1).
+
+use anyhow::bail;
+use api::names::check_subdomain;
+use driver::ElectionSettings;
+
+use super::typed::Typed;
+
+/// The flag of old, which still names the namespace.
+const OLD_NAMESPACE: &str = "lock-object-namespace";
+const NAMESPACE: &str = "leader-elect-resource-namespace";
+const NAME: &str = "leader-elect-resource-name";
+
+/// What the flags ask for; `None` where nobody else decides. `names` are the Leases where none was
+/// named, held for what `serves` says; `identity` is nobody else's.
+///
+/// Of the namespaces the new flag holds before the old one, and that before the default (S1.4).
+pub(super) fn election(
+    typed: &Typed<'_>,
+    names: &[Box<str>],
+    serves: &str,
+    identity: &str,
+) -> anyhow::Result<Option<ElectionSettings>> {
+    if !typed.switch("leader-elect") {
+        return Ok(None);
+    }
+    let lock = typed.text("leader-elect-resource-lock");
+    if lock != "leases" {
+        bail!("--leader-elect-resource-lock {lock}: only leases are supported");
+    }
+    let old = typed.text(OLD_NAMESPACE);
+    let namespace = match typed.is_given(NAMESPACE) || old.is_empty() {
+        true => typed.text(NAMESPACE),
+        false => old,
+    };
+    let name = typed.text(NAME);
+    let names: Vec<&str> = match name.is_empty() {
+        true => names.iter().map(|name| &**name).collect(),
+        false => vec![name],
+    };
+    for (flag, name) in [(NAMESPACE, namespace)]
+        .into_iter()
+        .chain(names.iter().map(|name| (NAME, *name)))
+    {
+        if let Some(complaint) = check_subdomain(name).first() {
+            bail!("--{flag} {name:?}: {complaint}");
+        }
+    }
+    let millis = |flag: &str| i64::try_from(typed.duration(flag).as_millis()).unwrap_or(i64::MAX);
+    let settings = ElectionSettings {
+        lease_ms: millis("leader-elect-lease-duration"),
+        renew_ms: millis("leader-elect-renew-deadline"),
+        retry_ms: millis("leader-elect-retry-period"),
+        serves: serves.into(),
+        ..ElectionSettings::of_schedulers(namespace, names, identity)
+    };
+    match settings.problem() {
+        Some(problem) => bail!("--leader-elect-…: {problem}"),
+        None => Ok(Some(settings)),
+    }
+}

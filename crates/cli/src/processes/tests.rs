@@ -1,0 +1,422 @@
+//! What processes understand of what is typed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::kind::Kind;
+
+use super::*;
+use crate::start::Controllers;
+use crate::verbs::parse;
+use crate::{EXIT_BAD_INPUT, EXIT_COMPLETE};
+
+fn outcome(typed: &[&str]) -> Outcome {
+    parse(typed.iter().map(OsString::from).collect())
+}
+
+fn process(typed: &[&str]) -> Process {
+    let Outcome::Start(start) = outcome(typed) else {
+        panic!("{typed:?} is not understood");
+    };
+    match *start {
+        Start::Beside(process) => process,
+        _ => panic!("{typed:?} is no process"),
+    }
+}
+
+/// Namespace and names of the Leases.
+fn leases(typed: &[&str]) -> (String, Vec<String>) {
+    let election = process(typed).election.expect("somebody else may decide");
+    let names = election.names.iter().map(|name| name.to_string());
+    (election.namespace.to_string(), names.collect())
+}
+
+fn row(verb: &str) -> &'static Row {
+    find(verb).expect("there is such a process")
+}
+
+fn warnings(verb: &str, typed: &[&str]) -> Vec<String> {
+    let row = row(verb);
+    let typed: Vec<&str> = [verb].iter().chain(typed).copied().collect();
+    let matches = row.command().get_matches_from(typed);
+    Typed::new(&matches, row.flags().collect()).warnings()
+}
+
+/// S1.1: the default lease name is a pure function of the parsed scheduler names.
+#[test]
+fn leases_are_named_by_whom_they_are_for_and_by_nothing_else() {
+    let a_and_b = leases(&[
+        "katmai",
+        "scheduler",
+        "--scheduler-name=b",
+        "--scheduler-name=a",
+    ])
+    .1;
+    assert_eq!(a_and_b, ["a", "b"]);
+    for same in [
+        ["--scheduler-name=a", "--scheduler-name=b", "--v=1"],
+        ["--scheduler-name=a,b", "--scheduler-name=b", "--v=1"],
+        [
+            "--scheduler-conf=/nowhere",
+            "--scheduler-name=a",
+            "--scheduler-name=b",
+        ],
+        [
+            "--scheduler-name=a",
+            "--scheduler-name=b",
+            "--default-queue=q",
+        ],
+        [
+            "--scheduler-name=a",
+            "--agent-scheduler-name=b",
+            "--lock-object-namespace=ns",
+        ],
+    ] {
+        let typed = ["katmai", "scheduler"].into_iter().chain(same);
+        assert_eq!(leases(&typed.collect::<Vec<_>>()).1, a_and_b, "{same:?}");
+    }
+    let sets = [
+        leases(&["katmai", "scheduler"]).1,
+        leases(&["katmai", "scheduler", "--scheduler-name=a"]).1,
+        leases(&["katmai", "scheduler", "--scheduler-name=b"]).1,
+        leases(&["katmai", "agent-scheduler"]).1,
+        leases(&["katmai", "controllers"]).1,
+        a_and_b,
+    ];
+    let distinct: BTreeSet<&Vec<String>> = sets.iter().collect();
+    assert_eq!(distinct.len(), sets.len(), "{sets:?}");
+    assert_eq!(sets[0], ["volcano"]);
+    assert_eq!(sets[3], ["agent-scheduler"]);
+    assert_eq!(sets[4], ["vc-controller-manager"]);
+}
+
+/// S1.4: explicit new before explicit old before default; the old one is warned of once.
+#[test]
+fn the_newer_flag_holds_before_the_older_one() {
+    const NEW: &str = "--leader-elect-resource-namespace=new";
+    const OLD: &str = "--lock-object-namespace=old";
+    let rows: &[(&[&str], &str, usize)] = &[
+        (&[], "volcano-system", 0),
+        (&[NEW], "new", 0),
+        (&[OLD], "old", 1),
+        (&[OLD, NEW], "new", 1),
+        (&[NEW, OLD], "new", 1),
+        (
+            &["--leader-elect-resource-namespace=volcano-system", OLD],
+            "volcano-system",
+            1,
+        ),
+        (&["--lock-object-namespace="], "volcano-system", 1),
+    ];
+    for verb in ["scheduler", "agent-scheduler", "controllers"] {
+        for (typed, namespace, deprecations) in rows {
+            let whole: Vec<&str> = ["katmai", verb].iter().chain(*typed).copied().collect();
+            assert_eq!(leases(&whole).0, *namespace, "{whole:?}");
+            let told = warnings(verb, typed);
+            assert_eq!(told.len(), *deprecations, "{whole:?}: {told:?}");
+            assert!(
+                told.iter()
+                    .all(|it| it.contains("lock-object-namespace: deprecated"))
+            );
+        }
+    }
+    let named = [
+        "katmai",
+        "scheduler",
+        "--leader-elect-resource-name=mine",
+        "--scheduler-name=a",
+    ];
+    assert_eq!(leases(&named).1, ["mine"]);
+    let alone = process(&["katmai", "scheduler", "--leader-elect=false"]);
+    assert!(alone.election.is_none());
+}
+
+/// S1.5: help lists every accepted flag with its default.
+#[test]
+fn help_tells_each_flag_with_its_default_and_no_other() {
+    for row in PROCESSES {
+        let help = row.command().term_width(0).render_long_help().to_string();
+        let mut told = BTreeMap::new();
+        let mut last = None;
+        for line in help.lines().map(str::trim) {
+            if let Some((_, flag)) = line.split_once("--").filter(|_| line.starts_with('-')) {
+                let name = flag.split([' ', '=', '[']).next();
+                last = name.map(str::to_owned);
+            }
+            if let (Some(name), Some((_, default))) = (&last, line.rsplit_once("[default: ")) {
+                told.insert(name.clone(), default.trim_end_matches(']').to_owned());
+            }
+        }
+        let shown = |flag: &Flag| match flag.default {
+            "" => "\"\"".to_owned(),
+            some => some.to_owned(),
+        };
+        let rows: BTreeMap<String, String> = row
+            .flags()
+            .map(|flag| (flag.name.to_owned(), shown(flag)))
+            .collect();
+        assert_eq!(told, rows, "{}", row.verb);
+    }
+}
+
+/// Chapter 6 of Volcano's facts: every flag of upstream's binaries, with its default.
+const UPSTREAM: &[(&str, &str)] = &[
+    (
+        "vc-scheduler",
+        "master= kubeconfig= scheduler-name=volcano scheduler-conf= schedule-period=1s resync-period=0s \
+         default-queue=default priority-class=true csi-storage=true kube-api-qps=2000 kube-api-burst=2000 \
+         node-worker-threads=20 minimum-feasible-nodes=100 minimum-percentage-nodes-to-find=5 \
+         percentage-nodes-to-find=0 plugins-dir= node-selector= ignored-provisioners= cache-dumper=true \
+         cache-dump-dir=/tmp gate-removal-worker-num=5 resource-sync-timeout=60s \
+         disable-default-scheduler-config=false scheduler-sharding-mode=none scheduler-sharding-name=volcano \
+         enable-metrics=false enable-pprof=false listen-address=:8080 enable-healthz=false \
+         healthz-address=:11251 ca-cert-file= tls-cert-file= tls-private-key-file=",
+    ),
+    (
+        "vc-agent-scheduler",
+        "master= kubeconfig= scheduler-name=agent-scheduler scheduler-conf= resync-period=0s csi-storage=true \
+         kube-api-qps=2000 kube-api-burst=2000 node-worker-threads=20 minimum-feasible-nodes=100 \
+         minimum-percentage-nodes-to-find=5 percentage-nodes-to-find=0 node-selector= cache-dumper=true \
+         cache-dump-dir=/tmp resource-sync-timeout=60s disable-default-scheduler-config=false \
+         scheduler-sharding-mode=none scheduler-sharding-name=agent-scheduler scheduler-worker-count=1 \
+         enable-metrics=false listen-address=:8080 enable-healthz=false healthz-address=:11251 ca-cert-file= \
+         tls-cert-file= tls-private-key-file=",
+    ),
+    (
+        "vc-controller-manager",
+        "master= kubeconfig= scheduler-name=volcano worker-threads=3 worker-threads-for-cronjob=3 \
+         worker-threads-for-podgroup=5 worker-threads-for-gc=1 worker-threads-for-queue=5 max-requeue-num=15 \
+         inherit-owner-annotations=true controllers=*,-sharding-controller kube-api-qps=50 kube-api-burst=100 \
+         listen-address=:8081 enable-metrics=false enable-healthz=false healthz-address=:11251 ca-cert-file= \
+         tls-cert-file= tls-private-key-file= scheduler-configs= shard-sync-period=60s \
+         enable-node-event-trigger=true sharding-configmap=volcano-sharding-configmap \
+         sharding-configmap-namespace=volcano-system",
+    ),
+    (
+        "vc-webhook-manager",
+        "master= kubeconfig= port=8443 listen-address= enabled-admission= webhook-namespace= \
+         webhook-service-name= webhook-url= admission-conf= scheduler-name=volcano kube-api-qps=50 \
+         kube-api-burst=100 graceful-shutdown-time=30s enable-healthz=false healthz-address=:11251 \
+         enable-queue-allocated-pods-check=false max-queue-depth=5 enable-root-queue-protection=true \
+         tls-cert-file= tls-private-key-file= ca-cert-file=",
+    ),
+];
+
+/// Flags of all of them.
+const UPSTREAM_ALL: &str = "feature-gates= version=false v=0 vmodule= logtostderr=true \
+    alsologtostderr=false stderrthreshold=INFO log-dir= log-file= log-file-max-size=1800 \
+    log-flush-frequency=5s log-backtrace-at=:0 add-dir-header=false one-output=false skip-headers=false \
+    skip-log-headers=false";
+
+/// Flags of those that are elected.
+const UPSTREAM_ELECTED: &str = "leader-elect=true leader-elect-lease-duration=15s \
+    leader-elect-renew-deadline=10s leader-elect-retry-period=2s leader-elect-resource-lock=leases \
+    leader-elect-resource-namespace=volcano-system lock-object-namespace= leader-elect-resource-name=";
+
+#[test]
+fn every_flag_of_upstreams_is_understood_with_its_default_and_under_its_name() {
+    for (binary, flags) in UPSTREAM {
+        let row = called(binary).expect("upstream's binary is a process of ours");
+        let known: BTreeMap<&str, &Flag> = row.flags().map(|flag| (flag.name, flag)).collect();
+        let elected = match *binary {
+            "vc-webhook-manager" => "",
+            _ => UPSTREAM_ELECTED,
+        };
+        for (name, default) in [flags, UPSTREAM_ALL, elected]
+            .iter()
+            .flat_map(|flags| flags.split_whitespace())
+            .filter_map(|flag| flag.split_once('='))
+        {
+            let flag = known.get(name);
+            let flag = flag.unwrap_or_else(|| panic!("{binary} has no --{name}"));
+            let named = name == "leader-elect-resource-name";
+            assert!(
+                flag.default == default || named,
+                "{binary} --{name}={}",
+                flag.default
+            );
+        }
+        assert!(matches!(
+            outcome(&[binary, "--version"]),
+            Outcome::Exit(EXIT_COMPLETE)
+        ));
+    }
+}
+
+#[test]
+fn what_does_not_do_what_it_does_upstream_is_said_once() {
+    for row in PROCESSES {
+        for flag in row.flags() {
+            let value = match flag.takes {
+                flag::Takes::OneOf(words) => words[0],
+                flag::Takes::Whole(..) => "7",
+                flag::Takes::Duration => "3s",
+                flag::Takes::Switch => "true",
+                flag::Takes::Text | flag::Takes::Texts => "x",
+            };
+            let typed = format!("--{}={value}", flag.name);
+            let told = warnings(row.verb, &[&typed]);
+            let is_told = matches!(flag.fate, flag::Fate::Mapped(_) | flag::Fate::Ignored(_));
+            assert_eq!(
+                told.len(),
+                usize::from(is_told),
+                "{} {typed}: {told:?}",
+                row.verb
+            );
+        }
+    }
+}
+
+#[test]
+fn a_process_is_what_it_was_told_to_be() {
+    let typed = [
+        "/usr/bin/vc-controller-manager",
+        "--kube_api_qps=5",
+        "--master",
+        "https://one:6443",
+        "--controllers=*,-gc-controller,-queue-controller",
+        "--feature-gates=QueueCommandSync=false",
+        "--max-requeue-num=-1",
+        "--enable-metrics",
+        "--enable-healthz=true",
+        "--healthz-address=127.0.0.1:7",
+        "--leader-elect-lease-duration=1m30s",
+        "-v=3",
+    ];
+    let process = process(&typed);
+    let Deciding::Controllers(Controllers {
+        rows,
+        scheduler_names,
+        failures_max,
+        unwatched,
+        ..
+    }) = process.deciding
+    else {
+        panic!("controllers are wanted");
+    };
+    assert!(
+        rows.contains(&"vcjob") && !rows.contains(&"queue"),
+        "{rows:?}"
+    );
+    assert_eq!(scheduler_names, ["volcano".into()]);
+    assert_eq!((failures_max, unwatched), (None, vec![Kind::Command]));
+    let doors = process.doors;
+    assert_eq!(
+        doors.metrics,
+        Some("[::]:8081".parse().expect("it is an address"))
+    );
+    assert_eq!(
+        doors.health,
+        Some("127.0.0.1:7".parse().expect("it is an address"))
+    );
+    assert_eq!(
+        process.connection.master.as_deref(),
+        Some("https://one:6443")
+    );
+    let election = process.election.expect("somebody else may decide");
+    assert_eq!((election.lease_ms, process.verbosity), (90_000, 3));
+    assert!(election.identity.contains('_'));
+    let other = identity().expect("a word can be drawn");
+    assert_ne!(*election.identity, *other);
+}
+
+/// What Volcano's chart types for its webhooks, under both names.
+#[test]
+fn webhooks_are_what_they_were_told_to_be() {
+    let request = |typed: &[&str]| match outcome(typed) {
+        Outcome::Start(start) => match *start {
+            Start::Webhooks(request) => request,
+            other => panic!("{other:?}"),
+        },
+        Outcome::Exit(code) => panic!("it ended with {code}"),
+    };
+    let typed = [
+        "vc-webhook-manager",
+        "--enabled-admission=/jobs/mutate,/jobs/validate",
+        "--tls-cert-file=/admission.local.config/certificates/tls.crt",
+        "--tls-private-key-file=/admission.local.config/certificates/tls.key",
+        "--ca-cert-file=/admission.local.config/certificates/ca.crt",
+        "--admission-conf=/admission.local.config/configmap/volcano-admission.conf",
+        "--webhook-namespace=volcano-system",
+        "--webhook-service-name=volcano-admission-service",
+        "--enable-healthz=true",
+        "--logtostderr",
+        "--port=8443",
+        "-v=4",
+    ];
+    let by_name = request(&typed);
+    assert_eq!(by_name.paths, ["/jobs/mutate", "/jobs/validate"]);
+    assert_eq!(by_name.address.to_string(), "[::]:8443");
+    assert_eq!(by_name.health.map(|at| at.port()), Some(11251));
+    assert!(by_name.tls.is_some() && by_name.keeps_root);
+    let mut as_verb = vec!["katmai", "webhooks"];
+    as_verb.extend(&typed[1..]);
+    assert_eq!(request(&as_verb), by_name);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_with_its_flag() {
+    for wrong in [
+        &[
+            "katmai",
+            "scheduler",
+            "--leader-elect-resource-lock=endpoints",
+        ][..],
+        &["katmai", "scheduler", "--leader-elect-renew-deadline=20s"],
+        &["katmai", "scheduler", "--leader-elect-resource-name=A_b"],
+        &["katmai", "scheduler", "--disable-default-scheduler-config"],
+        &[
+            "katmai",
+            "scheduler",
+            "--scheduler-name=a",
+            "--agent-scheduler-name=a",
+        ],
+        &["katmai", "scheduler", "--scheduler-name="],
+        &["katmai", "scheduler", "--strict"],
+        &["katmai", "scheduler", "--schedule-period=soon"],
+        &["katmai", "scheduler", "--scheduler-sharding-mode=half"],
+        &[
+            "katmai",
+            "scheduler",
+            "--enable-metrics",
+            "--listen-address=nowhere",
+        ],
+        &[
+            "katmai",
+            "scheduler",
+            "--enable-metrics",
+            "--enable-healthz",
+            "--healthz-address=:8080",
+        ],
+        &["katmai", "scheduler", "--feature-gates=Nonsense=true"],
+        &["katmai", "controllers", "--controllers=nonsense"],
+        &[
+            "katmai",
+            "controllers",
+            "--controllers=+gc-controller,-gc-controller",
+        ],
+        &["katmai", "controllers", "--controllers="],
+        &["katmai", "controllers", "--nonsense"],
+        &["katmai", "webhooks", "--port=0"],
+        &["katmai", "webhooks", "--port=65536"],
+        &["katmai", "webhooks", "--listen-address=here"],
+        &["katmai", "webhooks", "--graceful-shutdown-time=soon"],
+        &["katmai", "webhooks", "--feature-gates=Some"],
+        &["katmai", "webhooks", "--scheduler-name="],
+        &["katmai", "webhooks", "--print=all"],
+    ] {
+        assert!(
+            matches!(outcome(wrong), Outcome::Exit(EXIT_BAD_INPUT)),
+            "{wrong:?}"
+        );
+    }
+}
+
+#[test]
+fn flags_are_told_in_the_docs() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/flags.md");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(path, documentation()).expect("the page can be written");
+    }
+    let page = std::fs::read_to_string(path).expect("there is such a page");
+    assert_eq!(page, documentation(), "UPDATE=1 renews it");
+}
