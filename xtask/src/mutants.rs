@@ -186,7 +186,7 @@ impl Copy {
     /// Runs one net; says which test failed first, if any.
     fn cast(&self, net: &str) -> anyhow::Result<Option<String>> {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        let is_built = self.run(&cargo, &format!("{net} --no-run"))?;
+        let is_built = self.run(&cargo, &format!("--no-run {net}"))?;
         let said = String::from_utf8_lossy(&is_built.stderr).into_owned();
         ensure!(
             is_built.status.success(),
