@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use api::batch::Job as BatchJob;
 use api::core::{Pod, ResourceList};
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
@@ -19,11 +18,19 @@ use serde_json::{Value, json};
 use crate::vcjob::{add_times, pod_requests};
 use crate::{Controller, Inputs, Step, write};
 
+/// Owners whose annotations are handed on to the group.
+const OWNERS: [Kind; 3] = [Kind::BatchJob, Kind::ReplicaSet, Kind::StatefulSet];
+
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "podgroup",
     component: "vc-controller-manager",
-    watches: &[Kind::Pod],
+    watches: &[
+        Kind::BatchJob,
+        Kind::Pod,
+        Kind::ReplicaSet,
+        Kind::StatefulSet,
+    ],
     keys,
     step,
 };
@@ -134,13 +141,15 @@ fn create(inputs: &Inputs<'_>, pod: &Pod, name: &str) -> Intent {
     )
 }
 
-/// The direct owner, where it is a batch Job: other kinds of owner are not watched here.
+/// The direct owner, where it is of a kind whose annotations are handed on.
 fn owner_of<'a>(inputs: &Inputs<'a>, meta: &ObjectMeta) -> Option<&'a ObjectMeta> {
     let owner = meta.controller()?;
-    let job = inputs
-        .mirror
-        .get::<BatchJob>(&meta.namespace, &owner.name)?;
-    (job.metadata.uid == owner.uid).then_some(&job.metadata)
+    let kind = Kind::find(&owner.api_version, &owner.kind)?;
+    if !OWNERS.contains(&kind) {
+        return None;
+    }
+    let found = inputs.mirror.find(kind, &meta.namespace, &owner.name)?;
+    (*found.uid() == *owner.uid).then(|| found.meta())
 }
 
 type Texts<'a> = BTreeMap<&'a str, &'a str>;
