@@ -137,6 +137,44 @@ says "vcctl job suspend" "^$" katmai vcctl job suspend -N sleeper
 says "it is aborted" "condition met" k wait --for=jsonpath='{.status.state.phase}'=Aborted vcjob/sleeper --timeout=40s
 says "vcctl job resume" "^$" katmai vcctl job resume -N sleeper
 says "it runs again" "condition met" k wait --for=jsonpath='{.status.state.phase}'=Running vcjob/sleeper --timeout=40s
+
+# ── upstream's other commands ─────────────────────────────────────────────────────────────────
+says "vsub" "run job counted successfully" katmai vsub -n counted -R cpu=10m -L cpu=10m -c 'sh -c "echo one two"'
+says "it ends" "condition met" k wait --for=jsonpath='{.status.state.phase}'=Completed vcjob/counted --timeout=40s
+says "what it ran was split as a shell would" "echo one two" k get vcjob counted -o jsonpath='{.spec.tasks[0].template.spec.containers[0].command}'
+says "vjobs lists" "counted +[0-9-]{10} +Completed" katmai vjobs --selector count
+says "vjobs shows one" "Name: +counted" katmai vjobs -n counted
+says "vjobs as JSON" "job.batch.volcano.sh/counted" katmai vjobs --selector count -o name
+says "vqueues" "default +1 +Open +0 +0" katmai vqueues -n default
+says "vcancel" "cancel job counted successfully" katmai vcancel -n counted
+expect "what is not there is said as upstream says it" 255 "Failed to: .*not found" katmai vcancel -n counted
+expect "or as others do" 1 "Failed to: .*not found" katmai vcancel -n counted --real-exit-codes
+cat > "$home/flow.yaml" <<'Y'
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobFlow
+metadata: {name: two}
+spec: {jobRetainPolicy: retain, flows: [{name: first}, {name: second, dependsOn: {targets: [first]}}]}
+Y
+for name in first second; do
+  cat > "$home/$name.yaml" <<Y
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobTemplate
+metadata: {name: $name}
+spec: {minAvailable: 1, schedulerName: volcano, tasks: [{name: a, replicas: 1, template: {spec: {restartPolicy: Never, containers: [{name: a, image: busybox, command: ["true"], resources: {requests: {cpu: 10m}}}]}}}]}
+Y
+  says "vcctl jobtemplate create, $name" "Created JobTemplate: default/$name" katmai vcctl jobtemplate create -f "$home/$name.yaml"
+done
+says "vcctl jobflow create" "Created JobFlow: default/two" katmai vcctl jobflow create -f "$home/flow.yaml"
+says "it runs to its end" "condition met" k wait --for=jsonpath='{.status.state.phase}'=Succeed jobflow/two --timeout=40s
+says "vcctl jobflow list" "two +default +Succeed" katmai vcctl jobflow list
+says "with more columns" "two +default +Succeed +[0-9a-z]+ +2 +0 +0" katmai vcctl jobflow list -o wide
+says "vcctl jobflow describe" "jobRetainPolicy: \"?retain" katmai vcctl jobflow describe -N two
+says "vcctl jobtemplate list" "first +default" katmai vcctl jobtemplate list
+says "a flow that is there is a failure that upstream does not count" "Failed to create JobFlow: .*already exists" katmai vcctl jobflow create -f "$home/flow.yaml"
+expect "and that counts when that is asked for" 1 "already exists" katmai vcctl jobflow create -f "$home/flow.yaml" --real-exit-codes
+says "vcctl jobflow delete" "Deleted JobFlow: default/two" katmai vcctl jobflow delete -N two
+says "vcctl jobtemplate delete by file" "Deleted JobTemplate: default/first" katmai vcctl jobtemplate delete -f "$home/first.yaml"
+says "vcctl completes" "jobflow" katmai vcctl completion bash
 unset KUBECONFIG
 
 # ── restart of the plane ──────────────────────────────────────────────────────────────────────

@@ -1,43 +1,95 @@
 //! Volcano's command line, with upstream's flags, columns and texts (`specs/volcano.md`, chapter 5).
 //!
-//! The list is [`Request`]'s variants; each group has its file. Errors go to standard output with
-//! exit status 255, as upstream's do.
+//! The list is [`Request`]'s variants; each group has its file, [`tools`] has the commands of one deed.
+//! Errors go to standard output with exit status 255, as upstream's do, unless real ones are asked for.
+//! What upstream has not: `-o`, `--watch`, `--real-exit-codes` and completion.
 
+mod flow;
 mod job;
 mod pod;
 mod queue;
+mod told;
+pub(crate) mod tools;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::time::Duration;
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
+use tokio::sync::mpsc;
 
 use crate::cluster::Cluster;
 use crate::console;
-use crate::rest::Rest;
+use crate::rest::{Rest, Seen};
 use crate::start::{Connection, Outcome, Question, Start};
 use crate::state::StateDir;
 use crate::verbs;
+use told::{Form, Told};
 
+/// Between two tables of a watch at least.
+const WATCH_REST: Duration = Duration::from_millis(500);
+const NEWS_WAITING_MAX: usize = 1_024;
 /// Upstream's exit status for every failure.
 const EXIT_ERROR: u8 = 255;
 
 #[derive(Parser)]
 #[command(
     name = "vcctl",
-    about = "Command line client for vcjobs, queues and pods",
+    about = "Command line client for vcjobs, queues, pods and flows",
     disable_help_subcommand = true
 )]
 struct Typed {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    request: Group,
+}
+
+/// What every command takes.
+#[derive(Args)]
+pub(crate) struct Common {
     /// (optional) absolute path to the kubeconfig file
     #[arg(short, long, global = true, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// the address of apiserver
     #[arg(short = 's', long, global = true, value_name = "URL")]
     master: Option<String>,
-    #[command(subcommand)]
-    request: Group,
+    /// how to write what was found
+    #[arg(short, long, global = true, value_enum, default_value_t)]
+    output: Form,
+    /// with list: go on, and print each line that changes
+    #[arg(long, global = true)]
+    watch: bool,
+    /// failures end with 1 and are told on standard error, instead of with 255 on standard output
+    #[arg(long, global = true)]
+    real_exit_codes: bool,
+    /// (Volcano's; has no effect here)
+    #[arg(long, global = true, hide = true)]
+    log_flush_frequency: Option<String>,
+    /// (Volcano's; has no effect here)
+    #[arg(short = 'v', long = "v", global = true, hide = true)]
+    verbosity: Option<String>,
+    /// (Volcano's; has no effect here)
+    #[arg(long, global = true, hide = true)]
+    vmodule: Option<String>,
+}
+
+impl Common {
+    /// What is to be started for a request.
+    fn ask(self, asked: Asked) -> Outcome {
+        Outcome::Start(Box::new(Start::Ask(
+            connection(self.kubeconfig, self.master),
+            Question::Vcctl(Request {
+                asked,
+                form: self.output,
+                watch: self.watch,
+                real_exit_codes: self.real_exit_codes,
+            }),
+        )))
+    }
 }
 
 #[derive(Subcommand)]
@@ -45,21 +97,45 @@ enum Group {
     /// vcctl command line operation job
     #[command(subcommand)]
     Job(job::Request),
+    /// JobFlow Operations
+    #[command(subcommand)]
+    Jobflow(flow::Request),
+    /// JobTemplate Operations
+    #[command(subcommand)]
+    Jobtemplate(flow::Request),
     /// vcctl command line operation pod
     #[command(subcommand)]
     Pod(pod::Request),
     /// Queue Operations
     #[command(subcommand)]
     Queue(queue::Request),
+    /// Print a completion script for a shell
+    Completion {
+        /// which shell
+        shell: Shell,
+    },
     /// Print the version information
     Version,
 }
 
+/// What was asked for, and how it is to be told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    asked: Asked,
+    form: Form,
+    watch: bool,
+    real_exit_codes: bool,
+}
+
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Request {
+pub(crate) enum Asked {
     /// About vcjobs.
     Job(job::Request),
+    /// About flows or templates.
+    Flow(&'static flow::Family, flow::Request),
+    /// By a command of one deed.
+    Tool(tools::Request),
     /// About pods.
     Pod(pod::Request),
     /// About queues.
@@ -76,19 +152,23 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Outcome {
         Ok(typed) => typed,
         Err(error) => return verbs::refuse(&error),
     };
-    let request = match typed.request {
-        Group::Job(request) => Request::Job(request),
-        Group::Pod(request) => Request::Pod(request),
-        Group::Queue(request) => Request::Queue(request),
+    typed.common.ask(match typed.request {
+        Group::Job(request) => Asked::Job(request),
+        Group::Jobflow(request) => Asked::Flow(&flow::FLOWS, request),
+        Group::Jobtemplate(request) => Asked::Flow(&flow::TEMPLATES, request),
+        Group::Pod(request) => Asked::Pod(request),
+        Group::Queue(request) => Asked::Queue(request),
+        Group::Completion { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Typed::command(), "vcctl", &mut script);
+            console::say(&String::from_utf8_lossy(&script));
+            return Outcome::Exit(0);
+        }
         Group::Version => {
             console::say(&version());
             return Outcome::Exit(0);
         }
-    };
-    Outcome::Start(Box::new(Start::Ask(
-        connection(typed.kubeconfig, typed.master),
-        Question::Vcctl(request),
-    )))
+    })
 }
 
 /// Upstream's order (flag, `KUBECONFIG`, usual file, in-cluster), with the plane that is up before
@@ -108,24 +188,100 @@ fn connection(kubeconfig: Option<PathBuf>, master: Option<String>) -> Connection
     }
 }
 
+impl Asked {
+    /// What fails where it does, in upstream's words.
+    fn failure(&self) -> String {
+        let action = match self {
+            Asked::Job(request) => request.action().to_owned(),
+            Asked::Flow(family, request) => family.action(request),
+            Asked::Pod(request) => request.action().to_owned(),
+            Asked::Queue(request) => request.action().to_owned(),
+            Asked::Tool(_) => return "Failed to".to_owned(),
+        };
+        format!("Failed to {action}")
+    }
+
+    async fn answer(&self, form: Form, rest: &Rest) -> anyhow::Result<Told> {
+        match self {
+            Asked::Job(request) => job::answer(request, form, rest).await,
+            Asked::Flow(family, request) => family.answer(request, form, rest).await,
+            Asked::Pod(request) => pod::answer(request, form, rest).await,
+            Asked::Queue(request) => queue::answer(request, form, rest).await,
+            Asked::Tool(request) => tools::answer(request, form, rest).await,
+        }
+    }
+
+    /// Where the objects of a list are; none of what is no list.
+    fn listed(&self) -> Option<String> {
+        match self {
+            Asked::Job(job::Request::List(list)) => Some(job::Request::listed(list)),
+            Asked::Flow(family, flow::Request::List(list)) => Some(family.listed(list)),
+            Asked::Pod(pod::Request::List(list)) => Some(pod::listed(list)),
+            Asked::Queue(queue::Request::List) => Some(queue::QUEUES.to_owned()),
+            Asked::Tool(request) => request.listed(),
+            Asked::Job(_) | Asked::Flow(..) | Asked::Queue(_) => None,
+        }
+    }
+}
+
 /// Performs a request.
 pub(crate) async fn answer(request: Request, cluster: Arc<dyn Cluster>) -> anyhow::Result<u8> {
     let rest = Rest::new(cluster);
-    let (action, told) = match &request {
-        Request::Job(request) => (request.action(), job::answer(request, &rest).await),
-        Request::Pod(request) => (request.action(), pod::answer(request, &rest).await),
-        Request::Queue(request) => (request.action(), queue::answer(request, &rest).await),
+    let told = match (request.watch, request.asked.listed()) {
+        (false, _) => one(&request, &rest).await,
+        (true, Some(listed)) => follow(&request, listed, &rest).await,
+        (true, None) => Err(anyhow::anyhow!("--watch is for lists")),
     };
-    match told {
-        Ok(text) => {
-            if !text.is_empty() {
-                console::say(text.trim_end_matches('\n'));
-            }
-            Ok(0)
+    let Err(error) = told else {
+        return Ok(told.unwrap_or_default());
+    };
+    let text = format!("{}: {error:#}", request.asked.failure());
+    match request.real_exit_codes {
+        true => {
+            console::complain(&text);
+            Ok(crate::EXIT_FAILED)
         }
-        Err(error) => {
-            console::say(&format!("Failed to {action}: {error:#}"));
+        false => {
+            console::say(&text);
             Ok(EXIT_ERROR)
+        }
+    }
+}
+
+async fn one(request: &Request, rest: &Rest) -> anyhow::Result<u8> {
+    let told = request.asked.answer(request.form, rest).await?;
+    let has_failed = matches!(told, Told::Partly(_)) && request.real_exit_codes;
+    let text = told.text(request.form)?;
+    if !text.is_empty() {
+        console::say(text.trim_end_matches('\n'));
+    }
+    Ok(if has_failed { crate::EXIT_FAILED } else { 0 })
+}
+
+/// Prints a list, then each of its lines that changes, until the user has enough. What has changed is read
+/// as a whole, now and then.
+async fn follow(request: &Request, listed: String, rest: &Rest) -> anyhow::Result<u8> {
+    let (seen, mut news) = mpsc::channel(NEWS_WAITING_MAX);
+    tokio::spawn(rest.clone().watch(listed, seen));
+    let mut before = String::new();
+    loop {
+        let told = request.asked.answer(request.form, rest).await?;
+        let now = told.text(request.form)?;
+        let lines = told::news(&before, &now);
+        if !lines.is_empty() {
+            console::say(&lines.join("\n"));
+        }
+        before = now;
+        match news.recv().await {
+            Some(Seen::Lost(error)) => return Err(error.into()),
+            Some(_) => {}
+            None => return Ok(0),
+        }
+        tokio::time::sleep(WATCH_REST).await;
+        while let Ok(more) = news.try_recv() {
+            if let Seen::Lost(error) = more {
+                return Err(error.into());
+            }
         }
     }
 }

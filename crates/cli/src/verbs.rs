@@ -30,6 +30,7 @@ use crate::cluster::Cluster;
 use crate::console::{self, Console};
 use crate::processes::{self, PROCESSES, Row};
 use crate::start::{Outcome, Question};
+use crate::vcctl::tools::Tool;
 use crate::{EXIT_BAD_INPUT, EXIT_FAILED};
 
 /// One verb: its name and arguments for help and completion, and what it begins.
@@ -76,7 +77,7 @@ pub fn command() -> Command {
 }
 
 /// Understands a command line; speaks and gives an exit code where nothing is left to be done.
-/// Called by the name `vcctl`, it is `vcctl`; called by the name of one of upstream's processes, it is
+/// Called by the name `vcctl` or of a tool such as `vsub`, it is that; called by the name of one of upstream's processes, it is
 /// that process.
 pub fn parse(mut arguments: Vec<OsString>) -> Outcome {
     let called = arguments
@@ -87,10 +88,16 @@ pub fn parse(mut arguments: Vec<OsString>) -> Outcome {
     if called == "vcctl" {
         return crate::vcctl::parse(arguments.iter().skip(1).cloned().collect());
     }
+    if let Some(tool) = Tool::called(called) {
+        return tool.parse(arguments.iter().skip(1).cloned().collect());
+    }
     if let Some(process) = processes::called(called) {
         arguments.insert(1, process.verb.into());
     }
     let verb = arguments.get(1).and_then(|verb| verb.to_str());
+    if let Some(tool) = verb.and_then(Tool::called) {
+        return tool.parse(arguments.iter().skip(2).cloned().collect());
+    }
     if verb.is_some_and(|verb| processes::find(verb).is_some()) {
         arguments = arguments.into_iter().map(processes::normal).collect();
     }

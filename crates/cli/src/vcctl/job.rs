@@ -6,7 +6,9 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::told::{Form, Told, widened};
 use super::width;
+use crate::manifest;
 use crate::rest::{Place, Rest, text};
 
 /// One of the job commands.
@@ -31,10 +33,10 @@ pub enum Request {
 pub struct Named {
     /// the namespace of job
     #[arg(short, long, default_value = "default")]
-    namespace: String,
+    pub(super) namespace: String,
     /// the name of job
     #[arg(short = 'N', long, default_value = "")]
-    name: String,
+    pub(super) name: String,
 }
 
 /// Which jobs to list.
@@ -42,19 +44,19 @@ pub struct Named {
 pub struct List {
     /// the namespace of job
     #[arg(short, long, default_value = "default")]
-    namespace: String,
+    pub(super) namespace: String,
     /// list jobs with specified scheduler name
     #[arg(short = 'S', long, default_value = "")]
-    scheduler: String,
+    pub(super) scheduler: String,
     /// list jobs in all namespaces
     #[arg(long)]
-    all_namespaces: bool,
+    pub(super) all_namespaces: bool,
     /// fuzzy matching jobName
     #[arg(long, default_value = "")]
-    selector: String,
+    pub(super) selector: String,
     /// list jobs with specified queue name
     #[arg(short, long, default_value = "")]
-    queue: String,
+    pub(super) queue: String,
 }
 
 /// A job of one task, made from flags.
@@ -62,31 +64,45 @@ pub struct List {
 pub struct Run {
     /// the container image of job
     #[arg(short, long, default_value = "busybox")]
-    image: String,
+    pub(super) image: String,
     /// the namespace of job
     #[arg(short, long, default_value = "default")]
-    namespace: String,
+    pub(super) namespace: String,
     /// the name of job
     #[arg(short = 'N', long, default_value = "")]
-    name: String,
+    pub(super) name: String,
     /// the minimal available tasks of job
     #[arg(short, long, default_value_t = 1)]
-    min: i32,
+    pub(super) min: i32,
     /// the total tasks of job
     #[arg(short, long, default_value_t = 1)]
-    replicas: i32,
+    pub(super) replicas: i32,
     /// the resource request of the task
     #[arg(short = 'R', long, default_value = "cpu=1000m,memory=100Mi")]
-    requests: String,
+    pub(super) requests: String,
     /// the resource limit of the task
     #[arg(short = 'L', long, default_value = "cpu=1000m,memory=100Mi")]
-    limits: String,
+    pub(super) limits: String,
     /// the scheduler for this job
     #[arg(short = 'S', long, default_value = "volcano")]
-    scheduler: String,
+    pub(super) scheduler: String,
+    /// the yaml file of job, instead of the flags
+    #[arg(short, long, default_value = "")]
+    pub(super) filename: String,
+    /// what its container runs instead of its image's own
+    #[arg(skip)]
+    pub(super) command: Vec<String>,
 }
 
 impl Request {
+    /// Where a list's objects are.
+    pub(super) fn listed(list: &List) -> String {
+        match list.all_namespaces {
+            true => "/apis/batch.volcano.sh/v1alpha1/jobs".to_owned(),
+            false => collection(&list.namespace),
+        }
+    }
+
     /// What failed, in upstream's words.
     pub(super) fn action(&self) -> &'static str {
         match self {
@@ -100,29 +116,42 @@ impl Request {
     }
 }
 
-pub(super) async fn answer(request: &Request, rest: &Rest) -> anyhow::Result<String> {
+pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow::Result<Told> {
     match request {
         Request::Delete(named) => {
             rest.get(&place(named)?).await?;
             rest.delete(&place(named)?).await?;
-            Ok(format!("delete job {} successfully", named.name))
+            Ok(Told::Text(format!(
+                "delete job {} successfully",
+                named.name
+            )))
         }
         Request::List(list) => {
-            let collection = if list.all_namespaces {
-                "/apis/batch.volcano.sh/v1alpha1/jobs".to_owned()
-            } else {
-                collection(&list.namespace)
-            };
-            Ok(table(list, &rest.list(&collection).await?))
+            let objects = chosen(list, rest.list(&Request::listed(list)).await?);
+            let mut table = table(list, &objects);
+            if form == Form::Wide {
+                table = widened(
+                    &table,
+                    &objects,
+                    &[
+                        ("Queue", |job| text(job, &["spec", "queue"]).to_owned()),
+                        ("PriorityClass", |job| {
+                            text(job, &["spec", "priorityClassName"]).to_owned()
+                        }),
+                    ],
+                );
+            }
+            Ok(Told::Objects { objects, table })
         }
         Request::Resume(named) => command(named, "ResumeJob", rest).await,
         Request::Run(run) => {
-            if run.name.is_empty() {
-                bail!("job name cannot be left blank");
-            }
-            rest.create(&collection(&run.namespace), &run_body(run)?)
-                .await?;
-            Ok(format!("run job {} successfully", run.name))
+            let body = match run.filename.is_empty() {
+                true => run_body(run)?,
+                false => file_body(&run.filename)?,
+            };
+            let job = rest.create(&collection(&run.namespace), &body).await?;
+            let name = text(&job, &["metadata", "name"]);
+            Ok(Told::Text(format!("run job {name} successfully")))
         }
         Request::Suspend(named) => command(named, "AbortJob", rest).await,
         Request::View(named) => {
@@ -130,7 +159,8 @@ pub(super) async fn answer(request: &Request, rest: &Rest) -> anyhow::Result<Str
             let events = rest
                 .list(&format!("/api/v1/namespaces/{}/events", named.namespace))
                 .await?;
-            Ok(view(&job, &events))
+            let text = view(&job, &events);
+            Ok(Told::Object { object: job, text })
         }
     }
 }
@@ -149,7 +179,7 @@ fn place(named: &Named) -> anyhow::Result<Place> {
     })
 }
 
-async fn command(named: &Named, action: &str, rest: &Rest) -> anyhow::Result<String> {
+async fn command(named: &Named, action: &str, rest: &Rest) -> anyhow::Result<Told> {
     let job = rest.get(&place(named)?).await?;
     let body = json!({
         "apiVersion": "bus.volcano.sh/v1alpha1",
@@ -167,7 +197,7 @@ async fn command(named: &Named, action: &str, rest: &Rest) -> anyhow::Result<Str
         named.namespace
     );
     rest.create(&commands, &body).await?;
-    Ok(String::new())
+    Ok(Told::Text(String::new()))
 }
 
 pub(super) fn owner(object: &Value) -> Value {
@@ -181,17 +211,19 @@ pub(super) fn owner(object: &Value) -> Value {
     })
 }
 
+/// Those of the jobs that a list is about.
+pub(super) fn chosen(list: &List, mut jobs: Vec<Value>) -> Vec<Value> {
+    jobs.retain(|job| {
+        let spec = &job["spec"];
+        (list.scheduler.is_empty() || text(spec, &["schedulerName"]) == list.scheduler)
+            && (list.queue.is_empty() || text(spec, &["queue"]) == list.queue)
+            && text(job, &["metadata", "name"]).contains(&list.selector)
+    });
+    jobs
+}
+
 /// The job table; widths are upstream's.
-pub(super) fn table(list: &List, jobs: &[Value]) -> String {
-    let shown: Vec<&Value> = jobs
-        .iter()
-        .filter(|job| {
-            let spec = &job["spec"];
-            (list.scheduler.is_empty() || text(spec, &["schedulerName"]) == list.scheduler)
-                && (list.queue.is_empty() || text(spec, &["queue"]) == list.queue)
-                && text(job, &["metadata", "name"]).contains(&list.selector)
-        })
-        .collect();
+pub(super) fn table(list: &List, shown: &[Value]) -> String {
     if shown.is_empty() {
         return "No resources found".to_owned();
     }
@@ -227,7 +259,7 @@ pub(super) fn table(list: &List, jobs: &[Value]) -> String {
         "RetryCount",
     ];
     row("Namespace", "Name", heading.map(str::to_owned));
-    for job in &shown {
+    for job in shown {
         row(
             text(job, &["metadata", "namespace"]),
             text(job, &["metadata", "name"]),
@@ -350,8 +382,23 @@ pub(super) fn view(job: &Value, events: &[Value]) -> String {
     out
 }
 
+/// The one job of a file.
+fn file_body(file: &str) -> anyhow::Result<Value> {
+    let documents = manifest::read(&[file.to_owned()]).map_err(|mistakes| {
+        let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("{}", told.join("\n"))
+    })?;
+    match documents.as_slice() {
+        [job] if text(&job.object, &["kind"]) == "Job" => Ok(job.object.clone()),
+        _ => bail!("{file} must hold one Job and nothing else"),
+    }
+}
+
 fn run_body(run: &Run) -> anyhow::Result<Value> {
-    Ok(json!({
+    if run.name.is_empty() {
+        bail!("job name cannot be left blank");
+    }
+    let mut body = json!({
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
         "metadata": { "name": run.name, "namespace": run.namespace },
@@ -374,7 +421,12 @@ fn run_body(run: &Run) -> anyhow::Result<Value> {
                 },
             }],
         },
-    }))
+    });
+    if !run.command.is_empty() {
+        let container = &mut body["spec"]["tasks"][0]["template"]["spec"]["containers"][0];
+        container["command"] = json!(run.command);
+    }
+    Ok(body)
 }
 
 /// `cpu=1000m,memory=100Mi` as a map.

@@ -5,9 +5,14 @@ use std::fmt::Write;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use super::told::{Form, Told, widened};
 use super::{age, width};
 use crate::rest::{Rest, text};
 use crate::run;
+
+const JOB_NAME: &str = "volcano.sh/job-name";
+const QUEUE_LABEL: &str = "volcano.sh/queue-name";
+const QUEUE_ANNOTATION: &str = "scheduling.volcano.sh/queue-name";
 
 /// One of the pod commands.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
@@ -42,28 +47,53 @@ impl Request {
     }
 }
 
-pub(super) async fn answer(request: &Request, rest: &Rest) -> anyhow::Result<String> {
-    let Request::List(list) = request;
+/// Where a list's objects are.
+pub(super) fn listed(list: &List) -> String {
     let label = match (&*list.job, &*list.queue) {
-        ("", "") => "volcano.sh/job-name".to_owned(),
-        ("", queue) => format!("volcano.sh/queue-name={queue}"),
-        (job, _) => format!("volcano.sh/job-name={job}"),
+        ("", "") => Some(JOB_NAME.to_owned()),
+        // A queue's pods are known by a label or by an annotation, for which there is no selector.
+        ("", _) => None,
+        (job, _) => Some(format!("{JOB_NAME}={job}")),
     };
     let collection = if list.all_namespaces {
         "/api/v1/pods".to_owned()
     } else {
         format!("/api/v1/namespaces/{}/pods", list.namespace)
     };
-    let selector = api::call::query_escape(&label);
-    let pods = rest
-        .list(&format!("{collection}?labelSelector={selector}"))
-        .await?;
-    Ok(table(list, pods))
+    match label {
+        Some(label) => format!(
+            "{collection}?labelSelector={}",
+            api::call::query_escape(&label)
+        ),
+        None => collection,
+    }
 }
 
-pub(super) fn table(list: &List, mut pods: Vec<Value>) -> String {
-    if pods.is_empty() {
-        return "No resources found".to_owned();
+pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow::Result<Told> {
+    let Request::List(list) = request;
+    let objects = chosen(list, rest.list(&listed(list)).await?);
+    let mut table = table(list, &objects);
+    if form == Form::Wide {
+        table = widened(
+            &table,
+            &objects,
+            &[
+                ("IP", |pod| text(pod, &["status", "podIP"]).to_owned()),
+                ("Node", |pod| text(pod, &["spec", "nodeName"]).to_owned()),
+            ],
+        );
+    }
+    Ok(Told::Objects { objects, table })
+}
+
+/// The pods that a list is about, by namespace and name.
+fn chosen(list: &List, mut pods: Vec<Value>) -> Vec<Value> {
+    if list.job.is_empty() && !list.queue.is_empty() {
+        pods.retain(|pod| {
+            let meta = &pod["metadata"];
+            text(meta, &["labels", QUEUE_LABEL]) == list.queue
+                || text(meta, &["annotations", QUEUE_ANNOTATION]) == list.queue
+        });
     }
     pods.sort_by_cached_key(|pod| {
         (
@@ -71,6 +101,13 @@ pub(super) fn table(list: &List, mut pods: Vec<Value>) -> String {
             text(pod, &["metadata", "name"]).to_owned(),
         )
     });
+    pods
+}
+
+fn table(list: &List, pods: &[Value]) -> String {
+    if pods.is_empty() {
+        return "No resources found".to_owned();
+    }
     let names = width(
         "Name",
         pods.iter().map(|pod| text(pod, &["metadata", "name"])),

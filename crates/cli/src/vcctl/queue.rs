@@ -7,9 +7,10 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::job::owner;
+use super::told::{Form, Told, widened};
 use crate::rest::{Place, Rest, text};
 
-const QUEUES: &str = "/apis/scheduling.volcano.sh/v1beta1/queues";
+pub(super) const QUEUES: &str = "/apis/scheduling.volcano.sh/v1beta1/queues";
 
 /// One of the queue commands.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
@@ -75,7 +76,7 @@ impl Request {
     }
 }
 
-pub(super) async fn answer(request: &Request, rest: &Rest) -> anyhow::Result<String> {
+pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow::Result<Told> {
     match request {
         Request::Create(create) => {
             let body = json!({
@@ -86,29 +87,57 @@ pub(super) async fn answer(request: &Request, rest: &Rest) -> anyhow::Result<Str
                 "status": { "state": create.state },
             });
             rest.create(QUEUES, &body).await?;
-            Ok(String::new())
+            Ok(Told::Text(String::new()))
         }
         Request::Delete(named) => {
             rest.get(&place(&named.name)?).await?;
             rest.delete(&place(&named.name)?).await?;
-            Ok(String::new())
+            Ok(Told::Text(String::new()))
         }
         Request::Get(named) => {
             let queue = rest.get(&place(&named.name)?).await?;
-            Ok(table(&[queue], &groups(rest).await?))
+            told(vec![queue], form, rest).await
         }
         Request::List => {
             let queues = rest.list(QUEUES).await?;
-            if queues.is_empty() {
-                return Ok("No resources found".to_owned());
-            }
-            Ok(table(&queues, &groups(rest).await?))
+            told(queues, form, rest).await
         }
-        Request::Operate(operate) => change(operate, rest).await,
+        Request::Operate(operate) => {
+            change(operate, rest).await?;
+            Ok(Told::Text(String::new()))
+        }
     }
 }
 
-async fn groups(rest: &Rest) -> anyhow::Result<Vec<Value>> {
+async fn told(queues: Vec<Value>, form: Form, rest: &Rest) -> anyhow::Result<Told> {
+    let mut table = match queues.is_empty() {
+        true => "No resources found".to_owned(),
+        false => table(&queues, &groups(rest).await?),
+    };
+    if form == Form::Wide {
+        table = widened(
+            &table,
+            &queues,
+            &[
+                ("Priority", |queue| {
+                    queue["spec"]["priority"].as_i64().unwrap_or(0).to_string()
+                }),
+                ("Reclaimable", |queue| {
+                    queue["spec"]["reclaimable"]
+                        .as_bool()
+                        .unwrap_or(true)
+                        .to_string()
+                }),
+            ],
+        );
+    }
+    Ok(Told::Objects {
+        objects: queues,
+        table,
+    })
+}
+
+pub(super) async fn groups(rest: &Rest) -> anyhow::Result<Vec<Value>> {
     rest.list("/apis/scheduling.volcano.sh/v1beta1/podgroups")
         .await
 }
@@ -123,7 +152,7 @@ fn place(name: &str) -> anyhow::Result<Place> {
     })
 }
 
-async fn change(operate: &Operate, rest: &Rest) -> anyhow::Result<String> {
+async fn change(operate: &Operate, rest: &Rest) -> anyhow::Result<()> {
     if operate.name.is_empty() {
         bail!("queue name must be specified");
     }
@@ -140,7 +169,7 @@ async fn change(operate: &Operate, rest: &Rest) -> anyhow::Result<String> {
             }
             let patch = json!({ "spec": { "weight": operate.weight } });
             rest.merge(&place(&operate.name)?.path(), &patch).await?;
-            return Ok(String::new());
+            return Ok(());
         }
         "" => bail!("action can not be null"),
         other => bail!("action {other} invalid, valid actions are open, close and update"),
@@ -162,7 +191,19 @@ async fn change(operate: &Operate, rest: &Rest) -> anyhow::Result<String> {
         &body,
     )
     .await?;
-    Ok(String::new())
+    Ok(())
+}
+
+/// How many groups of a queue are in a phase.
+pub(super) fn count(groups: &[Value], queue: &str, phase: &str) -> usize {
+    let is_one = |group: &&Value| {
+        let asked = text(group, &["spec", "queue"]);
+        let asked = if asked.is_empty() { "default" } else { asked };
+        let now = text(group, &["status", "phase"]);
+        let now = if now.is_empty() { "Pending" } else { now };
+        asked == queue && now == phase
+    };
+    groups.iter().filter(is_one).count()
 }
 
 /// The queue table. Counters are those of the PodGroups, counted here as upstream does.
@@ -185,19 +226,7 @@ pub(super) fn table(queues: &[Value], groups: &[Value]) -> String {
     );
     for queue in queues {
         let name = text(queue, &["metadata", "name"]);
-        let count = |phase: &str| {
-            groups
-                .iter()
-                .filter(|group| {
-                    let asked = text(group, &["spec", "queue"]);
-                    let asked = if asked.is_empty() { "default" } else { asked };
-                    let now = text(group, &["status", "phase"]);
-                    let now = if now.is_empty() { "Pending" } else { now };
-                    asked == name && now == phase
-                })
-                .count()
-                .to_string()
-        };
+        let count = |phase: &str| count(groups, name, phase).to_string();
         row(
             name,
             [

@@ -33,7 +33,10 @@ fn job_list_has_upstreams_columns() {
 fn job_list_chooses_by_queue_scheduler_and_part_of_the_name() {
     for none in [["-q", "other"], ["-S", "default"], ["--selector", "x"]] {
         assert_eq!(
-            job::table(&listed(&none), &[training()]),
+            job::table(
+                &listed(&none),
+                &job::chosen(&listed(&none), vec![training()])
+            ),
             "No resources found"
         );
     }
@@ -42,7 +45,12 @@ fn job_list_chooses_by_queue_scheduler_and_part_of_the_name() {
         ["-S", "volcano"],
         ["--selector", "rain"],
     ] {
-        assert_eq!(job::table(&listed(&one), &[training()]).lines().count(), 2);
+        assert_eq!(
+            job::table(&listed(&one), &job::chosen(&listed(&one), vec![training()]))
+                .lines()
+                .count(),
+            2
+        );
     }
 }
 

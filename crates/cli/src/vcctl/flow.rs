@@ -1,0 +1,359 @@
+//! `vcctl jobflow …` and `vcctl jobtemplate …`: the same commands for two kinds.
+
+use std::fmt::Write;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::age;
+use super::told::{Form, Told, widened, written};
+use crate::manifest;
+use crate::rest::{Place, Rest, text};
+use crate::run;
+
+/// One of the commands.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Request {
+    /// create what a file holds
+    Create(File),
+    /// delete one by its name, or what a file holds
+    Delete(Chosen),
+    /// show one, or all of a namespace, whole
+    Describe(Named),
+    /// show one in a line
+    Get(Named),
+    /// list those of a namespace
+    List(List),
+}
+
+/// A file.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct File {
+    /// the yaml file (- for standard input)
+    #[arg(short, long, default_value = "")]
+    filename: String,
+}
+
+/// One by its name.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Named {
+    /// the namespace
+    #[arg(short, long, default_value = "default")]
+    namespace: String,
+    /// the name
+    #[arg(short = 'N', long, default_value = "")]
+    name: String,
+}
+
+/// One by its name, or those of a file.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Chosen {
+    #[command(flatten)]
+    named: Named,
+    #[command(flatten)]
+    file: File,
+}
+
+/// Which to list.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct List {
+    /// the namespace
+    #[arg(short, long, default_value = "default")]
+    namespace: String,
+    /// list those of all namespaces
+    #[arg(long)]
+    all_namespaces: bool,
+}
+
+/// What differs between the two kinds.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Family {
+    kind: &'static str,
+    plural: &'static str,
+    /// As upstream's sentences have it.
+    word: &'static str,
+}
+
+/// Flows.
+pub static FLOWS: Family = Family {
+    kind: "JobFlow",
+    plural: "jobflows",
+    word: "jobflow",
+};
+/// Templates.
+pub static TEMPLATES: Family = Family {
+    kind: "JobTemplate",
+    plural: "jobtemplates",
+    word: "jobtemplate",
+};
+
+impl Family {
+    fn collection(&self, namespace: &str) -> String {
+        format!(
+            "/apis/flow.volcano.sh/v1alpha1/namespaces/{namespace}/{}",
+            self.plural
+        )
+    }
+
+    /// What failed, in upstream's words.
+    pub(super) fn action(&self, request: &Request) -> String {
+        let deed = match request {
+            Request::Create(_) => "create",
+            Request::Delete(_) => "delete",
+            Request::Describe(_) => "describe",
+            Request::Get(_) => "get",
+            Request::List(_) => "list",
+        };
+        format!("{} {deed}", self.word)
+    }
+
+    /// Where a list's objects are.
+    pub(super) fn listed(&self, list: &List) -> String {
+        match list.all_namespaces {
+            true => format!("/apis/flow.volcano.sh/v1alpha1/{}", self.plural),
+            false => self.collection(&list.namespace),
+        }
+    }
+
+    pub(super) async fn answer(
+        &self,
+        request: &Request,
+        form: Form,
+        rest: &Rest,
+    ) -> anyhow::Result<Told> {
+        match request {
+            Request::Create(file) => self.create(file, rest).await,
+            Request::Delete(chosen) => self.delete(chosen, rest).await,
+            Request::Get(named) => {
+                let object = rest.get(&self.place(named)?).await?;
+                Ok(self.told(vec![object], form))
+            }
+            Request::Describe(named) if named.name.is_empty() => {
+                let objects = rest.list(&self.collection(&named.namespace)).await?;
+                let whole = objects.iter().map(|object| written(object, form));
+                Ok(Told::Text(
+                    whole.collect::<anyhow::Result<Vec<_>>>()?.join("\n\n"),
+                ))
+            }
+            Request::Describe(named) => {
+                let object = rest.get(&self.place(named)?).await?;
+                Ok(Told::Text(written(&object, form)?))
+            }
+            Request::List(list) => {
+                let objects = rest.list(&self.listed(list)).await?;
+                Ok(self.told(objects, form))
+            }
+        }
+    }
+
+    fn place(&self, named: &Named) -> anyhow::Result<Place> {
+        if named.name.is_empty() {
+            bail!(
+                "name is mandatory to get the particular {} details",
+                self.word
+            );
+        }
+        Ok(Place {
+            collection: self.collection(&named.namespace),
+            name: named.name.clone(),
+        })
+    }
+
+    /// The objects of a file, all of them of this kind.
+    fn read(&self, file: &File) -> anyhow::Result<Vec<Value>> {
+        if file.filename.is_empty() {
+            bail!("a file is mandatory: --filename or -f");
+        }
+        let documents = manifest::read(std::slice::from_ref(&file.filename));
+        let documents = documents.map_err(|mistakes| {
+            let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+            anyhow::anyhow!("{}", told.join("\n"))
+        })?;
+        if let Some(other) = documents
+            .iter()
+            .find(|it| text(&it.object, &["kind"]) != self.kind)
+        {
+            bail!("{} is no {}", other.title(), self.kind);
+        }
+        Ok(documents
+            .into_iter()
+            .map(|document| document.object)
+            .collect())
+    }
+
+    /// Creates one after another, and goes on after a failure.
+    async fn create(&self, file: &File, rest: &Rest) -> anyhow::Result<Told> {
+        let mut lines = Vec::new();
+        let mut failures = Vec::new();
+        for object in self.read(file)? {
+            let place = self.place_of(&object);
+            match rest.create(&place.collection, &object).await {
+                Ok(_) => lines.push(format!("Created {}: {}", self.kind, self.title(&object))),
+                Err(error) => failures.push(format!("Failed to create {}: {error:#}", self.kind)),
+            }
+        }
+        if failures.is_empty() {
+            return Ok(Told::Text(lines.join("\n")));
+        }
+        lines.append(&mut failures);
+        Ok(Told::Partly(lines.join("\n")))
+    }
+
+    async fn delete(&self, chosen: &Chosen, rest: &Rest) -> anyhow::Result<Told> {
+        let places: Vec<Place> = match chosen.file.filename.is_empty() {
+            true => vec![self.place(&chosen.named)?],
+            false => {
+                let objects = self.read(&chosen.file)?;
+                objects.iter().map(|object| self.place_of(object)).collect()
+            }
+        };
+        let mut lines = Vec::new();
+        for place in places {
+            let object = rest.get(&place).await?;
+            rest.delete(&place).await?;
+            lines.push(format!("Deleted {}: {}", self.kind, self.title(&object)));
+        }
+        Ok(Told::Text(lines.join("\n")))
+    }
+
+    fn place_of(&self, object: &Value) -> Place {
+        Place {
+            collection: self.collection(namespace(object)),
+            name: text(object, &["metadata", "name"]).to_owned(),
+        }
+    }
+
+    fn title(&self, object: &Value) -> String {
+        format!(
+            "{}/{}",
+            namespace(object),
+            text(object, &["metadata", "name"])
+        )
+    }
+
+    fn told(&self, objects: Vec<Value>, form: Form) -> Told {
+        let has_state = *self == FLOWS;
+        let mut table = table(&objects, has_state);
+        if form == Form::Wide && has_state {
+            table = widened(
+                &table,
+                &objects,
+                &[
+                    ("Completed", |flow| count(flow, "completedJobs")),
+                    ("Running", |flow| count(flow, "runningJobs")),
+                    ("Failed", |flow| count(flow, "failedJobs")),
+                ],
+            );
+        }
+        Told::Objects { objects, table }
+    }
+}
+
+fn count(flow: &Value, list: &str) -> String {
+    let names = flow["status"][list].as_array();
+    names.map_or(0, Vec::len).to_string()
+}
+
+fn namespace(object: &Value) -> &str {
+    match text(object, &["metadata", "namespace"]) {
+        "" => "default",
+        namespace => namespace,
+    }
+}
+
+/// The table; a column is as wide as its longest word, and four more.
+fn table(objects: &[Value], has_state: bool) -> String {
+    if objects.is_empty() {
+        return "No resources found".to_owned();
+    }
+    let heading: &[&str] = match has_state {
+        true => &["Name", "Namespace", "Phase", "Age"],
+        false => &["Name", "Namespace"],
+    };
+    let mut rows = vec![
+        heading
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>(),
+    ];
+    for object in objects {
+        let mut row = vec![
+            text(object, &["metadata", "name"]).to_owned(),
+            namespace(object).to_owned(),
+        ];
+        if has_state {
+            row.push(text(object, &["status", "state", "phase"]).to_owned());
+            row.push(age(
+                text(object, &["metadata", "creationTimestamp"]),
+                run::now(),
+            ));
+        }
+        rows.push(row);
+    }
+    let widths: Vec<usize> = (0..heading.len())
+        .map(|at| rows.iter().map(|row| row[at].len()).max().unwrap_or(0) + 4)
+        .collect();
+    let mut out = String::new();
+    for row in rows {
+        for (cell, width) in row.iter().zip(&widths) {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "{cell:<width$}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn columns_are_upstreams() {
+        let flow = json!({
+            "metadata": { "name": "flow", "namespace": "ns" },
+            "status": { "state": { "phase": "Running" }, "completedJobs": ["flow-a"], "runningJobs": ["flow-b", "flow-c"] },
+        });
+        let shown = |family: &Family, form| {
+            let told = family.told(vec![flow.clone()], form).text(form);
+            let text = told.expect("it can be written");
+            text.lines()
+                .map(str::trim_end)
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        insta::assert_snapshot!(shown(&FLOWS, Form::Table), @r"
+        Name    Namespace    Phase      Age
+        flow    ns           Running    <unknown>
+        ");
+        insta::assert_snapshot!(shown(&FLOWS, Form::Wide), @r"
+        Name    Namespace    Phase      Age         Completed   Running   Failed
+        flow    ns           Running    <unknown>   1           2         0
+        ");
+        insta::assert_snapshot!(shown(&TEMPLATES, Form::Table), @r"
+        Name    Namespace
+        flow    ns
+        ");
+    }
+
+    #[test]
+    fn a_file_holds_one_kind_only() {
+        let path = std::env::temp_dir().join(format!("katmai-flows-{}.yaml", std::process::id()));
+        let flow = "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {name: a}\n";
+        std::fs::write(&path, format!("{flow}---\n{flow}")).expect("a scratch file can be written");
+        let file = File {
+            filename: path.display().to_string(),
+        };
+        assert_eq!(FLOWS.read(&file).expect("they are flows").len(), 2);
+        let error = TEMPLATES
+            .read(&file)
+            .expect_err("they are no templates")
+            .to_string();
+        assert!(error.contains("is no JobTemplate"), "{error}");
+        std::fs::remove_file(&path).expect("it was made just now");
+        assert!(FLOWS.read(&file).is_err());
+    }
+}

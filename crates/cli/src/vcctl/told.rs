@@ -1,0 +1,160 @@
+//! How what a request found is written: as upstream's table, or as users of kubectl expect.
+
+use std::fmt::Write;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use crate::rest::text;
+
+/// How to write objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// Upstream's table.
+    #[default]
+    Table,
+    /// The same with more columns.
+    Wide,
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+    /// `kind/name`, a line each.
+    Name,
+}
+
+/// What a request found.
+pub(super) enum Told {
+    /// A sentence, or nothing.
+    Text(String),
+    /// Sentences, some of which tell of a failure that upstream does not count as one.
+    Partly(String),
+    /// Objects, and the table that they make.
+    Objects { objects: Vec<Value>, table: String },
+    /// One object, of which upstream prints something else than a table.
+    Object { object: Value, text: String },
+}
+
+impl Told {
+    /// The text to print.
+    pub(super) fn text(self, form: Form) -> anyhow::Result<String> {
+        match (self, form) {
+            (Told::Text(text) | Told::Partly(text), _)
+            | (Told::Object { text, .. }, Form::Table | Form::Wide)
+            | (Told::Objects { table: text, .. }, Form::Table | Form::Wide) => Ok(text),
+            (Told::Object { object, .. }, form) => written(&object, form),
+            (Told::Objects { objects, .. }, Form::Name) => {
+                let names = objects.iter().map(name);
+                Ok(names.collect::<Vec<_>>().join("\n"))
+            }
+            (Told::Objects { objects, .. }, form) => {
+                let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
+                written(&list, form)
+            }
+        }
+    }
+}
+
+/// One object as JSON, YAML or name.
+pub(super) fn written(object: &Value, form: Form) -> anyhow::Result<String> {
+    match form {
+        Form::Name => Ok(name(object)),
+        Form::Json => serde_json::to_string_pretty(object).context("cannot write JSON"),
+        Form::Table | Form::Wide | Form::Yaml => {
+            serde_saphyr::to_string(object).context("cannot write YAML")
+        }
+    }
+}
+
+fn name(object: &Value) -> String {
+    let api_version = text(object, &["apiVersion"]);
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let kind = text(object, &["kind"]).to_lowercase();
+    let dot = if group.is_empty() { "" } else { "." };
+    format!("{kind}{dot}{group}/{}", text(object, &["metadata", "name"]))
+}
+
+/// A heading, and what stands below it for an object.
+pub(super) type Column = (&'static str, fn(&Value) -> String);
+
+/// A table with more columns on the right: a heading and a cell for each of these objects, which are those
+/// of its lines. A table that says that there is nothing stays as it is.
+pub(super) fn widened(
+    table: &str,
+    objects: &[Value],
+    columns: &[Column],
+) -> String {
+    let lines: Vec<&str> = table.lines().collect();
+    if objects.is_empty() || lines.len() != objects.len() + 1 {
+        return table.to_owned();
+    }
+    let mut out: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+    for (heading, cell) in columns {
+        let start = out.iter().map(|line| line.trim_end().chars().count()).max();
+        let start = start.unwrap_or(0) + 3;
+        let cells = std::iter::once((*heading).to_owned()).chain(objects.iter().map(cell));
+        for (line, cell) in out.iter_mut().zip(cells) {
+            let told = line.trim_end().to_owned();
+            line.clear();
+            // Writing to a String cannot fail.
+            let _ = write!(line, "{told:<start$}{cell}");
+        }
+    }
+    out.join("\n")
+}
+
+/// Lines of a table that were not there before; the heading comes again where it has changed.
+pub(super) fn news<'a>(before: &str, now: &'a str) -> Vec<&'a str> {
+    let old: Vec<&str> = before.lines().collect();
+    now.lines().filter(|line| !old.contains(line)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(name: &str, queue: &str) -> Value {
+        json!({ "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+            "metadata": { "name": name }, "spec": { "queue": queue } })
+    }
+
+    #[test]
+    fn objects_are_written_as_kubectl_would() {
+        let objects = || Told::Objects {
+            objects: vec![object("a", "q"), object("b", "")],
+            table: "Name\na\nb".to_owned(),
+        };
+        let told = |form| objects().text(form).expect("it can be written");
+        assert_eq!(told(Form::Table), "Name\na\nb");
+        assert_eq!(
+            told(Form::Name),
+            "job.batch.volcano.sh/a\njob.batch.volcano.sh/b"
+        );
+        let json: Value = serde_json::from_str(&told(Form::Json)).expect("it is JSON");
+        assert_eq!(json["items"][1]["metadata"]["name"], "b");
+        let yaml: Value = serde_saphyr::from_str(&told(Form::Yaml)).expect("it is YAML");
+        assert_eq!(yaml, json);
+    }
+
+    #[test]
+    fn wide_tables_have_more_columns_and_stay_aligned() {
+        let objects = [object("a", "q"), object("long-name", "")];
+        let table = "Name        Phase\na           Running\nlong-name   Pending   \n";
+        let queue = |object: &Value| text(object, &["spec", "queue"]).to_owned();
+        insta::assert_snapshot!(widened(table, &objects, &[("Queue", queue)]), @r"
+        Name        Phase     Queue
+        a           Running   q
+        long-name   Pending   
+        ");
+        assert_eq!(
+            widened("No resources found", &[], &[("Queue", queue)]),
+            "No resources found"
+        );
+    }
+
+    #[test]
+    fn a_watch_tells_what_is_new() {
+        assert_eq!(news("", "N\na 1\nb 1"), ["N", "a 1", "b 1"]);
+        assert_eq!(news("N\na 1\nb 1", "N\na 2\nb 1"), ["a 2"]);
+    }
+}

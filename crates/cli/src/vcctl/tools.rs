@@ -1,0 +1,407 @@
+//! Upstream's commands of one deed: `vsub`, `vjobs`, `vqueues`, `vcancel`, `vsuspend` and `vresume`.
+//!
+//! Their short flags are the other way round than those of `vcctl job`: `-n` is the name, `-N` the namespace.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+
+use anyhow::Context;
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
+use serde_json::Value;
+
+use super::told::{Form, Told};
+use super::{Asked, Common, job, queue};
+use crate::rest::{Place, Rest, text};
+use crate::start::Outcome;
+use crate::verbs;
+
+/// One of them.
+pub(crate) struct Tool {
+    /// What it is called.
+    pub(crate) name: &'static str,
+    parse: fn(Vec<OsString>) -> Outcome,
+}
+
+/// All of them, alphabetical.
+pub(crate) const TOOLS: &[Tool] = &[
+    Tool {
+        name: "vcancel",
+        parse: |typed| begin::<Cancel>(typed, Request::Cancel),
+    },
+    Tool {
+        name: "vjobs",
+        parse: |typed| begin::<Jobs>(typed, Request::Jobs),
+    },
+    Tool {
+        name: "vqueues",
+        parse: |typed| begin::<Queues>(typed, Request::Queues),
+    },
+    Tool {
+        name: "vresume",
+        parse: |typed| begin::<Resume>(typed, Request::Resume),
+    },
+    Tool {
+        name: "vsub",
+        parse: |typed| begin::<Submit>(typed, Request::Submit),
+    },
+    Tool {
+        name: "vsuspend",
+        parse: |typed| begin::<Suspend>(typed, Request::Suspend),
+    },
+];
+
+impl Tool {
+    /// The tool of that name.
+    pub(crate) fn called(name: &str) -> Option<&'static Tool> {
+        TOOLS.iter().find(|tool| tool.name == name)
+    }
+
+    /// Understands what follows its name.
+    pub(crate) fn parse(&self, arguments: Vec<OsString>) -> Outcome {
+        let whole = std::iter::once(OsString::from(self.name)).chain(arguments);
+        (self.parse)(whole.collect())
+    }
+}
+
+#[derive(Parser)]
+struct Typed<T: Args> {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    own: T,
+}
+
+fn begin<T: Args>(typed: Vec<OsString>, request: fn(T) -> Request) -> Outcome {
+    let parsed = Typed::<T>::command()
+        .try_get_matches_from(typed)
+        .and_then(|matches| Typed::<T>::from_arg_matches(&matches));
+    match parsed {
+        Ok(Typed { common, own }) => common.ask(Asked::Tool(request(own))),
+        Err(error) => verbs::refuse(&error),
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Request {
+    Cancel(Cancel),
+    Jobs(Jobs),
+    Queues(Queues),
+    Resume(Resume),
+    Submit(Submit),
+    Suspend(Suspend),
+}
+
+/// cancel a job
+#[derive(Args, Clone, Debug, PartialEq)]
+pub(crate) struct Cancel {
+    #[command(flatten)]
+    named: Named,
+}
+
+/// resume a job
+#[derive(Args, Clone, Debug, PartialEq)]
+pub(crate) struct Resume {
+    #[command(flatten)]
+    named: Named,
+}
+
+/// abort a job
+#[derive(Args, Clone, Debug, PartialEq)]
+pub(crate) struct Suspend {
+    #[command(flatten)]
+    named: Named,
+}
+
+/// A job by its name.
+#[derive(Args, Clone, Debug, PartialEq)]
+struct Named {
+    /// the namespace of job
+    #[arg(short = 'N', long, default_value = "default")]
+    namespace: String,
+    /// the name of job
+    #[arg(short, long, default_value = "")]
+    name: String,
+}
+
+/// list jobs, or view one
+#[derive(Args, Clone, Debug, PartialEq)]
+pub(crate) struct Jobs {
+    /// the namespace of job
+    #[arg(short = 'N', long, default_value = "default")]
+    namespace: String,
+    /// the name of job
+    #[arg(short, long, default_value = "")]
+    name: String,
+    /// list jobs with specified scheduler name
+    #[arg(short = 'S', long, default_value = "")]
+    scheduler: String,
+    /// list jobs in all namespaces
+    #[arg(long)]
+    all_namespaces: bool,
+    /// fuzzy matching jobName
+    #[arg(long, default_value = "")]
+    selector: String,
+}
+
+/// list queues, or one
+#[derive(Args, Clone, Debug, PartialEq)]
+pub(crate) struct Queues {
+    /// the name of queue
+    #[arg(short, long, default_value = "")]
+    name: String,
+}
+
+/// submit a job of one task
+#[derive(Args, Clone, Debug, PartialEq)]
+pub(crate) struct Submit {
+    /// the container image of job
+    #[arg(short, long, env = "VOLCANO_DEFAULT_IMAGE", default_value = "busybox")]
+    image: String,
+    /// the namespace of job
+    #[arg(
+        short = 'N',
+        long,
+        env = "VOLCANO_DEFAULT_JOB_NAMESPACE",
+        default_value = "default"
+    )]
+    namespace: String,
+    /// the name of job
+    #[arg(short, long, default_value = "")]
+    name: String,
+    /// the minimal available tasks of job
+    #[arg(short, long, default_value_t = 1)]
+    min: i32,
+    /// the total tasks of job
+    #[arg(short, long, default_value_t = 1)]
+    replicas: i32,
+    /// the resource request of the task
+    #[arg(short = 'R', long, default_value = "cpu=1000m,memory=100Mi")]
+    requests: String,
+    /// the resource limit of the task
+    #[arg(short = 'L', long, default_value = "cpu=1000m,memory=100Mi")]
+    limits: String,
+    /// the scheduler for this job
+    #[arg(
+        short = 'S',
+        long,
+        env = "VOLCANO_SCHEDULER_NAME",
+        default_value = "volcano"
+    )]
+    scheduler: String,
+    /// the command of job, split as a shell would
+    #[arg(short, long, default_value = "")]
+    command: String,
+}
+
+impl Request {
+    /// Where the objects of a list are; none of what is no list.
+    pub(super) fn listed(&self) -> Option<String> {
+        match self {
+            Request::Jobs(jobs) if jobs.name.is_empty() => Some(job::Request::listed(&jobs.list())),
+            Request::Queues(queues) if queues.name.is_empty() => Some(queue::QUEUES.to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl Jobs {
+    fn list(&self) -> job::List {
+        job::List {
+            namespace: self.namespace.clone(),
+            scheduler: self.scheduler.clone(),
+            all_namespaces: self.all_namespaces,
+            selector: self.selector.clone(),
+            queue: String::new(),
+        }
+    }
+}
+
+impl Named {
+    fn job(&self) -> job::Named {
+        job::Named {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        }
+    }
+}
+
+pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow::Result<Told> {
+    let as_job = match request {
+        Request::Queues(queues) => return vqueues(&queues.name, rest).await,
+        Request::Cancel(Cancel { named }) => {
+            job::answer(&job::Request::Delete(named.job()), form, rest).await?;
+            return Ok(Told::Text(format!(
+                "cancel job {} successfully",
+                named.name
+            )));
+        }
+        Request::Resume(Resume { named }) => job::Request::Resume(named.job()),
+        Request::Suspend(Suspend { named }) => job::Request::Suspend(named.job()),
+        Request::Submit(submit) => job::Request::Run(submitted(submit)?),
+        Request::Jobs(jobs) if jobs.name.is_empty() => job::Request::List(jobs.list()),
+        Request::Jobs(jobs) => job::Request::View(job::Named {
+            namespace: jobs.namespace.clone(),
+            name: jobs.name.clone(),
+        }),
+    };
+    job::answer(&as_job, form, rest).await
+}
+
+fn submitted(submit: &Submit) -> anyhow::Result<job::Run> {
+    let command = shlex::split(&submit.command);
+    let command =
+        command.with_context(|| format!("--command {:?}: a quote is open", submit.command))?;
+    Ok(job::Run {
+        image: submit.image.clone(),
+        namespace: submit.namespace.clone(),
+        name: submit.name.clone(),
+        min: submit.min,
+        replicas: submit.replicas,
+        requests: submit.requests.clone(),
+        limits: submit.limits.clone(),
+        scheduler: submit.scheduler.clone(),
+        filename: String::new(),
+        command,
+    })
+}
+
+/// Upstream prints counters that nobody writes any more; these are counted.
+async fn vqueues(name: &str, rest: &Rest) -> anyhow::Result<Told> {
+    let objects = match name {
+        "" => rest.list(queue::QUEUES).await?,
+        name => {
+            let place = Place {
+                collection: queue::QUEUES.to_owned(),
+                name: name.to_owned(),
+            };
+            vec![rest.get(&place).await?]
+        }
+    };
+    let groups = queue::groups(rest).await?;
+    let table = queue_table(&objects, &groups);
+    Ok(Told::Objects { objects, table })
+}
+
+fn queue_table(queues: &[Value], groups: &[Value]) -> String {
+    if queues.is_empty() {
+        return "No resources found".to_owned();
+    }
+    let mut out = String::new();
+    let mut row = |name: &str, cells: [&str; 6]| {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "{name:<25}");
+        for cell in cells {
+            let _ = write!(out, "{cell:<8}");
+        }
+        out.push('\n');
+    };
+    row(
+        "Name",
+        [
+            "Weight", "State", "Inqueue", "Pending", "Running", "Unknown",
+        ],
+    );
+    for queue in queues {
+        let name = text(queue, &["metadata", "name"]);
+        let count = |phase| queue::count(groups, name, phase).to_string();
+        row(
+            name,
+            [
+                &queue["spec"]["weight"].as_i64().unwrap_or(1).to_string(),
+                text(queue, &["status", "state"]),
+                &count("Inqueue"),
+                &count("Pending"),
+                &count("Running"),
+                &count("Unknown"),
+            ],
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::start::{Question, Start};
+
+    fn asked(typed: &[&str]) -> Request {
+        let (name, rest) = typed.split_first().expect("a tool has a name");
+        let tool = Tool::called(name).expect("it is one of the tools");
+        let Outcome::Start(start) = tool.parse(rest.iter().map(OsString::from).collect()) else {
+            panic!("{typed:?} is not understood");
+        };
+        match *start {
+            Start::Ask(_, Question::Vcctl(request)) => match request.asked {
+                Asked::Tool(request) => request,
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn short_flags_are_the_other_way_round() {
+        assert!(TOOLS.is_sorted_by_key(|tool| tool.name));
+        let named = Named {
+            namespace: "ns".to_owned(),
+            name: "a".to_owned(),
+        };
+        for (tool, request) in [
+            (
+                "vcancel",
+                Request::Cancel(Cancel {
+                    named: named.clone(),
+                }),
+            ),
+            (
+                "vsuspend",
+                Request::Suspend(Suspend {
+                    named: named.clone(),
+                }),
+            ),
+            ("vresume", Request::Resume(Resume { named })),
+        ] {
+            assert_eq!(asked(&[tool, "-N", "ns", "-n", "a"]), request);
+        }
+        let all = asked(&[
+            "vjobs",
+            "-S",
+            "volcano",
+            "--all-namespaces",
+            "--selector",
+            "x",
+        ]);
+        let all = all.listed().expect("it is a list");
+        assert_eq!(all, "/apis/batch.volcano.sh/v1alpha1/jobs");
+        assert_eq!(asked(&["vjobs", "-n", "a"]).listed(), None);
+    }
+
+    #[test]
+    fn what_is_submitted_runs_what_a_shell_would() {
+        let Request::Submit(submit) = asked(&["vsub", "-n", "a", "-c", "sh -c 'echo \"one two\"'"])
+        else {
+            panic!("something is submitted");
+        };
+        let run = submitted(&submit).expect("quotes are closed");
+        assert_eq!(run.command, ["sh", "-c", "echo \"one two\""]);
+        let open = Submit {
+            command: "sh -c 'echo".to_owned(),
+            ..submit
+        };
+        assert!(submitted(&open).is_err());
+    }
+
+    #[test]
+    fn queues_have_upstreams_columns() {
+        let queue = json!({ "metadata": { "name": "default" }, "spec": { "weight": 1 }, "status": { "state": "Open" } });
+        let group = json!({ "spec": { "queue": "default" }, "status": { "phase": "Running" } });
+        let table = queue_table(&[queue], &[group]);
+        insta::assert_snapshot!(table.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"), @r"
+        Name                     Weight  State   Inqueue Pending Running Unknown
+        default                  1       Open    0       0       1       0
+        ");
+    }
+}
