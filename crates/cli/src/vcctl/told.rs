@@ -79,11 +79,7 @@ pub(super) type Column = (&'static str, fn(&Value) -> String);
 
 /// A table with more columns on the right: a heading and a cell for each of these objects, which are those
 /// of its lines. A table that says that there is nothing stays as it is.
-pub(super) fn widened(
-    table: &str,
-    objects: &[Value],
-    columns: &[Column],
-) -> String {
+pub(super) fn widened(table: &str, objects: &[Value], columns: &[Column]) -> String {
     let lines: Vec<&str> = table.lines().collect();
     if objects.is_empty() || lines.len() != objects.len() + 1 {
         return table.to_owned();
