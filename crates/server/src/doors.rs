@@ -17,12 +17,11 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::limits::{Connections, Limits, Place};
-use crate::listen::{Accepted, ListenError, Listening, accept, failed, http_of};
+use crate::listen::{Accepted, ListenError, Listening, accept, bind, failed, http_of};
 
 /// Connections of those who watch.
 const CONNECTIONS_MAX: usize = 64;
@@ -63,12 +62,7 @@ pub async fn open(address: SocketAddr, door: Door) -> Result<Listening, ListenEr
         Door::Health(_, Some(files)) => Some(acceptor(files)?),
         Door::Health(_, None) | Door::Metrics(_) => None,
     };
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(failed(format!("listen on {address}")))?;
-    let bound = listener
-        .local_addr()
-        .map_err(failed("read the listening address"))?;
+    let (listener, bound) = bind(address).await?;
     let (ending, ends) = watch::channel(false);
     let door = Arc::new(door);
     let connections = Connections::new(CONNECTIONS_MAX);

@@ -26,7 +26,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use review::{Settings, Webhook};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio_rustls::TlsAcceptor;
 
@@ -36,7 +36,7 @@ pub use self::keeper::{CertificateFiles, CertificateKeeper};
 pub use self::registrar::Registrar;
 
 use crate::limits::{Connections, Limits, Place};
-use crate::listen::{Accepted, ListenError, Listening, accept, failed, http_of};
+use crate::listen::{Accepted, ListenError, Listening, accept, bind, failed, http_of};
 
 /// The longest body, as upstream.
 const BODY_BYTES_MAX: usize = 3 << 20;
@@ -91,12 +91,7 @@ impl Endpoint {
             .server_config()
             .map_err(failed("serve webhooks with this certificate"))?;
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind(address)
-            .await
-            .map_err(failed(format!("listen on {address}")))?;
-        let bound = listener
-            .local_addr()
-            .map_err(failed("read the listening address"))?;
+        let (listener, bound) = bind(address).await?;
         let connections = Connections::new(self.limits.connections);
         let endpoint = Arc::new(self);
         let (ending, ends) = watch::channel(false);

@@ -149,12 +149,7 @@ pub async fn listen(
     } = socket;
     let acceptor = TlsAcceptor::from(Arc::new(tls(identity)?));
     let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let listener = TcpListener::bind(wanted)
-        .await
-        .map_err(failed(format!("listen on {wanted}")))?;
-    let address = listener
-        .local_addr()
-        .map_err(failed("read the listening address"))?;
+    let (listener, address) = bind(wanted).await?;
     api.plane.set_address(&address.to_string());
     let door = Arc::new(Door {
         api,
@@ -171,6 +166,17 @@ pub async fn listen(
         serve(accepted, acceptor.clone(), door.clone(), ends.clone())
     }));
     Ok(Listening::new(address, task, ending))
+}
+
+/// Listens at an address; the port that was taken is told where any would do.
+pub(crate) async fn bind(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), ListenError> {
+    let listener = TcpListener::bind(wanted)
+        .await
+        .map_err(failed(format!("listen on {wanted}")))?;
+    let address = listener
+        .local_addr()
+        .map_err(failed("read the listening address"))?;
+    Ok((listener, address))
 }
 
 /// A connection that was accepted, who it is, and its place among all.
