@@ -101,6 +101,13 @@ pub enum End {
     Spinning,
 }
 
+/// Who asked for a write: a life of a driver, and which of its terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Asked {
+    life: u32,
+    term: u64,
+}
+
 /// Something that happens at its time.
 enum Event {
     /// A call of the user reaches the server.
@@ -130,7 +137,7 @@ enum Event {
     /// A write of a driver that was supplanted arrives.
     Late(Intent),
     /// A write arrives of which its driver, by the number of its life, was told that it is lost.
-    Overdue(u32, Intent),
+    Overdue(Asked, Intent),
     /// A fault that comes by the clock strikes.
     Trouble(Fault),
     /// A fault strikes now, whatever its rate.
@@ -630,7 +637,7 @@ impl World {
             Event::Late(intent) => {
                 self.perform("former driver", &intent);
             }
-            Event::Overdue(life, intent) => self.perform_overdue(life, &intent),
+            Event::Overdue(asked, intent) => self.perform_overdue(asked, &intent),
             Event::Trouble(fault) => self.trouble(fault),
             Event::Strike(fault) => self.inflict(fault),
             Event::Mend(mend, patience) => self.mend(mend, patience),

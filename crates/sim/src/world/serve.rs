@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use store::{Response, User};
 
 use super::trouble::ACCOUNT;
-use super::{Answer, Event, Owner, World};
+use super::{Answer, Asked, Event, Owner, World};
 use crate::calls;
 use crate::fault::Fault;
 use crate::wire::Answered;
@@ -150,17 +150,31 @@ impl World {
         }
     }
 
-    /// A write that was told to be lost is done after all. Where its driver has died meanwhile, nobody
-    /// knows of it: its successor may have given the same room to another pod, and the kubelet of that
+    /// A write that was told to be lost is done after all. Where its driver has died meanwhile, or lost its
+    /// lease and forgotten everything, nobody knows of it: its successor may have given the same room to another pod, and the kubelet of that
     /// node refuses one of them.
-    pub(super) fn perform_overdue(&mut self, life: u32, intent: &Intent) {
+    pub(super) fn perform_overdue(&mut self, asked: Asked, intent: &Intent) {
         if self.written("driver", &call::write(intent)).code != 201 {
             return;
         }
+        if self.asked(asked.life) == Some(asked) {
+            self.witness.note_overdue(intent);
+        } else {
+            self.note_forgotten(intent);
+        }
+    }
+
+    /// Who asks now, if that life has not ended.
+    fn asked(&self, life: u32) -> Option<Asked> {
+        let at = self.living(life)?;
+        let term = self.replicas[at].driver.metrics().terms;
+        Some(Asked { life, term })
+    }
+
+    /// A write of a driver that has died or lost its lease since is done after all.
+    fn note_forgotten(&mut self, intent: &Intent) {
         self.witness.note_overdue(intent);
-        if let Action::Bind { node, .. } = &intent.action
-            && self.living(life).is_none()
-        {
+        if let Action::Bind { node, .. } = &intent.action {
             self.excuse(node, OVERDUE_MS);
         }
     }
@@ -189,7 +203,7 @@ impl World {
         let is_awaited = at.is_some_and(|at| self.replicas[at].driver.awaits_write(id));
         if is_done && !is_awaited {
             // It was asked for under an earlier lease, and is like one that was told to be lost.
-            self.witness.note_overdue(intent);
+            self.note_forgotten(intent);
         }
         self.driver_writes += 1;
         let is_the_one = self.driver_writes == self.settings.faults.crash_at_write;
@@ -213,7 +227,8 @@ impl World {
         }
         if self.strikes(Fault::TimeoutBeforeCommit, "") {
             let ms = self.draw_ms(Fault::TimeoutBeforeCommit, 1, OVERDUE_MS);
-            self.push(self.now.plus_ms(ms), Event::Overdue(life, intent.clone()));
+            let asked = self.asked(life).unwrap_or(Asked { life, term: 0 });
+            self.push(self.now.plus_ms(ms), Event::Overdue(asked, intent.clone()));
             return Some(lost());
         }
         let refusal = match &intent.action {
