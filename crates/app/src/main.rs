@@ -148,6 +148,15 @@ async fn cluster_at(connection: &cli::start::Connection) -> anyhow::Result<Arc<d
     Ok(Arc::new(client_of(connection).await?))
 }
 
+/// Certificates that a command line names.
+pub(crate) fn certificate_files(files: &cli::start::TlsFiles) -> server::CertificateFiles {
+    server::CertificateFiles {
+        chain: files.chain.clone(),
+        key: files.key.clone(),
+        authority: files.authority.clone(),
+    }
+}
+
 /// A client of the cluster that a command line names.
 pub(crate) async fn client_of(
     connection: &cli::start::Connection,

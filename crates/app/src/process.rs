@@ -18,7 +18,7 @@ use runtime::engine_loop::{Counted, EngineLoop};
 use runtime::metrics::MetricsPage;
 use runtime::scheduler_conf::follow;
 use serde_json::Value;
-use server::{Door, DoorFiles, Listening};
+use server::{Door, Listening};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -178,11 +178,7 @@ async fn open(process: &Process, engine: &EngineLoop) -> anyhow::Result<Vec<List
     }
     if let Some(address) = wish.health {
         let counted = engine.counted();
-        let files = wish.tls.as_ref().map(|files| DoorFiles {
-            chain: files.chain.clone(),
-            key: files.key.clone(),
-            authority: files.authority.clone(),
-        });
+        let files = wish.tls.as_ref().map(crate::certificate_files);
         let door = Door::Health(
             Box::new(move || foreign(&counted.borrow()).map(|foreign| foreign.why)),
             files,

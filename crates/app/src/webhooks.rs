@@ -14,9 +14,7 @@ use review::{
 };
 use runtime::follow::{Followed, Wish, follow};
 use serde_json::{Value, json};
-use server::{
-    CertificateFiles, CertificateKeeper, Door, Endpoint, FactTable, Registrar, ServedCertificate,
-};
+use server::{CertificateKeeper, Door, Endpoint, FactTable, Registrar, ServedCertificate};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
@@ -192,11 +190,7 @@ fn address(request: &WebhooksRequest) -> Option<Address> {
 
 fn keeper(request: &WebhooksRequest, cluster: &client::Cluster) -> CertificateKeeper {
     if let Some(files) = &request.tls {
-        return CertificateKeeper::Files(CertificateFiles {
-            chain: files.chain.clone(),
-            key: files.key.clone(),
-            authority: files.authority.clone(),
-        });
+        return CertificateKeeper::Files(crate::certificate_files(files));
     }
     CertificateKeeper::Secret {
         cluster: cluster.clone(),

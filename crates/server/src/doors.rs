@@ -20,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+use crate::endpoint::CertificateFiles;
 use crate::limits::{Connections, Limits, Place};
 use crate::listen::{Accepted, ListenError, Listening, accept, bind, failed, http_of};
 
@@ -34,23 +35,13 @@ pub type Page = Box<dyn Fn() -> String + Send + Sync>;
 /// Why the process is not ready for its work, if it is not.
 pub type NotReady = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// Certificates as files in PEM: of this process, of its key, of the authority that vouches for callers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DoorFiles {
-    /// The chain.
-    pub chain: PathBuf,
-    /// The key.
-    pub key: PathBuf,
-    /// The authority; a caller who shows no certificate is let in.
-    pub authority: PathBuf,
-}
-
 /// One door.
 pub enum Door {
     /// `/metrics`.
     Metrics(Page),
-    /// `/healthz` and `/livez` say `ok` while the process lives, `/readyz` while it is ready.
-    Health(NotReady, Option<DoorFiles>),
+    /// `/healthz` and `/livez` say `ok` while the process lives, `/readyz` while it is ready; over TLS where
+    /// there are certificates. A caller who shows one must have it of that authority.
+    Health(NotReady, Option<CertificateFiles>),
 }
 
 /// Serves a door at an address until it is ended.
@@ -72,7 +63,7 @@ pub async fn open(address: SocketAddr, door: Door) -> Result<Listening, ListenEr
     Ok(Listening::new(bound, task, ending))
 }
 
-fn acceptor(files: &DoorFiles) -> Result<TlsAcceptor, ListenError> {
+fn acceptor(files: &CertificateFiles) -> Result<TlsAcceptor, ListenError> {
     let read = |path: &PathBuf| format!("use the certificates of {}", path.display());
     let certificates = |path: &PathBuf| -> Result<Vec<CertificateDer<'static>>, ListenError> {
         let all = CertificateDer::pem_file_iter(path).map_err(failed(read(path)))?;

@@ -41,7 +41,7 @@ mod writer;
 pub use api::{Api, Body, Service};
 pub use audit::AuditLog;
 pub use disk::{DataLock, DiskJournal, Durability};
-pub use doors::{Door, DoorFiles, NotReady, Page, open};
+pub use doors::{Door, NotReady, Page, open};
 pub use endpoint::{
     CertificateError, CertificateFiles, CertificateKeeper, Endpoint, FactTable, Registrar,
     ServedCertificate,
