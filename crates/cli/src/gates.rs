@@ -151,6 +151,7 @@ fn names() -> String {
 }
 
 /// Rows of a table in Markdown: gate, default, what it does.
+#[cfg(test)]
 pub(crate) fn table() -> String {
     let row = |gate: &Gate| {
         let does = match gate.guards {

@@ -6,7 +6,7 @@
 //! What it refuses to know: how a plane is built. A verb that needs one returns a [`start::Start`]
 //! to `app`, which hands back a [`cluster::Cluster`] to ask.
 //!
-//! The lists are [`verbs::VERBS`], alphabetical, and [`processes::PROCESSES`], the parts beside a cluster; help,
+//! The lists are [`verbs::VERBS`], alphabetical, and `processes::PROCESSES`, the parts beside a cluster; help,
 //! completion, manual pages and docs/flags.md come from their rows.
 //! The door is [`parse`], then [`answer`].
 //!
@@ -25,7 +25,7 @@ pub mod view;
 
 mod gates;
 mod logs;
-pub mod processes;
+mod processes;
 mod rehearse;
 mod replay;
 mod rest;

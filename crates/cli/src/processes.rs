@@ -9,6 +9,7 @@ mod controllers;
 mod doors;
 mod election;
 mod flag;
+#[cfg(test)]
 mod page;
 mod rows;
 mod scheduler;
@@ -27,11 +28,11 @@ use flag::{Flag, Group};
 use typed::Typed;
 
 /// One process.
-pub struct Row {
+pub(crate) struct Row {
     /// The verb of `katmai`.
-    pub verb: &'static str,
+    pub(crate) verb: &'static str,
     /// Upstream's binary.
-    pub upstream: &'static str,
+    upstream: &'static str,
     /// What it does, in one line.
     about: &'static str,
     /// What more is to be said below its flags.
@@ -43,7 +44,7 @@ pub struct Row {
 }
 
 /// Every process, by its room.
-pub const PROCESSES: &[Row] = &[
+pub(crate) const PROCESSES: &[Row] = &[
     controllers::CONTROLLERS,
     scheduler::AGENT,
     scheduler::SCHEDULER,
@@ -94,11 +95,6 @@ impl Row {
             Outcome::Exit(crate::EXIT_BAD_INPUT)
         })
     }
-}
-
-/// The page docs/flags.md.
-pub fn documentation() -> String {
-    page::markdown(PROCESSES)
 }
 
 /// Names of flags with `-` where `_` was typed, as upstream's parser takes them.

@@ -54,13 +54,13 @@ pub(super) struct Flag {
     pub(super) help: &'static str,
 }
 
-pub(super) const fn kept(
+const fn flag(
     name: &'static str,
     takes: Takes,
     default: &'static str,
     help: &'static str,
+    fate: Fate,
 ) -> Flag {
-    let fate = Fate::Kept;
     Flag {
         name,
         takes,
@@ -68,6 +68,15 @@ pub(super) const fn kept(
         fate,
         help,
     }
+}
+
+pub(super) const fn kept(
+    name: &'static str,
+    takes: Takes,
+    default: &'static str,
+    help: &'static str,
+) -> Flag {
+    flag(name, takes, default, help, Fate::Kept)
 }
 
 pub(super) const fn mapped(
@@ -77,14 +86,7 @@ pub(super) const fn mapped(
     help: &'static str,
     how: &'static str,
 ) -> Flag {
-    let fate = Fate::Mapped(how);
-    Flag {
-        name,
-        takes,
-        default,
-        fate,
-        help,
-    }
+    flag(name, takes, default, help, Fate::Mapped(how))
 }
 
 pub(super) const fn ignored(
@@ -94,14 +96,7 @@ pub(super) const fn ignored(
     help: &'static str,
     why: &'static str,
 ) -> Flag {
-    let fate = Fate::Ignored(why);
-    Flag {
-        name,
-        takes,
-        default,
-        fate,
-        help,
-    }
+    flag(name, takes, default, help, Fate::Ignored(why))
 }
 
 pub(super) const fn ours(
@@ -110,14 +105,7 @@ pub(super) const fn ours(
     default: &'static str,
     help: &'static str,
 ) -> Flag {
-    let fate = Fate::Ours;
-    Flag {
-        name,
-        takes,
-        default,
-        fate,
-        help,
-    }
+    flag(name, takes, default, help, Fate::Ours)
 }
 
 impl Flag {

@@ -415,8 +415,8 @@ fn what_cannot_be_meant_is_refused_with_its_flag() {
 fn flags_are_told_in_the_docs() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/flags.md");
     if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(path, documentation()).expect("the page can be written");
+        std::fs::write(path, page::markdown(PROCESSES)).expect("the page can be written");
     }
     let page = std::fs::read_to_string(path).expect("there is such a page");
-    assert_eq!(page, documentation(), "UPDATE=1 renews it");
+    assert_eq!(page, page::markdown(PROCESSES), "UPDATE=1 renews it");
 }
