@@ -531,8 +531,12 @@ impl Cycles {
             }
             Ended::Outdated => 0,
             Ended::Failed { retry_after_ms } => {
+                if refusal.is_none() {
+                    self.binds.lost(write, now);
+                }
                 let passes = refusal.map_or(Passes::ByItself, writes::passes);
-                if passes == Passes::ByItself && self.binds.put_off(write, retry_after_ms, now) {
+                let is_again = passes == Passes::ByItself || self.binds.may_come(write, now);
+                if is_again && self.binds.put_off(write, retry_after_ms, now) {
                     return;
                 }
                 retry_after_ms

@@ -218,6 +218,37 @@ fn a_refused_bind_comes_back_with_doubling_delay() {
     assert_eq!(binds(&mut world).len(), 5);
 }
 
+/// Where a pod goes whose first bind was lost and whose further ones are refused for so long, if
+/// its node takes no more pods meanwhile and another one is there.
+fn place_after_refusals(seconds: u32) -> Value {
+    let mut world = plane("1");
+    gang(&mut world, "Inqueue");
+    pods(&mut world, |_| None);
+    world.lost.push_back(Lost::BeforeCommit);
+    world.settle();
+    let mut cordoned = node("1");
+    cordoned["spec"]["unschedulable"] = json!(true);
+    world.put_object(Kind::Node, "node-1", &cordoned);
+    world.put_object(Kind::Node, "node-2", &node("1"));
+    for _ in 0..seconds {
+        world.refusals = std::iter::repeat_n(refusal(403, "Forbidden"), 64).collect();
+        world.pass_ms(1_000);
+        assert!(!world.refusals.is_empty());
+    }
+    world.refusals.clear();
+    world.pass_ms(20_000);
+    let (first, _) = TASKS[0];
+    world.object(Kind::Pod, first)["spec"]["nodeName"].clone()
+}
+
+/// Simulator seed 72694958885: the lost request was performed after the refusal, when the room had
+/// been given to another pod.
+#[test]
+fn a_bind_that_may_still_come_keeps_its_room_though_it_is_refused() {
+    assert_eq!(place_after_refusals(30), "node-1");
+    assert_eq!(place_after_refusals(75), "node-2");
+}
+
 /// A gang whose pods of these roles mount the claim `shared`, of a class that waits for its first
 /// consumer.
 fn sharing_gang(world: &mut World, roles: &[&str]) {

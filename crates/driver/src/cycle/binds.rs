@@ -12,30 +12,61 @@ use model::WriteId;
 use crate::backoff::Backoff;
 use crate::timers;
 
+/// How long a bind whose answer was lost may still come true, in milliseconds: a server works on
+/// a request for a minute at most (`--request-timeout` of kube-apiserver).
+const LOST_MS: i64 = 60_000;
+
 #[derive(Debug, Default)]
 pub(super) struct Binds {
-    sent: BTreeMap<WriteId, (Bind, u32)>,
+    sent: BTreeMap<WriteId, Sent>,
     again: BTreeSet<(Time, WriteId)>,
+}
+
+#[derive(Debug)]
+struct Sent {
+    bind: Bind,
+    failures: u32,
+    /// Until when an earlier request for it, whose answer was lost, may still be performed.
+    may_come_until: Option<Time>,
 }
 
 impl Binds {
     /// A bind is on its way.
     pub(super) fn sent(&mut self, bind: Bind) {
-        self.sent.insert(bind.write, (bind, 0));
+        let sent = Sent {
+            bind,
+            failures: 0,
+            may_come_until: None,
+        };
+        self.sent.insert(sent.bind.write, sent);
     }
 
     /// A bind has ended for good.
     pub(super) fn ended(&mut self, write: WriteId) -> Option<Bind> {
-        self.sent.remove(&write).map(|(bind, _)| bind)
+        self.sent.remove(&write).map(|sent| sent.bind)
+    }
+
+    /// The answer to a bind was lost, and its pod is on no node yet.
+    pub(super) fn lost(&mut self, write: WriteId, now: Time) {
+        if let Some(sent) = self.sent.get_mut(&write) {
+            sent.may_come_until = Some(now.plus_ms(LOST_MS));
+        }
+    }
+
+    /// Whether a bind may come true although it was refused: a request before that one was lost.
+    /// Its room is nobody else's as long as that.
+    pub(super) fn may_come(&self, write: WriteId, now: Time) -> bool {
+        let until = self.sent.get(&write).and_then(|sent| sent.may_come_until);
+        until.is_some_and(|until| now < until)
     }
 
     /// A bind was not taken, for a reason that passes: it will be sent again.
     pub(super) fn put_off(&mut self, write: WriteId, retry_after_ms: i64, now: Time) -> bool {
-        let Some((_, failures)) = self.sent.get_mut(&write) else {
+        let Some(sent) = self.sent.get_mut(&write) else {
             return false;
         };
-        *failures = failures.saturating_add(1);
-        let delay = Backoff::BIND.delay_ms(*failures).max(retry_after_ms);
+        sent.failures = sent.failures.saturating_add(1);
+        let delay = Backoff::BIND.delay_ms(sent.failures).max(retry_after_ms);
         self.again.insert((now.plus_ms(delay), write));
         true
     }
@@ -48,8 +79,8 @@ impl Binds {
                 return None;
             }
             self.again.pop_first();
-            if let Some((bind, _)) = self.sent.get(&write) {
-                return Some(bind.clone());
+            if let Some(sent) = self.sent.get(&write) {
+                return Some(sent.bind.clone());
             }
         }
     }
