@@ -2,16 +2,18 @@
 //! durability.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
+use tokio::task::JoinHandle;
 
-use super::load::{Ask, Pace, Target};
+use super::load::{Ask, Pace, Storm, Target};
 use super::plane::{folder, median, percentile};
 use super::rows::{Bench, Figure, Row, When};
 use super::sides::{Durability, Ours, Theirs};
@@ -255,78 +257,177 @@ async fn fill(target: &Target, count: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes one small object, 1,000 times a second, and looks when each of 1,000 watchers has it.
+/// How many watch one kind.
+const WATCHERS_COUNT: usize = 1_000;
+/// How many small objects are written a second while they do.
+const EVENTS_RATE: f64 = 1_000.0;
+
+/// Writes small objects, 1,000 a second: with nobody watching, with nobody watching on cores that
+/// something else keeps busy, and with 1,000 watchers, in turn. When each watcher has them, and how
+/// long the writes took. 1,000 watchers and their server leave no core idle: the second of the
+/// three tells what that alone costs a write.
 async fn watchers(target: &Target) -> anyhow::Result<Vec<Figure>> {
-    const WATCHERS: usize = 1_000;
-    const EVENTS: usize = 5_000;
-    const RATE: f64 = 1_000.0;
-    let sent: Arc<Vec<AtomicUsize>> = Arc::new((0..EVENTS).map(|_| AtomicUsize::new(0)).collect());
-    let began = Instant::now();
-    let ready = Arc::new(Barrier::new(WATCHERS + 1));
-    let watch = format!("{MAPS}?watch=true&resourceVersion=0");
-    let mut tasks = Vec::new();
-    for _ in 0..WATCHERS {
-        let (sender, mut body) = target.open(watch.clone()).await?;
-        let (sent, ready) = (sent.clone(), ready.clone());
-        tasks.push(tokio::spawn(async move {
-            ready.wait().await;
-            let (mut late, mut rest) = (Vec::with_capacity(EVENTS), Vec::new());
-            while late.len() < EVENTS {
-                let frame = body.frame().await.context("a watch ended early")??;
-                let Ok(bytes) = frame.into_data() else {
-                    continue;
-                };
-                let now = began.elapsed().as_micros() as usize;
-                rest.extend_from_slice(&bytes);
-                let read = numbers_in(&rest, |number| {
-                    let at = sent[number].load(Ordering::Relaxed);
-                    late.push((now.saturating_sub(at) as f64 / 1000.0) as f32);
-                });
-                rest.drain(..read);
-            }
-            drop(sender);
-            anyhow::Ok(late)
-        }));
-    }
-    ready.wait().await;
-    let times = sent.clone();
-    let write = move |number: usize| {
-        times[number].store(began.elapsed().as_micros() as usize, Ordering::Relaxed);
-        Ask {
-            method: "POST",
-            target: MAPS.to_owned(),
-            content_type: "application/json",
-            body: json!({ "metadata": { "name": format!("event-{number:06}") } })
-                .to_string()
-                .into_bytes(),
-        }
-    };
-    let time = Duration::from_secs_f64(EVENTS as f64 / RATE);
-    let writes = target.storm(8, Pace::Rate(RATE, time), write).await?;
     let mut late = Vec::new();
-    for task in tasks {
-        late.extend(task.await??.into_iter().map(f64::from));
+    let mut alone = Vec::new();
+    let mut busy = Vec::new();
+    let mut watched = Vec::new();
+    let mut rates = [Vec::new(), Vec::new()];
+    for turn in 0..TURNS {
+        let events = Events::new(&format!("alone-{turn}"));
+        let storm = events.write(target).await?;
+        alone.extend(storm.times);
+        rates[0].push(storm.rate);
+        let spinning = Spinning::on_all_cores();
+        let storm = Events::new(&format!("busy-{turn}")).write(target).await?;
+        drop(spinning);
+        busy.extend(storm.times);
+        let events = Events::new(&format!("event-{turn}"));
+        let crowd = events.watch(target).await?;
+        let storm = events.write(target).await?;
+        watched.extend(storm.times);
+        rates[1].push(storm.rate);
+        for task in crowd {
+            late.extend(task.await??.into_iter().map(f64::from));
+        }
     }
-    let mut write_times = writes.times;
-    Ok(vec![
+    let [alone_rate, watched_rate] = rates.map(median);
+    let name = |rest: &str| format!("api-watchers-{rest}");
+    let mut figures = vec![
         Figure::new("api-watchers-p99", percentile(&mut late, 99), "ms", 50.0),
-        Figure::new(
-            "api-watchers-write-p99",
-            percentile(&mut write_times, 99),
-            "ms",
-            50.0,
-        ),
-    ])
+        Figure::high(&name("writes-alone"), alone_rate, "1/s", 0.0),
+        Figure::high(&name("writes"), watched_rate, "1/s", 0.99 * EVENTS_RATE),
+    ];
+    for (when, times) in [
+        ("alone-", &mut alone),
+        ("busy-", &mut busy),
+        ("", &mut watched),
+    ] {
+        for (rank, reach) in [(50, 2.0), (99, 20.0)] {
+            let figure = name(&format!("write-{when}p{rank}"));
+            figures.push(Figure::new(&figure, percentile(times, rank), "ms", reach));
+        }
+    }
+    Ok(figures)
+}
+
+/// A thread on each core that does nothing else than being busy, while this lives.
+struct Spinning(Arc<AtomicBool>);
+
+impl Spinning {
+    fn on_all_cores() -> Spinning {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        for _ in 0..cores {
+            let is_over = is_over.clone();
+            std::thread::spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        Spinning(is_over)
+    }
+}
+
+impl Drop for Spinning {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Small objects of one name and a number each, and when each was sent.
+struct Events {
+    name: String,
+    began: Instant,
+    sent: Arc<Vec<AtomicUsize>>,
+}
+
+impl Events {
+    fn new(name: &str) -> Events {
+        let count = (TURN.as_secs_f64() * EVENTS_RATE) as usize;
+        Events {
+            name: name.to_owned(),
+            began: Instant::now(),
+            sent: Arc::new((0..count).map(|_| AtomicUsize::new(0)).collect()),
+        }
+    }
+
+    /// Writes them all. Whoever writes has a thread of its own, so that it waits for the server and
+    /// not for watchers that live in the same process.
+    async fn write(&self, target: &Target) -> anyhow::Result<Storm> {
+        let (name, began, times) = (self.name.clone(), self.began, self.sent.clone());
+        let write = move |number: usize| {
+            times[number].store(began.elapsed().as_micros() as usize, Ordering::Relaxed);
+            Ask {
+                method: "POST",
+                target: MAPS.to_owned(),
+                content_type: "application/json",
+                body: json!({ "metadata": { "name": format!("{name}-{number:06}") } })
+                    .to_string()
+                    .into_bytes(),
+            }
+        };
+        let target = target.clone();
+        let writer = tokio::task::spawn_blocking(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(target.storm(8, Pace::Rate(EVENTS_RATE, TURN), write))
+        });
+        writer.await?
+    }
+
+    /// Watchers from now on; how late each of them had each object, in milliseconds, once they have
+    /// all.
+    async fn watch(
+        &self,
+        target: &Target,
+    ) -> anyhow::Result<Vec<JoinHandle<anyhow::Result<Vec<f32>>>>> {
+        let list: Value =
+            serde_json::from_slice(&target.ask(Ask::get(format!("{MAPS}?limit=1"))).await?)?;
+        let revision = list["metadata"]["resourceVersion"]
+            .as_str()
+            .context("a list without a version")?;
+        let watch = format!("{MAPS}?watch=true&resourceVersion={revision}");
+        let ready = Arc::new(Barrier::new(WATCHERS_COUNT + 1));
+        let prefix = format!("\"name\":\"{}-", self.name);
+        let mut tasks = Vec::new();
+        for _ in 0..WATCHERS_COUNT {
+            let (sender, mut body) = target.open(watch.clone()).await?;
+            let (sent, ready, began) = (self.sent.clone(), ready.clone(), self.began);
+            let prefix = prefix.clone();
+            tasks.push(tokio::spawn(async move {
+                ready.wait().await;
+                let (mut late, mut rest) = (Vec::with_capacity(sent.len()), Vec::new());
+                while late.len() < sent.len() {
+                    let frame = body.frame().await.context("a watch ended early")??;
+                    let Ok(bytes) = frame.into_data() else {
+                        continue;
+                    };
+                    let now = began.elapsed().as_micros() as usize;
+                    rest.extend_from_slice(&bytes);
+                    let read = numbers_in(&rest, prefix.as_bytes(), |number| {
+                        let at = sent[number].load(Ordering::Relaxed);
+                        late.push((now.saturating_sub(at) as f64 / 1000.0) as f32);
+                    });
+                    rest.drain(..read);
+                }
+                drop(sender);
+                anyhow::Ok(late)
+            }));
+        }
+        ready.wait().await;
+        Ok(tasks)
+    }
 }
 
 /// Tells the numbers of the events whose names stand in a piece of a stream, and how much of it is
 /// done with: a name may continue in the next piece.
-fn numbers_in(piece: &[u8], mut tell: impl FnMut(usize)) -> usize {
-    const NAME: &[u8] = b"\"name\":\"event-";
+fn numbers_in(piece: &[u8], prefix: &[u8], mut tell: impl FnMut(usize)) -> usize {
     const DIGITS: usize = 6;
     let mut done = 0;
-    for at in memchr::memmem::find_iter(piece, NAME) {
-        let number = at + NAME.len();
+    for at in memchr::memmem::find_iter(piece, prefix) {
+        let number = at + prefix.len();
         let Some(digits) = piece.get(number..number + DIGITS) else {
             return at;
         };
@@ -338,7 +439,7 @@ fn numbers_in(piece: &[u8], mut tell: impl FnMut(usize)) -> usize {
         }
         done = number + DIGITS;
     }
-    done.max(piece.len().saturating_sub(NAME.len()))
+    done.max(piece.len().saturating_sub(prefix.len()))
 }
 
 fn create(name: &str) -> Ask {
