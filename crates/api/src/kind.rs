@@ -10,12 +10,16 @@ pub enum Kind {
     BatchCronJob,
     /// `batch/v1` Job.
     BatchJob,
+    /// What pods are allowed to use beside others on a node.
+    ColocationConfiguration,
     /// Volcano's one-shot instruction to a job or queue.
     Command,
     /// Configuration data.
     ConfigMap,
     /// What a StatefulSet wanted once.
     ControllerRevision,
+    /// A pod on each of some nodes.
+    DaemonSet,
     /// Pods that are replaced in steps.
     Deployment,
     /// A sort of devices.
@@ -144,6 +148,15 @@ pub const KINDS: &[KindRow] = &[
     ),
     row(Kind::BatchJob, "batch", "v1", "Job", "jobs", true, true),
     row(
+        Kind::ColocationConfiguration,
+        "config.volcano.sh",
+        "v1alpha1",
+        "ColocationConfiguration",
+        "colocationconfigurations",
+        true,
+        true,
+    ),
+    row(
         Kind::Command,
         "bus.volcano.sh",
         "v1alpha1",
@@ -169,6 +182,15 @@ pub const KINDS: &[KindRow] = &[
         "controllerrevisions",
         true,
         false,
+    ),
+    row(
+        Kind::DaemonSet,
+        "apps",
+        "v1",
+        "DaemonSet",
+        "daemonsets",
+        true,
+        true,
     ),
     row(
         Kind::Deployment,

@@ -1,10 +1,11 @@
-//! Volcano's kinds: Job, CronJob, JobFlow, JobTemplate, HyperNode, Numatopology, Queue, PodGroup and
-//! Command. Those of which more than the status is written back keep unknown fields in `rest`, and
+//! Volcano's kinds: Job, CronJob, JobFlow, JobTemplate, HyperNode, NodeShard, Numatopology,
+//! ColocationConfiguration, Queue, PodGroup and Command. Those of which more than the status is written back keep unknown fields in `rest`, and
 //! fields whose absence means something are `Option`s.
 //!
-//! Source: `specs/volcano.md`, sections 1.2 to 1.7 and 1.14.
+//! Source: `specs/volcano.md`, sections 1.2 to 1.11 and 1.14.
 
 mod card_keys;
+mod colocation;
 mod cron_job;
 pub mod device_config;
 mod hyper_node;
@@ -18,6 +19,7 @@ pub mod scheduler_conf;
 mod shard;
 
 pub use card_keys::*;
+pub use colocation::*;
 pub use cron_job::*;
 pub use hyper_node::*;
 pub use job::*;

@@ -4,7 +4,9 @@
     reason = "a test that cannot read its golden has failed"
 )]
 
-use api::volcano::{Command, HyperNode, Job, Numatopology, PodGroup, Queue};
+use api::volcano::{
+    ColocationConfiguration, Command, HyperNode, Job, Numatopology, PodGroup, Queue,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -64,6 +66,16 @@ fn a_numatopology_survives_a_round_trip() {
     assert_eq!(spec.cpu_detail["5"].core, Some(2));
     let given = &spec.pod_allocations[0].container_allocations[0];
     assert_eq!(&*given.allocations["cpu"], "2-3");
+}
+
+#[test]
+fn a_colocation_configuration_survives_a_round_trip() {
+    let rule: ColocationConfiguration = check(include_str!("wire/colocation_configuration.yaml"));
+    let memory_qos = rule.spec.memory_qos.unwrap();
+    assert_eq!(
+        (memory_qos.high_ratio, memory_qos.low_ratio),
+        (Some(80), Some(0))
+    );
 }
 
 #[test]

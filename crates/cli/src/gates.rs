@@ -40,7 +40,7 @@ const GATES: &[Gate] = &[
     gate(
         "WorkLoadSupport",
         true,
-        Guards::Nothing("pods get groups by whoever owns them, whatever that is"),
+        Guards::Controller("workload_group"),
     ),
     gate("VolcanoJobSupport", true, Guards::Controller("vcjob")),
     gate(

@@ -18,6 +18,7 @@ mod attributes_class;
 mod batch_job;
 mod child;
 mod claim;
+mod colocation;
 mod conditions;
 mod cron_job;
 mod deployment;
@@ -46,6 +47,7 @@ mod stateful_set;
 mod taint_eviction;
 mod template_hash;
 mod vcjob;
+mod workload_group;
 mod write;
 
 pub use row::{Controller, Inputs, Last, Looked, Outcome, Refused, Step};
@@ -57,6 +59,7 @@ pub const CONTROLLERS: &[Controller] = &[
     attributes_class::CONTROLLER,
     batch_job::CONTROLLER,
     claim::CONTROLLER,
+    colocation::CONTROLLER,
     cron_job::BATCH,
     cron_job::VOLCANO,
     deployment::CONTROLLER,
@@ -78,6 +81,7 @@ pub const CONTROLLERS: &[Controller] = &[
     stateful_set::CONTROLLER,
     taint_eviction::CONTROLLER,
     vcjob::CONTROLLER,
+    workload_group::CONTROLLER,
 ];
 
 /// Those that make pods and groups of workloads, for a cluster of which only a part is known: none
@@ -96,6 +100,7 @@ pub const WORKLOADS: &[Controller] = &[
     service_account::CONTROLLER,
     stateful_set::CONTROLLER,
     vcjob::CONTROLLER,
+    workload_group::CONTROLLER,
 ];
 
 #[cfg(test)]

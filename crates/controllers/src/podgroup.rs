@@ -1,5 +1,6 @@
 //! PodGroups for pods that name our scheduler but belong to no gang
-//! (`specs/volcano.md` 2.3).
+//! (`specs/volcano.md` 2.3). How those of ReplicaSets and StatefulSets go on is said by
+//! [`crate::workload_group`].
 
 use std::collections::BTreeMap;
 
@@ -15,11 +16,17 @@ use api::volcano::{
 use mirror::{Change, Mirror};
 use serde_json::{Value, json};
 
+use crate::ranking::is_active;
 use crate::vcjob::{add_times, pod_requests};
 use crate::{Controller, Inputs, Step, write};
 
 /// Owners whose annotations are handed on to the group.
-const OWNERS: [Kind; 3] = [Kind::BatchJob, Kind::ReplicaSet, Kind::StatefulSet];
+const OWNERS: [Kind; 4] = [
+    Kind::BatchJob,
+    Kind::DaemonSet,
+    Kind::ReplicaSet,
+    Kind::StatefulSet,
+];
 
 /// The row.
 pub const CONTROLLER: Controller = Controller {
@@ -27,7 +34,9 @@ pub const CONTROLLER: Controller = Controller {
     component: "vc-controller-manager",
     watches: &[
         Kind::BatchJob,
+        Kind::DaemonSet,
         Kind::Pod,
+        Kind::PodGroup,
         Kind::ReplicaSet,
         Kind::StatefulSet,
     ],
@@ -37,8 +46,7 @@ pub const CONTROLLER: Controller = Controller {
 
 fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     if let Some(pod) = change.after::<Pod>()
-        && !pod.is_finished()
-        && !pod.is_terminating()
+        && is_active(pod)
         && (!pod.metadata.annotations.contains_key(GROUP_NAME) || lacks_group(mirror, pod))
     {
         keys.push((*change.key).clone());
@@ -55,7 +63,7 @@ fn step(inputs: &Inputs<'_>) -> Step {
         .settings
         .scheduler_names
         .contains(&pod.spec.scheduler_name);
-    if !is_ours || pod.is_finished() || pod.is_terminating() {
+    if !is_ours || !is_active(pod) {
         return Step::idle();
     }
     if inputs.settings.native_groups && pod.native_group().is_some() {
@@ -98,32 +106,11 @@ fn join(pod: &Pod, group: &str) -> Intent {
 fn create(inputs: &Inputs<'_>, pod: &Pod, name: &str) -> Intent {
     let meta = &pod.metadata;
     let owner = owner_of(inputs, meta);
-    let min_member = owner
-        .filter(|_| inputs.settings.inherit_owner_annotations)
-        .and_then(|owner| owner.annotations.get(GROUP_MIN_MEMBER))
-        .and_then(|text| text.parse::<i32>().ok())
-        .filter(|count| *count >= 0)
-        .unwrap_or(1);
-    let mut min_resources = ResourceList::new();
-    add_times(
-        &mut min_resources,
-        &pod_requests(pod.spec.clone()),
-        i64::from(min_member),
-    );
+    let min_member = owner.and_then(|owner| declared_min_member(inputs, owner));
     let owners = match meta.controller() {
         Some(_) => json!(meta.owner_references),
         None => json!([write::controller_ref(Kind::Pod, meta)]),
     };
-    let mut spec = json!({ "minMember": min_member, "minResources": min_resources });
-    if !pod.spec.priority_class_name.is_empty() {
-        spec["priorityClassName"] = json!(pod.spec.priority_class_name);
-    }
-    if let Some(queue) = meta.annotations.get(QUEUE_OF_POD) {
-        spec["queue"] = json!(queue);
-    }
-    if let Some(topology) = topology(meta) {
-        spec["networkTopology"] = topology;
-    }
     let (labels, annotations) = marks(inputs, meta, owner);
     write::create(
         Kind::PodGroup,
@@ -135,10 +122,40 @@ fn create(inputs: &Inputs<'_>, pod: &Pod, name: &str) -> Intent {
                 "annotations": annotations,
                 "ownerReferences": owners,
             },
-            "spec": spec,
+            "spec": spec(pod, min_member.unwrap_or(1)),
             "status": { "phase": "Pending" },
         }),
     )
+}
+
+/// How many pods of an owner start together, where it says so itself.
+pub(crate) fn declared_min_member(inputs: &Inputs<'_>, owner: &ObjectMeta) -> Option<i32> {
+    let said = owner.annotations.get(GROUP_MIN_MEMBER);
+    said.filter(|_| inputs.settings.inherit_owner_annotations)
+        .and_then(|text| text.parse::<i32>().ok())
+        .filter(|count| *count >= 0)
+}
+
+/// What a group of pods like this one wants: only what the pod and its owner say.
+pub(crate) fn spec(pod: &Pod, min_member: i32) -> Value {
+    let mut min_resources = ResourceList::new();
+    add_times(
+        &mut min_resources,
+        &pod_requests(pod.spec.clone()),
+        i64::from(min_member),
+    );
+    let meta = &pod.metadata;
+    let mut spec = json!({ "minMember": min_member, "minResources": min_resources });
+    if !pod.spec.priority_class_name.is_empty() {
+        spec["priorityClassName"] = json!(pod.spec.priority_class_name);
+    }
+    if let Some(queue) = meta.annotations.get(QUEUE_OF_POD) {
+        spec["queue"] = json!(queue);
+    }
+    if let Some(topology) = topology(meta) {
+        spec["networkTopology"] = topology;
+    }
+    spec
 }
 
 /// The direct owner, where it is of a kind whose annotations are handed on.
@@ -152,9 +169,11 @@ fn owner_of<'a>(inputs: &Inputs<'a>, meta: &ObjectMeta) -> Option<&'a ObjectMeta
     (*found.uid() == *owner.uid).then(|| found.meta())
 }
 
-type Texts<'a> = BTreeMap<&'a str, &'a str>;
+/// Labels or annotations.
+pub(crate) type Texts<'a> = BTreeMap<&'a str, &'a str>;
 
-fn marks<'a>(
+/// Labels and annotations of a group, from one of its pods and its owner.
+pub(crate) fn marks<'a>(
     inputs: &Inputs<'_>,
     meta: &'a ObjectMeta,
     owner: Option<&'a ObjectMeta>,

@@ -19,6 +19,8 @@ mod pods;
 pub(crate) mod revisions;
 mod status;
 
+pub(crate) use pods::revision as revision_of;
+
 use crate::adoption::{self, Owner};
 use crate::note::Occasion;
 use crate::{Controller, Inputs, Step, ranking};

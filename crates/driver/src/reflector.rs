@@ -20,6 +20,7 @@ const STALE_LISTS_MAX: u32 = 5;
 /// Kinds that a cluster need not have: where the API does not serve one, it is as if there were no object of
 /// it. All others are waited for.
 const DISPENSABLE: &[Kind] = &[
+    Kind::ColocationConfiguration,
     Kind::DeviceClass,
     Kind::HyperNode,
     Kind::JobFlow,

@@ -121,9 +121,11 @@ macro_rules! objects {
 objects! {
     BatchCronJob: api::batch::CronJob,
     BatchJob: api::batch::Job,
+    ColocationConfiguration: api::volcano::ColocationConfiguration,
     Command: api::volcano::Command,
     ConfigMap: api::core::ConfigMap,
     ControllerRevision: api::core::ControllerRevision,
+    DaemonSet: api::core::DaemonSet,
     Deployment: api::core::Deployment,
     DeviceClass: api::resource::DeviceClass,
     EndpointSlice: api::core::EndpointSlice,

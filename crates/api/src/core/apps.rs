@@ -1,4 +1,5 @@
-//! Kinds that keep a number of pods: Deployments, ReplicaSets, StatefulSets and their revisions.
+//! Kinds that keep a number of pods: DaemonSets, Deployments, ReplicaSets, StatefulSets and their
+//! revisions.
 
 use super::DatedCondition;
 use crate::int_or_string::IntOrString;
@@ -45,6 +46,12 @@ read_only! {
         pub observed_generation: i64,
         /// `ReplicaFailure`.
         pub conditions: Vec<DatedCondition>,
+    }
+
+    /// `apps/v1` DaemonSet: what it wants and is concerns its own controller only.
+    pub struct DaemonSet {
+        /// Metadata.
+        pub metadata: ObjectMeta,
     }
 
     /// `apps/v1` Deployment.

@@ -9,18 +9,18 @@ use crate::start::{Controllers, Deciding};
 use crate::verbs::serving::names;
 
 const ONE_THREAD: &str = "a step takes microseconds, on one thread";
-/// Upstream's names of controllers, and what they are called here; `None` where they are not built.
-pub(super) const NAMES: &[(&str, Option<&str>)] = &[
-    ("job-controller", Some("vcjob")),
-    ("cronjob-controller", Some("vc_cron_job")),
-    ("queue-controller", Some("queue")),
-    ("pg-controller", Some("podgroup")),
-    ("gc-controller", Some("vcjob")),
-    ("jobflow-controller", Some("job_flow")),
-    ("jobtemplate-controller", Some("job_template")),
-    ("hyperNode-controller", None),
-    ("sharding-controller", None),
-    ("colocation-config-controller", None),
+/// Upstream's names of controllers, and the rows that do their work here; none where it is not built.
+pub(super) const NAMES: &[(&str, &[&str])] = &[
+    ("job-controller", &["vcjob"]),
+    ("cronjob-controller", &["vc_cron_job"]),
+    ("queue-controller", &["queue"]),
+    ("pg-controller", &["podgroup", "workload_group"]),
+    ("gc-controller", &["vcjob"]),
+    ("jobflow-controller", &["job_flow"]),
+    ("jobtemplate-controller", &["job_template"]),
+    ("hyperNode-controller", &[]),
+    ("sharding-controller", &[]),
+    ("colocation-config-controller", &["colocation"]),
 ];
 /// Where election's Lease is not named.
 const LEASE: &str = "vc-controller-manager";
@@ -207,10 +207,13 @@ pub(super) fn chosen(words: &[&str]) -> anyhow::Result<Vec<&'static str>> {
         exact.unwrap_or_else(|| words.contains(&"*"))
     };
     let mut rows: Vec<&'static str> = Vec::new();
-    for (upstream, row) in NAMES {
-        if let Some(row) = row.filter(|row| runs(upstream) && !rows.contains(row)) {
-            rows.push(row);
-        }
+    for (_, own) in NAMES.iter().filter(|(upstream, _)| runs(upstream)) {
+        let new: Vec<&'static str> = own
+            .iter()
+            .copied()
+            .filter(|row| !rows.contains(row))
+            .collect();
+        rows.extend(new);
     }
     if rows.is_empty() {
         bail!("--controllers: none of those that are named is built");

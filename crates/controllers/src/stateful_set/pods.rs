@@ -19,7 +19,7 @@ pub(super) fn ordinal(set: &str, pod: &str) -> Option<i32> {
 }
 
 /// The revision that a pod was made from.
-pub(super) fn revision(pod: &Pod) -> &str {
+pub(crate) fn revision(pod: &Pod) -> &str {
     let label = pod.metadata.labels.get(REVISION);
     label.map_or("", |label| &**label)
 }
