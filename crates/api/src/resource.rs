@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::core::{NodeSelector, Toleration};
+use serde_json::Value;
+use siphasher::sip::SipHasher24;
+
+use crate::core::{Condition, NodeSelector, Toleration};
 use crate::meta::ObjectMeta;
 use crate::quantity::Quantity;
 use crate::raw::RawJson;
@@ -140,6 +143,8 @@ read_only! {
         pub binds_to_node: Option<bool>,
         /// What must be true before a pod is bound.
         pub binding_conditions: Vec<Box<str>>,
+        /// What being true before a pod is bound means that it never will be.
+        pub binding_failure_conditions: Vec<Box<str>>,
         /// Whether several claims may have it at a time.
         pub allow_multiple_allocations: Option<bool>,
     }
@@ -160,6 +165,28 @@ read_only! {
     pub struct DeviceCapacity {
         /// So much.
         pub value: Quantity,
+        /// In which amounts it is given.
+        pub request_policy: Option<CapacityPolicy>,
+    }
+
+    /// In which amounts a capacity is given: some, a range, or any.
+    pub struct CapacityPolicy {
+        /// To whom does not ask for any.
+        pub default: Option<Quantity>,
+        /// In these, which go up.
+        pub valid_values: Vec<Quantity>,
+        /// From a least one on.
+        pub valid_range: Option<CapacityRange>,
+    }
+
+    /// A range of amounts.
+    pub struct CapacityRange {
+        /// The least.
+        pub min: Option<Quantity>,
+        /// The most.
+        pub max: Option<Quantity>,
+        /// What is between one amount and the next.
+        pub step: Option<Quantity>,
     }
 
     /// Keeps claims off a device.
@@ -224,7 +251,7 @@ read_only! {
         pub admin_access: Option<bool>,
         /// Taints of devices that it bears.
         pub tolerations: Vec<Toleration>,
-        /// How much of each device.
+        /// How much of each device; see [`ExactRequest::amounts`].
         pub capacity: Option<RawJson>,
     }
 
@@ -244,6 +271,23 @@ read_only! {
         pub allocation: Option<Allocation>,
         /// Who uses it.
         pub reserved_for: Vec<Consumer>,
+        /// What drivers say of the devices that it has.
+        pub devices: Vec<DeviceStatus>,
+    }
+
+    /// What a driver says of a device that a claim has.
+    pub struct DeviceStatus {
+        /// Whose it is.
+        pub driver: Box<str>,
+        /// Of which pool.
+        pub pool: Box<str>,
+        /// Which one.
+        pub device: Box<str>,
+        /// Which part of it, if it is given in parts.
+        #[serde(rename = "shareID")]
+        pub share_id: Option<Box<str>>,
+        /// What is true of it.
+        pub conditions: Vec<Condition>,
     }
 
     /// What a claim has.
@@ -274,6 +318,15 @@ read_only! {
         pub device: Box<str>,
         /// Only to look after it.
         pub admin_access: Option<bool>,
+        /// Which part of it, if it is given in parts.
+        #[serde(rename = "shareID")]
+        pub share_id: Option<Box<str>>,
+        /// How much of its capacity that is.
+        pub consumed_capacity: BTreeMap<Box<str>, Quantity>,
+        /// What must be true of it before a pod is bound.
+        pub binding_conditions: Vec<Box<str>>,
+        /// What being true means that it never will be.
+        pub binding_failure_conditions: Vec<Box<str>>,
     }
 
     /// Who uses a claim.
@@ -305,6 +358,47 @@ read_only! {
     }
 }
 
+/// An id for one part of a device (`shareID`), in the shape of a UUID: the same for the same text, and
+/// with two texts hardly ever.
+pub fn share_id(one_of: &str) -> String {
+    let half = |key: u8| SipHasher24::new_with_key(&[key; 16]).hash(one_of.as_bytes());
+    let bits = u128::from(half(1)) << 64 | u128::from(half(2));
+    // Version 8 (our own way to make one) and the variant of RFC 9562.
+    let bits = bits & !(0xf << 76 | 0x3 << 62) | 0x8 << 76 | 0x2 << 62;
+    let text = format!("{bits:032x}");
+    let parts = [
+        &text[..8],
+        &text[8..12],
+        &text[12..16],
+        &text[16..20],
+        &text[20..],
+    ];
+    parts.join("-")
+}
+
+impl DeviceStatus {
+    /// Whether it is said of this device, or this part of one.
+    pub fn is_of(&self, device: &AllocatedDevice) -> bool {
+        let (own, other) = (&self.share_id, &device.share_id);
+        (&self.driver, &self.pool, &self.device) == (&device.driver, &device.pool, &device.device)
+            && own == other
+    }
+}
+
+impl ExactRequest {
+    /// How much is wanted of each device's capacity, by the names that the device has for it; `None` where
+    /// what is written is no amount.
+    pub fn amounts(&self) -> Vec<(Box<str>, Option<Quantity>)> {
+        let asked = self.capacity.as_ref().map(RawJson::value);
+        let asked = asked.as_ref().and_then(|it| it["requests"].as_object());
+        let amount = |value: &Value| Quantity::parse(value.as_str()?).ok();
+        let asked = asked.into_iter().flatten();
+        asked
+            .map(|(name, value)| (name.as_str().into(), amount(value)))
+            .collect()
+    }
+}
+
 impl AllocatedDevice {
     /// `driver/pool/name`, which no other device has.
     pub fn id(&self) -> String {
@@ -329,6 +423,13 @@ impl ResourceClaim {
     pub fn allocated(&self) -> &[AllocatedDevice] {
         let allocation = self.status.allocation.as_ref();
         allocation.map_or(&[], |it| &it.devices.results)
+    }
+
+    /// Whether a driver says that this is true of a device that it has.
+    pub fn is_true_of(&self, device: &AllocatedDevice, condition: &str) -> bool {
+        let told = self.status.devices.iter().filter(|it| it.is_of(device));
+        let mut told = told.flat_map(|it| &it.conditions);
+        told.any(|it| *it.kind == *condition && &*it.status == "True")
     }
 
     /// Whether it was made for this pod.

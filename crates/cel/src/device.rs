@@ -50,6 +50,8 @@ pub struct Device {
     pub attributes: BTreeMap<Box<str>, Trait>,
     /// Its capacities, as quantities, by the same sort of names.
     pub capacity: BTreeMap<Box<str>, Box<str>>,
+    /// Whether it is given in parts.
+    pub is_parted: bool,
 }
 
 /// A compiled selector.
@@ -168,7 +170,7 @@ impl Lens {
             ("driver", text(&device.driver)),
             ("attributes", attributes.clone()),
             ("capacity", capacity.clone()),
-            ("allowMultipleAllocations", Cel::Bool(false)),
+            ("allowMultipleAllocations", Cel::Bool(device.is_parted)),
         ];
         let fields = fields.map(|(name, value)| (Key::String(Arc::new(name.to_owned())), value));
         Ok(Seen {

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    CardLoad, CardLoads, Grant, Node, NodeId, Phase, Plan, Standing, Tables, Task, TaskId,
+    CardLoad, CardLoads, Device, Dimension, Grant, Node, NodeId, PartLoad, Phase, Plan, Standing,
+    Tables, Task, TaskId,
 };
 
 use crate::Violation;
@@ -22,6 +23,8 @@ struct Sum {
     slices: BTreeMap<(Arc<str>, u32), u32>,
     /// Units with the number of their holders.
     units: BTreeMap<u32, u32>,
+    /// Parts of a device, and how much they are of its capacity.
+    parts: PartLoad,
     /// Whether some of it was given by a plan that is not yet carried out.
     is_ours: bool,
 }
@@ -39,6 +42,9 @@ impl Sum {
         for unit in grant.units.iter() {
             *self.units.entry(unit).or_default() += 1;
         }
+        if let Some(portion) = &grant.portion {
+            self.parts.take(portion);
+        }
         self.is_ours |= task.phase == Phase::Binding;
     }
 
@@ -50,6 +56,7 @@ impl Sum {
         (self.users, self.owners, self.memory, self.cores)
             == (load.users, load.owners, load.memory, load.cores)
             && self.slices == slices
+            && self.parts == load.parts
             && self.units.keys().copied().eq(load.units.held().iter())
             && self.units.values().map(|holders| holders - 1).sum::<u32>() == load.units.overlaps()
     }
@@ -61,10 +68,8 @@ impl Sum {
             // chooses no such is asked of each plan.
             return None;
         }
-        let mut devices = node.spec.devices.list.iter();
-        if devices.any(|device| *device.id == *card) {
-            // Who looks after a device holds nothing of it.
-            return (self.owners > 1).then(|| format!("has {} holders", self.owners));
+        if let Some(device) = device_of(node, card) {
+            return self.excess_of_device(device);
         }
         let spec = node.spec.cards.list.iter().find(|spec| *spec.id == *card);
         let Some(spec) = spec else {
@@ -90,6 +95,20 @@ impl Sum {
         let mut groups: Vec<_> = self.slices.keys().map(|(group, _)| group).collect();
         groups.dedup();
         (groups.len() > 1).then(|| "is divided in two ways".to_owned())
+    }
+}
+
+impl Sum {
+    /// What is too much of a device, in words. Who looks after it holds nothing of it.
+    fn excess_of_device(&self, device: &Device) -> Option<String> {
+        let (owners, parts) = (self.owners, self.parts.parts);
+        if owners > 1 || owners > 0 && parts > 0 {
+            return Some(format!("has {owners} holders beside {parts} of parts"));
+        }
+        let mut dimensions = device.dimensions.iter();
+        let short = dimensions.find(|it| self.parts.of(&it.name) > it.whole)?;
+        let held = self.parts.of(&short.name);
+        Some(format!("has {}", too_much(short, held)))
     }
 }
 
@@ -144,7 +163,8 @@ pub(crate) fn nodes(tables: &Tables, found: &mut Vec<Violation>) {
     let shared = held(tables, everyone, |grant| grant.is_shared);
     kept(tables.shared_loads(), &shared, "all nodes", found);
     for (device, sum) in shared.iter().filter(|(_, sum)| sum.is_ours) {
-        found.extend(shared_excess(device, sum.owners).map(|what| Violation::of("I2", what)));
+        let what = shared_excess(tables, device, sum.owners, &sum.parts);
+        found.extend(what.map(|what| Violation::of("I2", what)));
     }
 }
 
@@ -170,8 +190,30 @@ fn kept(rows: &CardLoads, sums: &BTreeMap<Arc<str>, Sum>, place: &str, found: &m
 }
 
 /// What is too much of a device that several nodes reach, in words.
-fn shared_excess(device: &str, owners: i64) -> Option<String> {
-    (owners > 1).then(|| format!("device {device} of all nodes has {owners} holders"))
+fn shared_excess(tables: &Tables, id: &str, owners: i64, parts: &PartLoad) -> Option<String> {
+    let what = match (owners, parts.parts) {
+        (2.., _) | (1, 1..) => Some(format!("{owners} holders beside {} of parts", parts.parts)),
+        (_, 1..) => {
+            let mut nodes = tables.nodes();
+            let device = nodes.find_map(|(_, node)| device_of(node, id))?;
+            let mut dimensions = device.dimensions.iter();
+            let short = dimensions.find(|it| parts.of(&it.name) > it.whole);
+            short.map(|it| too_much(it, parts.of(&it.name)))
+        }
+        _ => None,
+    };
+    what.map(|what| format!("device {id} of all nodes has {what}"))
+}
+
+fn device_of<'a>(node: &'a Node, id: &str) -> Option<&'a Device> {
+    let mut devices = node.spec.devices.list.iter();
+    devices.find(|device| *device.id == *id)
+}
+
+/// More than there is of a dimension, in words.
+fn too_much(dimension: &Dimension, held: i64) -> String {
+    let (whole, name) = (dimension.whole, &dimension.name);
+    format!("{held} of {whole} {name} held in parts")
 }
 
 /// Of a plan: no bind takes too much of a card.
@@ -218,10 +260,10 @@ fn shared(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
     for place in &plan.places {
         for grant in &tables.task(place.task).grants {
             let load = tables.shared_loads().of(&grant.card);
-            let owners = load
-                .filter(|_| grant.is_shared)
-                .map_or(0, |load| load.owners);
-            if let Some(what) = shared_excess(&grant.card, owners) {
+            let Some(load) = load.filter(|_| grant.is_shared) else {
+                continue;
+            };
+            if let Some(what) = shared_excess(tables, &grant.card, load.owners, &load.parts) {
                 found.push(Violation {
                     invariant: "I2",
                     what,
@@ -234,9 +276,19 @@ fn shared(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
 
 /// What is wrong with a device that a plan gives, in words: a claim has it, or nobody can tell who has.
 fn held_already(node: &Node, sum: &Sum, id: &str) -> Option<String> {
-    let mut devices = node.spec.devices.list.iter();
-    let device = devices.find(|device| *device.id == *id)?;
-    let is_free = device.standing == Standing::Free || sum.owners == 0;
+    let device = device_of(node, id)?;
+    let has_part = sum.parts.parts > 0;
+    let mut dimensions = device.dimensions.iter();
+    let is_over = |it: &Dimension| sum.parts.of(&it.name).saturating_add(it.held) > it.whole;
+    if let Some(short) = dimensions.find(|it| has_part && is_over(it)) {
+        let held = sum.parts.of(&short.name).saturating_add(short.held);
+        return Some(format!("has {}", too_much(short, held)));
+    }
+    let is_free = match device.standing {
+        Standing::Free => true,
+        Standing::Held => sum.owners == 0 && !has_part,
+        Standing::Parted => sum.owners == 0,
+    };
     (!is_free).then(|| format!("is {:?}", device.standing))
 }
 
@@ -269,8 +321,8 @@ mod tests {
     use crate::planted::{cluster, said, task};
     use crate::{check, check_plan};
     use model::{
-        Card, Cards, Device, Devices, Grant, NodeId, NodeSpec, NumaLayout, NumaResource, Phase,
-        Slice, Standing, Tables, TaskId, TaskSpec, Time, Trial, Units,
+        Card, Cards, Device, Devices, Dimension, Grant, NodeId, NodeSpec, NumaLayout, NumaResource,
+        Phase, Slice, Standing, Tables, Taking, TaskId, TaskSpec, Time, Trial, Units,
     };
 
     /// The cluster, where n1 has a card of 100 MiB for two users.
@@ -380,7 +432,7 @@ mod tests {
             found
         };
         assert_eq!(found(Standing::Held, grant(0, 100)), ["I2"]);
-        assert_eq!(found(Standing::Uncounted, grant(0, 100)), ["I2"]);
+        assert_eq!(found(Standing::Parted, grant(0, 100)), ["I2"]);
         assert_eq!(found(Standing::Free, grant(0, 100)), [""; 0]);
         assert_eq!(found(Standing::Held, grant(0, 0)), [""; 0]);
     }
@@ -429,6 +481,53 @@ mod tests {
         };
         assert_eq!(found(grant(0, 100)), ["I2"]);
         assert_eq!(found(grant(0, 0)), [""; 0]);
+    }
+
+    #[test]
+    fn i2_parts_of_a_device_that_are_more_than_it_has_are_found() {
+        let found = |standing: Standing, held: i64, grants: [Grant; 2]| {
+            let dimension = Dimension {
+                name: "m".into(),
+                whole: 80,
+                held,
+                ..Dimension::default()
+            };
+            let mut tables = with_device(Device {
+                standing,
+                is_parted: true,
+                dimensions: [dimension].into(),
+                ..Device::default()
+            });
+            let [first, second] = grants;
+            let mut trial = Trial::begin(&mut tables);
+            trial.place_with(TaskId(0), NodeId(0), vec![first]);
+            trial.place_with(TaskId(1), NodeId(0), vec![second]);
+            let plan = trial.finish(Time::from_micros(0));
+            (said(&check_plan(&tables, &plan)), said(&check(&tables)))
+        };
+        let part = |amount: i64, is_shared: bool| Grant {
+            portion: Some(
+                [Taking {
+                    dimension: "m".into(),
+                    amount,
+                }]
+                .into(),
+            ),
+            is_shared,
+            ..grant(0, 0)
+        };
+        let own = |first, second| [part(first, false), part(second, false)];
+        let both = || [part(40, true), part(41, true)];
+        let (free, parted) = (Standing::Free, Standing::Parted);
+        assert_eq!(found(free, 0, own(40, 40)), (vec![], vec![]));
+        assert_eq!(found(free, 0, own(40, 41)), (vec!["I2"], vec!["I2"]));
+        assert_eq!(found(parted, 1, own(40, 40)), (vec!["I2"], vec![]));
+        assert_eq!(found(parted, 1, own(39, 40)), (vec![], vec![]));
+        assert_eq!(found(Standing::Held, 0, own(1, 1)), (vec!["I2"], vec![]));
+        let beside_owner = [grant(0, 100), part(1, false)];
+        assert_eq!(found(free, 0, beside_owner), (vec!["I2"], vec!["I2"]));
+        let (plan, tables) = found(free, 0, both());
+        assert_eq!((plan.len(), tables.len()), (3, 2), "by its node and by all");
     }
 
     #[test]

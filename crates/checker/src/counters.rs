@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Counter, Drawer, Node, Phase, Plan, Standing, Tables, Task};
+use model::{CardLoad, Counter, Drawer, Grant, Node, Phase, Plan, Standing, Tables, Task};
 
 use crate::Violation;
 use crate::rooms::with_their_gangs;
@@ -24,13 +24,14 @@ fn is_held(tables: &Tables, node: &Node, drawer: &Drawer) -> bool {
         true => tables.shared_loads(),
         false => &node.cards,
     };
-    let owners = loads.of(&drawer.device).map_or(0, |load| load.owners);
-    owners > 0 || drawer.standing == Standing::Held
+    let is_had = loads.of(&drawer.device).is_some_and(CardLoad::is_had);
+    is_had || drawer.standing != Standing::Free
 }
 
 /// Whether the task was given a device that draws on the counter.
 fn draws(task: &Task, counter: &Counter) -> bool {
-    let grants = task.grants.iter().filter(|grant| grant.is_whole);
+    let has = |grant: &&Grant| grant.is_whole || grant.portion.is_some();
+    let grants = task.grants.iter().filter(has);
     let is_given = |device: &Arc<str>| grants.clone().any(|grant| grant.card == *device);
     counter
         .drawers

@@ -610,7 +610,7 @@ impl Cycles {
     fn bind_or_hold(&mut self, binds: Vec<Bind>, mirror: &Mirror, writes: &mut Writes, now: Time) {
         let waiting: BTreeSet<GangId> = binds
             .iter()
-            .filter(|bind| !holds::is_ready(mirror, bind))
+            .filter(|bind| !holds::is_ready(mirror, bind, now))
             .filter_map(|bind| bind.gang)
             .collect();
         let mut held: BTreeMap<GangId, Vec<Bind>> = BTreeMap::new();

@@ -17,7 +17,8 @@ use api::kind::Kind;
 use api::time::Time;
 use api::volcano::PodGroup;
 use model::{
-    DeviceLack, Eviction, GangId, Nomination, Place, Plan, Reason, Refusal, Tables, TaskId, WriteId,
+    ClaimLack, DeviceLack, Eviction, GangId, Missing, Nomination, Place, Plan, Reason, Refusal,
+    Tables, TaskId, WriteId,
 };
 use serde_json::{Value, json};
 
@@ -297,6 +298,9 @@ fn is_held_off(reason: &Reason) -> bool {
     let Reason::NoFit(no_fit) = reason else {
         return false;
     };
+    if let Missing::Devices { claim } = &no_fit.missing {
+        return matches!(claim.why, ClaimLack::Failed { .. });
+    }
     let why = DeviceLack::Elsewhere;
     let elsewhere = Refusal::Devices { why };
     no_fit

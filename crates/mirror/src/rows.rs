@@ -34,8 +34,8 @@ use model::{
 
 pub(crate) use amounts::resource_list;
 pub(crate) use constraints::{node_labels, node_terms};
-pub(crate) use devices::find_device;
 pub use devices::{claim_name, own_claim};
+pub(crate) use devices::{failure, find_device};
 pub use native::native_gang;
 pub use reach::{Reach, Slice};
 pub use volume::{Claims, claims_of};

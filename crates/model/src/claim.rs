@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::dimension::{Dimension, Taking};
 use crate::node::Taint;
 use crate::shape::Toleration;
 
@@ -52,8 +53,8 @@ pub enum Standing {
     Free,
     /// A claim holds it, and no task that would give it back.
     Held,
-    /// It is had in a way that nobody here counts: several times, in parts, or under conditions.
-    Uncounted,
+    /// Claims hold parts of it, and no tasks that would give them back.
+    Parted,
 }
 
 /// What a device takes of a counter while somebody has it.
@@ -116,6 +117,10 @@ pub struct Device {
     pub attributes: BTreeMap<Arc<str>, Arc<str>>,
     /// Its taints.
     pub taints: Vec<Taint>,
+    /// Whether it is given in parts, to several at a time (`allowMultipleAllocations`).
+    pub is_parted: bool,
+    /// Its capacity.
+    pub dimensions: Arc<[Dimension]>,
 }
 
 /// The devices of a node, in the order in which they are offered.
@@ -153,6 +158,8 @@ pub struct Way {
     pub is_admin: bool,
     /// Taints of devices that it bears.
     pub tolerations: Vec<Toleration>,
+    /// How much of the capacity of each.
+    pub amounts: Vec<Taking>,
 }
 
 /// One request of a claim: the first of its ways that is possible.
@@ -233,6 +240,11 @@ pub enum ClaimLack {
     Leaving,
     /// As many pods use it as may.
     Full,
+    /// A device that it got cannot be made ready for it, and is given back.
+    Failed {
+        /// Which one, and what its driver says.
+        why: Arc<str>,
+    },
     /// Another task, which is no part of the gang, gets it first.
     First {
         /// That task.
@@ -262,6 +274,7 @@ impl ClaimLack {
             ClaimLack::Foreign => "belongs to another pod".to_owned(),
             ClaimLack::Leaving => "is being deleted".to_owned(),
             ClaimLack::Full => format!("is used by {CLAIM_USERS_MAX} pods, and no more may"),
+            ClaimLack::Failed { why } => format!("gives device {why} back"),
             ClaimLack::First { task } => {
                 format!("is not allocated yet, and {task} is to get it first")
             }

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::dimension::{PartLoad, Taking};
 use crate::numa::{UnitLoad, Units};
 
 /// No node counts for more cards, and no container asks for more: what lies beyond is a slip of the pen.
@@ -217,6 +218,8 @@ pub struct Grant {
     pub cores: i64,
     /// Whether the card is the task's alone.
     pub is_whole: bool,
+    /// How much of a device's capacity, if it has a part of one.
+    pub portion: Option<Arc<[Taking]>>,
     /// Which units of the resource.
     pub units: Units,
     /// Whether other nodes reach it, too, and may not give it to anybody meanwhile.
@@ -238,6 +241,15 @@ pub struct CardLoad {
     pub slices: BTreeMap<Slice, u32>,
     /// Units of a resource.
     pub units: UnitLoad,
+    /// Parts of a device.
+    pub parts: PartLoad,
+}
+
+impl CardLoad {
+    /// Whether somebody has it, or a part of it. Who only looks after a device has nothing of it.
+    pub fn is_had(&self) -> bool {
+        self.owners > 0 || self.parts.parts > 0
+    }
 }
 
 /// What is held of a node's cards, by their ids; a card of which nothing is held has no row.
@@ -271,6 +283,9 @@ impl CardLoads {
             *load.slices.entry(slice.clone()).or_default() += 1;
         }
         load.units.take(&grant.units);
+        if let Some(portion) = &grant.portion {
+            load.parts.take(portion);
+        }
     }
 
     /// Somebody gives back what was taken.
@@ -290,6 +305,9 @@ impl CardLoads {
             }
         }
         load.units.give_back(&grant.units);
+        if let Some(portion) = &grant.portion {
+            load.parts.give_back(portion);
+        }
         if load.users == 0 {
             self.0.remove(&grant.card);
         }

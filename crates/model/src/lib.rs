@@ -26,6 +26,7 @@
 mod charge;
 mod claim;
 mod device;
+mod dimension;
 mod gang;
 mod ids;
 mod labels;
@@ -56,6 +57,7 @@ pub use device::{
     CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, CardLoad, CardLoads, Cards, Division, GPU,
     Geometry, Grant, Memory, Part, Slice,
 };
+pub use dimension::{Dimension, PartLoad, Steps, Taking, takings};
 pub use gang::{
     Census, Disruption, Gang, GangPhase, GangSpec, GangStatus, Portion, SubGroups, Verdict,
 };

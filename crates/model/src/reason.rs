@@ -607,8 +607,6 @@ pub enum DeviceLack {
     Taken,
     /// A claim cannot be served anywhere.
     Unallocated,
-    /// Those that would do are had in a way that nobody here counts.
-    Uncounted,
     /// A selector does not say whether it takes one of them.
     Unjudged {
         /// Which selector, and why not.
@@ -626,9 +624,6 @@ impl DeviceLack {
             DeviceLack::Partial => "that have not told all of their devices",
             DeviceLack::Taken => "whose devices are taken",
             DeviceLack::Unallocated => "with devices that it may not have yet",
-            DeviceLack::Uncounted => {
-                "whose devices are shared, or bound under conditions, in ways that are not counted here"
-            }
             DeviceLack::Unjudged { why } => return format!("that {why} does not judge"),
             DeviceLack::Unsolved => "with too many devices to choose from",
         };

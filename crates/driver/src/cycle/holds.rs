@@ -89,7 +89,7 @@ impl Holds {
         let is_late = now >= hold.until;
         let mut conflict = is_late.then(|| "its claims were not bound in time".to_owned());
         for bind in &hold.binds {
-            match claims(mirror, bind) {
+            match claims(mirror, bind, now) {
                 None | Some(Claims::Ready) => {}
                 Some(Claims::Wait) => is_ready = false,
                 Some(Claims::Tell(intents)) => {
@@ -187,18 +187,18 @@ impl Holds {
 }
 
 /// Whether a bind may go out at once.
-pub(super) fn is_ready(mirror: &Mirror, bind: &Bind) -> bool {
-    matches!(claims(mirror, bind), Some(Claims::Ready) | None)
+pub(super) fn is_ready(mirror: &Mirror, bind: &Bind, now: Time) -> bool {
+    matches!(claims(mirror, bind, now), Some(Claims::Ready) | None)
 }
 
 /// How the claims of the pod stand; `None` where the pod has gone and its bind is moot.
-fn claims(mirror: &Mirror, bind: &Bind) -> Option<Claims> {
+fn claims(mirror: &Mirror, bind: &Bind, now: Time) -> Option<Claims> {
     let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name)?;
     if pod.metadata.uid != bind.uid {
         return None;
     }
     // Devices first: who cannot have them should not move a volume to the node.
-    let devices = device_claims_of(mirror, pod, &bind.node, &bind.devices);
+    let devices = device_claims_of(mirror, pod, &bind.node, &bind.devices, now);
     Some(match devices {
         Claims::Ready => claims_of(mirror, pod, &bind.node),
         others => others,

@@ -82,6 +82,12 @@ pub fn granted(grants: &[Grant]) -> String {
         }
         let slice = grant.slice.as_ref();
         let slice = slice.map_or(String::new(), |s| format!("[{}-{}]", s.group, s.place));
+        if let Some(portion) = &grant.portion {
+            let takings = portion.iter();
+            let takings = takings.map(|it| format!("{}/{}", it.dimension, it.amount));
+            let takings: Vec<String> = takings.collect();
+            return format!("{}:{}", grant.card, takings.join(","));
+        }
         let amount = match (grant.is_whole, grant.memory, grant.cores) {
             (true, 0, 0) => "all".to_owned(),
             (_, memory, 0) => memory.to_string(),

@@ -21,6 +21,7 @@ fn script(seed: u64) -> Vec<String> {
     }
     // In some clusters all nodes reach two devices, which are made of one thing.
     let is_shared = pick(&["", "", "shared"]) == "shared";
+    let has_parts = pick(&["", "parts"]) == "parts";
     let net = "counter=net/3 device=x0:2:board/a:shared:net/2 device=x1:2:board/b:shared:net/2";
     for node in 0..3 {
         let mut line = format!("node n{node} cpu=16 counter=slots/4");
@@ -32,6 +33,11 @@ fn script(seed: u64) -> Vec<String> {
                 " device=g{device}:{kind}:board/{board}:{sick}:{draws}"
             ));
         }
+        if has_parts {
+            let steps = pick(&["m/8", "m/8/2", "m/8/1/2-4-8", "m/8//2..+3", "m/8,n/3/1"]);
+            let draws = pick(&["", "slots/1"]);
+            line.push_str(&format!(" device=p:3:board/a:parts:{draws}:{steps}"));
+        }
         if is_shared {
             line = format!("{line} {net}");
         }
@@ -40,6 +46,7 @@ fn script(seed: u64) -> Vec<String> {
     for at in 0..14 {
         let claim = pick(&[
             "1", "1:1", "2~board", "2~!board", "all:2", "admin1", "brave1", "2:1|1:2", "1;1:2",
+            "1:3:m/2", "1:3:m/3", "2:3:m/1", "1:3",
         ]);
         let more = pick(&["", "", "claim=1:2"]);
         let (min, class) = (pick(&["1", "2"]), pick(&["", "class=high"]));
@@ -106,6 +113,35 @@ fn no_more_is_drawn_than_there_is() {
         }
     }
     assert!(drawn > 400, "only {drawn} was drawn");
+}
+
+#[test]
+fn no_more_of_a_device_is_given_in_parts_than_there_is() {
+    let mut given = 0;
+    for seed in 0..150 {
+        eprintln!("seed {seed}");
+        let tables = played(seed).tables;
+        let mut sums: BTreeMap<(Arc<str>, Arc<str>), i64> = BTreeMap::new();
+        let grants = tables.tasks().flat_map(|(_, task)| &task.grants);
+        let portions = grants.filter_map(|grant| Some((&grant.card, grant.portion.as_ref()?)));
+        for (device, portion) in portions {
+            given += 1;
+            for taking in &**portion {
+                let key = (device.clone(), taking.dimension.clone());
+                *sums.entry(key).or_default() += taking.amount;
+            }
+        }
+        for ((device, dimension), sum) in sums {
+            let mut devices = tables
+                .nodes()
+                .flat_map(|(_, node)| &*node.spec.devices.list);
+            let device = devices.find(|it| it.id == device).expect("it is offered");
+            let mut dimensions = device.dimensions.iter();
+            let whole = dimensions.find(|it| it.name == dimension);
+            assert!(sum <= whole.expect("it has the dimension").whole, "{sum}");
+        }
+    }
+    assert!(given > 60, "only {given} parts were given");
 }
 
 #[test]

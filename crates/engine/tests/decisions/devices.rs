@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use model::{
-    Agreement, AttributeRule, Counter, Device, DeviceClaim, DeviceRequest, Devices, Draw, Drawer,
-    Passed, SelectorId, Standing, Taint, TaintEffect, Toleration, TolerationEffect, Wanted, Way,
+    Agreement, AttributeRule, Counter, Device, DeviceClaim, DeviceRequest, Devices, Dimension,
+    Draw, Drawer, Passed, SelectorId, Standing, Steps, Taint, TaintEffect, Taking, Toleration,
+    TolerationEffect, Wanted, Way,
 };
 
 /// `device=ID:SELECTORS:ATTRIBUTES:MARK:DRAWS`: the selectors that it passes, `1,2`, or does not judge, `?3`;
 /// its attributes, `board/a`; whether it is `sick` (tainted), `held` by a claim, `shared` by all nodes that
-/// have one of that name, or `uncounted`; and what it takes of counters, `slots/2,memory/40`.
+/// have one of that name, in `parts` or in `shared-parts`; and what it takes of counters, `slots/2,memory/40`.
+/// `…:DIMENSIONS`: its capacity, `m/80` or `m/80/10/4-8-16`: 80, to whom asks for none 10, in these amounts;
+/// `m/80-20/10/4..40+4`: 20 of it are held by claims, from 4 to 40 in steps of 4.
 pub fn device(text: &str) -> Device {
     let mut parts = text.split(':');
     let mut next = || parts.next().unwrap_or("");
@@ -36,20 +39,56 @@ pub fn device(text: &str) -> Device {
         counter: counter.into(),
         amount: amount.parse().expect("an amount"),
     });
+    let draws = draws.collect();
+    let dimensions: Vec<Dimension> = next().split(',').filter_map(dimension).collect();
+    let is_parted = mark.ends_with("parts");
+    let has_parts = is_parted && dimensions.iter().any(|it| it.held > 0);
     Device {
         id: id.into(),
         passes,
         unjudged,
-        draws: draws.collect(),
+        draws,
         standing: match mark {
             "held" => Standing::Held,
-            "uncounted" => Standing::Uncounted,
+            _ if has_parts => Standing::Parted,
             _ => Standing::Free,
         },
-        is_shared: mark == "shared",
+        is_shared: mark.starts_with("shared"),
+        is_parted,
+        dimensions: dimensions.into(),
         attributes,
         taints: (mark == "sick").then_some(taint).into_iter().collect(),
     }
+}
+
+/// `m/80-20/10/4..40+4`
+fn dimension(text: &str) -> Option<Dimension> {
+    let mut parts = text.split('/');
+    let name = parts.next().filter(|name| !name.is_empty())?;
+    let whole = parts.next().expect("how much there is");
+    let (whole, held) = whole.split_once('-').unwrap_or((whole, "0"));
+    let number = |text: &str| text.parse::<i64>().expect("an amount");
+    Some(Dimension {
+        name: name.into(),
+        whole: number(whole),
+        held: number(held),
+        unasked: parts.next().filter(|it| !it.is_empty()).map(number),
+        steps: match parts.next() {
+            None => Steps::Any,
+            Some(steps) => match steps.split_once("..") {
+                None => Steps::Values(steps.split('-').map(number).collect()),
+                Some((min, rest)) => {
+                    let (max, step) = rest.split_once('+').unwrap_or((rest, ""));
+                    let some = |text: &str| (!text.is_empty()).then(|| number(text));
+                    Steps::Range {
+                        min: number(min),
+                        max: some(max),
+                        step: some(step),
+                    }
+                }
+            },
+        },
+    })
 }
 
 /// The node's own devices bear its name. `counters` are how much there is of what they draw on.
@@ -88,7 +127,7 @@ pub fn of(node: &str, devices: &[Device], counters: &[(String, i64)]) -> Devices
 
 /// `claim=WAY|WAY;WAY~ATTRIBUTE~!ATTRIBUTE`: requests after `;`, ways of one after `|`, and what all devices
 /// of the claim have in common, or each has otherwise. A way is `2`, `2:1` (passing selector 1), `all`, `admin1` (looks after a device)
-/// or `brave1` (bears taints).
+/// or `brave1` (bears taints); `1:1:m/8,n/2` wants so much of its capacity.
 pub fn claim(text: &str) -> DeviceClaim {
     let mut parts = text.split('~');
     let requests = parts.next().unwrap_or_default().split(';').enumerate();
@@ -113,7 +152,13 @@ pub fn claim(text: &str) -> DeviceClaim {
 }
 
 fn way((at, text): (usize, &str)) -> Way {
-    let (wanted, passing) = text.split_once(':').unwrap_or((text, ""));
+    let (wanted, rest) = text.split_once(':').unwrap_or((text, ""));
+    let (passing, amounts) = rest.split_once(':').unwrap_or((rest, ""));
+    let amounts = amounts.split(',').filter_map(|it| it.split_once('/'));
+    let amounts = amounts.map(|(dimension, amount)| Taking {
+        dimension: dimension.into(),
+        amount: amount.parse().expect("an amount"),
+    });
     let bears = Toleration {
         key: None,
         value: None,
@@ -129,6 +174,7 @@ fn way((at, text): (usize, &str)) -> Way {
             _ => Wanted::Count(number.parse().expect("a number of devices")),
         },
         is_admin: wanted.starts_with("admin"),
+        amounts: amounts.collect(),
         tolerations: if is_brave { vec![bears] } else { Vec::new() },
     }
 }

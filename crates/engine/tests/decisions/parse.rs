@@ -28,9 +28,11 @@
 //! node n1 vgpu=2:16000:10 model=A100 sick=1 mig garbled | node n1 gpushare=2:8000    cards: count:MiB:users
 //! gang a/t : 1 x vgpu=1:4000:30 vgpu=2:50% use=A100 nouse=T4 use-id=n1-0 mode-mig cards-apart | gpumem=4000 | gpunum=2
 //! bound n1 a/x holds=n1-0:4000:30
-//! node n1 device=g0:1,?2:board/a:sick device=g1 devices-partial      passing selector 1, not judging 2; attribute; or held, shared, uncounted
+//! node n1 device=g0:1,?2:board/a:sick device=g1 devices-partial      passing selector 1, not judging 2; attribute; or held, shared, parts
+//! node n1 device=g0:1::parts::m/80-20/10/4..40+4    its capacity: of 80, 20 are held; 10 unasked; in such amounts
 //! node n1 counter=slots/7 device=g0::::slots/4      what the device takes of a counter
 //! gang a/t : 1 x claim=2:1|1;all~board~!half claim=admin1 claim=brave1     requests, ways, what they share, in what they differ
+//! gang a/t : 1 x claim=1:1:m/8       so much of the capacity of a device that passes selector 1
 //! gang a/t : 1 x strategy=most strategy=least/cpu:2,mem:1     its own, with weights of its own
 //! gang a/t : 1 x counts=gpu:2,memory.gpu:8 counts=c1/gpu:1     what a claim counts for in the queue; a shared one has a name
 //! gang a/t : 1 x devices=gpu devices-on=zone:z                       a claim that does not exist; one that has devices there

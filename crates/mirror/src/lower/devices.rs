@@ -5,20 +5,27 @@
 //! `status.reservedFor`, and puts a finalizer on the claim first.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::core::{NodeSelector, NodeSelectorTerm, Pod};
 use api::intent::{Intent, Part};
 use api::kind::Kind;
+use api::quantity::Quantity;
 use api::resource::{
-    AllocatedDevice, Consumer, DeviceClass, DeviceConfiguration, FINALIZER, ResourceClaim,
+    AllocatedDevice, Consumer, Device, DeviceCapacity, DeviceClass, DeviceConfiguration, FINALIZER,
+    ResourceClaim, share_id,
 };
-use model::{CLAIM_USERS_MAX, DeviceAsk, Devices, Grant, Key, Purpose, Tables};
+use api::time::Time;
+use model::{CLAIM_USERS_MAX, DeviceAsk, Devices, Grant, Key, Purpose, Tables, Taking};
 use serde_json::{Value, json};
 
 use super::patched;
 use crate::held::Mirror;
 use crate::index::Index;
-use crate::rows::{Claims, claim_name, find_device, node_labels, node_terms};
+use crate::rows::{Claims, claim_name, failure, find_device, node_labels, node_terms};
+
+/// What must be true of a device before its pod is bound.
+const CONDITIONS: &str = "bindingConditions";
 
 /// A device that a plan gave to a claim of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +38,8 @@ pub struct Given {
     pub device: Box<str>,
     /// Only to look after it.
     pub is_admin: bool,
+    /// How much of its capacity, if it is a part of it.
+    pub portion: Option<Arc<[Taking]>>,
 }
 
 /// What a task was given of the node's devices. Its cards and units are grants, too, but of nothing that
@@ -51,13 +60,20 @@ pub(super) fn given(ask: &DeviceAsk, devices: &Devices, grants: &[Grant]) -> Vec
             request: name.into(),
             device: (&*grant.card).into(),
             is_admin: way.is_admin,
+            portion: grant.portion.clone(),
         })
     };
     grants.iter().filter_map(of).collect()
 }
 
 /// How the claims of devices of `pod` stand for a place on `node` with what it was given there.
-pub fn device_claims_of(mirror: &Mirror, pod: &Pod, node: &str, given: &[Given]) -> Claims {
+pub fn device_claims_of(
+    mirror: &Mirror,
+    pod: &Pod,
+    node: &str,
+    given: &[Given],
+    now: Time,
+) -> Claims {
     let mut tell = Vec::new();
     let mut waits = false;
     for named in &pod.spec.resource_claims {
@@ -68,7 +84,7 @@ pub fn device_claims_of(mirror: &Mirror, pod: &Pod, node: &str, given: &[Given])
             return Claims::Conflict(format!("resourceclaim \"{name}\" not found"));
         };
         let given: Vec<&Given> = given.iter().filter(|it| it.claim == named.name).collect();
-        match stands(mirror, pod, node, claim, &given) {
+        match stands(mirror, pod, node, claim, &given, now) {
             Ok(Standing::Kept) => {}
             Ok(Standing::Waits) => waits = true,
             Ok(Standing::Tell(intent)) => tell.push(intent),
@@ -86,7 +102,7 @@ pub fn device_claims_of(mirror: &Mirror, pod: &Pod, node: &str, given: &[Given])
 enum Standing {
     /// It has devices and is kept for the pod.
     Kept,
-    /// Another pod of the gang is getting it its devices.
+    /// Another pod of the gang is getting it its devices, or drivers prepare them.
     Waits,
     /// This is to be written.
     Tell(Intent),
@@ -98,6 +114,7 @@ fn stands(
     node: &str,
     claim: &ResourceClaim,
     given: &[&Given],
+    now: Time,
 ) -> Result<Standing, String> {
     let meta = &claim.metadata;
     let name = &meta.name;
@@ -111,7 +128,7 @@ fn stands(
             ));
         }
         if claim.is_reserved_for(&pod.metadata.uid) {
-            return Ok(Standing::Kept);
+            return readiness(claim);
         }
         if claim.status.reserved_for.len() >= CLAIM_USERS_MAX {
             return Err(format!(
@@ -128,12 +145,9 @@ fn stands(
     if given.is_empty() {
         return Ok(Standing::Waits);
     }
-    for device in given.iter().filter(|it| !it.is_admin) {
-        let mut others = mirror.keys(Index::ClaimDevice, "", &device.device);
-        if let Some(other) = others.next() {
-            let other = format!("{}/{}", other.namespace, other.name);
-            return Err(format!("claim {other} has device {} by now", device.device));
-        }
+    let mut devices = given.iter().filter(|it| !it.is_admin);
+    if let Some(why) = devices.find_map(|it| taken(mirror, it, given)) {
+        return Err(why);
     }
     if !meta.finalizers.iter().any(|it| **it == *FINALIZER) {
         let mut finalizers: Vec<&str> = meta.finalizers.iter().map(|it| &**it).collect();
@@ -142,7 +156,7 @@ fn stands(
         return Ok(Standing::Tell(told(claim, Part::Whole, patch)));
     }
     let status = json!({
-        "allocation": allocation(mirror, claim, node, given),
+        "allocation": allocation(mirror, claim, node, given, now),
         "reservedFor": claim.users_with(&pod.metadata),
     });
     Ok(Standing::Tell(told(
@@ -166,22 +180,35 @@ fn reaches(mirror: &Mirror, claim: &ResourceClaim, node: &str) -> bool {
     terms.any(|term| term.accepts(node, &labels))
 }
 
-fn allocation(mirror: &Mirror, claim: &ResourceClaim, node: &str, given: &[&Given]) -> Value {
-    let results: Vec<Value> = given.iter().filter_map(|it| result(claim, it)).collect();
+fn allocation(
+    mirror: &Mirror,
+    claim: &ResourceClaim,
+    node: &str,
+    given: &[&Given],
+    now: Time,
+) -> Value {
+    let results = given.iter().enumerate();
+    let results = results.filter_map(|(at, it)| result(mirror, claim, (at, it)));
+    let results: Vec<Value> = results.collect();
+    let waits = results.iter().any(|it| it.get(CONDITIONS).is_some());
     let mut devices = json!({ "results": results });
     let config = config(mirror, claim, given);
     if !config.is_empty() {
         devices["config"] = json!(config);
     }
     let mut allocation = json!({ "devices": devices });
+    if waits {
+        allocation["allocationTimestamp"] = json!(now.seconds_text());
+    }
     if let Some(selector) = node_selector(mirror, node, given) {
         allocation["nodeSelector"] = json!(selector);
     }
     allocation
 }
 
-fn result(claim: &ResourceClaim, given: &Given) -> Option<Value> {
+fn result(mirror: &Mirror, claim: &ResourceClaim, (at, given): (usize, &Given)) -> Option<Value> {
     let device = split(&given.device)?;
+    let offered = find_device(mirror, &device).map(|(_, device)| device);
     let mut result = json!({
         "request": given.request,
         "driver": device.driver,
@@ -195,7 +222,83 @@ fn result(claim: &ResourceClaim, given: &Given) -> Option<Value> {
     if let Some(way) = way.filter(|way| !way.tolerations.is_empty()) {
         result["tolerations"] = json!(way.tolerations);
     }
+    if let Some(portion) = &given.portion {
+        let meta = &claim.metadata;
+        let one_of = format!("{}/{}/{at}", meta.uid, meta.resource_version);
+        result["shareID"] = json!(share_id(&one_of));
+        result["consumedCapacity"] = json!(consumed(offered, portion));
+    }
+    if let Some(offered) = offered.filter(|it| !it.binding_conditions.is_empty()) {
+        result[CONDITIONS] = json!(offered.binding_conditions);
+        result["bindingFailureConditions"] = json!(offered.binding_failure_conditions);
+    }
     Some(result)
+}
+
+/// How much is taken of the device's capacity, in the family of suffixes in which it tells what it has.
+fn consumed(offered: Option<&Device>, portion: &[Taking]) -> BTreeMap<String, String> {
+    let amount = |taking: &Taking| {
+        let told = offered.and_then(|device| device.capacity.get(&*taking.dimension));
+        let format = told.map(|it| it.value.format()).unwrap_or_default();
+        let amount = match taking.amount % 1_000 {
+            0 => Quantity::from_value(taking.amount / 1_000, format),
+            _ => Quantity::from_milli(taking.amount),
+        };
+        (taking.dimension.to_string(), amount.canonical())
+    };
+    portion.iter().map(amount).collect()
+}
+
+/// Why a device can be given no more: another claim has it by now, or too much of it.
+fn taken(mirror: &Mirror, given: &Given, all: &[&Given]) -> Option<String> {
+    let others = mirror.indexed::<ResourceClaim>(Index::ClaimDevice, "", &given.device);
+    let others: Vec<_> = others.collect();
+    let parts = others.iter().flat_map(|other| other.allocated());
+    let parts: Vec<_> = parts.filter(|it| it.id() == *given.device).collect();
+    let is_part = |it: &&AllocatedDevice| it.is_admin() || it.share_id.is_some();
+    let is_free = others.is_empty() || given.portion.is_some() && parts.iter().all(is_part);
+    if !is_free {
+        let other = &others[0].metadata;
+        let other = format!("{}/{}", other.namespace, other.name);
+        return Some(format!("claim {other} has device {} by now", given.device));
+    }
+    let (_, device) = split(&given.device).and_then(|it| find_device(mirror, &it))?;
+    let ours = all.iter().filter(|it| it.device == given.device);
+    let ours: Vec<&Taking> = ours
+        .flat_map(|it| it.portion.iter().flat_map(|it| &**it))
+        .collect();
+    let is_short = |(name, capacity): (&Box<str>, &DeviceCapacity)| {
+        let theirs = parts.iter().filter_map(|it| it.consumed_capacity.get(name));
+        let theirs = theirs.map(Quantity::milli_value);
+        let ours = ours.iter().filter(|it| *it.dimension == **name);
+        let ours = ours.map(|it| it.amount);
+        let sum = theirs.chain(ours).fold(0, i64::saturating_add);
+        sum > capacity.value.milli_value()
+    };
+    let mut capacity = device.capacity.iter();
+    let is_full = given.portion.is_some() && capacity.any(is_short);
+    is_full.then(|| format!("others have too much of device {} by now", given.device))
+}
+
+/// Whether drivers have made the devices of an allocated claim ready (`bindingConditions`).
+///
+/// Source: Kubernetes' dynamic resource allocation. A pod is bound once all conditions of all of its
+/// claims' devices are true; one of those that mean a failure gives the devices back.
+fn readiness(claim: &ResourceClaim) -> Result<Standing, String> {
+    if let Some(why) = failure(claim) {
+        return Err(format!(
+            "claim {} gives device {why} back",
+            claim.metadata.name
+        ));
+    }
+    let is_ready = |device: &AllocatedDevice| {
+        let mut wanted = device.binding_conditions.iter();
+        wanted.all(|condition| claim.is_true_of(device, condition))
+    };
+    Ok(match claim.allocated().iter().all(is_ready) {
+        true => Standing::Kept,
+        false => Standing::Waits,
+    })
 }
 
 /// A device from its id: neither a driver nor a device has a `/` in its name.
@@ -264,7 +367,8 @@ fn node_selector(mirror: &Mirror, node: &str, given: &[&Given]) -> Option<NodeSe
         let Some((slice, device)) = found else {
             continue;
         };
-        if slice.spec.node_name.is_some() || device.node_name.is_some() {
+        let is_own = slice.spec.node_name.is_some() || device.node_name.is_some();
+        if is_own || device.binds_to_node == Some(true) {
             let term = serde_json::from_value(json!({ "matchFields": [
                 { "key": "metadata.name", "operator": "In", "values": [node] },
             ] }));
@@ -312,7 +416,8 @@ pub fn claims_given_back(mirror: &Mirror, tables: &Tables, pod: &Pod) -> Vec<Int
             continue;
         };
         if claim.status.reserved_for.iter().all(waits) {
-            let nothing = json!({ "status": { "allocation": null, "reservedFor": null } });
+            let nothing = json!({ "allocation": null, "reservedFor": null, "devices": null });
+            let nothing = json!({ "status": nothing });
             intents.push(told(claim, Part::Status, nothing));
         }
     }

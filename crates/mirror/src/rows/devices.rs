@@ -18,6 +18,7 @@ use api::resource::{ResourceClaim, ResourceSlice};
 use model::{Devices, Tables};
 
 pub(super) use charges::charges;
+pub(crate) use claims::failure;
 pub(super) use claims::{Wants, grants};
 pub use claims::{claim_name, own_claim};
 pub(super) use judge::Judge;

@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::core::Pod;
-use api::quantity::Quantity;
-use api::resource::{ExactRequest, ResourceClaim};
+use api::resource::{AllocatedDevice, ExactRequest, ResourceClaim};
 use model::{CLAIM_DEVICES_MAX, Charge, Counted, DEVICE_CLASS, Key, Tables};
 
 use super::claim_name;
@@ -52,7 +51,11 @@ fn amounts(claim: &ResourceClaim, counted: Counted) -> Amounts {
     if claim.status.allocation.is_some() {
         for device in claim.allocated().iter().filter(|it| !it.is_admin()) {
             if let Some(way) = claim.way(&device.request) {
-                add(&mut sum, &of_devices(way, 1, counted));
+                let mut amounts = of_devices(way, 1, counted);
+                if counted == Counted::DevicesAndCapacity {
+                    amounts.extend(consumed(way, device));
+                }
+                add(&mut sum, &amounts);
             }
         }
         return sum;
@@ -102,17 +105,20 @@ fn of_devices(way: &ExactRequest, count: i64, counted: Counted) -> Amounts {
     amounts
 }
 
-/// What is taken of each device's capacity; what is no amount counts for nothing.
-fn dimensions(way: &ExactRequest) -> Vec<(String, i64)> {
-    let asked = way.capacity.as_ref().map(|capacity| capacity.value());
-    let requests = asked
-        .as_ref()
-        .and_then(|asked| asked["requests"].as_object());
-    let amount = |text: &serde_json::Value| {
-        let quantity = Quantity::parse(text.as_str()?).ok()?;
-        Some(quantity.milli_value().max(0))
-    };
-    let all = requests.into_iter().flatten();
-    all.filter_map(|(name, text)| Some((name.clone(), amount(text)?)))
+/// What a device gives of its capacity where it is given in parts: what was asked for, rounded up.
+fn consumed(way: &ExactRequest, device: &AllocatedDevice) -> Amounts {
+    let consumed = device.consumed_capacity.iter();
+    let consumed = consumed.map(|(dimension, amount)| {
+        let kind = format!("{dimension}.{DEVICE_CLASS}{}", way.device_class_name);
+        (kind, amount.milli_value().max(0))
+    });
+    consumed.collect()
+}
+
+/// What is asked for of each device's capacity; what is no amount counts for nothing.
+fn dimensions(way: &ExactRequest) -> Vec<(Box<str>, i64)> {
+    let asked = way.amounts().into_iter();
+    asked
+        .filter_map(|(name, amount)| Some((name, amount?.milli_value().max(0))))
         .collect()
 }

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use api::core::{Namespace, Pod, PodResourceClaim};
+use api::quantity::Quantity;
 use api::resource::{
-    ADMIN_ACCESS, DeviceClass, DeviceConstraint, DeviceSelector, ExactRequest, POD_CLAIM_NAME,
-    ResourceClaim,
+    ADMIN_ACCESS, AllocatedDevice, DeviceClass, DeviceConstraint, DeviceSelector, ExactRequest,
+    POD_CLAIM_NAME, ResourceClaim,
 };
 use model::{
     Agreement, AttributeRule, CLAIM_DEVICES_MAX, CLAIM_USERS_MAX, ClaimLack, DeviceAsk,
-    DeviceClaim, DeviceRequest, Grant, NodeTerm, Purpose, SelectorId, UnmetClaim, Wanted, Way,
+    DeviceClaim, DeviceRequest, Grant, NodeTerm, Purpose, SelectorId, Taking, UnmetClaim, Wanted,
+    Way,
 };
 
 use super::{Judge, holder, pools};
@@ -36,6 +38,16 @@ pub fn own_claim<'a>(mirror: &'a Mirror, pod: &Pod, name: &str) -> Option<&'a Ar
     owned.find(|claim| {
         let meaning = claim.metadata.annotations.get(POD_CLAIM_NAME);
         claim.is_of_pod(&pod.metadata.uid) && meaning.is_some_and(|it| **it == *name)
+    })
+}
+
+/// The device that cannot be made ready for an allocated claim, and the condition that says so
+/// (`bindingFailureConditions`).
+pub(crate) fn failure(claim: &ResourceClaim) -> Option<String> {
+    claim.allocated().iter().find_map(|device| {
+        let mut failures = device.binding_failure_conditions.iter();
+        let failure = failures.find(|condition| claim.is_true_of(device, condition))?;
+        Some(format!("{} ({failure})", device.id()))
     })
 }
 
@@ -106,6 +118,9 @@ impl Wants {
         }
         if claim.metadata.deletion_timestamp.is_some() {
             return Err(ClaimLack::Leaving);
+        }
+        if let Some(why) = failure(claim) {
+            return Err(ClaimLack::Failed { why: why.into() });
         }
         if let Some(allocation) = &claim.status.allocation {
             let is_full = claim.status.reserved_for.len() >= CLAIM_USERS_MAX;
@@ -200,9 +215,6 @@ fn way(
     namespace: &str,
     way: &ExactRequest,
 ) -> Result<Way, ClaimLack> {
-    if way.capacity.is_some() {
-        return Err(unknown("parts of a device's capacity"));
-    }
     let is_admin = way.admin_access == Some(true);
     if is_admin && !allows_admin(mirror, namespace) {
         return Err(unknown(
@@ -219,7 +231,19 @@ fn way(
             .iter()
             .filter_map(constraints::toleration)
             .collect(),
+        amounts: amounts(way)?,
     })
+}
+
+fn amounts(way: &ExactRequest) -> Result<Vec<Taking>, ClaimLack> {
+    let taking = |(name, amount): (Box<str>, Option<Quantity>)| {
+        let amount = amount.ok_or_else(|| unknown(&format!("{name} by no amount")))?;
+        Ok(Taking {
+            dimension: (&*name).into(),
+            amount: amount.milli_value().max(0),
+        })
+    };
+    way.amounts().into_iter().map(taking).collect()
 }
 
 /// The expressions of the class, then those of the request.
@@ -289,7 +313,8 @@ pub(in crate::rows) fn grants(mirror: &Mirror, pod: &Pod) -> Vec<Grant> {
                 .map(|device| Grant {
                     part: purpose.part(),
                     card: device.id().into(),
-                    is_whole: true,
+                    is_whole: device.share_id.is_none(),
+                    portion: device.share_id.as_ref().map(|_| portion(device)),
                     is_shared: pools::find(mirror, device)
                         .is_some_and(|(slice, device)| pools::is_shared(slice, device)),
                     ..Grant::default()
@@ -297,4 +322,14 @@ pub(in crate::rows) fn grants(mirror: &Mirror, pod: &Pod) -> Vec<Grant> {
         );
     }
     grants
+}
+
+/// The part of a device that a claim has.
+fn portion(device: &AllocatedDevice) -> Arc<[Taking]> {
+    let consumed = device.consumed_capacity.iter();
+    let taking = consumed.map(|(name, amount)| Taking {
+        dimension: (&**name).into(),
+        amount: amount.milli_value().max(0),
+    });
+    taking.collect()
 }

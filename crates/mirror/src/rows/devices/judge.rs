@@ -170,6 +170,7 @@ fn fact(driver: &str, device: &Device) -> Result<cel::Device, String> {
         capacity: capacity
             .map(|(name, it)| (name.clone(), it.value.to_string().into()))
             .collect(),
+        is_parted: device.allow_multiple_allocations == Some(true),
     })
 }
 

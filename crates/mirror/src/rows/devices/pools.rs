@@ -8,9 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::core::NodeSelector;
-use api::resource::{AllocatedDevice, Device as WireDevice, ResourceClaim, ResourceSlice};
+use api::quantity::Quantity;
+use api::resource::{
+    AllocatedDevice, CapacityPolicy, Device as WireDevice, DeviceCapacity, ResourceClaim,
+    ResourceSlice,
+};
 use cel::Trait;
-use model::{Counter, Device, Devices, Draw, Drawer, Labels, Standing, Taint};
+use model::{Counter, Device, Devices, Dimension, Draw, Drawer, Labels, Standing, Steps, Taint};
 
 use super::judge::{Answers, Judge, value_of};
 use super::{ANY_NODE, Index, holder};
@@ -44,7 +48,9 @@ pub(super) fn of_node(mirror: &Mirror, judge: &mut Judge, name: &str, labels: &L
         let counters = drawn_on(mirror, &slices, &list[from..]);
         devices.counters.extend(counters);
     }
-    devices.list = list.into();
+    // Whoever need not wait for a device to become ready does not.
+    list.sort_by_key(|(waits, _)| *waits);
+    devices.list = list.into_iter().map(|(_, device)| device).collect();
     devices
 }
 
@@ -98,7 +104,7 @@ fn offer(
     judge: &mut Judge,
     place: &Place<'_>,
     slice: &ResourceSlice,
-    list: &mut Vec<Device>,
+    list: &mut Vec<(bool, Device)>,
     devices: &mut Devices,
 ) {
     if !place.is_for(slice) {
@@ -113,7 +119,8 @@ fn offer(
         let is_here =
             || place.is_chosen(&device.node_name, &device.node_selector, device.all_nodes);
         if !by_device || is_here() {
-            list.push(row(mirror, slice, device, answers));
+            let waits = !device.binding_conditions.is_empty();
+            list.push((waits, row(mirror, slice, device, answers)));
         }
     }
 }
@@ -128,29 +135,75 @@ fn row(mirror: &Mirror, slice: &ResourceSlice, device: &WireDevice, answers: &An
             effect: effect(&taint.effect)?,
         })
     });
+    let held = held(mirror, &id);
     Device {
         passes: answers.passes.clone(),
         unjudged: answers.unjudged.clone(),
-        standing: standing(mirror, device, &id),
+        standing: held.standing,
         is_shared: is_shared(slice, device),
         draws: draws(slice, device).into(),
         attributes: attributes(&spec.driver, device),
         taints: taints.collect(),
+        is_parted: device.allow_multiple_allocations == Some(true),
+        dimensions: dimensions(device, &held.amounts),
         id: id.into(),
     }
 }
 
-fn standing(mirror: &Mirror, device: &WireDevice, id: &str) -> Standing {
-    let is_counted = device.binding_conditions.is_empty()
-        && device.binds_to_node != Some(true)
-        && device.allow_multiple_allocations != Some(true);
-    if !is_counted {
-        return Standing::Uncounted;
+/// What claims have of a device without a task that would give it back.
+#[derive(Default)]
+struct Held<'a> {
+    standing: Standing,
+    /// In thousandths, by the names of its dimensions.
+    amounts: BTreeMap<&'a str, i64>,
+}
+
+fn held<'a>(mirror: &'a Mirror, id: &str) -> Held<'a> {
+    let mut held = Held::default();
+    let claims = mirror.indexed::<ResourceClaim>(Index::ClaimDevice, "", id);
+    for claim in claims.filter(|claim| holder(mirror, claim).is_none()) {
+        let own = claim.allocated().iter();
+        for device in own.filter(|device| !device.is_admin() && device.id() == id) {
+            if device.share_id.is_none() {
+                held.standing = Standing::Held;
+            } else if held.standing == Standing::Free {
+                held.standing = Standing::Parted;
+            }
+            for (name, amount) in &device.consumed_capacity {
+                let sum = held.amounts.entry(&**name).or_default();
+                *sum = sum.saturating_add(amount.milli_value().max(0));
+            }
+        }
     }
-    let mut claims = mirror.indexed::<ResourceClaim>(Index::ClaimDevice, "", id);
-    match claims.any(|claim| holder(mirror, claim).is_none()) {
-        true => Standing::Held,
-        false => Standing::Free,
+    held
+}
+
+/// The device's capacity.
+fn dimensions(device: &WireDevice, held: &BTreeMap<&str, i64>) -> Arc<[Dimension]> {
+    let milli = |amount: &Quantity| amount.milli_value().max(0);
+    let dimension = |(name, capacity): (&Box<str>, &DeviceCapacity)| {
+        let policy = capacity.request_policy.as_ref();
+        Dimension {
+            name: (&**name).into(),
+            whole: milli(&capacity.value),
+            steps: policy.map(steps).unwrap_or_default(),
+            unasked: policy.and_then(|it| it.default.as_ref()).map(milli),
+            held: held.get(&**name).copied().unwrap_or(0),
+        }
+    };
+    device.capacity.iter().map(dimension).collect()
+}
+
+fn steps(policy: &CapacityPolicy) -> Steps {
+    let milli = |amount: &Quantity| amount.milli_value().max(0);
+    match &policy.valid_range {
+        Some(range) => Steps::Range {
+            min: range.min.as_ref().map_or(0, milli),
+            max: range.max.as_ref().map(milli),
+            step: range.step.as_ref().map(milli),
+        },
+        None if policy.valid_values.is_empty() => Steps::Any,
+        None => Steps::Values(policy.valid_values.iter().map(milli).collect()),
     }
 }
 
@@ -201,9 +254,9 @@ fn counter_id(slice: &ResourceSlice, set: &str, name: &str) -> Arc<str> {
 fn drawn_on(
     mirror: &Mirror,
     slices: &[&Arc<ResourceSlice>],
-    offered: &[Device],
+    offered: &[(bool, Device)],
 ) -> BTreeMap<Arc<str>, Counter> {
-    let drawn = offered.iter().flat_map(|device| &*device.draws);
+    let drawn = offered.iter().flat_map(|(_, device)| &*device.draws);
     let drawn = drawn.map(|draw| (draw.counter.clone(), Counter::default()));
     let mut counters: BTreeMap<Arc<str>, Counter> = drawn.collect();
     if counters.is_empty() {
@@ -222,7 +275,7 @@ fn drawn_on(
             for draw in draws(slice, device) {
                 if let Some(counter) = counters.get_mut(&draw.counter) {
                     counter.drawers.push(Drawer {
-                        standing: standing(mirror, device, &id),
+                        standing: held(mirror, &id).standing,
                         is_shared: is_shared(slice, device),
                         device: id.clone(),
                         amount: draw.amount,

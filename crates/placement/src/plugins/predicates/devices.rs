@@ -3,12 +3,13 @@
 //! A search with a bound: claims, requests and ways in their order, devices in the node's. The first
 //! whole answer counts, so the same tables give the same devices.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    Agreement, CLAIM_DEVICES_MAX, CardLoads, Device, DeviceAsk, DeviceClaim, DeviceLack,
-    DeviceRequest, Devices, Grant, NodeId, Phase, Purpose, Standing, TaskId, Wanted, Way,
+    Agreement, CLAIM_DEVICES_MAX, CardLoad, CardLoads, Device, DeviceAsk, DeviceClaim, DeviceLack,
+    DeviceRequest, Devices, Draw, Grant, NodeId, PartLoad, Phase, Purpose, Standing, Taking,
+    TaskId, Wanted, Way, takings,
 };
 
 use crate::plugin::{Room, View};
@@ -27,27 +28,50 @@ pub(super) enum Holdings<'a> {
 }
 
 impl Holdings<'_> {
-    /// Whether somebody holds the device.
-    fn hold(self, device: &Device) -> bool {
-        self.hold_it(&device.id, device.standing, device.is_shared)
+    /// What tasks hold of a device.
+    fn load(&self, id: &str, is_shared: bool) -> Option<&CardLoad> {
+        match self {
+            Holdings::None => None,
+            Holdings::Of(_, shared) if is_shared => shared.of(id),
+            Holdings::Of(own, _) => own.of(id),
+        }
     }
 
-    fn hold_it(self, id: &str, standing: Standing, is_shared: bool) -> bool {
-        let Holdings::Of(own, shared) = self else {
-            return false;
-        };
-        let loads = match is_shared {
-            true => shared,
-            false => own,
-        };
-        let is_held = loads.of(id).is_some_and(|load| load.owners > 0);
-        is_held || standing == Standing::Held
+    /// Whether the device is out of reach for others: somebody has it, and not only parts of it.
+    fn hold(self, device: &Device) -> bool {
+        if !device.is_parted {
+            return self.have(&device.id, device.standing, device.is_shared);
+        }
+        let load = self.load(&device.id, device.is_shared);
+        let is_told = matches!(self, Holdings::Of(..));
+        is_told && device.standing == Standing::Held || load.is_some_and(|load| load.owners > 0)
+    }
+
+    /// Whether somebody has the device, or a part of it: it takes what it is made of then.
+    fn have(self, id: &str, standing: Standing, is_shared: bool) -> bool {
+        let is_told = matches!(self, Holdings::Of(..));
+        let load = self.load(id, is_shared);
+        is_told && standing != Standing::Free || load.is_some_and(CardLoad::is_had)
+    }
+
+    /// What is held of the device in parts.
+    fn parts(self, device: &Device) -> PartLoad {
+        let load = self.load(&device.id, device.is_shared);
+        let mut parts = load.map(|load| load.parts.clone()).unwrap_or_default();
+        if matches!(self, Holdings::Of(..)) {
+            let by_claims = device.dimensions.iter().map(|dimension| Taking {
+                dimension: dimension.name.clone(),
+                amount: dimension.held,
+            });
+            parts.take(&by_claims.collect::<Vec<_>>());
+        }
+        parts
     }
 
     /// What is left of what the devices draw on.
     fn left_of(self, devices: &Devices) -> BTreeMap<&str, i64> {
         let left = devices.counters.iter().map(|(name, counter)| {
-            let left = counter.left(|it| self.hold_it(&it.device, it.standing, it.is_shared));
+            let left = counter.left(|it| self.have(&it.device, it.standing, it.is_shared));
             (&**name, left)
         });
         left.collect()
@@ -119,14 +143,12 @@ pub(super) fn allocate(
         chosen: Vec::new(),
         steps: 0,
         fault: None,
-        met_uncounted: false,
     };
     let is_found = search.claims(0);
     match search.fault {
         Some(why) => Err(DeviceLack::Unjudged { why }),
         None if is_found => Ok(search.grants()),
         None if search.steps >= STEPS_MAX => Err(DeviceLack::Unsolved),
-        None if search.met_uncounted => Err(DeviceLack::Uncounted),
         None if devices.is_partial => Err(DeviceLack::Partial),
         None => Err(DeviceLack::Taken),
     }
@@ -150,8 +172,6 @@ struct Search<'a> {
     steps: u32,
     /// A selector that does not say whether it takes a device: the search ends there, as upstream's.
     fault: Option<Arc<str>>,
-    /// Whether a device would do that is shared in a way which nobody here counts.
-    met_uncounted: bool,
 }
 
 /// Where the search stands: a way of a request of a claim.
@@ -201,8 +221,8 @@ impl<'a> Search<'a> {
         at.purpose.request < u8::MAX && self.requests(at.purpose.claim, at.purpose.request + 1)
     }
 
-    /// So many more devices, each further on in the list than the one before: of one request they are
-    /// alike.
+    /// So many more devices, none before the last one in the list: of one request they are alike. Of one
+    /// that is given in parts it may be several.
     fn some(&mut self, at: At<'a>, count: u32, from: usize) -> bool {
         if count == 0 {
             return self.after(at);
@@ -216,7 +236,8 @@ impl<'a> Search<'a> {
                 continue;
             }
             self.take(at, index);
-            if self.some(at, count - 1, index + 1) {
+            let next = index + usize::from(!self.devices.list[index].is_parted);
+            if self.some(at, count - 1, next) {
                 return true;
             }
             self.chosen.pop();
@@ -271,30 +292,88 @@ impl<'a> Search<'a> {
                 return false;
             }
         }
-        self.met_uncounted |= device.standing == Standing::Uncounted;
         true
     }
 
     fn may_take(&self, at: At<'a>, index: usize) -> bool {
         let device = &self.devices.list[index];
-        device.standing != Standing::Uncounted
-            && is_borne(device, at.way)
+        is_borne(device, at.way)
             && self.is_left(at, index)
             && self.of_claim(at).count() < CLAIM_DEVICES_MAX
             && self.agrees(at, device)
-            && (at.way.is_admin || self.has_enough(device))
+            && self.has_capacity(at, index)
+            && (at.way.is_admin || self.has_enough(index))
     }
 
-    /// Whether others, and those that were chosen, leave enough of what it draws on.
-    fn has_enough(&self, device: &Device) -> bool {
+    /// Whether it has what is wanted of its capacity, and where it is given in parts as much is left.
+    fn has_capacity(&self, at: At<'a>, index: usize) -> bool {
+        let device = &self.devices.list[index];
+        if at.way.amounts.is_empty() && !device.is_parted {
+            return true;
+        }
+        let Some(wanted) = takings(&device.dimensions, &at.way.amounts) else {
+            return false;
+        };
+        if at.way.is_admin || !device.is_parted {
+            return true;
+        }
+        let mut parts = self.held.parts(device);
+        for portion in self.takers(index).filter_map(|choice| self.portion(choice)) {
+            parts.take(&portion);
+        }
+        parts.leaves(&device.dimensions, &wanted)
+    }
+
+    /// Choices by which the task gets the device, or parts of it.
+    fn takers(&self, index: usize) -> impl Iterator<Item = &Choice> {
+        let all = self.chosen.iter();
+        all.filter(move |choice| choice.device == index && !choice.is_admin)
+    }
+
+    /// What a choice takes of its device's capacity, if it is a part of it.
+    fn portion(&self, choice: &Choice) -> Option<Vec<Taking>> {
+        let device = &self.devices.list[choice.device];
+        let claim = &self.ask.claims[usize::from(choice.purpose.claim)];
+        let request = &claim.requests[usize::from(choice.purpose.request)];
+        let way = &request.ways[usize::from(choice.purpose.way)];
+        let is_part = device.is_parted && !choice.is_admin;
+        is_part.then(|| takings(&device.dimensions, &way.amounts).unwrap_or_default())
+    }
+
+    /// Whether others, and those that were chosen, leave enough of what it draws on. Parts of one device
+    /// draw once.
+    fn has_enough(&self, index: usize) -> bool {
+        let device = &self.devices.list[index];
+        if device.draws.is_empty() || self.draws_already(index) {
+            return true;
+        }
+        let ours: BTreeSet<usize> = self.chosen.iter().map(|choice| choice.device).collect();
+        let ours = ours.into_iter().filter(|other| {
+            let device = &self.devices.list[*other];
+            let is_new = !self
+                .held
+                .have(&device.id, device.standing, device.is_shared);
+            is_new && self.takers(*other).next().is_some()
+        });
+        let ours: Vec<&Draw> = ours
+            .flat_map(|other| &*self.devices.list[other].draws)
+            .collect();
         device.draws.iter().all(|draw| {
-            let ours = self.chosen.iter().filter(|choice| !choice.is_admin);
-            let ours = ours.flat_map(|choice| &*self.devices.list[choice.device].draws);
-            let ours = ours.filter(|other| other.counter == draw.counter);
+            let ours = ours.iter().filter(|other| other.counter == draw.counter);
             let taken = ours.fold(draw.amount, |sum, other| sum.saturating_add(other.amount));
             let left = self.left.get(&*draw.counter);
             left.is_some_and(|left| taken <= *left)
         })
+    }
+
+    /// Whether what a device draws is counted already, for parts of it that others or the task itself have.
+    fn draws_already(&self, index: usize) -> bool {
+        let device = &self.devices.list[index];
+        device.is_parted
+            && (self.takers(index).next().is_some()
+                || self
+                    .held
+                    .have(&device.id, device.standing, device.is_shared))
     }
 
     fn of_claim(&self, at: At<'a>) -> impl Iterator<Item = &Choice> {
@@ -306,12 +385,16 @@ impl<'a> Search<'a> {
     /// Whether nobody holds it, nor another claim of the task. Who looks after devices needs only to
     /// see each once.
     fn is_left(&self, at: At<'a>, index: usize) -> bool {
-        if self.of_claim(at).any(|choice| choice.device == index) {
+        let device = &self.devices.list[index];
+        let is_part = |is_admin: bool| device.is_parted && !is_admin;
+        let is_once = |other: &Choice| !(is_part(at.way.is_admin) && is_part(other.is_admin));
+        let mut ours = self.of_claim(at);
+        if ours.any(|choice| choice.device == index && is_once(choice)) {
             return false;
         }
-        let is_held = self.held.hold(&self.devices.list[index]);
-        let mut ours = self.chosen.iter().filter(|choice| !choice.is_admin);
-        at.way.is_admin || !is_held && ours.all(|choice| choice.device != index)
+        let is_free = || !self.held.hold(device);
+        let is_ours = || !device.is_parted && self.takers(index).next().is_some();
+        at.way.is_admin || is_free() && !is_ours()
     }
 
     /// Whether it has what the claim's devices must have in common, and differs from them where it must.
@@ -340,7 +423,8 @@ impl<'a> Search<'a> {
         let grant = |choice: &Choice| Grant {
             part: choice.purpose.part(),
             card: Arc::clone(&self.devices.list[choice.device].id),
-            is_whole: !choice.is_admin,
+            is_whole: !choice.is_admin && !self.devices.list[choice.device].is_parted,
+            portion: self.portion(choice).map(Arc::from),
             is_shared: self.devices.list[choice.device].is_shared,
             ..Grant::default()
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{AttributeRule, Counter, Draw, Drawer, Passed, SelectorId};
+use model::{AttributeRule, Counter, Dimension, Draw, Drawer, Passed, SelectorId, Steps};
 use model::{Taint, TaintEffect, Toleration, TolerationEffect};
 
 use super::*;
@@ -42,6 +42,23 @@ fn device(dice: &mut Dice, at: usize) -> Device {
         amount: 1 + i64::try_from(dice.roll(3)).expect("a small number"),
     });
     device.draws = draws.collect();
+    if dice.one_in(2) {
+        let step = 1 + i64::try_from(dice.roll(2)).expect("a small number");
+        let dimension = |name: &str| Dimension {
+            name: name.into(),
+            whole: 5,
+            unasked: (name == "n").then_some(1),
+            steps: Steps::Range {
+                min: 1,
+                max: None,
+                step: Some(step),
+            },
+            held: 0,
+        };
+        device.dimensions = [dimension("m"), dimension("n")].into();
+        // One of them is enough: every way to share several of them out would be too many.
+        device.is_parted = at == 0;
+    }
     device
 }
 
@@ -87,7 +104,31 @@ fn way(dice: &mut Dice, name: usize) -> Way {
         } else {
             Vec::new()
         },
+        amounts: match dice.roll(6) {
+            0 => vec![Taking {
+                dimension: "m".into(),
+                amount: i64::try_from(dice.roll(5)).expect("a small number"),
+            }],
+            _ => Vec::new(),
+        },
     }
+}
+
+/// What a way takes of each dimension of a device, written from the API's words: it is from 1 on in
+/// steps, of `m` all there is where none is asked for and of `n` one.
+fn portion_of(device: &Device, way: &Way) -> Option<[i64; 2]> {
+    let asked = way.amounts.first().map(|it| it.amount);
+    let Some(dimension) = device.dimensions.first() else {
+        return asked.is_none().then_some([0, 0]);
+    };
+    let Steps::Range { step, .. } = dimension.steps else {
+        panic!("devices here give in steps");
+    };
+    let mut given = asked.map_or(5, |_| 1);
+    while given < asked.unwrap_or(0) {
+        given += step.expect("a step");
+    }
+    (given <= 5).then_some([given, 1])
 }
 
 fn claim(dice: &mut Dice, at: usize) -> DeviceClaim {
@@ -129,15 +170,23 @@ fn is_right(
     grants: &[(Purpose, usize)],
 ) -> bool {
     let mut owned: Vec<usize> = held.to_vec();
+    let mut parts: Vec<(usize, [i64; 2])> = Vec::new();
     for (at, claim) in ask.claims.iter().enumerate() {
         let ours: Vec<&(Purpose, usize)> = grants
             .iter()
             .filter(|(purpose, _)| usize::from(purpose.claim) == at)
             .collect();
-        let mut distinct: Vec<usize> = ours.iter().map(|(_, device)| *device).collect();
-        distinct.sort_unstable();
-        distinct.dedup();
-        if distinct.len() != ours.len() {
+        let is_part = |purpose: &Purpose, at: usize| {
+            let request = &claim.requests[usize::from(purpose.request)];
+            devices.list[at].is_parted && !request.ways[usize::from(purpose.way)].is_admin
+        };
+        let alike = |a: &(Purpose, usize), b: &(Purpose, usize)| {
+            a.1 == b.1 && !(is_part(&a.0, a.1) && is_part(&b.0, b.1))
+        };
+        let twice = |(at, one): (usize, &&(Purpose, usize))| {
+            ours[at + 1..].iter().any(|other| alike(one, other))
+        };
+        if ours.iter().enumerate().any(twice) {
             return false;
         }
         for (index, request) in claim.requests.iter().enumerate() {
@@ -153,7 +202,10 @@ fn is_right(
                 |device: &Device| way.selectors.iter().all(|s| device.passes.contains(*s));
             let all = devices.list.iter().filter(|device| matches(device)).count();
             let right = match way.wanted {
-                Wanted::All => mine.len() == all && !devices.is_partial,
+                Wanted::All => {
+                    let each: BTreeSet<usize> = mine.iter().map(|(_, at)| *at).collect();
+                    each.len() == all && mine.len() == all && !devices.is_partial
+                }
                 Wanted::Count(count) => mine.len() == count as usize,
             };
             let is_fit = |(purpose, at): &(Purpose, usize)| {
@@ -162,12 +214,20 @@ fn is_right(
                     && matches(device)
                     && (device.taints.is_empty() || !way.tolerations.is_empty())
                     && (way.is_admin || !owned.contains(at))
+                    && (way.amounts.is_empty() && !device.is_parted
+                        || portion_of(device, way).is_some())
             };
             if !right || !mine.iter().all(|one| is_fit(one)) {
                 return false;
             }
             if !way.is_admin {
-                owned.extend(mine.iter().map(|(_, device)| *device));
+                let (split, whole): (Vec<usize>, Vec<usize>) = mine
+                    .iter()
+                    .map(|(_, at)| *at)
+                    .partition(|at| devices.list[*at].is_parted);
+                owned.extend(whole);
+                let portion = |at: usize| Some((at, portion_of(&devices.list[at], way)?));
+                parts.extend(split.into_iter().filter_map(portion));
             }
         }
         let holds = |rule: &AttributeRule| {
@@ -192,6 +252,17 @@ fn is_right(
             return false;
         }
     }
+    let is_short = |at: usize| {
+        let own = || parts.iter().filter(|(device, _)| *device == at);
+        let sum = |dimension: usize| own().map(|(_, it)| it[dimension]).sum::<i64>();
+        let is_whole = devices.list[at].dimensions.is_empty();
+        !is_whole && (sum(0) > 5 || sum(1) > 5)
+    };
+    if (0..devices.list.len()).any(is_short) {
+        return false;
+    }
+    let split: BTreeSet<usize> = parts.iter().map(|(at, _)| *at).collect();
+    owned.extend(split);
     let draws_of = |at: &usize| devices.list[*at].draws.iter();
     devices.counters.iter().all(|(name, counter)| {
         // What others have beyond what there is does not concern who draws nothing.
@@ -223,10 +294,21 @@ fn any_is_right(
         request: *request,
         way: u8::try_from(way).expect("few ways"),
     };
+    // The first device may be given in parts: two of them are tried, too.
+    let again = [false, devices.list[0].is_parted];
+    let sets = again
+        .into_iter()
+        .enumerate()
+        .take_while(|(at, again)| *at == 0 || *again);
+    let sets: Vec<(u32, bool)> = sets
+        .flat_map(|(_, again)| (1_u32..1 << devices.list.len()).map(move |set| (set, again)))
+        .filter(|(set, again)| !again || set & 1 != 0)
+        .collect();
     (0..ways).any(|way| {
-        (1_u32..1 << devices.list.len()).any(|set| {
+        sets.iter().any(|(set, again)| {
             let from = grants.len();
             let chosen = (0..devices.list.len()).filter(|at| set & (1 << at) != 0);
+            let chosen = chosen.chain(again.then_some(0));
             grants.extend(chosen.map(|at| (purpose(way), at)));
             let found = any_is_right(devices, held, ask, rest, grants);
             grants.truncate(from);
@@ -237,8 +319,8 @@ fn any_is_right(
 
 #[test]
 fn the_search_finds_devices_exactly_where_there_is_an_assignment() {
-    let (mut found, mut refused) = (0, 0);
-    for seed in 0..1_500 {
+    let (mut found, mut refused, mut in_parts) = (0, 0, 0);
+    for seed in 0..1_800 {
         let mut dice = Dice(seed);
         let list: Vec<Device> = (0..=dice.roll(4) as usize)
             .map(|at| device(&mut dice, at))
@@ -279,6 +361,7 @@ fn the_search_finds_devices_exactly_where_there_is_an_assignment() {
         match allocate(&devices, Holdings::Of(&loads, &nobody), &ask) {
             Ok(grants) => {
                 found += 1;
+                in_parts += usize::from(grants.iter().any(|grant| grant.portion.is_some()));
                 let place = |grant: &Grant| {
                     let mut list = devices.list.iter();
                     list.position(|device| device.id == grant.card)
@@ -307,8 +390,8 @@ fn the_search_finds_devices_exactly_where_there_is_an_assignment() {
         }
     }
     assert!(
-        found > 250 && refused > 250,
-        "{found} found, {refused} refused"
+        found > 250 && refused > 250 && in_parts > 40,
+        "{found} found, {in_parts} in parts, {refused} refused"
     );
 }
 
@@ -332,6 +415,7 @@ fn a_search_that_takes_too_long_is_given_up() {
             wanted: Wanted::Count(count),
             is_admin: false,
             tolerations: Vec::new(),
+            amounts: Vec::new(),
         }],
     };
     let ask = DeviceAsk {

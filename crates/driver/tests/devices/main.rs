@@ -1,5 +1,7 @@
 //! Claims of devices in the loop: the claim gets them and is kept for its pod, and then the pod is bound.
 
+mod parts;
+#[path = "../world/mod.rs"]
 mod world;
 
 use api::kind::Kind;
@@ -432,8 +434,8 @@ fn what_a_claim_asks_for_in_vain_is_said() {
             "0 of 1 tasks fit: p needs claim gpus, which names class tpu, which does not exist",
         ),
         (
-            json!({ "capacity": { "requests": { "memory": "1Gi" } } }),
-            "0 of 1 tasks fit: p needs claim gpus, which asks for parts of a device's capacity, which this scheduler does not allocate",
+            json!({ "capacity": { "requests": { "memory": "much" } } }),
+            "0 of 1 tasks fit: p needs claim gpus, which asks for memory by no amount, which this scheduler does not allocate",
         ),
         (
             json!({ "adminAccess": true }),
@@ -477,23 +479,6 @@ fn a_class_that_comes_later_wakes_who_waits_for_it() {
     world.put_object(Kind::DeviceClass, "gpu", &class());
     world.pass_ms(2_000);
     assert_eq!(node_of(&world, "p"), "n1");
-}
-
-#[test]
-fn devices_that_several_may_have_are_refused_by_name() {
-    let mut world = plane();
-    node(&mut world, "n1", &[]);
-    let part = json!({ "spec": { "devices": [{
-        "name": "part", "allowMultipleAllocations": true,
-    }] } });
-    world.put_object(Kind::ResourceSlice, "n1", &part);
-    claim(&mut world, "mine", json!({}));
-    pod(&mut world, "p", "mine");
-    world.pass_ms(2_000);
-    assert_eq!(
-        why(&world, "p"),
-        "0 of 1 tasks fit: p is refused by 1 node: 1 whose devices are shared, or bound under conditions, in ways that are not counted here"
-    );
 }
 
 /// A device that takes so many of a pool's slots.
