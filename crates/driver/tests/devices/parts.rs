@@ -95,7 +95,10 @@ fn who_loses_a_part_to_another_scheduler_is_placed_again() {
     world.is_answer_slow = false;
     while world.answer() {}
     world.pass_ms(5_000);
-    assert_eq!(node_of(&world, "p"), "-");
+    assert_eq!(
+        why(&world, "p"),
+        "0 of 1 tasks fit: p is refused by 1 node: 1 whose devices are taken"
+    );
     world.put_object(Kind::ResourceClaim, "theirs", &theirs("30Gi"));
     world.pass_ms(5_000);
     assert_eq!(node_of(&world, "p"), "n1");
