@@ -14,6 +14,7 @@ fn card() -> Device {
         driver: "gpu.example.com".into(),
         attributes: attributes.map(|(name, value)| (name.into(), value)).into(),
         capacity: [("memory".into(), "80Gi".into())].into(),
+        is_parted: true,
     }
 }
 
@@ -34,6 +35,7 @@ fn says(text: &str) -> String {
 fn a_selector_asks_about_driver_attributes_and_capacity() {
     let rows = [
         ("true", "true"),
+        ("device.allowMultipleAllocations", "true"),
         (r#"device.driver == "gpu.example.com""#, "true"),
         (
             r#"device.attributes["gpu.example.com"].model == "h100""#,

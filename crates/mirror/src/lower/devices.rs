@@ -267,16 +267,17 @@ fn taken(mirror: &Mirror, given: &Given, all: &[&Given]) -> Option<String> {
     let ours: Vec<&Taking> = ours
         .flat_map(|it| it.portion.iter().flat_map(|it| &**it))
         .collect();
-    let is_short = |(name, capacity): (&Box<str>, &DeviceCapacity)| {
+    let is_short = |name: &str, capacity: &DeviceCapacity| {
         let theirs = parts.iter().filter_map(|it| it.consumed_capacity.get(name));
         let theirs = theirs.map(Quantity::milli_value);
-        let ours = ours.iter().filter(|it| *it.dimension == **name);
+        let ours = ours.iter().filter(|it| *it.dimension == *name);
         let ours = ours.map(|it| it.amount);
         let sum = theirs.chain(ours).fold(0, i64::saturating_add);
         sum > capacity.value.milli_value()
     };
     let mut capacity = device.capacity.iter();
-    let is_full = given.portion.is_some() && capacity.any(is_short);
+    let is_full =
+        given.portion.is_some() && capacity.any(|(name, capacity)| is_short(name, capacity));
     is_full.then(|| format!("others have too much of device {} by now", given.device))
 }
 

@@ -181,17 +181,18 @@ fn held<'a>(mirror: &'a Mirror, id: &str) -> Held<'a> {
 /// The device's capacity.
 fn dimensions(device: &WireDevice, held: &BTreeMap<&str, i64>) -> Arc<[Dimension]> {
     let milli = |amount: &Quantity| amount.milli_value().max(0);
-    let dimension = |(name, capacity): (&Box<str>, &DeviceCapacity)| {
+    let dimension = |name: &str, capacity: &DeviceCapacity| {
         let policy = capacity.request_policy.as_ref();
         Dimension {
-            name: (&**name).into(),
+            name: name.into(),
             whole: milli(&capacity.value),
             steps: policy.map(steps).unwrap_or_default(),
             unasked: policy.and_then(|it| it.default.as_ref()).map(milli),
-            held: held.get(&**name).copied().unwrap_or(0),
+            held: held.get(name).copied().unwrap_or(0),
         }
     };
-    device.capacity.iter().map(dimension).collect()
+    let capacity = device.capacity.iter();
+    capacity.map(|(name, it)| dimension(name, it)).collect()
 }
 
 fn steps(policy: &CapacityPolicy) -> Steps {
