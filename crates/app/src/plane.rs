@@ -14,6 +14,7 @@ use cli::cluster::Cluster;
 use cli::console;
 use cli::scheduler_conf;
 use cli::start::{Data, Decisions, Durability, NativeGroups, Network, Serving};
+use runtime::Reach;
 use runtime::decisions;
 use runtime::engine_loop::EngineLoop;
 use runtime::fleet_loop;
@@ -158,8 +159,8 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
     let log = decisions.map(log_wish);
     let (rules, told) = rules(conf, &cluster).await?;
     let driver = driver(&directory, authority, rules, native_groups, serving)?;
-    let engine =
-        EngineLoop::start(driver, cluster.clone(), log).context("cannot begin to decide")?;
+    let engine = EngineLoop::start(driver, Reach::through(cluster.clone(), &node), log)
+        .context("cannot begin to decide")?;
     // Nothing else sets it: this is the only plane of the process.
     metrics.get_or_init(|| MetricsPage::new(engine.counted()));
     api.set_ask_door(Arc::new(engine.ask_door()));

@@ -23,18 +23,20 @@ mod probe;
 mod status;
 
 use crate::note::Occasion;
-use crate::{Controller, Inputs, Outcome, Step, write};
+use crate::{Controller, Inputs, Inquiry, Outcome, Step, write};
+use probe::Stands;
 
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "job_flow",
     component: "vc-controller-manager",
-    watches: &[Kind::JobFlow, Kind::JobTemplate, Kind::VcJob],
+    watches: &[Kind::JobFlow, Kind::JobTemplate, Kind::Pod, Kind::VcJob],
     keys,
     step,
 };
 
-/// Templates wake nobody by themselves: a flow that lacks one waits for it by name.
+/// Templates and pods wake nobody by themselves: a flow that lacks a template waits for it by name,
+/// and pods are asked in turns.
 fn keys(_mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     match change.kind() {
         Kind::JobFlow => keys.push((*change.key).clone()),
@@ -127,7 +129,11 @@ fn step(inputs: &Inputs<'_>) -> Step {
             ..Step::write(vec![note])
         };
     }
-    view.step()
+    let unheard = view.unheard();
+    match unheard.is_empty() {
+        true => view.step(),
+        false => Step::inquire(unheard),
+    }
 }
 
 impl<'a> View<'a> {
@@ -216,34 +222,59 @@ impl<'a> View<'a> {
             .map(|job| write::delete(Kind::VcJob, &job.metadata))
     }
 
-    /// Makes the jobs whose turn it is.
-    fn start(&self, step: &mut Step) {
+    /// How the targets stand of each job that is still to be made.
+    fn waiting(&self) -> Vec<(&Member<'a>, Vec<Stands>)> {
         let by_flow: BTreeMap<&str, &Member<'_>> = (self.members.iter())
             .map(|member| (&*member.flow.name, member))
             .collect();
-        let is_due = |member: &&Member<'_>| {
+        let to_make = self.members.iter().filter(|it| it.phase().is_none());
+        let standing = to_make.map(|member| {
             let targets = member.flow.targets().iter();
-            let mut targets = targets.filter_map(|name| by_flow.get(&**name));
-            member.phase().is_none()
-                && targets.all(|target| probe::is_met(member.flow.probe(), target))
-        };
+            let targets = targets.filter_map(|name| by_flow.get(&**name));
+            let stands = |target| probe::of(self.inputs.mirror, member.flow.probe(), target);
+            (member, targets.map(|target| stands(target)).collect())
+        });
+        standing.collect()
+    }
+
+    /// What has to be asked before it can be told whose turn it is. Nobody is asked for a job that
+    /// waits for something else as well.
+    fn unheard(&self) -> Vec<Inquiry> {
+        let mut unheard = BTreeMap::new();
+        if is_over(self.it.status.state.phase) {
+            return Vec::new();
+        }
+        for (_, stands) in self.waiting() {
+            let is_close = |it: &Stands| matches!(it, Stands::Met | Stands::Asks(_));
+            if !stands.iter().all(is_close) {
+                continue;
+            }
+            for it in stands {
+                if let Stands::Asks(questions) = it {
+                    unheard.extend(questions.into_iter().map(|it| (it.topic.clone(), it)));
+                }
+            }
+        }
+        unheard.retain(|topic, _| self.inputs.heard.told(topic).is_none());
+        unheard.into_values().collect()
+    }
+
+    /// Makes the jobs whose turn it is.
+    fn start(&self, step: &mut Step) {
+        let waiting = self.waiting();
+        let is_due = |stands: &[Stands]| stands.iter().all(|it| it.is_met(self.inputs.heard));
         let mut waits_for = Vec::new();
-        let due = self.members.iter().filter(is_due);
-        for member in due.take(self.inputs.settings.writes_per_step_max) {
+        let due = waiting.iter().filter(|(_, stands)| is_due(stands));
+        for (member, _) in due.take(self.inputs.settings.writes_per_step_max) {
             let (intents, missing) = self.create(member);
             step.intents.extend(intents);
             waits_for.extend(missing);
         }
-        let asks = |member: &Member<'_>| {
-            let probe = member.flow.probe();
-            probe.is_some_and(|probe| probe.asks_the_network())
-        };
-        for member in self.members.iter().filter(|member| asks(member)) {
-            let message = format!(
-                "flow {}: httpGetList and tcpSocketList are not asked, the targets are waited for until they have completed",
-                member.flow.name
-            );
-            step.intents.push(self.warning("ProbeNotAsked", &message));
+        let is_in_turns = |it: &Stands| matches!(it, Stands::Later | Stands::Asks(_));
+        let in_turns =
+            |(_, stands): &(_, Vec<Stands>)| !is_due(stands) && stands.iter().any(is_in_turns);
+        if waiting.iter().any(in_turns) {
+            step.wake_at = Some(self.inputs.now.plus_ms(probe::PERIOD_MS));
         }
         if !waits_for.is_empty() {
             step.outcome = Outcome::Blocked {

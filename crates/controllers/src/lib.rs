@@ -24,6 +24,7 @@ mod cron_job;
 mod deployment;
 mod disruption_budget;
 mod endpoint_slice;
+mod inquiry;
 mod job_flow;
 mod job_template;
 mod keys;
@@ -50,6 +51,7 @@ mod vcjob;
 mod workload_group;
 mod write;
 
+pub use inquiry::{Heard, Inquiry, Whom};
 pub use row::{Controller, Inputs, Last, Looked, Outcome, Refused, Step};
 pub use settings::{ServiceGate, Settings, SshRules};
 pub use template_hash::word_of;

@@ -7,6 +7,7 @@ use api::kind::Kind;
 use api::time::Time;
 use mirror::{Change, Mirror};
 
+use crate::inquiry::{Heard, Inquiry};
 use crate::settings::Settings;
 
 /// One controller: a row of [`crate::CONTROLLERS`].
@@ -39,6 +40,8 @@ pub struct Inputs<'a> {
     pub last: &'a Last,
     /// What the last step asked for, if it did.
     pub looked: &'a Looked,
+    /// What came of the questions of the last step, if it had any.
+    pub heard: &'a Heard,
 }
 
 /// What look-ups have told, for one step: who is there, by key.
@@ -81,7 +84,7 @@ pub struct Refused {
 ///
 /// The intents of one step may be performed in any order and at the same time. Where an order
 /// matters, a step returns only the first stage; the next step, which sees it done, goes on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Step {
     /// Wanted writes, each fenced.
     pub intents: Vec<Intent>,
@@ -94,7 +97,7 @@ pub struct Step {
 }
 
 /// How a key stands.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Outcome {
     /// Cannot decide before it is known what is there under these keys, which the mirror cannot
     /// tell yet. They are looked up, and the key is stepped again with the answers at once. Nothing
@@ -102,6 +105,12 @@ pub enum Outcome {
     Asks {
         /// What is to be looked up.
         keys: Vec<ObjectKey>,
+    },
+    /// Cannot decide before somebody beside the API was asked. The key is stepped again with all
+    /// answers at once. Nothing is written in such a step.
+    Inquires {
+        /// What is asked.
+        questions: Vec<Inquiry>,
     },
     /// Nothing more to do until something changes.
     Idle,
@@ -140,6 +149,14 @@ impl Step {
     pub fn ask(keys: Vec<ObjectKey>) -> Step {
         Step {
             outcome: Outcome::Asks { keys },
+            ..Step::idle()
+        }
+    }
+
+    /// Decides when these are answered.
+    pub fn inquire(questions: Vec<Inquiry>) -> Step {
+        Step {
+            outcome: Outcome::Inquires { questions },
             ..Step::idle()
         }
     }

@@ -24,6 +24,7 @@ use serde_json::value::RawValue;
 use crate::backoff::Backoff;
 use crate::cycle::{Cycles, End, Told};
 use crate::election::Election;
+use crate::inquiries::Inquiries;
 use crate::log::{Asked, LineHeard, PageTaken, Record};
 use crate::looks::Looks;
 use crate::metrics::{Level, Metrics, Notice};
@@ -50,6 +51,7 @@ pub struct Driver {
     work: WorkQueue,
     writes: Writes,
     looks: Looks,
+    inquiries: Inquiries,
     /// Notes about writes that are on their way.
     notes: Notes,
     asking: Asking,
@@ -91,6 +93,7 @@ impl Driver {
             work: WorkQueue::new(Backoff::KEY, limits.failures_max),
             writes: Writes::new(&watched, budget),
             looks: Looks::default(),
+            inquiries: Inquiries::default(),
             notes: Notes::default(),
             asking: Asking::of(&settings),
             cycles: settings
@@ -330,6 +333,7 @@ impl Driver {
             && !self.work.is_ready()
             && self.writes.open() == 0
             && self.looks.open() == 0
+            && self.inquiries.open() == 0
             && self.asking.is_quiet()
             && self.cycles.as_ref().is_none_or(Cycles::is_quiet)
     }
@@ -348,7 +352,7 @@ impl Driver {
             writes_unknown: self.metrics.writes_unknown + counts.unknown,
             read_backs: self.metrics.read_backs + counts.read_back,
             notes_dropped: self.metrics.notes_dropped + counts.notes_dropped,
-            asks: self.metrics.asks + asks.asked,
+            asks: self.metrics.asks + asks.asked + self.inquiries.asked_count(),
             asks_failed: self.metrics.asks_failed + asks.failed,
             values_refused: self.metrics.values_refused + asks.refused,
             is_leading: !self.is_standby(),
@@ -415,13 +419,13 @@ impl Driver {
                 return None;
             }
             let Some((work, last)) = self.work.next() else {
-                return self.looks.poll(id);
+                return self.look_or_inquire(id);
             };
             self.step(&work, &last, now);
         }
         // Look-ups come last, so that keys that ask for the same share one.
         self.has_more = true;
-        self.looks.poll(id)
+        self.look_or_inquire(id)
     }
 
     fn next_stream(&mut self, id: RequestId, now: Time) -> Option<Request> {
@@ -483,6 +487,7 @@ impl Driver {
 
     fn step(&mut self, work: &WorkKey, last: &Last, now: Time) {
         let looked = self.looks.take(work);
+        let heard = self.inquiries.take(work);
         let controller = &self.settings.controllers[usize::from(work.row)];
         let step = (controller.step)(&Inputs {
             mirror: &self.mirror,
@@ -491,6 +496,7 @@ impl Driver {
             settings: &self.settings.controller_settings,
             last,
             looked: &looked,
+            heard: &heard,
         });
         let name = controller.name;
         self.tell_step(name, &work.key, &step);
@@ -504,6 +510,11 @@ impl Driver {
             Outcome::Asks { keys } => {
                 debug_assert!(step.intents.is_empty(), "who asks has not decided");
                 let count = self.looks.ask(work, keys);
+                return self.work.asked(work, count);
+            }
+            Outcome::Inquires { questions } => {
+                debug_assert!(step.intents.is_empty(), "who asks has not decided");
+                let count = self.inquiries.ask(work, questions);
                 return self.work.asked(work, count);
             }
             Outcome::Idle => Standing::Idle,

@@ -25,7 +25,7 @@
 //!
 //! Invariants, absences first: nothing is decided, and nothing written, without all Leases that must
 //! be held; no note tells of a write that was refused; nothing is decided before every watched kind was listed, after the Leases were won; a key is
-//! not stepped while a write of its last step is unseen, or a look-up that it asked for unanswered; what
+//! not stepped while a write of its last step is unseen, or a look-up or question that it asked unanswered; what
 //! was looked up is for one step and is kept nowhere; a blocked key is woken by events only; a
 //! failure counter is cleared by success only; a lost answer is read back before anything else is
 //! tried; no queue is without a named limit ([`Limits`]) and a counter ([`Metrics`]).
@@ -37,6 +37,7 @@ mod driver;
 mod election;
 pub mod explain;
 mod extender;
+mod inquiries;
 pub mod log;
 mod looks;
 mod measures;
@@ -55,5 +56,5 @@ pub use cycle::Otherwise;
 pub use driver::Driver;
 pub use election::{ElectionSettings, LeaseStanding};
 pub use metrics::{ControllerCounts, Level, Metrics, Notice};
-pub use request::{Ask, Door, Request, RequestId, Topic};
+pub use request::{Ask, Credentials, Door, Request, RequestId, Topic};
 pub use settings::{EngineSettings, Limits, Settings};

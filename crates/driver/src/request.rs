@@ -41,9 +41,27 @@ pub enum Door {
         address: String,
         /// Whether any certificate of it is taken.
         insecure_skip_verify: bool,
-        /// Name and password, if it wants them.
-        credentials: Option<(String, String)>,
+        /// Who asks, if it wants to know.
+        credentials: Option<Credentials>,
     },
+    /// A port of a pod: an empty target of the call only connects, any other is an HTTP request.
+    Pod {
+        /// The pod's address.
+        address: String,
+        /// Its port.
+        port: u16,
+        /// Header fields of the request.
+        headers: Vec<(String, String)>,
+    },
+}
+
+/// A name and a password.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Credentials {
+    /// These.
+    Plain(String, String),
+    /// Those that a Secret holds as `username` and `password`: the shell reads it, and nobody else.
+    Secret(ObjectKey),
 }
 
 impl std::fmt::Debug for Door {
@@ -52,6 +70,7 @@ impl std::fmt::Debug for Door {
         match self {
             Door::Cluster => f.write_str("Cluster"),
             Door::Address { address, .. } => write!(f, "Address({address})"),
+            Door::Pod { address, port, .. } => write!(f, "Pod({address}, {port})"),
         }
     }
 }

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use crate::ask::{Answered, EngineDoor, Question};
 use crate::clock::{Leaps, now, sleep_until};
 use crate::decisions::{self, DecisionLog};
-use crate::questions;
+use crate::questions::{self, Reach};
 
 /// Answers taken from the channel before requests are handed out again.
 const ANSWERS_PER_ROUND_MAX: usize = 4_096;
@@ -81,11 +81,11 @@ impl Rules {
 }
 
 impl EngineLoop {
-    /// Starts `driver` against `cluster`, and logs what it does if that is wanted. Must be called
+    /// Starts `driver` against a cluster, and logs what it does if that is wanted. Must be called
     /// inside a tokio runtime.
     pub fn start(
         mut driver: Driver,
-        cluster: Cluster,
+        reach: impl Into<Reach>,
         log: Option<decisions::Wish>,
     ) -> std::io::Result<EngineLoop> {
         let mut log = match log {
@@ -97,6 +97,7 @@ impl EngineLoop {
         let sender = came.clone();
         let (count, counted) = watch::channel(Counted::of(&driver));
         let shells = Handle::current();
+        let reach = reach.into();
         let thread = std::thread::Builder::new()
             .name("katmai-driver".to_owned())
             .spawn(move || {
@@ -104,13 +105,13 @@ impl EngineLoop {
                 local.block_on(turn(
                     &mut driver,
                     &mut log,
-                    &cluster,
+                    &reach,
                     &shells,
                     stopped,
                     &count,
                     (sender, answers),
                 ));
-                local.block_on(farewell(&mut driver, &cluster));
+                local.block_on(farewell(&mut driver, &reach.cluster));
                 if let Some(log) = log {
                     log.end(&mut driver, now());
                 }
@@ -178,7 +179,7 @@ pub(crate) enum Came {
 async fn turn(
     driver: &mut Driver,
     log: &mut Option<DecisionLog>,
-    cluster: &Cluster,
+    reach: &Reach,
     shells: &Handle,
     mut stopped: watch::Receiver<bool>,
     counted: &watch::Sender<Counted>,
@@ -188,7 +189,7 @@ async fn turn(
     let mut leaps = Leaps::new();
     loop {
         while let Some((id, request)) = driver.poll_request(now()) {
-            let work = perform(cluster.clone(), id, request, came.clone(), stopped.clone());
+            let work = perform(reach.clone(), id, request, came.clone(), stopped.clone());
             shells.spawn(work);
         }
         while let Some(notice) = driver.poll_notice() {
@@ -284,20 +285,21 @@ async fn farewell(driver: &mut Driver, cluster: &Cluster) {
 }
 
 async fn perform(
-    cluster: Cluster,
+    reach: Reach,
     id: RequestId,
     request: Request,
     came: mpsc::Sender<Came>,
     mut stopped: watch::Receiver<bool>,
 ) {
+    let cluster = &reach.cluster;
     let work = async {
         match request {
             Request::Ask(ask) => {
-                let answer = questions::ask(&cluster, &ask).await;
+                let answer = questions::ask(&reach, &ask).await;
                 send(&came, Came::Answer(id, answer)).await;
             }
             Request::Get { key } => {
-                let object = get(&cluster, &key).await;
+                let object = get(cluster, &key).await;
                 send(&came, Came::Got(id, object)).await;
             }
             Request::List {
@@ -313,11 +315,11 @@ async fn perform(
                 revision,
                 timeout_seconds,
             } => {
-                let why = follow(&cluster, id, kind, revision, timeout_seconds, &came).await;
+                let why = follow(cluster, id, kind, revision, timeout_seconds, &came).await;
                 send(&came, Came::Closed(id, why)).await;
             }
             Request::Write(intent) => {
-                let outcome = write(&cluster, &intent).await;
+                let outcome = write(cluster, &intent).await;
                 send(&came, Came::Written(id, outcome)).await;
             }
         }

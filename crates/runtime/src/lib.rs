@@ -32,3 +32,5 @@ pub mod process;
 mod questions;
 pub mod scheduler_conf;
 mod volumes;
+
+pub use questions::Reach;

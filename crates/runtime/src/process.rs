@@ -43,6 +43,7 @@ use futures::stream::BoxStream;
 use serde_json::Value;
 
 pub use crate::follow::Followed;
+pub(crate) use agent::PodDoor;
 pub use agent::ProcessNode;
 pub use child::{child_main, is_child};
 pub use images::{ImageError, ImageMap, ImageRow};

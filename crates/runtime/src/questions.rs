@@ -3,13 +3,15 @@
 //! Whoever is asked may be slow, endless, or gone: time and bytes of an answer are bounded, no redirect is
 //! followed, and what is not a success is none.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use bytes::Bytes;
 use client::Cluster;
-use driver::{Ask, Door};
+use client::kubelet::Duplex;
+use driver::{Ask, Credentials, Door};
 use futures::StreamExt;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http_body_util::{BodyExt, Full, Limited};
@@ -18,21 +20,91 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::process::{PodDoor, ProcessNode};
+
+mod secret;
 mod trust;
 
+/// Who can be asked, and how pods are reached.
+#[derive(Clone)]
+pub struct Reach {
+    pub(crate) cluster: Cluster,
+    pods: Option<PodDoor>,
+}
+
+impl std::fmt::Debug for Reach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reach").finish_non_exhaustive()
+    }
+}
+
+impl From<Cluster> for Reach {
+    /// Pods are reached as the host reaches any address.
+    fn from(cluster: Cluster) -> Reach {
+        Reach {
+            cluster,
+            pods: None,
+        }
+    }
+}
+
+impl Reach {
+    /// Pods are reached through the network of the node on which they run.
+    pub fn through(cluster: Cluster, node: &ProcessNode) -> Reach {
+        Reach {
+            cluster,
+            pods: Some(node.pod_door()),
+        }
+    }
+}
+
 /// Asks, and waits for no longer than the question says.
-pub(crate) async fn ask(cluster: &Cluster, ask: &Ask) -> Result<Vec<u8>, String> {
+pub(crate) async fn ask(reach: &Reach, ask: &Ask) -> Result<Vec<u8>, String> {
     let within = Duration::from_millis(u64::try_from(ask.within_ms).unwrap_or(0));
     let work = async {
         match &ask.door {
-            Door::Cluster => of_cluster(cluster, ask).await,
-            Door::Address { .. } => outside(ask).await,
+            Door::Cluster => of_cluster(&reach.cluster, ask).await,
+            Door::Address { .. } => outside(&reach.cluster, ask).await,
+            Door::Pod { .. } => of_pod(reach.pods.as_ref(), ask).await,
         }
     };
     match tokio::time::timeout(within, work).await {
         Ok(answer) => answer,
         Err(_) => Err(format!("no answer came within {} ms", ask.within_ms)),
     }
+}
+
+/// Connects to a port of a pod, and asks there if that is wanted.
+async fn of_pod(pods: Option<&PodDoor>, ask: &Ask) -> Result<Vec<u8>, String> {
+    let Door::Pod {
+        address,
+        port,
+        headers,
+    } = &ask.door
+    else {
+        return Err("no pod is meant".to_owned());
+    };
+    let ip: IpAddr = address
+        .parse()
+        .map_err(|error| format!("{address} is no address: {error}"))?;
+    let to = SocketAddr::new(ip, *port);
+    let socket: Box<dyn Duplex> = match pods {
+        Some(pods) => pods.dial(to).await,
+        None => TcpStream::connect(to)
+            .await
+            .map(|socket| -> Box<dyn Duplex> { Box::new(socket) }),
+    }
+    .map_err(|error| format!("{to} cannot be reached: {error}"))?;
+    if ask.call.target.is_empty() {
+        return Ok(Vec::new());
+    }
+    let target = Target {
+        is_secure: false,
+        host: address.clone(),
+        port: *port,
+        path: ask.call.target.clone(),
+    };
+    exchange(socket, request(ask, &target, None, headers)?, ask).await
 }
 
 async fn of_cluster(cluster: &Cluster, ask: &Ask) -> Result<Vec<u8>, String> {
@@ -90,19 +162,24 @@ fn target(address: &str, path: &str) -> Result<Target, String> {
     })
 }
 
-async fn outside(ask: &Ask) -> Result<Vec<u8>, String> {
+async fn outside(cluster: &Cluster, ask: &Ask) -> Result<Vec<u8>, String> {
     let Door::Address {
         address,
         insecure_skip_verify,
         credentials,
     } = &ask.door
     else {
-        return Err("the cluster is asked elsewhere".to_owned());
+        return Err("no server outside is meant".to_owned());
     };
     let target = target(address, &ask.call.target)?;
+    let credentials = match credentials {
+        None => None,
+        Some(Credentials::Plain(name, password)) => Some((name.clone(), password.clone())),
+        Some(Credentials::Secret(key)) => Some(secret::credentials(cluster, key).await?),
+    };
     let socket = TcpStream::connect((target.host.as_str(), target.port)).await;
     let socket = socket.map_err(|error| format!("{address} cannot be reached: {error}"))?;
-    let request = request(ask, &target, credentials.as_ref())?;
+    let request = request(ask, &target, credentials.as_ref(), &[])?;
     if !target.is_secure {
         return exchange(socket, request, ask).await;
     }
@@ -118,6 +195,7 @@ fn request(
     ask: &Ask,
     target: &Target,
     credentials: Option<&(String, String)>,
+    headers: &[(String, String)],
 ) -> Result<http::Request<Full<Bytes>>, String> {
     let host = match target.host.contains(':') {
         true => format!("[{}]:{}", target.host, target.port),
@@ -126,9 +204,21 @@ fn request(
     let mut request = http::Request::builder()
         .method(ask.call.method)
         .uri(&target.path)
-        .header(HOST, host)
-        .header(ACCEPT, "application/json")
         .header(USER_AGENT, "katmai");
+    let is_named = |wanted: &str| {
+        headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case(wanted))
+    };
+    if !is_named("host") {
+        request = request.header(HOST, host);
+    }
+    if !is_named("accept") {
+        request = request.header(ACCEPT, "application/json");
+    }
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
     if !ask.call.content_type.is_empty() {
         request = request.header(CONTENT_TYPE, ask.call.content_type);
     }

@@ -89,6 +89,16 @@ read_only! {
         pub path: Box<str>,
         /// Port.
         pub port: i32,
+        /// A header field of the request.
+        pub http_header: Option<HttpHeader>,
+    }
+
+    /// A header field.
+    pub struct HttpHeader {
+        /// Its name.
+        pub name: Box<str>,
+        /// What it says.
+        pub value: Box<str>,
     }
 
     /// A port of the pods of a task.
@@ -207,12 +217,5 @@ impl Flow {
     /// What the targets must have reached, where it is not their completion.
     pub fn probe(&self) -> Option<&FlowProbe> {
         self.depends_on.as_ref()?.probe.as_ref()
-    }
-}
-
-impl FlowProbe {
-    /// Whether something must be asked over the network.
-    pub fn asks_the_network(&self) -> bool {
-        !self.http_get_list.is_empty() || !self.tcp_socket_list.is_empty()
     }
 }

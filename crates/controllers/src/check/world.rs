@@ -8,7 +8,9 @@ use api::time::Time;
 use mirror::{Change, Mirror, Object};
 use serde_json::{Value, json};
 
-use crate::{CONTROLLERS, Controller, Inputs, Last, Looked, Outcome, Refused, Settings, Step};
+use crate::{
+    CONTROLLERS, Controller, Heard, Inputs, Inquiry, Last, Looked, Outcome, Refused, Settings, Step,
+};
 
 const STEPS_MAX: usize = 2_000;
 
@@ -26,6 +28,10 @@ pub(crate) struct World {
     waits: BTreeMap<(usize, ObjectKey), Vec<ObjectKey>>,
     /// What was looked up for keys that asked.
     looked: BTreeMap<(usize, ObjectKey), Looked>,
+    /// What was answered to keys that asked.
+    heard: BTreeMap<(usize, ObjectKey), Heard>,
+    /// What whoever is asked says, by topic; who is not here does not answer.
+    answers: BTreeMap<String, String>,
     /// A kind of which nothing is heard.
     unheard: Option<Kind>,
     /// A kind of which nothing can be made, and why.
@@ -62,6 +68,8 @@ impl World {
             wakes: BTreeMap::new(),
             waits: BTreeMap::new(),
             looked: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            answers: BTreeMap::new(),
             unheard: None,
             barred: None,
             refusals: BTreeMap::new(),
@@ -77,7 +85,7 @@ impl World {
         std::mem::take(&mut self.printed)
     }
 
-    /// `apart`, `unheard=Job`, `heard`, `barred=Job why`, `open`, `service_accounts`, `gate=slice`.
+    /// `apart`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why`, `open`, `service_accounts`, `gate=slice`.
     pub(crate) fn set(&mut self, setting: &str) {
         match setting {
             "apart" => self.is_apart = true,
@@ -92,6 +100,10 @@ impl World {
             other => match other.split_once('=') {
                 Some(("terminated_pods_max", count)) => {
                     self.settings.terminated_pods_max = count.parse().unwrap();
+                }
+                Some(("answer", words)) => {
+                    let (topic, answer) = words.split_once(": ").unwrap();
+                    self.answers.insert(topic.to_owned(), answer.to_owned());
                 }
                 Some(("unheard", kind)) => self.unheard = Some(super::kind(kind)),
                 Some(("barred", words)) => {
@@ -262,6 +274,7 @@ impl World {
             settings: &self.settings,
             last: (self.refusals.get(&(index, key.clone()))).unwrap_or(&Last::default()),
             looked: (self.looked.get(&(index, key.clone()))).unwrap_or(&Looked::default()),
+            heard: (self.heard.get(&(index, key.clone()))).unwrap_or(&Heard::default()),
         })
     }
 
@@ -275,8 +288,10 @@ impl World {
         };
         self.waits.remove(&(index, key.clone()));
         self.looked.remove(&(index, key.clone()));
+        self.heard.remove(&(index, key.clone()));
         match step.outcome {
             Outcome::Asks { keys } => self.look_up((index, key), keys),
+            Outcome::Inquires { questions } => self.inquire((index, key), &questions),
             Outcome::Idle => {}
             Outcome::Blocked { waits_for, .. } => {
                 self.waits.insert((index, key), waits_for);
@@ -335,6 +350,22 @@ impl World {
         }
         self.queue.insert(asker.clone());
         self.looked.insert(asker, looked);
+    }
+
+    fn inquire(&mut self, asker: (usize, ObjectKey), questions: &[Inquiry]) {
+        let mut heard = Heard::default();
+        for question in questions {
+            let answer = self.answers.get(&question.topic);
+            let answer = answer.ok_or_else(|| "nobody is there".to_owned());
+            let answer = answer.and_then(|text| (question.read)(text.as_bytes()));
+            let what = answer
+                .as_ref()
+                .map_or_else(Clone::clone, |_| "answered".to_owned());
+            self.say(format!("ask {}: {what}", question.topic));
+            heard.tell(&question.topic, answer);
+        }
+        self.queue.insert(asker.clone());
+        self.heard.insert(asker, heard);
     }
 
     /// Lets the mirror hear of a kind again.

@@ -120,6 +120,10 @@ impl Driver {
     /// Answers [`Request::Ask`](crate::Request::Ask): with a body, or with why none came. One that comes
     /// too late, or twice, changes nothing.
     pub fn handle_answer(&mut self, id: RequestId, answer: Result<Vec<u8>, String>, now: Time) {
+        if self.inquiries.asked(id) {
+            let answer = self.inquiries.read(id, answer);
+            return self.inquired(id, answer, now);
+        }
         let Some(cycles) = &self.cycles else {
             return;
         };
@@ -145,6 +149,10 @@ impl Driver {
         answer: Result<String, String>,
         now: Time,
     ) -> Result<(), String> {
+        if self.inquiries.asked(id) {
+            self.inquired(id, answer, now);
+            return Ok(());
+        }
         let unreadable = || "an answer cannot be read".to_owned();
         if self.asking.devices.as_ref().is_some_and(|it| it.asked(id)) {
             let read = |text: String| devices::of_text(&text).ok_or_else(unreadable);

@@ -1,4 +1,4 @@
-//! Look-ups on behalf of keys: asked for by a step, answered to the next one. And questions of people:
+//! Look-ups and questions on behalf of keys: asked for by a step, answered to the next one. And questions of people:
 //! answered at once.
 
 use api::ask::Subject;
@@ -8,7 +8,7 @@ use super::{Driver, Named};
 use crate::explain::{Found, Unanswered};
 use crate::log::Record;
 use crate::metrics::Level;
-use crate::request::{Got, RequestId, decoded};
+use crate::request::{Got, Request, RequestId, decoded};
 
 impl Driver {
     /// Finds out why a workload waits, who holds what it waits for and what would help. Nothing is changed
@@ -21,6 +21,27 @@ impl Driver {
         let cycles = self.cycles.as_mut().filter(|_| is_ready);
         let cycles = cycles.ok_or(Unanswered::NotReady)?;
         cycles.ask(&self.mirror, subject, now)
+    }
+
+    /// The next look-up or question of a key.
+    pub(super) fn look_or_inquire(&mut self, id: RequestId) -> Option<Request> {
+        let look = self.looks.poll(id);
+        look.or_else(|| self.inquiries.poll(id).map(Request::Ask))
+    }
+
+    /// Takes what counts of an answer to a key's question. One that is refused is an answer, too.
+    pub(super) fn inquired(&mut self, id: RequestId, answer: Result<String, String>, now: Time) {
+        self.note(|| Record::Answered {
+            now,
+            id,
+            answer: answer.clone(),
+        });
+        let Some(work) = self.inquiries.answered(id, answer) else {
+            return;
+        };
+        if let Some(round) = self.work.look_ended(&work, Ok(()), now) {
+            self.round_ended(&work, round);
+        }
     }
 
     /// Takes an answer to a look-up; any other is given back.

@@ -168,6 +168,7 @@ impl Driver {
         let outcome = match &step.outcome {
             Outcome::Idle => "has nothing more to do".to_owned(),
             Outcome::Asks { keys } => format!("looks up {} objects", keys.len()),
+            Outcome::Inquires { questions } => format!("asks {} questions", questions.len()),
             Outcome::Blocked { reason, waits_for } => {
                 let names: Vec<String> =
                     waits_for.iter().map(|key| Named(key).to_string()).collect();
@@ -276,6 +277,7 @@ impl Driver {
         self.work = fresh.work;
         self.writes = fresh.writes;
         self.looks = fresh.looks;
+        self.inquiries = fresh.inquiries;
         self.notes = fresh.notes;
         self.cycles = fresh.cycles;
         self.asking = fresh.asking;

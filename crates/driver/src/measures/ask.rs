@@ -8,7 +8,7 @@ use api::volcano::scheduler_conf::{MetricsConf, MetricsSource};
 use serde_json::json;
 
 use super::Part;
-use crate::request::{Ask, Door, Topic};
+use crate::request::{Ask, Credentials, Door, Topic};
 
 /// How long an answer may take, in milliseconds.
 const WITHIN_MS: i64 = 10_000;
@@ -45,7 +45,8 @@ fn door(conf: &MetricsConf, source: MetricsSource) -> Door {
     Door::Address {
         address: conf.address.clone(),
         insecure_skip_verify: conf.insecure_skip_verify,
-        credentials: has_name.then(|| (beats.username.clone(), beats.password.clone())),
+        credentials: has_name
+            .then(|| Credentials::Plain(beats.username.clone(), beats.password.clone())),
     }
 }
 

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use api::intent::{Action, Intent, ObjectKey, Part, WriteOutcome};
 use api::kind::Kind;
+use client::kubelet::Duplex;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -26,6 +27,19 @@ const REGISTER_AGAIN: Duration = Duration::from_millis(500);
 pub struct ProcessNode {
     pub(super) shared: Arc<Shared>,
     tasks: Vec<JoinHandle<()>>,
+}
+
+/// Opens connections to pods of a node, as long as that is up.
+#[derive(Clone)]
+pub(crate) struct PodDoor(Weak<Shared>);
+
+impl PodDoor {
+    pub(crate) async fn dial(&self, to: SocketAddr) -> std::io::Result<Box<dyn Duplex>> {
+        match self.0.upgrade() {
+            Some(shared) => shared.network.dial(to).await,
+            None => Err(std::io::Error::other("the node is down")),
+        }
+    }
 }
 
 impl ProcessNode {
@@ -60,6 +74,11 @@ impl ProcessNode {
             tokio::spawn(follow_names(shared.clone())),
         ];
         Ok(Arc::new(ProcessNode { shared, tasks }))
+    }
+
+    /// A way to pods' addresses, for others than the node.
+    pub(crate) fn pod_door(&self) -> PodDoor {
+        PodDoor(Arc::downgrade(&self.shared))
     }
 
     /// How far pods are kept apart, and why not further.

@@ -1,6 +1,6 @@
 //! A server on loopback that answers as the test says, or never.
 
-use driver::{Ask, Door, Topic};
+use driver::{Ask, Credentials, Door, Topic};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -41,7 +41,7 @@ async fn put(manner: Manner, mut question: Ask) -> (Result<String, String>, Stri
     if let Door::Address { address, .. } = &mut question.door {
         *address = format!("http://{at}/below/");
     }
-    let answer = ask(&tower_nobody(), &question).await;
+    let answer = ask(&tower_nobody().into(), &question).await;
     let answer = answer.map(|body| String::from_utf8(body).expect("a text"));
     let (heard, poured) = server.await.expect("the server ends");
     (answer, heard, poured)
@@ -103,7 +103,7 @@ async fn asked(manner: Manner, who: Option<(String, String)>) -> (Result<String,
         question.within_ms = 200;
     }
     if let Door::Address { credentials, .. } = &mut question.door {
-        *credentials = who;
+        *credentials = who.map(|(name, password)| Credentials::Plain(name, password));
     }
     let (answer, heard, _) = put(manner, question).await;
     (answer, heard)
@@ -229,4 +229,90 @@ fn an_address_has_a_scheme_and_a_host() {
     ] {
         assert!(target(wrong, "/api").is_err(), "{wrong}");
     }
+}
+
+/// What is asked of a pod of this manner, and what it heard.
+async fn asked_of_pod(
+    manner: Manner,
+    path: &str,
+    headers: Vec<(String, String)>,
+) -> (Result<Vec<u8>, String>, String) {
+    let listener = TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port is free");
+    let port = listener.local_addr().expect("it has an address").port();
+    let server = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.expect("somebody comes");
+        let mut heard = vec![0; 4_096];
+        let count = socket.read(&mut heard).await.expect("it is open");
+        heard.truncate(count);
+        if count > 0 {
+            answer(manner, &mut socket).await;
+        }
+        String::from_utf8(heard).expect("a text")
+    });
+    let mut question = question("GET", "", 1_000);
+    question.call.target = path.to_owned();
+    question.door = Door::Pod {
+        address: "127.0.0.1".to_owned(),
+        port,
+        headers,
+    };
+    let answer = ask(&tower_nobody().into(), &question).await;
+    (answer, server.await.expect("the server ends"))
+}
+
+#[tokio::test]
+async fn a_pod_is_asked_with_the_fields_that_are_wanted_or_only_connected_to() {
+    let headers = vec![("Host".to_owned(), "inside".to_owned())];
+    let (answer, heard) = asked_of_pod(says("200 OK", "fine"), "/healthz", headers).await;
+    assert_eq!(answer, Ok(b"fine".to_vec()));
+    assert!(heard.starts_with("GET /healthz HTTP/1.1\r\n"), "{heard}");
+    assert_eq!(heard.to_lowercase().matches("host:").count(), 1, "{heard}");
+    assert!(heard.to_lowercase().contains("host: inside"), "{heard}");
+
+    let (answer, heard) = asked_of_pod(Manner::Silent, "", Vec::new()).await;
+    assert_eq!((answer, &*heard), (Ok(Vec::new()), ""));
+}
+
+#[tokio::test]
+async fn a_pod_that_is_not_there_and_words_that_cannot_be_sent_are_told() {
+    let headers = vec![("X-A".to_owned(), "a\r\nb".to_owned())];
+    let mut question = question("GET", "", 1_000);
+    question.door = Door::Pod {
+        address: "nowhere".to_owned(),
+        port: 1,
+        headers: headers.clone(),
+    };
+    let answer = ask(&tower_nobody().into(), &question).await;
+    let why = answer.expect_err("it is no address");
+    assert!(why.contains("no address"), "{why}");
+    let listener = TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port is free");
+    let port = listener.local_addr().expect("it has an address").port();
+    question.call.target = "/".to_owned();
+    question.door = Door::Pod {
+        address: "127.0.0.1".to_owned(),
+        port,
+        headers,
+    };
+    let answer = ask(&tower_nobody().into(), &question).await;
+    assert!(answer.is_err(), "{answer:?}");
+}
+
+#[tokio::test]
+async fn credentials_of_a_secret_are_read_when_they_are_needed() {
+    let secret = r#"{"data": {"username": "bWU=", "password": "c2VjcmV0"}}"#;
+    let holds = tower::service_fn(move |request: http::Request<client::Body>| async move {
+        assert_eq!(request.uri().path(), "/api/v1/namespaces/ns/secrets/ufm");
+        Ok::<_, std::convert::Infallible>(http::Response::new(http_body_util::Full::new(
+            bytes::Bytes::from(secret),
+        )))
+    });
+    let key = api::intent::ObjectKey::new(api::kind::Kind::Secret, "ns", "ufm");
+    let read = super::secret::credentials(&client::Cluster::in_process(holds), &key).await;
+    assert_eq!(read, Ok(("me".to_owned(), "secret".to_owned())));
+    let read = super::secret::credentials(&tower_nobody(), &key).await;
+    assert!(read.is_err(), "{read:?}");
 }

@@ -71,10 +71,23 @@ impl World {
                 vector(&self.uses(), usize::from(!about.contains("cpu")))
             }
             Some(("metrics_server", _)) => amounts(&self.uses()),
+            Some(("probe", about)) => self.knock(about)?,
             Some(("extender", about)) => opinion(about, || self.node_names()),
             _ => return Err("nobody of this kind is here".to_owned()),
         };
         Ok(answer.to_string().into_bytes())
+    }
+
+    /// Whether a pod answers: whoever runs does.
+    fn knock(&mut self, about: &str) -> Result<Value, String> {
+        let pod = about.split(' ').next().unwrap_or_default();
+        let name = pod.rsplit('/').next().unwrap_or_default();
+        let pods = self.server.listed(Kind::Pod, self.now);
+        let mut pods = read(&pods).into_iter();
+        match pods.any(|it| it.metadata.name == name && it.status.phase == "Running") {
+            true => Ok(Value::Null),
+            false => Err("connection refused".to_owned()),
+        }
     }
 
     /// What the running pods of each node request, by what is stored now.
