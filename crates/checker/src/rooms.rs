@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Kind, NodeId, Phase, Plan, QueueId, Reason, Tables, TaskId, Verdict, WriteId};
+use model::{Kind, NodeId, Phase, Plan, QueueId, Tables, TaskId, WriteId};
 
 use crate::Violation;
 use crate::plans::writes_of;
@@ -44,11 +44,8 @@ pub(crate) fn with_their_gangs<'a>(
 /// Room that is kept for a gang because it has waited for long is used by others still, and the more
 /// important may take it.
 fn is_of_one_that_gives_way(tables: &Tables, task: TaskId) -> bool {
-    let gang = tables.task(task).gang.map(|gang| tables.gang(gang));
-    gang.is_some_and(|gang| match &gang.said {
-        Verdict::Waits(why) => matches!(**why, Reason::WaitsForDrain { .. }),
-        Verdict::Undecided | Verdict::Scheduled => false,
-    })
+    let gang = tables.task(task).gang;
+    gang.is_some_and(|gang| tables.is_kept_room(gang))
 }
 
 /// I1, I14: no bind takes more than its node has, nor what is kept there for others.

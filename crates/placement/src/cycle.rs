@@ -92,6 +92,8 @@ pub struct Cycle<'a, 't> {
     pub(crate) scope: Option<Scope>,
     /// Gangs for which room is kept that others still use, and what they waited for otherwise.
     pub(crate) draining: BTreeMap<GangId, Outcome>,
+    /// Kinds of pods without a group for which no room can be kept, by their queue and shape.
+    pub(crate) undrainable: BTreeSet<(QueueId, ShapeId)>,
     /// What is known of room that others hold.
     pub(crate) grounds: Grounds,
     /// Counts evictions, also those that were taken back.
@@ -172,6 +174,7 @@ impl<'a, 't> Cycle<'a, 't> {
             refused: BTreeMap::new(),
             scope: None,
             draining: BTreeMap::new(),
+            undrainable: BTreeSet::new(),
             grounds: Grounds::default(),
             evictions: 0,
             moves: 0,

@@ -100,6 +100,29 @@ fn nobody_is_passed_for_ever() {
 }
 
 #[test]
+fn no_pod_without_a_group_is_passed_for_ever() {
+    for seed in 0..60 {
+        eprintln!("seed {seed}");
+        let mut dice = Dice(seed);
+        let mut world = World::new();
+        let (nodes, cpu) = (1 + dice.roll(4), 2 + dice.roll(3));
+        world.perform("argument gang starvation-bound=1h");
+        for node in 0..nodes {
+            world.perform(&format!("node n{node} cpu={cpu}"));
+        }
+        let large = format!("cpu={}", 2 + dice.roll(cpu - 1));
+        let rivals = Rivals {
+            slots: nodes * cpu,
+            small: "cpu=1",
+            large: &large,
+            tasks: 1,
+            words: ["lone", "agent"][usize::from(seed % 2 == 1)],
+        };
+        starts_at_last(&mut world, &mut dice, &rivals);
+    }
+}
+
+#[test]
 fn nobody_that_must_be_close_together_is_passed_for_ever() {
     for seed in 0..60 {
         eprintln!("seed {seed}");

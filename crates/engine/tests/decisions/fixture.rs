@@ -331,6 +331,10 @@ impl World {
                     gang.native = true;
                     gang.status.phase = GangPhase::Inqueue;
                 }
+                "lone" => {
+                    gang.lone = true;
+                    gang.status.phase = GangPhase::Inqueue;
+                }
                 "agent" => {
                     gang.lone = true;
                     gang.queue = "".into();

@@ -1,6 +1,10 @@
 //! How much of a gang counts as started.
 
+use std::sync::Arc;
+
 use super::{GangId, Tables};
+use crate::gang::Verdict;
+use crate::reason::Reason;
 use crate::task::{Phase, Task};
 use crate::time::Time;
 
@@ -10,6 +14,21 @@ impl Tables {
     pub fn ready(&self, id: GangId) -> u32 {
         let gang = self.gang(id);
         gang.settled() + self.spent(id, gang.spec.min_member, None)
+    }
+
+    /// Whether the gang was last told that room is kept for it although others still use it. A pod without
+    /// a group has no status of its own: there its condition counts.
+    pub fn is_kept_room(&self, id: GangId) -> bool {
+        let is_of_that = |why: &Arc<Reason>| matches!(**why, Reason::WaitsForDrain { .. });
+        let gang = self.gang(id);
+        if gang.spec.lone {
+            let mut said = gang.tasks.iter().map(|task| &self.task(*task).said);
+            return said.any(|said| said.as_ref().is_some_and(is_of_that));
+        }
+        match &gang.said {
+            Verdict::Waits(why) => is_of_that(why),
+            Verdict::Undecided | Verdict::Scheduled => false,
+        }
     }
 
     /// Tasks, of one role if it is given, that are over badly and yet had their part in the start that the others

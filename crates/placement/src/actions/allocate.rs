@@ -57,7 +57,7 @@ fn run(cycle: &mut Cycle<'_, '_>) {
 /// for those who waited too long, which upstream does not know.
 fn let_go(cycle: &mut Cycle<'_, '_>, eligible: &[(QueueId, GangId)]) {
     for (_, gang) in eligible {
-        if !drain::is_kept_room(cycle.view(), *gang) {
+        if !cycle.view().tables.is_kept_room(*gang) {
             take_promises_back(cycle, *gang);
         }
     }
@@ -382,7 +382,7 @@ fn waits(
     promises: &[(TaskId, NodeId)],
 ) -> Outcome {
     let as_tried: Vec<(TaskId, NodeId)> = attempt.places.clone();
-    if !promises.is_empty() && !drain::is_kept_room(cycle.view(), gang) {
+    if !promises.is_empty() && !cycle.view().tables.is_kept_room(gang) {
         cycle.trial.rewind(mark);
         if let Some(outcome) = keep_promises(cycle, gang, promises) {
             return outcome;

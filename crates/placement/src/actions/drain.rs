@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use model::{
     Closeness, GangId, GangPhase, Kind, Node, NodeId, Phase, QueueId, Reason, Shape, ShapeId,
-    Share, TaskId, Verdict,
+    Share, TaskId,
 };
 
 use crate::actions::allocate::{Asking, take_promises_back, waiting_tasks};
@@ -95,13 +95,14 @@ fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Places> {
     let view = cycle.view();
     let row = view.tables.gang(gang);
     let queue = row.queue?;
+    let lone = lone_kind(view, queue, gang);
     let may = is_overdue(view, gang)
+        && lone.is_none_or(|kind| !cycle.undrainable.contains(&kind))
         && row.phase() != GangPhase::Pending
-        // Everybody must be able to see it: a pod that names no group has no status, and one whose
-        // last status is not seen yet waits for that.
-        && !row.spec.lone
-        && (row.status_write.is_none() || is_kept_room(view, gang))
+        // Everybody must be able to see it: a gang whose last status is not seen yet waits for that.
+        && (row.status_write.is_none() || view.tables.is_kept_room(gang))
         && row.spec.sub_groups.is_empty()
+        && !is_keeping(cycle, queue)
         && !is_another_kept_room(view, queue, gang)
         && !wants_more_than_there_is(view, gang)
         && !company::looks_at_others(view, gang);
@@ -123,7 +124,24 @@ fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Places> {
         false => None,
     };
     cycle.trial.rewind(mark);
+    if places.is_none() {
+        cycle.undrainable.extend(lone);
+    }
     places
+}
+
+/// What is known for all pods without a group in one cycle: those of one queue and shape find room or do not.
+fn lone_kind(view: View<'_>, queue: QueueId, gang: GangId) -> Option<(QueueId, ShapeId)> {
+    let row = view.tables.gang(gang);
+    let shape = row.shapes().next().filter(|_| row.spec.lone);
+    shape.map(|(shape, _)| (queue, shape))
+}
+
+/// Whether this cycle keeps room for a gang of the queue already.
+fn is_keeping(cycle: &Cycle<'_, '_>, queue: QueueId) -> bool {
+    let tables = cycle.trial.tables();
+    let mut kept = cycle.draining.keys();
+    kept.any(|other| tables.gang(*other).queue == Some(queue))
 }
 
 /// Whether empty nodes would not hold as many of its tasks as it lacks, each shape by itself; said where
@@ -215,20 +233,13 @@ fn owed(view: View<'_>, places: &Places) -> Share {
 }
 
 fn is_another_kept_room(view: View<'_>, queue: QueueId, gang: GangId) -> bool {
-    let mut others = view.tables.queue(queue).gangs.iter();
-    others.any(|other| {
-        *other != gang
-            && view.tables.gang(*other).count(Phase::Pipelined) > 0
-            && is_kept_room(view, *other)
+    // Nodes are few beside the pods that may wait in a queue.
+    let promised = view.tables.nodes().flat_map(|(_, node)| &node.promised);
+    let mut gangs = promised.filter_map(|task| view.tables.task(*task).gang);
+    gangs.any(|other| {
+        let of_queue = view.tables.gang(other).queue == Some(queue);
+        other != gang && of_queue && view.tables.is_kept_room(other)
     })
-}
-
-/// Whether the gang was last told that room is kept for it.
-pub(super) fn is_kept_room(view: View<'_>, gang: GangId) -> bool {
-    match &view.tables.gang(gang).said {
-        Verdict::Waits(why) => matches!(**why, Reason::WaitsForDrain { .. }),
-        Verdict::Undecided | Verdict::Scheduled => false,
-    }
 }
 
 /// Who is kept room and does not have the first turn leaves it to the more important until it has its own.
@@ -238,7 +249,7 @@ pub(super) fn give_way(
     first: &[(QueueId, GangId)],
 ) {
     for row in eligible.iter().filter(|row| !first.contains(row)) {
-        if is_kept_room(cycle.view(), row.1) {
+        if cycle.view().tables.is_kept_room(row.1) {
             take_promises_back(cycle, row.1);
         }
     }
