@@ -67,6 +67,32 @@ fn a_plain_pod_that_does_not_fit_waits_for_room_and_then_starts() {
 }
 
 #[test]
+fn a_plain_pod_that_has_waited_for_too_long_is_kept_room_and_everybody_can_see_it() {
+    let mut world = plane("1");
+    for name in ["one", "two"] {
+        pod(&mut world, name, "default-scheduler", "500m");
+        world.pass_ms(100);
+    }
+    let long_ago = json!({ "metadata": { "creationTimestamp": "1960-01-01T00:00:00Z" } });
+    world.put_object(Kind::Pod, "large", &long_ago);
+    pod(&mut world, "large", "default-scheduler", "1");
+    world.pass_ms(2_000);
+    let status = &world.object(Kind::Pod, "large")["status"];
+    assert_eq!(status["nominatedNodeName"], "node-1");
+    let message = status["conditions"][0]["message"].as_str();
+    let message = message.expect("it is told why it waits").to_owned();
+    assert!(message.contains("it has waited for long"), "{message}");
+    // Half of the room is free, and who comes later does not get it.
+    world.delete_object(Kind::Pod, "one");
+    pod(&mut world, "small", "default-scheduler", "500m");
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "small"), Value::Null);
+    world.delete_object(Kind::Pod, "two");
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "large"), "node-1");
+}
+
+#[test]
 fn a_pod_of_another_scheduler_is_left_alone() {
     let mut world = plane("1");
     pod(&mut world, "foreign", "somebody-else", "100m");
