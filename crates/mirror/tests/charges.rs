@@ -96,3 +96,28 @@ fn dimensions_count_where_that_is_wished() {
         ["2 deviceclass/gpu", "21474836480 memory.deviceclass/gpu"]
     );
 }
+
+#[test]
+fn a_part_of_a_device_counts_for_what_was_given_of_it() {
+    let capacity = json!({ "requests": { "memory": "10Gi" } });
+    let request = json!({ "deviceClassName": "gpu", "capacity": capacity });
+    let requests = json!([{ "name": "r", "exactly": request }]);
+    // It was rounded up.
+    let part = json!({
+        "request": "r", "driver": "gpu.example.com", "pool": "n1", "device": "g0",
+        "shareID": "a671734a-e8e5-11e4-8fde-42010af09327",
+        "consumedCapacity": { "memory": "16Gi" },
+    });
+    let status = json!({ "allocation": { "devices": { "results": [part] } } });
+    let both = counts(
+        Counted::DevicesAndCapacity,
+        requests.clone(),
+        status.clone(),
+    );
+    assert_eq!(
+        both,
+        ["1 deviceclass/gpu", "17179869184 memory.deviceclass/gpu"]
+    );
+    let devices = counts(Counted::Devices, requests, status);
+    assert_eq!(devices, ["1 deviceclass/gpu"]);
+}
