@@ -6,11 +6,25 @@ use model::{
     CardFamily, Counted, Gang, GangId, LocalTime, News, Phase, Plan, QueueId, Reason, Tables, Time,
     Trial,
 };
-use placement::{Cycle, Difference, Extender, Indexes, Outcome, Problem, Rules, Work};
+use placement::{
+    Cycle, Difference, Extender, Indexes, Ledger, Milestone, Outcome, Problem, Rules, Work,
+};
 
 use crate::backlog::Backlog;
 use crate::status;
 use crate::strays::Strays;
+
+/// Is told what a cycle does while it does it, and has no say in it.
+pub trait Listener {
+    /// How far the rules are.
+    fn passed(&mut self, _: Milestone) {}
+
+    /// What was found for a gang that was looked at; nothing where the rules had nothing to do.
+    fn found(&mut self, _: GangId, _: Option<&Outcome>) {}
+}
+
+/// Nobody.
+impl Listener for () {}
 
 /// What the engine is told once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,16 +174,15 @@ impl Engine {
     /// Decides everything that can be decided now. The plan's rows are pending in the tables when it
     /// is returned.
     pub fn cycle(&mut self, tables: &mut Tables, now: Time) -> Plan {
-        self.cycle_heard(tables, now, &mut |_, _| {})
+        self.cycle_heard(tables, now, &mut ())
     }
 
-    /// The same; `hear` is told of each gang that was looked at what was found for it, and nothing
-    /// where the rules had nothing to do.
+    /// The same, told to somebody while it goes on.
     pub fn cycle_heard(
         &mut self,
         tables: &mut Tables,
         now: Time,
-        hear: &mut dyn FnMut(GangId, Option<&Outcome>),
+        listener: &mut dyn Listener,
     ) -> Plan {
         let overdue = self.wake_at().is_some_and(|at| at <= now);
         if !tables.has_news() && !overdue {
@@ -195,13 +208,13 @@ impl Engine {
             &self.rules,
             &mut self.indexes,
             gangs.clone(),
-            now,
+            (now, &mut |milestone| listener.passed(milestone)),
         );
         self.work.gangs += work.gangs;
         self.work.tasks += work.tasks;
         self.work.nodes += work.nodes;
         for gang in &gangs {
-            hear(*gang, outcomes.get(gang));
+            listener.found(*gang, outcomes.get(gang));
             status::settle_gang(self, &mut trial, *gang, outcomes.get(gang), now);
         }
         let may_ask = self.rules.extender().is_some();
@@ -260,6 +273,12 @@ impl Engine {
             gangs.extend(all.map(|(id, _)| id));
         }
         gangs
+    }
+
+    /// What its rules say of queues and gangs now, for people; the tables must be settled
+    /// ([`Tables::aside`]).
+    pub fn ledger<'a>(&'a self, tables: &'a Tables, now: Time) -> Ledger<'a> {
+        self.rules.ledger(tables, now)
     }
 
     pub(crate) fn rules(&self) -> &Rules {

@@ -23,10 +23,11 @@ mod record;
 mod status;
 mod strays;
 
-pub use engine::{Engine, Settings};
+pub use engine::{Engine, Listener, Settings};
 pub use explain::{Explanation, Fix, HOLDERS_MAX, Holder, Limit, Remedy, explain, fork};
 pub use placement::{
-    ACTIONS, Argument, Arguments, COUNTS_MS, Complaint, Decimal, Difference, Extender, Outcome,
-    PLUGINS, PluginSettings, Problem, Seat, Settings as Placement, Switch, Verb, WEIGHT_MAX, Work,
+    ACTIONS, Account, Argument, Arguments, COUNTS_MS, Complaint, Decimal, Difference, Extender,
+    Ledger, Milestone, Outcome, PLUGINS, PluginSettings, Problem, Seat, Settings as Placement,
+    Switch, Verb, WEIGHT_MAX, Work,
 };
 pub use record::Record;

@@ -58,6 +58,25 @@ impl Outcome {
     }
 }
 
+/// What a cycle has come past. Nothing here knows how long that took: who hears of it may have a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Milestone {
+    /// It has begun.
+    Begun,
+    /// A plugin has computed its state.
+    Opened {
+        /// Which.
+        plugin: &'static str,
+    },
+    /// All plugins have.
+    AllOpened,
+    /// An action is through.
+    Acted {
+        /// Which.
+        action: &'static str,
+    },
+}
+
 /// How much work was done; a cycle with nothing to do does none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
@@ -107,15 +126,19 @@ pub struct Cycle<'a, 't> {
 }
 
 impl<'a, 't> Cycle<'a, 't> {
-    /// Runs the configured actions over `gangs`, and says what came of each.
+    /// Runs the configured actions over `gangs`, and says what came of each; `passed` hears how far it is.
     pub fn run(
         trial: &'a mut Trial<'t>,
         rules: &'a Rules,
         indexes: &'a mut Indexes,
         gangs: BTreeSet<GangId>,
-        now: Time,
+        (now, passed): (Time, &mut dyn FnMut(Milestone)),
     ) -> (BTreeMap<GangId, Outcome>, Work) {
-        Cycle::run_until(trial, rules, indexes, gangs, None, now)
+        passed(Milestone::Begun);
+        trial.settle();
+        let state = rules.open_heard(trial.tables(), now, passed);
+        passed(Milestone::AllOpened);
+        Cycle::with(trial, rules, indexes, gangs, state).through(passed)
     }
 
     /// The same, but whoever would have a turn after `until` is whole has none, where nobody could
@@ -128,14 +151,22 @@ impl<'a, 't> Cycle<'a, 't> {
         until: Option<GangId>,
         now: Time,
     ) -> (BTreeMap<GangId, Outcome>, Work) {
-        let before = indexes.evaluated;
         let mut cycle = Cycle::begin(trial, rules, indexes, gangs, now);
         cycle.until = until.filter(|_| !rules.takes_room());
-        for action in &rules.actions {
-            (action.run)(&mut cycle);
+        cycle.through(&mut |_| {})
+    }
+
+    /// Runs the actions in their order.
+    fn through(mut self, passed: &mut dyn FnMut(Milestone)) -> (BTreeMap<GangId, Outcome>, Work) {
+        let before = self.indexes.evaluated;
+        for action in &self.rules.actions {
+            (action.run)(&mut self);
+            passed(Milestone::Acted {
+                action: action.name,
+            });
         }
-        cycle.work.nodes = cycle.indexes.evaluated - before;
-        (cycle.outcomes, cycle.work)
+        self.work.nodes = self.indexes.evaluated - before;
+        (self.outcomes, self.work)
     }
 
     /// Promises these gangs again what the status of their pods says they were promised. For who begins
@@ -160,6 +191,16 @@ impl<'a, 't> Cycle<'a, 't> {
     ) -> Cycle<'a, 't> {
         trial.settle();
         let state = rules.open(trial.tables(), now);
+        Cycle::with(trial, rules, indexes, gangs, state)
+    }
+
+    fn with(
+        trial: &'a mut Trial<'t>,
+        rules: &'a Rules,
+        indexes: &'a mut Indexes,
+        gangs: BTreeSet<GangId>,
+        state: State,
+    ) -> Cycle<'a, 't> {
         Cycle {
             trial,
             rules,

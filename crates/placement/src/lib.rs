@@ -29,6 +29,7 @@ mod dice;
 mod domains;
 mod feasibility;
 mod footing;
+mod ledger;
 mod order;
 mod parts;
 mod plugin;
@@ -42,9 +43,10 @@ mod widths;
 
 pub use actions::ACTIONS;
 pub use arguments::{Argument, Arguments, Asked, Complaint, Decimal, Switched, WEIGHT_MAX};
-pub use cycle::{Cycle, Lacks, Outcome, Work};
+pub use cycle::{Cycle, Lacks, Milestone, Outcome, Work};
 pub use domains::DomainSums;
 pub use feasibility::{Indexes, may_fit, stance};
+pub use ledger::{Account, Ledger};
 pub use plugin::{
     Action, AskRule, Asks, CardChoice, Claimant, CoupledScore, DomainScore, GangCheck,
     HyperNodeOrder, LeaveCheck, Leaver, NodeCheck, NodePoints, Plugin, Room, RoomCheck, Score,

@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    DomainId, GangId, Grant, NodeId, Query, Question, QueueId, Reason, Refusal, Shape, Tables,
-    TaskId, Time,
+    DomainId, GangId, Grant, NodeId, Query, Question, QueueId, Reason, Refusal, Shape, Share,
+    Tables, TaskId, Time,
 };
 
 use crate::arguments::Asked;
 use crate::cycle::Cycle;
 use crate::domains::DomainSums;
 use crate::footing::Footing;
+use crate::ledger::Account;
 use crate::rules::{Config, Rules, State};
 use crate::settings::Switch;
 use crate::shuffling::Protection;
@@ -193,6 +194,10 @@ pub struct Plugin {
     pub remark: Option<fn(View<'_>, GangId) -> Option<Reason>>,
     /// When a rule says something else about a gang although nothing happens.
     pub wakes_at: Option<fn(View<'_>, GangId) -> Option<Time>>,
+    /// What it knows of a queue, for figures.
+    pub account: Option<fn(View<'_>, QueueId) -> Option<Account>>,
+    /// A gang's share of the cluster, for figures.
+    pub gang_share: Option<fn(View<'_>, GangId) -> Share>,
     /// Why nothing is placed for a queue now: it has its whole share.
     pub overused: Option<fn(View<'_>, QueueId) -> Option<Reason>>,
     /// Whether a task keeps its queue within its share.
@@ -280,6 +285,8 @@ impl Plugin {
         enqueueable: None,
         remark: None,
         wakes_at: None,
+        account: None,
+        gang_share: None,
         overused: None,
         allocatable: None,
         opens: None,

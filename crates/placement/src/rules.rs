@@ -416,16 +416,7 @@ impl Rules {
 
     /// What the plugins see, with the state of a cycle that begins now.
     pub(crate) fn open(&self, tables: &Tables, now: Time) -> State {
-        let mut state = State {
-            now,
-            ..State::default()
-        };
-        for plugin in &self.flat {
-            if let Some(open) = plugin.open {
-                open(tables, &self.config, &mut state);
-            }
-        }
-        state
+        self.open_heard(tables, now, &mut |_| {})
     }
 
     pub(crate) fn view<'a>(&'a self, tables: &'a Tables, state: &'a State) -> View<'a> {

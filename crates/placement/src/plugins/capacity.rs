@@ -13,6 +13,7 @@ use model::{
 };
 
 use crate::arguments::Asked;
+use crate::ledger::Account;
 use crate::plugin::{Claimant, Plugin, View, Vote};
 use crate::plugins::{insufficient, queue_of};
 use crate::rules::{Config, State};
@@ -25,6 +26,7 @@ pub const PLUGIN: Plugin = Plugin {
     hierarchy: Some(|_, config| config.capacity.is_tree = true),
     open: Some(open),
     queue_order: Some(queue_order),
+    account: Some(account),
     victim_queue_order: Some(victim_queue_order),
     enqueueable: Some(enqueueable),
     allocatable: Some(allocatable),
@@ -361,6 +363,32 @@ fn used(view: View<'_>, id: QueueId) -> &Vector {
     } else {
         &queue.used_own
     }
+}
+
+/// A.3: a queue that has more than it deserves is overused.
+fn account(view: View<'_>, id: QueueId) -> Option<Account> {
+    let all = &view.state.capacity;
+    let row = all.row(id)?;
+    let queue = view.tables.queue(id);
+    let (allocated, inqueue) = match all.is_tree {
+        true => (&queue.used, &queue.tree.inqueue),
+        false => (&queue.used_own, &queue.inqueue),
+    };
+    let share = all.share(view.tables, id);
+    Some(Account {
+        allocated: allocated.clone(),
+        // Of those below it each tells its own.
+        request: queue.used_own.plus(&queue.pending),
+        deserved: row.deserved.clone(),
+        inqueue: inqueue.clone(),
+        ceilings: Some((
+            Vector::of(ceilings(queue)),
+            Vector::of(row.real.iter().map(|(kind, value)| (*kind, *value))),
+        )),
+        share,
+        weight: None,
+        is_overused: share > Share::of(1, 1),
+    })
 }
 
 fn not_open(queue: &Queue) -> Option<Reason> {

@@ -17,6 +17,7 @@ pub const PLUGIN: Plugin = Plugin {
     name: "drf",
     hierarchy: Some(tree::in_tree),
     job_order: Some(job_order),
+    gang_share: Some(of_gang),
     preemptable: Some(preemptable),
     counts_refused: true,
     // Whose share it is decides, and no two gangs need have the same.

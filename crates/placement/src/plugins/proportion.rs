@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use model::{GangId, Kind, Queue, QueueId, QueueState, Reason, Share, Tables, TaskId, Vector};
 
+use crate::ledger::Account;
 use crate::plugin::{Claimant, Plugin, View, Vote};
 use crate::plugins::queue_of;
 use crate::rules::{Config, State};
@@ -16,6 +17,7 @@ pub const PLUGIN: Plugin = Plugin {
     name: "proportion",
     open: Some(open),
     queue_order: Some(queue_order),
+    account: Some(account),
     enqueueable: Some(enqueueable),
     overused: Some(overused),
     allocatable: Some(allocatable),
@@ -150,6 +152,22 @@ fn overused(view: View<'_>, queue: QueueId) -> Option<Reason> {
     let has_all = limited && row.deserved.fits(&charged(of));
     has_all.then(|| Reason::QueueOverused {
         queue: of.spec.name.clone(),
+    })
+}
+
+/// A.2: a queue that asks for all that it gets is overused once it has it.
+fn account(view: View<'_>, id: QueueId) -> Option<Account> {
+    let row = view.state.proportion.0.get(&id)?;
+    let queue = view.tables.queue(id);
+    Some(Account {
+        allocated: queue.used_own.clone(),
+        request: row.request.clone(),
+        deserved: row.deserved.clone(),
+        inqueue: queue.inqueue.clone(),
+        ceilings: None,
+        share: view.state.proportion.share(view.tables, id),
+        weight: Some(queue.spec.weight),
+        is_overused: overused(view, id).is_some(),
     })
 }
 

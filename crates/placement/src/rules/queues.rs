@@ -2,14 +2,37 @@
 
 use std::sync::Arc;
 
-use model::{Tables, TaskId};
+use model::{Tables, TaskId, Time};
 
 use super::{Rules, State};
+use crate::cycle::Milestone;
 use crate::footing::{Asker, Footing};
 use crate::plugin::View;
 use crate::plugins;
 
 impl Rules {
+    /// Opens the plugins in their order, and says so of each that has something to compute.
+    pub(crate) fn open_heard(
+        &self,
+        tables: &Tables,
+        now: Time,
+        passed: &mut dyn FnMut(Milestone),
+    ) -> State {
+        let mut state = State {
+            now,
+            ..State::default()
+        };
+        for plugin in &self.flat {
+            if let Some(open) = plugin.open {
+                open(tables, &self.config, &mut state);
+                passed(Milestone::Opened {
+                    plugin: plugin.name,
+                });
+            }
+        }
+        state
+    }
+
     /// Whether a queue's turn can change the order of others.
     pub(crate) fn queues_move_others(&self) -> bool {
         self.rows().any(|row| row.refresh.is_some())
