@@ -6,6 +6,7 @@
 
 mod binds;
 mod consents;
+mod hearing;
 mod holds;
 mod locks;
 mod news;
@@ -28,6 +29,7 @@ use mirror::{Bind, Change, Events, Evict, ExtenderNews, Index, Mirror, Rows, Voi
 use model::{GangId, Measured, Opinion, Query, Question, Tables, WriteId};
 
 use crate::backoff::Backoff;
+use crate::chronicle::Chronicle;
 use crate::explain::{self, Found, Unanswered};
 use crate::log::Planned;
 use crate::settings::{EngineSettings, Limits};
@@ -90,6 +92,7 @@ pub(crate) struct Cycles {
     component: Box<str>,
     events: Events,
     stopwatch: fn() -> u64,
+    chronicle: Chronicle,
     limits: Limits,
     last: Option<Time>,
     last_tick: Option<model::Tick>,
@@ -133,6 +136,8 @@ impl std::fmt::Debug for Cycles {
 
 impl Cycles {
     pub(crate) fn new(settings: EngineSettings, limits: Limits) -> Cycles {
+        let serves_agents = !settings.agent_scheduler_names.is_empty();
+        let chronicle = Chronicle::new(settings.stopwatch, serves_agents);
         let rows = Rows::new(settings.scheduler_names)
             .with_lone(settings.lone_scheduler_names)
             .with_agents(settings.agent_scheduler_names)
@@ -154,6 +159,7 @@ impl Cycles {
         let mut tables = Tables::new();
         rows.begin(&mut tables);
         Cycles {
+            chronicle,
             news: News::of(settings.engine.extender()),
             consents: Consents::of(settings.engine.extender()),
             engine: settings.engine,
@@ -185,11 +191,6 @@ impl Cycles {
         }
     }
 
-    /// Tells from now on what cycles find for the gangs of this object.
-    pub(crate) fn explain(&mut self, key: ObjectKey) {
-        self.verdicts = Some(Verdicts::of(key));
-    }
-
     /// Answers a question; see [`crate::explain`].
     pub(crate) fn ask(
         &mut self,
@@ -198,12 +199,6 @@ impl Cycles {
         now: Time,
     ) -> Result<Found, Unanswered> {
         explain::explain((mirror, &mut self.tables, &self.engine), subject, now)
-    }
-
-    /// What was found for them since the last call.
-    pub(crate) fn take_verdicts(&mut self) -> Vec<String> {
-        let verdicts = self.verdicts.as_mut();
-        verdicts.map_or_else(Vec::new, Verdicts::take)
     }
 
     /// What another engine would have decided otherwise since the last call.
@@ -306,7 +301,7 @@ impl Cycles {
         writes: &mut Writes,
         now: Time,
     ) {
-        self.rows.feed(mirror, change, &mut self.tables);
+        self.feed(mirror, change, now);
         if let Some(refusals) = self.refusals_by_key.remove(&change.key) {
             for (at, write) in refusals {
                 if self.refusals.remove(&(at, write)) {
@@ -417,23 +412,10 @@ impl Cycles {
         }
         self.spend_token(now);
         let before = self.other.as_ref().map(|_| Other::fork(&self.tables));
-        let began = (self.stopwatch)();
         let at = model::Time::from_micros(now.micros());
-        let mut plan = match &mut self.verdicts {
-            None => self.engine.cycle(&mut self.tables, at),
-            Some(verdicts) => {
-                let plan = (self.engine).cycle_heard(&mut self.tables, at, &mut |gang, outcome| {
-                    verdicts.hear(gang, outcome);
-                });
-                verdicts.tell(mirror, &self.tables, &plan);
-                plan
-            }
-        };
+        let mut plan = self.decide(mirror, now);
         self.last_tick = Some(self.tables.tick());
         self.wake_at = plan.wake_at.map(|at| Time(at.micros));
-        self.counts.cycle_micros += (self.stopwatch)().saturating_sub(began);
-        self.counts.cycles += 1;
-        self.counts.places += plan.places.len() as u64;
         self.planned = Some(Planned::of(&plan));
         self.asks = std::mem::take(&mut plan.asks);
         if let (Some(other), Some(before)) = (&mut self.other, before) {
@@ -501,6 +483,7 @@ impl Cycles {
     fn take_back(&mut self, write: WriteId) {
         self.tables.refuse(write);
         self.news.refused(&self.tables, write);
+        self.chronicle.failed(write);
     }
 
     /// A write is done, or there was nothing to do.
@@ -526,6 +509,7 @@ impl Cycles {
             Ended::Done => {
                 self.binds.ended(write);
                 self.failures.remove(target);
+                self.chronicle.bound(write, now);
                 self.stands(write);
                 return;
             }

@@ -2,6 +2,7 @@
 //! `poll_request`, and when to come back is `poll_wake`.
 
 mod answering;
+mod counting;
 mod heralding;
 mod leading;
 mod leaping;
@@ -32,6 +33,7 @@ use crate::notes::Notes;
 use crate::reflector::{self, Reflected, Reflector};
 use crate::request::{Request, RequestId, decoded};
 use crate::settings::Settings;
+use crate::tallies::Tallies;
 use crate::work::{Ended, Round, Standing, WorkKey, WorkQueue};
 use crate::writes::{Budget, Lane, Origin, Over, Writes};
 use answering::Asking;
@@ -60,6 +62,7 @@ pub struct Driver {
     /// Writes that tell others that they need not wait.
     farewells: VecDeque<Intent>,
     metrics: Metrics,
+    tallies: Tallies,
     notices: VecDeque<Notice>,
     last_request: u64,
     /// Steps may be left although the last poll returned nothing.
@@ -104,6 +107,7 @@ impl Driver {
                 .map(|election| Election::new(election, settings.seed)),
             farewells: VecDeque::new(),
             metrics: Metrics::default(),
+            tallies: Tallies::default(),
             notices: VecDeque::new(),
             last_request: 0,
             has_more: false,
@@ -469,6 +473,7 @@ impl Driver {
         if let Some(cycles) = &mut self.cycles {
             cycles.changed(&self.mirror, change, &mut self.writes, now);
         }
+        self.tallies.changed(change);
         let mut keys = Vec::new();
         for row in &self.rows_by_kind[change.kind() as usize] {
             keys.clear();
@@ -616,6 +621,7 @@ impl Driver {
     }
 
     fn work_over(&mut self, work: &WorkKey, over: &Over, now: Time) {
+        self.tally(work, over, now);
         if let (Ended::Failed { .. }, Some(refusal)) = (over.ended, &over.refusal) {
             self.work_refused(work, over, refusal, now);
         }

@@ -10,6 +10,7 @@
 //!   `handle_time`.
 //! - *Out*: [`Request`]s, each under a [`RequestId`]; lines for the log (`poll_notice`).
 //! - *To look at*: `mirror`, `metrics`, `is_synced`, `is_quiet`, `may_write`.
+//! - *Figures for people*: `census`, built when it is asked for.
 //! - *Before a clean end*: `release`, where there is an election.
 //! - *To decide otherwise from now on*: `handle_rules`.
 //! - *To play it again*: `record`, `take_records` and now and then `handle_checkpoint`; see [`log`].
@@ -31,6 +32,8 @@
 //! tried; no queue is without a named limit ([`Limits`]) and a counter ([`Metrics`]).
 
 mod backoff;
+pub mod census;
+mod chronicle;
 mod cycle;
 mod devices;
 mod driver;
@@ -43,15 +46,19 @@ mod looks;
 mod measures;
 mod metrics;
 mod notes;
+mod recent;
 mod reflector;
 mod request;
 pub mod scheduler_conf;
 mod settings;
+mod tallies;
 mod timers;
+pub mod timings;
 mod work;
 mod writes;
 
 pub use backoff::Backoff;
+pub use chronicle::Attempts;
 pub use cycle::Otherwise;
 pub use driver::Driver;
 pub use election::{ElectionSettings, LeaseStanding};

@@ -391,7 +391,7 @@ impl Cycles {
     /// Binds a pod, once its node is locked for it where it has to be.
     pub(super) fn send(&mut self, bind: Bind, mirror: &Mirror, writes: &mut Writes, now: Time) {
         if bind.locks.is_empty() || !self.engine.locks_nodes() {
-            return self.hand_out(bind, writes);
+            return self.hand_out(bind, writes, now);
         }
         let node = bind.node.clone();
         let until = now.plus_ms(self.limits.volumes_wait_max_ms);
@@ -399,7 +399,8 @@ impl Cycles {
         self.try_lock(&node, mirror, writes, now);
     }
 
-    fn hand_out(&mut self, bind: Bind, writes: &mut Writes) {
+    fn hand_out(&mut self, bind: Bind, writes: &mut Writes, now: Time) {
+        self.chronicle.sent(bind.write, now);
         writes.submit(bind.intent(), Origin::Plan(bind.write), Lane::Bind);
         self.binds.sent(bind);
     }
@@ -407,14 +408,14 @@ impl Cycles {
     /// Does what there is to do about a node's lock.
     fn try_lock(&mut self, node: &str, mirror: &Mirror, writes: &mut Writes, now: Time) {
         while let Some(step) = self.locks.next(node, mirror, now) {
-            self.take(step, writes);
+            self.take(step, writes, now);
         }
     }
 
-    fn take(&mut self, step: Step, writes: &mut Writes) {
+    fn take(&mut self, step: Step, writes: &mut Writes, now: Time) {
         match step {
             Step::Write(intent) => writes.submit(intent, Origin::Lock, Lane::Bind),
-            Step::Bind(bind) => self.hand_out(bind, writes),
+            Step::Bind(bind) => self.hand_out(bind, writes, now),
             Step::Refuse(bind, why) => self.unlocked(&bind, why.as_deref()),
         }
     }
@@ -441,7 +442,7 @@ impl Cycles {
     ) {
         let node = &over.target.name;
         if let Some(step) = self.locks.written(node, over.ended, now) {
-            self.take(step, writes);
+            self.take(step, writes, now);
         }
         self.try_lock(node, mirror, writes, now);
     }

@@ -137,6 +137,10 @@ impl Driver {
         let counted = self.metrics();
         let fresh = Driver::new(self.settings.clone());
         let before = std::mem::replace(self, fresh);
+        if let (Some(cycles), Some(old)) = (&mut self.cycles, before.cycles) {
+            cycles.continue_from(old);
+        }
+        self.tallies = before.tallies;
         self.election = election;
         self.farewells = before.farewells;
         self.metrics = counted;

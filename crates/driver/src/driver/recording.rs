@@ -279,7 +279,10 @@ impl Driver {
         self.looks = fresh.looks;
         self.inquiries = fresh.inquiries;
         self.notes = fresh.notes;
-        self.cycles = fresh.cycles;
+        let old = std::mem::replace(&mut self.cycles, fresh.cycles);
+        if let (Some(cycles), Some(old)) = (&mut self.cycles, old) {
+            cycles.continue_from(old);
+        }
         self.asking = fresh.asking;
         self.metrics = counted;
         self.has_more = false;

@@ -1,0 +1,54 @@
+//! Figures for those who ask.
+
+use api::kind::Kind;
+use api::time::Time;
+use api::volcano::Job;
+
+use super::Driver;
+use crate::census::{self, Census, Untold};
+use crate::work::{Ended, WorkKey};
+use crate::writes::Over;
+
+impl Driver {
+    /// All figures as they are now. Costs what the opening of a cycle does, and a look at every gang; nothing
+    /// is decided by it, and nothing is kept.
+    pub fn census(&mut self, now: Time) -> Census {
+        let decides = self.is_informed() && !self.is_standby();
+        let figures = self.cycles.as_mut().filter(|_| decides);
+        let figures = figures.map(|cycles| cycles.figures(now));
+        let mut timings = self.tallies.timings().clone();
+        if let Some(cycles) = &self.cycles {
+            timings.extend(cycles.timings());
+        }
+        let looks_after = |name: &str| self.settings.controllers.iter().any(|it| it.name == name);
+        let groups = match decides && looks_after("queue") {
+            true => census::groups(&self.mirror),
+            false => Vec::new(),
+        };
+        Census {
+            metrics: self.metrics(),
+            leases: self.leases(now),
+            timings,
+            groups,
+            job_ends: self.tallies.jobs(),
+            flow_ends: self.tallies.flows(),
+            untold: Untold {
+                ends: self.tallies.forgotten(),
+                ..figures.as_ref().map(|it| it.untold()).unwrap_or_default()
+            },
+            figures,
+        }
+    }
+
+    /// A write of a controller is over.
+    pub(super) fn tally(&mut self, work: &WorkKey, over: &Over, now: Time) {
+        let is_pod = over.verb == "create" && over.target.kind == Kind::Pod;
+        if !is_pod || work.key.kind != Kind::VcJob || over.ended != Ended::Done {
+            return;
+        }
+        let job = self.mirror.get::<Job>(&work.key.namespace, &work.key.name);
+        if let Some(created) = job.and_then(|job| job.metadata.creation_timestamp) {
+            self.tallies.pod_made(created, now);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Figures of a plane: what is told of queues, gangs, cycles and jobs, and what it leaves as it was.
+
+mod world;
+
+use api::kind::Kind;
+use driver::census::{Census, JobFigures};
+use driver::timings::Timed;
+use serde_json::json;
+use world::World;
+use world::planes::{plane, pod};
+
+const CONF: &str = "
+actions: \"enqueue, allocate, preempt\"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+- plugins:
+  - name: drf
+  - name: predicates
+  - name: capacity
+";
+
+fn census(world: &mut World) -> Census {
+    let now = world.now;
+    world.driver.census(now)
+}
+
+/// One node of four cores, a pod that has three of them and one that wants two.
+fn crowded() -> World {
+    let mut world = plane(CONF, 1);
+    pod(&mut world, "first", 3, None);
+    world.pass_ms(2_000);
+    pod(&mut world, "second", 2, None);
+    world.pass_ms(2_000);
+    world
+}
+
+fn job<'a>(census: &'a Census, name: &str) -> &'a JobFigures {
+    let figures = census.figures.as_ref().expect("it decides");
+    let mut jobs = figures.jobs.iter();
+    jobs.find(|it| &*it.key.name == name).expect("it is told")
+}
+
+#[test]
+fn queues_and_jobs_are_told_as_they_are() {
+    let mut world = crowded();
+    let census = census(&mut world);
+    let figures = census.figures.as_ref().expect("it decides");
+    let queue = figures.queues.iter().find(|it| &*it.name == "default");
+    let queue = queue.expect("it has gangs");
+    // Three cores are held, and two more wanted.
+    assert_eq!((queue.allocated.cpu, queue.request.cpu), (3_000, 5_000));
+    let (_, real) = queue.ceilings.as_ref().expect("capacity knows ceilings");
+    assert_eq!(real.cpu, 4_000);
+    assert_eq!(figures.waiting, 1);
+    let (first, second) = (job(&census, "first"), job(&census, "second"));
+    assert_eq!((first.lacks, second.lacks), (None, Some(1)));
+    assert!(first.placed.is_some() && second.placed.is_none());
+    assert!(second.in_vain > 0);
+    // Three of four cores.
+    assert_eq!((first.share, second.share), (Some(750_000), Some(0)));
+    assert_eq!(figures.attempts.placed, 1);
+}
+
+#[test]
+fn a_question_for_figures_decides_nothing_and_costs_no_cycle() {
+    let mut world = crowded();
+    world.writes();
+    let (cycles, tick) = (
+        world.driver.cycles(),
+        world.driver.tables().map(|it| it.tick()),
+    );
+    for _ in 0..3 {
+        census(&mut world);
+    }
+    world.settle();
+    assert_eq!(world.driver.cycles(), cycles);
+    assert_eq!(world.driver.tables().map(|it| it.tick()), tick);
+    assert_eq!(world.writes(), Vec::<String>::new());
+}
+
+#[test]
+fn what_has_gone_is_told_no_more() {
+    let mut world = crowded();
+    world.delete_object(Kind::Pod, "second");
+    world.delete_object(Kind::PodGroup, "second");
+    world.pass_ms(2_000);
+    let figures = census(&mut world).figures.expect("it decides");
+    assert!(figures.jobs.iter().all(|it| &*it.key.name != "second"));
+    assert_eq!(figures.waiting, 0);
+    world.delete_object(Kind::Queue, "default");
+    world.pass_ms(2_000);
+    let figures = census(&mut world).figures.expect("it decides");
+    assert!(figures.queues.iter().all(|it| &*it.name != "default"));
+}
+
+#[test]
+fn each_stage_of_a_pod_is_timed_once() {
+    let mut world = crowded();
+    let timings = census(&mut world).timings;
+    let count = |what: Timed, label: &str| {
+        let all = timings.of(what).find(|(it, _)| *it == label);
+        all.map_or(0, |(_, it)| it.cumulated().last().unwrap_or(0))
+    };
+    // Two were seen, and one was placed.
+    assert_eq!(count(Timed::Pod, "Watched"), 2);
+    for stage in ["Assumed", "PreBound", "Bound"] {
+        assert_eq!(count(Timed::Pod, stage), 1, "{stage}");
+    }
+    assert_eq!(
+        (count(Timed::Stage, "PreBind"), count(Timed::Stage, "Bind")),
+        (1, 1)
+    );
+    let cycles = world.driver.cycles();
+    assert_eq!(count(Timed::Cycle, ""), cycles);
+    for action in ["enqueue", "allocate", "preempt"] {
+        assert!(count(Timed::Action, action) > 0, "{action}");
+    }
+    assert!(count(Timed::Plugin, "capacity") > 0);
+}
+
+/// A million jobs are no million rows.
+#[test]
+fn rows_are_bounded() {
+    let mut world = plane(CONF, 1);
+    let beyond = 5;
+    for at in 0..driver::census::JOBS_MAX + beyond {
+        let group = json!({
+            "spec": { "minMember": 1, "queue": "default", "minResources": { "cpu": "1" } },
+            "status": { "phase": "Pending" },
+        });
+        world.put_object(Kind::PodGroup, &format!("g{at}"), &group);
+    }
+    world.pass_ms(2_000);
+    let census = census(&mut world);
+    let figures = census.figures.as_ref().expect("it decides");
+    assert_eq!(figures.jobs.len(), driver::census::JOBS_MAX);
+    assert_eq!(census.untold.jobs, beyond as u64);
+}
