@@ -1,5 +1,8 @@
 //! The embedded plane: store, server, controllers, scheduler and nodes in this process.
 
+#[cfg(test)]
+mod scraped;
+
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -123,11 +126,19 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
 
     let metrics: Arc<OnceLock<MetricsPage>> = Arc::new(OnceLock::new());
     let page = Arc::clone(&metrics);
-    let text = move || page.get().map(MetricsPage::text).unwrap_or_default();
+    let text: server::Page = Box::new(move || {
+        let page = Arc::clone(&page);
+        Box::pin(async move {
+            match page.get() {
+                Some(page) => page.text().await,
+                None => String::new(),
+            }
+        })
+    });
     let tokens = token_file.as_deref().map(StaticTokens::read).transpose()?;
     let socket = Socket {
         port: port.unwrap_or(0),
-        metrics: Box::new(text),
+        metrics: text,
         tokens: tokens.unwrap_or_default(),
         audit: audit_log.as_deref().map(AuditLog::open).transpose()?,
         limits: server::Limits::default(),
@@ -162,7 +173,7 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
     let engine = EngineLoop::start(driver, Reach::through(cluster.clone(), &node), log)
         .context("cannot begin to decide")?;
     // Nothing else sets it: this is the only plane of the process.
-    metrics.get_or_init(|| MetricsPage::new(engine.counted()));
+    metrics.get_or_init(|| engine.metrics_page());
     api.set_ask_door(Arc::new(engine.ask_door()));
     let rules = engine.rules();
     let follower = match told {

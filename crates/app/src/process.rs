@@ -1,5 +1,6 @@
 //! A part of Katmai as a process of its own, beside a cluster.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::api::events::{Involved, Note, Tone, event};
@@ -15,7 +16,6 @@ use cli::start::{Controllers, Deciding, Process, Serving};
 use controllers::{CONTROLLERS, Controller};
 use runtime::decisions;
 use runtime::engine_loop::{Counted, EngineLoop};
-use runtime::metrics::MetricsPage;
 use runtime::scheduler_conf::follow;
 use serde_json::Value;
 use server::{Door, Listening};
@@ -172,8 +172,12 @@ async fn open(process: &Process, engine: &EngineLoop) -> anyhow::Result<Vec<List
     let wish = &process.doors;
     let mut doors = Vec::new();
     if let Some(address) = wish.metrics {
-        let page = MetricsPage::new(engine.counted());
-        let door = Door::Metrics(Box::new(move || page.text()));
+        let page = Arc::new(engine.metrics_page());
+        let text: server::Page = Box::new(move || {
+            let page = Arc::clone(&page);
+            Box::pin(async move { page.text().await })
+        });
+        let door = Door::Metrics(text);
         doors.push(server::open(address, door).await?);
     }
     if let Some(address) = wish.health {

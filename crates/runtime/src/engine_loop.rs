@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, watch};
 use crate::ask::{Answered, EngineDoor, Question};
 use crate::clock::{Leaps, now, sleep_until};
 use crate::decisions::{self, DecisionLog};
+use crate::metrics::{MetricsPage, Scrape};
 use crate::questions::{self, Reach};
 
 /// Answers taken from the channel before requests are handed out again.
@@ -129,6 +130,11 @@ impl EngineLoop {
         self.counted.clone()
     }
 
+    /// What it says at `/metrics`.
+    pub fn metrics_page(&self) -> MetricsPage {
+        MetricsPage::new(self.counted(), self.came.clone())
+    }
+
     /// A way to change the rules by which it decides.
     pub fn rules(&self) -> Rules {
         Rules(self.came.clone())
@@ -174,6 +180,7 @@ pub(crate) enum Came {
     Answer(RequestId, Result<Vec<u8>, String>),
     Rules(Box<(Engine, MetricsConf)>),
     Question(Question),
+    Scrape(Scrape),
 }
 
 async fn turn(
@@ -254,6 +261,12 @@ fn take(driver: &mut Driver, came: Came) {
         Came::Rules(rules) => {
             let (engine, metrics) = *rules;
             driver.handle_rules(engine, metrics, now());
+        }
+        Came::Scrape(Scrape(answer)) => {
+            let began = std::time::Instant::now();
+            let census = driver.census(now());
+            // Whoever asked may have gone.
+            let _ = answer.send((census, began.elapsed()));
         }
         Came::Question(Question { subject, answer }) => {
             let began = std::time::Instant::now();

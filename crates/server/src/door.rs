@@ -10,6 +10,7 @@ use store::{API_AUDIENCE, Asked, Refused, Response, User};
 
 use crate::api::{Api, Body, full, reply};
 use crate::audit::{AuditLog, Received, Trail};
+use crate::doors::Page;
 use crate::held::until_sent;
 use crate::keys::TokenKeys;
 use crate::limits::{Busy, InFlight, Limits, duration};
@@ -26,7 +27,7 @@ const STREAMS: &[&str] = &["attach", "exec", "log", "portforward", "proxy"];
 pub(crate) struct Door {
     pub(crate) api: Api,
     pub(crate) tokens: StaticTokens,
-    pub(crate) metrics: Box<dyn Fn() -> String + Send + Sync>,
+    pub(crate) metrics: Page,
     pub(crate) audit: Option<AuditLog>,
     pub(crate) limits: Limits,
     pub(crate) in_flight: InFlight,
@@ -195,7 +196,7 @@ impl Door {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if asked.target.is_none()
-            && let Some(answer) = self.page(&user, asked, request.uri().query())
+            && let Some(answer) = self.page(&user, asked, request.uri().query()).await
         {
             return answer;
         }
@@ -215,7 +216,7 @@ impl Door {
     }
 
     /// Pages that are not the API: health, metrics, the public token keys.
-    fn page(
+    async fn page(
         &self,
         user: &User,
         asked: &Asked,
@@ -237,7 +238,7 @@ impl Door {
                 let is_verbose = query.is_some_and(|query| query.contains("verbose"));
                 reply(health(first, is_verbose))
             }
-            (_, "/metrics") => metrics((self.metrics)()),
+            (_, "/metrics") => metrics((self.metrics)().await),
             (_, "/openid/v1/jwks") => reply(Response {
                 content_type: "application/jwk-set+json".to_owned(),
                 ..Response::json(200, &self.api.plane.token_keys.public())

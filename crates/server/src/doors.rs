@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
@@ -31,7 +32,7 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The text at `/metrics`.
-pub type Page = Box<dyn Fn() -> String + Send + Sync>;
+pub type Page = Box<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
 /// Why the process is not ready for its work, if it is not.
 pub type NotReady = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
@@ -116,8 +117,11 @@ where
 {
     let builder = http_of(&Limits::default(), false);
     let service = service_fn(move |request: Request<Incoming>| {
-        let answer = door.answer(request.method(), request.uri().path());
-        async move { Ok::<_, Infallible>(answer) }
+        let door = Arc::clone(&door);
+        async move {
+            let answer = door.answer(request.method(), request.uri().path()).await;
+            Ok::<_, Infallible>(answer)
+        }
     });
     let connection = builder.serve_connection(TokioIo::new(socket), service);
     tokio::pin!(connection);
@@ -129,7 +133,7 @@ where
 }
 
 impl Door {
-    fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+    async fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
         if method != Method::GET && method != Method::HEAD {
             return text(
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -138,7 +142,7 @@ impl Door {
             );
         }
         match (self, path) {
-            (Door::Metrics(page), "/metrics") => text(StatusCode::OK, EXPOSITION, page()),
+            (Door::Metrics(page), "/metrics") => text(StatusCode::OK, EXPOSITION, page().await),
             (Door::Health(..), "/healthz" | "/livez") => text(StatusCode::OK, PLAIN, "ok"),
             (Door::Health(not_ready, _), "/readyz") => match not_ready() {
                 None => text(StatusCode::OK, PLAIN, "ok"),
@@ -165,23 +169,26 @@ fn text(code: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Respons
 mod tests {
     use super::*;
 
-    fn code(door: &Door, path: &str) -> u16 {
-        door.answer(&Method::GET, path).status().as_u16()
+    async fn code(door: &Door, path: &str) -> u16 {
+        door.answer(&Method::GET, path).await.status().as_u16()
     }
 
-    #[test]
-    fn each_door_answers_what_it_is_for() {
-        let metrics = Door::Metrics(Box::new(|| "one 1\n".to_owned()));
-        assert_eq!(code(&metrics, "/metrics"), 200);
-        assert_eq!(code(&metrics, "/healthz"), 404);
-        assert_eq!(metrics.answer(&Method::POST, "/metrics").status(), 405);
+    #[tokio::test]
+    async fn each_door_answers_what_it_is_for() {
+        let metrics = Door::Metrics(Box::new(|| Box::pin(async { "one 1\n".to_owned() })));
+        assert_eq!(code(&metrics, "/metrics").await, 200);
+        assert_eq!(code(&metrics, "/healthz").await, 404);
+        assert_eq!(
+            metrics.answer(&Method::POST, "/metrics").await.status(),
+            405
+        );
         let well = Door::Health(Box::new(|| None), None);
         let unwell = Door::Health(Box::new(|| Some("two want one lease".to_owned())), None);
         for path in ["/healthz", "/livez", "/readyz"] {
-            assert_eq!(code(&well, path), 200, "{path}");
+            assert_eq!(code(&well, path).await, 200, "{path}");
         }
-        assert_eq!(code(&unwell, "/healthz"), 200);
-        assert_eq!(code(&unwell, "/readyz"), 503);
-        assert_eq!(code(&unwell, "/metrics"), 404);
+        assert_eq!(code(&unwell, "/healthz").await, 200);
+        assert_eq!(code(&unwell, "/readyz").await, 503);
+        assert_eq!(code(&unwell, "/metrics").await, 404);
     }
 }

@@ -21,6 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::api::Api;
 use crate::audit::AuditLog;
 use crate::door::{Caller, Door};
+use crate::doors::Page;
 use crate::identity::Identity;
 use crate::limits::{Connections, InFlight, Limits, Place};
 use crate::static_tokens::StaticTokens;
@@ -61,7 +62,7 @@ pub struct Socket {
     /// 0 takes a free one.
     pub port: u16,
     /// The text at `/metrics`.
-    pub metrics: Box<dyn Fn() -> String + Send + Sync>,
+    pub metrics: Page,
     /// Tokens of a file, beside the administrator's and service accounts'.
     pub tokens: StaticTokens,
     /// Where requests are told.
@@ -74,7 +75,7 @@ impl Default for Socket {
     fn default() -> Socket {
         Socket {
             port: 0,
-            metrics: Box::new(String::new),
+            metrics: Box::new(|| Box::pin(std::future::ready(String::new()))),
             tokens: StaticTokens::default(),
             audit: None,
             limits: Limits::default(),
