@@ -8,6 +8,7 @@ mod card_keys;
 mod colocation;
 mod cron_job;
 pub mod device_config;
+mod discovery_conf;
 mod hyper_node;
 mod job;
 mod job_flow;
@@ -17,10 +18,12 @@ mod podgroup;
 mod queue;
 pub mod scheduler_conf;
 mod shard;
+mod shard_conf;
 
 pub use card_keys::*;
 pub use colocation::*;
 pub use cron_job::*;
+pub use discovery_conf::*;
 pub use hyper_node::*;
 pub use job::*;
 pub use job_flow::*;
@@ -29,6 +32,7 @@ pub use numatopology::*;
 pub use podgroup::*;
 pub use queue::*;
 pub use shard::*;
+pub use shard_conf::*;
 
 use crate::meta::{ObjectMeta, OwnerReference};
 

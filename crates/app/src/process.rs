@@ -13,7 +13,7 @@ use anyhow::Context;
 use cli::console;
 use cli::scheduler_conf::Loaded;
 use cli::start::{Controllers, Deciding, Process, Serving};
-use controllers::{CONTROLLERS, Controller};
+use controllers::{CONTROLLERS, Controller, ON_REQUEST, Sharding};
 use runtime::decisions;
 use runtime::engine_loop::{Counted, EngineLoop};
 use runtime::scheduler_conf::follow;
@@ -115,6 +115,7 @@ fn settings(process: &Process) -> anyhow::Result<Made> {
 fn controllers_of(wish: &Controllers, alone: driver::Settings) -> driver::Settings {
     let rows = CONTROLLERS
         .iter()
+        .chain(ON_REQUEST)
         .filter(|row| wish.rows.contains(&row.name));
     let rows: Vec<Controller> = rows.copied().collect();
     driver::Settings {
@@ -124,6 +125,11 @@ fn controllers_of(wish: &Controllers, alone: driver::Settings) -> driver::Settin
             scheduler_names: wish.scheduler_names.clone(),
             inherit_owner_annotations: wish.inherit_owner_annotations,
             ssh: plane::ssh_rules(wish.upstream_ssh),
+            discovery: wish.discovery.clone(),
+            sharding: Sharding {
+                conf: wish.shards.clone(),
+                config_map: wish.sharding.clone(),
+            },
             heard_since: runtime::clock::now(),
             ..controllers::Settings::default()
         },

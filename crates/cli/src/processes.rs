@@ -46,6 +46,7 @@ pub(crate) struct Row {
 /// Every process, by its room.
 pub(crate) const PROCESSES: &[Row] = &[
     controllers::CONTROLLERS,
+    controllers::HYPER_NODES_ALONE,
     scheduler::AGENT,
     scheduler::SCHEDULER,
     webhooks::WEBHOOKS,

@@ -8,6 +8,7 @@ use anyhow::bail;
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use api::time::Time;
+use api::volcano::ShardingConf;
 use driver::ElectionSettings;
 use driver::scheduler_conf::SchedulerConf;
 
@@ -187,6 +188,12 @@ pub struct Controllers {
     pub failures_max: Option<u32>,
     /// Kinds that they do not look at.
     pub unwatched: Vec<Kind>,
+    /// Namespace and name of the ConfigMap that says by which sources hyper-nodes are found.
+    pub discovery: (Box<str>, Box<str>),
+    /// Among whom nodes are divided.
+    pub shards: ShardingConf,
+    /// Namespace and name of the ConfigMap that says it otherwise.
+    pub sharding: (Box<str>, Box<str>),
 }
 
 /// Where a process can be asked about itself.

@@ -158,25 +158,29 @@ mod tests {
         Usage: katmai <COMMAND>
 
         Commands:
-          agent-scheduler  Decide for a cluster where single pods go, without gangs and queues
-          completion       Print a completion script for a shell
-          controllers      Keep jobs, queues and groups of a cluster as they should be
-          crds             Print definitions of kinds, for kubectl apply --server-side -f - on a cluster
-          down             End the plane that is up; its objects stay
-          explain          Say why a workload waits, who holds what it needs, and what would help
-          get-kubeconfig   Print the kubeconfig of the plane that is up
-          logs             Print the logs of a workload's tasks, or without a name the plane's own
-          man              Print a manual page, for man -l -
-          replay           Decide again what a decision log holds, and compare
-          run              Apply manifests and follow their workloads to the end
-          scheduler        Decide for a cluster where pods go, or check a configuration with --check-config
-          simulate         Play a workload on a simulated cluster, and say how it went
-          status           Say whether a plane is up, where, and what it holds
-          up               Start a plane and serve until interrupted: API, controllers, scheduler, nodes
-          vcctl            Volcano's command line: jobs, queues and pods
-          version          Print the version
-          webhooks         Review what is written to a cluster, as its webhooks
-          whatif           Say what would start, wait or be evicted if a cluster were changed so
+          agent-scheduler       Decide for a cluster where single pods go, without gangs and queues
+          completion            Print a completion script for a shell
+          controllers           Keep jobs, queues and groups of a cluster as they should be
+          crds                  Print definitions of kinds, for kubectl apply --server-side -f - on a
+                                cluster
+          down                  End the plane that is up; its objects stay
+          explain               Say why a workload waits, who holds what it needs, and what would help
+          get-kubeconfig        Print the kubeconfig of the plane that is up
+          hypernode-controller  Find hyper-nodes of a cluster, and count their nodes
+          logs                  Print the logs of a workload's tasks, or without a name the plane's own
+          man                   Print a manual page, for man -l -
+          replay                Decide again what a decision log holds, and compare
+          run                   Apply manifests and follow their workloads to the end
+          scheduler             Decide for a cluster where pods go, or check a configuration with
+                                --check-config
+          simulate              Play a workload on a simulated cluster, and say how it went
+          status                Say whether a plane is up, where, and what it holds
+          up                    Start a plane and serve until interrupted: API, controllers, scheduler,
+                                nodes
+          vcctl                 Volcano's command line: jobs, queues and pods
+          version               Print the version
+          webhooks              Review what is written to a cluster, as its webhooks
+          whatif                Say what would start, wait or be evicted if a cluster were changed so
 
         Options:
           -h, --help     Print help

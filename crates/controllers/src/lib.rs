@@ -22,6 +22,7 @@ mod colocation;
 mod conditions;
 mod cron_job;
 mod deployment;
+mod discovery;
 mod disruption_budget;
 mod endpoint_slice;
 mod inquiry;
@@ -43,6 +44,7 @@ mod resource_quota;
 mod row;
 mod service_account;
 mod settings;
+mod sharding;
 mod snapshot;
 mod stateful_set;
 mod taint_eviction;
@@ -53,7 +55,7 @@ mod write;
 
 pub use inquiry::{Heard, Inquiry, Whom};
 pub use row::{Controller, Inputs, Last, Looked, Outcome, Refused, Step};
-pub use settings::{ServiceGate, Settings, SshRules};
+pub use settings::{ServiceGate, Settings, Sharding, SshRules};
 pub use template_hash::word_of;
 
 /// Every controller, by name.
@@ -65,6 +67,9 @@ pub const CONTROLLERS: &[Controller] = &[
     cron_job::BATCH,
     cron_job::VOLCANO,
     deployment::CONTROLLER,
+    discovery::COUNT,
+    discovery::LABEL,
+    discovery::UFM,
     disruption_budget::CONTROLLER,
     endpoint_slice::CONTROLLER,
     job_flow::CONTROLLER,
@@ -85,6 +90,9 @@ pub const CONTROLLERS: &[Controller] = &[
     vcjob::CONTROLLER,
     workload_group::CONTROLLER,
 ];
+
+/// Those that run only where somebody asks for them: they are no part of a plane.
+pub const ON_REQUEST: &[Controller] = &[sharding::CONTROLLER];
 
 /// Those that make pods and groups of workloads, for a cluster of which only a part is known: none
 /// takes away what nobody seems to own, and none judges nodes by their signs of life.

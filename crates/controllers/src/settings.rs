@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use api::time::Time;
 use api::token::Tokens;
+use api::volcano::{DISCOVERY_CONF_NAME, ShardingConf};
 use serde_json::Value;
+
+/// Where Volcano lives where nobody says otherwise.
+const SYSTEM_NAMESPACE: &str = "volcano-system";
 
 /// Settings of all rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +23,10 @@ pub struct Settings {
     pub volumes_directory: Box<str>,
     /// PEM certificates that pods trust: the content of `kube-root-ca.crt`.
     pub cluster_ca: Box<str>,
+    /// Namespace and name of the ConfigMap that says by which sources hyper-nodes are found.
+    pub discovery: (Box<str>, Box<str>),
+    /// Among whom nodes are divided.
+    pub sharding: Sharding,
     /// When pods of a job with the `svc` plugin may be created.
     pub service_gate: ServiceGate,
     /// How long the gate waits before it gives up with a reason.
@@ -59,6 +67,15 @@ impl Settings {
     }
 }
 
+/// Among whom nodes are divided, where they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sharding {
+    /// What holds where there is no ConfigMap.
+    pub conf: ShardingConf,
+    /// Namespace and name of the ConfigMap.
+    pub config_map: (Box<str>, Box<str>),
+}
+
 /// How sure a job must be of its Service before its pods are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceGate {
@@ -88,6 +105,8 @@ impl Default for Settings {
             inherit_owner_annotations: true,
             volumes_directory: "/var/lib/katmai/volumes".into(),
             cluster_ca: "".into(),
+            discovery: (SYSTEM_NAMESPACE.into(), DISCOVERY_CONF_NAME.into()),
+            sharding: Sharding::default(),
             service_gate: ServiceGate::Observed,
             service_gate_deadline_ms: 30_000,
             ssh: SshRules::Safe,

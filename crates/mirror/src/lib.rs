@@ -28,5 +28,6 @@ pub use lower::{
 };
 pub use object::{Object, Problem, Typed};
 pub use rows::{
-    Claims, ROW_KINDS, Reach, Rows, Slice, claim_name, claims_of, native_gang, own_claim,
+    Claims, ROW_KINDS, Reach, Rows, Slice, claim_name, claims_of, hyper_node_members, native_gang,
+    own_claim,
 };

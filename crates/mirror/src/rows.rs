@@ -37,6 +37,7 @@ pub(crate) use constraints::{node_labels, node_terms};
 pub use devices::{claim_name, own_claim};
 pub(crate) use devices::{failure, find_device};
 pub use native::native_gang;
+pub use network::hyper_node_members;
 pub use reach::{Reach, Slice};
 pub use volume::{Claims, claims_of};
 

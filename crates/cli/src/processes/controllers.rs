@@ -1,8 +1,10 @@
 //! `katmai controllers` (vc-controller-manager).
 
 use anyhow::bail;
+use api::volcano::ShardingConf;
 
 use super::flag::{Group, Takes, ignored, kept, ours};
+use super::typed::Typed;
 use super::{Row, rows};
 use crate::gates::Gates;
 use crate::start::{Controllers, Deciding};
@@ -18,12 +20,16 @@ pub(super) const NAMES: &[(&str, &[&str])] = &[
     ("gc-controller", &["vcjob"]),
     ("jobflow-controller", &["job_flow"]),
     ("jobtemplate-controller", &["job_template"]),
-    ("hyperNode-controller", &[]),
-    ("sharding-controller", &[]),
+    ("hyperNode-controller", HYPER_NODES),
+    ("sharding-controller", &["sharding"]),
     ("colocation-config-controller", &["colocation"]),
 ];
+/// The rows that find hyper-nodes and count their nodes.
+const HYPER_NODES: &[&str] = &["hyper_node_count", "hyper_node_label", "hyper_node_ufm"];
 /// Where election's Lease is not named.
 const LEASE: &str = "vc-controller-manager";
+/// The same where hyper-nodes have a process of their own.
+const ALONE_LEASE: &str = "vc-hypernode-controller-manager";
 
 /// The controllers.
 pub(super) const CONTROLLERS: Row = Row {
@@ -55,10 +61,91 @@ pub(super) const CONTROLLERS: Row = Row {
             upstream_ssh: typed.text("ssh-plugin") == "upstream",
             failures_max: u32::try_from(typed.whole("max-requeue-num")).ok(),
             unwatched: gates.unwatched,
+            discovery: discovery(|name| std::env::var(name).ok()),
+            shards: shards(typed)?,
+            sharding: (
+                typed.text("sharding-configmap-namespace").into(),
+                typed.text("sharding-configmap").into(),
+            ),
         });
         super::process(typed, "controllers", deciding, &[LEASE.into()], &serves)
     },
 };
+
+/// Hyper-nodes alone, for clusters where they have a process of their own.
+pub(super) const HYPER_NODES_ALONE: Row = Row {
+    verb: "hypernode-controller",
+    upstream: "vc-hypernode-controller-manager",
+    about: "Find hyper-nodes of a cluster, and count their nodes",
+    after: "Only one process may find them: start katmai controllers with --controllers=*,-hyperNode-controller,-sharding-controller beside it.",
+    groups: &[
+        ALONE,
+        rows::ELECTION,
+        rows::CONNECTION,
+        rows::SLOW,
+        rows::HEALTH,
+        rows::METRICS_8081,
+        rows::LOGGING,
+    ],
+    read: |typed| {
+        Gates::read(&typed.texts("feature-gates"))?;
+        let deciding = Deciding::Controllers(Controllers {
+            rows: HYPER_NODES.to_vec(),
+            scheduler_names: Vec::new(),
+            inherit_owner_annotations: true,
+            upstream_ssh: false,
+            failures_max: None,
+            unwatched: Vec::new(),
+            discovery: discovery(|name| std::env::var(name).ok()),
+            shards: ShardingConf::default(),
+            sharding: (Box::default(), Box::default()),
+        });
+        let name = "hypernode-controller";
+        super::process(typed, name, deciding, &[ALONE_LEASE.into()], "hyper-nodes")
+    },
+};
+
+const ALONE: Group = Group {
+    title: "What runs",
+    flags: &[
+        kept(
+            "leader-elect-resource-name",
+            Takes::Text,
+            ALONE_LEASE,
+            "Name of the Lease",
+        ),
+        kept(
+            "feature-gates",
+            Takes::Texts,
+            "",
+            "Feature gates, as NAME=true or NAME=false",
+        ),
+    ],
+};
+
+/// Among whom nodes are divided where no ConfigMap says it.
+fn shards(typed: &Typed<'_>) -> anyhow::Result<ShardingConf> {
+    let shards = ShardingConf::of_flags(&typed.texts("scheduler-configs"));
+    let shards = shards.map_err(|why| anyhow::anyhow!("--scheduler-configs: {why}"))?;
+    let period_ms = i64::try_from(typed.duration("shard-sync-period").as_millis());
+    Ok(ShardingConf {
+        period_ms: Some(period_ms.unwrap_or(i64::MAX).max(1_000)),
+        ..shards
+    })
+}
+
+/// The ConfigMap that says by which sources hyper-nodes are found: upstream's chart tells its release
+/// and its namespace by these variables.
+fn discovery(variable: impl Fn(&str) -> Option<String>) -> (Box<str>, Box<str>) {
+    let said = |name: &str, otherwise: &str| {
+        let said = variable(name).filter(|text| !text.is_empty());
+        said.unwrap_or_else(|| otherwise.to_owned())
+    };
+    let namespace = said("KUBE_POD_NAMESPACE", "volcano-system");
+    let release = said("HELM_RELEASE_NAME", "volcano");
+    let name = format!("{release}-controller-configmap");
+    (namespace.into(), name.into())
+}
 
 const OWN: Group = Group {
     title: "What runs",
@@ -140,40 +227,36 @@ const OWN: Group = Group {
             "",
             "Feature gates, as NAME=true or NAME=false",
         ),
-        ignored(
+        kept(
             "scheduler-configs",
             Takes::Texts,
-            "",
-            "Schedulers that nodes are divided among",
-            "the sharding controller is not built yet",
+            "volcano:volcano:0.0:0.6:false:2:100,agent-scheduler:agent:0.7:1.0:true:2:100",
+            "Schedulers that nodes are divided among, where no ConfigMap says it, as NAME:TYPE:MINUTIL:MAXUTIL:PREFERWARMUP:MINNODES:MAXNODES",
         ),
-        ignored(
+        kept(
             "shard-sync-period",
             Takes::Duration,
             "60s",
-            "How often nodes are divided anew",
-            "the sharding controller is not built yet",
+            "How often nodes are divided anew, where no ConfigMap says it",
         ),
         ignored(
             "enable-node-event-trigger",
             Takes::Switch,
             "true",
             "Divide nodes anew when one changes",
-            "the sharding controller is not built yet",
+            "they are whenever one comes, goes or gets other labels; pods count once in a period",
         ),
-        ignored(
+        kept(
             "sharding-configmap",
             Takes::Text,
             "volcano-sharding-configmap",
             "ConfigMap of the sharding controller",
-            "the sharding controller is not built yet",
         ),
-        ignored(
+        kept(
             "sharding-configmap-namespace",
             Takes::Text,
             "volcano-system",
             "Its namespace",
-            "the sharding controller is not built yet",
         ),
     ],
 };

@@ -187,9 +187,15 @@ const UPSTREAM: &[(&str, &str)] = &[
          worker-threads-for-podgroup=5 worker-threads-for-gc=1 worker-threads-for-queue=5 max-requeue-num=15 \
          inherit-owner-annotations=true controllers=*,-sharding-controller kube-api-qps=50 kube-api-burst=100 \
          listen-address=:8081 enable-metrics=false enable-healthz=false healthz-address=:11251 ca-cert-file= \
-         tls-cert-file= tls-private-key-file= scheduler-configs= shard-sync-period=60s \
+         tls-cert-file= tls-private-key-file= shard-sync-period=60s \
+         scheduler-configs=volcano:volcano:0.0:0.6:false:2:100,agent-scheduler:agent:0.7:1.0:true:2:100 \
          enable-node-event-trigger=true sharding-configmap=volcano-sharding-configmap \
          sharding-configmap-namespace=volcano-system",
+    ),
+    (
+        "vc-hypernode-controller-manager",
+        "kube-api-qps=50 kube-api-burst=100 enable-healthz=false healthz-address=:11251 \
+         enable-metrics=false listen-address=:8081",
     ),
     (
         "vc-webhook-manager",

@@ -9,7 +9,8 @@ use mirror::{Change, Mirror, Object};
 use serde_json::{Value, json};
 
 use crate::{
-    CONTROLLERS, Controller, Heard, Inputs, Inquiry, Last, Looked, Outcome, Refused, Settings, Step,
+    CONTROLLERS, Controller, Heard, Inputs, Inquiry, Last, Looked, ON_REQUEST, Outcome, Refused,
+    Settings, Sharding, Step,
 };
 
 const STEPS_MAX: usize = 2_000;
@@ -57,6 +58,10 @@ impl World {
             settings: Settings {
                 service_accounts: false,
                 volumes_directory: "/volumes".into(),
+                sharding: Sharding {
+                    config_map: ("volcano-system".into(), "sharding".into()),
+                    ..Sharding::default()
+                },
                 ..Settings::default()
             },
             now: Time::from_seconds(1_800_000_000),
@@ -232,8 +237,7 @@ impl World {
     pub(crate) fn run(&mut self, names: &[&str]) {
         let mut stepped = BTreeSet::new();
         for steps in 0.. {
-            let is_wanted =
-                |index: usize| names.is_empty() || names.contains(&CONTROLLERS[index].name);
+            let is_wanted = |index: usize| names.is_empty() || names.contains(&row(index).name);
             let Some(next) = self
                 .queue
                 .iter()
@@ -254,7 +258,7 @@ impl World {
         }
         for (index, key) in stepped.iter().filter(|_| self.writes_left.is_none()) {
             let step = self.decide(*index, key);
-            let name = CONTROLLERS[*index].name;
+            let name = row(*index).name;
             // Saying once more what was said already changes nothing.
             let is_news = |intent: &&Intent| {
                 let is_told =
@@ -267,7 +271,7 @@ impl World {
     }
 
     fn decide(&self, index: usize, key: &ObjectKey) -> Step {
-        (CONTROLLERS[index].step)(&Inputs {
+        (row(index).step)(&Inputs {
             mirror: &self.mirror,
             key,
             now: self.now,
@@ -279,7 +283,7 @@ impl World {
     }
 
     fn step(&mut self, (index, key): (usize, ObjectKey)) {
-        let row: &Controller = &CONTROLLERS[index];
+        let row = row(index);
         let step = self.decide(index, &key);
         let asker = (index, key.clone());
         match step.wake_at {
@@ -574,7 +578,7 @@ impl World {
         let Some(change) = change else {
             return;
         };
-        for (index, row) in CONTROLLERS.iter().enumerate() {
+        for (index, row) in rows().enumerate() {
             if row.watches.contains(&change.kind()) {
                 let mut keys = Vec::new();
                 (row.keys)(&self.mirror, &change, &mut keys);
@@ -600,7 +604,7 @@ impl World {
 
     /// Steps one row for one key, whether anything happened or not.
     pub(crate) fn step_now(&mut self, name: &str, key: &ObjectKey) {
-        let index = CONTROLLERS.iter().position(|row| row.name == name).unwrap();
+        let index = rows().position(|row| row.name == name).unwrap();
         self.step((index, key.clone()));
     }
 
@@ -628,6 +632,15 @@ impl World {
             self.wake(Some(change));
         }
     }
+}
+
+fn rows() -> impl Iterator<Item = &'static Controller> {
+    CONTROLLERS.iter().chain(ON_REQUEST)
+}
+
+fn row(index: usize) -> &'static Controller {
+    let on_request = index.checked_sub(CONTROLLERS.len());
+    on_request.map_or_else(|| &CONTROLLERS[index], |at| &ON_REQUEST[at])
 }
 
 /// A mirror that has listed every kind.

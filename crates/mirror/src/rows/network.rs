@@ -1,11 +1,17 @@
 //! Hyper-nodes as rows, and how close together the pods of a gang must be.
 
+use std::collections::BTreeSet;
+
+use api::core::Node;
+use api::kind::Kind;
 use api::volcano::{
     HyperNode, HyperNodeMember, HyperNodeSelector, NetworkTopology, SubGroupPolicy,
 };
 use model::{Closeness, Highest, HyperNodeSpec, Member, Pattern, Selector, SubGroups};
 
 use super::{constraints, count};
+use crate::held::Mirror;
+use crate::object::Typed;
 
 /// The most memory that a compiled pattern may take, in bytes: a longer one selects nothing.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
@@ -40,17 +46,63 @@ fn selector(selector: &HyperNodeSelector) -> Option<Selector> {
         return Some(Selector::Name((&*exact.name).into()));
     }
     if let Some(matched) = &selector.regex_match {
-        let mut builder = regex::RegexBuilder::new(&matched.pattern);
-        let compiled = builder
-            .size_limit(PATTERN_BYTES_MAX)
-            .dfa_size_limit(PATTERN_BYTES_MAX)
-            .build();
-        let compiled = compiled.ok()?;
+        let compiled = compiled(&matched.pattern)?;
         let pattern = Pattern::new(&*matched.pattern, move |name| compiled.is_match(name));
         return Some(Selector::Pattern(pattern));
     }
     let labels = selector.label_match.as_ref()?;
     Some(Selector::Labels(constraints::selector(Some(labels))))
+}
+
+fn compiled(pattern: &str) -> Option<regex::Regex> {
+    let mut builder = regex::RegexBuilder::new(pattern);
+    let compiled = builder
+        .size_limit(PATTERN_BYTES_MAX)
+        .dfa_size_limit(PATTERN_BYTES_MAX)
+        .build();
+    compiled.ok()
+}
+
+/// Names of the nodes and of the hyper-nodes that the members of one stand for, as far as they are
+/// there. A member that cannot be read stands for nothing.
+pub fn hyper_node_members<'a>(
+    mirror: &'a Mirror,
+    hyper_node: &HyperNode,
+) -> (BTreeSet<&'a str>, BTreeSet<&'a str>) {
+    let (mut nodes, mut hyper_nodes) = (BTreeSet::new(), BTreeSet::new());
+    for member in &hyper_node.spec.members {
+        let Some(selector) = &member.selector else {
+            continue;
+        };
+        match &*member.kind {
+            "Node" => nodes.extend(selected::<Node>(mirror, selector)),
+            "HyperNode" => hyper_nodes.extend(selected::<HyperNode>(mirror, selector)),
+            _ => {}
+        }
+    }
+    (nodes, hyper_nodes)
+}
+
+/// Names of the objects of a type that a selector stands for; labels speak of nodes only.
+fn selected<'a, T: Typed>(mirror: &'a Mirror, selector: &HyperNodeSelector) -> Vec<&'a str> {
+    if let Some(exact) = &selector.exact_match {
+        let found = mirror.get::<T>("", &exact.name);
+        return found.map(|it| &*it.meta().name).into_iter().collect();
+    }
+    let all = mirror.list::<T>().map(|it| it.meta());
+    if let Some(matched) = &selector.regex_match {
+        let Some(pattern) = compiled(&matched.pattern) else {
+            return Vec::new();
+        };
+        let accepted = all.filter(|meta| pattern.is_match(&meta.name));
+        return accepted.map(|meta| &*meta.name).collect();
+    }
+    let labels = selector.label_match.as_ref();
+    let Some(labels) = labels.filter(|_| T::KIND == Kind::Node) else {
+        return Vec::new();
+    };
+    let accepted = all.filter(|meta| labels.matches(&meta.labels));
+    accepted.map(|meta| &*meta.name).collect()
 }
 
 /// How close together pods must be. In soft mode any tier will do, the lower the better; the same holds

@@ -1,0 +1,278 @@
+//! `volcano-controller.conf`: by which sources hyper-nodes are found, as Volcano's ConfigMap says it.
+//!
+//! Source: `specs/volcano.md`, section 2.7.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::duration::Duration;
+use crate::yaml::{Limits, first};
+
+/// The key of the ConfigMap.
+pub const DISCOVERY_CONF: &str = "volcano-controller.conf";
+/// The ConfigMap's name where none is configured.
+pub const DISCOVERY_CONF_NAME: &str = "volcano-controller-configmap";
+/// Label of a hyper-node: the source by which it was found.
+pub const TOPOLOGY_SOURCE: &str = "volcano.sh/network-topology-source";
+
+/// No ConfigMap holds more.
+const BYTES_MAX: usize = 1 << 20;
+const YAML: Limits = Limits {
+    depth: 16,
+    nodes: 20_000,
+};
+/// Sources, sorts of networks, tiers of one: of each so many at most.
+const ROWS_MAX: usize = 32;
+/// No name of a sort of network is longer.
+const NAME_MAX: usize = 20;
+/// How often a source is asked where nobody says.
+const INTERVAL: Duration = Duration::from_seconds(3_600);
+/// No source is asked more often.
+const INTERVAL_LEAST: Duration = Duration::from_seconds(10);
+/// Every node's own label, below the lowest tier.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// By which sources hyper-nodes are found. What is not enabled is not in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiscoveryConf {
+    /// By labels of nodes: sorts of networks.
+    pub label: Option<Vec<LabelledNetwork>>,
+    /// By a fabric manager.
+    pub ufm: Option<Ufm>,
+}
+
+/// A sort of network, whose tiers are labels of nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelledNetwork {
+    /// Its name.
+    pub name: String,
+    /// A label for each tier, the lowest first.
+    pub tiers: Vec<String>,
+}
+
+/// NVIDIA's fabric manager (UFM), or what answers like it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ufm {
+    /// Its address, with scheme.
+    pub address: String,
+    /// Whether any certificate of it is taken.
+    pub insecure_skip_verify: bool,
+    /// Namespace and name of the Secret with its credentials, if it wants them.
+    pub secret: Option<(String, String)>,
+    /// How often it is asked, in milliseconds.
+    pub interval_ms: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    source: String,
+    #[serde(default)]
+    enabled: bool,
+    #[serde(default)]
+    interval: String,
+    #[serde(default)]
+    credentials: Credentials,
+    #[serde(default)]
+    config: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Credentials {
+    secret_ref: Option<SecretRef>,
+}
+
+#[derive(Deserialize)]
+struct SecretRef {
+    name: String,
+    namespace: String,
+}
+
+impl DiscoveryConf {
+    /// Reads the file. It costs no more than a constant times its length.
+    ///
+    /// # Errors
+    /// What is wrong with it: nothing of it counts then.
+    pub fn read(text: &str) -> Result<DiscoveryConf, String> {
+        if text.len() > BYTES_MAX {
+            return Err(format!(
+                "{} bytes are too many: {BYTES_MAX} are read",
+                text.len()
+            ));
+        }
+        let told = |flaw: crate::yaml::Flaw| {
+            format!("line {}: {} {}", flaw.place.line, flaw.field, flaw.message)
+        };
+        let (node, _) = first(text, YAML).map_err(told)?;
+        let Some(node) = node else {
+            return Ok(DiscoveryConf::default());
+        };
+        let value = node.json().map_err(told)?;
+        let field = "networkTopologyDiscovery";
+        let rows = match &value[field] {
+            Value::Null => return Ok(DiscoveryConf::default()),
+            Value::Array(rows) if rows.len() <= ROWS_MAX => rows,
+            Value::Array(_) => return Err(format!("{field}: so many are too many")),
+            _ => return Err(format!("{field}: a list is wanted")),
+        };
+        let mut conf = DiscoveryConf::default();
+        let mut named = BTreeSet::new();
+        for (at, row) in rows.iter().enumerate() {
+            let wrong = |why: String| format!("{field}[{at}]: {why}");
+            let row: Written =
+                serde_json::from_value(row.clone()).map_err(|error| wrong(error.to_string()))?;
+            if !named.insert(row.source.clone()) {
+                return Err(wrong(format!("the source {} is named twice", row.source)));
+            }
+            conf.take(row).map_err(wrong)?;
+        }
+        Ok(conf)
+    }
+
+    fn take(&mut self, row: Written) -> Result<(), String> {
+        if !row.enabled {
+            return Ok(());
+        }
+        match &*row.source {
+            "label" => self.label = Some(networks(&row.config)?),
+            "ufm" => self.ufm = Some(ufm(&row)?),
+            other => {
+                return Err(format!(
+                    "there is no source {other:?}; there are label and ufm"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn networks(config: &Value) -> Result<Vec<LabelledNetwork>, String> {
+    let Value::Object(types) = &config["networkTopologyTypes"] else {
+        return Err("networkTopologyTypes: a map is wanted".to_owned());
+    };
+    if types.len() > ROWS_MAX {
+        return Err("networkTopologyTypes: so many are too many".to_owned());
+    }
+    types
+        .iter()
+        .map(|(name, rows)| network(name, rows))
+        .collect()
+}
+
+/// One sort of network: its labels are written from the highest tier down, and end with the node's.
+fn network(name: &str, rows: &Value) -> Result<LabelledNetwork, String> {
+    let wrong = |why: &str| format!("networkTopologyTypes.{name}: {why}");
+    if name.is_empty() || name.len() > NAME_MAX {
+        return Err(wrong("its name has no or more than 20 characters"));
+    }
+    let rows = rows.as_array().filter(|rows| rows.len() <= ROWS_MAX);
+    let rows = rows.ok_or_else(|| wrong("a list of at most 32 labels is wanted"))?;
+    let labels = rows
+        .iter()
+        .map(|row| row["nodeLabel"].as_str().map(str::to_owned));
+    let labels: Option<Vec<String>> = labels.collect();
+    let mut tiers = labels.ok_or_else(|| wrong("each row wants a nodeLabel"))?;
+    if let Some(bad) = tiers
+        .iter()
+        .find(|it| !crate::names::check_qualified(it).is_empty())
+    {
+        return Err(wrong(&format!("{bad:?} is no label")));
+    }
+    if tiers.iter().collect::<BTreeSet<_>>().len() < tiers.len() {
+        return Err(wrong("a label is named twice"));
+    }
+    if tiers.pop().as_deref() != Some(HOSTNAME) {
+        return Err(wrong("the last label has to be kubernetes.io/hostname"));
+    }
+    tiers.reverse();
+    Ok(LabelledNetwork {
+        name: name.to_owned(),
+        tiers,
+    })
+}
+
+fn ufm(row: &Written) -> Result<Ufm, String> {
+    let endpoint = row.config["endpoint"].as_str().unwrap_or_default();
+    if endpoint.is_empty() {
+        return Err("config.endpoint is wanted".to_owned());
+    }
+    let has_scheme = endpoint.starts_with("http://") || endpoint.starts_with("https://");
+    let interval = match &*row.interval {
+        "" => INTERVAL,
+        text => Duration::parse(text)?.max(INTERVAL_LEAST),
+    };
+    let secret = row.credentials.secret_ref.as_ref();
+    Ok(Ufm {
+        address: match has_scheme {
+            true => endpoint.to_owned(),
+            false => format!("https://{endpoint}"),
+        },
+        insecure_skip_verify: row.config["insecureSkipVerify"].as_bool().unwrap_or(false),
+        secret: secret.map(|it| (it.namespace.clone(), it.name.clone())),
+        interval_ms: interval.milliseconds(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_names_networks_and_managers() {
+        let conf = DiscoveryConf::read(
+            "networkTopologyDiscovery:\n\
+             - {source: ufm, enabled: true, interval: 10m, credentials: {secretRef: {name: password, namespace: fabric}},\n   \
+                config: {endpoint: ufm.example.com, insecureSkipVerify: true}}\n\
+             - {source: roce, enabled: false}\n\
+             - source: label\n  enabled: true\n  config:\n    networkTopologyTypes:\n      rack:\n\
+             \x20     - nodeLabel: example.com/zone\n      - nodeLabel: example.com/rack\n      - nodeLabel: kubernetes.io/hostname\n",
+        );
+        let conf = conf.expect("nothing is wrong");
+        let networks = conf.label.expect("labels are a source");
+        assert_eq!(networks[0].tiers, ["example.com/rack", "example.com/zone"]);
+        let ufm = conf.ufm.expect("a manager is a source");
+        assert_eq!(ufm.address, "https://ufm.example.com");
+        assert_eq!(ufm.interval_ms, 600_000);
+        assert_eq!(
+            ufm.secret,
+            Some(("fabric".to_owned(), "password".to_owned()))
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_as_a_whole() {
+        let row = |text: &str| format!("networkTopologyDiscovery: [{text}]");
+        let label = |text: &str| {
+            row(&format!(
+                "{{source: label, enabled: true, config: {{networkTopologyTypes: {{{text}}}}}}}"
+            ))
+        };
+        let host = "{nodeLabel: kubernetes.io/hostname}";
+        for (text, why) in [
+            ("networkTopologyDiscovery: 1".to_owned(), "a list is wanted"),
+            (row("{source: roce, enabled: true}"), "no source"),
+            (row("{source: a}, {source: a}"), "named twice"),
+            (row("{source: ufm, enabled: true}"), "endpoint"),
+            (label("a: [{nodeLabel: b}]"), "the last label"),
+            (
+                label(&format!("a: [{{nodeLabel: b}}, {{nodeLabel: b}}, {host}]")),
+                "twice",
+            ),
+            (
+                label(&format!("a: [{{nodeLabel: a b}}, {host}]")),
+                "no label",
+            ),
+            (
+                label(&format!("a2345678901234567890x: [{host}]")),
+                "20 characters",
+            ),
+        ] {
+            let error = DiscoveryConf::read(&text).expect_err(&text);
+            assert!(error.contains(why), "{text}: {error}");
+        }
+        assert_eq!(DiscoveryConf::read(""), Ok(DiscoveryConf::default()));
+    }
+}
