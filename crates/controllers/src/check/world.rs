@@ -362,9 +362,7 @@ impl World {
             let answer = self.answers.get(&question.topic);
             let answer = answer.ok_or_else(|| "nobody is there".to_owned());
             let answer = answer.and_then(|text| (question.read)(text.as_bytes()));
-            let what = answer
-                .as_ref()
-                .map_or_else(Clone::clone, |_| "answered".to_owned());
+            let what = answer.as_ref().err().map_or("answered", String::as_str);
             self.say(format!("ask {}: {what}", question.topic));
             heard.tell(&question.topic, answer);
         }
