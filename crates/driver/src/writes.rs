@@ -78,6 +78,9 @@ pub(crate) fn passes(refusal: &Refusal) -> Passes {
     }
 }
 
+/// A pod that nobody has bound, although a bind of it met a conflict, is read so often at most.
+const READS_MAX: u32 = 5;
+
 /// Counts for the metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -97,6 +100,8 @@ struct Flight {
     effect: Effect,
     origin: Origin,
     reads: u32,
+    /// What a bind was told whose pod is read back to see whose it is.
+    conflict: Option<Refusal>,
     unseen: Option<Unseen>,
 }
 
@@ -158,6 +163,7 @@ impl Writes {
                 intent: Some(intent),
                 origin,
                 reads: 0,
+                conflict: None,
                 unseen: None,
             },
         );
@@ -223,20 +229,34 @@ impl Writes {
             Ok(object) => object,
             Err(refusal) if refusal.code == 404 => None,
             Err(refusal) => {
-                let flight = self.flights.get_mut(&flight_id)?;
-                flight.reads = flight.reads.saturating_add(1);
                 let wanted = i64::from(refusal.retry_after_seconds.unwrap_or(0)) * 1_000;
-                let delay = Backoff::REFLECTOR.delay_ms(flight.reads).max(wanted);
-                self.timers.insert((now.plus_ms(delay), flight_id));
-                return None;
+                return self.read_again(flight_id, wanted, now);
             }
         };
-        let flight = self.flights.get(&flight_id)?;
-        match read_back(&flight.effect, object.as_ref()) {
-            ReadBack::Happened { revision } => self.done(flight_id, revision, mirror, now),
-            ReadBack::Outdated => self.over(flight_id, Ended::Outdated, None),
-            ReadBack::DidNot => self.over(flight_id, Ended::Failed { retry_after_ms: 0 }, None),
+        let flight = self.flights.get_mut(&flight_id)?;
+        let answer = read_back(&flight.effect, object.as_ref());
+        let failed = Ended::Failed { retry_after_ms: 0 };
+        match (answer, flight.conflict.is_some()) {
+            (ReadBack::Happened { revision }, _) => self.done(flight_id, revision, mirror, now),
+            // Bound to nobody, and yet a conflict: what was read is older than that.
+            (ReadBack::DidNot, true) if flight.reads < READS_MAX => {
+                self.read_again(flight_id, 0, now)
+            }
+            (ReadBack::Outdated, _) | (ReadBack::DidNot, true) => {
+                let refusal = flight.conflict.take();
+                self.over(flight_id, Ended::Outdated, refusal)
+            }
+            (ReadBack::DidNot, false) => self.over(flight_id, failed, None),
         }
+    }
+
+    /// The object is read once more, after a while.
+    fn read_again(&mut self, id: FlightId, at_least_ms: i64, now: Time) -> Option<Over> {
+        let flight = self.flights.get_mut(&id)?;
+        flight.reads = flight.reads.saturating_add(1);
+        let delay = Backoff::REFLECTOR.delay_ms(flight.reads).max(at_least_ms);
+        self.timers.insert((now.plus_ms(delay), id));
+        None
     }
 
     /// The kind of the object that an open request is about.
@@ -399,6 +419,13 @@ impl Writes {
                         None
                     }
                 }
+            }
+            // It may be an earlier request of ours, whose answer was lost, that has bound the pod:
+            // its room is not free before that is known.
+            (409, Effect::Bind { .. }) => {
+                self.flights.get_mut(&id)?.conflict = Some(refusal);
+                self.reads_ready.push_back(id);
+                None
             }
             (404 | 409, Effect::Patch { .. } | Effect::Delete { .. } | Effect::Bind { .. }) => {
                 self.over(id, Ended::Outdated, Some(refusal))

@@ -249,6 +249,29 @@ fn a_bind_that_may_still_come_keeps_its_room_though_it_is_refused() {
     assert_eq!(place_after_refusals(75), "node-2");
 }
 
+/// Simulator seed 817954935255000: the lost request was performed while the bind was asked for
+/// again, which met a conflict, and the room was given to another pod before the watch told more.
+#[test]
+fn a_bind_that_meets_one_of_its_own_has_happened() {
+    let mut world = plane("1");
+    gang(&mut world, "Inqueue");
+    pods(&mut world, |_| None);
+    world.lost.push_back(Lost::BeforeCommit);
+    world.settle();
+    let (first, _) = TASKS[0];
+    let mut pod = world.object(Kind::Pod, first).clone();
+    assert_eq!(pod["spec"].get("nodeName"), None);
+    pod["spec"]["nodeName"] = json!("node-1");
+    world.is_watch_slow = true;
+    world.put_object(Kind::Pod, first, &pod);
+    world.asked();
+    world.pass_ms(1_000);
+    let asked = world.asked();
+    assert!(asked.contains(&format!("bind Pod {first}")), "{asked:?}");
+    assert!(asked.contains(&format!("get {first}")), "{asked:?}");
+    assert_eq!(world.driver.metrics().places_refused, 0);
+}
+
 /// A gang whose pods of these roles mount the claim `shared`, of a class that waits for its first
 /// consumer.
 fn sharing_gang(world: &mut World, roles: &[&str]) {

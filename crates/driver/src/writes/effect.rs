@@ -99,6 +99,14 @@ fn node_of(object: &Object) -> Option<&str> {
     }
 }
 
+/// Whether nothing on a pod that is on no node speaks against one.
+fn may_be_bound(object: &Object) -> bool {
+    match object {
+        Object::Pod(pod) => !pod.is_terminating() && pod.spec.scheduling_gates.is_empty(),
+        _ => false,
+    }
+}
+
 /// What a read-back says about a write.
 pub(super) enum ReadBack {
     Happened { revision: u64 },
@@ -147,7 +155,7 @@ pub(super) fn read_back(effect: &Effect, object: Option<&Object>) -> ReadBack {
         }
         (Effect::Bind { uid, node }, Some(object)) => match node_of(object) {
             Some(bound) if object.uid() == &**uid && bound == &**node => happened(object),
-            Some("") if object.uid() == &**uid => ReadBack::DidNot,
+            Some("") if object.uid() == &**uid && may_be_bound(object) => ReadBack::DidNot,
             _ => ReadBack::Outdated,
         },
     }
