@@ -42,6 +42,9 @@ pub const DEFAULT_QUEUE: &str = "default";
 pub const ROOT_QUEUE: &str = "root";
 /// The scheduler's own name.
 pub const SCHEDULER_NAME: &str = "volcano";
+/// Annotation of a PodGroup with the scheduler whose pods it will have; one that has none is for
+/// Volcano's.
+pub const SCHEDULER: &str = "katmai.dev/scheduler-name";
 /// The task name of pods that state none.
 pub const DEFAULT_TASK: &str = "default";
 

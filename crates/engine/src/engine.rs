@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    CardFamily, Counted, Gang, GangId, LocalTime, News, Phase, Plan, QueueId, Reason, Tables, Time,
-    Trial,
+    CardFamily, Counted, Gang, GangId, LocalTime, News, Ownership, Phase, Plan, QueueId, Reason,
+    Tables, Time, Trial,
 };
 use placement::{
     Cycle, Difference, Extender, Indexes, Ledger, Milestone, Outcome, Problem, Rules, Work,
@@ -260,7 +260,7 @@ impl Engine {
         if !gangs.is_empty() {
             gangs.extend(self.beside_others(tables));
         }
-        gangs.retain(|gang| tables.find_gang(*gang).is_some_and(|row| row.known));
+        gangs.retain(|gang| is_decided(tables, *gang));
         gangs
     }
 
@@ -305,9 +305,8 @@ impl Engine {
             self.backlog.forget(*gang);
         }
         self.strays.look(tables, &gangs, now);
-        gangs.retain(|gang| tables.find_gang(*gang).is_some_and(|row| row.known));
-        self.due
-            .retain(|gang, _| tables.find_gang(*gang).is_some_and(|row| row.known));
+        gangs.retain(|gang| is_decided(tables, *gang));
+        self.due.retain(|gang, _| is_decided(tables, *gang));
         gangs
     }
 
@@ -346,4 +345,11 @@ impl Engine {
             },
         }
     }
+}
+
+/// Whether anything is decided about a gang: it is there, and no other scheduler's.
+fn is_decided(tables: &Tables, gang: GangId) -> bool {
+    tables
+        .find_gang(gang)
+        .is_some_and(|row| row.known && row.spec.ownership != Ownership::Others)
 }

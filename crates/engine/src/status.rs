@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    Closeness, Gang, GangId, GangPhase, GangStatus, News, NodeId, Phase, QueueId, Reason, Tables,
-    Time, Trial, Vector, Verdict,
+    Closeness, Gang, GangId, GangPhase, GangStatus, News, NodeId, Ownership, Phase, QueueId,
+    Reason, Tables, Time, Trial, Vector, Verdict,
 };
 use placement::Outcome;
 
@@ -24,7 +24,8 @@ pub(crate) fn settle_gang(
     now: Time,
 ) {
     let gang = trial.tables().gang(id);
-    if outcome == Some(&Outcome::Entered) || gang.status_write.is_some() {
+    let is_settled = outcome == Some(&Outcome::Entered) || gang.status_write.is_some();
+    if is_settled || gang.spec.ownership == Ownership::Unclaimed {
         return;
     }
     let verdict = verdict(trial.tables(), id, outcome);

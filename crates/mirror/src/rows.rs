@@ -12,6 +12,7 @@ mod groups;
 mod native;
 mod network;
 mod numa;
+mod ownership;
 mod pod;
 mod policy;
 mod reach;
@@ -28,8 +29,8 @@ use api::volcano::{
     SLA_WAITING_TIME_SHORT,
 };
 use model::{
-    CardFamily, Counted, GangPhase, GangSpec, GangStatus, Key, NodeSpec, Priority, QueueSpec,
-    Tables, Taint, TaintEffect, Verdict,
+    CardFamily, Counted, GangPhase, GangSpec, GangStatus, Key, NodeSpec, Ownership, Priority,
+    QueueSpec, Tables, Taint, TaintEffect, Verdict,
 };
 
 pub(crate) use amounts::resource_list;
@@ -173,21 +174,16 @@ impl Rows {
                 if before.is_none() {
                     self.put_pod(mirror, pod, tables);
                     self.feed_claimant(mirror, change, tables);
+                    self.feed_ownership(mirror, change, tables);
                 }
             }
             Some(Object::DeviceClass(_) | Object::ResourceClaim(_) | Object::ResourceSlice(_)) => {
                 self.feed_devices(mirror, change, tables);
             }
             Some(Object::NativeGroup(group)) => self.put_native(mirror, group, tables),
-            Some(Object::PodGroup(group)) if !self.reach.owns(&group.metadata) => {
-                tables.remove_gang(&key());
-            }
             Some(Object::PodGroup(group)) => {
-                let mut spec = gang_spec(group, tables);
-                if let Some(min) = &mut spec.min_resources {
-                    self.cards.leave_out_of(min, tables);
-                }
-                tables.put_gang(spec);
+                let ownership = self.ownership(mirror, group);
+                self.put_group(group, ownership, tables);
             }
             Some(Object::PodDisruptionBudget(budget)) => tables.put_budget(policy::budget(budget)),
             Some(Object::ResourceQuota(quota)) => match policy::quota(quota, tables) {
@@ -212,6 +208,7 @@ impl Rows {
                     tables.remove_task(&key());
                     tables.remove_gang(&pod::lone_gang(&change.key.namespace, &name));
                     self.feed_claimant(mirror, change, tables);
+                    self.feed_ownership(mirror, change, tables);
                 }
                 Kind::DeviceClass | Kind::ResourceClaim | Kind::ResourceSlice => {
                     self.feed_devices(mirror, change, tables);
@@ -224,6 +221,15 @@ impl Rows {
                 _ => self.feed_volumes(mirror, change, tables),
             },
         }
+    }
+
+    fn put_group(&mut self, group: &PodGroup, ownership: Ownership, tables: &mut Tables) {
+        let mut spec = gang_spec(group, tables);
+        spec.ownership = ownership;
+        if let Some(min) = &mut spec.min_resources {
+            self.cards.leave_out_of(min, tables);
+        }
+        tables.put_gang(spec);
     }
 
     /// Storage has changed: pods that mount it are looked at again.

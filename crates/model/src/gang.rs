@@ -120,6 +120,18 @@ pub enum Disruption {
     MaxUnavailable(Portion),
 }
 
+/// Whose gang it is, where several schedulers serve one cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ownership {
+    /// Ours: everything about it is decided here.
+    #[default]
+    Ours,
+    /// Nobody's yet, as far as can be seen: it may be let in, and nothing else is said of it.
+    Unclaimed,
+    /// Another scheduler's: what it holds counts in its queue, and nothing is decided about it.
+    Others,
+}
+
 /// A gang as the wall gives it (a PodGroup).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GangSpec {
@@ -154,6 +166,8 @@ pub struct GangSpec {
     /// Whether nobody makes another task beside one that has failed: it stays failed as long as the
     /// others are there.
     pub fails_for_good: bool,
+    /// Whose it is.
+    pub ownership: Ownership,
     /// Whether it is one pod that names no group: nobody shows its status, so none is written.
     pub lone: bool,
     /// Whether its status has neither phase nor counts, and tells once that it was placed: it is let
@@ -182,6 +196,7 @@ impl GangSpec {
             && self.waits_at_most_ms == other.waits_at_most_ms
             && self.created == other.created
             && self.fails_for_good == other.fails_for_good
+            && self.ownership == other.ownership
             && self.lone == other.lone
             && self.native == other.native
             && self.priority == other.priority

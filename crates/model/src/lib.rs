@@ -59,7 +59,8 @@ pub use device::{
 };
 pub use dimension::{Dimension, PartLoad, Steps, Taking, takings};
 pub use gang::{
-    Census, Disruption, Gang, GangPhase, GangSpec, GangStatus, Portion, SubGroups, Verdict,
+    Census, Disruption, Gang, GangPhase, GangSpec, GangStatus, Ownership, Portion, SubGroups,
+    Verdict,
 };
 pub use ids::{DomainId, GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 pub use labels::{Labels, NodeTerm, Operator, Requirement, Values, matches_all};

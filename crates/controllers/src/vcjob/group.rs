@@ -8,8 +8,8 @@ use api::kind::Kind;
 use api::quantity::Quantity;
 use api::selector::LabelSelector;
 use api::volcano::{
-    Job, PARTITION_ID, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupSpec, SubGroupPolicy,
-    TASK_SPEC, Task, pod_group_of_job,
+    Job, PARTITION_ID, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupSpec, SCHEDULER,
+    SCHEDULER_NAME, SubGroupPolicy, TASK_SPEC, Task, pod_group_of_job,
 };
 use mirror::Mirror;
 use serde_json::{Value, json};
@@ -112,6 +112,11 @@ fn create(mirror: &Mirror, job: &Job) -> Intent {
         .map(|(name, value)| (&**name, json!(value)))
         .collect();
     annotations.insert(VERSION, json!(job.status.version.to_string()));
+    // Who lets it in is known before it has pods.
+    let scheduler = &*job.spec.scheduler_name;
+    if !matches!(scheduler, "" | SCHEDULER_NAME) {
+        annotations.insert(SCHEDULER, json!(scheduler));
+    }
     write::create(
         Kind::PodGroup,
         json!({

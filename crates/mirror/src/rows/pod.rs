@@ -70,7 +70,7 @@ impl Rows {
     }
 
     /// Ours are tasks of their gang; pods of others, and ours without a gang, only hold room, so
-    /// they have no row before they are bound and after they are over.
+    /// they have no row before they are bound and, without a gang, after they are over.
     pub(super) fn put_pod(&mut self, mirror: &Mirror, pod: &Pod, tables: &mut Tables) {
         let meta = &pod.metadata;
         let key = Key::new(&*meta.namespace, &*meta.name);
@@ -126,8 +126,10 @@ impl Rows {
                 .map(Into::into),
             gated: !pod.spec.scheduling_gates.is_empty(),
             gate: self.gate(pod),
-            // Upstream: a pod that says nothing may be evicted.
-            preemptable: preemptable(meta).unwrap_or(true) && !manners.stays,
+            // Upstream: a pod that says nothing may be evicted. Those of others may not.
+            preemptable: preemptable(meta).unwrap_or(true)
+                && !manners.stays
+                && (takes_lone || self.is_ours(pod)),
             cooldown_ms: cooldown_ms(meta),
             preempts: pod.spec.preemption_policy.as_deref() != Some("Never") && !manners.humble,
             created: created(meta),
@@ -139,11 +141,13 @@ impl Rows {
         tables.put_task(spec);
     }
 
-    /// The gang whose task a pod is, if it is ours to place.
+    /// The gang whose task a pod is, if it is ours to place; one of others that is on a node counts in
+    /// what its gang holds.
     fn gang_of(&self, pod: &Pod) -> Option<Key> {
         let meta = &pod.metadata;
         let is_in_reach = self.reach.owns(meta);
-        let is_ours = is_in_reach && self.scheduler_names.contains(&pod.spec.scheduler_name);
+        let is_ours = self.is_ours(pod);
+        let is_placed = !pod.spec.node_name.is_empty();
         let group = meta.annotations.get(GROUP_NAME);
         let group = group.filter(|name| !name.is_empty());
         let takes_lone = is_in_reach && self.is_lone(pod);
@@ -153,6 +157,9 @@ impl Rows {
             (Some(name), _) if is_ours => Some(Key::new(&*meta.namespace, &**name)),
             (None, Some(name)) if (is_ours || takes_lone) && !self.is_agents(pod) => {
                 Some(native_gang(&meta.namespace, name))
+            }
+            (Some(name), _) if is_placed && !takes_lone => {
+                Some(Key::new(&*meta.namespace, &**name))
             }
             _ => takes_lone.then(|| lone_gang(&meta.namespace, &meta.name)),
         }
