@@ -62,19 +62,27 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
             bail!("cargo test {net} fails without any bug: {failed}");
         }
     }
-    let mut survived = Vec::new();
+    let (mut survived, mut broken) = (Vec::new(), Vec::new());
     for mutant in &mutants {
         copy.apply(&mutant.patch, "--index")?;
         let verdict = copy.judge(mutant);
         copy.restore()?;
-        match verdict? {
-            Verdict::Caught { net, by } => say(&format!("caught    {}: {by} ({net})", mutant.name)),
-            Verdict::Survived => {
+        match verdict {
+            Ok(Verdict::Caught { net, by }) => {
+                say(&format!("caught    {}: {by} ({net})", mutant.name));
+            }
+            Ok(Verdict::Survived) => {
                 say(&format!("SURVIVED  {}: {}", mutant.name, mutant.bug));
                 survived.push(&mutant.name);
             }
+            // The others are judged all the same: a whole run takes hours.
+            Err(why) => {
+                say(&format!("BROKEN    {why:#}"));
+                broken.push(&mutant.name);
+            }
         }
     }
+    ensure!(broken.is_empty(), "these could not be judged: {broken:?}");
     let caught = mutants.len() - survived.len();
     let score = caught * 100 / mutants.len();
     say(&format!(
