@@ -6,6 +6,7 @@
 mod affinity;
 mod apps;
 mod conditions;
+mod images;
 mod network;
 mod node;
 mod objects;
@@ -22,6 +23,7 @@ use crate::quantity::Quantity;
 pub use affinity::*;
 pub use apps::*;
 pub use conditions::{DISRUPTION_TARGET, conditions_with, disruption_target};
+pub use images::{Images, image_name};
 pub use network::*;
 pub use node::*;
 pub use objects::*;

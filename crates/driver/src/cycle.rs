@@ -156,6 +156,10 @@ impl Cycles {
             true => rows.with_numa(),
             false => rows,
         };
+        let rows = match settings.engine.wants_images() {
+            true => rows.with_images(),
+            false => rows,
+        };
         let mut tables = Tables::new();
         rows.begin(&mut tables);
         Cycles {

@@ -129,6 +129,11 @@ impl Engine {
         self.rules.wants_numa()
     }
 
+    /// Whether its rules look at images: nodes and pods need to be read for that only then.
+    pub fn wants_images(&self) -> bool {
+        self.rules.wants_images()
+    }
+
     /// What of claims of devices counts in queues, if anything does: claims are counted for this only.
     pub fn counted_claims(&self) -> Option<Counted> {
         self.rules.counted_claims()

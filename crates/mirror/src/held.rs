@@ -8,6 +8,7 @@ use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
 
 use crate::index::{Index, Indexes};
+use crate::names::ImageNames;
 use crate::object::{Object, Problem, Typed};
 
 /// What one event did to one object. A recreation under the same name has both sides, with
@@ -81,6 +82,7 @@ pub struct Mirror {
     shelves: Vec<Shelf>,
     indexes: Indexes,
     keys_by_uid: BTreeMap<Box<str>, Arc<ObjectKey>>,
+    image_names: ImageNames,
 }
 
 #[derive(Debug, Default)]
@@ -113,6 +115,7 @@ impl Mirror {
             shelves: KINDS.iter().map(|_| Shelf::default()).collect(),
             indexes: Indexes::new(),
             keys_by_uid: BTreeMap::new(),
+            image_names: ImageNames::default(),
         }
     }
 
@@ -364,6 +367,8 @@ impl Mirror {
 
     fn put(&mut self, object: Object, round: u32) -> Change {
         let shelf = &mut self.shelves[object.kind() as usize];
+        let held = shelf.held_mut(object.namespace(), object.name());
+        let object = self.image_names.shared(object, held.map(|it| &it.object));
         let before = shelf
             .held_mut(object.namespace(), object.name())
             .map(|held| {
@@ -390,6 +395,11 @@ impl Mirror {
             before,
             after: Some(object),
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn image_names(&self) -> &ImageNames {
+        &self.image_names
     }
 
     fn take(&mut self, key: &Arc<ObjectKey>) -> Option<Change> {

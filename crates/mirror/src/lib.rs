@@ -16,6 +16,7 @@ mod extender;
 mod held;
 pub mod index;
 mod lower;
+mod names;
 mod object;
 mod rows;
 mod state_hash;

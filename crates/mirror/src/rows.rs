@@ -59,6 +59,7 @@ pub struct Rows {
     reach: Reach,
     cards: Arc<cards::CardRules>,
     has_numa: bool,
+    has_images: bool,
     counted: Option<Counted>,
     judge: devices::Judge,
 }
@@ -95,6 +96,7 @@ impl Rows {
             reach: Reach::default(),
             cards: Arc::default(),
             has_numa: false,
+            has_images: false,
             counted: None,
             judge: devices::Judge::default(),
         }
@@ -135,6 +137,13 @@ impl Rows {
     #[must_use]
     pub fn with_cards(mut self, families: Vec<CardFamily>) -> Rows {
         self.cards = Arc::new(cards::CardRules::of(families));
+        self
+    }
+
+    /// Images are read from nodes and pods.
+    #[must_use]
+    pub fn with_images(mut self) -> Rows {
+        self.has_images = true;
         self
     }
 

@@ -64,7 +64,7 @@ pub use gang::{
 };
 pub use ids::{DomainId, GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 pub use labels::{Labels, NodeTerm, Operator, Requirement, Values, matches_all};
-pub use node::{Node, NodeSpec, Taint, TaintEffect};
+pub use node::{Images, Node, NodeSpec, Taint, TaintEffect};
 pub use numa::{
     NUMA_NODES_MAX, NumaAsk, NumaLack, NumaLayout, NumaPart, NumaPolicy, NumaResource, UNITS_MAX,
     UnitLoad, Units,
@@ -83,7 +83,8 @@ pub use shape::{
 pub use slots::Slots;
 pub use tables::suppose::{Change, Supposed};
 pub use tables::{
-    Budget, Giving, Measured, News, Opinion, Priority, Query, Question, Quota, Shape, Shard, Tables,
+    Budget, Giving, ImageMark, Measured, News, Opinion, Priority, Query, Question, Quota, Shape,
+    Shard, Tables,
 };
 pub use task::{Gate, Phase, Task, TaskSpec};
 pub use terms::TermIndex;

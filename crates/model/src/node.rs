@@ -34,6 +34,9 @@ pub struct Taint {
     pub effect: TaintEffect,
 }
 
+/// Names of images, in order, each with its bytes.
+pub type Images = Arc<[(Arc<str>, i64)]>;
+
 /// A node as the wall gives it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSpec {
@@ -59,6 +62,8 @@ pub struct NodeSpec {
     pub devices: Devices,
     /// Its NUMA nodes, where somebody tells of them.
     pub numa: Option<Arc<NumaLayout>>,
+    /// The images that it has, where somebody looks at them.
+    pub images: Images,
 }
 
 /// A node's row.

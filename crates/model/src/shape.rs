@@ -50,6 +50,9 @@ pub struct ShapeSpec {
     pub revocable: bool,
     /// What it says itself of which node is the better one, if anything.
     pub strategy: Option<Arc<Strategy>>,
+    /// The names of the images of its containers and volumes, one for each, in order; none where nobody
+    /// looks at them.
+    pub images: Vec<Arc<str>>,
 }
 
 /// Which node is the better one for a resource.

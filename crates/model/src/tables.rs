@@ -4,6 +4,7 @@ mod classes;
 mod feed;
 mod groups;
 mod hyper_nodes;
+mod images;
 mod measured;
 mod opinions;
 mod policies;
@@ -28,6 +29,7 @@ use crate::task::Task;
 use crate::terms::TermIndex;
 use crate::time::Time;
 
+pub use images::ImageMark;
 pub use measured::Measured;
 pub use opinions::{Giving, Opinion, Query, Question};
 pub use policies::{Budget, Quota};
@@ -113,6 +115,7 @@ pub struct Tables {
     opinions: opinions::Opinions,
     policies: policies::Policies,
     hyper_nodes: hyper_nodes::HyperNodes,
+    images: images::ImageCensus,
     reach: reach::Reach,
     tick: u64,
     writes: BTreeMap<WriteId, Written>,

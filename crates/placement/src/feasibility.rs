@@ -11,14 +11,14 @@ mod wishes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{NodeId, Shape, ShapeId, TaskId, Time};
+use model::{ImageMark, NodeId, Shape, ShapeId, TaskId, Time};
 
 use crate::coupling::{self, Census, Surroundings};
 use crate::domains::DomainSums;
 use crate::footing::{Asker, Footing};
 use crate::plugin::{Room, Score, View};
-use crate::plugins::numa_aware;
 use crate::plugins::predicates::lacks;
+use crate::plugins::{nodeorder, numa_aware};
 use crate::rules::Rules;
 use crate::widths::Widths;
 
@@ -53,6 +53,8 @@ pub(crate) struct Index {
     serial: u64,
     /// As of when what somebody outside said was looked at.
     told: u64,
+    /// As of when it was looked at how many nodes have which images.
+    pictured: ImageMark,
     cursor: u64,
     used: u64,
     size: usize,
@@ -77,6 +79,8 @@ struct Nature {
     /// Which of the wishes is that of the node.
     wish: u32,
     suits: bool,
+    /// Points for images that it has.
+    images: u8,
 }
 
 impl Indexes {
@@ -99,10 +103,12 @@ impl Indexes {
         index.used = uses;
         let told = view.tables.opinions_tick(shape.serial);
         let is_told = std::mem::replace(&mut index.told, told) == told;
-        if !is_told {
+        let pictured = view.tables.image_mark(shape);
+        let is_pictured = std::mem::replace(&mut index.pictured, pictured) == pictured;
+        if !is_told || !is_pictured {
             index.forget_natures();
         }
-        let is_same = index.serial == shape.serial && is_told;
+        let is_same = index.serial == shape.serial && is_told && is_pictured;
         let changed = if is_same && index.size >= span {
             view.tables
                 .changed_since(index.cursor)
@@ -304,11 +310,16 @@ impl Index {
                 true => self.wishes.number(Wish::of(view, shape, id)),
                 false => 0,
             };
+            let images = match suits {
+                true => nodeorder::image_points(view, shape, id),
+                false => 0,
+            };
             self.wished = self.wished + u32::from(wish > 0) - u32::from(nature.wish > 0);
             *nature = Nature {
                 tick: node.spec_tick,
                 wish,
                 suits,
+                images,
             };
         }
         if !nature.suits
@@ -317,7 +328,12 @@ impl Index {
         {
             return NEVER;
         }
+        let images = nature.images;
         let score = rules.score(view, shape, id);
+        let score = match images {
+            0 => score,
+            points => score.saturating_add(nodeorder::for_images(view, points)),
+        };
         let footing = self.footing.as_ref();
         let score = footing.map_or(score, |it| score.saturating_add(it.points(&node.spec)));
         match node.spec.foreign {

@@ -336,6 +336,11 @@ impl Rules {
         self.config.numa.is_there
     }
 
+    /// Whether a rule looks at images: nodes and pods need to be read for that only then.
+    pub fn wants_images(&self) -> bool {
+        self.config.nodeorder.images > 0
+    }
+
     /// What of tasks' claims of devices counts in their queues, if anything does: claims need to be counted
     /// for this only.
     pub fn counted_claims(&self) -> Option<Counted> {

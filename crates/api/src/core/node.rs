@@ -1,6 +1,6 @@
 //! Nodes.
 
-use super::{DatedCondition, ResourceList, Taint};
+use super::{DatedCondition, Images, ResourceList, Taint};
 use crate::meta::ObjectMeta;
 
 read_only! {
@@ -38,6 +38,8 @@ read_only! {
         pub conditions: Vec<DatedCondition>,
         /// Addresses.
         pub addresses: Vec<NodeAddress>,
+        /// Images that it has, as far as it tells (a kubelet tells of the fifty largest).
+        pub images: Images,
     }
 
     /// One address.

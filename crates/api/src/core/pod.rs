@@ -174,6 +174,14 @@ read_only! {
         pub config_map: Option<ConfigMapSource>,
         /// A Secret.
         pub secret: Option<SecretSource>,
+        /// What is in an image.
+        pub image: Option<ImageSource>,
+    }
+
+    /// An image as a volume.
+    pub struct ImageSource {
+        /// Which.
+        pub reference: Box<str>,
     }
 
     /// A claim by name.

@@ -28,8 +28,8 @@ tiers:
     arguments:
       leastrequested.weight: -1
       mostrequested.wieght: 2
-      imagelocality.weight: 1
       balancedresource.weight: .nan
+  - {name: predicates, arguments: {predicate.CacheEnable: true}}
   - name: proportion
   - name: drf
     enableHierarchy: true
@@ -45,9 +45,9 @@ fn a_bad_file_is_told_line_by_line() {
     volcano-scheduler.conf:8:21: error: tiers[0].plugins[2].enableJobOrder: true or false is wanted, a text is there; write true or false without quotes
     volcano-scheduler.conf:12:7: warning: tiers[1].plugins[0].arguments.leastrequested.weight: from 0 to 1000000 is wanted: 0 counts
     volcano-scheduler.conf:13:7: warning: tiers[1].plugins[0].arguments.mostrequested.wieght: there is no such key: it is left out; did you mean mostrequested.weight?
-    volcano-scheduler.conf:14:7: note: tiers[1].plugins[0].arguments.imagelocality.weight: changes nothing here
-    volcano-scheduler.conf:15:7: warning: tiers[1].plugins[0].arguments.balancedresource.weight: infinity and not-a-number are no numbers: the default counts
-    volcano-scheduler.conf:17:5: error: tiers[1].plugins[2]: drf with enableHierarchy and proportion cannot stand in one tier: the file is refused; remove enableHierarchy here, or proportion in line 16
+    volcano-scheduler.conf:14:7: warning: tiers[1].plugins[0].arguments.balancedresource.weight: infinity and not-a-number are no numbers: the default counts
+    volcano-scheduler.conf:15:36: note: tiers[1].plugins[1].arguments.predicate.CacheEnable: changes nothing here
+    volcano-scheduler.conf:17:5: error: tiers[1].plugins[3]: drf with enableHierarchy and proportion cannot stand in one tier: the file is refused; remove enableHierarchy here, or proportion in line 16
     volcano-scheduler.conf:19:1: warning: configuration: there is no such key: it is left out; did you mean configurations?
     volcano-scheduler.conf: refused: the rules stay as they were
     "#);

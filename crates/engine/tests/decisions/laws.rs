@@ -199,6 +199,70 @@ fn what_is_kept_of_nodes_says_what_is_found_from_scratch() {
     assert!(places > 500, "only {places} were placed");
 }
 
+/// Nodes that get and lose images, and tasks that ask for them.
+fn script_of_images(seed: u64) -> Vec<String> {
+    let mut dice = Dice(seed);
+    let mut lines = vec![format!(
+        "argument nodeorder imagelocality.weight={}",
+        dice.pick(&["1", "3"])
+    )];
+    let node = |dice: &mut Dice, at: u64| {
+        let mut line = format!("node n{at} cpu={}", 4 + 4 * (at % 2));
+        for image in ["app", "base", "side"] {
+            let size = dice.pick(&["", "", "100Mi", "400Mi", "2000Mi"]);
+            if !size.is_empty() {
+                line.push_str(&format!(" image={image}:{size}"));
+            }
+        }
+        line
+    };
+    for at in 0..2 + dice.roll(3) {
+        lines.push(node(&mut dice, at));
+    }
+    for at in 0..4 + dice.roll(8) {
+        let known = dice.roll(6);
+        lines.push(match dice.roll(6) {
+            0 | 1 => node(&mut dice, known),
+            2 => format!("drop node n{known}"),
+            _ => format!(
+                "gang a/g{at} minres=none : {} x cpu=1 image={} {}",
+                1 + dice.roll(3),
+                dice.pick(&["app", "base", "side", "none"]),
+                dice.pick(&["", "image=app", "image=base"]),
+            ),
+        });
+        lines.push("cycle".to_owned());
+    }
+    lines
+}
+
+#[test]
+fn what_is_kept_of_images_says_what_is_found_from_scratch() {
+    // I19: how many nodes have an image is counted as they come and go, and points for images are kept
+    // with the nodes; who looks up everything finds the same.
+    let (mut places, mut had) = (0, 0);
+    for seed in 0..300 {
+        eprintln!("seed {seed}");
+        let mut world = World::new();
+        world.is_doubted = true;
+        for line in script_of_images(seed) {
+            play(&mut world, &line);
+            for image in ["app", "base", "side", "none"] {
+                let nodes = world.tables.nodes().filter(|(_, node)| {
+                    let mut images = node.spec.images.iter();
+                    images.any(|(name, _)| **name == *image)
+                });
+                let nodes = u32::try_from(nodes.count()).expect("they are few");
+                assert_eq!(world.tables.nodes_with_image(image), nodes, "{image}");
+                had += nodes;
+            }
+        }
+        places += world.said.matches(" -> ").count();
+    }
+    assert!(places > 1_000, "only {places} were placed");
+    assert!(had > 5_000, "nodes had only {had} images");
+}
+
 #[test]
 fn a_dropped_trial_leaves_the_tables_as_they_were() {
     for seed in 0..200 {

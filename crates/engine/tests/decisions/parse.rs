@@ -36,6 +36,7 @@
 //! gang a/t : 1 x strategy=most strategy=least/cpu:2,mem:1     its own, with weights of its own
 //! gang a/t : 1 x counts=gpu:2,memory.gpu:8 counts=c1/gpu:1     what a claim counts for in the queue; a shared one has a name
 //! gang a/t : 1 x devices=gpu devices-on=zone:z                       a claim that does not exist; one that has devices there
+//! node n1 image=app:500Mi | gang a/t : 1 x image=app image=side      images of a node, and of a task's containers
 //! numa-aware | node n1 numa=2x4 smt one-socket gpus=0,1 policy=restricted unpinned open=0-3 reserved=1 numa-garbled
 //! gang a/t : 1 x pin=2:1 pin=4 policy=restricted      containers with cpus (and GPUs) of their own
 //! bound n1 a/x has=cpu:0-3 | told a/x cpu:4-7        what a node tells that a pod has of its cpus
@@ -120,6 +121,12 @@ pub fn amount(kind: Kind, text: &str) -> i64 {
     } else {
         number * 1_000
     }
+}
+
+/// `app:500Mi`, on a node.
+pub fn image(text: &str) -> (Arc<str>, i64) {
+    let (name, size) = text.rsplit_once(':').expect("name:size");
+    (name.into(), amount(Kind::MEMORY, size))
 }
 
 pub fn kind(tables: &mut Tables, word: &str) -> Kind {
@@ -271,6 +278,10 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
                 task.shape
                     .volumes
                     .push(VolumeNeed::FirstConsumer { topology: None });
+            }
+            "image" => {
+                task.shape.images.push(value.into());
+                task.shape.images.sort_unstable();
             }
             "strategy" => task.shape.strategy = Some(strategy(tables, value)),
             "gated" => task.gated = true,

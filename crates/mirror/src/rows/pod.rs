@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::core::{Pod, PodPhase, requests_of};
+use api::core::{Pod, PodPhase, image_name, requests_of};
 use api::duration::Duration;
 use api::meta::ObjectMeta;
 use api::volcano::{COOLDOWN_TIME, GROUP_NAME, PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_SPEC};
@@ -207,6 +207,9 @@ impl Rows {
             ..ShapeSpec::default()
         };
         constraints::constrain(&mut shape, mirror, pod);
+        if self.has_images {
+            shape.images = images(pod);
+        }
         shape
     }
 }
@@ -239,6 +242,18 @@ pub(super) fn preemptable(meta: &ObjectMeta) -> Option<bool> {
         &**text,
         "1" | "t" | "T" | "true" | "TRUE" | "True"
     ))
+}
+
+/// By which names the images of the pod's containers and volumes are looked up. Who asks for one twice
+/// gains twice.
+fn images(pod: &Pod) -> Vec<Arc<str>> {
+    let containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
+    let volumes = pod.spec.volumes.iter().filter_map(|it| it.image.as_ref());
+    let images = containers.map(|it| &it.image);
+    let images = images.chain(volumes.map(|it| &it.reference));
+    let mut images: Vec<Arc<str>> = images.map(|image| image_name(image)).collect();
+    images.sort_unstable();
+    images
 }
 
 /// Whether the pod bears nodes that are lent out only at times: it says `*`, or that it may be evicted.

@@ -128,6 +128,9 @@ impl Rows {
         let mut spec = node_spec(node, tables);
         spec.foreign = side == Side::Last;
         spec.numa = layout;
+        if self.has_images {
+            spec.images = node.status.images.names().clone();
+        }
         if !self.cards.is_empty() {
             spec.cards = self.cards.of_node(node);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{GangId, Key, NodeId, Priority, QueueId, Shape, ShapeId, Tables, TaskId};
 use crate::gang::{Gang, GangSpec};
-use crate::node::{Node, NodeSpec};
+use crate::node::{Images, Node, NodeSpec};
 use crate::queue::{Queue, QueueSpec};
 use crate::resource::Vector;
 use crate::shape::ShapeSpec;
@@ -37,6 +37,8 @@ impl Tables {
         self.total.sub(&node.spec.allocatable);
         self.total.add(&spec.allocatable);
         let shares = spec.devices.list.iter().any(|device| device.is_shared);
+        self.images
+            .change(&node.spec.images, &spec.images, self.tick);
         node.spec = spec;
         node.spec_tick = self.tick;
         match shares {
@@ -66,6 +68,8 @@ impl Tables {
         self.forget_opinions_of_node(name);
         let node = self.nodes.row_mut(id.index());
         let allocatable = std::mem::replace(&mut node.spec.allocatable, Vector::ZERO);
+        let images = std::mem::take(&mut node.spec.images);
+        self.images.change(&images, &Images::default(), tick);
         self.total.sub(&allocatable);
         self.used_total.sub(&node.used);
         self.known_nodes -= 1;

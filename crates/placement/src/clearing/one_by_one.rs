@@ -11,6 +11,7 @@ use crate::coupling::Surroundings;
 use crate::cycle::Cycle;
 use crate::feasibility::Wish;
 use crate::plugin::{Room, Score};
+use crate::plugins::nodeorder;
 use crate::victims::{Against, Search};
 
 /// That node for the claimant's task, with those who go.
@@ -39,9 +40,12 @@ fn by_points(cycle: &mut Cycle<'_, '_>, search: &Search<'_>, nodes: Vec<NodeId>)
     let view = cycle.rules.view(cycle.trial.tables(), &cycle.state);
     let shape = view.tables.shape_of(task);
     let around = Surroundings::of(cycle.indexes.census(), view, task, Room::Later);
-    let own = nodes
-        .iter()
-        .map(|node| (*node, search.rules.score(view, shape, *node)));
+    let own = nodes.iter().map(|node| {
+        let images = nodeorder::image_points(view, shape, *node);
+        let images = nodeorder::for_images(view, images);
+        let score = search.rules.score(view, shape, *node);
+        (*node, score.saturating_add(images))
+    });
     let own: Vec<(NodeId, Score)> = own.collect();
     let points = around.points(view, &own, |node| Wish::of(view, shape, node));
     let mut ranked: Vec<(Reverse<Score>, NodeId)> =

@@ -8,7 +8,8 @@ use crate::plugins::millionths;
 use crate::rules::Config;
 
 /// The row. Scores that look at other nodes or pods (node affinity, taints, pod affinity, spread) are
-/// normalised over all candidates and live in `coupling`.
+/// normalised over all candidates and live in `coupling`; points for images change with the node's spec and
+/// with how many nodes have them, and are kept with the index (`feasibility`).
 pub const PLUGIN: Plugin = Plugin {
     name: "nodeorder",
     configure: Some(configure),
@@ -19,7 +20,7 @@ pub const PLUGIN: Plugin = Plugin {
 /// One point.
 pub(crate) const POINT: Score = 1_000_000;
 
-/// How much each score counts. Image locality is left out: nothing tells which images a node has.
+/// How much each score counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weights {
     least_requested: i64,
@@ -29,6 +30,7 @@ pub(crate) struct Weights {
     pub(crate) pod_affinity: i64,
     pub(crate) taints: i64,
     pub(crate) spread: i64,
+    pub(crate) images: i64,
 }
 
 impl Weights {
@@ -41,6 +43,7 @@ impl Weights {
         pod_affinity: 0,
         taints: 0,
         spread: 0,
+        images: 0,
     };
 }
 
@@ -54,6 +57,7 @@ impl Default for Weights {
             pod_affinity: 2,
             taints: 3,
             spread: 2,
+            images: 1,
         }
     }
 }
@@ -68,8 +72,8 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
         pod_affinity: arguments.weight("podaffinity.weight", defaults.pod_affinity),
         taints: arguments.weight("tainttoleration.weight", defaults.taints),
         spread: arguments.weight("podtopologyspread.weight", defaults.spread),
+        images: arguments.weight("imagelocality.weight", defaults.images),
     };
-    arguments.without_effect(&["imagelocality.weight"]);
 }
 
 fn score(view: View<'_>, shape: &Shape, node: NodeId) -> Score {
@@ -99,6 +103,39 @@ fn score(view: View<'_>, shape: &Shape, node: NodeId) -> Score {
     if weights.balanced != 0 {
         points += balanced(view, shape, node) * weights.balanced;
     }
+    points.saturating_mul(POINT)
+}
+
+/// Fewer bytes of images are worth nothing.
+const IMAGES_FROM: i64 = 23 << 20;
+
+/// More bytes for each container are worth no more.
+const IMAGES_UP_TO: i64 = 1_000 << 20;
+
+/// Points, without their weight, for the images of the shape that the node has: by their bytes, each in
+/// proportion to how many of the nodes have it, so that not all goes to the few that have it.
+/// Source: kube-scheduler's ImageLocality.
+pub(crate) fn image_points(view: View<'_>, shape: &Shape, node: NodeId) -> u8 {
+    let there = &view.tables.node(node).spec.images;
+    if there.is_empty() || view.config.nodeorder.images == 0 {
+        return 0;
+    }
+    let all = i128::from(view.tables.node_count().max(1));
+    let wanted = &shape.spec.images;
+    let had = wanted.iter().filter_map(|name| {
+        let at = there.binary_search_by(|(other, _)| other.cmp(name)).ok()?;
+        let nodes = view.tables.nodes_with_image(name);
+        Some(i128::from(there[at].1) * i128::from(nodes) / all)
+    });
+    let from = i128::from(IMAGES_FROM);
+    let up_to = i128::try_from(wanted.len()).unwrap_or(1) * i128::from(IMAGES_UP_TO);
+    let bytes = had.sum::<i128>().min(up_to) - from;
+    u8::try_from((100 * bytes).max(0) / (up_to - from).max(1)).unwrap_or(100)
+}
+
+/// What so many points are worth.
+pub(crate) fn for_images(view: View<'_>, points: u8) -> Score {
+    let points = i64::from(points) * view.config.nodeorder.images;
     points.saturating_mul(POINT)
 }
 

@@ -63,7 +63,7 @@ fn an_argument_that_does_not_count_is_told_with_its_seat() {
     let odd = settings(|it| {
         let arguments = &mut it.tiers[NODEORDER.tier][NODEORDER.index].arguments.0;
         arguments.insert("podaffinity.weight".to_owned(), Argument::Whole(-5));
-        arguments.insert("imagelocality.weight".to_owned(), Argument::Whole(1));
+        arguments.insert("wieght".to_owned(), Argument::Whole(1));
     });
     let (rules, problems) = Rules::compile(&odd).expect("it is understood");
     let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -71,7 +71,7 @@ fn an_argument_that_does_not_count_is_told_with_its_seat() {
         told,
         [
             "podaffinity.weight: from 0 to 1000000 is wanted: 0 counts",
-            "imagelocality.weight: changes nothing here",
+            "wieght: there is no such argument: it is left out",
         ]
     );
     assert_eq!(rules.config.nodeorder.pod_affinity, 0);
