@@ -8,6 +8,7 @@
 //! at +30s                               time passes; what wanted to be woken is
 //! run                                   all rows until nothing moves; writes are printed
 //! run vcjob                             only these rows
+//! restart                               the process starts anew and looks at everything
 //! show VcJob ml/train status.state      prints part of an object
 //! ~ Pod ml/train-* {…}                  the oldest of that name that lives; -*2 the second oldest
 //! ```
@@ -125,6 +126,7 @@ fn perform(world: &mut World, command: &str) {
     let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
     match verb {
         "at" => world.pass(rest.trim()),
+        "restart" => world.restart(),
         "run" => world.run(&rest.split_whitespace().collect::<Vec<_>>()),
         "set" => world.set(rest.trim()),
         "+" | "~" | "-" | "-!" | "show" => {

@@ -16,7 +16,7 @@ use api::volcano::{Command, JOB_FORWARDING, Job, PodGroup, Queue};
 use mirror::{Change, Index, Mirror};
 use serde_json::json;
 
-mod eviction;
+mod delay;
 mod group;
 mod obstacle;
 mod phase;

@@ -21,6 +21,26 @@ pub(super) fn name(job: &Job, task: &Task, index: u32) -> String {
     format!("{}-{}-{index}", job.metadata.name, task.name)
 }
 
+/// The partition that an index of a task belongs to; `None` where the task has none.
+pub(super) fn partition(task: &Task, index: u32) -> Option<Box<str>> {
+    let policy = task.partition_policy.as_ref();
+    let size = policy.map_or(0, |policy| policy.partition_size);
+    let size = u32::try_from(size).ok().filter(|size| *size > 0)?;
+    Some((index / size).to_string().into())
+}
+
+/// The partition of the pod that the job makes under a name.
+pub(super) fn partition_of(job: &Job, task: &Task, pod: &str) -> Option<Box<str>> {
+    partition(task, index_of(job, task, pod)?)
+}
+
+/// The index of the pod that the job makes under a name; `None` where it makes none of that name.
+pub(super) fn index_of(job: &Job, task: &Task, pod: &str) -> Option<u32> {
+    let stem = format!("{}-{}-", job.metadata.name, task.name);
+    let index: u32 = pod.strip_prefix(&*stem)?.parse().ok()?;
+    (name(job, task, index) == pod).then_some(index)
+}
+
 /// Creates of missing pods, at most `limit` of them.
 pub(super) fn missing(
     mirror: &Mirror,
@@ -147,16 +167,8 @@ fn marks(job: &Job, place: &Place<'_>) -> (Map<String, Value>, Map<String, Value
         annotations.insert(key.to_owned(), json!(value));
     }
     labels.insert(JOB_NAMESPACE.to_owned(), json!(job.metadata.namespace));
-    if let Some(policy) = task
-        .partition_policy
-        .as_ref()
-        .filter(|policy| policy.partition_size > 0)
-    {
-        let size = u32::try_from(policy.partition_size).unwrap_or(1);
-        labels.insert(
-            PARTITION_ID.to_owned(),
-            json!((place.index / size).to_string()),
-        );
+    if let Some(id) = partition(task, place.index) {
+        labels.insert(PARTITION_ID.to_owned(), json!(id));
     }
     let own = [
         (GROUP_NAME, group::name(job)),

@@ -9,7 +9,8 @@ use api::core::{ContainerTerminated, Pod, PodPhase};
 use api::time::Time;
 use api::volcano::{BusAction, BusEvent, Job, PodGroup, PodGroupPhase, Policy, Task};
 
-use super::eviction::Eviction;
+use super::delay::{Notes, Subject};
+use super::pods;
 use super::restart::LastKill;
 use super::roster::{Member, Roster, Standing};
 
@@ -24,6 +25,20 @@ struct Happening<'a> {
     since: Option<Time>,
 }
 
+impl Happening<'_> {
+    /// Under what a delay of it is noted. Which pod is the worst of its task changes while the
+    /// task's event goes on.
+    fn subject(&self) -> Subject {
+        let is_of_task = matches!(self.event, BusEvent::TaskCompleted | BusEvent::TaskFailed);
+        let pod = self.pod.clone().filter(|_| !is_of_task);
+        Subject {
+            event: self.event,
+            task: self.task.map_or("", |task| &*task.name).into(),
+            pod: pod.unwrap_or_default(),
+        }
+    }
+}
+
 /// An action that a policy wants.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Wanted {
@@ -35,6 +50,8 @@ pub(super) struct Wanted {
     pub(super) subject: String,
     /// What a targeted restart would kill.
     pub(super) target: LastKill,
+    /// Under what its delay is noted.
+    pub(super) cause: Subject,
 }
 
 /// What policies say now.
@@ -44,14 +61,15 @@ pub(super) struct Advice {
     pub(super) due: Option<Wanted>,
     /// When the next delayed one is due.
     pub(super) next: Option<Time>,
-    /// An eviction that a delayed policy will have to know of later.
-    pub(super) eviction: Option<Eviction>,
+    /// What delayed policies have to know of later.
+    pub(super) notes: Notes,
 }
 
 /// Asks the policies about everything that has happened.
 pub(super) fn advise(job: &Job, roster: &Roster, group: Option<&PodGroup>, now: Time) -> Advice {
     let mut advice = Advice::default();
-    for happening in happenings(job, roster, group) {
+    let known = Notes::of(&job.status);
+    for happening in happenings(job, roster, group, &known) {
         let Some(policy) = matching(job, &happening) else {
             continue;
         };
@@ -60,17 +78,16 @@ pub(super) fn advise(job: &Job, roster: &Roster, group: Option<&PodGroup>, now: 
         };
         let delay = policy.timeout.map_or(0, |timeout| timeout.milliseconds());
         let due = match happening.since {
-            Some(since) if delay > 0 => since.plus_ms(delay),
-            None if delay > 0 && happening.event == BusEvent::PodEvicted => {
-                let since = Time::from_seconds(now.micros().div_euclid(1_000_000));
-                advice.eviction.get_or_insert(Eviction {
-                    task: happening.task.map_or("", |task| &*task.name).into(),
-                    pod: happening.pod.unwrap_or_default(),
-                    since,
-                });
+            _ if delay <= 0 => now,
+            Some(since) => since.plus_ms(delay),
+            None => {
+                let subject = happening.subject();
+                let since = known.get(&subject).unwrap_or_else(|| whole_seconds(now));
+                if !advice.notes.keep(subject, since) {
+                    continue;
+                }
                 since.plus_ms(delay)
             }
-            _ => now,
         };
         if due <= now {
             advice.due.get_or_insert(wanted);
@@ -79,6 +96,11 @@ pub(super) fn advise(job: &Job, roster: &Roster, group: Option<&PodGroup>, now: 
         }
     }
     advice
+}
+
+/// An instant on the wire has whole seconds.
+fn whole_seconds(now: Time) -> Time {
+    Time::from_seconds(now.micros().div_euclid(1_000_000))
 }
 
 /// How many pods of a task have gone without our doing since the last status was written.
@@ -101,6 +123,7 @@ fn happenings<'a>(
     job: &'a Job,
     roster: &'a Roster,
     group: Option<&PodGroup>,
+    known: &Notes,
 ) -> Vec<Happening<'a>> {
     let tasks: BTreeMap<&str, &Task> = job
         .spec
@@ -109,14 +132,23 @@ fn happenings<'a>(
         .map(|task| (&*task.name, task))
         .collect();
     let mut found = Vec::new();
-    if let Some(eviction) = Eviction::of(&job.status) {
+    for (subject, _) in known.evictions() {
+        // Like upstream: whoever runs again under that name has made it good.
+        let mut members = roster.of_task(&subject.task);
+        let is_good = members.any(|member| {
+            member.pod.metadata.name == subject.pod && member.pod.status.phase == PodPhase::Running
+        });
+        if is_good {
+            continue;
+        }
+        let task = tasks.get(&*subject.task).copied();
         found.push(Happening {
             event: BusEvent::PodEvicted,
             exit_code: None,
-            task: tasks.get(&*eviction.task).copied(),
-            pod: (!eviction.pod.is_empty()).then_some(eviction.pod),
-            partition: None,
-            since: Some(eviction.since),
+            task,
+            pod: (!subject.pod.is_empty()).then(|| subject.pod.clone()),
+            partition: task.and_then(|task| pods::partition_of(job, task, &subject.pod)),
+            since: None,
         });
     }
     for member in roster.current() {
@@ -187,7 +219,8 @@ fn of_task<'a>(job: &Job, roster: &Roster, task: &'a Task) -> Vec<Happening<'a>>
             let taken = roster.taken(&task.name);
             let hole =
                 (0..u32::try_from(task.replicas()).unwrap_or(0)).find(|i| !taken.contains(i));
-            evicted.pod = hole.map(|index| super::pods::name(job, task, index).into());
+            evicted.pod = hole.map(|index| pods::name(job, task, index).into());
+            evicted.partition = hole.and_then(|index| pods::partition(task, index));
         }
         found.push(evicted);
     }
@@ -300,5 +333,6 @@ fn wanted(
         event: happening.event,
         subject,
         target,
+        cause: happening.subject(),
     })
 }

@@ -11,10 +11,10 @@ use api::volcano::{
     TaskCount,
 };
 
-use super::eviction::Eviction;
+use super::delay::{Notes, Subject};
 use super::obstacle::{Obstacle, WORDS};
 use super::phase::{self, Move};
-use super::policy::Advice;
+use super::policy::{Advice, Wanted};
 use super::restart::{LAST_KILL, LastKill, is_final, is_killing};
 use super::roster::{Counts, Roster};
 use super::{View, policy};
@@ -119,6 +119,9 @@ pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
             state.message = settled.message.into();
         }
         state.phase = settled.phase;
+        if is_killing(settled.phase) {
+            Notes::default().write(&mut next.status);
+        }
         count(view, &mut next);
     }
     explain(view, obstacle, &mut next);
@@ -163,13 +166,16 @@ fn act(view: &View<'_>, next: &mut Next) {
     }
     let advice: Advice = policy::advise(job, &view.roster, view.group, view.inputs.now);
     next.wake_at = advice.next;
-    if let Some(eviction) = advice.eviction {
-        eviction.note(&mut next.status);
+    let mut notes = advice.notes;
+    let moved = advice.due.and_then(|wanted| {
+        let change = phase::moved(job, wanted.action, &wanted.target)?;
+        Some((wanted, change))
+    });
+    if let Some((wanted, _)) = &moved {
+        notes.forget(|subject| concerns(view, wanted, subject));
     }
-    let Some(wanted) = advice.due else {
-        return;
-    };
-    let Some(change) = phase::moved(job, wanted.action, &wanted.target) else {
+    notes.write(&mut next.status);
+    let Some((wanted, change)) = moved else {
         return;
     };
     let action = wanted.action;
@@ -185,13 +191,38 @@ fn act(view: &View<'_>, next: &mut Next) {
         format!("{action} because of {} of {}", wanted.event, wanted.subject).into();
 }
 
+/// Whether an action settles what a delayed policy would have acted on, too: what caused it, and
+/// what befell those whom it restarts. What concerns the whole job settles everything.
+fn concerns(view: &View<'_>, wanted: &Wanted, subject: &Subject) -> bool {
+    if *subject == wanted.cause {
+        return true;
+    }
+    let task = view.job.spec.tasks.iter();
+    let mut tasks = task.filter(|task| task.name == subject.task);
+    match &wanted.target {
+        LastKill::Task(task) => subject.task == *task,
+        LastKill::Pod(pod) => subject.pod == *pod,
+        LastKill::Partition(task, id) => {
+            subject.task == *task
+                && tasks
+                    .next()
+                    .and_then(|task| super::pods::partition_of(view.job, task, &subject.pod))
+                    .as_ref()
+                    == Some(id)
+        }
+        _ => true,
+    }
+}
+
 fn apply(next: &mut Next, change: Move) {
     let status = &mut next.status;
     let is_whole = change.kill == LastKill::None || change.kill.is_whole();
     status.state.phase = change.phase;
     status.version += i32::from(is_whole);
     status.retry_count += i32::from(change.is_retry);
-    Eviction::forget(status);
+    if is_whole {
+        Notes::default().write(status);
+    }
     match change.kill {
         LastKill::None => status.controlled_resources.remove(LAST_KILL),
         kill => status
