@@ -71,6 +71,11 @@ impl ObjectMeta {
             .find(|owner| owner.controller == Some(true))
     }
 
+    /// Whether the object with this uid is its managing owner.
+    pub fn is_controlled_by(&self, uid: &str) -> bool {
+        self.controller().is_some_and(|owner| &*owner.uid == uid)
+    }
+
     /// The resource version as our own server counts it; 0 where it is not a number.
     pub fn revision(&self) -> u64 {
         self.resource_version.parse().unwrap_or(0)

@@ -256,6 +256,9 @@ impl<'a> View<'a> {
         if let Some(obstacle) = volumes::obstacle(mirror, job) {
             return Some(obstacle);
         }
+        if let Some(obstacle) = group::obstacle(mirror, job) {
+            return Some(obstacle);
+        }
         let queue = self.queue();
         if mirror.get::<Queue>("", queue).is_none() {
             return Some(Obstacle {

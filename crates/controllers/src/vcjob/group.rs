@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::core::{PodSpec, PodTemplate, PriorityClass, ResourceList, TextMap, requests_of};
-use api::intent::{Intent, Part};
+use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::quantity::Quantity;
 use api::selector::LabelSelector;
@@ -14,6 +14,7 @@ use api::volcano::{
 use mirror::Mirror;
 use serde_json::{Value, json};
 
+use super::obstacle::{Obstacle, Word};
 use crate::write;
 
 /// Annotation of a PodGroup with the version of the job that it was made for.
@@ -26,10 +27,26 @@ pub(super) fn name(job: &Job) -> String {
     pod_group_of_job(&job.metadata.name, &job.metadata.uid)
 }
 
-/// The job's PodGroup, if it is there.
+/// The job's PodGroup, if it is there. One of that name that another object controls, or nobody,
+/// is none of the job's: it is neither followed nor changed.
 pub(super) fn of<'a>(mirror: &'a Mirror, job: &Job) -> Option<&'a PodGroup> {
     let group = mirror.get::<PodGroup>(&job.metadata.namespace, &name(job))?;
-    Some(group)
+    group
+        .metadata
+        .is_controlled_by(&job.metadata.uid)
+        .then_some(group)
+}
+
+/// Why the job cannot have its PodGroup: somebody else's bears the name.
+pub(super) fn obstacle(mirror: &Mirror, job: &Job) -> Option<Obstacle> {
+    let (namespace, name) = (&job.metadata.namespace, name(job));
+    let group = mirror.get::<PodGroup>(namespace, &name)?;
+    let is_ours = group.metadata.is_controlled_by(&job.metadata.uid);
+    (!is_ours).then(|| Obstacle {
+        word: Word::GroupTaken,
+        message: format!("podgroup {name} exists, but belongs to another object"),
+        waits_for: vec![ObjectKey::new(Kind::PodGroup, namespace, &name)],
+    })
 }
 
 /// Whether a PodGroup was made before the last restart of the whole job.

@@ -28,6 +28,8 @@ pub(super) enum Word {
     NoDefaultClass,
     /// A claim asks for nothing.
     ZeroCapacity,
+    /// The name of the job's PodGroup is somebody else's.
+    GroupTaken,
     /// The queue does not exist.
     QueueNotFound,
     /// A plugin is unknown, or cannot do its work.
@@ -44,6 +46,7 @@ pub(super) const WORDS: &[Word] = &[
     Word::ClassNotFound,
     Word::NoDefaultClass,
     Word::ZeroCapacity,
+    Word::GroupTaken,
     Word::QueueNotFound,
     Word::Plugin,
     Word::ServiceNotReady,
@@ -59,6 +62,7 @@ impl Word {
             Word::ClassNotFound => "StorageClassNotFound",
             Word::NoDefaultClass => "NoDefaultStorageClass",
             Word::ZeroCapacity => "ZeroCapacity",
+            Word::GroupTaken => "PodGroupConflict",
             Word::QueueNotFound => "QueueNotFound",
             Word::Plugin => "PluginError",
             Word::ServiceNotReady => "ServiceNotReady",
@@ -74,7 +78,7 @@ impl Word {
             | Word::ClassNotFound
             | Word::NoDefaultClass
             | Word::ZeroCapacity => "PVCError",
-            Word::QueueNotFound => "PodGroupError",
+            Word::GroupTaken | Word::QueueNotFound => "PodGroupError",
             Word::Plugin | Word::ServiceNotReady => "PluginError",
         }
     }

@@ -30,12 +30,7 @@ pub(super) fn plugin_obstacle(view: &View<'_>) -> Option<Obstacle> {
             .inputs
             .mirror
             .find(child.kind, &meta.namespace, &child.name);
-        object.is_some_and(|object| {
-            object
-                .meta()
-                .controller()
-                .is_none_or(|owner| owner.uid != meta.uid)
-        })
+        object.is_some_and(|object| !object.meta().is_controlled_by(&meta.uid))
     })?;
     obstacle(
         format!(
@@ -102,10 +97,7 @@ pub(super) fn clear(view: &View<'_>) -> Vec<Intent> {
             .inputs
             .mirror
             .find(child.kind, &meta.namespace, &child.name)?;
-        let is_ours = object
-            .meta()
-            .controller()
-            .is_some_and(|owner| owner.uid == meta.uid);
+        let is_ours = object.meta().is_controlled_by(&meta.uid);
         let is_leaving = object.meta().deletion_timestamp.is_some();
         (is_ours && !is_leaving).then(|| write::delete(child.kind, object.meta()))
     });

@@ -160,10 +160,13 @@ fn of_own(
     let name = claim_name(job, index, volume);
     let key = ObjectKey::new(Kind::PersistentVolumeClaim, &job.metadata.namespace, &name);
     if let Some(claim) = mirror.get::<PersistentVolumeClaim>(&job.metadata.namespace, &name) {
-        let is_ours = claim
-            .metadata
-            .controller()
-            .is_none_or(|owner| owner.uid == job.metadata.uid);
+        // Who names the claim himself may have made it: it is used as it is, like upstream does.
+        let is_named = !volume.volume_claim_name.is_empty();
+        let is_users = is_named && claim.metadata.controller().is_none();
+        if is_users {
+            return of_named(mirror, job, volume).into_iter().collect();
+        }
+        let is_ours = claim.metadata.is_controlled_by(&job.metadata.uid);
         let taken = (!is_ours).then(|| Obstacle {
             word: Word::ClaimTaken,
             message: format!("pvc {name} exists, but belongs to another object"),
