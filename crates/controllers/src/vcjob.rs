@@ -186,11 +186,8 @@ fn step(inputs: &Inputs<'_>) -> Step {
         step.intents.extend(view.removals());
     }
     let is_active = !is_killing(next.status.state.phase) && !next.is_moved;
-    if is_active
-        && obstacle
-            .as_ref()
-            .is_none_or(|it| it.word == Word::ServiceNotReady)
-    {
+    let obstructs = |obstacle: &Obstacle| !obstacle.word.lets_go_on();
+    if is_active && !obstacle.as_ref().is_some_and(obstructs) {
         let (intents, wake_at) = upkeep::intents(&view);
         step.intents.extend(intents);
         step = step.or_wake_at(wake_at);
@@ -267,7 +264,9 @@ impl<'a> View<'a> {
                 waits_for: vec![ObjectKey::new(Kind::Queue, "", queue)],
             });
         }
-        upkeep::plugin_obstacle(self).or_else(|| self.late_service())
+        let plugin = upkeep::plugin_obstacle(self);
+        let gate = || self.late_service();
+        plugin.or_else(gate).or_else(|| pods::taken(self))
     }
 
     /// Told after the gate's deadline: pods start although no EndpointSlice was seen.

@@ -36,6 +36,8 @@ pub(super) enum Word {
     Plugin,
     /// Pods wait for the job's Service.
     ServiceNotReady,
+    /// The name of a pod is somebody else's.
+    PodTaken,
 }
 
 /// Every word, in order.
@@ -50,6 +52,7 @@ pub(super) const WORDS: &[Word] = &[
     Word::QueueNotFound,
     Word::Plugin,
     Word::ServiceNotReady,
+    Word::PodTaken,
 ];
 
 impl Word {
@@ -66,6 +69,7 @@ impl Word {
             Word::QueueNotFound => "QueueNotFound",
             Word::Plugin => "PluginError",
             Word::ServiceNotReady => "ServiceNotReady",
+            Word::PodTaken => "PodConflict",
         }
     }
 
@@ -80,7 +84,13 @@ impl Word {
             | Word::ZeroCapacity => "PVCError",
             Word::GroupTaken | Word::QueueNotFound => "PodGroupError",
             Word::Plugin | Word::ServiceNotReady => "PluginError",
+            Word::PodTaken => "FailedCreate",
         }
+    }
+
+    /// Whether everything else is made nevertheless.
+    pub(super) const fn lets_go_on(self) -> bool {
+        matches!(self, Word::ServiceNotReady | Word::PodTaken)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Pods of a vcjob: which are missing, and what each looks like.
 
 use api::core::PodPhase;
-use api::intent::Intent;
+use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
 use api::volcano::{
     COOLDOWN_TIME, GROUP_NAME, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, JOB_NAME, JOB_NAMESPACE,
@@ -11,9 +11,10 @@ use api::volcano::{
 use mirror::Mirror;
 use serde_json::{Map, Value, json};
 
+use super::obstacle::{Obstacle, Word};
 use super::plugins::{Arguments, Place, Plugin, append};
 use super::roster::Roster;
-use super::{group, volumes};
+use super::{View, group, volumes};
 use crate::write::{self, stable_suffix};
 
 /// `<job>-<task>-<index>`.
@@ -36,9 +37,18 @@ pub(super) fn partition_of(job: &Job, task: &Task, pod: &str) -> Option<Box<str>
 
 /// The index of the pod that the job makes under a name; `None` where it makes none of that name.
 pub(super) fn index_of(job: &Job, task: &Task, pod: &str) -> Option<u32> {
-    let stem = format!("{}-{}-", job.metadata.name, task.name);
-    let index: u32 = pod.strip_prefix(&*stem)?.parse().ok()?;
-    (name(job, task, index) == pod).then_some(index)
+    let (of_task, index) = pod.rsplit_once('-')?;
+    let of_job = of_task.strip_suffix(&*task.name)?.strip_suffix('-')?;
+    let is_plain = index == "0" || !index.starts_with('0');
+    let index = index.parse().ok().filter(|_| is_plain);
+    index.filter(|_| of_job == &*job.metadata.name)
+}
+
+/// Whether the job makes a pod of this name for a task that it has, or had.
+pub(super) fn is_named(pod: &str, job: &Job, task: &str, index: u32) -> bool {
+    let rest = pod.strip_prefix(&*job.metadata.name);
+    let rest = rest.and_then(|rest| rest.strip_prefix('-')?.strip_prefix(task));
+    rest.and_then(|rest| rest.strip_prefix('-')) == Some(&*index.to_string())
 }
 
 /// Creates of missing pods, at most `limit` of them.
@@ -76,6 +86,44 @@ pub(super) fn missing(
         }
     }
     intents
+}
+
+/// Tells of pods that cannot be made, because others bear their names. As many missing ones are
+/// looked at as a message can name; while more are missing, there are others to be made.
+pub(super) fn taken(view: &View<'_>) -> Option<Obstacle> {
+    const LOOKED_AT_MAX: usize = 16;
+    let (mirror, job) = (view.inputs.mirror, view.job);
+    if !view.group.is_some_and(group::is_let_in) {
+        return None;
+    }
+    let mut held = Vec::new();
+    let mut looked_at = 0;
+    for task in &job.spec.tasks {
+        let known = view.roster.taken(&task.name);
+        let indices = 0..u32::try_from(task.replicas()).unwrap_or(0);
+        for index in indices.filter(|index| !known.contains(index)) {
+            looked_at += 1;
+            if looked_at > LOOKED_AT_MAX {
+                break;
+            }
+            let name = name(job, task, index);
+            let namespace = &job.metadata.namespace;
+            if mirror.find(Kind::Pod, namespace, &name).is_some() {
+                held.push(ObjectKey::new(Kind::Pod, namespace, &name));
+            }
+        }
+    }
+    let names: Vec<&str> = held.iter().map(|key| &*key.name).collect();
+    let message = match &names[..] {
+        [] => return None,
+        [name] => format!("pod {name} exists, but is not the job's"),
+        names => format!("pods {} exist, but are not the job's", names.join(", ")),
+    };
+    Some(Obstacle {
+        word: Word::PodTaken,
+        message,
+        waits_for: held,
+    })
 }
 
 /// Whether the tasks that this one depends on have come far enough.

@@ -9,6 +9,7 @@ use api::volcano::{
 };
 use mirror::Mirror;
 
+use super::pods;
 use super::restart::{LastKill, is_killing};
 
 /// What a pod of the job is to it now.
@@ -31,8 +32,8 @@ pub(super) struct Member {
     pub(super) pod: Arc<Pod>,
     /// Its task's name.
     pub(super) task: Box<str>,
-    /// Its index; `None` where the label is no number.
-    pub(super) index: Option<u32>,
+    /// Its index within the task.
+    pub(super) index: u32,
     /// What it is to the job.
     pub(super) standing: Standing,
     /// Whether it is a victim only because the task shrank.
@@ -84,13 +85,10 @@ impl Roster {
         let kill = LastKill::of(status);
         let members: Vec<Member> = mirror
             .owned_by::<Pod>(&job.metadata.uid)
-            .map(|pod| {
-                let mut member = Member::read(pod);
-                let is_surplus = member.index.is_none_or(|index| {
-                    replicas
-                        .get(&*member.task)
-                        .is_none_or(|replicas| i64::from(index) >= *replicas)
-                });
+            .filter_map(|pod| {
+                let mut member = Member::read(job, pod)?;
+                let wanted = replicas.get(&*member.task).copied().unwrap_or(0);
+                let is_surplus = i64::from(member.index) >= wanted;
                 member.standing = if pod.is_terminating() {
                     Standing::Leaving
                 } else if is_victim(status, &kill, &member) {
@@ -103,7 +101,7 @@ impl Roster {
                 } else {
                     Standing::Current
                 };
-                member
+                Some(member)
             })
             .collect();
         let mut tasks: BTreeMap<Box<str>, Vec<usize>> = BTreeMap::new();
@@ -174,29 +172,28 @@ impl Roster {
 
     /// Indices of a task under which a pod exists, in whatever state.
     pub(super) fn taken(&self, task: &str) -> BTreeSet<u32> {
-        self.of_task(task)
-            .filter_map(|member| member.index)
-            .collect()
+        self.of_task(task).map(|member| member.index).collect()
     }
 }
 
 impl Member {
-    fn read(pod: &Arc<Pod>) -> Member {
-        let annotation = |name: &str| {
-            pod.metadata
-                .annotations
-                .get(name)
-                .or_else(|| pod.metadata.labels.get(name))
-        };
-        Member {
-            task: annotation(TASK_SPEC)
-                .cloned()
-                .unwrap_or_else(|| "default".into()),
-            index: annotation(TASK_INDEX).and_then(|text| text.parse().ok()),
+    /// Reads a pod that names the job's uid among its owners; `None` where it is a stranger's all the
+    /// same. Anybody in the namespace can write that reference: a pod is the job's if the job
+    /// controls it and it bears the name that the job gives, by its marks or, where somebody has
+    /// taken those away, for one of its tasks.
+    fn read(job: &Job, pod: &Arc<Pod>) -> Option<Member> {
+        let meta = &pod.metadata;
+        if meta.namespace != job.metadata.namespace || !meta.is_controlled_by(&job.metadata.uid) {
+            return None;
+        }
+        let (task, index) = of_marks(job, pod).or_else(|| of_name(job, pod))?;
+        Some(Member {
+            task,
+            index,
             standing: Standing::Current,
             is_surplus: false,
             pod: Arc::clone(pod),
-        }
+        })
     }
 
     /// Whether it stands in the job's counters other than as terminating.
@@ -209,6 +206,23 @@ impl Member {
         let label = self.pod.metadata.labels.get(PARTITION_ID);
         label.map(|text| &**text)
     }
+}
+
+/// Task and index by the pod's annotations or labels, if its name is that of such a pod.
+fn of_marks(job: &Job, pod: &Pod) -> Option<(Box<str>, u32)> {
+    let meta = &pod.metadata;
+    let mark = |name: &str| meta.annotations.get(name).or_else(|| meta.labels.get(name));
+    let task = mark(TASK_SPEC)?;
+    let index = mark(TASK_INDEX)?.parse().ok()?;
+    pods::is_named(&meta.name, job, task, index).then(|| (task.clone(), index))
+}
+
+/// Task and index by the pod's name, if it is that of a pod that the job wants.
+fn of_name(job: &Job, pod: &Pod) -> Option<(Box<str>, u32)> {
+    job.spec.tasks.iter().find_map(|task| {
+        let index = pods::index_of(job, task, &pod.metadata.name)?;
+        (i64::from(index) < i64::from(task.replicas())).then(|| (task.name.clone(), index))
+    })
 }
 
 /// The job's version at the pod's creation.
@@ -243,7 +257,7 @@ fn is_victim(status: &JobStatus, kill: &LastKill, member: &Member) -> bool {
 }
 
 /// What of a pod can matter to its job: where it runs does not.
-pub(super) fn facts(pod: &Pod) -> (PodPhase, bool, bool, i64, bool) {
+pub(super) fn facts(pod: &Pod) -> (PodPhase, bool, bool, i64, bool, Option<&str>) {
     let status = &pod.status;
     let restarts = status
         .container_statuses
@@ -255,5 +269,6 @@ pub(super) fn facts(pod: &Pod) -> (PodPhase, bool, bool, i64, bool) {
         pod.metadata.annotations.contains_key(OUT_OF_SYNC),
         restarts.map(|status| i64::from(status.restart_count)).sum(),
         status.container_statuses.iter().all(|status| status.ready),
+        pod.metadata.controller().map(|owner| &*owner.uid),
     )
 }
