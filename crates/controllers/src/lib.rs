@@ -50,6 +50,7 @@ mod stateful_set;
 mod taint_eviction;
 mod template_hash;
 mod vcjob;
+mod vcjob_expiry;
 mod workload_group;
 mod write;
 
@@ -88,6 +89,7 @@ pub const CONTROLLERS: &[Controller] = &[
     stateful_set::CONTROLLER,
     taint_eviction::CONTROLLER,
     vcjob::CONTROLLER,
+    vcjob_expiry::CONTROLLER,
     workload_group::CONTROLLER,
 ];
 
@@ -110,6 +112,7 @@ pub const WORKLOADS: &[Controller] = &[
     service_account::CONTROLLER,
     stateful_set::CONTROLLER,
     vcjob::CONTROLLER,
+    vcjob_expiry::CONTROLLER,
     workload_group::CONTROLLER,
 ];
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::core::{EndpointSlice, Pod, Service};
-use api::intent::{Intent, ObjectKey, Part, Propagation};
+use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::time::Time;
 use api::volcano::{Command, JOB_FORWARDING, Job, PodGroup, Queue};
@@ -30,11 +30,12 @@ mod upkeep;
 mod volumes;
 
 pub(crate) use group::{add_times, pod_requests};
+pub(crate) use restart::is_final;
 
 use crate::settings::ServiceGate;
-use crate::{Controller, Inputs, Outcome, Step, job_flow, write};
+use crate::{Controller, Inputs, Outcome, Step, write};
 use obstacle::{Obstacle, Word};
-use restart::{is_final, is_killing};
+use restart::is_killing;
 use roster::Roster;
 
 /// The row.
@@ -45,7 +46,6 @@ pub const CONTROLLER: Controller = Controller {
         Kind::Command,
         Kind::ConfigMap,
         Kind::EndpointSlice,
-        Kind::JobFlow,
         Kind::NetworkPolicy,
         Kind::PersistentVolumeClaim,
         Kind::Pod,
@@ -127,11 +127,6 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             }
         }
         Kind::EndpointSlice => keys.extend(of_slice(mirror, change)),
-        // A job may wait for its flow before it goes.
-        Kind::JobFlow => {
-            let jobs = mirror.owned_by::<Job>(change.latest().uid());
-            keys.extend(jobs.map(|job| key_of(job)));
-        }
         _ => crate::keys::of_owner(change, Kind::VcJob, keys),
     }
 }
@@ -197,9 +192,6 @@ fn step(inputs: &Inputs<'_>) -> Step {
             reason: obstacle.word.reason().into(),
             waits_for: obstacle.waits_for,
         };
-    }
-    if is_settled && is_final(job.status.state.phase) {
-        step = view.expire(step);
     }
     step
 }
@@ -331,31 +323,6 @@ impl<'a> View<'a> {
             intents.extend(upkeep::clear(self));
         }
         intents
-    }
-
-    /// Removes a job that has outlived its time to live.
-    fn expire(&self, step: Step) -> Step {
-        let state = &self.job.status.state;
-        let (Some(seconds), Some(ended)) = (
-            self.job.spec.ttl_seconds_after_finished,
-            state.last_transition_time,
-        ) else {
-            return step;
-        };
-        let due = ended.plus_ms(i64::from(seconds) * 1_000);
-        if self.inputs.now < due {
-            return step.or_wake_at(Some(due));
-        }
-        if job_flow::awaits_the_end_of(self.inputs.mirror, self.job) {
-            return step;
-        }
-        let meta = &self.job.metadata;
-        Step::write(vec![write::delete_with(
-            Kind::VcJob,
-            meta,
-            None,
-            Propagation::Foreground,
-        )])
     }
 
     /// What the job's status lists as its own.

@@ -17,7 +17,7 @@ pub(super) const NAMES: &[(&str, &[&str])] = &[
     ("cronjob-controller", &["vc_cron_job"]),
     ("queue-controller", &["queue"]),
     ("pg-controller", &["podgroup", "workload_group"]),
-    ("gc-controller", &["vcjob"]),
+    ("gc-controller", &["vcjob_expiry"]),
     ("jobflow-controller", &["job_flow"]),
     ("jobtemplate-controller", &["job_template"]),
     ("hyperNode-controller", HYPER_NODES),

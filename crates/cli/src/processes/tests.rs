@@ -273,6 +273,32 @@ fn what_does_not_do_what_it_does_upstream_is_said_once() {
 }
 
 #[test]
+fn each_name_of_a_controller_switches_rows_of_its_own() {
+    let chosen = |words: &[&str]| controllers::chosen(words).expect("the words are known");
+    let all = chosen(&["*"]);
+    let different: BTreeSet<&str> = all.iter().copied().collect();
+    assert_eq!(different.len(), all.len(), "no row has two names: {all:?}");
+    for (name, rows) in controllers::NAMES {
+        assert_eq!(chosen(&[name]), *rows);
+        let without = chosen(&["*", &format!("-{name}")]);
+        let rest: Vec<&str> = all
+            .iter()
+            .filter(|row| !rows.contains(row))
+            .copied()
+            .collect();
+        assert_eq!(without, rest, "without {name}");
+    }
+    assert_eq!(
+        chosen(&["*", "-job-controller"])
+            .iter()
+            .filter(|row| **row == "vcjob")
+            .count(),
+        0
+    );
+    assert!(chosen(&["*", "-job-controller"]).contains(&"vcjob_expiry"));
+}
+
+#[test]
 fn a_process_is_what_it_was_told_to_be() {
     let typed = [
         "/usr/bin/vc-controller-manager",
@@ -300,7 +326,7 @@ fn a_process_is_what_it_was_told_to_be() {
         panic!("controllers are wanted");
     };
     assert!(
-        rows.contains(&"vcjob") && !rows.contains(&"queue"),
+        rows.contains(&"vcjob") && !rows.contains(&"vcjob_expiry") && !rows.contains(&"queue"),
         "{rows:?}"
     );
     assert_eq!(scheduler_names, ["volcano".into()]);

@@ -113,7 +113,7 @@ pub(super) fn is_killing(phase: JobPhase) -> bool {
 }
 
 /// Phases that are never left.
-pub(super) fn is_final(phase: JobPhase) -> bool {
+pub(crate) fn is_final(phase: JobPhase) -> bool {
     matches!(
         phase,
         JobPhase::Completed | JobPhase::Terminated | JobPhase::Failed
