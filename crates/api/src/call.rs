@@ -210,6 +210,13 @@ pub fn refusal(code: u16, retry_after_seconds: Option<u32>, body: &[u8]) -> Refu
     }
 }
 
+/// Whether an answer to a GET says that the object is not there. A server that does not serve the
+/// kind at all says 404, too, but names no object: nothing is known of it then.
+pub fn is_absent(code: u16, body: &[u8]) -> bool {
+    let status: Status = serde_json::from_slice(body).unwrap_or_default();
+    code == 404 && &*status.reason == "NotFound"
+}
+
 /// One page of a list.
 #[derive(Debug)]
 pub struct Page {
@@ -340,6 +347,14 @@ mod tests {
     fn refused(reason: &str) -> WriteOutcome {
         let status = json!({ "reason": reason, "message": "no" }).to_string();
         outcome(409, None, status.as_bytes())
+    }
+
+    #[test]
+    fn a_kind_that_is_not_served_says_nothing_of_an_object() {
+        let status = json!({ "kind": "Status", "reason": "NotFound", "code": 404 }).to_string();
+        assert!(is_absent(404, status.as_bytes()));
+        assert!(!is_absent(404, b"404 page not found\n"));
+        assert!(!is_absent(403, status.as_bytes()));
     }
 
     #[test]

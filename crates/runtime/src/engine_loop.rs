@@ -355,7 +355,7 @@ async fn get(
 ) -> Result<Option<Box<serde_json::value::RawValue>>, Refusal> {
     let call = call::get(key.kind, &key.namespace, &key.name);
     let answer = cluster.send(&call).await.map_err(refusal)?;
-    if answer.code == 404 {
+    if call::is_absent(answer.code, &answer.body) {
         return Ok(None);
     }
     let answer = answer.accepted().map_err(refusal)?;
