@@ -25,14 +25,20 @@ pub enum Fault {
     Conflict,
     /// A node is cordoned after a bind to it was decided and before it arrives.
     Cordon,
+    /// Somebody writes an expression or a pattern that would cost without bound.
+    CostBomb,
     /// The driver dies between two writes and starts again with an empty memory.
     Crash,
+    /// A kind of the drivers is not served any more, for a while; what is stored of it stays.
+    CrdRemoved,
     /// The disk under the journal is full: every write is refused for minutes.
     DiskFull,
     /// A line of a watch is told twice.
     DuplicateEvent,
     /// Another scheduler binds a pod of its own to one of our nodes.
     ForeignBind,
+    /// Somebody writes what no scheduler can serve, or nobody can mean.
+    HostileManifest,
     /// The journal does not take one record.
     JournalRefused,
     /// A kubelet does not take a pod that was bound to it.
@@ -69,6 +75,8 @@ pub enum Fault {
     SidecarDeath,
     /// A request and its answer take up to a minute.
     SlowApi,
+    /// Somebody puts a key of his own where a job's keys are.
+    SshKeyAbuse,
     /// A read is answered from an older revision.
     StaleRead,
     /// A write is done, and its answer is lost.
@@ -83,6 +91,8 @@ pub enum Fault {
     TornTail,
     /// The driver that decides stands still, and what it had sent arrives under its successor.
     TwoLeaders,
+    /// The driver that decides is replaced by one of another version, for a while.
+    TwoVersions,
     /// A watch ends after a line.
     WatchDrop,
     /// A watch that is to be opened has expired: everything is listed again.
@@ -190,7 +200,21 @@ pub const FAULTS: &[Row] = &[
         "Conflict storm (409), partial update loss",
     ),
     row(Fault::Cordon, "cordon", OnceInFew, "store", NODES),
+    row(
+        Fault::CostBomb,
+        "cost-bomb",
+        Every,
+        "store",
+        "CEL/regex cost bombs, wasm loops",
+    ),
     row(Fault::Crash, "crash", OnceIn, "process", LEADERS),
+    row(
+        Fault::CrdRemoved,
+        "crd-removed",
+        Every,
+        "wire",
+        "CRD version removed or downgraded",
+    ),
     row(Fault::DiskFull, "disk-full", Every, "journal", DISK),
     row(
         Fault::DuplicateEvent,
@@ -205,6 +229,13 @@ pub const FAULTS: &[Row] = &[
         Every,
         "store",
         "Foreign scheduler binds on our nodes",
+    ),
+    row(
+        Fault::HostileManifest,
+        "hostile-manifest",
+        Every,
+        "store",
+        "Malicious manifests",
     ),
     row(
         Fault::JournalRefused,
@@ -273,6 +304,13 @@ pub const FAULTS: &[Row] = &[
     ),
     row(Fault::SlowApi, "slow-api", OnceIn, "wire", BUSY),
     row(
+        Fault::SshKeyAbuse,
+        "ssh-key-abuse",
+        Every,
+        "store",
+        "SSH key plugin abuse",
+    ),
+    row(
         Fault::StaleRead,
         "stale-read",
         OnceIn,
@@ -303,6 +341,13 @@ pub const FAULTS: &[Row] = &[
     ),
     row(Fault::TornTail, "torn-tail", OnceIn, "journal", DISK),
     row(Fault::TwoLeaders, "two-leaders", Every, "process", LEADERS),
+    row(
+        Fault::TwoVersions,
+        "two-versions",
+        Every,
+        "process",
+        "Upgrade/rollback mid-flight; two versions together",
+    ),
     row(Fault::WatchDrop, "watch-drop", OnceIn, "wire", STREAMS),
     row(
         Fault::WatchExpired,
@@ -348,39 +393,14 @@ pub const NOT_YET: &[NotYet] = &[
         "no kind of a simulated world has a converter; the store's own tests break one",
     ),
     not_yet(
-        "cost-bomb",
-        "CEL/regex cost bombs, wasm loops",
-        "the store's tests of estimated costs; no wasm is run",
-    ),
-    not_yet(
-        "crd-removed",
-        "CRD version removed or downgraded",
-        "the kinds that the driver watches are built in",
-    ),
-    not_yet(
         "dns-delay",
         "DNS propagation",
         "imitation pods resolve no names",
     ),
     not_yet(
-        "hostile-manifest",
-        "Malicious manifests",
-        "tests/fuzz and the reviews' scenarios",
-    ),
-    not_yet(
         "huge-body",
         "Huge or compressed bodies",
         "there is no socket here; the server's tests send them, and those of runtime's questions get them",
-    ),
-    not_yet(
-        "ssh-key-abuse",
-        "SSH key plugin abuse",
-        "the plugin's scenarios: a key in a job, and a Secret of somebody else's",
-    ),
-    not_yet(
-        "two-versions",
-        "Upgrade/rollback mid-flight; two versions together",
-        "there is one version",
     ),
 ];
 

@@ -2,6 +2,7 @@
 
 mod answerer;
 mod guest;
+mod hostile;
 mod kubelet;
 mod mend;
 mod patience;
@@ -86,6 +87,10 @@ pub struct World {
     troubled: BTreeSet<String>,
     /// Nodes that nobody hears, until then.
     dark: BTreeMap<String, Time>,
+    /// Kinds that the drivers are not served, until then.
+    withdrawn: BTreeMap<Kind, Time>,
+    /// Drivers that begin are of another version than the world's.
+    is_other_version: bool,
     /// What the world itself has made or changed so far: a number for names.
     deeds: u64,
 }
@@ -201,6 +206,7 @@ impl Answer {
 /// One open watch.
 struct Stream {
     owner: Owner,
+    kind: Kind,
     watch: Box<Watch>,
     /// Lines of one watch arrive in order: none before this.
     not_before: Time,
@@ -252,6 +258,8 @@ impl World {
             findings: Vec::new(),
             troubled: BTreeSet::new(),
             dark: BTreeMap::new(),
+            withdrawn: BTreeMap::new(),
+            is_other_version: false,
             deeds: 0,
             settings,
         };

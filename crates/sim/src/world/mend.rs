@@ -2,6 +2,7 @@
 
 use api::call::Call;
 use api::time::Time;
+use serde_json::Value;
 
 use super::{Event, Patience, World};
 
@@ -12,6 +13,10 @@ pub(super) enum Mend {
     Clocks,
     /// A node is as it was.
     Node(String, Call),
+    /// Somebody's Secret goes; what he had written into it is what it must hold until then.
+    Secret(Value, Call),
+    /// All drivers are of the world's version again.
+    Version,
     /// An object is as it was.
     Write(Call),
 }
@@ -21,7 +26,8 @@ impl Mend {
     pub(super) fn told(&self) -> String {
         match self {
             Mend::Clocks => "right clocks".to_owned(),
-            Mend::Node(_, call) | Mend::Write(call) => {
+            Mend::Version => "one version".to_owned(),
+            Mend::Node(_, call) | Mend::Secret(_, call) | Mend::Write(call) => {
                 format!("the end of a fault: {} {}", call.method, call.target)
             }
         }
@@ -42,6 +48,14 @@ impl World {
                 }
                 self.note("all clocks are right");
                 true
+            }
+            Mend::Version => {
+                self.end_other_version();
+                true
+            }
+            Mend::Secret(written, call) => {
+                self.check_secret(written);
+                self.is_over(call)
             }
             Mend::Node(_, call) | Mend::Write(call) => self.is_over(call),
         };

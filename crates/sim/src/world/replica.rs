@@ -1,10 +1,14 @@
 //! Drivers: their lives, their sleep, and what they want.
 
+use std::collections::BTreeSet;
+
 use api::intent::Intent;
 use api::kind::Kind;
 use api::time::Time;
 use driver::{Driver, ElectionSettings, Level, Request, RequestId};
+use engine::{Difference, Engine};
 
+use super::mend::Mend;
 use super::{Answer, Event, Owner, World};
 use crate::fault::Fault;
 use crate::judge::Finding;
@@ -27,6 +31,8 @@ pub(super) struct Replica {
     skew_ms: i64,
     /// Its clock was set while it stood still: it learns so first of all.
     has_leapt: bool,
+    /// It decides by rules of another version.
+    is_other_version: bool,
     /// The server does not know it before this: 401.
     pub(super) expired_until: Time,
 }
@@ -92,7 +98,10 @@ impl World {
     pub(super) fn begin_life(&mut self, awake_from: Time) -> Replica {
         let life = self.lives;
         self.lives += 1;
-        let mut settings = self.drivers.clone();
+        let mut settings = match self.is_other_version {
+            true => other_version(&self.drivers),
+            false => self.drivers.clone(),
+        };
         if self.settings.replicas > 1 {
             let identity = format!("driver-{life}");
             settings.election = Some(ElectionSettings::new("kube-system", "volcano", &identity));
@@ -111,6 +120,7 @@ impl World {
             checked: 0,
             skew_ms: 0,
             has_leapt: false,
+            is_other_version: self.is_other_version,
             expired_until: self.now,
         }
     }
@@ -179,6 +189,29 @@ impl World {
             }
         }
         self.start_again(at, "driver starts again");
+    }
+
+    /// The driver that decides ends, and one of another version takes its place, for some minutes. Of several
+    /// the others stay what they are, as they do while a cluster is brought to a new version.
+    pub(super) fn change_version(&mut self) {
+        if self.is_other_version {
+            return;
+        }
+        let ms = self.draw_ms(Fault::TwoVersions, 10_000, 300_000);
+        self.struck(Fault::TwoVersions, &format!("for {ms} ms"));
+        self.is_other_version = true;
+        self.restart(self.deciding());
+        self.mend_at(self.now.plus_ms(ms), Mend::Version);
+    }
+
+    /// Drivers of another version are replaced.
+    pub(super) fn end_other_version(&mut self) {
+        self.is_other_version = false;
+        for at in 0..self.replicas.len() {
+            if self.replicas[at].is_other_version {
+                self.restart(at);
+            }
+        }
     }
 
     pub(super) fn take_over(&mut self, at: usize, late_ms: i64) {
@@ -302,6 +335,22 @@ impl World {
         }
         self.tell(found);
     }
+}
+
+/// A driver as another version might be: it keeps promises and chooses victims by other rules.
+fn other_version(ours: &driver::Settings) -> driver::Settings {
+    let mut other = ours.clone();
+    if let Some(settings) = &mut other.engine {
+        let mut rules = settings.engine.settings().clone();
+        let differences = &mut rules.placement.as_upstream;
+        *differences = match differences.is_empty() {
+            true => Difference::ALL.into_iter().collect(),
+            false => BTreeSet::new(),
+        };
+        let (engine, _) = Engine::new(rules).expect("rules that differ in ways of upstream only");
+        settings.engine = engine;
+    }
+    other
 }
 
 /// Whether a node holds more than it has since others bound to it while our bind was on its way: its

@@ -21,7 +21,8 @@ const STALE_REVISIONS_MAX: i64 = 40;
 
 impl World {
     pub(super) fn serve(&mut self, life: u32, id: RequestId, request: Request) {
-        if let Some(refusal) = self.trouble_of(life) {
+        let unserved = kind_of(&request).filter(|kind| self.is_withdrawn(*kind));
+        if let Some(refusal) = self.trouble_of(life).or(unserved.map(|_| unserved_kind())) {
             self.refuse(life, id, &request, refusal);
             return;
         }
@@ -50,7 +51,7 @@ impl World {
                 }
                 let owner = Owner::Driver(life, id);
                 if let Err(refusal) =
-                    self.open(owner, &call::watch(kind, revision, timeout_seconds))
+                    self.open(owner, kind, &call::watch(kind, revision, timeout_seconds))
                 {
                     self.reply(life, id, Answer::Closed(Some(refusal)));
                 }
@@ -437,6 +438,24 @@ fn refused(code: u16, reason: &str, retry_after_seconds: Option<u32>) -> Refusal
         reason: reason.into(),
         message: "it went wrong on purpose".into(),
         retry_after_seconds,
+    }
+}
+
+/// Objects of which kind a request is about, if of any.
+fn kind_of(request: &Request) -> Option<Kind> {
+    match request {
+        Request::Ask(_) => None,
+        Request::Get { key } => Some(key.kind),
+        Request::List { kind, .. } | Request::Watch { kind, .. } => Some(*kind),
+        Request::Write(intent) => Some(intent.target.kind),
+    }
+}
+
+/// What a server says of a kind that it does not serve: no object of it is named.
+pub(super) fn unserved_kind() -> Refusal {
+    Refusal {
+        message: "404 page not found".into(),
+        ..refused(404, "", None)
     }
 }
 

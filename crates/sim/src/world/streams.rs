@@ -20,12 +20,13 @@ const LOSSY_MS: i64 = 30_000;
 const AGAIN_MS: i64 = 500;
 
 impl World {
-    pub(super) fn open(&mut self, owner: Owner, call: &Call) -> Result<(), Refusal> {
+    pub(super) fn open(&mut self, owner: Owner, kind: Kind, call: &Call) -> Result<(), Refusal> {
         match self.server.answer(call, self.now) {
             Answered::Stream(watch) => {
                 let not_before = self.now;
                 self.streams.push(Stream {
                     owner,
+                    kind,
                     watch,
                     not_before,
                     until: Some(not_before),
@@ -164,7 +165,7 @@ impl World {
             content_type: "",
             body: Vec::new(),
         };
-        if let Err(refusal) = self.open(Owner::Fleet, &call) {
+        if let Err(refusal) = self.open(Owner::Fleet, Kind::Pod, &call) {
             let text = format!("the nodes cannot watch pods: {}", refusal.message);
             self.transcript.note(self.settings.begins, self.now, &text);
             self.fleet_seen = 0;

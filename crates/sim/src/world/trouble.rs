@@ -1,13 +1,13 @@
 //! Faults that come by the clock: of nodes, of the server as a whole, of the drivers' processes.
 
 use api::call::Call;
-use api::kind::Kind;
+use api::kind::{KINDS, Kind};
 use driver::Request;
 use serde_json::{Value, json};
 
 use super::mend::Mend;
 use super::strike::KEEN;
-use super::{Answer, Event, World, serve};
+use super::{Answer, Event, Owner, Stream, World, serve};
 use crate::calls::{delete, merge, post};
 use crate::fault::{Fault, Strikes};
 use crate::wire::Answered;
@@ -80,6 +80,8 @@ impl World {
                 self.struck(fault, "");
                 self.restart(self.deciding());
             }
+            Fault::CostBomb | Fault::HostileManifest | Fault::SshKeyAbuse => self.assail(fault),
+            Fault::CrdRemoved => self.withdraw(),
             Fault::DiskFull => {
                 let ms = self.draw_ms(fault, 5_000, 180_000);
                 self.struck(fault, &format!("for {ms} ms"));
@@ -103,6 +105,7 @@ impl World {
                 self.replicas[at].expired_until = self.now.plus_ms(ms);
             }
             Fault::TwoLeaders => self.split(),
+            Fault::TwoVersions => self.change_version(),
             Fault::WebhookDown => {
                 let ms = self.draw_ms(fault, 1_000, 60_000);
                 self.struck(fault, &format!("for {ms} ms"));
@@ -165,6 +168,34 @@ impl World {
         for name in names {
             self.excuse(&name, 60_000);
         }
+    }
+
+    /// One of the kinds that a cluster has by definitions is not served to the drivers for a while.
+    fn withdraw(&mut self) {
+        let defined: Vec<Kind> = (KINDS.iter())
+            .filter(|row| row.group.ends_with(".volcano.sh"))
+            .map(|row| row.kind)
+            .collect();
+        let last = i64::try_from(defined.len()).unwrap_or(1) - 1;
+        let at = usize::try_from(self.draw_ms(Fault::CrdRemoved, 0, last)).unwrap_or(0);
+        let (kind, ms) = (defined[at], self.draw_ms(Fault::CrdRemoved, 100, 60_000));
+        self.struck(
+            Fault::CrdRemoved,
+            &format!("{} for {ms} ms", kind.row().plural),
+        );
+        self.withdrawn.insert(kind, self.now.plus_ms(ms));
+        let of_kind =
+            |stream: &mut Stream| stream.kind == kind && matches!(stream.owner, Owner::Driver(..));
+        let ended: Vec<Stream> = self.streams.extract_if(.., of_kind).collect();
+        for stream in ended {
+            self.closed(&stream, Some(serve::unserved_kind()));
+        }
+    }
+
+    /// Whether the drivers are not served a kind.
+    pub(super) fn is_withdrawn(&self, kind: Kind) -> bool {
+        let until = self.withdrawn.get(&kind);
+        until.is_some_and(|until| self.now < *until)
     }
 
     fn bind_account(&mut self) {
