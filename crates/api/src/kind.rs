@@ -18,6 +18,8 @@ pub enum Kind {
     ConfigMap,
     /// What a StatefulSet wanted once.
     ControllerRevision,
+    /// What storage drivers do on a node.
+    CsiNode,
     /// A pod on each of some nodes.
     DaemonSet,
     /// Pods that are replaced in steps.
@@ -181,6 +183,15 @@ pub const KINDS: &[KindRow] = &[
         "ControllerRevision",
         "controllerrevisions",
         true,
+        false,
+    ),
+    row(
+        Kind::CsiNode,
+        "storage.k8s.io",
+        "v1",
+        "CSINode",
+        "csinodes",
+        false,
         false,
     ),
     row(

@@ -125,9 +125,10 @@ mod tests {
         for name in ["t0", "t1"] {
             let mut spec = task(name, 1_000);
             spec.claims.push("shared".into());
-            spec.shape
-                .volumes
-                .push(VolumeNeed::FirstConsumer { topology: None });
+            spec.shape.volumes.push(VolumeNeed::FirstConsumer {
+                topology: None,
+                unmade: None,
+            });
             tables.put_task(spec);
         }
         let plan = commit(&mut tables, &[(0, N1), (1, N2)]);

@@ -26,6 +26,7 @@ const NEEDED: &[Kind] = &[Kind::Node, Kind::Pod, Kind::PodGroup, Kind::Queue];
 /// What is read of a cluster: what decisions are made on, and what makes pods.
 const READ: &[Kind] = &[
     Kind::BatchJob,
+    Kind::CsiNode,
     Kind::Deployment,
     Kind::HyperNode,
     Kind::Namespace,

@@ -125,6 +125,7 @@ objects! {
     Command: api::volcano::Command,
     ConfigMap: api::core::ConfigMap,
     ControllerRevision: api::core::ControllerRevision,
+    CsiNode: api::core::CsiNode,
     DaemonSet: api::core::DaemonSet,
     Deployment: api::core::Deployment,
     DeviceClass: api::resource::DeviceClass,

@@ -66,6 +66,7 @@ pub struct Rows {
 
 /// The kinds that rows are made of.
 pub const ROW_KINDS: &[Kind] = &[
+    Kind::CsiNode,
     Kind::DeviceClass,
     Kind::HyperNode,
     Kind::Namespace,
@@ -170,6 +171,7 @@ impl Rows {
         let name: Arc<str> = (&*change.key.name).into();
         let key = || Key::new(&*change.key.namespace, Arc::clone(&name));
         match &change.after {
+            Some(Object::CsiNode(_)) => self.feed_limits(mirror, &name, tables),
             Some(Object::Node(node)) => self.put_node(mirror, node, tables),
             Some(Object::NodeShard(_)) => self.feed_shard(mirror, change, tables),
             Some(Object::Numatopology(_)) => self.feed_numa(mirror, &name, tables),
@@ -209,6 +211,7 @@ impl Rows {
                 Kind::NativeGroup => {
                     self.remove_native(mirror, &change.key.namespace, &name, tables);
                 }
+                Kind::CsiNode => self.feed_limits(mirror, &name, tables),
                 Kind::HyperNode => tables.remove_hyper_node(&name),
                 Kind::Node => tables.remove_node(&name),
                 Kind::NodeShard => self.feed_shard(mirror, change, tables),
@@ -239,6 +242,13 @@ impl Rows {
             self.cards.leave_out_of(min, tables);
         }
         tables.put_gang(spec);
+    }
+
+    /// What storage drivers can do on a node has changed.
+    fn feed_limits(&mut self, mirror: &Mirror, name: &str, tables: &mut Tables) {
+        if let Some(node) = mirror.get::<Node>("", name) {
+            self.put_node(mirror, node, tables);
+        }
     }
 
     /// Storage has changed: pods that mount it are looked at again.

@@ -78,7 +78,7 @@ pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector};
 pub use roles::{TOPOLOGY_ROLES_MAX, TaskTopology, TopologyFault};
 pub use shape::{
     Fill, HostPort, PodTerm, Preferred, ShapeSpec, Spread, Strategy, Toleration, TolerationEffect,
-    VolumeNeed,
+    Unmade, VolumeNeed,
 };
 pub use slots::Slots;
 pub use tables::suppose::{Change, Supposed};

@@ -90,8 +90,11 @@ pub struct Node {
     pub promised: BTreeSet<TaskId>,
     /// Host ports taken, with the number of takers.
     pub ports: BTreeMap<HostPort, u32>,
-    /// Attached volumes by driver and handle, with the number of users.
+    /// Attached volumes by driver and handle, with the number of users; of one that several may use and
+    /// that has yet to be made its claim is the handle.
     pub volumes: BTreeMap<(Arc<str>, Arc<str>), u32>,
+    /// Attach slots of volumes that have yet to be made here and are of one pod's own, by driver.
+    pub unmade: BTreeMap<Arc<str>, u32>,
     /// What is held of its cards and devices, and of units on its NUMA nodes.
     pub cards: CardLoads,
     /// What was measured of it last, however long ago.
@@ -115,6 +118,7 @@ impl Node {
             promised: BTreeSet::new(),
             ports: BTreeMap::new(),
             volumes: BTreeMap::new(),
+            unmade: BTreeMap::new(),
             cards: CardLoads::default(),
             measured: None,
         }

@@ -169,6 +169,8 @@ pub enum VolumeNeed {
     FirstConsumer {
         /// Allowed topologies; `None` means any node.
         topology: Option<Vec<NodeTerm>>,
+        /// What will take attach slots; `None` where nobody makes volumes.
+        unmade: Option<Unmade>,
     },
     /// The claim does not exist, or is not yet bound though it must be: no node suits.
     Waits {
@@ -177,6 +179,40 @@ pub enum VolumeNeed {
         /// Whether the claim exists at all.
         exists: bool,
     },
+}
+
+impl VolumeNeed {
+    /// Driver and handle of the volume that takes an attach slot, however many pods use it.
+    pub fn attached(&self) -> Option<&(Arc<str>, Arc<str>)> {
+        match self {
+            VolumeNeed::Bound { attach, .. } => attach.as_ref(),
+            VolumeNeed::FirstConsumer {
+                unmade: Some(Unmade::Shared(attach)),
+                ..
+            } => Some(attach),
+            VolumeNeed::FirstConsumer { .. } | VolumeNeed::Waits { .. } => None,
+        }
+    }
+
+    /// The driver of volumes of the pod's own that have yet to be made, and how many slots they take.
+    pub fn own(&self) -> Option<(&Arc<str>, u32)> {
+        match self {
+            VolumeNeed::FirstConsumer {
+                unmade: Some(Unmade::Own(driver, count)),
+                ..
+            } => Some((driver, *count)),
+            _ => None,
+        }
+    }
+}
+
+/// Volumes that have yet to be made, which take attach slots all the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unmade {
+    /// Of the pod's own: the driver, and how many. Pods that differ in nothing else are of one shape.
+    Own(Arc<str>, u32),
+    /// One that others may use, too: the driver, and `namespace/claim` for a handle.
+    Shared((Arc<str>, Arc<str>)),
 }
 
 /// One term of a pod affinity or anti-affinity.

@@ -196,6 +196,36 @@ read_only! {
 }
 
 read_only! {
+    /// `storage.k8s.io/v1` CSINode: it bears the name of its node.
+    pub struct CsiNode {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// What is on the node.
+        pub spec: CsiNodeSpec,
+    }
+
+    /// What storage drivers are on a node.
+    pub struct CsiNodeSpec {
+        /// Each driver that has told its kubelet that it is there.
+        pub drivers: Vec<CsiNodeDriver>,
+    }
+
+    /// A storage driver on a node.
+    pub struct CsiNodeDriver {
+        /// Its name.
+        pub name: Box<str>,
+        /// How much it can do there; absent means without a limit.
+        pub allocatable: Option<VolumeNodeResources>,
+    }
+
+    /// How much a storage driver can do on a node.
+    pub struct VolumeNodeResources {
+        /// How many different volumes it attaches at most; absent means without a limit.
+        pub count: Option<i32>,
+    }
+}
+
+read_only! {
     /// `storage.k8s.io/v1` VolumeAttributesClass.
     pub struct VolumeAttributesClass {
         /// Metadata.

@@ -36,6 +36,7 @@
 //! gang a/t : 1 x strategy=most strategy=least/cpu:2,mem:1     its own, with weights of its own
 //! gang a/t : 1 x counts=gpu:2,memory.gpu:8 counts=c1/gpu:1     what a claim counts for in the queue; a shared one has a name
 //! gang a/t : 1 x devices=gpu devices-on=zone:z                       a claim that does not exist; one that has devices there
+//! gang a/t : 1 x makes=csi:2 shares=data shares=csi:data     claims that wait for their first consumer: its own, or of several
 //! node n1 image=app:500Mi | gang a/t : 1 x image=app image=side      images of a node, and of a task's containers
 //! numa-aware | node n1 numa=2x4 smt one-socket gpus=0,1 policy=restricted unpinned open=0-3 reserved=1 numa-garbled
 //! gang a/t : 1 x pin=2:1 pin=4 policy=restricted      containers with cpus (and GPUs) of their own
@@ -52,8 +53,8 @@ use model::{
     Branch, Budget, CardAsk, ClaimLack, Closeness, Disruption, Fill, Gate, Grant, GroupLimits,
     Highest, HostPort, Key, Kind, Labels, Limits, LocalTime, NodeTerm, NumaAsk, Operator, PodTerm,
     Portion, Preferred, QueueSpec, Quota, Requirement, ShapeSpec, Spread, Strategy, SubGroups,
-    Tables, Taint, TaintEffect, TaskTopology, Time, Toleration, TolerationEffect, UnmetClaim,
-    Vector, VolumeNeed,
+    Tables, Taint, TaintEffect, TaskTopology, Time, Toleration, TolerationEffect, Unmade,
+    UnmetClaim, Vector, VolumeNeed,
 };
 use placement::{Argument, Decimal};
 
@@ -273,12 +274,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
             "label" => {
                 task.labels.insert(pair().0.to_owned(), pair().1.to_owned());
             }
-            "shares" => {
-                task.claims.push(value.into());
-                task.shape
-                    .volumes
-                    .push(VolumeNeed::FirstConsumer { topology: None });
-            }
+            "shares" => shares(&mut task, value),
             "image" => {
                 task.shape.images.push(value.into());
                 task.shape.images.sort_unstable();
@@ -307,6 +303,17 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
     task.shape.numa = (ask != NumaAsk::default()).then(|| Arc::new(ask));
     task.shape.cards = (!cards.is_nothing()).then(|| Arc::new(cards));
     task
+}
+
+/// `data` is a claim that waits for its first consumer; of `csi:data` the driver `csi` makes the volume.
+fn shares(task: &mut TaskWords, value: &str) {
+    let (driver, claim) = value.split_once(':').unwrap_or(("", value));
+    let attach = (driver.into(), claim.into());
+    task.claims.push(claim.into());
+    task.shape.volumes.push(VolumeNeed::FirstConsumer {
+        topology: None,
+        unmade: (!driver.is_empty()).then_some(Unmade::Shared(attach)),
+    });
 }
 
 /// `most`, `least/cpu:2,mem:1`, `most/` where its weights could not be read
@@ -496,6 +503,10 @@ fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
         "volume" => shape.volumes.push(VolumeNeed::Bound {
             affinity: None,
             attach: Some((Arc::from(left), Arc::from(right))),
+        }),
+        "makes" => shape.volumes.push(VolumeNeed::FirstConsumer {
+            topology: None,
+            unmade: Some(Unmade::Own(left.into(), right.parse().expect("slots"))),
         }),
         "volume-on" => shape.volumes.push(VolumeNeed::Bound {
             affinity: Some(vec![NodeTerm {

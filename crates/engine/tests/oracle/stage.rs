@@ -346,9 +346,10 @@ impl Stage {
             });
         }
         if ask.claim.is_some() {
-            shape
-                .volumes
-                .push(VolumeNeed::FirstConsumer { topology: None });
+            shape.volumes.push(VolumeNeed::FirstConsumer {
+                topology: None,
+                unmade: None,
+            });
         }
         shape
     }

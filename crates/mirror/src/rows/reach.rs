@@ -12,7 +12,7 @@ use api::volcano::{NodeShard, ShardingMode};
 use model::{NumaLayout, Phase, Shard, Tables};
 use serde_json::json;
 
-use super::{Rows, node_spec};
+use super::{Rows, node_spec, volume};
 use crate::held::{Change, Mirror};
 use crate::lower::patched;
 
@@ -128,6 +128,7 @@ impl Rows {
         let mut spec = node_spec(node, tables);
         spec.foreign = side == Side::Last;
         spec.numa = layout;
+        spec.volume_limits = volume::limits(mirror, &node.metadata.name);
         if self.has_images {
             spec.images = node.status.images.names().clone();
         }

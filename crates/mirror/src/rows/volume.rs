@@ -1,20 +1,24 @@
 //! Claims, volumes and classes → what a pod's volumes ask of its node; and what must happen to
 //! them before the pod may be bound there.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::core::{
-    ClaimPhase, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, TopologyTerm,
+    ClaimPhase, CsiNode, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, TopologyTerm,
     claims_named,
 };
 use api::disk::SELECTED_NODE;
 use api::intent::{Action, Intent, ObjectKey, Part};
 use api::kind::Kind;
-use model::{NodeTerm, Operator, Requirement, VolumeNeed};
+use model::{NodeTerm, Operator, Requirement, Unmade, VolumeNeed};
 use serde_json::json;
 
 use super::constraints;
 use crate::held::Mirror;
+
+/// The provisioner of classes whose volumes nobody makes.
+const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// How a pod's claims stand on their way to a node.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,10 +90,9 @@ fn reaches(mirror: &Mirror, volume: &PersistentVolume, node: &str) -> bool {
 
 /// Claims of a pod that wait for their first consumer: they go where it goes.
 pub(super) fn unplaced(mirror: &Mirror, pod: &Pod) -> Vec<Arc<str>> {
-    let namespace = &pod.metadata.namespace;
     let mut claims: Vec<Arc<str>> = claims_named(&pod.metadata.name, &pod.spec.volumes)
         .filter(|name| {
-            let need = need(mirror, namespace, name);
+            let need = need(mirror, pod, name);
             matches!(need, Some(VolumeNeed::FirstConsumer { .. }))
         })
         .map(|name| (&*name).into())
@@ -99,16 +102,55 @@ pub(super) fn unplaced(mirror: &Mirror, pod: &Pod) -> Vec<Arc<str>> {
     claims
 }
 
+/// What the pod's claims ask of its node, in order. Claims that wait for their first consumer and are
+/// otherwise alike are one need: which is which is known once they have volumes.
 pub(super) fn needs(mirror: &Mirror, pod: &Pod) -> Vec<VolumeNeed> {
-    let mut needs: Vec<VolumeNeed> = claims_named(&pod.metadata.name, &pod.spec.volumes)
-        .filter_map(|name| need(mirror, &pod.metadata.namespace, &name))
+    let claims = claims_named(&pod.metadata.name, &pod.spec.volumes);
+    let claims: BTreeSet<_> = claims.collect();
+    let mut needs: Vec<VolumeNeed> = (claims.iter())
+        .filter_map(|name| need(mirror, pod, name))
         .collect();
     needs.sort();
-    needs.dedup();
+    needs.dedup_by(|later, first| joined(first, later) || later == first);
     needs
 }
 
-fn need(mirror: &Mirror, namespace: &str, name: &str) -> Option<VolumeNeed> {
+/// Whether `other` asks the same as `need`, which counts its slots from now on.
+fn joined(need: &mut VolumeNeed, other: &VolumeNeed) -> bool {
+    let VolumeNeed::FirstConsumer { topology, unmade } = need else {
+        return false;
+    };
+    let VolumeNeed::FirstConsumer {
+        topology: also,
+        unmade: more,
+    } = other
+    else {
+        return false;
+    };
+    let (Some(Unmade::Own(driver, count)), Some(Unmade::Own(same, more))) = (unmade, more) else {
+        return false;
+    };
+    let is_alike = topology == also && driver == same;
+    if is_alike {
+        *count = count.saturating_add(*more);
+    }
+    is_alike
+}
+
+/// How many volumes each driver attaches to the node, where it says so.
+pub(super) fn limits(mirror: &Mirror, node: &str) -> BTreeMap<Arc<str>, i64> {
+    let drivers = mirror.get::<CsiNode>("", node).into_iter();
+    let drivers = drivers.flat_map(|told| &told.spec.drivers);
+    drivers
+        .filter_map(|driver| {
+            let count = driver.allocatable.as_ref()?.count?;
+            Some(((&*driver.name).into(), i64::from(count)))
+        })
+        .collect()
+}
+
+fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
+    let namespace = &*pod.metadata.namespace;
     let waits = |exists| {
         Some(VolumeNeed::Waits {
             claim: name.into(),
@@ -133,24 +175,43 @@ fn need(mirror: &Mirror, namespace: &str, name: &str) -> Option<VolumeNeed> {
     if claim.metadata.deletion_timestamp.is_some() || !claim.spec.volume_name.is_empty() {
         return waits(true);
     }
+    let class = claim.spec.storage_class_name.as_deref().unwrap_or("");
+    let class = mirror.get::<StorageClass>("", class);
+    let driver = class.map(|class| &*class.provisioner);
+    let driver = driver.filter(|driver| !driver.is_empty() && *driver != NO_PROVISIONER);
+    // The volume has no name yet: its claim stands for it, so that its slot is taken.
+    let by_its_claim = |driver: &str| (driver.into(), format!("{namespace}/{name}").into());
     if let Some(node) = claim.metadata.annotations.get(SELECTED_NODE) {
         return Some(VolumeNeed::Bound {
             affinity: Some(vec![NodeTerm {
                 labels: Vec::new(),
                 names: vec![Requirement::equals("metadata.name", &**node)],
             }]),
-            attach: None,
+            attach: driver.map(by_its_claim),
         });
     }
-    let class = claim.spec.storage_class_name.as_deref().unwrap_or("");
-    match mirror.get::<StorageClass>("", class) {
+    match class {
         Some(class) if class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer") => {
             Some(VolumeNeed::FirstConsumer {
                 topology: topology(&class.allowed_topologies),
+                unmade: driver.map(|driver| match is_own(pod, name) {
+                    true => Unmade::Own(driver.into(), 1),
+                    false => Unmade::Shared(by_its_claim(driver)),
+                }),
             })
         }
         _ => waits(true),
     }
+}
+
+/// Whether the claim is made for this pod and no other, as names of StatefulSets' claims and of generic
+/// ephemeral volumes say it. Pods that differ in such claims only are of one shape.
+fn is_own(pod: &Pod, claim: &str) -> bool {
+    let pod = &*pod.metadata.name;
+    let before = claim.strip_suffix(pod);
+    let after = claim.strip_prefix(pod);
+    before.is_some_and(|rest| rest.ends_with('-'))
+        || after.is_some_and(|rest| rest.starts_with('-'))
 }
 
 /// The volume of a claim whose binding is complete.

@@ -1,9 +1,10 @@
 //! The one place where a row's contribution to sums is added and taken away.
 
+use std::collections::BTreeMap;
+
 use super::{GangId, Key, Kind, NodeId, QueueId, Tables, TaskId, Vector};
 use crate::gang::{Census, Gang, GangPhase};
 use crate::queue::TreeSums;
-use crate::shape::VolumeNeed;
 use crate::task::{Gate, Phase, Task};
 
 /// The deepest queue tree; what lies deeper hangs on no parent.
@@ -30,6 +31,20 @@ fn tally(count: &mut u32, sign: Sign) {
                 .checked_sub(1)
                 .expect("every count is added once before it is taken")
         }
+    }
+}
+
+/// Counts `number` more or fewer; what nobody has any more has no row.
+fn count<K: Clone + Ord>(counts: &mut BTreeMap<K, u32>, key: &K, number: u32, sign: Sign) {
+    let counted = counts.entry(key.clone()).or_default();
+    *counted = match sign {
+        Sign::Add => *counted + number,
+        Sign::Take => counted
+            .checked_sub(number)
+            .expect("every count is added once before it is taken"),
+    };
+    if *counted == 0 {
+        counts.remove(key);
     }
 }
 
@@ -170,23 +185,14 @@ impl Tables {
             node.tasks.remove(&id);
         }
         for port in &shape.spec.ports {
-            let takers = node.ports.entry(port.clone()).or_default();
-            tally(takers, sign);
-            if *takers == 0 {
-                node.ports.remove(port);
-            }
+            count(&mut node.ports, port, 1, sign);
         }
         for volume in &shape.spec.volumes {
-            if let VolumeNeed::Bound {
-                attach: Some(attach),
-                ..
-            } = volume
-            {
-                let users = node.volumes.entry(attach.clone()).or_default();
-                tally(users, sign);
-                if *users == 0 {
-                    node.volumes.remove(attach);
-                }
+            if let Some(attach) = volume.attached() {
+                count(&mut node.volumes, attach, 1, sign);
+            }
+            if let Some((driver, slots)) = volume.own() {
+                count(&mut node.unmade, driver, slots, sign);
             }
         }
         for grant in &task.grants {

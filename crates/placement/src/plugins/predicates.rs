@@ -1,9 +1,7 @@
 //! Predicates: which nodes a task may use at all.
 
 mod devices;
-
-use std::collections::BTreeSet;
-use std::sync::Arc;
+mod slots;
 
 use devices::Holdings;
 use model::{
@@ -14,6 +12,7 @@ use model::{
 use crate::arguments::{Asked, Switched};
 use crate::plugin::{Plugin, Room, View};
 use crate::rules::Config;
+use slots::Slots;
 
 /// The row. Room itself (cpu, memory, …) is always checked, as upstream's allocate action does;
 /// pod affinity and spread look at other pods and live in `coupling`.
@@ -136,7 +135,9 @@ fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
             VolumeNeed::Bound {
                 affinity: terms, ..
             }
-            | VolumeNeed::FirstConsumer { topology: terms } => {
+            | VolumeNeed::FirstConsumer {
+                topology: terms, ..
+            } => {
                 let on =
                     checks.volume_binding == Switched::On || checks.volume_zone == Switched::On;
                 if on && !terms.as_deref().is_none_or(any) {
@@ -195,16 +196,9 @@ fn has_room(view: View<'_>, shape: &Shape, id: NodeId, room: Room) -> Option<Ref
     let node = view.tables.node(id);
     if checks.volume_limits == Switched::On && !node.spec.volume_limits.is_empty() {
         for (driver, limit) in &node.spec.volume_limits {
-            let attached: BTreeSet<_> = attached_at(view, id, room)
-                .filter(|(name, _)| name == driver)
-                .collect();
-            let new = shape.spec.volumes.iter().filter(|volume| {
-                matches!(volume, VolumeNeed::Bound { attach: Some(attach), .. }
-                    if attach.0 == *driver && !attached.contains(attach))
-            });
-            let new = new.count();
-            let all = i64::try_from(attached.len() + new).unwrap_or(i64::MAX);
-            if new > 0 && all > *limit {
+            let wanted = Slots::of(driver, &shape.spec.volumes);
+            let taken = || Slots::at(view, id, room, driver);
+            if !wanted.is_empty() && wanted.exceed(&taken(), *limit) {
                 return Some(Refusal::VolumeLimit);
             }
         }
@@ -236,25 +230,6 @@ fn ports_at(view: View<'_>, id: NodeId, room: Room) -> Box<dyn Iterator<Item = &
         Room::Later => {
             let tasks = later_on(view, id);
             Box::new(tasks.flat_map(move |task| &view.tables.shape_of(task).spec.ports))
-        }
-    }
-}
-
-/// Volumes that take an attach slot of the node, by driver and handle.
-fn attached_at(
-    view: View<'_>,
-    id: NodeId,
-    room: Room,
-) -> Box<dyn Iterator<Item = &(Arc<str>, Arc<str>)> + '_> {
-    match room {
-        Room::Now => Box::new(view.tables.node(id).volumes.keys()),
-        Room::Later => {
-            let tasks = later_on(view, id);
-            let volumes = tasks.flat_map(move |task| &view.tables.shape_of(task).spec.volumes);
-            Box::new(volumes.filter_map(|volume| match volume {
-                VolumeNeed::Bound { attach, .. } => attach.as_ref(),
-                _ => None,
-            }))
         }
     }
 }
