@@ -222,7 +222,7 @@ impl<'a> Wire<'a> {
             total_request: self.amounts(&total),
             creation_timestamp: group.map(|group| group.metadata.creation_timestamp),
             pod_group: group.map(|group| &**group),
-            preemptable: row.spec.preemptable,
+            preemptable: row.spec.preemptable == Some(true),
             revocable_zone: "",
             budget: (),
         }

@@ -332,7 +332,7 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
         priority_class: Some(&*group.spec.priority_class_name)
             .filter(|name| !name.is_empty())
             .map(Into::into),
-        preemptable: pod::preemptable(meta).unwrap_or(false),
+        preemptable: pod::preemptable(meta),
         closeness: group.spec.network_topology.as_ref().map(network::closeness),
         disruption: policy::disruption(meta),
         task_topology: policy::task_topology(meta),

@@ -70,6 +70,21 @@ fn a_pod_says_whether_it_is_evicted_and_for_how_long_it_is_not() {
 }
 
 #[test]
+fn a_group_says_that_it_may_be_evicted_that_it_may_not_or_nothing() {
+    let read = |annotations| group(annotations, |tables, id| tables.gang(id).spec.preemptable);
+    assert_eq!(read(json!({})), None);
+    for (text, says) in [
+        ("true", true),
+        ("false", false),
+        ("", false),
+        ("perhaps", false),
+    ] {
+        let told = read(json!({ "volcano.sh/preemptable": text }));
+        assert_eq!(told, Some(says), "{text}");
+    }
+}
+
+#[test]
 fn a_pod_says_whether_it_bears_lent_nodes() {
     let read = |annotations: Value, labels: Value| {
         let pod = json!({

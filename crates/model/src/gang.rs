@@ -149,8 +149,8 @@ pub struct GangSpec {
     pub min_resources: Option<Vector>,
     /// The PriorityClass's name, if any.
     pub priority_class: Option<Arc<str>>,
-    /// Whether its tasks may be evicted for another gang's.
-    pub preemptable: bool,
+    /// What it says of whether its tasks may be evicted for another gang's, if it says anything.
+    pub preemptable: Option<bool>,
     /// How close together its tasks must be.
     pub closeness: Option<Closeness>,
     /// How many of its tasks may be missing at a time, if it says so.

@@ -317,7 +317,7 @@ impl World {
                 "class" => gang.priority_class = Some(value.into()),
                 "minres" => stated = false,
                 "jdb" => gang.disruption = Some(parse::disruption(value)),
-                "preemptable" => gang.preemptable = true,
+                "preemptable" => gang.preemptable = Some(value != "no"),
                 "patience" => {
                     let seconds: i64 = value.trim_end_matches('s').parse().expect("seconds");
                     gang.waits_at_most_ms = Some(seconds * 1_000);

@@ -18,7 +18,7 @@
 //! gang a/p agent : 1 x cpu=1         a pod that is in no group and no queue
 //! bound n1 a/x cpu=1                   a pod that is not ours
 //! cycle | cycle once | cycle first | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
-//! gang a/z jdb=min/2 (or max/50%) preemptable : 2 x revocable cpu=1      it bears nodes that are lent at times
+//! gang a/z jdb=min/2 (or max/50%) preemptable (or preemptable=no) : 2 x revocable cpu=1      it bears nodes that are lent at times
 //! measured n1 n2 cpu=85 mem=20         what was measured of nodes now, in per cent
 //! answer TOPIC: OPINION; …             to what was asked: yes, no WHY, neither, failed WHY, n1=5 n2=0.5,
 //!                                      victims POD POD, overused, free

@@ -69,7 +69,7 @@ fn gang_spec(group: &PodGroup) -> GangSpec {
             .filter(|name| !name.is_empty())
             .map(Into::into),
         closeness: group.topology_key().map(|key| Closeness::Label(key.into())),
-        preemptable: pod::preemptable(meta).unwrap_or(false),
+        preemptable: pod::preemptable(meta),
         created: created(meta),
         status: GangStatus {
             phase: GangPhase::Inqueue,

@@ -336,7 +336,9 @@ impl Hunt {
         }
     }
 
-    /// Gangs that hold something on the nodes and may lose it, in the order in which they would.
+    /// Gangs that hold something on the nodes and may lose it, in the order in which they would. Who says
+    /// that it may not be evicted loses nothing here, whatever its pods say (upstream looks at this in
+    /// these two actions only).
     fn gangs_in_turn(&self, cycle: &Cycle<'_, '_>, task: TaskId, nodes: &[NodeId]) -> Vec<GangId> {
         let view = cycle.view();
         let in_turn = self.search(cycle, task).in_turn_on(view, nodes);
@@ -344,7 +346,10 @@ impl Hunt {
         let gangs = in_turn
             .iter()
             .filter_map(|task| view.tables.task(*task).gang);
-        gangs.filter(|gang| seen.insert(*gang)).collect()
+        let may_lose = |gang: &GangId| view.tables.gang(*gang).spec.preemptable != Some(false);
+        gangs
+            .filter(|gang| may_lose(gang) && seen.insert(*gang))
+            .collect()
     }
 
     /// The gang's tasks on the nodes, one by one: as many as it can spare go.

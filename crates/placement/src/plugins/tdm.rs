@@ -120,14 +120,14 @@ fn zone_of(node: &Node) -> Option<&str> {
 
 /// Whoever may be evicted comes last.
 fn job_order(view: View<'_>, a: GangId, b: GangId) -> std::cmp::Ordering {
-    let is_preemptable = |id| view.tables.gang(id).spec.preemptable;
+    let is_preemptable = |id| view.tables.gang(id).spec.preemptable == Some(true);
     is_preemptable(a).cmp(&is_preemptable(b))
 }
 
 /// A gang that may not be evicted itself may take others' room for any task that it lacks.
 fn job_starving(view: View<'_>, id: GangId) -> bool {
     let gang = view.tables.gang(id);
-    !gang.spec.preemptable && gang.count(Phase::Pending) > 0
+    gang.spec.preemptable != Some(true) && gang.count(Phase::Pending) > 0
 }
 
 fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
