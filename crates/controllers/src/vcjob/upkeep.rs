@@ -1,13 +1,16 @@
 //! What an active vcjob must have, created or mended in the order that its pods rely on.
 
-use api::core::{ConfigMap, PersistentVolumeClaim};
+use api::core::{
+    ConfigMap, NetworkPolicy, PersistentVolumeClaim, Service, ServicePort, ServiceSpec,
+};
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::time::Time;
-use serde_json::{Value, json};
+use mirror::Object;
+use serde_json::{Map, Value, json};
 
 use super::obstacle::{Obstacle, Word};
-use super::plugins;
+use super::plugins::{self, Child};
 use super::{View, group, pods, volumes};
 use crate::write;
 
@@ -126,15 +129,54 @@ fn support(view: &View<'_>) -> Vec<Intent> {
             });
             continue;
         };
-        if let Some(map) = object.typed::<ConfigMap>()
-            && let wanted = view.inputs.settings.shown(child.body["data"].clone())
-            && let Some(data) = write::merge_difference(&json!(map.data), &wanted)
-        {
-            let patch = json!({ "data": data });
-            intents.push(write::patch(child.kind, &map.metadata, Part::Whole, patch));
-        }
+        let patch = amendment(view, child, object);
+        intents.extend(patch.map(|it| write::patch(child.kind, object.meta(), Part::Whole, it)));
     }
     intents
+}
+
+/// What makes an object of a plugin what it should be again; `None` where it is, or is going.
+/// Only what the job's pods rely on is looked at, so that what the server or others add stays.
+fn amendment(view: &View<'_>, child: &Child, object: &Object) -> Option<Value> {
+    if object.meta().deletion_timestamp.is_some() {
+        return None;
+    }
+    if let Some(map) = object.typed::<ConfigMap>() {
+        let wanted = view.inputs.settings.shown(child.body["data"].clone());
+        let data = write::merge_difference(&json!(map.data), &wanted)?;
+        return Some(json!({ "data": data }));
+    }
+    let wanted = &child.body["spec"];
+    let spec = if let Some(service) = object.typed::<Service>() {
+        of_service(&service.spec, wanted)?
+    } else {
+        let policy = object.typed::<NetworkPolicy>()?;
+        write::merge_difference(&policy.spec, wanted)?
+    };
+    Some(json!({ "spec": spec }))
+}
+
+/// Whom a Service stands for, at which ports, and since when they are found.
+fn of_service(spec: &ServiceSpec, wanted: &Value) -> Option<Value> {
+    let mut patch = Map::new();
+    if let Some(selector) = write::merge_difference(&json!(spec.selector), &wanted["selector"]) {
+        patch.insert("selector".to_owned(), selector);
+    }
+    let published = &wanted["publishNotReadyAddresses"];
+    if published
+        .as_bool()
+        .is_some_and(|wanted| wanted != spec.publish_not_ready_addresses)
+    {
+        patch.insert("publishNotReadyAddresses".to_owned(), published.clone());
+    }
+    if let Some(ports) = wanted["ports"].as_array() {
+        let form = |port: &ServicePort| json!({ "name": port.name, "port": port.port, "targetPort": port.target_port });
+        let known: Vec<Value> = spec.ports.iter().map(form).collect();
+        if known != *ports {
+            patch.insert("ports".to_owned(), json!(ports));
+        }
+    }
+    (!patch.is_empty()).then_some(Value::Object(patch))
 }
 
 /// An object of the job.
