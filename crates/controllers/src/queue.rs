@@ -127,13 +127,16 @@ fn follow(inputs: &Inputs<'_>, queue: &Queue) -> Step {
     let mirror = inputs.mirror;
     let parent_is_closed = closed_parent(mirror, queue).is_some();
     match queue.status.state {
-        QueueState::Unset | QueueState::Open if parent_is_closed => {
+        QueueState::Unset | QueueState::Unknown | QueueState::Open if parent_is_closed => {
             if !is_closed_by_parent(queue) {
                 return Step::write(vec![mark(queue, "true")]);
             }
             Step::write(vec![set_state(queue, closing_state(mirror, queue))])
         }
-        QueueState::Unset => Step::write(vec![set_state(queue, QueueState::Open)]),
+        // Nobody has closed a queue of which no state is known; left so, it would take no job ever.
+        QueueState::Unset | QueueState::Unknown => {
+            Step::write(vec![set_state(queue, QueueState::Open)])
+        }
         QueueState::Closing | QueueState::Closed
             if is_closed_by_parent(queue) && !parent_is_closed =>
         {
