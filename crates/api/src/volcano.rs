@@ -1,14 +1,17 @@
 //! Volcano's kinds: Job, CronJob, JobFlow, JobTemplate, HyperNode, NodeShard, Numatopology,
-//! ColocationConfiguration, Queue, PodGroup and Command. Those of which more than the status is written back keep unknown fields in `rest`, and
-//! fields whose absence means something are `Option`s.
+//! ColocationConfiguration, Queue, PodGroup and Command; and HyperJob, DataSource and
+//! DataSourceClaim, which are shapes only. Those of which more than the status is written back keep
+//! unknown fields in `rest`, and fields whose absence means something are `Option`s.
 //!
-//! Source: `specs/volcano.md`, sections 1.2 to 1.11 and 1.14.
+//! Source: `specs/volcano.md`, sections 1.2 to 1.14.
 
 mod card_keys;
 mod colocation;
 mod cron_job;
+mod data_source;
 pub mod device_config;
 mod discovery_conf;
+mod hyper_job;
 mod hyper_node;
 mod job;
 mod job_flow;
@@ -23,7 +26,9 @@ mod shard_conf;
 pub use card_keys::*;
 pub use colocation::*;
 pub use cron_job::*;
+pub use data_source::*;
 pub use discovery_conf::*;
+pub use hyper_job::*;
 pub use hyper_node::*;
 pub use job::*;
 pub use job_flow::*;
