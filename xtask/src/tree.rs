@@ -89,9 +89,19 @@ pub fn without_tests(text: &str) -> &str {
     end.map_or(text, |end| &text[..end + 1])
 }
 
+/// Beginnings of paths that hold tests only although their names do not say so: modules that their
+/// crates have for tests alone.
+const TEST_MODULES: &[&str] = &[
+    "crates/controllers/src/check.rs",
+    "crates/controllers/src/check/",
+];
+
 /// Whether a path holds tests only.
 pub fn is_test(path: &str) -> bool {
-    path.contains("/tests/") || path.starts_with("tests/") || path.ends_with("/tests.rs")
+    path.contains("/tests/")
+        || path.starts_with("tests/")
+        || path.ends_with("/tests.rs")
+        || TEST_MODULES.iter().any(|module| path.starts_with(module))
 }
 
 /// Cargo, not told what it told this program about itself: build scripts that ask for such things

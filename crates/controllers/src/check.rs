@@ -1,7 +1,7 @@
 //! One check for the whole room: a text of commands in, the same text with the writes out.
 //!
 //! ```text
-//! # What the scenario shows. S0.1
+//! # What the scenario shows, with the ids of what it proves.
 //! + Queue default {}                    an object appears (flow YAML; more lines may follow indented)
 //! ~ Pod ml/train-w-0 {status: {…}}      somebody merges a patch into it
 //! - Pod ml/train-w-0                    somebody deletes it; -! removes it at once
