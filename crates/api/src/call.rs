@@ -210,13 +210,6 @@ pub fn refusal(code: u16, retry_after_seconds: Option<u32>, body: &[u8]) -> Refu
     }
 }
 
-/// Whether an answer to a GET says that the object is not there. A server that does not serve the
-/// kind at all says 404, too, but names no object: nothing is known of it then.
-pub fn is_absent(code: u16, body: &[u8]) -> bool {
-    let status: Status = serde_json::from_slice(body).unwrap_or_default();
-    code == 404 && &*status.reason == "NotFound"
-}
-
 /// One page of a list.
 #[derive(Debug)]
 pub struct Page {
@@ -352,9 +345,9 @@ mod tests {
     #[test]
     fn a_kind_that_is_not_served_says_nothing_of_an_object() {
         let status = json!({ "kind": "Status", "reason": "NotFound", "code": 404 }).to_string();
-        assert!(is_absent(404, status.as_bytes()));
-        assert!(!is_absent(404, b"404 page not found\n"));
-        assert!(!is_absent(403, status.as_bytes()));
+        assert!(refusal(404, None, status.as_bytes()).is_absence());
+        assert!(!refusal(404, None, b"404 page not found\n").is_absence());
+        assert!(!refusal(403, None, status.as_bytes()).is_absence());
     }
 
     #[test]

@@ -206,3 +206,11 @@ pub struct Refusal {
     /// `Retry-After` of a 429 or 503, in seconds.
     pub retry_after_seconds: Option<u32>,
 }
+
+impl Refusal {
+    /// Whether it says that an object is not there. A server that does not serve the kind at all says
+    /// 404, too, but gives no reason: nothing is known of the object then.
+    pub fn is_absence(&self) -> bool {
+        self.code == 404 && &*self.reason == "NotFound"
+    }
+}

@@ -260,13 +260,17 @@ impl Driver {
         }
     }
 
-    /// Answers [`Request::Get`]: the object, or `None` where there is none.
+    /// Answers [`Request::Get`]: the object, or `None` where there is none, which a refusal may say, too.
     pub fn handle_got(
         &mut self,
         id: RequestId,
         answer: Result<Option<Box<RawValue>>, Refusal>,
         now: Time,
     ) {
+        let answer = match answer {
+            Err(refusal) if refusal.is_absence() => Ok(None),
+            other => other,
+        };
         let Some(answer) = self.election_got(id, answer, now) else {
             return;
         };

@@ -227,7 +227,6 @@ impl Writes {
         let flight_id = self.sent.remove(&id)?;
         let object = match answer {
             Ok(object) => object,
-            Err(refusal) if refusal.code == 404 => None,
             Err(refusal) => {
                 let wanted = i64::from(refusal.retry_after_seconds.unwrap_or(0)) * 1_000;
                 return self.read_again(flight_id, wanted, now);

@@ -123,6 +123,21 @@ fn a_look_up_that_fails_is_tried_again_with_back_off() {
     assert_eq!(answer(&world, "a"), "gone");
 }
 
+/// Where the whole kind is not served nobody can say that an object of it has gone.
+#[test]
+fn who_is_not_served_a_kind_does_not_take_what_it_looks_up_for_gone() {
+    let mut world = world();
+    world
+        .get_refusals
+        .extend([refusal(404, ""), refusal(404, "NotFound")]);
+    world.put("a", json!({ "names": "nobody" }));
+    world.settle();
+    assert_eq!(world.writes(), ["get nobody"]);
+    world.pass_ms(60_000);
+    assert_eq!(world.writes(), ["get nobody", "patch a"]);
+    assert_eq!(answer(&world, "a"), "gone");
+}
+
 /// An answer is no success: a write that is refused each time backs off further each time.
 #[test]
 fn answers_leave_the_failure_counter_as_it_is() {

@@ -355,9 +355,6 @@ async fn get(
 ) -> Result<Option<Box<serde_json::value::RawValue>>, Refusal> {
     let call = call::get(key.kind, &key.namespace, &key.name);
     let answer = cluster.send(&call).await.map_err(refusal)?;
-    if call::is_absent(answer.code, &answer.body) {
-        return Ok(None);
-    }
     let answer = answer.accepted().map_err(refusal)?;
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     serde_json::value::RawValue::from_string(text)

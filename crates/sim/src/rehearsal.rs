@@ -205,7 +205,6 @@ impl Rehearsal {
                 let response = self.call(&call::get(key.kind, &key.namespace, &key.name));
                 let answer = match response.code {
                     200 => raw(response.body),
-                    404 => Ok(None),
                     _ => Err(refusal(&response)),
                 };
                 self.driver.handle_got(id, answer, self.now);

@@ -219,10 +219,7 @@ impl Driver {
         let Some(devices) = devices else {
             return Some(answer);
         };
-        let found = match answer {
-            Err(refusal) if refusal.code == 404 => Ok(None),
-            other => decoded(devices.key().kind, other),
-        };
+        let found = decoded(devices.key().kind, answer);
         let found = found.map(|it| it.as_ref().map(Found::of));
         self.configured(id, found.map_err(|it| it.message.to_string()), now);
         None

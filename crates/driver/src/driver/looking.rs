@@ -49,10 +49,7 @@ impl Driver {
         let Some((key, waiting)) = self.looks.answered(id) else {
             return Some(answer);
         };
-        let read = match answer {
-            Err(refusal) if refusal.code == 404 => Ok(None),
-            other => decoded(key.kind, other),
-        };
+        let read = decoded(key.kind, answer);
         self.note(|| Record::Got {
             now,
             id,

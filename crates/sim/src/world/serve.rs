@@ -99,7 +99,6 @@ impl World {
         let response = self.read(&call::get(key.kind, &key.namespace, &key.name));
         match response.code {
             200 => Ok(raw(response.body)),
-            404 => Ok(None),
             _ => Err(refusal_of(&response)),
         }
     }
