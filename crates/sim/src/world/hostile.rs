@@ -34,8 +34,7 @@ impl World {
             Fault::SshKeyAbuse => keys(&name),
             _ => manifests(&name),
         };
-        let last = i64::try_from(deeds.len()).unwrap_or(1) - 1;
-        let at = usize::try_from(self.draw_ms(fault, 0, last)).unwrap_or(0);
+        let at = self.pick(fault, deeds.len());
         let ms = self.draw_ms(fault, 1_000, 120_000);
         let mut told = Vec::new();
         for (place, body) in deeds.swap_remove(at) {
@@ -69,15 +68,15 @@ impl World {
 
 /// What no scheduler can serve, or nobody can mean.
 fn manifests(name: &str) -> Vec<Vec<Deed>> {
-    let mut circle = job(name, "w", 1, "1");
+    let mut circle = job(name, 1, "1");
     circle["spec"]["tasks"] = json!([depending("a", "b"), depending("b", "a")]);
-    let mut stuffed = job(name, "w", 1, "1000");
+    let mut stuffed = job(name, 1, "1000");
     stuffed["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"] =
         json!([{ "name": "LONG", "value": "x".repeat(300_000) }]);
     let many: Vec<Value> = (0..10_000)
         .map(|at| json!({ "name": format!("t{at}"), "replicas": 1 }))
         .collect();
-    let mut tasks = job(name, "w", 1, "1");
+    let mut tasks = job(name, 1, "1");
     tasks["spec"]["tasks"] = json!(many);
     let group =
         json!({ "minMember": i32::MAX, "minResources": { "cpu": MUCH }, "queue": "default" });
@@ -89,12 +88,12 @@ fn manifests(name: &str) -> Vec<Vec<Deed>> {
     orphan["metadata"]["ownerReferences"] = nobodys;
     let other = format!("{name}-b");
     vec![
-        vec![(JOBS, job(name, "w", 1_000_000, "1"))],
-        vec![(JOBS, job(name, "w", -1, "1"))],
-        vec![(JOBS, job(name, "w", 1, "-1"))],
-        vec![(JOBS, job(name, "w", 1, "NaN"))],
-        vec![(JOBS, job(name, "w", 3, MUCH))],
-        vec![(JOBS, job("ｎａｍｅ-☃", "w", 1, "1"))],
+        vec![(JOBS, job(name, 1_000_000, "1"))],
+        vec![(JOBS, job(name, -1, "1"))],
+        vec![(JOBS, job(name, 1, "-1"))],
+        vec![(JOBS, job(name, 1, "NaN"))],
+        vec![(JOBS, job(name, 3, MUCH))],
+        vec![(JOBS, job("ｎａｍｅ-☃", 1, "1"))],
         vec![(JOBS, circle)],
         vec![(JOBS, stuffed)],
         vec![(JOBS, tasks)],
@@ -157,7 +156,7 @@ fn bombs(name: &str) -> Vec<Vec<Deed>> {
 /// A private key in a job, and a Secret where a job's would be.
 fn keys(name: &str) -> Vec<Vec<Deed>> {
     let with_ssh = |arguments: Value| {
-        let mut job = job(name, "w", 1, "1000");
+        let mut job = job(name, 1, "1000");
         job["spec"]["plugins"] = json!({ "ssh": arguments });
         job
     };
@@ -183,11 +182,11 @@ fn object(version: &str, kind: &str, name: &str, spec: Value) -> Value {
     })
 }
 
-fn job(name: &str, task: &str, replicas: i64, cpu: &str) -> Value {
+fn job(name: &str, replicas: i64, cpu: &str) -> Value {
     let spec = json!({
         "minAvailable": replicas,
         "schedulerName": "volcano",
-        "tasks": [{ "name": task, "replicas": replicas, "template": { "spec": containers(cpu) } }],
+        "tasks": [{ "name": "w", "replicas": replicas, "template": { "spec": containers(cpu) } }],
     });
     object("batch.volcano.sh/v1alpha1", "Job", name, spec)
 }

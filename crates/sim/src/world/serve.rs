@@ -235,7 +235,7 @@ impl World {
             Action::Bind { .. } if self.strikes(Fault::BindRefused, &intent.target.name) => {
                 // A plugin of the server says no, or a webhook that it must ask is broken.
                 let says = [(403, "Forbidden"), (500, "InternalError")];
-                let which = self.draw_ms(Fault::BindRefused, 0, 1) as usize;
+                let which = self.pick(Fault::BindRefused, says.len());
                 refused(says[which].0, says[which].1, None)
             }
             Action::Create { .. } if self.refuses_pods() && intent.target.kind == Kind::Pod => {

@@ -73,6 +73,12 @@ impl World {
         &mut self.chances[fault as usize]
     }
 
+    /// One of so many, drawn for one fault: its number, counted from 0.
+    pub(super) fn pick(&mut self, fault: Fault, count: usize) -> usize {
+        let last = i64::try_from(count).unwrap_or(i64::MAX).saturating_sub(1);
+        usize::try_from(self.chance(fault).between(0, last)).unwrap_or(0)
+    }
+
     /// So many milliseconds, drawn for one fault.
     pub(super) fn draw_ms(&mut self, fault: Fault, low: i64, high: i64) -> i64 {
         self.chance(fault).between(low, high)

@@ -142,8 +142,7 @@ impl World {
     }
 
     fn leap(&mut self) {
-        let count = i64::try_from(self.replicas.len()).unwrap_or(1);
-        let at = usize::try_from(self.draw_ms(Fault::ClockJump, 0, count - 1)).unwrap_or(0);
+        let at = self.pick(Fault::ClockJump, self.replicas.len());
         let skew_ms = self.draw_ms(Fault::ClockJump, -LEAP_MS, LEAP_MS);
         self.struck(
             Fault::ClockJump,
@@ -176,9 +175,8 @@ impl World {
             .filter(|row| row.group.ends_with(".volcano.sh"))
             .map(|row| row.kind)
             .collect();
-        let last = i64::try_from(defined.len()).unwrap_or(1) - 1;
-        let at = usize::try_from(self.draw_ms(Fault::CrdRemoved, 0, last)).unwrap_or(0);
-        let (kind, ms) = (defined[at], self.draw_ms(Fault::CrdRemoved, 100, 60_000));
+        let kind = defined[self.pick(Fault::CrdRemoved, defined.len())];
+        let ms = self.draw_ms(Fault::CrdRemoved, 100, 60_000);
         self.struck(
             Fault::CrdRemoved,
             &format!("{} for {ms} ms", kind.row().plural),
@@ -215,16 +213,14 @@ impl World {
     /// A node that nothing is wrong with.
     fn sound_node(&mut self, fault: Fault) -> Option<Value> {
         let names = self.node_names();
-        let sound: Vec<&String> = names
-            .iter()
-            .filter(|name| !self.troubled.contains(*name))
+        let sound: Vec<String> = names
+            .into_iter()
+            .filter(|name| !self.troubled.contains(name))
             .collect();
-        let last = i64::try_from(sound.len()).ok()? - 1;
-        if last < 0 {
+        if sound.is_empty() {
             return None;
         }
-        let name =
-            sound[usize::try_from(self.chances[fault as usize].between(0, last)).ok()?].clone();
+        let name = sound[self.pick(fault, sound.len())].clone();
         self.node(&name)
     }
 
