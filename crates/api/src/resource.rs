@@ -434,8 +434,7 @@ impl ResourceClaim {
 
     /// Whether it was made for this pod.
     pub fn is_of_pod(&self, pod_uid: &str) -> bool {
-        let owner = self.metadata.controller();
-        owner.is_some_and(|owner| &*owner.uid == pod_uid)
+        self.metadata.is_controlled_by(pod_uid)
     }
 
     /// How one of its requests is served that is called `request`, or `request/way`.

@@ -44,7 +44,7 @@ pub(crate) fn claim<T: Typed>(
     let is_leaving = meta.deletion_timestamp.is_some();
     for object in mirror.owned_by::<T>(&meta.uid) {
         let child = object.meta();
-        if child.controller().is_none_or(|it| it.uid != meta.uid) {
+        if !child.is_controlled_by(&meta.uid) {
             continue;
         }
         if owner.selector.matches(&child.labels) {

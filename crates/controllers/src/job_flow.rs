@@ -156,10 +156,7 @@ impl<'a> View<'a> {
             let job = inputs.mirror.get::<Job>(&meta.namespace, &name);
             Member {
                 flow,
-                job: job.filter(|job| {
-                    let owner = job.metadata.controller();
-                    owner.is_some_and(|owner| owner.uid == meta.uid)
-                }),
+                job: job.filter(|job| job.metadata.is_controlled_by(&meta.uid)),
                 record: records.get(&*name).copied(),
                 name,
             }

@@ -145,7 +145,7 @@ fn of_slice(mirror: &Mirror, change: &Change) -> Option<ObjectKey> {
     is_job.then(|| ObjectKey::new(Kind::VcJob, namespace, &owner.name))
 }
 
-fn key_of(job: &Job) -> ObjectKey {
+pub(crate) fn key_of(job: &Job) -> ObjectKey {
     ObjectKey::new(Kind::VcJob, &job.metadata.namespace, &job.metadata.name)
 }
 
@@ -287,10 +287,7 @@ impl<'a> View<'a> {
         let index = Index::EndpointSliceService;
         let mut slices = mirror.indexed::<EndpointSlice>(index, &meta.namespace, &meta.name);
         // A slice of a former Service of that name proves nothing.
-        let is_seen = slices.any(|slice| {
-            let owner = slice.metadata.controller();
-            owner.is_some_and(|owner| owner.uid == service.metadata.uid)
-        });
+        let is_seen = slices.any(|slice| slice.metadata.is_controlled_by(&service.metadata.uid));
         let since = service.metadata.creation_timestamp?;
         let deadline_ms = self.inputs.settings.service_gate_deadline_ms;
         (!is_seen).then(|| since.plus_ms(deadline_ms))

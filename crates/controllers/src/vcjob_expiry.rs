@@ -28,10 +28,8 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         return;
     }
     // A job may wait for its flow before it goes.
-    for job in mirror.owned_by::<Job>(change.latest().uid()) {
-        let meta = &job.metadata;
-        keys.push(ObjectKey::new(Kind::VcJob, &meta.namespace, &meta.name));
-    }
+    let jobs = mirror.owned_by::<Job>(change.latest().uid());
+    keys.extend(jobs.map(|job| vcjob::key_of(job)));
 }
 
 fn step(inputs: &Inputs<'_>) -> Step {

@@ -111,8 +111,7 @@ fn group_of<'a>(inputs: &Inputs<'a>, owner: &ObjectMeta) -> Option<&'a PodGroup>
     let name = pod_group_of_owner(&owner.uid);
     let group = inputs.mirror.get::<PodGroup>(&owner.namespace, &name)?;
     let meta = &group.metadata;
-    let is_its_own = meta.controller().is_some_and(|it| it.uid == owner.uid);
-    (is_its_own && meta.deletion_timestamp.is_none()).then_some(&**group)
+    (meta.is_controlled_by(&owner.uid) && meta.deletion_timestamp.is_none()).then_some(&**group)
 }
 
 /// What has to be changed of a group so that it is as its owner and a pod of it say.

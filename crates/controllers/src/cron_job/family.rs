@@ -130,12 +130,7 @@ fn children<'a, T: Typed>(
     of: fn(&'a T) -> Child<'a>,
 ) -> Vec<Child<'a>> {
     let owned = mirror.owned_by::<T>(uid).map(|job| of(job));
-    owned
-        .filter(|job| {
-            let owner = job.meta.controller();
-            owner.is_some_and(|owner| *owner.uid == *uid)
-        })
-        .collect()
+    owned.filter(|job| job.meta.is_controlled_by(uid)).collect()
 }
 
 fn of_batch(job: &batch::Job) -> Child<'_> {

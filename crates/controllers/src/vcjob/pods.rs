@@ -19,7 +19,11 @@ use crate::write::{self, stable_suffix};
 
 /// `<job>-<task>-<index>`.
 pub(super) fn name(job: &Job, task: &Task, index: u32) -> String {
-    format!("{}-{}-{index}", job.metadata.name, task.name)
+    named(job, &task.name, index)
+}
+
+fn named(job: &Job, task: &str, index: u32) -> String {
+    format!("{}-{task}-{index}", job.metadata.name)
 }
 
 /// The partition that an index of a task belongs to; `None` where the task has none.
@@ -46,9 +50,7 @@ pub(super) fn index_of(job: &Job, task: &Task, pod: &str) -> Option<u32> {
 
 /// Whether the job makes a pod of this name for a task that it has, or had.
 pub(super) fn is_named(pod: &str, job: &Job, task: &str, index: u32) -> bool {
-    let rest = pod.strip_prefix(&*job.metadata.name);
-    let rest = rest.and_then(|rest| rest.strip_prefix('-')?.strip_prefix(task));
-    rest.and_then(|rest| rest.strip_prefix('-')) == Some(&*index.to_string())
+    pod == named(job, task, index)
 }
 
 /// Creates of missing pods, at most `limit` of them.
