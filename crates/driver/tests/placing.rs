@@ -388,3 +388,90 @@ fn a_pod_of_another_scheduler_takes_room_on_our_nodes() {
     world.pass_ms(100);
     assert_eq!(binds(&mut world).len(), 5);
 }
+
+/// Reason and message of what each pod of the gang is told.
+fn told(world: &World) -> Vec<(&str, &str)> {
+    let pods = TASKS.iter().map(|(name, _)| {
+        let condition = &world.object(Kind::Pod, name)["status"]["conditions"][0];
+        let text = |key: &str| condition[key].as_str().unwrap_or_default();
+        (text("reason"), text("message"))
+    });
+    pods.collect()
+}
+
+#[test]
+fn of_a_gang_of_which_nothing_fits_no_pod_is_told_that_it_does() {
+    let mut world = plane("50m");
+    gang(&mut world, "Inqueue");
+    pods(&mut world, |_| None);
+    world.pass_ms(2_000);
+    for (reason, message) in told(&world) {
+        assert_eq!(reason, "Unschedulable");
+        let text =
+            "0/1 nodes are unavailable: 1 Insufficient cpu. In plain words: 0 of 5 tasks fit";
+        assert!(message.starts_with(text), "{message}");
+    }
+    let message = status(&world)["conditions"][0]["message"].as_str();
+    let message = message.unwrap_or_default();
+    assert!(message.contains("; Pending: 5 Unschedulable."), "{message}");
+}
+
+#[test]
+fn pods_that_found_a_place_when_their_gang_was_tried_are_schedulable_and_no_others() {
+    let mut world = plane("250m");
+    gang(&mut world, "Inqueue");
+    pods(&mut world, |_| None);
+    world.pass_ms(2_000);
+    let reasons: Vec<&str> = told(&world).into_iter().map(|(reason, _)| reason).collect();
+    let (fit, not) = ("Schedulable", "Unschedulable");
+    assert_eq!(reasons, [fit, fit, not, not, not]);
+    let (_, message) = told(&world)[1];
+    let text = "Pod ns/training-worker-0 can possibly be assigned, once minAvailable is satisfied: \
+                2 tasks of the gang fit, 5 must. In plain words: ";
+    assert!(message.starts_with(text), "{message}");
+
+    // More of them fit: those are told so, and nobody else is told anything.
+    world.asked();
+    world.put_object(Kind::Node, "node-1", &node("350m"));
+    world.pass_ms(2_000);
+    let reasons: Vec<&str> = told(&world).into_iter().map(|(reason, _)| reason).collect();
+    assert_eq!(reasons, [fit, fit, fit, not, not]);
+    world.writes();
+    world.pass_ms(3_600_000);
+    assert_eq!(world.writes(), Vec::<String>::new());
+}
+
+fn leaving(world: &mut World, name: &str, node: &str) {
+    let stranger = json!({
+        "metadata": { "deletionTimestamp": "1970-01-01T00:16:40Z" },
+        "spec": {
+            "schedulerName": "default-scheduler",
+            "nodeName": node,
+            "containers": [{ "name": "c", "resources": { "requests": { "cpu": "500m" } } }],
+        },
+        "status": { "phase": "Running" },
+    });
+    world.put_object(Kind::Pod, name, &stranger);
+}
+
+#[test]
+fn a_pod_that_is_promised_room_is_told_where_also_when_that_moves() {
+    let mut world = plane("500m");
+    world.put_object(Kind::Node, "node-2", &node("500m"));
+    leaving(&mut world, "old-1", "node-1");
+    leaving(&mut world, "old-2", "node-2");
+    gang(&mut world, "Inqueue");
+    pods(&mut world, |_| None);
+    world.pass_ms(2_000);
+    let text = |node: &str| {
+        format!(
+            "Pod ns/training-master-0 can possibly be assigned to {node}, \
+             once resource is released and minAvailable is satisfied. \
+             In plain words: room is kept for 5 tasks until pods that are ending have gone"
+        )
+    };
+    assert_eq!(told(&world)[0], ("Unschedulable", &*text("node-1")));
+    world.delete_object(Kind::Node, "node-1");
+    world.pass_ms(2_000);
+    assert_eq!(told(&world)[0], ("Unschedulable", &*text("node-2")));
+}

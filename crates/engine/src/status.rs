@@ -4,14 +4,14 @@
 //! that a gang of a thousand tasks that start does not cost a thousand status writes.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
     Closeness, Gang, GangId, GangPhase, GangStatus, News, NodeId, Ownership, Phase, QueueId,
-    Reason, Tables, Time, Trial, Vector, Verdict,
+    Reason, ShapeId, Tables, Task, TaskId, Time, Trial, Vector, Verdict,
 };
-use placement::Outcome;
+use placement::{Outcome, Placed};
 
 use crate::engine::Engine;
 
@@ -39,13 +39,21 @@ pub(crate) fn settle_gang(
     let at_once =
         starts || status.phase != gang.phase() || is_new_kind_of_waiting(&gang.said, &verdict);
     let (written_at, is_lone) = (gang.written_at, gang.spec.lone);
+    let is_promised = gang.count(Phase::Pipelined) > 0;
+    let placed = match outcome {
+        Some(Outcome::WaitsForRoom(_, lacks)) => Cow::Borrowed(&lacks.placed),
+        _ => Cow::Owned(Placed::default()),
+    };
     if let Some(reason) = extras {
-        tell_tasks(trial, id, &reason);
+        tell_tasks(trial, id, &reason, &placed);
+    }
+    if is_lone || shown && is_promised {
+        // What a task is promised may have moved, of which its gang says nothing.
+        if let Verdict::Waits(reason) = &verdict {
+            tell_tasks(trial, id, reason, &placed);
+        }
     }
     if is_lone {
-        if let Verdict::Waits(reason) = verdict {
-            tell_tasks(trial, id, &reason);
-        }
         return;
     }
     if shown {
@@ -67,7 +75,7 @@ pub(crate) fn settle_gang(
     remark(engine, trial, id, &verdict);
     trial.show(id, status);
     if let Verdict::Waits(reason) = verdict {
-        tell_tasks(trial, id, &reason);
+        tell_tasks(trial, id, &reason, &placed);
     }
 }
 
@@ -121,15 +129,70 @@ fn hyper_node(tables: &Tables, gang: &Gang, verdict: &Verdict) -> Option<Arc<str
     }
 }
 
-/// Tells the tasks of a gang that wait why, unless they say so.
-pub(crate) fn tell_tasks(trial: &mut Trial<'_>, id: GangId, reason: &Arc<Reason>) {
-    let tables = trial.tables();
-    let tasks: Vec<_> = tables.gang(id).tasks.iter().copied().collect();
+/// Tells the tasks of a gang that wait why, unless they say so: those that would have a place or are
+/// promised one that it is not they who lack it.
+pub(crate) fn tell_tasks(trial: &mut Trial<'_>, id: GangId, reason: &Arc<Reason>, placed: &Placed) {
+    let tasks: Vec<_> = trial.tables().gang(id).tasks.iter().copied().collect();
+    let mut places = Places::of(placed, reason);
     for task in tasks {
-        let row = trial.tables().task(task);
+        let tables = trial.tables();
+        let row = tables.task(task);
         // Upstream leaves gated pods alone; the API server says that they are gated.
-        if row.phase.is_waiting() && !row.gated && row.said.as_ref() != Some(reason) {
-            trial.say(task, reason.clone());
+        if !row.phase.is_waiting() || row.gated {
+            continue;
+        }
+        let promised = row.node.filter(|_| row.phase == Phase::Pipelined);
+        let told = match promised {
+            Some(node) => Arc::new(Reason::HasPromise {
+                node: tables.node(node).spec.name.clone(),
+                gang: reason.clone(),
+            }),
+            None if places.has(task, row) => places.told.clone(),
+            None => reason.clone(),
+        };
+        if row.said.as_ref() != Some(&told) {
+            trial.say(task, told);
+        }
+    }
+}
+
+/// Who would have a place, as far as that was not handed out yet.
+struct Places<'a> {
+    these: BTreeSet<TaskId>,
+    counted: BTreeMap<ShapeId, u64>,
+    /// The pod of which it is told that it has none.
+    homeless: Option<&'a str>,
+    told: Arc<Reason>,
+}
+
+impl<'a> Places<'a> {
+    fn of(placed: &Placed, reason: &'a Arc<Reason>) -> Places<'a> {
+        let (these, counted) = match placed {
+            Placed::These(tasks) => (tasks.iter().copied().collect(), BTreeMap::new()),
+            Placed::Counted(counts) => (BTreeSet::new(), counts.clone()),
+        };
+        Places {
+            these,
+            counted,
+            homeless: match &**reason {
+                Reason::NoFit(no_fit) => Some(&no_fit.pod),
+                _ => None,
+            },
+            told: Arc::new(Reason::HasPlace(reason.clone())),
+        }
+    }
+
+    /// Whether the task would have a place; of those that were counted the first ones have it.
+    fn has(&mut self, task: TaskId, row: &Task) -> bool {
+        if self.these.contains(&task) {
+            return true;
+        }
+        match self.counted.get_mut(&row.shape) {
+            Some(left) if *left > 0 && self.homeless != Some(&*row.key.to_string()) => {
+                *left -= 1;
+                true
+            }
+            _ => false,
         }
     }
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use model::{GangId, Reason, Tables, Time, Trial};
 
+use placement::Placed;
+
 use crate::status::tell_tasks;
 
 /// A group may well become known after its pods: it is another watch that brings it.
@@ -36,7 +38,8 @@ impl Strays {
         for gang in due {
             self.due.remove(&gang);
             let group = trial.tables().gang(gang).spec.key.name.clone();
-            tell_tasks(trial, gang, &Arc::new(Reason::GroupMissing { group }));
+            let reason = Arc::new(Reason::GroupMissing { group });
+            tell_tasks(trial, gang, &reason, &Placed::default());
         }
     }
 

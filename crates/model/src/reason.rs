@@ -36,6 +36,15 @@ pub enum Reason {
     },
     /// Some tasks find no node.
     NoFit(Box<NoFit>),
+    /// A task would have a place, and its gang does not start: why.
+    HasPlace(Arc<Reason>),
+    /// A task is promised room, and its gang waits for it.
+    HasPromise {
+        /// Where.
+        node: Arc<str>,
+        /// What the gang waits for.
+        gang: Arc<Reason>,
+    },
     /// There is no hyper-node in which its tasks may be together.
     NoHyperNode {
         /// The greatest tier that may hold them.
@@ -163,9 +172,18 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The variant's name, for machines and for lists.
+    /// Why the gang waits, of a reason that is told to one of its tasks.
+    pub fn of_gang(&self) -> &Reason {
+        match self {
+            Reason::HasPlace(gang) | Reason::HasPromise { gang, .. } => gang.of_gang(),
+            reason => reason,
+        }
+    }
+
+    /// The variant's name, for machines and for lists; of a task that is as good as placed its gang's.
     pub fn code(&self) -> &'static str {
         match self {
+            Reason::HasPlace(gang) | Reason::HasPromise { gang, .. } => gang.code(),
             Reason::ExtenderRefuses { .. } => "ExtenderRefuses",
             Reason::Gated { .. } => "Gated",
             Reason::NoFit(_) => "NoFit",
@@ -197,6 +215,7 @@ impl Reason {
             Reason::Gated { tasks } => {
                 format!("{} still gated", count(*tasks, "task is", "tasks are"))
             }
+            Reason::HasPlace(gang) | Reason::HasPromise { gang, .. } => gang.sentence(),
             Reason::NoFit(no_fit) => no_fit.sentence(),
             Reason::NoHyperNode {
                 highest,

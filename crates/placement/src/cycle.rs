@@ -42,6 +42,23 @@ pub struct Lacks {
     pub shapes: BTreeSet<ShapeId>,
     /// Whether a task was refused for its queue's sake.
     pub shares: bool,
+    /// The others, which found a place and had to leave it again.
+    pub placed: Placed,
+}
+
+/// Which tasks of a gang that cannot start would have a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Placed {
+    /// So many of each shape, of a gang whose tasks were counted instead of tried.
+    Counted(BTreeMap<ShapeId, u64>),
+    /// These.
+    These(Vec<TaskId>),
+}
+
+impl Default for Placed {
+    fn default() -> Self {
+        Placed::These(Vec::new())
+    }
 }
 
 impl Outcome {

@@ -54,6 +54,7 @@ fn prove(case: &mut Case<'_, '_>, draft: Draft) -> Option<Fix> {
 
 fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
     match reason {
+        Reason::HasPlace(gang) | Reason::HasPromise { gang, .. } => drafts(case, gang),
         Reason::NoFit(no_fit) => {
             let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
             let mut drafts = room::opened(case, no_fit);

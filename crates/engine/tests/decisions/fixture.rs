@@ -187,6 +187,7 @@ impl World {
                     found.places.len()
                 );
             }
+            "conditions" => self.conditions(&key(rest)),
             "show" => {
                 let id = self
                     .tables

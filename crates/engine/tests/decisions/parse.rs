@@ -43,6 +43,7 @@
 //! bound n1 a/x has=cpu:0-3 | told a/x cpu:4-7        what a node tells that a pod has of its cpus
 //! anew KEY                             another pod under that name, whose deletion nobody saw
 //! argument binpack binpack.cpu=3       a wrong one is told, and what counts instead
+//! conditions a/t                      what each of its tasks was told
 //! refuse a/t-0 (its next bind) | drop node n1 | drop gang a/t | explain a/t | show queue q
 //! ```
 

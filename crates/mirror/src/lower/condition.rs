@@ -3,7 +3,10 @@
 use std::fmt::Write as _;
 
 use api::core::Pod;
-use model::{CardFamily, Gang, Missing, NoFit, NumaLack, Phase, Reason, Refusal, Tables, Within};
+use model::{
+    CardFamily, Gang, Key, Missing, NoFit, NumaLack, Phase, Reason, Refusal, Tables, TaskId,
+    TaskWait, Within,
+};
 
 /// What stands before the plain sentence in a condition's message.
 const PLAIN: &str = "In plain words: ";
@@ -21,6 +24,8 @@ pub(super) fn reason_word(reason: &Reason) -> &'static str {
     match reason {
         Reason::NotEnoughPodsOfTask { .. } => "NotEnoughPodsOfTask",
         Reason::NotEnoughSubGroups { .. } | Reason::NotEnoughTasks { .. } => "NotEnoughTasks",
+        // Only tasks are told these two.
+        Reason::HasPlace(gang) | Reason::HasPromise { gang, .. } => reason_word(gang),
         Reason::ExtenderRefuses { .. }
         | Reason::Gated { .. }
         | Reason::GroupMissing { .. }
@@ -73,6 +78,8 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         Reason::ExtenderRefuses { .. }
         | Reason::Gated { .. }
         | Reason::GroupMissing { .. }
+        | Reason::HasPlace(_)
+        | Reason::HasPromise { .. }
         | Reason::NoFit(_)
         | Reason::NoHyperNode { .. }
         | Reason::NotEnoughSubGroups { .. }
@@ -95,13 +102,15 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
 /// tasks are, and the fit error of the task that was looked at last.
 fn not_ready(tables: &Tables, gang: &Gang, reason: &Reason) -> String {
     let total = gang.tasks.len();
-    let missing = match reason {
-        Reason::NoFit(no_fit) => no_fit.wanted.saturating_sub(no_fit.fits),
-        _ => gang.spec.min_member.saturating_sub(
-            tables
-                .gang_keyed(&gang.spec.key)
-                .map_or(0, |id| tables.ready(id)),
+    let id = tables.gang_keyed(&gang.spec.key);
+    let ready = id.map_or(0, |id| tables.ready(id));
+    // How many tasks have no place, and how many would have one for now.
+    let (missing, placed) = match reason {
+        Reason::NoFit(no_fit) => (
+            no_fit.wanted.saturating_sub(no_fit.fits),
+            no_fit.fits.saturating_sub(ready),
         ),
+        _ => (gang.spec.min_member.saturating_sub(ready), 0),
     };
     let mut text =
         format!("{missing}/{total} tasks in gang unschedulable: pod group is not ready, ");
@@ -115,7 +124,7 @@ fn not_ready(tables: &Tables, gang: &Gang, reason: &Reason) -> String {
     text.push_str(&states.join(", "));
     let pending = gang.count(Phase::Pending);
     if pending > 0 {
-        let _ = write!(text, "; Pending: {}", pending_reasons(pending, missing));
+        let _ = write!(text, "; Pending: {}", pending_reasons(pending, placed));
     }
     if let Some(origin) = origin(tables, gang, reason) {
         let _ = write!(text, ". Origin reason is{origin}");
@@ -123,14 +132,15 @@ fn not_ready(tables: &Tables, gang: &Gang, reason: &Reason) -> String {
     text
 }
 
-fn pending_reasons(pending: u32, missing: u32) -> String {
-    let unschedulable = missing.min(pending);
+/// Upstream's histogram: whoever found a place when the gang was tried is `Schedulable`, the others are not.
+fn pending_reasons(pending: u32, placed: u32) -> String {
+    let schedulable = placed.min(pending);
     let mut reasons = Vec::new();
-    if pending > unschedulable {
-        reasons.push(format!("{} Schedulable", pending - unschedulable));
+    if schedulable > 0 {
+        reasons.push(format!("{schedulable} Schedulable"));
     }
-    if unschedulable > 0 {
-        reasons.push(format!("{unschedulable} Unschedulable"));
+    if pending > schedulable {
+        reasons.push(format!("{} Unschedulable", pending - schedulable));
     }
     reasons.sort();
     reasons.join(", ")
@@ -263,40 +273,52 @@ fn numa_text(why: &NumaLack) -> String {
 }
 
 /// The reason of a pod's condition `PodScheduled=False`.
-pub(super) fn pod_reason_word(pod: &Pod, reason: &Reason) -> &'static str {
+pub(super) fn pod_reason_word(reason: &Reason) -> &'static str {
     match reason {
-        Reason::NoFit(no_fit) if !is_about(pod, no_fit) => "Schedulable",
+        Reason::HasPlace(_) => "Schedulable",
         _ => "Unschedulable",
     }
 }
 
 /// The message of a pod's condition `PodScheduled=False`.
-pub(super) fn pod_message(pod: &Pod, reason: &Reason) -> String {
-    let sentence = reason.sentence();
-    match reason {
-        Reason::NoFit(no_fit) if is_about(pod, no_fit) => {
-            let text = fit_error(no_fit);
-            let end = if text.ends_with('.') { "" } else { "." };
-            format!("{text}{end} {PLAIN}{sentence}")
-        }
-        Reason::NoFit(no_fit) => {
-            let meta = &pod.metadata;
+pub(super) fn pod_message(tables: &Tables, pod: &Pod, wait: &TaskWait) -> String {
+    let sentence = wait.reason.sentence();
+    let meta = &pod.metadata;
+    let text = match &*wait.reason {
+        Reason::HasPlace(gang) => {
+            let enough = match gang.of_gang() {
+                Reason::NoFit(no_fit) => {
+                    let (fits, wanted) = (no_fit.fits, no_fit.wanted);
+                    format!(": {fits} tasks of the gang fit, {wanted} must.")
+                }
+                _ => ".".to_owned(),
+            };
             format!(
-                "Pod {}/{} can possibly be assigned, once minAvailable is satisfied: {} tasks of the gang fit, {} must. {PLAIN}{sentence}",
-                meta.namespace, meta.name, no_fit.fits, no_fit.wanted
+                "Pod {}/{} can possibly be assigned, once minAvailable is satisfied{enough}",
+                meta.namespace, meta.name
             )
         }
-        Reason::NotEnoughTasks { have, min } => format!(
-            "Not enough valid tasks for gang-scheduling, valid: {have}, min: {min}. {PLAIN}{sentence}"
+        Reason::HasPromise { node, .. } => format!(
+            "Pod {}/{} can possibly be assigned to {node}, once resource is released and minAvailable is satisfied.",
+            meta.namespace, meta.name
         ),
-        _ => sentence,
-    }
+        // What one task of a shape does not find, no other one does.
+        Reason::NoFit(no_fit) if is_like(tables, wait.task, no_fit) => fit_error(no_fit),
+        Reason::NotEnoughTasks { have, min } => {
+            format!("Not enough valid tasks for gang-scheduling, valid: {have}, min: {min}.")
+        }
+        _ => return sentence,
+    };
+    let end = if text.ends_with('.') { "" } else { "." };
+    format!("{text}{end} {PLAIN}{sentence}")
 }
 
-fn is_about(pod: &Pod, no_fit: &NoFit) -> bool {
-    no_fit.pod.split_once('/').is_some_and(|(namespace, name)| {
-        namespace == &*pod.metadata.namespace && name == &*pod.metadata.name
-    })
+/// Whether the task is the one of which it is told what it lacks, or of the same shape.
+fn is_like(tables: &Tables, task: TaskId, no_fit: &NoFit) -> bool {
+    let told = (no_fit.pod.split_once('/'))
+        .and_then(|(namespace, name)| tables.task_keyed(&Key::new(namespace, name)));
+    let shape = |task: TaskId| tables.find_task(task).map(|row| row.shape);
+    told.is_some_and(|told| told == task || shape(told) == shape(task))
 }
 
 fn list(names: &[std::sync::Arc<str>]) -> String {

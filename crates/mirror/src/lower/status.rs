@@ -135,9 +135,9 @@ impl Mirror {
         let Some(pod) = self.pod_of(tables, wait.task) else {
             return;
         };
-        let message = condition::pod_message(pod, &wait.reason);
+        let message = condition::pod_message(tables, pod, wait);
         let wanted = PodCondition {
-            reason: condition::pod_reason_word(pod, &wait.reason),
+            reason: condition::pod_reason_word(&wait.reason),
             message: &message,
         };
         let patch = wanted.patch(pod, voice.now);

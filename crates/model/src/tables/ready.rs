@@ -19,7 +19,7 @@ impl Tables {
     /// Whether the gang was last told that room is kept for it although others still use it. A pod without
     /// a group has no status of its own: there its condition counts.
     pub fn is_kept_room(&self, id: GangId) -> bool {
-        let is_of_that = |why: &Arc<Reason>| matches!(**why, Reason::WaitsForDrain { .. });
+        let is_of_that = |why: &Arc<Reason>| matches!(why.of_gang(), Reason::WaitsForDrain { .. });
         let gang = self.gang(id);
         if gang.spec.lone {
             let mut said = gang.tasks.iter().map(|task| &self.task(*task).said);

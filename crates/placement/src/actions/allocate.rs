@@ -11,7 +11,7 @@ use model::{
 use crate::actions::attempt::{Attempt, Hopeless};
 use crate::actions::{beyond, close, drain, gates, pack};
 use crate::clearing::will_take;
-use crate::cycle::{Cycle, Lacks, Outcome, Refused, Turn};
+use crate::cycle::{Cycle, Lacks, Outcome, Placed, Refused, Turn};
 use crate::diagnosis;
 use crate::parts;
 use crate::plugin::Action;
@@ -445,24 +445,18 @@ fn unready(cycle: &Cycle<'_, '_>, gang: GangId) -> Option<Reason> {
 }
 
 /// The reason of a gang that cannot start, found while its tasks that fit are still placed.
-fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome {
-    if let Some(reason) = attempt.said {
+fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, mut attempt: Attempt) -> Outcome {
+    if let Some(reason) = attempt.said.take() {
         let reason = Arc::new(reason);
         return match *reason {
             Reason::NoHyperNode { .. } => Outcome::WaitsForObjects(reason),
-            _ => {
-                let shares = attempt.shares.is_some();
-                let shapes = attempt.shapes;
-                Outcome::WaitsForRoom(reason, Lacks { shapes, shares })
-            }
+            _ => Outcome::WaitsForRoom(reason, attempt.into_lacks()),
         };
     }
     if let Some(reason) = unready(cycle, gang) {
-        let shares = attempt.shares.is_some();
-        let shapes = attempt.shapes;
-        return match shapes.is_empty() {
+        return match attempt.shapes.is_empty() {
             true => Outcome::WaitsForShares(Arc::new(reason)),
-            false => Outcome::WaitsForRoom(Arc::new(reason), Lacks { shapes, shares }),
+            false => Outcome::WaitsForRoom(Arc::new(reason), attempt.into_lacks()),
         };
     }
     let row = cycle.trial.tables().gang(gang);
@@ -514,11 +508,8 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, attempt: Attempt) -> Outcome
         let asker = cycle.rules.asker(cycle.view(), task);
         cycle.refused.insert(asker, known);
     }
-    let lacks = Lacks {
-        shares: attempt.shares.is_some(),
-        shapes: attempt.shapes,
-    };
-    Outcome::WaitsForRoom(Arc::new(Reason::NoFit(no_fit)), lacks)
+    let reason = Arc::new(Reason::NoFit(no_fit));
+    Outcome::WaitsForRoom(reason, attempt.into_lacks())
 }
 
 /// A gang of one shape cannot start where one of the same shape, wanting no more, just failed.
@@ -555,6 +546,7 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
     let lacks = Lacks {
         shapes: BTreeSet::from([shape]),
         shares: false,
+        placed: Placed::These(tasks[..known.fits as usize].to_vec()),
     };
     Some(Outcome::WaitsForRoom(
         Arc::new(Reason::NoFit(no_fit)),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::{GangId, NodeId, QueueId, Reason, ShapeId, TaskId};
 
 use super::allocate::{Asking, Obstacle, is_enough, try_task, waiting_tasks};
-use crate::cycle::Cycle;
+use crate::cycle::{Cycle, Lacks, Placed};
 use crate::together::{self, Home};
 
 /// Shapes of which one found no room, so that the others need not be tried. A task whose claim is at
@@ -42,6 +42,16 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
+    /// What it says of the gang's tasks: which lack what, and which do not.
+    pub(super) fn into_lacks(self) -> Lacks {
+        let placed = self.places.into_iter().map(|(task, _)| task);
+        Lacks {
+            shapes: self.shapes,
+            shares: self.shares.is_some(),
+            placed: Placed::These(placed.collect()),
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.places.is_empty()
             && self.homeless.is_empty()

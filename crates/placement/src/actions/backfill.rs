@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{GangId, Phase, QueueId, Reason, ShapeId};
 
 use crate::actions::allocate::{Asking, eligible, waiting_tasks};
-use crate::cycle::{Cycle, Lacks, Outcome, Turn};
+use crate::cycle::{Cycle, Lacks, Outcome, Placed, Turn};
 use crate::diagnosis;
 use crate::parts;
 use crate::plugin::Action;
@@ -38,10 +38,12 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
     let mark = cycle.trial.mark();
     let mut homeless: BTreeSet<ShapeId> = BTreeSet::new();
     let mut first = None;
+    let mut placed = Vec::new();
     let waiting = waiting_tasks(cycle, gang, Asking::Nothing);
     for group in together::groups(cycle.trial.tables(), &waiting) {
         if let Some(node) = together::meet(cycle, &group) {
             cycle.place(group[0], node);
+            placed.push(group[0]);
         }
     }
     for task in waiting {
@@ -53,16 +55,20 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
             continue;
         }
         match cycle.best_node(task) {
-            Some(node) => cycle.place(task, node),
+            Some(node) => {
+                cycle.place(task, node);
+                placed.push(task);
+            }
             None => {
                 homeless.insert(shape);
                 first = first.or(Some(task));
             }
         }
     }
-    let lacks = Lacks {
+    let mut lacks = Lacks {
         shapes: homeless,
         shares: false,
+        placed: Placed::These(placed),
     };
     let whole = ready_without_promises(cycle.trial.tables(), gang);
     let reason = first.map(|task| {
@@ -86,6 +92,8 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
         // What allocate found out about tasks that request something weighs more.
         (_, Some(Outcome::Extras(..))) => {}
         (Some(reason), _) => {
+            // Whoever found a place here keeps it.
+            lacks.placed = Placed::default();
             cycle.outcomes.insert(gang, Outcome::Extras(reason, lacks));
         }
         (None, _) => {

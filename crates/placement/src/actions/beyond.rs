@@ -10,7 +10,7 @@ use std::sync::Arc;
 use model::{GangId, Phase, QueueId, Reason, ShapeId, TaskId};
 
 use crate::actions::drain;
-use crate::cycle::{Cycle, Lacks, Outcome};
+use crate::cycle::{Cycle, Lacks, Outcome, Placed};
 use crate::diagnosis;
 use crate::plugin::Room;
 use crate::plugins::predicates::places_on;
@@ -47,6 +47,11 @@ pub(super) fn outcome(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -
     let lacks = Lacks {
         shapes: lacking.map(|crowd| crowd.shape).collect(),
         shares: false,
+        placed: Placed::Counted(
+            (crowds.iter())
+                .map(|crowd| (crowd.shape, crowd.places))
+                .collect(),
+        ),
     };
     let outcome = Outcome::WaitsForRoom(Arc::new(Reason::NoFit(no_fit)), lacks);
     Some(drain::keep(cycle, gang, outcome))

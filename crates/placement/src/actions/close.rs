@@ -79,9 +79,12 @@ pub(super) fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) 
         _ if promised > 0 => cycle.kept_for(gang, promised),
         Ok(attempt) => match attempt.said.or(attempt.shares.clone()) {
             Some(reason) => {
-                let shares = attempt.shares.is_some();
-                let shapes = attempt.shapes;
-                Outcome::Extras(Arc::new(reason), Lacks { shapes, shares })
+                let lacks = Lacks {
+                    shapes: attempt.shapes,
+                    shares: attempt.shares.is_some(),
+                    ..Lacks::default()
+                };
+                Outcome::Extras(Arc::new(reason), lacks)
             }
             None => Outcome::Whole,
         },
