@@ -9,6 +9,7 @@ mod consents;
 mod hearing;
 mod holds;
 mod locks;
+mod misfits;
 mod news;
 mod otherwise;
 mod shards;
@@ -40,6 +41,7 @@ use binds::Binds;
 use consents::Consents;
 use holds::{Holds, Look};
 use locks::Locks;
+use misfits::Misfits;
 use news::News;
 use otherwise::Other;
 use shards::Telling;
@@ -122,6 +124,7 @@ pub(crate) struct Cycles {
     /// What cycles find for the gangs of one object, where that is told.
     verdicts: Option<Verdicts>,
     telling: Telling,
+    misfits: Misfits,
 }
 
 impl std::fmt::Debug for Cycles {
@@ -192,6 +195,7 @@ impl Cycles {
             other: settings.other.map(Other::new),
             verdicts: None,
             telling: Telling::default(),
+            misfits: Misfits::default(),
         }
     }
 
@@ -306,6 +310,7 @@ impl Cycles {
         now: Time,
     ) {
         self.feed(mirror, change, now);
+        self.misfits.changed(change);
         if let Some(refusals) = self.refusals_by_key.remove(&change.key) {
             for (at, write) in refusals {
                 if self.refusals.remove(&(at, write)) {
@@ -466,6 +471,7 @@ impl Cycles {
             writes.submit(note, Origin::Note, Lane::Low);
         }
         self.tell_shard(mirror, writes, now);
+        self.tell_misfits(mirror, writes, now);
     }
 
     /// The checker looks at the plan. What breaks an invariant is told and not carried out: it is
@@ -563,7 +569,8 @@ impl Cycles {
     }
 
     fn has_news(&self) -> bool {
-        self.tables.has_news() && self.last_tick != Some(self.tables.tick())
+        let has_news = self.tables.has_news() && self.last_tick != Some(self.tables.tick());
+        has_news || self.misfits.is_due
     }
 
     /// When the next cycle may run. While decided writes still wait for their turn, another cycle

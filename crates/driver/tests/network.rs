@@ -120,3 +120,85 @@ fn a_cluster_without_hyper_nodes_is_served_and_gets_them_when_they_come() {
     assert_eq!(known, 0);
     assert!(world.driver.is_synced());
 }
+
+/// The events of hyper-nodes that were not `seen` before, in order of what they say.
+fn told(world: &mut World, seen: &mut Vec<String>) -> Vec<String> {
+    world.pass_ms(2_000);
+    let events = world.events();
+    let of_hyper_nodes = events
+        .iter()
+        .filter(|event| event.starts_with("HyperNode "));
+    let all: Vec<String> = of_hyper_nodes.cloned().collect();
+    let mut news = all.clone();
+    news.sort();
+    for event in std::mem::replace(seen, all) {
+        let at = news.iter().position(|other| *other == event);
+        news.remove(at.expect("events stay"));
+    }
+    news
+}
+
+fn hyper_node_of(world: &mut World, name: &str, tier: i64, members: &[(&str, &str)]) {
+    let members = members.iter().map(|(word, value)| {
+        let selector = match *word {
+            "pattern" => json!({ "regexMatch": { "pattern": value } }),
+            _ => json!({ "exactMatch": { "name": value } }),
+        };
+        json!({ "type": "HyperNode", "selector": selector })
+    });
+    let members = members.collect::<Vec<_>>();
+    let spec = json!({ "spec": { "tier": tier, "members": members } });
+    world.put_object(Kind::HyperNode, name, &spec);
+}
+
+#[test]
+fn hyper_nodes_that_contain_themselves_or_one_another_are_told_once_for_each_change() {
+    let mut world = plane();
+    let mut seen = Vec::new();
+    hyper_node_of(&mut world, "own", 1, &[("name", "own")]);
+    hyper_node_of(&mut world, "ring-a", 2, &[("name", "ring-b")]);
+    hyper_node_of(&mut world, "ring-b", 2, &[("name", "ring-a")]);
+    let ignored = "HyperNode Warning MemberIgnored: its member";
+    assert_eq!(
+        told(&mut world, &mut seen),
+        [
+            "HyperNode Warning MemberIgnored: it names itself as its member".to_owned(),
+            format!("{ignored} ring-a does not hang below it: the tier of ring-a is not lower"),
+            format!("{ignored} ring-b does not hang below it: the tier of ring-b is not lower"),
+        ]
+    );
+    // Nothing has changed about these.
+    hyper_node_of(&mut world, "ring-c", 4, &[("name", "ring-a")]);
+    hyper_node(&mut world, "leaf", &["n-1"]);
+    assert_eq!(told(&mut world, &mut seen), Vec::<String>::new());
+    // Another wants what hangs already.
+    hyper_node_of(&mut world, "ring-d", 5, &[("name", "ring-a")]);
+    assert_eq!(
+        told(&mut world, &mut seen),
+        [format!(
+            "{ignored} ring-a does not hang below it: it hangs below ring-c already"
+        )]
+    );
+    // One that was put right and goes wrong again is told again.
+    hyper_node_of(&mut world, "own", 2, &[("name", "leaf")]);
+    assert_eq!(told(&mut world, &mut seen).len(), 0);
+    hyper_node_of(&mut world, "own", 2, &[("name", "own")]);
+    assert_eq!(told(&mut world, &mut seen).len(), 1);
+}
+
+#[test]
+fn patterns_of_members_that_cannot_be_used_are_told() {
+    let mut world = plane();
+    let mut seen = Vec::new();
+    hyper_node_of(&mut world, "bomb", 2, &[("pattern", "(a{1000}){1000}")]);
+    hyper_node_of(&mut world, "torn", 2, &[("pattern", "(")]);
+    hyper_node_of(&mut world, "fine", 3, &[("pattern", "^rack-")]);
+    let of = |pattern: &str| {
+        format!(
+            "HyperNode Warning MemberIgnored: the pattern {pattern} of a member accepts no name: \
+             it cannot be read or is too large"
+        )
+    };
+    let expected = [of("("), of("(a{1000}){1000}")];
+    assert_eq!(told(&mut world, &mut seen), expected);
+}

@@ -4,6 +4,7 @@ mod cards;
 mod condition;
 mod devices;
 mod evict;
+mod hyper_nodes;
 mod native;
 mod note;
 mod numa;
@@ -27,6 +28,7 @@ use crate::held::Mirror;
 pub use condition::plain_words;
 pub use devices::{Given, claims_given_back, device_claims_of};
 pub use evict::Evict;
+pub use hyper_nodes::ToldFaults;
 
 /// What a plan comes to.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -80,6 +80,8 @@ pub struct HyperNodeSpec {
     pub tier_name: Arc<str>,
     /// What it is made of.
     pub members: Vec<Member>,
+    /// Patterns of further members that cannot be read, or would be too large: they accept no name.
+    pub unreadable: Vec<Arc<str>>,
 }
 
 /// The greatest tier that may hold all tasks.
@@ -169,6 +171,24 @@ pub struct Misfit {
     pub parent: Arc<str>,
     /// Why it is not.
     pub why: Unhung,
+}
+
+impl Misfit {
+    /// In plain words, to be told of the one that names the other.
+    pub fn sentence(&self) -> String {
+        let Misfit { child, parent, why } = self;
+        match why {
+            _ if child == parent => "it names itself as its member".to_owned(),
+            Unhung::NotLower => {
+                format!(
+                    "its member {child} does not hang below it: the tier of {child} is not lower"
+                )
+            }
+            Unhung::Elsewhere(other) => {
+                format!("its member {child} does not hang below it: it hangs below {other} already")
+            }
+        }
+    }
 }
 
 /// Why a hyper-node does not hang below another.

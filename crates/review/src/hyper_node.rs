@@ -3,6 +3,8 @@
 //! The rest is in the schema of the kind.
 
 use api::kind::Kind;
+use api::volcano::MEMBER_PATTERN_BYTES_MAX;
+use regex::RegexBuilder;
 use regex_syntax::ast::parse::ParserBuilder;
 use regex_syntax::ast::{Error, ErrorKind};
 
@@ -46,7 +48,19 @@ fn fault(pattern: &str) -> Option<String> {
         .nest_limit(NEST_MAX)
         .build()
         .parse(pattern);
-    parser.err().map(|error| words(&error, pattern))
+    if let Err(error) = parser {
+        return Some(words(&error, pattern));
+    }
+    // What the scheduler would not compile selects nothing there.
+    let compiled = RegexBuilder::new(pattern)
+        .size_limit(MEMBER_PATTERN_BYTES_MAX)
+        .build();
+    match compiled {
+        Ok(_) => None,
+        Err(regex::Error::CompiledTooBig(_)) => Some(format!("expression too large: `{pattern}`")),
+        // Classes of letters that nobody knows.
+        Err(_) => Some(format!("invalid character class range: `{pattern}`")),
+    }
 }
 
 fn words(error: &Error, pattern: &str) -> String {

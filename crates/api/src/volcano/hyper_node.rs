@@ -5,6 +5,9 @@ use serde_json::Value;
 use crate::meta::ObjectMeta;
 use crate::selector::LabelSelector;
 
+/// The most memory that the compiled pattern of a member may take, in bytes: a larger one accepts no name.
+pub const MEMBER_PATTERN_BYTES_MAX: usize = 1 << 20;
+
 round_trip! {
     /// Nodes that reach one another at the same cost, or hyper-nodes that do.
     pub struct HyperNode {

@@ -138,7 +138,7 @@ fn tone(reason: &Reason) -> Tone {
     }
 }
 
-fn involved(kind: Kind, meta: &ObjectMeta) -> Involved<'_> {
+pub(super) fn involved(kind: Kind, meta: &ObjectMeta) -> Involved<'_> {
     Involved {
         kind,
         namespace: &meta.namespace,
@@ -148,7 +148,13 @@ fn involved(kind: Kind, meta: &ObjectMeta) -> Involved<'_> {
     }
 }
 
-fn say(on: &Involved<'_>, tone: Tone, reason: &str, message: &str, voice: Voice<'_>) -> Intent {
+pub(super) fn say(
+    on: &Involved<'_>,
+    tone: Tone,
+    reason: &str,
+    message: &str,
+    voice: Voice<'_>,
+) -> Intent {
     let note = Note {
         tone,
         reason,

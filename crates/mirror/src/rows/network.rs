@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use api::core::Node;
 use api::kind::Kind;
 use api::volcano::{
-    HyperNode, HyperNodeMember, HyperNodeSelector, NetworkTopology, SubGroupPolicy,
+    HyperNode, HyperNodeMember, HyperNodeSelector, MEMBER_PATTERN_BYTES_MAX, NetworkTopology,
+    SubGroupPolicy,
 };
 use model::{Closeness, Highest, HyperNodeSpec, Member, Pattern, Selector, SubGroups};
 
@@ -13,12 +14,12 @@ use super::{constraints, count};
 use crate::held::Mirror;
 use crate::object::Typed;
 
-/// The most memory that a compiled pattern may take, in bytes: a longer one selects nothing.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
-
 /// The row of a hyper-node.
 pub(super) fn hyper_node(hyper_node: &HyperNode) -> HyperNodeSpec {
+    let patterns = hyper_node.spec.members.iter().filter_map(pattern);
+    let unreadable = patterns.filter(|pattern| compiled(pattern).is_none());
     HyperNodeSpec {
+        unreadable: unreadable.map(Into::into).collect(),
         name: (&*hyper_node.metadata.name).into(),
         tier: tier(hyper_node.spec.tier.unwrap_or(0)),
         tier_name: (&*hyper_node.spec.tier_name).into(),
@@ -54,11 +55,19 @@ fn selector(selector: &HyperNodeSelector) -> Option<Selector> {
     Some(Selector::Labels(constraints::selector(Some(labels))))
 }
 
+/// The pattern of a member, if it is selected by one.
+fn pattern(member: &HyperNodeMember) -> Option<&str> {
+    let selector = member.selector.as_ref()?;
+    let matched = selector.regex_match.as_ref();
+    let matched = matched.filter(|_| selector.exact_match.is_none())?;
+    Some(&matched.pattern)
+}
+
 fn compiled(pattern: &str) -> Option<regex::Regex> {
     let mut builder = regex::RegexBuilder::new(pattern);
     let compiled = builder
-        .size_limit(PATTERN_BYTES_MAX)
-        .dfa_size_limit(PATTERN_BYTES_MAX)
+        .size_limit(MEMBER_PATTERN_BYTES_MAX)
+        .dfa_size_limit(MEMBER_PATTERN_BYTES_MAX)
         .build();
     compiled.ok()
 }

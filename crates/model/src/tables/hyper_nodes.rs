@@ -117,6 +117,11 @@ impl Tables {
         self.hyper_nodes.rows.get(name).map(|held| &held.spec)
     }
 
+    /// All hyper-nodes as the wall gave them, in order of name.
+    pub fn hyper_nodes(&self) -> impl Iterator<Item = &HyperNodeSpec> {
+        self.hyper_nodes.rows.values().map(|held| &held.spec)
+    }
+
     /// The network's tree. Settle first.
     pub fn topology(&self) -> &Topology {
         &self.hyper_nodes.tree
