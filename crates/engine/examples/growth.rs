@@ -19,7 +19,9 @@ mod run;
 use std::time::Instant;
 
 use engine::Engine;
-use model::{Kind, PodTerm, Preferred, Requirement, ShapeSpec, Spread, Tables, Time, Vector};
+use model::{
+    Inclusion, Kind, PodTerm, Preferred, Requirement, ShapeSpec, Spread, Tables, Time, Vector,
+};
 use rows::{Gang, median, node, print, queue};
 use run::{Asked, confirm, timed};
 
@@ -220,6 +222,8 @@ fn over_zones() -> ShapeSpec {
             required: true,
             selector: like_it(),
             namespace: "bench".into(),
+            affinity: Inclusion::Honor,
+            taints: Inclusion::Ignore,
         }],
         ..ShapeSpec::default()
     }

@@ -77,8 +77,8 @@ pub use reason::{CardLack, DeviceLack, Misplaced, Missing, NoFit, Reason, Refusa
 pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector};
 pub use roles::{TOPOLOGY_ROLES_MAX, TaskTopology, TopologyFault};
 pub use shape::{
-    Fill, HostPort, PodTerm, Preferred, ShapeSpec, Spread, Strategy, Toleration, TolerationEffect,
-    Unmade, VolumeNeed,
+    Fill, HostPort, Inclusion, PodTerm, Preferred, ShapeSpec, Spread, Strategy, Toleration,
+    TolerationEffect, Unmade, VolumeNeed,
 };
 pub use slots::Slots;
 pub use tables::suppose::{Change, Supposed};

@@ -251,4 +251,18 @@ pub struct Spread {
     pub selector: Vec<Requirement>,
     /// The namespace in which pods are counted.
     pub namespace: Arc<str>,
+    /// Whether only nodes make domains that the pod selects (`nodeAffinityPolicy`, Honor when unset).
+    pub affinity: Inclusion,
+    /// Whether only nodes make domains whose taints the pod bears (`nodeTaintsPolicy`, Ignore when
+    /// unset).
+    pub taints: Inclusion,
+}
+
+/// Whether a rule of the pod decides which nodes make domains of a spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Inclusion {
+    /// It does.
+    Honor,
+    /// All nodes do, as far as that rule goes.
+    Ignore,
 }

@@ -14,7 +14,7 @@
 //! gang a/t together=ps,worker;chief apart=ps in-order=ps,worker : …   which roles are to be on one node
 //! tasks ask with select=zone:a require=zone:In:a,b;disk:Exists prefer=disk:ssd~weight:50 tolerate=k:v:NoSchedule
 //!   port=80/UDP@10.0.0.1 near=app:web~key:zone~ns:b apart=… like=app:web~weight:-50
-//!   spread=app:web~key:host~skew:2~domains:3~soft example.com/chip=2
+//!   spread=app:web~key:host~skew:2~domains:3~soft~all-selected~borne example.com/chip=2
 //! gang a/p agent : 1 x cpu=1         a pod that is in no group and no queue
 //! bound n1 a/x cpu=1                   a pod that is not ours
 //! cycle | cycle once | cycle first | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
@@ -52,10 +52,10 @@ use std::sync::Arc;
 
 use model::{
     Branch, Budget, CardAsk, ClaimLack, Closeness, Disruption, Fill, Gate, Grant, GroupLimits,
-    Highest, HostPort, Key, Kind, Labels, Limits, LocalTime, NodeTerm, NumaAsk, Operator, PodTerm,
-    Portion, Preferred, QueueSpec, Quota, Requirement, ShapeSpec, Spread, Strategy, SubGroups,
-    Tables, Taint, TaintEffect, TaskTopology, Time, Toleration, TolerationEffect, Unmade,
-    UnmetClaim, Vector, VolumeNeed,
+    Highest, HostPort, Inclusion, Key, Kind, Labels, Limits, LocalTime, NodeTerm, NumaAsk,
+    Operator, PodTerm, Portion, Preferred, QueueSpec, Quota, Requirement, ShapeSpec, Spread,
+    Strategy, SubGroups, Tables, Taint, TaintEffect, TaskTopology, Time, Toleration,
+    TolerationEffect, Unmade, UnmetClaim, Vector, VolumeNeed,
 };
 use placement::{Argument, Decimal};
 
@@ -480,6 +480,14 @@ fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
             required: !details.all.contains_key("soft"),
             selector: vec![requirement(details.main)],
             namespace: "a".into(),
+            affinity: match details.all.contains_key("all-selected") {
+                true => Inclusion::Ignore,
+                false => Inclusion::Honor,
+            },
+            taints: match details.all.contains_key("borne") {
+                true => Inclusion::Honor,
+                false => Inclusion::Ignore,
+            },
         }),
         "claim-missing" => shape.volumes.push(VolumeNeed::Waits {
             claim: value.into(),

@@ -8,8 +8,8 @@ use api::core::{
 };
 use api::selector::LabelSelector;
 use model::{
-    HostPort, Labels, NodeTerm, Operator, PodTerm, Preferred, Requirement, ShapeSpec, Spread,
-    Toleration, TolerationEffect, Values,
+    HostPort, Inclusion, Labels, NodeTerm, Operator, PodTerm, Preferred, Requirement, ShapeSpec,
+    Spread, Toleration, TolerationEffect, Values,
 };
 
 use crate::held::Mirror;
@@ -246,5 +246,15 @@ fn spread(constraint: &TopologySpreadConstraint, pod: &Pod) -> Spread {
         required: &*constraint.when_unsatisfiable != "ScheduleAnyway",
         selector: wanted,
         namespace: (&*pod.metadata.namespace).into(),
+        affinity: inclusion(constraint.node_affinity_policy.as_deref(), Inclusion::Honor),
+        taints: inclusion(constraint.node_taints_policy.as_deref(), Inclusion::Ignore),
+    }
+}
+
+fn inclusion(policy: Option<&str>, default: Inclusion) -> Inclusion {
+    match policy {
+        Some("Honor") => Inclusion::Honor,
+        Some("Ignore") => Inclusion::Ignore,
+        _ => default,
     }
 }

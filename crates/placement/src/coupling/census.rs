@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    Node, NodeId, NodeTerm, Phase, PodTerm, Requirement, Shape, ShapeId, Spread, Tables, Task,
+    Inclusion, Node, NodeId, NodeSpec, NodeTerm, Phase, PodTerm, Requirement, Shape, ShapeId,
+    Spread, Tables, Taint, TaintEffect, Task, Toleration,
 };
 
 use crate::plugin::Room;
@@ -34,6 +35,8 @@ pub(crate) enum Crowd {
         namespace: Arc<str>,
         node_selector: Vec<Requirement>,
         node_affinity: Option<Vec<NodeTerm>>,
+        /// What its pod bears, where only such nodes count.
+        tolerations: Option<Vec<Toleration>>,
     },
 }
 
@@ -43,13 +46,20 @@ impl Crowd {
         Crowd::Shaped { id, serial }
     }
 
-    /// Kubernetes, nodeAffinityPolicy Honor: only nodes that the pod selects make domains.
+    /// Kubernetes, nodeAffinityPolicy and nodeTaintsPolicy: where they say Honor, only nodes make domains
+    /// that the pod selects, and whose taints it bears.
     pub(super) fn of_spread(spread: &Spread, shape: &Shape) -> Crowd {
+        let spec = &shape.spec;
+        let (node_selector, node_affinity) = match spread.affinity {
+            Inclusion::Honor => (spec.node_selector.clone(), spec.node_affinity.clone()),
+            Inclusion::Ignore => (Vec::new(), None),
+        };
         Crowd::Spread {
             selector: spread.selector.clone(),
             namespace: spread.namespace.clone(),
-            node_selector: shape.spec.node_selector.clone(),
-            node_affinity: shape.spec.node_affinity.clone(),
+            node_selector,
+            node_affinity,
+            tolerations: (spread.taints == Inclusion::Honor).then(|| spec.tolerations.clone()),
         }
     }
 
@@ -73,6 +83,7 @@ impl Crowd {
             Crowd::Spread {
                 node_selector,
                 node_affinity,
+                tolerations,
                 ..
             } => {
                 let spec = &node.spec;
@@ -83,9 +94,17 @@ impl Crowd {
                 node.known
                     && model::matches_all(node_selector, &spec.labels)
                     && node_affinity.as_ref().is_none_or(accepts)
+                    && tolerations.as_ref().is_none_or(|it| bears(it, spec))
             }
         }
     }
+}
+
+/// Whether the tolerations cover all of the node's taints that keep pods off.
+fn bears(tolerations: &[Toleration], node: &NodeSpec) -> bool {
+    let hard = |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule;
+    let mut taints = node.taints.iter().filter(hard);
+    taints.all(|taint| tolerations.iter().any(|it| it.covers(taint)))
 }
 
 /// Nodes and tasks in a domain.

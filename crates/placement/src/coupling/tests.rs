@@ -6,9 +6,9 @@ mod counted_anew;
 use std::sync::Arc;
 
 use model::{
-    GangPhase, GangSpec, GangStatus, Key, Kind, Labels, NodeSpec, NodeTerm, Phase, PodTerm,
-    Preferred, QueueSpec, Requirement, ShapeSpec, Spread, Tables, Taint, TaintEffect, TaskId,
-    TaskSpec, Time, Trial, Vector,
+    GangPhase, GangSpec, GangStatus, Inclusion, Key, Kind, Labels, NodeSpec, NodeTerm, Phase,
+    PodTerm, Preferred, QueueSpec, Requirement, ShapeSpec, Spread, Tables, Taint, TaintEffect,
+    TaskId, TaskSpec, Time, Trial, Vector,
 };
 
 use super::refuses;
@@ -60,7 +60,13 @@ impl Dice {
             required: self.place(2) == 0,
             selector: self.selector(),
             namespace: self.pick(&["x", "y"]).into(),
+            affinity: self.inclusion(),
+            taints: self.inclusion(),
         }
+    }
+
+    fn inclusion(&mut self) -> Inclusion {
+        [Inclusion::Honor, Inclusion::Ignore][self.place(2)]
     }
 
     fn shape(&mut self) -> ShapeSpec {

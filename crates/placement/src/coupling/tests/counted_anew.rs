@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{NodeId, Phase, PodTerm, Refusal, Shape, Spread, Tables, TaintEffect, Task, TaskId};
+use model::{
+    Inclusion, NodeId, Phase, PodTerm, Refusal, Shape, Spread, Tables, TaintEffect, Task, TaskId,
+};
 
 use super::super::{between, downward, emptiest, upward};
 use crate::arguments::Switched;
@@ -271,13 +273,20 @@ fn spread_counts<'a>(
 ) -> (&'a Spread, Domains, i64) {
     let mut domains = Domains::new();
     for (id, node) in tables.nodes() {
-        // Kubernetes, nodeAffinityPolicy Honor: only nodes that the pod selects make domains.
+        // Kubernetes, nodeAffinityPolicy: only nodes that the pod selects make domains.
         let terms = shape.spec.node_affinity.as_deref();
-        let eligible = model::matches_all(&shape.spec.node_selector, &node.spec.labels)
+        let selected = model::matches_all(&shape.spec.node_selector, &node.spec.labels)
             && terms.is_none_or(|t| {
                 t.iter()
                     .any(|t| t.accepts(&node.spec.name, &node.spec.labels))
             });
+        // And nodeTaintsPolicy: only those of which the pod bears all taints that keep pods off.
+        let barred = node.spec.taints.iter().any(|taint| {
+            taint.effect != TaintEffect::PreferNoSchedule
+                && !shape.spec.tolerations.iter().any(|it| it.covers(taint))
+        });
+        let eligible = (selected || spread.affinity == Inclusion::Ignore)
+            && (!barred || spread.taints == Inclusion::Ignore);
         let Some(value) = domain(tables, id, &spread.topology_key).filter(|_| eligible) else {
             continue;
         };
