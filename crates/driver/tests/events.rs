@@ -29,14 +29,22 @@ fn plane(events: Events, actions: &[&str]) -> World {
 const PLAIN: &[&str] = &["enqueue", "allocate", "backfill"];
 
 fn gang(world: &mut World, name: &str, class: &str, tasks: u32) {
+    gang_in(world, "ns", name, (class, tasks));
+}
+
+fn gang_in(world: &mut World, namespace: &str, name: &str, (class, tasks): (&str, u32)) {
     let group = json!({
+        "metadata": { "namespace": namespace },
         "spec": { "minMember": tasks, "queue": "default", "priorityClassName": class },
         "status": { "phase": "Inqueue" },
     });
     world.put_object(Kind::PodGroup, name, &group);
     for index in 0..tasks {
         let pod = json!({
-            "metadata": { "annotations": { "scheduling.k8s.io/group-name": name } },
+            "metadata": {
+                "namespace": namespace,
+                "annotations": { "scheduling.k8s.io/group-name": name },
+            },
             "spec": {
                 "schedulerName": "volcano",
                 "containers": [{ "name": "c", "resources": { "requests": { "cpu": "1" } } }],
@@ -111,8 +119,8 @@ fn a_pod_whose_node_is_refused_says_why_and_one_that_lost_a_race_does_not() {
     }
 }
 
-/// Two tasks that run, and a gang of higher priority that needs the room of both.
-fn room_is_wanted() -> World {
+/// Two tasks that run, and a gang of higher priority in this namespace that needs the room of both.
+fn room_is_wanted(namespace: &str) -> World {
     let mut world = plane(
         Events::PerGang,
         &["enqueue", "allocate", "backfill", "preempt"],
@@ -130,28 +138,32 @@ fn room_is_wanted() -> World {
         let running = json!({ "status": { "phase": "Running", "conditions": [ready] } });
         world.put_object(Kind::Pod, &format!("lesser-{index}"), &running);
     }
-    gang(&mut world, "greater", "high", 2);
+    gang_in(&mut world, namespace, "greater", ("high", 2));
     world
 }
 
 #[test]
 fn the_group_of_victims_is_told_once_for_whom_they_go() {
-    let mut world = room_is_wanted();
-    world.pass_ms(2_000);
-    let told: Vec<String> = world
-        .events()
-        .into_iter()
-        .filter(|it| it.starts_with("PodGroup Normal Evict"))
-        .collect();
-    assert_eq!(
-        told,
-        ["PodGroup Normal Evict: 2 pods are evicted for ns/greater, because of preempt"]
-    );
+    // What somebody in another namespace calls theirs is not told to everybody.
+    for (namespace, whom) in [
+        ("ns", "ns/greater"),
+        ("elsewhere", "a gang of another namespace (queue default)"),
+    ] {
+        let mut world = room_is_wanted(namespace);
+        world.pass_ms(2_000);
+        let told: Vec<String> = world
+            .events()
+            .into_iter()
+            .filter(|it| it.starts_with("PodGroup Normal Evict"))
+            .collect();
+        let text = format!("2 pods are evicted for {whom}, because of preempt");
+        assert_eq!(told, [format!("PodGroup Normal Evict: {text}")]);
+    }
 }
 
 #[test]
 fn a_victim_says_why_it_goes_before_it_goes() {
-    let mut world = room_is_wanted();
+    let mut world = room_is_wanted("ns");
     world.is_answer_slow = true;
     world.pass_ms(100);
     for name in ["lesser-0", "lesser-1"] {
@@ -174,7 +186,7 @@ fn a_victim_says_why_it_goes_before_it_goes() {
 
 #[test]
 fn a_victim_that_cannot_be_told_goes_all_the_same() {
-    let mut world = room_is_wanted();
+    let mut world = room_is_wanted("ns");
     world.log.clear();
     world.refusals.push_back(refusal(403, "Forbidden"));
     world.pass_ms(2_000);

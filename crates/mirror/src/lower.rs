@@ -249,7 +249,7 @@ impl Mirror {
                 self.get::<PodGroup>(&key.namespace, &key.name)
             });
             if let (Some(group), Some(whom)) = (group, tables.find_gang(beneficiary)) {
-                let told = note::evicted_group(group, victims, &whom.spec.key, cause, voice);
+                let told = note::evicted_group(group, victims, whom, cause, voice);
                 lowered.notes.push(told);
             }
         }

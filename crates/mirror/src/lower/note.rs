@@ -6,7 +6,7 @@ use api::intent::Intent;
 use api::kind::Kind;
 use api::meta::ObjectMeta;
 use api::volcano::PodGroup;
-use model::{Eviction, Key, Reason, Sake};
+use model::{Eviction, Gang, Reason, Sake};
 
 use super::Voice;
 
@@ -114,15 +114,21 @@ pub(super) fn evicted(pod: &Pod, message: &str, voice: Voice<'_>) -> Intent {
     say(&on_pod, Tone::Warning, "Evict", message, voice)
 }
 
-/// The victims of one group: how many go, and for whom.
+/// The victims of one group: how many go, and for whom. What a gang of another namespace is called is
+/// nobody's business here; its queue is everybody's.
 pub(super) fn evicted_group(
     group: &PodGroup,
     victims: usize,
-    whom: &Key,
+    whom: &Gang,
     cause: &str,
     voice: Voice<'_>,
 ) -> Intent {
     let pods = if victims == 1 { "pod is" } else { "pods are" };
+    let whom = &whom.spec;
+    let whom = match *whom.key.namespace == *group.metadata.namespace {
+        true => whom.key.to_string(),
+        false => format!("a gang of another namespace (queue {})", whom.queue),
+    };
     let message = format!("{victims} {pods} evicted for {whom}, because of {cause}");
     let on_group = involved(Kind::PodGroup, &group.metadata);
     say(&on_group, Tone::Normal, "Evict", &message, voice)
