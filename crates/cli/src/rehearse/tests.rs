@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 
+use api::kind::Kind;
 use serde_json::{Value, json};
 
-use super::{Rehearsal, explained, foreseen, unread};
+use super::{READ, Rehearsal, explained, foreseen, unread};
 use crate::manifest;
 use crate::start::{Outcome, RehearsalQuestion, RehearsalRequest, Start};
 
@@ -53,6 +54,19 @@ fn objects_that_cannot_be_read_are_named_and_of_many_the_rest_is_counted() {
     assert_eq!(told.len(), 11);
     assert!(told[0].contains("nodes n0"), "{}", told[0]);
     assert!(told[10].starts_with("3 more objects"), "{}", told[10]);
+}
+
+/// What is not read of a cluster looks as if it were missing there.
+#[test]
+fn everything_that_decisions_are_made_on_is_read_of_a_cluster() {
+    let beside = [
+        Kind::NativeGroup,
+        Kind::NodeShard,
+        Kind::ResourceClaimTemplate,
+    ];
+    for kind in mirror::ROW_KINDS.iter().chain(&beside) {
+        assert!(READ.contains(kind), "{kind:?}");
+    }
 }
 
 #[test]
