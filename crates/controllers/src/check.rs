@@ -17,6 +17,7 @@
 
 mod laws;
 mod machine;
+mod policies;
 mod queues;
 mod series;
 mod workloads;

@@ -13,13 +13,16 @@ use super::world::World;
 
 const PODS: [&str; 2] = ["train-master-0", "train-worker-0"];
 const MAX_RETRY: i64 = 2;
-const ACTIONS: [&str; 7] = [
+const ACTIONS: [&str; 10] = [
     "AbortJob",
     "CompleteJob",
+    "EnqueueJob",
     "RestartJob",
+    "RestartPartition",
     "RestartPod",
     "RestartTask",
     "ResumeJob",
+    "SyncJob",
     "TerminateJob",
 ];
 const FINAL: [&str; 3] = ["Completed", "Failed", "Terminated"];
@@ -318,6 +321,6 @@ fn every_path_of_a_small_job_is_one_of_the_rule_book() {
         10,
         "every phase is met by a command: {phases:?}"
     );
-    assert_eq!(asked.len(), 70, "every action in every phase");
+    assert_eq!(asked.len(), 100, "every action in every phase");
     assert!(states > 600, "{states} states");
 }
