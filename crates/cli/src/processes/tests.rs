@@ -89,6 +89,27 @@ fn leases_are_named_by_whom_they_are_for_and_by_nothing_else() {
     assert_eq!(sets[4], ["vc-controller-manager"]);
 }
 
+/// S1.1: nothing of the environment has a say; the test above holds in one that speaks of schedulers.
+#[test]
+fn leases_are_named_alike_in_every_environment() {
+    let tests = std::env::current_exe().expect("this is a program");
+    let named = "processes::tests::leases_are_named_by_whom_they_are_for_and_by_nothing_else";
+    let outcome = std::process::Command::new(tests)
+        .args(["--exact", named])
+        .envs([
+            ("HELM_RELEASE_NAME", "other"),
+            ("HOSTNAME", "volcano-scheduler-0"),
+            ("KUBE_POD_NAMESPACE", "elsewhere"),
+            ("LEADER_ELECT_RESOURCE_NAME", "mine"),
+            ("POD_NAME", "volcano-scheduler-0"),
+            ("SCHEDULER_NAME", "third"),
+        ])
+        .output()
+        .expect("a test can run itself");
+    let said = String::from_utf8_lossy(&outcome.stdout);
+    assert!(outcome.status.success() && said.contains("1 passed"), "{said}");
+}
+
 /// S1.4: explicit new before explicit old before default; the old one is warned of once.
 #[test]
 fn the_newer_flag_holds_before_the_older_one() {
