@@ -6,6 +6,8 @@
 #[cfg(feature = "bench")]
 mod api_rows;
 #[cfg(feature = "bench")]
+mod engine_rows;
+#[cfg(feature = "bench")]
 mod load;
 #[cfg(feature = "bench")]
 mod load_rows;

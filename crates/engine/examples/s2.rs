@@ -21,8 +21,8 @@ use run::{Asked, confirm, timed};
 const ROWS: &[(&str, u32, u32, u32, f64)] = &[
     ("S2-10000x1-proc", 1_000, 10_000, 1, 100.0),
     ("S2-1x10000-proc", 1_000, 1, 10_000, 100.0),
-    ("S2-20x500-proc", 1_000, 20, 500, 50.0),
-    ("S2-500x20-proc", 1_000, 500, 20, 50.0),
+    ("S2-20x500-proc", 1_000, 20, 500, 30.0),
+    ("S2-500x20-proc", 1_000, 500, 20, 30.0),
 ];
 
 const RUNS: usize = 7;
@@ -72,7 +72,7 @@ fn large_cluster() {
     print_ms(
         "S3-idle-cycle-10k-100k-proc",
         start.elapsed().as_secs_f64(),
-        1.0,
+        0.3,
     );
 }
 

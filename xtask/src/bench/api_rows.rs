@@ -12,7 +12,7 @@ use futures::stream;
 use serde_json::{Value, json};
 
 use super::plane::{Plane, folder, percentile};
-use super::rows::{Bench, Figure, Row, When};
+use super::rows::{Bench, Figure, Measure, Row, When};
 
 /// Requests in flight at a time.
 const IN_FLIGHT: usize = 32;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub const S1_CREATE_BIND: Row = Row {
     name: "S1-create-bind",
     when: When::Always,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         let mut times = on_a_plane(
             bench,
             "s1",
@@ -34,14 +34,14 @@ pub const S1_CREATE_BIND: Row = Row {
             Figure::new("S1-create-bind-p50", percentile(&mut times, 50), "ms", 3.0),
             Figure::new("S1-create-bind-p99", percentile(&mut times, 99), "ms", 10.0),
         ])
-    },
+    }),
 };
 
 /// 500 gangs of 20 pods on 1,000 imitation nodes, create → all bound.
 pub const S2_500X20_API: Row = Row {
     name: "S2-500x20-api",
     when: When::Always,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         let arguments = ["--ephemeral", "--simulated-nodes", "1000"];
         let (seconds, engine) = on_a_plane(bench, "s2", &arguments, gangs)?;
         let mut figures = vec![Figure::new("S2-500x20-api", seconds, "s", 10.0)];
@@ -54,14 +54,14 @@ pub const S2_500X20_API: Row = Row {
             ));
         }
         Ok(figures)
-    },
+    }),
 };
 
 /// Restart with 100,000 stored objects to ready.
 pub const RESTART_100K: Row = Row {
     name: "restart-100k",
     when: When::Always,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         let place = folder("restart");
         let plane = Plane::up(bench, &place, &[])?;
         let runtime = tokio::runtime::Runtime::new()?;
@@ -77,7 +77,7 @@ pub const RESTART_100K: Row = Row {
         again.down(bench)?;
         std::fs::remove_dir_all(&place)?;
         Ok(vec![Figure::new("restart-100k", seconds, "s", 3.0)])
-    },
+    }),
 };
 
 fn on_a_plane<T>(

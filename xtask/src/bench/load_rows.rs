@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::load::{Ask, Pace, Storm, Target};
 use super::plane::{folder, median, percentile};
-use super::rows::{Bench, Figure, Row, When};
+use super::rows::{Bench, Figure, Measure, Row, When};
 use super::sides::{Durability, Ours, Theirs};
 
 /// Requests in flight at a time.
@@ -31,21 +31,21 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub const CREATES: Row = Row {
     name: "api-creates",
     when: When::Named,
-    measure: |bench| creates(bench, "api-creates", Durability::Process),
+    measure: Measure::Here(|bench| creates(bench, "api-creates", Durability::Process)),
 };
 
 /// The same, and every write waits for the disk on both sides.
 pub const CREATES_POWER: Row = Row {
     name: "api-creates-power",
     when: When::Named,
-    measure: |bench| creates(bench, "api-creates-power", Durability::Power),
+    measure: Measure::Here(|bench| creates(bench, "api-creates-power", Durability::Power)),
 };
 
 /// Patches of a status a second.
 pub const PATCHES: Row = Row {
     name: "api-status-patches",
     when: When::Named,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         versus(bench, "api-status-patches", 8.0, |number| Ask {
             method: "PATCH",
             target: format!("{PODS}/first-{}/status", number % 1_000),
@@ -54,14 +54,14 @@ pub const PATCHES: Row = Row {
                 .to_string()
                 .into_bytes(),
         })
-    },
+    }),
 };
 
 /// Server-side applies a second.
 pub const APPLIES: Row = Row {
     name: "api-applies",
     when: When::Named,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         versus(bench, "api-applies", 4.0, |number| {
             Ask {
             method: "PATCH",
@@ -76,14 +76,14 @@ pub const APPLIES: Row = Row {
             .into_bytes(),
         }
         })
-    },
+    }),
 };
 
 /// Gets at 5,000 a second.
 pub const GETS: Row = Row {
     name: "api-get",
     when: When::Named,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         on_ours(bench, "get", async |target: &Target| {
             fill(target, 1_000).await?;
             let pace = Pace::Rate(5_000.0, TURN);
@@ -94,14 +94,14 @@ pub const GETS: Row = Row {
                 Figure::new("api-get-p99", percentile(&mut times, 99), "ms", 1.0),
             ])
         })
-    },
+    }),
 };
 
 /// Lists of 10,000 pods.
 pub const LISTS: Row = Row {
     name: "api-list",
     when: When::Named,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         sides(bench, Durability::Process, async |ours, theirs| {
             let mut seconds = [Vec::new(), Vec::new()];
             for target in [ours, theirs] {
@@ -119,25 +119,25 @@ pub const LISTS: Row = Row {
                 Figure::high("api-list-times", theirs / ours, "x", 3.0),
             ])
         })
-    },
+    }),
 };
 
 /// 1,000 watchers of one kind, 1,000 events a second.
 pub const WATCHERS: Row = Row {
     name: "api-watchers",
     when: When::Named,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         on_ours(bench, "watchers", async |target: &Target| {
             watchers(target).await
         })
-    },
+    }),
 };
 
 /// Memory with 200,000 pods of 2.2 KB, and the start with those on disk.
 pub const MANY_PODS: Row = Row {
     name: "api-200k-pods",
     when: When::Named,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         let place = folder("many");
         let runtime = tokio::runtime::Runtime::new()?;
         let ours = Ours::up(bench, &place, Durability::Process)?;
@@ -153,7 +153,7 @@ pub const MANY_PODS: Row = Row {
             Figure::new("api-200k-pods-rss-restarted", rss_again, "MB", 900.0),
             Figure::new("api-200k-pods-restart", ready, "s", 5.0),
         ])
-    },
+    }),
 };
 
 fn creates(bench: &Bench, row: &str, durability: Durability) -> anyhow::Result<Vec<Figure>> {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::api_rows::gangs;
 use super::plane::{Plane, folder};
-use super::rows::{Bench, Figure, Row, When};
+use super::rows::{Bench, Figure, Measure, Row, When};
 
 /// How often each side of S2 is measured.
 const TURNS: usize = 4;
@@ -28,7 +28,7 @@ const FIGURES: &[(&str, &str, f64)] = &[
 pub const DECISION_LOG: Row = Row {
     name: "decision-log",
     when: When::Named,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         let text = bench.tree.cargo(&[
             "run",
             "--release",
@@ -49,7 +49,7 @@ pub const DECISION_LOG: Row = Row {
             Ok(Figure::new(name, value, unit, *reach))
         };
         FIGURES.iter().map(figure).collect()
-    },
+    }),
 };
 
 /// What the log adds to the CPU time of 500 gangs of 20 pods on 1,000 imitation nodes: the least of
@@ -57,7 +57,7 @@ pub const DECISION_LOG: Row = Row {
 pub const S2_LOG: Row = Row {
     name: "S2-log-cpu",
     when: When::Named,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         let log = folder("s2-log");
         let with = log.to_string_lossy().into_owned();
         let mut least = [f64::INFINITY; 2];
@@ -73,7 +73,7 @@ pub const S2_LOG: Row = Row {
         let [without, with] = least;
         let share = (with / without - 1.0) * 100.0;
         Ok(vec![Figure::new("S2-log-cpu", share, "%", 5.0)])
-    },
+    }),
 };
 
 /// CPU seconds of a plane that takes the gangs.

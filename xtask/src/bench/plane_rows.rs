@@ -7,13 +7,13 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use super::plane::{Plane, folder, median};
-use super::rows::{Bench, Figure, Row, When};
+use super::rows::{Bench, Figure, Measure, Row, When};
 
 /// `katmai up --ephemeral` to ready, the median of five.
 pub const UP_READY: Row = Row {
     name: "up-ready",
     when: When::Always,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         let place = folder("up");
         let mut times = Vec::new();
         for _ in 0..5 {
@@ -23,14 +23,14 @@ pub const UP_READY: Row = Row {
         }
         std::fs::remove_dir_all(&place)?;
         Ok(vec![Figure::new("up-ready", median(times), "ms", 300.0)])
-    },
+    }),
 };
 
 /// Apply → all five processes of the example running, the median of five.
 pub const EXAMPLE_RUNNING: Row = Row {
     name: "example-running",
     when: When::Always,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         let place = folder("example");
         let mut times = Vec::new();
         for _ in 0..5 {
@@ -45,7 +45,7 @@ pub const EXAMPLE_RUNNING: Row = Row {
             "ms",
             500.0,
         )])
-    },
+    }),
 };
 
 fn example(bench: &Bench, place: &std::path::Path) -> anyhow::Result<f64> {
@@ -95,7 +95,7 @@ fn instant(text: &str) -> anyhow::Result<i64> {
 pub const IDLE_100: Row = Row {
     name: "idle-100",
     when: When::Always,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         let place = folder("idle");
         let plane = Plane::up(bench, &place, &["--ephemeral", "--simulated-nodes", "100"])?;
         // What happens at start is not idleness.
@@ -110,5 +110,5 @@ pub const IDLE_100: Row = Row {
             Figure::new("idle-100-cpu", share, "%", 1.0),
             Figure::new("idle-100-rss", rss, "MB", 100.0),
         ])
-    },
+    }),
 };

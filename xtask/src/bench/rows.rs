@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use super::{api_rows, load_rows, log_rows, plane_rows, tree_rows, webhook_rows};
+use super::{api_rows, engine_rows, load_rows, log_rows, plane_rows, tree_rows, webhook_rows};
 use crate::say;
 use crate::tree::Tree;
 
@@ -14,7 +14,15 @@ pub struct Row {
     /// Whether it runs when no row is named.
     pub when: When,
     /// Measures.
-    pub measure: fn(&Bench) -> anyhow::Result<Vec<Figure>>,
+    pub measure: Measure,
+}
+
+/// How a row is measured.
+pub enum Measure {
+    /// By an example of `katmai-engine`, which knows the row by the same name.
+    Example(&'static str),
+    /// Here.
+    Here(fn(&Bench) -> anyhow::Result<Vec<Figure>>),
 }
 
 /// When a row runs.
@@ -26,7 +34,7 @@ pub enum When {
     Named,
 }
 
-/// Every row, in the order of their names.
+/// Every row but those of examples, in the order of their names.
 const ROWS: &[Row] = &[
     load_rows::APPLIES,
     load_rows::CREATES,
@@ -49,6 +57,10 @@ const ROWS: &[Row] = &[
     webhook_rows::REVIEWS,
 ];
 
+fn all() -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().chain(engine_rows::ROWS)
+}
+
 /// What measurements need to know.
 pub struct Bench {
     /// The checkout.
@@ -64,7 +76,7 @@ pub struct Figure {
     /// Measured.
     pub value: f64,
     /// `ms`, `s`, `MB`, `%`, `crates`.
-    pub unit: &'static str,
+    pub unit: String,
     /// The goal.
     pub reach: f64,
     /// Which side of the goal is good.
@@ -82,18 +94,18 @@ pub enum Good {
 
 impl Figure {
     /// A figure of a row.
-    pub fn new(row: &str, value: f64, unit: &'static str, reach: f64) -> Figure {
+    pub fn new(row: &str, value: f64, unit: &str, reach: f64) -> Figure {
         Figure {
             row: row.to_owned(),
             value,
-            unit,
+            unit: unit.to_owned(),
             reach,
             good: Good::Low,
         }
     }
 
     /// A figure that is to be high.
-    pub fn high(row: &str, value: f64, unit: &'static str, reach: f64) -> Figure {
+    pub fn high(row: &str, value: f64, unit: &str, reach: f64) -> Figure {
         Figure {
             good: Good::High,
             ..Figure::new(row, value, unit, reach)
@@ -117,13 +129,15 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     let is_meant = |row: &Row, begin: &str| row.name.starts_with(begin);
     if let Some(unknown) = named
         .iter()
-        .find(|begin| !ROWS.iter().any(|row| is_meant(row, begin)))
+        .find(|begin| !all().any(|row| is_meant(row, begin)))
     {
-        let all: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
-        bail!("no row begins with {unknown}; there are {}", all.join(", "));
+        let names: Vec<&str> = all().map(|row| row.name).collect();
+        bail!(
+            "no row begins with {unknown}; there are {}",
+            names.join(", ")
+        );
     }
-    let chosen: Vec<&Row> = ROWS
-        .iter()
+    let chosen: Vec<&Row> = all()
         .filter(|row| match named.as_slice() {
             [] => row.when == When::Always,
             some => some.iter().any(|begin| is_meant(row, begin)),
@@ -132,13 +146,17 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     let bench = prepare()?;
     if !json {
         say(&format!(
-            "{:<26}{:>12}  {:<7}{:>10}  ok",
+            "{:<34}{:>12}  {:<7}{:>10}  ok",
             "row", "value", "unit", "reach"
         ));
     }
     let mut failed = 0;
     for row in chosen {
-        match (row.measure)(&bench) {
+        let measured = match row.measure {
+            Measure::Example(example) => engine_rows::run(&bench, example, row.name),
+            Measure::Here(measure) => measure(&bench),
+        };
+        match measured {
             Ok(figures) => figures.iter().for_each(|figure| print(figure, json)),
             Err(error) => {
                 failed += 1;
@@ -147,7 +165,7 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
                     json!({ "row": row.name, "value": Value::Null, "error": said, "ok": false })
                         .to_string()
                 } else {
-                    format!("{:<26}could not be measured: {said}", row.name)
+                    format!("{:<34}could not be measured: {said}", row.name)
                 });
             }
         }
@@ -175,7 +193,7 @@ fn print(figure: &Figure, json: bool) {
         json!({ "row": row, "value": value, "unit": unit, "reach": reach, "ok": ok }).to_string()
     } else {
         let mark = if ok { "yes" } else { "NO" };
-        format!("{row:<26}{value:>12}  {unit:<7}{reach:>10}  {mark}")
+        format!("{row:<34}{value:>12}  {unit:<7}{reach:>10}  {mark}")
     });
 }
 

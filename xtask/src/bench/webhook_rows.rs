@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::load::{Ask, Pace, Target};
 use super::plane::{Plane, folder, percentile};
-use super::rows::{Bench, Figure, Row, When};
+use super::rows::{Bench, Figure, Measure, Row, When};
 
 /// Connections of the API server.
 const CONNECTIONS: usize = 16;
@@ -22,7 +22,7 @@ const SECRET: &str = "/api/v1/namespaces/default/secrets/katmai-webhooks";
 pub const REVIEWS: Row = Row {
     name: "webhooks",
     when: When::Named,
-    measure: |bench| {
+    measure: Measure::Here(|bench| {
         let place = folder("webhooks");
         let plane = Plane::up(bench, &place, &["--ephemeral"])?;
         let runtime = tokio::runtime::Runtime::new()?;
@@ -34,7 +34,7 @@ pub const REVIEWS: Row = Row {
             Figure::new("webhooks-p50", percentile(&mut times, 50), "ms", 1.0),
             Figure::new("webhooks-p99", percentile(&mut times, 99), "ms", 2.0),
         ])
-    },
+    }),
 };
 
 async fn reviews(bench: &Bench, plane: &Plane, place: &Path) -> anyhow::Result<Vec<f64>> {

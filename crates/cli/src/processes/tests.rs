@@ -107,7 +107,10 @@ fn leases_are_named_alike_in_every_environment() {
         .output()
         .expect("a test can run itself");
     let said = String::from_utf8_lossy(&outcome.stdout);
-    assert!(outcome.status.success() && said.contains("1 passed"), "{said}");
+    assert!(
+        outcome.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
 }
 
 /// S1.4: explicit new before explicit old before default; the old one is warned of once.
