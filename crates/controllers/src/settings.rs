@@ -31,6 +31,9 @@ pub struct Settings {
     pub service_gate: ServiceGate,
     /// How long the gate waits before it gives up with a reason.
     pub service_gate_deadline_ms: i64,
+    /// How long the first status of a vcjob waits for its pods, counted from the job's creation, which
+    /// the wire gives in whole seconds: that it is pending is then told together with what pends.
+    pub first_status_ms: i64,
     /// Whose rules hold for the keys of jobs with the `ssh` plugin.
     pub ssh: SshRules,
     /// How many finished pods may stay before the oldest are removed.
@@ -109,6 +112,7 @@ impl Default for Settings {
             sharding: Sharding::default(),
             service_gate: ServiceGate::Observed,
             service_gate_deadline_ms: 30_000,
+            first_status_ms: 2_000,
             ssh: SshRules::Safe,
             terminated_pods_max: 12_500,
             writes_per_step_max: 500,

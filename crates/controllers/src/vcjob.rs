@@ -164,9 +164,10 @@ fn step(inputs: &Inputs<'_>) -> Step {
     }
     let obstacle = view.obstacle();
     let next = status::next(&view, obstacle.as_ref());
-    let mut step = Step::idle().or_wake_at(next.wake_at);
+    let held = status::held(&view, &next, obstacle.as_ref());
+    let mut step = Step::idle().or_wake_at(next.wake_at).or_wake_at(held);
     step.counters = next.counters;
-    let difference = match job.status == next.status {
+    let difference = match held.is_some() || job.status == next.status {
         true => None,
         false => write::merge_difference(&json!(job.status), &json!(next.status)),
     };

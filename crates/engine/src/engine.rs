@@ -56,6 +56,8 @@ pub struct Engine {
     indexes: Indexes,
     backlog: Backlog,
     pub(crate) due: BTreeMap<GangId, Time>,
+    /// Those of them whose time has come in this cycle.
+    pub(crate) ripe: BTreeSet<GangId>,
     pub(crate) queues_due: BTreeMap<QueueId, Time>,
     strays: Strays,
     /// As of when rules that look at the clock have judged nodes.
@@ -78,6 +80,7 @@ impl Engine {
             indexes: Indexes::default(),
             backlog: Backlog::default(),
             due: BTreeMap::new(),
+            ripe: BTreeSet::new(),
             queues_due: BTreeMap::new(),
             strays: Strays::default(),
             judged_at: None,
@@ -293,15 +296,11 @@ impl Engine {
     fn gangs_of_interest(&mut self, tables: &Tables, news: &News, now: Time) -> BTreeSet<GangId> {
         let mut gangs = self.backlog.woken(&self.rules, tables, news, now);
         gangs.extend(news.gangs.iter().copied());
-        let due: Vec<GangId> = self
-            .due
-            .iter()
-            .filter(|(_, at)| **at <= now)
-            .map(|(gang, _)| *gang)
-            .collect();
-        for gang in due {
-            self.due.remove(&gang);
-            gangs.insert(gang);
+        let due = self.due.iter().filter(|(_, at)| **at <= now);
+        self.ripe = due.map(|(gang, _)| *gang).collect();
+        for gang in &self.ripe {
+            self.due.remove(gang);
+            gangs.insert(*gang);
         }
         if !gangs.is_empty() {
             gangs.extend(self.beside_others(tables));

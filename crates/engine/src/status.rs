@@ -1,7 +1,8 @@
 //! What is said about gangs, tasks and queues after the actions, and when.
 //!
 //! Phases and new kinds of waiting are said at once. Mere counts and wording wait for each other, so
-//! that a gang of a thousand tasks that start does not cost a thousand status writes.
+//! that a gang of a thousand tasks that start does not cost a thousand status writes. An end waits as
+//! long: mostly whoever made the group deletes it then, and there is nobody left to be told.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,8 +37,12 @@ pub(crate) fn settle_gang(
     let status = status(trial.tables(), gang, &verdict);
     let shown = is_shown(gang, &status);
     let starts = gang.spec.native && verdict == Verdict::Scheduled;
-    let at_once =
-        starts || status.phase != gang.phase() || is_new_kind_of_waiting(&gang.said, &verdict);
+    let is_moved = status.phase != gang.phase();
+    let ends = is_moved && status.phase == GangPhase::Completed;
+    let at_once = starts
+        || (is_moved && !ends)
+        || is_new_kind_of_waiting(&gang.said, &verdict)
+        || engine.ripe.contains(&id);
     let (written_at, is_lone) = (gang.written_at, gang.spec.lone);
     let is_promised = gang.count(Phase::Pipelined) > 0;
     let placed = match outcome {
@@ -62,12 +67,15 @@ pub(crate) fn settle_gang(
     }
     // What was written in a time to come was written before the clock was set back.
     let written_at = written_at.filter(|at| *at <= now);
-    let due = written_at.map(|at| at.plus_millis(engine.status_interval_ms));
-    let due =
-        due.or_else(|| is_passing(&verdict).then(|| now.plus_millis(engine.status_interval_ms)));
+    let since = match written_at {
+        _ if ends => Some(now),
+        None if is_passing(&verdict) => Some(now),
+        written_at => written_at,
+    };
+    let due = since.map(|at| at.plus_millis(engine.status_interval_ms));
     if let Some(due) = due.filter(|due| *due > now && !at_once) {
         let earlier = engine.due.get(&id).copied().unwrap_or(due);
-        // A gang that only waits for its pods to be made is given its second once, not for ever.
+        // Given its second once, not for ever.
         engine.due.insert(id, due.min(earlier));
         return;
     }

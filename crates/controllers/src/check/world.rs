@@ -58,6 +58,8 @@ impl World {
             settings: Settings {
                 service_accounts: false,
                 volumes_directory: "/volumes".into(),
+                // What scenarios show is what is decided, at once.
+                first_status_ms: 0,
                 sharding: Sharding {
                     config_map: ("volcano-system".into(), "sharding".into()),
                     ..Sharding::default()
@@ -90,7 +92,7 @@ impl World {
         std::mem::take(&mut self.printed)
     }
 
-    /// `apart`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why`, `open`, `service_accounts`, `gate=slice`.
+    /// `apart`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why`, `open`, `service_accounts`, `first_status_waits`, `gate=slice`.
     pub(crate) fn set(&mut self, setting: &str) {
         match setting {
             "apart" => self.is_apart = true,
@@ -101,6 +103,9 @@ impl World {
             }
             "service_accounts" => self.settings.service_accounts = true,
             "ssh=upstream" => self.settings.ssh = crate::SshRules::Upstream,
+            "first_status_waits" => {
+                self.settings.first_status_ms = Settings::default().first_status_ms;
+            }
             "gate=slice" => self.settings.service_gate = crate::ServiceGate::EndpointSlice,
             other => match other.split_once('=') {
                 Some(("terminated_pods_max", count)) => {

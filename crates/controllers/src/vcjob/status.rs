@@ -109,7 +109,9 @@ pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
     }
     act(view, &mut next);
     let counts = count(view, &mut next);
-    if !next.is_moved
+    // An end that leaves nobody to be killed has come: two writes would tell of one thing.
+    let is_over = next.is_moved && counts.alive() == 0 && is_ending(next.status.state.phase);
+    if (!next.is_moved || is_over)
         && let Some(settled) = phase::settled(job, &next.status, &counts)
     {
         let state = &mut next.status.state;
@@ -130,6 +132,29 @@ pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
         next.status.controlled_resources.extend(view.holdings());
     }
     next
+}
+
+/// Until when the first status, which says that the job is pending, waits for its pods: they mostly
+/// come at once, and both are then one write. Anything else that there is to say is said now.
+pub(super) fn held(view: &View<'_>, next: &Next, obstacle: Option<&Obstacle>) -> Option<Time> {
+    let job = view.job;
+    let is_first = job.status.state.phase == JobPhase::Unset
+        && next.status.state.phase == JobPhase::Pending
+        && next.notes.is_empty()
+        && obstacle.is_none();
+    let made = i64::try_from(view.roster.members.len()).unwrap_or(i64::MAX);
+    if !is_first || next.is_moved || made >= job.spec.replicas() {
+        return None;
+    }
+    let created = job.metadata.creation_timestamp?;
+    let until = created.plus_ms(view.inputs.settings.first_status_ms);
+    (view.inputs.now < until).then_some(until)
+}
+
+/// Phases in which a job ends as soon as its pods have.
+fn is_ending(phase: JobPhase) -> bool {
+    use JobPhase::{Aborting, Completing, Terminating};
+    matches!(phase, Aborting | Completing | Terminating)
 }
 
 /// Lets the first command or, failing that, the first policy that is due change the phase.

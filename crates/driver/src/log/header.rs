@@ -99,6 +99,7 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
             ServiceGate::EndpointSlice => "EndpointSlice",
         },
         "serviceGateDeadlineMs": rules.service_gate_deadline_ms,
+        "firstStatusMs": rules.first_status_ms,
         "ssh": match rules.ssh {
             SshRules::Safe => "Safe",
             SshRules::Upstream => "Upstream",
@@ -209,6 +210,8 @@ fn rules_of(value: &Value) -> Result<controllers::Settings, String> {
             other => return Err(format!("no service gate is called {other}")),
         },
         service_gate_deadline_ms: whole(value, "serviceGateDeadlineMs")?,
+        // In logs of before it waited for nothing.
+        first_status_ms: value["firstStatusMs"].as_i64().unwrap_or(0),
         ssh: match value["ssh"].as_str() {
             None | Some("Safe") => SshRules::Safe,
             Some("Upstream") => SshRules::Upstream,
