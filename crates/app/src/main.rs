@@ -115,12 +115,11 @@ async fn perform(start: Start) -> anyhow::Result<u8> {
         }
         Start::Replay(request) => Ok(cli::replay(&request, &plane::simulated_driver(0, None)?)),
         Start::Rehearse(request) => {
-            let drivers = plane::rehearsing_driver(request.scheduler_conf.as_ref())?;
             let cluster = match &request.connection {
                 Some(connection) => Some(cluster_at(connection).await?),
                 None => None,
             };
-            cli::rehearse(&request, cluster, drivers).await
+            cli::rehearse(&request, cluster, plane::rehearsing_driver).await
         }
         Start::Webhooks(request) => webhooks::run(request).await,
         Start::Beside(process) => process::run(process).await,

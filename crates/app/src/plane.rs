@@ -17,6 +17,7 @@ use cli::cluster::Cluster;
 use cli::console;
 use cli::scheduler_conf;
 use cli::start::{Data, Decisions, Durability, NativeGroups, Network, Serving};
+use cli::state::Announcement;
 use runtime::Reach;
 use runtime::decisions;
 use runtime::engine_loop::EngineLoop;
@@ -439,8 +440,17 @@ pub(crate) async fn serve(shape: Plane) -> anyhow::Result<u8> {
     crate::log(Some(state.open_log()?));
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    let conf = shape.scheduler_conf.as_deref();
+    let conf = conf.map(std::path::absolute).transpose()?;
     let plane = start(shape).await?;
-    state.announce(&lock, &plane.address, &plane.kubeconfig)?;
+    state.announce(
+        &lock,
+        Announcement {
+            address: &plane.address,
+            kubeconfig: &plane.kubeconfig,
+            scheduler_conf: conf.as_deref(),
+        },
+    )?;
     console::say(&format!(
         "katmai is up at {} after {} ms",
         plane.address,

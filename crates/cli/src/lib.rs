@@ -33,7 +33,7 @@ mod run;
 mod simulate;
 mod vcctl;
 
-pub use rehearse::rehearse;
+pub use rehearse::{Drivers, rehearse};
 pub use replay::replay;
 pub use simulate::simulate;
 pub use start::{Outcome, Plane, Question, ReplayRequest, SimulateRequest, Start};

@@ -11,13 +11,15 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use api::ask::{Report, Subject};
 use api::kind::{KINDS, Kind};
+use api::volcano::scheduler_conf::{CONFIG_MAP_NAME, CONFIG_MAP_NAMESPACE, SCHEDULER_CONF};
+use driver::scheduler_conf::SchedulerConf;
 use serde_json::{Value, json};
 use sim::{Change, Rehearsal};
 
 use crate::cluster::Cluster;
 use crate::manifest::Document;
 use crate::rest::{self, Rest};
-use crate::start::{Format, RehearsalQuestion, RehearsalRequest};
+use crate::start::{Format, RehearsalQuestion, RehearsalRequest, RehearsalRules};
 use crate::{EXIT_COMPLETE, EXIT_FAILED, console, run};
 
 /// Kinds whose absence makes any answer wrong.
@@ -56,6 +58,10 @@ const READ: &[Kind] = &[
 /// So many objects that cannot be read are named, the others are counted.
 const UNREAD_MAX: usize = 10;
 
+/// Makes the settings of a copy's driver from a scheduler's configuration, Volcano's built-in one
+/// without.
+pub type Drivers = fn(Option<&SchedulerConf>) -> anyhow::Result<driver::Settings>;
+
 /// Answers what was asked, and gives the exit code. `cluster` is there where no dump was given.
 ///
 /// # Errors
@@ -63,25 +69,36 @@ const UNREAD_MAX: usize = 10;
 pub async fn rehearse(
     request: &RehearsalRequest,
     cluster: Option<Arc<dyn Cluster>>,
-    drivers: driver::Settings,
+    drivers: Drivers,
 ) -> anyhow::Result<u8> {
-    if let (Some(cluster), RehearsalQuestion::Explain(subject), None) =
-        (&cluster, &request.question, &request.scheduler_conf)
+    let is_its_own = !matches!(request.rules, RehearsalRules::Given(_));
+    if let (Some(cluster), RehearsalQuestion::Explain(subject)) = (&cluster, &request.question)
+        && is_its_own
         && let Some(report) = asked(cluster.clone(), subject).await?
     {
         tell(&report, request.format);
         return Ok(EXIT_COMPLETE);
     }
-    let objects = match cluster {
-        Some(cluster) => {
-            let mut objects = listed(cluster.clone()).await?;
-            objects.extend(device_config(cluster, &drivers).await);
-            objects
+    let dump = request.dump.iter();
+    let mut objects: Vec<Value> = dump.map(|document| document.object.clone()).collect();
+    let stored = match (&request.rules, &cluster) {
+        (RehearsalRules::OfCluster, Some(cluster)) => {
+            config_map(cluster.clone(), CONFIG_MAP_NAMESPACE, CONFIG_MAP_NAME).await
         }
-        None => (request.dump.iter())
-            .map(|document| document.object.clone())
-            .collect(),
+        (RehearsalRules::OfCluster, None) => conf_among(&objects).cloned(),
+        (RehearsalRules::Given(_) | RehearsalRules::OfPlane(_), _) => None,
     };
+    let drivers = drivers(
+        match &request.rules {
+            RehearsalRules::Given(conf) | RehearsalRules::OfPlane(conf) => Some(conf),
+            RehearsalRules::OfCluster => None,
+        }
+        .or(stored.as_ref().and_then(conf_of).as_ref()),
+    )?;
+    if let Some(cluster) = cluster {
+        objects = listed(cluster.clone()).await?;
+        objects.extend(device_config(cluster, &drivers).await);
+    }
     let mut rehearsal = Rehearsal::of(objects, drivers, run::now());
     for text in unread(&rehearsal) {
         console::warn(&text);
@@ -169,6 +186,33 @@ fn settle(rehearsal: &mut Rehearsal) -> anyhow::Result<()> {
 /// The ConfigMap that says in which parts cards can be had, where the rules look at it.
 async fn device_config(cluster: Arc<dyn Cluster>, drivers: &driver::Settings) -> Option<Value> {
     let (namespace, name) = drivers.engine.as_ref()?.engine.device_config()?;
+    config_map(cluster, namespace, name).await
+}
+
+/// What of the objects holds the scheduler's configuration.
+fn conf_among(objects: &[Value]) -> Option<&Value> {
+    objects.iter().find(|object| {
+        object["kind"] == "ConfigMap"
+            && object["metadata"]["namespace"] == CONFIG_MAP_NAMESPACE
+            && object["metadata"]["name"] == CONFIG_MAP_NAME
+    })
+}
+
+/// The configuration in its ConfigMap; one that is refused changes nothing, as for a scheduler.
+fn conf_of(object: &Value) -> Option<SchedulerConf> {
+    let text = object["data"][SCHEDULER_CONF].as_str()?;
+    let read = driver::scheduler_conf::read(text.as_bytes()).accepted();
+    read.inspect_err(|error| {
+        let text = format!(
+            "the rules of ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP_NAME} are refused, Volcano's built-in ones hold: {error}"
+        );
+        console::warn(&text);
+    })
+    .ok()
+}
+
+/// A ConfigMap, if it is there and may be read.
+async fn config_map(cluster: Arc<dyn Cluster>, namespace: &str, name: &str) -> Option<Value> {
     let found = Rest::new(cluster)
         .find(&Kind::ConfigMap.path(namespace, name))
         .await;

@@ -357,10 +357,21 @@ pub struct RehearsalRequest {
     pub dump: Vec<Document>,
     /// What is asked.
     pub question: RehearsalQuestion,
-    /// The scheduler's configuration; `None` is Volcano's built-in one.
-    pub scheduler_conf: Option<SchedulerConf>,
+    /// By which rules it is decided.
+    pub rules: RehearsalRules,
     /// How to say it.
     pub format: Format,
+}
+
+/// By whose rules a copy of a cluster decides.
+#[derive(Clone, Debug)]
+pub enum RehearsalRules {
+    /// Those that were named.
+    Given(SchedulerConf),
+    /// Those of the file that the plane was started with.
+    OfPlane(SchedulerConf),
+    /// Those of the ConfigMap in which the cluster keeps them; Volcano's built-in ones without it.
+    OfCluster,
 }
 
 /// What is asked of a copy of a cluster.

@@ -29,6 +29,19 @@ pub struct Running {
     pub address: String,
     /// Process id.
     pub pid: i32,
+    /// The file that its scheduler follows, if it does.
+    pub scheduler_conf: Option<PathBuf>,
+}
+
+/// What others need to know of a plane that is up.
+#[derive(Clone, Copy, Debug)]
+pub struct Announcement<'a> {
+    /// `https://127.0.0.1:6443`.
+    pub address: &'a str,
+    /// The text of its kubeconfig.
+    pub kubeconfig: &'a str,
+    /// The file that its scheduler follows, if it does.
+    pub scheduler_conf: Option<&'a Path>,
 }
 
 impl StateDir {
@@ -142,23 +155,30 @@ impl StateDir {
     }
 
     /// Writes what others need to find this plane. The address comes last: who sees it can connect.
-    pub fn announce(&self, _lock: &Lock, address: &str, kubeconfig: &str) -> anyhow::Result<()> {
-        self.write("kubeconfig", kubeconfig)?;
+    pub fn announce(&self, _lock: &Lock, plane: Announcement<'_>) -> anyhow::Result<()> {
+        self.write("kubeconfig", plane.kubeconfig)?;
         self.write("pid", &format!("{}\n", std::process::id()))?;
-        self.write("address", &format!("{address}\n"))
+        match plane.scheduler_conf {
+            Some(path) => self.write("scheduler-conf", &format!("{}\n", path.display()))?,
+            None => self.remove("scheduler-conf")?,
+        }
+        self.write("address", &format!("{}\n", plane.address))
     }
 
     /// Takes back the announcement; the objects stay.
     pub fn withdraw(&self, _lock: &Lock) -> anyhow::Result<()> {
-        for name in ["address", "pid", "kubeconfig"] {
-            match fs::remove_file(self.root.join(name)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(error).with_context(|| format!("cannot remove {name}"));
-                }
-                _ => {}
+        ["address", "pid", "kubeconfig", "scheduler-conf"]
+            .iter()
+            .try_for_each(|name| self.remove(name))
+    }
+
+    fn remove(&self, name: &str) -> anyhow::Result<()> {
+        match fs::remove_file(self.root.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot remove {name}"))
             }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// The plane that is up here, if one is: its lock is held and its address is written.
@@ -173,9 +193,11 @@ impl StateDir {
             .trim()
             .parse()
             .with_context(|| format!("{} holds no process id", self.root.join("pid").display()))?;
+        let scheduler_conf = self.read("scheduler-conf")?;
         Ok(Some(Running {
             address: address.trim().to_owned(),
             pid,
+            scheduler_conf: scheduler_conf.map(|path| PathBuf::from(path.trim_end_matches('\n'))),
         }))
     }
 
@@ -225,12 +247,19 @@ mod tests {
         let lock = state.lock().unwrap();
         assert_eq!(state.running().unwrap(), None, "no address yet");
         state
-            .announce(&lock, "https://127.0.0.1:1", "apiVersion: v1\n")
+            .announce(
+                &lock,
+                Announcement {
+                    address: "https://127.0.0.1:1",
+                    kubeconfig: "apiVersion: v1\n",
+                    scheduler_conf: Some(Path::new("/etc/volcano.conf")),
+                },
+            )
             .unwrap();
-        assert_eq!(
-            state.running().unwrap().unwrap().address,
-            "https://127.0.0.1:1"
-        );
+        let running = state.running().unwrap().unwrap();
+        assert_eq!(running.address, "https://127.0.0.1:1");
+        let conf = running.scheduler_conf.unwrap();
+        assert_eq!(conf, Path::new("/etc/volcano.conf"));
         let mode = fs::metadata(state.kubeconfig())
             .unwrap()
             .permissions()

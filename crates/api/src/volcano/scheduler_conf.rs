@@ -20,6 +20,11 @@ use crate::yaml::{Entry, Flaw, Limits, Node, Place, Value, first};
 
 /// The name under which Volcano's chart mounts the file, and the key of its ConfigMap.
 pub const SCHEDULER_CONF: &str = "volcano-scheduler.conf";
+/// Namespace of the ConfigMap in which a cluster keeps it: where Volcano's chart puts it under its usual
+/// release name.
+pub const CONFIG_MAP_NAMESPACE: &str = "volcano-system";
+/// Name of that ConfigMap.
+pub const CONFIG_MAP_NAME: &str = "volcano-scheduler-configmap";
 
 /// No ConfigMap holds more.
 pub const BYTES_MAX: usize = 1 << 20;

@@ -112,3 +112,22 @@ fn a_change_that_is_wrong_is_shown_where_it_stands() {
         "drain.yaml:3:1: nodes: is a list of names"
     );
 }
+
+/// A dump may hold the rules, as the cluster does.
+#[test]
+fn the_rules_of_a_cluster_stand_in_its_configmap() {
+    let named = |name: &str, text: &str| {
+        json!({ "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "namespace": "volcano-system", "name": name },
+            "data": { "volcano-scheduler.conf": text },
+        })
+    };
+    let stored = named("volcano-scheduler-configmap", "actions: allocate\n");
+    let objects = [named("other", "actions: enqueue\n"), stored];
+    let found = super::conf_among(&objects).and_then(super::conf_of);
+    let actions = found.map(|conf| conf.placement.actions.join(" "));
+    assert_eq!(actions.as_deref(), Some("allocate"));
+    let refused = named("volcano-scheduler-configmap", "actions: alocate\n");
+    assert!(super::conf_of(&refused).is_none());
+    assert!(super::conf_among(&objects[..1]).is_none());
+}

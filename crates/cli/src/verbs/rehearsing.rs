@@ -6,7 +6,9 @@ use clap::Args;
 
 use super::shape::Place;
 use crate::manifest::{self, Mistake};
-use crate::start::{Connection, Format, Outcome, RehearsalQuestion, RehearsalRequest, Start};
+use crate::start::{
+    Connection, Format, Outcome, RehearsalQuestion, RehearsalRequest, RehearsalRules, Start,
+};
 use crate::{EXIT_BAD_INPUT, console, run, scheduler_conf};
 
 // Which cluster is asked, and how.
@@ -18,7 +20,7 @@ pub(super) struct Rehearsing {
     /// Ask the cluster of this kubeconfig
     #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
     kubeconfig: Option<PathBuf>,
-    /// Decide by this volcano-scheduler.conf [default: Volcano's built-in one]
+    /// Decide by this volcano-scheduler.conf [default: that of the plane, of the ConfigMap volcano-system/volcano-scheduler-configmap, or Volcano's built-in one]
     #[arg(long, value_name = "FILE")]
     scheduler_conf: Option<PathBuf>,
     /// How to write it
@@ -39,6 +41,7 @@ impl Rehearsing {
                 Err(mistakes) => return Ok(complain(&mistakes, format)),
             },
         };
+        let is_plane = self.kubeconfig.is_none() && self.dump.is_empty();
         let connection = match (self.kubeconfig, self.dump.is_empty()) {
             (_, false) => None,
             (Some(path), true) => Some(Connection {
@@ -47,9 +50,18 @@ impl Rehearsing {
             }),
             (None, true) => Some(self.place.connection()?),
         };
-        let loaded = self.scheduler_conf.as_deref().map(scheduler_conf::load);
-        let scheduler_conf = match loaded.transpose() {
-            Ok(loaded) => loaded.map(|it| it.conf),
+        let of_plane = match is_plane {
+            true => self.place.scheduler_conf()?,
+            false => None,
+        };
+        let given = self.scheduler_conf.as_deref();
+        let loaded = given.or(of_plane.as_deref()).map(scheduler_conf::load);
+        let rules = match loaded.transpose() {
+            Ok(None) => RehearsalRules::OfCluster,
+            Ok(Some(loaded)) => match given {
+                Some(_) => RehearsalRules::Given(loaded.conf),
+                None => RehearsalRules::OfPlane(loaded.conf),
+            },
             Err(error) => {
                 console::complain(&format!("error: {error:#}"));
                 return Ok(Outcome::Exit(EXIT_BAD_INPUT));
@@ -60,7 +72,7 @@ impl Rehearsing {
                 connection,
                 dump,
                 question,
-                scheduler_conf,
+                rules,
                 format,
             },
         ))))

@@ -43,6 +43,14 @@ impl Place {
     }
 }
 
+impl Place {
+    /// The file from which the plane that is up here has its rules, if it was started with one.
+    pub(super) fn scheduler_conf(&self) -> anyhow::Result<Option<PathBuf>> {
+        let running = self.state()?.running()?;
+        Ok(running.and_then(|running| running.scheduler_conf))
+    }
+}
+
 // What a new plane looks like.
 #[derive(Args)]
 #[command(next_help_heading = "Shape of the plane")]

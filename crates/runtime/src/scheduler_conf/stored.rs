@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use api::call;
 use api::kind::Kind;
-use api::volcano::scheduler_conf::SCHEDULER_CONF;
+use api::volcano::scheduler_conf::{
+    CONFIG_MAP_NAME as NAME, CONFIG_MAP_NAMESPACE as NAMESPACE, SCHEDULER_CONF,
+};
 use client::{ClientError, Cluster};
 use driver::scheduler_conf::MetricsConf;
 use engine::Engine;
@@ -16,9 +18,6 @@ use super::engine_of;
 use crate::engine_loop::Rules;
 use crate::follow::{Followed, Wish, follow};
 
-/// Where Volcano's chart puts it under its usual release name.
-const NAMESPACE: &str = "volcano-system";
-const NAME: &str = "volcano-scheduler-configmap";
 const NEWS_WAITING_MAX: usize = 16;
 
 /// What the ConfigMap held when it was looked at last.
