@@ -1,7 +1,7 @@
 //! Questions of a step to somebody beside the API: a pod, or a system outside.
 //!
 //! A step names them and decides nothing; whoever drives it asks, and steps the key again with the
-//! answers at once. An answer is for that step alone. What is sent and what came back stays outside:
+//! answers at once. An answer is for that step alone, or for all of a while, as the question says. What is sent and what came back stays outside:
 //! a step sees what a question's reader makes of it.
 
 use std::collections::BTreeMap;
@@ -19,6 +19,9 @@ pub struct Inquiry {
     pub within_ms: i64,
     /// So long it may be, in bytes.
     pub bytes_max: usize,
+    /// So long an answer stands, in milliseconds: steps of the key are told it again, and the
+    /// question need not be asked. 0 where it is for one step alone.
+    pub stands_ms: i64,
     /// What of an answer counts, or why nothing does: a pure function of its bytes.
     pub read: fn(&[u8]) -> Result<String, String>,
 }
@@ -45,6 +48,12 @@ pub enum Whom {
         insecure_skip_verify: bool,
         /// The Secret that holds `username` and `password`, if it wants them. No step sees them.
         credentials: Option<ObjectKey>,
+    },
+    /// The DNS of pods: which addresses a name has. An answer is `NOERROR` and the addresses, all
+    /// parted by spaces, or the word that DNS has for why it knows none, such as `NXDOMAIN`.
+    Names {
+        /// The whole name, without a dot at its end.
+        name: String,
     },
 }
 

@@ -34,6 +34,8 @@ pub struct Settings {
     /// How long the first status of a vcjob waits for its pods, counted from the job's creation, which
     /// the wire gives in whole seconds: that it is pending is then told together with what pends.
     pub first_status_ms: i64,
+    /// The domain of the cluster's names.
+    pub cluster_domain: Box<str>,
     /// Whose rules hold for the keys of jobs with the `ssh` plugin.
     pub ssh: SshRules,
     /// How many finished pods may stay before the oldest are removed.
@@ -79,13 +81,18 @@ pub struct Sharding {
     pub config_map: (Box<str>, Box<str>),
 }
 
-/// How sure a job must be of its Service before its pods are created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How sure a job must be of its Service before its pods are created, the least first. That the API
+/// has accepted the Service is no level: steps see only what was read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServiceGate {
     /// The Service was read back.
     Observed,
     /// An EndpointSlice of it was read back, too.
     EndpointSlice,
+    /// DNS has answered about its name, too, be it that there is no such name yet: a headless
+    /// Service has none before its first pod has an address. From then on DNS is asked until it
+    /// knows the name.
+    DnsAnswer,
 }
 
 /// Whose rules hold for the keys of jobs.
@@ -113,6 +120,7 @@ impl Default for Settings {
             service_gate: ServiceGate::Observed,
             service_gate_deadline_ms: 30_000,
             first_status_ms: 2_000,
+            cluster_domain: "cluster.local".into(),
             ssh: SshRules::Safe,
             terminated_pods_max: 12_500,
             writes_per_step_max: 500,

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use api::core::{EndpointSlice, Pod, Service};
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
-use api::time::Time;
 use api::volcano::{Command, JOB_FORWARDING, Job, PodGroup, Queue};
 use mirror::{Change, Index, Mirror};
 use serde_json::json;
 
 mod delay;
+mod gate;
 mod group;
 mod obstacle;
 mod phase;
@@ -32,8 +32,8 @@ mod volumes;
 pub(crate) use group::{add_times, pod_requests};
 pub(crate) use restart::is_final;
 
-use crate::settings::ServiceGate;
 use crate::{Controller, Inputs, Outcome, Step, write};
+use gate::Gate;
 use obstacle::{Obstacle, Word};
 use restart::is_killing;
 use roster::Roster;
@@ -69,6 +69,8 @@ struct View<'a> {
     commands: Vec<Arc<Command>>,
     /// What the plugins need beside pods, or why they cannot work.
     children: Result<Vec<plugins::Child>, String>,
+    /// What pods wait for, once the Service is there.
+    gate: Gate,
 }
 
 fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
@@ -162,6 +164,9 @@ fn step(inputs: &Inputs<'_>) -> Step {
     if let Some(mark) = view.forwarding() {
         return Step::write(vec![mark]);
     }
+    if let Some(question) = gate::question(&view) {
+        return Step::inquire(vec![question]);
+    }
     let obstacle = view.obstacle();
     let next = status::next(&view, obstacle.as_ref());
     let held = status::held(&view, &next, obstacle.as_ref());
@@ -184,9 +189,8 @@ fn step(inputs: &Inputs<'_>) -> Step {
     let is_active = !is_killing(next.status.state.phase) && !next.is_moved;
     let obstructs = |obstacle: &Obstacle| !obstacle.word.lets_go_on();
     if is_active && !obstacle.as_ref().is_some_and(obstructs) {
-        let (intents, wake_at) = upkeep::intents(&view);
-        step.intents.extend(intents);
-        step = step.or_wake_at(wake_at);
+        step.intents.extend(upkeep::intents(&view));
+        step = step.or_wake_at(view.gate.wake_at());
     }
     if let Some(obstacle) = obstacle.filter(|_| is_active) {
         step.outcome = Outcome::Blocked {
@@ -209,14 +213,17 @@ impl<'a> View<'a> {
             let meta = &command.metadata;
             (meta.creation_timestamp, meta.revision(), meta.name.clone())
         });
-        View {
+        let mut view = View {
             inputs,
             job,
             roster: Roster::read(inputs.mirror, job, &job.status),
             group: group::of(inputs.mirror, job),
             commands,
             children: plugins::children(job, inputs.settings),
-        }
+            gate: Gate::default(),
+        };
+        view.gate = Gate::read(&view);
+        view
     }
 
     /// Marks a job whose queue reaches into other clusters, for whoever forwards it there.
@@ -258,40 +265,8 @@ impl<'a> View<'a> {
             });
         }
         let plugin = upkeep::plugin_obstacle(self);
-        let gate = || self.late_service();
+        let gate = || self.gate.obstacle();
         plugin.or_else(gate).or_else(|| pods::taken(self))
-    }
-
-    /// Told after the gate's deadline: pods start although no EndpointSlice was seen.
-    fn late_service(&self) -> Option<Obstacle> {
-        let deadline = self.gate_deadline()?;
-        (self.inputs.now >= deadline).then(|| Obstacle {
-            word: Word::ServiceNotReady,
-            message: format!(
-                "service {} has no EndpointSlice yet, pods start without it",
-                self.job.metadata.name
-            ),
-            waits_for: Vec::new(),
-        })
-    }
-
-    /// When the gate stops waiting; `None` where it is open.
-    fn gate_deadline(&self) -> Option<Time> {
-        let meta = &self.job.metadata;
-        if self.inputs.settings.service_gate != ServiceGate::EndpointSlice
-            || !self.job.spec.has_plugin("svc")
-        {
-            return None;
-        }
-        let mirror = self.inputs.mirror;
-        let service = mirror.get::<Service>(&meta.namespace, &meta.name)?;
-        let index = Index::EndpointSliceService;
-        let mut slices = mirror.indexed::<EndpointSlice>(index, &meta.namespace, &meta.name);
-        // A slice of a former Service of that name proves nothing.
-        let is_seen = slices.any(|slice| slice.metadata.is_controlled_by(&service.metadata.uid));
-        let since = service.metadata.creation_timestamp?;
-        let deadline_ms = self.inputs.settings.service_gate_deadline_ms;
-        (!is_seen).then(|| since.plus_ms(deadline_ms))
     }
 
     /// Commands that have been carried out, or mean nothing.

@@ -496,7 +496,7 @@ impl Driver {
 
     fn step(&mut self, work: &WorkKey, last: &Last, now: Time) {
         let looked = self.looks.take(work);
-        let heard = self.inquiries.take(work);
+        let heard = self.inquiries.take(work, now);
         let controller = &self.settings.controllers[usize::from(work.row)];
         let step = (controller.step)(&Inputs {
             mirror: &self.mirror,

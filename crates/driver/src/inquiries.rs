@@ -1,9 +1,10 @@
 //! Questions of keys to somebody beside the API, one request each. An answer is for the key's next
-//! step alone; nothing is kept.
+//! step, and for all others of the key while it stands.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use api::call::Call;
+use api::time::Time;
 use controllers::{Heard, Inquiry, Whom};
 
 use crate::request::{Ask, Credentials, Door, RequestId, Topic};
@@ -12,11 +13,17 @@ use crate::work::WorkKey;
 /// Most questions that are on their way at once.
 const IN_FLIGHT_MAX: usize = 64;
 
+/// Answers by topic, each until its end.
+type Standing = BTreeMap<String, (Result<String, String>, Time)>;
+
 #[derive(Debug, Default)]
 pub(crate) struct Inquiries {
     queue: VecDeque<(WorkKey, Inquiry)>,
     sent: BTreeMap<RequestId, (WorkKey, Inquiry)>,
     heard: BTreeMap<WorkKey, Heard>,
+    /// Answers that stand, by key.
+    standing: BTreeMap<WorkKey, Standing>,
+    ends: BTreeSet<(Time, WorkKey)>,
     asked: u64,
 }
 
@@ -64,16 +71,46 @@ impl Inquiries {
         &mut self,
         id: RequestId,
         answer: Result<String, String>,
+        now: Time,
     ) -> Option<WorkKey> {
         let (work, inquiry) = self.sent.remove(&id)?;
+        if inquiry.stands_ms > 0 {
+            let until = now.plus_ms(inquiry.stands_ms);
+            let of_key = self.standing.entry(work.clone()).or_default();
+            of_key.insert(inquiry.topic.clone(), (answer.clone(), until));
+            self.ends.insert((until, work.clone()));
+        }
         let heard = self.heard.entry(work.clone()).or_default();
         heard.tell(&inquiry.topic, answer);
         Some(work)
     }
 
-    /// What was told to a key since its last step.
-    pub(crate) fn take(&mut self, work: &WorkKey) -> Heard {
-        self.heard.remove(work).unwrap_or_default()
+    /// What was told to a key since its last step, and what stands of what it was told before.
+    pub(crate) fn take(&mut self, work: &WorkKey, now: Time) -> Heard {
+        self.forget(now);
+        let mut heard = self.heard.remove(work).unwrap_or_default();
+        for (topic, (answer, _)) in self.standing.get(work).into_iter().flatten() {
+            heard.tell(topic, answer.clone());
+        }
+        heard
+    }
+
+    /// Forgets answers that stand no longer.
+    fn forget(&mut self, now: Time) {
+        while let Some((end, _)) = self.ends.first()
+            && *end <= now
+        {
+            let Some((_, work)) = self.ends.pop_first() else {
+                return;
+            };
+            let Some(of_key) = self.standing.get_mut(&work) else {
+                continue;
+            };
+            of_key.retain(|_, (_, until)| *until > now);
+            if of_key.is_empty() {
+                self.standing.remove(&work);
+            }
+        }
     }
 
     /// Questions that have no answer yet.
@@ -115,6 +152,7 @@ fn request(inquiry: &Inquiry) -> Ask {
             };
             (door, path.clone())
         }
+        Whom::Names { name } => (Door::Names, name.clone()),
     };
     Ask {
         topic: Topic(inquiry.topic.clone()),

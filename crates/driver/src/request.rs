@@ -44,6 +44,9 @@ pub enum Door {
         /// Who asks, if it wants to know.
         credentials: Option<Credentials>,
     },
+    /// The DNS of pods: which addresses the name has that is the call's target. The answer is
+    /// `NOERROR` and the addresses, parted by spaces, or the word of DNS for why it knows none.
+    Names,
     /// A port of a pod: an empty target of the call only connects, any other is an HTTP request.
     Pod {
         /// The pod's address.
@@ -70,6 +73,7 @@ impl std::fmt::Debug for Door {
         match self {
             Door::Cluster => f.write_str("Cluster"),
             Door::Address { address, .. } => write!(f, "Address({address})"),
+            Door::Names => f.write_str("Names"),
             Door::Pod { address, port, .. } => write!(f, "Pod({address}, {port})"),
         }
     }

@@ -60,10 +60,19 @@ fn question(host: &str) -> Inquiry {
         },
         within_ms: 1_000,
         bytes_max: 10,
+        stands_ms: stands_ms(host),
         read: |body| match body {
             b"" => Err("it says nothing".to_owned()),
             _ => Ok(format!("{} bytes", body.len())),
         },
+    }
+}
+
+/// The answer of a host whose name begins with `stands` stands for a minute.
+fn stands_ms(host: &str) -> i64 {
+    match host.starts_with("stands") {
+        true => 60_000,
+        false => 0,
     }
 }
 
@@ -137,4 +146,39 @@ fn nothing_is_decided_while_a_question_is_open_and_no_answer_counts_twice() {
     world.settle();
     assert_eq!(answer(&world, "a"), "2 bytes");
     assert!(world.driver.is_quiet());
+}
+
+#[test]
+fn an_answer_that_stands_is_not_asked_for_again_before_its_time() {
+    let mut world = world();
+    world.teller = Some(Box::new(|_| Some(Ok(b"1234".to_vec()))));
+    let asks = |world: &World| world.driver.metrics().asks;
+    world.put("a", json!({ "asks": "stands" }));
+    world.settle();
+    assert_eq!(
+        (answer(&world, "a"), asks(&world)),
+        ("4 bytes".to_owned(), 1)
+    );
+    // What was written is taken away: the step is made again, and knows still.
+    world.pass_ms(59_000);
+    world.put("a", json!({ "asks": "stands" }));
+    world.settle();
+    assert_eq!(
+        (answer(&world, "a"), asks(&world)),
+        ("4 bytes".to_owned(), 1)
+    );
+    world.pass_ms(1_001);
+    world.put("a", json!({ "asks": "stands" }));
+    world.settle();
+    assert_eq!(
+        (answer(&world, "a"), asks(&world)),
+        ("4 bytes".to_owned(), 2)
+    );
+    // It is the answer of one key.
+    world.put("b", json!({ "asks": "stands" }));
+    world.settle();
+    assert_eq!(
+        (answer(&world, "b"), asks(&world)),
+        ("4 bytes".to_owned(), 3)
+    );
 }

@@ -1,4 +1,5 @@
-//! Questions to others than the API, over HTTP: each is answered with a body, or with why there is none.
+//! Questions to others than the API, over HTTP, and to DNS: each is answered with a body, or with why
+//! there is none.
 //!
 //! Whoever is asked may be slow, endless, or gone: time and bytes of an answer are bounded, no redirect is
 //! followed, and what is not a success is none.
@@ -22,6 +23,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::process::{PodDoor, ProcessNode};
 
+mod names;
 mod secret;
 mod trust;
 
@@ -30,6 +32,7 @@ mod trust;
 pub struct Reach {
     pub(crate) cluster: Cluster,
     pods: Option<PodDoor>,
+    names: names::NameServers,
 }
 
 impl std::fmt::Debug for Reach {
@@ -44,6 +47,7 @@ impl From<Cluster> for Reach {
         Reach {
             cluster,
             pods: None,
+            names: names::NameServers::At(Vec::new()),
         }
     }
 }
@@ -54,7 +58,15 @@ impl Reach {
         Reach {
             cluster,
             pods: Some(node.pod_door()),
+            names: names::NameServers::of(node),
         }
+    }
+
+    /// Names of pods are asked for there; where nobody is named, whom the system asks for any name.
+    #[must_use]
+    pub fn naming(mut self, servers: Vec<SocketAddr>) -> Reach {
+        self.names = names::NameServers::At(servers);
+        self
     }
 }
 
@@ -65,6 +77,7 @@ pub(crate) async fn ask(reach: &Reach, ask: &Ask) -> Result<Vec<u8>, String> {
         match &ask.door {
             Door::Cluster => of_cluster(&reach.cluster, ask).await,
             Door::Address { .. } => outside(&reach.cluster, ask).await,
+            Door::Names => names::ask(&reach.names, ask).await,
             Door::Pod { .. } => of_pod(reach.pods.as_ref(), ask).await,
         }
     };

@@ -63,6 +63,8 @@ pub const TOPOLOGY_DECISION: &str = "volcano.sh/topology-decision";
 /// Pod annotation of our own: which units it should get, JSON; they are kept for it until its node has
 /// told what it did get.
 pub const NUMA_UNITS: &str = "katmai.dev/numa-units";
+/// Key of our own in a job's `status.controlledResources`: the uid of its Service that DNS has known.
+pub const SERVICE_KNOWN: &str = "katmai.dev/service-known";
 /// Pod annotation: which node is the better one for it, `LeastAllocated` or `MostAllocated`.
 pub const RESOURCE_STRATEGY: &str = "volcano.sh/resource-strategy-scoring-type";
 /// The same: which of its resources count, and how much, JSON.

@@ -29,8 +29,8 @@ pub(crate) struct World {
     waits: BTreeMap<(usize, ObjectKey), Vec<ObjectKey>>,
     /// What was looked up for keys that asked.
     looked: BTreeMap<(usize, ObjectKey), Looked>,
-    /// What was answered to keys that asked.
-    heard: BTreeMap<(usize, ObjectKey), Heard>,
+    /// What was answered to keys that asked, and until when it stands.
+    heard: BTreeMap<(usize, ObjectKey), (Heard, Time)>,
     /// What whoever is asked says, by topic; who is not here does not answer.
     answers: BTreeMap<String, String>,
     /// A kind of which nothing is heard.
@@ -92,7 +92,7 @@ impl World {
         std::mem::take(&mut self.printed)
     }
 
-    /// `apart`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why`, `open`, `service_accounts`, `first_status_waits`, `gate=slice`.
+    /// `apart`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why`, `open`, `service_accounts`, `first_status_waits`, `gate=slice`, `gate=dns`.
     pub(crate) fn set(&mut self, setting: &str) {
         match setting {
             "apart" => self.is_apart = true,
@@ -107,6 +107,7 @@ impl World {
                 self.settings.first_status_ms = Settings::default().first_status_ms;
             }
             "gate=slice" => self.settings.service_gate = crate::ServiceGate::EndpointSlice,
+            "gate=dns" => self.settings.service_gate = crate::ServiceGate::DnsAnswer,
             other => match other.split_once('=') {
                 Some(("terminated_pods_max", count)) => {
                     self.settings.terminated_pods_max = count.parse().unwrap();
@@ -129,6 +130,8 @@ impl World {
     pub(crate) fn pass(&mut self, amount: &str) {
         let seconds = amount.trim_start_matches('+').trim_end_matches('s');
         self.now = self.now.plus_ms(seconds.parse::<i64>().unwrap() * 1_000);
+        let now = self.now;
+        self.heard.retain(|_, (_, until)| *until > now);
         let due: Vec<_> = self
             .wakes
             .iter()
@@ -283,7 +286,8 @@ impl World {
             settings: &self.settings,
             last: (self.refusals.get(&(index, key.clone()))).unwrap_or(&Last::default()),
             looked: (self.looked.get(&(index, key.clone()))).unwrap_or(&Looked::default()),
-            heard: (self.heard.get(&(index, key.clone()))).unwrap_or(&Heard::default()),
+            heard: (self.heard.get(&(index, key.clone())))
+                .map_or(&Heard::default(), |(heard, _)| heard),
         })
     }
 
@@ -297,7 +301,9 @@ impl World {
         };
         self.waits.remove(&(index, key.clone()));
         self.looked.remove(&(index, key.clone()));
-        self.heard.remove(&(index, key.clone()));
+        let now = self.now;
+        self.heard
+            .retain(|at, (_, until)| *at != asker || *until > now);
         match step.outcome {
             Outcome::Asks { keys } => self.look_up((index, key), keys),
             Outcome::Inquires { questions } => self.inquire((index, key), &questions),
@@ -363,6 +369,8 @@ impl World {
 
     fn inquire(&mut self, asker: (usize, ObjectKey), questions: &[Inquiry]) {
         let mut heard = Heard::default();
+        let stands_ms = questions.iter().map(|it| it.stands_ms).min();
+        let until = self.now.plus_ms(stands_ms.unwrap_or(0));
         for question in questions {
             let answer = self.answers.get(&question.topic);
             let answer = answer.ok_or_else(|| "nobody is there".to_owned());
@@ -372,7 +380,7 @@ impl World {
             heard.tell(&question.topic, answer);
         }
         self.queue.insert(asker.clone());
-        self.heard.insert(asker, heard);
+        self.heard.insert(asker, (heard, until));
     }
 
     /// Lets the mirror hear of a kind again.
@@ -626,6 +634,7 @@ impl World {
     /// Forgets everything that a process keeps in memory and looks at everything anew.
     pub(crate) fn restart(&mut self) {
         self.queue.clear();
+        self.heard.clear();
         self.wakes.clear();
         self.waits.clear();
         self.writes_left = None;

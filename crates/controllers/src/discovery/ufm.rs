@@ -80,6 +80,7 @@ fn question(ufm: &Ufm) -> Inquiry {
         },
         within_ms: WITHIN_MS,
         bytes_max: BYTES_MAX,
+        stands_ms: 0,
         read,
     }
 }

@@ -131,6 +131,8 @@ pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
     if obstacle.is_none() {
         next.status.controlled_resources.extend(view.holdings());
     }
+    let held = &mut next.status.controlled_resources;
+    held.extend(view.gate.holding());
     next
 }
 

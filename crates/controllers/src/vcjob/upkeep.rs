@@ -5,7 +5,6 @@ use api::core::{
 };
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
-use api::time::Time;
 use mirror::Object;
 use serde_json::{Map, Value, json};
 
@@ -46,7 +45,7 @@ pub(super) fn plugin_obstacle(view: &View<'_>) -> Option<Obstacle> {
 }
 
 /// Creates and mends what is missing; pods come last, once everything else was read back.
-pub(super) fn intents(view: &View<'_>) -> (Vec<Intent>, Option<Time>) {
+pub(super) fn intents(view: &View<'_>) -> Vec<Intent> {
     let mut intents = support(view);
     let is_complete = intents.is_empty();
     let Some(group) = view
@@ -56,16 +55,14 @@ pub(super) fn intents(view: &View<'_>) -> (Vec<Intent>, Option<Time>) {
         if view.group.is_none() {
             intents.extend(group::upkeep(view.inputs.mirror, view.job));
         }
-        return (intents, None);
+        return intents;
     };
     intents.extend(group::upkeep(view.inputs.mirror, view.job));
     if !is_complete || !group::is_let_in(group) {
-        return (intents, None);
+        return intents;
     }
-    if let Some(deadline) = view.gate_deadline()
-        && view.inputs.now < deadline
-    {
-        return (intents, Some(deadline));
+    if view.gate.closed_until.is_some() {
+        return intents;
     }
     if let Ok(chosen) = plugins::chosen(view.job, view.inputs.settings) {
         // Pods grow with the number of tasks, whose names each of them is told, or with that of pods.
@@ -79,7 +76,7 @@ pub(super) fn intents(view: &View<'_>) -> (Vec<Intent>, Option<Time>) {
         let (mirror, job) = (view.inputs.mirror, view.job);
         intents.extend(pods::missing(mirror, job, &view.roster, &chosen, limit));
     }
-    (intents, None)
+    intents
 }
 
 /// How many pods may be made now without running far ahead of the room there is.

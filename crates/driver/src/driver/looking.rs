@@ -36,7 +36,7 @@ impl Driver {
             id,
             answer: answer.clone(),
         });
-        let Some(work) = self.inquiries.answered(id, answer) else {
+        let Some(work) = self.inquiries.answered(id, answer, now) else {
             return;
         };
         if let Some(round) = self.work.look_ended(&work, Ok(()), now) {

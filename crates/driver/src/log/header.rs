@@ -97,9 +97,11 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
         "serviceGate": match rules.service_gate {
             ServiceGate::Observed => "Observed",
             ServiceGate::EndpointSlice => "EndpointSlice",
+            ServiceGate::DnsAnswer => "DnsAnswer",
         },
         "serviceGateDeadlineMs": rules.service_gate_deadline_ms,
         "firstStatusMs": rules.first_status_ms,
+        "clusterDomain": rules.cluster_domain,
         "ssh": match rules.ssh {
             SshRules::Safe => "Safe",
             SshRules::Upstream => "Upstream",
@@ -207,11 +209,17 @@ fn rules_of(value: &Value) -> Result<controllers::Settings, String> {
         service_gate: match word(value, "serviceGate")? {
             "Observed" => ServiceGate::Observed,
             "EndpointSlice" => ServiceGate::EndpointSlice,
+            "DnsAnswer" => ServiceGate::DnsAnswer,
             other => return Err(format!("no service gate is called {other}")),
         },
         service_gate_deadline_ms: whole(value, "serviceGateDeadlineMs")?,
         // In logs of before it waited for nothing.
         first_status_ms: value["firstStatusMs"].as_i64().unwrap_or(0),
+        cluster_domain: match value["clusterDomain"].as_str() {
+            Some(domain) => domain.into(),
+            // Logs of before asked nobody.
+            None => controllers::Settings::default().cluster_domain,
+        },
         ssh: match value["ssh"].as_str() {
             None | Some("Safe") => SshRules::Safe,
             Some("Upstream") => SshRules::Upstream,
