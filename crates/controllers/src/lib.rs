@@ -56,7 +56,7 @@ mod write;
 
 pub use inquiry::{Heard, Inquiry, Whom};
 pub use row::{Controller, Inputs, Last, Looked, Outcome, Refused, Step};
-pub use settings::{ServiceGate, Settings, Sharding, SshRules};
+pub use settings::{Peers, ServiceGate, Settings, Sharding, SshRules};
 pub use template_hash::word_of;
 
 /// Every controller, by name.

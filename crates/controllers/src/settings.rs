@@ -36,6 +36,8 @@ pub struct Settings {
     pub first_status_ms: i64,
     /// The domain of the cluster's names.
     pub cluster_domain: Box<str>,
+    /// Who waits for the names of a pod's peers, for as long as the gate does.
+    pub peers: Peers,
     /// Whose rules hold for the keys of jobs with the `ssh` plugin.
     pub ssh: SshRules,
     /// How many finished pods may stay before the oldest are removed.
@@ -95,6 +97,24 @@ pub enum ServiceGate {
     DnsAnswer,
 }
 
+/// The container that waits in a pod until DNS knows its peers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peers {
+    /// Its image: a shell with `getent` or `nslookup`.
+    pub image: Box<str>,
+    /// Whether pods of jobs with the `svc` plugin have it where the job does not say.
+    pub is_usual: bool,
+}
+
+impl Default for Peers {
+    fn default() -> Peers {
+        Peers {
+            image: "busybox:1.36.1".into(),
+            is_usual: false,
+        }
+    }
+}
+
 /// Whose rules hold for the keys of jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SshRules {
@@ -121,6 +141,7 @@ impl Default for Settings {
             service_gate_deadline_ms: 30_000,
             first_status_ms: 2_000,
             cluster_domain: "cluster.local".into(),
+            peers: Peers::default(),
             ssh: SshRules::Safe,
             terminated_pods_max: 12_500,
             writes_per_step_max: 500,

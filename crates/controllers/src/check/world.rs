@@ -107,6 +107,7 @@ impl World {
                 self.settings.first_status_ms = Settings::default().first_status_ms;
             }
             "gate=slice" => self.settings.service_gate = crate::ServiceGate::EndpointSlice,
+            "peers" => self.settings.peers.is_usual = true,
             "gate=dns" => self.settings.service_gate = crate::ServiceGate::DnsAnswer,
             other => match other.split_once('=') {
                 Some(("terminated_pods_max", count)) => {

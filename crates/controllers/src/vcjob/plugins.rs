@@ -14,6 +14,7 @@ mod env;
 mod hcclrank;
 mod hosts;
 mod mpi;
+mod peers;
 mod pytorch;
 mod ray;
 mod ssh;
@@ -96,6 +97,7 @@ pub(super) fn chosen(
         let Some((_, words)) = asked else { continue };
         let arguments = Arguments {
             ssh: settings.ssh,
+            patience: Patience::of(settings),
             ..Arguments::parse(words)
         };
         for port in plugin.ports {
@@ -126,6 +128,32 @@ pub(super) struct Arguments {
     values: BTreeMap<String, String>,
     /// Whose rules hold for keys.
     ssh: SshRules,
+    /// How pods wait for the names of their peers.
+    patience: Patience,
+}
+
+/// How pods wait for the names of their peers.
+#[derive(Debug, Default)]
+struct Patience {
+    /// Whether they do where the job does not say.
+    is_usual: bool,
+    /// The image of the container that waits.
+    image: String,
+    /// For how long.
+    seconds: i64,
+    /// The domain of the cluster's names.
+    domain: String,
+}
+
+impl Patience {
+    fn of(settings: &Settings) -> Patience {
+        Patience {
+            is_usual: settings.peers.is_usual,
+            image: settings.peers.image.to_string(),
+            seconds: settings.service_gate_deadline_ms / 1_000,
+            domain: settings.cluster_domain.to_string(),
+        }
+    }
 }
 
 impl Arguments {
@@ -149,7 +177,7 @@ impl Arguments {
         }
         Arguments {
             values,
-            ssh: SshRules::default(),
+            ..Arguments::default()
         }
     }
 

@@ -3,7 +3,7 @@
 use api::kind::{KINDS, Kind};
 use api::time::Time;
 use api::token::Tokens;
-use controllers::{CONTROLLERS, Controller, ServiceGate, SshRules};
+use controllers::{CONTROLLERS, Controller, Peers, ServiceGate, SshRules};
 use engine::Engine;
 use serde_json::{Value, json};
 
@@ -102,6 +102,7 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
         "serviceGateDeadlineMs": rules.service_gate_deadline_ms,
         "firstStatusMs": rules.first_status_ms,
         "clusterDomain": rules.cluster_domain,
+        "peers": { "image": rules.peers.image, "isUsual": rules.peers.is_usual },
         "ssh": match rules.ssh {
             SshRules::Safe => "Safe",
             SshRules::Upstream => "Upstream",
@@ -219,6 +220,13 @@ fn rules_of(value: &Value) -> Result<controllers::Settings, String> {
             Some(domain) => domain.into(),
             // Logs of before asked nobody.
             None => controllers::Settings::default().cluster_domain,
+        },
+        peers: match &value["peers"] {
+            Value::Null => Peers::default(),
+            peers => Peers {
+                image: word(peers, "image")?.into(),
+                is_usual: flag(peers, "isUsual")?,
+            },
         },
         ssh: match value["ssh"].as_str() {
             None | Some("Safe") => SshRules::Safe,

@@ -32,6 +32,8 @@ enum Form {
     Number,
     /// `true` where nothing is said.
     Switch,
+    /// The same, or after `=` a text.
+    SwitchOrText,
 }
 
 const fn text(name: &'static str) -> Argument {
@@ -46,6 +48,11 @@ const fn number(name: &'static str) -> Argument {
 
 const fn switch(name: &'static str) -> Argument {
     let form = Form::Switch;
+    Argument { name, form }
+}
+
+const fn switch_or_text(name: &'static str) -> Argument {
+    let form = Form::SwitchOrText;
     Argument { name, form }
 }
 
@@ -116,6 +123,7 @@ const PLUGINS: &[Plugin] = &[
             switch("publish-not-ready-addresses"),
             switch("disable-network-policy"),
             switch("inject-hosts-env"),
+            switch_or_text("wait-for-peers"),
         ],
     ),
     row(
@@ -202,7 +210,7 @@ fn fault(plugin: &Plugin, flag: &str, value: Option<&str>) -> Option<String> {
     };
     let value = value.unwrap_or_default();
     let fits = match row.form {
-        Form::Text => true,
+        Form::Text | Form::SwitchOrText => true,
         Form::Number => value.parse::<i64>().is_ok(),
         Form::Switch => matches!(
             value,
@@ -226,7 +234,7 @@ fn fault(plugin: &Plugin, flag: &str, value: Option<&str>) -> Option<String> {
 /// Whether a flag of this name takes the next word where it has no `=`.
 fn takes_word(flag: &str) -> bool {
     let mut all = PLUGINS.iter().flat_map(|plugin| plugin.arguments);
-    !all.any(|row| row.name == flag && row.form == Form::Switch)
+    !all.any(|row| row.name == flag && matches!(row.form, Form::Switch | Form::SwitchOrText))
 }
 
 /// `--name=value`, `--name value` or `--switch`, with one dash or two; what is none of these ends

@@ -24,12 +24,17 @@ pub(super) fn of_pod(job: &Job, task: &Task, index: i32) -> String {
 
 /// The names of a task's pods, each once.
 pub(super) fn of_task(job: &Job, task: &Task) -> Vec<String> {
-    let is_shared = !text(&task.template["spec"], "hostname").is_empty();
-    let count = match is_shared {
-        true => task.replicas().min(1),
-        false => task.replicas(),
-    };
-    (0..count).map(|index| of_pod(job, task, index)).collect()
+    (0..count(task))
+        .map(|index| of_pod(job, task, index))
+        .collect()
+}
+
+/// How many names a task's pods have.
+pub(super) fn count(task: &Task) -> i32 {
+    match text(&task.template["spec"], "hostname") {
+        "" => task.replicas(),
+        _ => task.replicas().min(1),
+    }
 }
 
 /// Labels that all pods of a job have and no others.

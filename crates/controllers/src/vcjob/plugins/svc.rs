@@ -4,8 +4,8 @@ use api::kind::Kind;
 use api::volcano::{Job, Task};
 use serde_json::{Map, Value, json};
 
-use super::hosts::{self, peers, text};
-use super::{Arguments, Child, Place, Plugin, append, each_container};
+use super::hosts::{self, text};
+use super::{Arguments, Child, Place, Plugin, append, each_container, peers};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "svc",
@@ -16,13 +16,13 @@ pub(super) const PLUGIN: Plugin = Plugin {
 };
 
 /// Where the list of names is mounted.
-const MOUNT_PATH: &str = "/etc/volcano";
+pub(super) const MOUNT_PATH: &str = "/etc/volcano";
 /// What a ConfigMap may hold, less some room for its metadata.
 const HOSTS_BYTES_MAX: usize = 1_000_000;
 
 fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
     let name = job.metadata.name.to_string();
-    let peers = peers(job);
+    let peers = hosts::peers(job);
     // Upstream's default is false. A gang whose members become ready by finding each other
     // would then wait for ever, so names are published at once unless the job says otherwise.
     let publish = arguments
@@ -61,7 +61,7 @@ fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
     Ok(children)
 }
 
-fn pod(job: &Job, arguments: &Arguments, _place: &Place<'_>, pod: &mut Value) {
+fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
     let pod_name = pod["metadata"]["name"].clone();
     let spec = &mut pod["spec"];
     if text(spec, "hostname").is_empty() {
@@ -76,6 +76,7 @@ fn pod(job: &Job, arguments: &Arguments, _place: &Place<'_>, pod: &mut Value) {
         "volumes",
         json!({ "name": hosts, "configMap": { "name": hosts } }),
     );
+    peers::wait(job, arguments, place, pod);
     let inject = arguments.flag("inject-hosts-env").unwrap_or(true);
     each_container(pod, |container| {
         for task in job.spec.tasks.iter().filter(|_| inject) {
@@ -111,14 +112,16 @@ fn hosts(job: &Job) -> Result<Map<String, Value>, String> {
             ));
         }
         let names = hosts::of_task(job, task);
-        data.insert(
-            format!("{}.host", task.name.replace('-', "_")),
-            json!(names.join("\n")),
-        );
+        data.insert(file(task), json!(names.join("\n")));
         data.insert(variable(task, "HOSTS"), json!(names.join(",")));
         data.insert(variable(task, "NUM"), json!(names.len().to_string()));
     }
     Ok(data)
+}
+
+/// The file that lists a task's names.
+pub(super) fn file(task: &Task) -> String {
+    format!("{}.host", task.name.replace('-', "_"))
 }
 
 fn variable(task: &Task, suffix: &str) -> String {
