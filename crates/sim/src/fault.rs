@@ -33,6 +33,8 @@ pub enum Fault {
     CrdRemoved,
     /// The disk under the journal is full: every write is refused for minutes.
     DiskFull,
+    /// The name server hears nothing of EndpointSlices for up to half a minute.
+    DnsDelay,
     /// A line of a watch is told twice.
     DuplicateEvent,
     /// Another scheduler binds a pod of its own to one of our nodes.
@@ -217,6 +219,13 @@ pub const FAULTS: &[Row] = &[
     ),
     row(Fault::DiskFull, "disk-full", Every, "journal", DISK),
     row(
+        Fault::DnsDelay,
+        "dns-delay",
+        Every,
+        "wire",
+        "DNS propagation",
+    ),
+    row(
         Fault::DuplicateEvent,
         "duplicate-event",
         OnceIn,
@@ -391,11 +400,6 @@ pub const NOT_YET: &[NotYet] = &[
         "conversion-broken",
         "Webhook down, CA rotated, conversion broken",
         "no kind of a simulated world has a converter; the store's own tests break one",
-    ),
-    not_yet(
-        "dns-delay",
-        "DNS propagation",
-        "imitation pods resolve no names",
     ),
     not_yet(
         "huge-body",

@@ -29,6 +29,7 @@ mod fault;
 mod judge;
 mod ledger;
 mod logbook;
+mod names;
 mod play;
 mod random;
 mod rehearsal;
@@ -61,4 +62,4 @@ pub use trace::{
     SIM_DURATION_JITTER, SIM_EVERY, SIM_TIMES, Trace, TraceSettings,
 };
 pub use transcript::Transcript;
-pub use world::{End, World};
+pub use world::{End, Meetings, World};

@@ -5,6 +5,7 @@ mod guest;
 mod hostile;
 mod kubelet;
 mod mend;
+mod names;
 mod patience;
 mod replica;
 mod serve;
@@ -32,12 +33,14 @@ use crate::disk::Disk;
 use crate::fault::{FAULTS, Fault};
 use crate::judge::{self, Finding};
 use crate::ledger::Ledger;
+use crate::names::{Names, News};
 use crate::random::Random;
 use crate::settings::Settings;
 use crate::transcript::Transcript;
 use crate::wire::{Server, Shape};
 use crate::witness::Witness;
 use mend::Mend;
+pub use names::Meetings;
 pub(crate) use patience::Patience;
 use replica::Replica;
 
@@ -68,6 +71,9 @@ pub struct World {
     /// Changes of Leases.
     lease_writes: u64,
     disk: Disk,
+    names: Names,
+    /// Pods that waited for their peers, by uid, and whether they knew them when they started.
+    started: BTreeMap<String, bool>,
     fleet: Fleet,
     /// The newest revision that the nodes have seen of the pods; 0 before they have listed them.
     fleet_seen: u64,
@@ -129,6 +135,8 @@ enum Event {
     Node(Intent),
     /// An intent of whoever tends directories reaches the server.
     Disk(Intent, Patience),
+    /// The name server hears of EndpointSlices.
+    Named(News),
     /// A pod event reaches the nodes.
     Pod(WatchLine),
     /// The nodes' wish to watch pods reaches the server.
@@ -170,6 +178,7 @@ impl Event {
             }
             Event::Mend(mend, _) => mend.told(),
             Event::Trouble(fault) | Event::Strike(fault) => fault.name().to_owned(),
+            Event::Named(_) => "what is new of names".to_owned(),
             Event::Pod(_) => "a pod's line".to_owned(),
             Event::WatchPods => "a watch of pods".to_owned(),
             Event::Crash | Event::Pause(_) | Event::Supplant(_) => "a driver's fate".to_owned(),
@@ -241,6 +250,8 @@ impl World {
             signs_of_life: BTreeSet::new(),
             lease_writes: 0,
             disk: Disk::default(),
+            names: Names::default(),
+            started: BTreeMap::new(),
             fleet: Fleet::new(settings.nodes.clone(), random.draw()),
             fleet_seen: 0,
             drivers,
@@ -533,6 +544,7 @@ impl World {
             let at = self.disk_time();
             self.push(at, Event::Disk(intent, Patience::ENDLESS));
         }
+        self.tell_names();
         self.poll_streams();
     }
 
@@ -631,6 +643,7 @@ impl World {
             }
             Event::Node(intent) => self.hear_node(&intent),
             Event::Disk(intent, patience) => self.hear_disk(intent, patience),
+            Event::Named(news) => self.names.hear(news),
             Event::Pod(line) => self.fleet_line(line),
             Event::WatchPods => self.watch_pods(),
             Event::Asked(life, id, request) => {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use api::kind::Kind;
 use api::quantity::Quantity;
-use driver::{Ask, RequestId};
+use driver::{Ask, Door, RequestId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ impl World {
     pub(super) fn serve_ask(&mut self, life: u32, id: RequestId, ask: &Ask) {
         let topic = ask.topic.0.as_str();
         if self.strikes(Fault::AnswerNever, topic) {
-            return;
+            return self.give_up(life, id, ask);
         }
         let answer = match self.strikes(Fault::AnswerGarbage, topic) {
             true => self.nonsense(ask),
@@ -47,10 +47,23 @@ impl World {
         };
         if self.strikes(Fault::AnswerLate, topic) {
             let ms = self.draw_ms(Fault::AnswerLate, 1, LATE_MS);
+            if ms > ask.within_ms {
+                self.give_up(life, id, ask);
+            }
             let at = self.now.plus_ms(ms);
             self.push(at, Event::Answer(life, id, Answer::Told(answer)));
         } else {
             self.reply(life, id, Answer::Told(answer));
+        }
+    }
+
+    /// Who asks for a name waits for no longer than the question says, and is told so by the shell.
+    /// Others are asked on behalf of the engine, which counts the time itself.
+    fn give_up(&mut self, life: u32, id: RequestId, ask: &Ask) {
+        if ask.door == Door::Names {
+            let why = format!("no answer came within {} ms", ask.within_ms);
+            let at = self.now.plus_ms(ask.within_ms);
+            self.push(at, Event::Answer(life, id, Answer::Told(Err(why))));
         }
     }
 
@@ -66,6 +79,9 @@ impl World {
 
     /// An answer in the form of the source that is asked.
     pub(super) fn answer_to(&mut self, ask: &Ask) -> Result<Vec<u8>, String> {
+        if let Some(("names", name)) = ask.topic.0.split_once(' ') {
+            return Ok(self.names.answer(name).into_bytes());
+        }
         let answer = match ask.topic.0.split_once(' ') {
             Some(("prometheus", about)) => {
                 vector(&self.uses(), usize::from(!about.contains("cpu")))

@@ -22,7 +22,11 @@ impl World {
 
     fn hear(&mut self, intent: &Intent) -> WriteOutcome {
         let Some(reason) = self.refusal_of_kubelet(intent) else {
-            return self.perform("node", intent);
+            let waiting = is_start(intent).then(|| self.wait_for_peers(intent));
+            return match waiting.flatten() {
+                Some(outcome) => outcome,
+                None => self.perform("node", intent),
+            };
         };
         let target = &intent.target;
         self.witness.hurt_pod(&target.namespace, &target.name);
@@ -41,7 +45,7 @@ impl World {
 
     /// Why a kubelet does not start a pod: by chance, or since the node is full already.
     fn refusal_of_kubelet(&mut self, intent: &Intent) -> Option<&'static str> {
-        if !is_start(intent) {
+        if !is_start(intent) || self.is_waiting(intent) {
             return None;
         }
         let name = &*intent.target.name;

@@ -82,6 +82,7 @@ impl World {
             }
             Fault::CostBomb | Fault::HostileManifest | Fault::SshKeyAbuse => self.assail(fault),
             Fault::CrdRemoved => self.withdraw(),
+            Fault::DnsDelay => self.deafen(),
             Fault::DiskFull => {
                 let ms = self.draw_ms(fault, 5_000, 180_000);
                 self.struck(fault, &format!("for {ms} ms"));
@@ -128,6 +129,7 @@ impl World {
         self.tell(found.collect());
         self.witness.reconnect();
         self.disk.reconnect();
+        self.names.reconnect();
         for stream in std::mem::take(&mut self.streams) {
             self.closed(&stream, Some(serve::unreachable()));
         }

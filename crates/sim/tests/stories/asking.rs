@@ -1,4 +1,4 @@
-//! Drivers whose rules ask somebody beside the API.
+//! Drivers that ask somebody beside the API.
 
 use driver::{EngineSettings, Settings, scheduler_conf};
 use engine::Engine;
@@ -29,8 +29,24 @@ tiers:
 metrics: {type: prometheus, address: \"http://prometheus:9090\"}
 ";
 
-/// The same drivers; those of every fourth story ask.
+/// Pods wait for the names of their peers for no longer than that.
+const PATIENCE_MS: i64 = 120_000;
+
+/// The same drivers; those of every fifth story ask DNS before they make pods, and their jobs' pods
+/// wait for one another.
+pub fn naming(seed: u64, mut drivers: Settings) -> Settings {
+    if seed % 5 == 3 {
+        let rules = &mut drivers.controller_settings;
+        rules.service_gate = controllers::ServiceGate::DnsAnswer;
+        rules.service_gate_deadline_ms = PATIENCE_MS;
+        rules.peers.is_usual = true;
+    }
+    drivers
+}
+
+/// The same drivers; the rules of every fourth story ask, and [`naming`] has a say.
 pub fn asking(seed: u64, drivers: Settings) -> Settings {
+    let drivers = naming(seed, drivers);
     let Some(engine) = drivers.engine.clone().filter(|_| seed % 4 == 2) else {
         return drivers;
     };

@@ -5,6 +5,7 @@ mod asking;
 mod drivers;
 mod journey;
 mod logs;
+mod naming;
 mod plane;
 mod rehearsed;
 mod seeds;

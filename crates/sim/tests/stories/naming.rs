@@ -1,0 +1,85 @@
+//! Pods that wait until DNS knows their peers, and a DNS that hears of them late.
+
+use api::kind::Kind;
+use driver::Settings;
+use serde_json::{Value, json};
+use sim::{Fault, Faults, World};
+
+use crate::asking::naming;
+use crate::drivers::drivers;
+
+const JOBS: usize = 12;
+const MINUTE_MS: i64 = 60_000;
+
+/// A gang of so many, in which each needs all others.
+fn job(name: &str, pods: usize) -> Value {
+    json!({
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": { "name": name, "namespace": "default" },
+        "spec": {
+            "minAvailable": pods,
+            "schedulerName": "volcano",
+            "plugins": { "svc": [] },
+            "tasks": [{ "name": "w", "replicas": pods, "template": {
+                "metadata": { "annotations": { nodes::SIM_DURATION: "5s" } },
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{ "name": "main", "image": "busybox", "resources": { "requests": { "cpu": "100m" } } }],
+                },
+            } }],
+        },
+    })
+}
+
+/// Gangs come in the course of some minutes, in which the name server is deaf for half of the time; how
+/// many of their pods started knowing their peers, and how many did not.
+fn meet(seed: u64, drivers: Settings) -> (u64, u64) {
+    let mut settings = sim::Settings::new(seed);
+    settings.latency_ms_max = 20;
+    // One of them is played again from its log, answers of DNS included.
+    settings.log_every_ms = settings.log_every_ms.filter(|_| seed == 3);
+    settings.faults = Faults::NONE.with(Fault::DnsDelay, 15);
+    settings.faults.until_ms = 12 * MINUTE_MS;
+    let mut world = World::new(settings, drivers);
+    for at in 0..JOBS {
+        let ms = i64::try_from(at).expect("they are few") * 30_000;
+        let body = job(&format!("j{at}"), 2 + at % 4);
+        world.create(ms + 10, Kind::VcJob, body);
+    }
+    world.run(20 * MINUTE_MS);
+    assert_eq!(world.findings(), [], "seed {seed}");
+    assert_eq!(world.settled(), [], "seed {seed}");
+    let jobs = world.objects(Kind::VcJob);
+    assert_eq!(jobs.len(), JOBS, "{}", world.transcript().text());
+    for job in jobs {
+        let state = &job["status"]["state"];
+        assert_eq!(state["phase"], "Completed", "seed {seed}: {job}");
+    }
+    assert!(
+        world.coverage().strikes(Fault::DnsDelay) > 10,
+        "seed {seed}"
+    );
+    let met = world.meetings();
+    (met.known, met.in_vain)
+}
+
+/// S2.6: with the gate, and DNS up to half a minute late, the first question of every pod for every
+/// peer is answered, and all jobs end.
+#[test]
+fn s2_6_no_container_starts_before_dns_knows_its_peers_however_late_it_hears_of_them() {
+    let pods: usize = (0..JOBS).map(|at| 2 + at % 4).sum();
+    for seed in [3, 8] {
+        let (known, in_vain) = meet(seed, naming(seed, drivers(seed)));
+        assert_eq!((known, in_vain), (pods as u64, 0), "seed {seed}");
+    }
+}
+
+/// S2.4: who waits for less long than DNS is late starts without, and ends all the same.
+#[test]
+fn s2_4_pods_wait_no_longer_than_they_were_told() {
+    let mut drivers = naming(3, drivers(3));
+    drivers.controller_settings.service_gate_deadline_ms = 4_000;
+    let (known, in_vain) = meet(3, drivers);
+    assert!(known > 0 && in_vain > 0, "{known} {in_vain}");
+}
