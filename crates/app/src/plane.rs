@@ -18,6 +18,9 @@ use cli::console;
 use cli::scheduler_conf;
 use cli::start::{Data, Decisions, Durability, NativeGroups, Network, Serving};
 use cli::state::Announcement;
+use cli::start::{
+    Data, Decisions, Durability, Meeting, NativeGroups, Network, ServiceGate, Serving,
+};
 use runtime::Reach;
 use runtime::decisions;
 use runtime::engine_loop::EngineLoop;
@@ -74,6 +77,7 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         scheduler_conf,
         native_groups,
         serving,
+        meeting,
         decisions,
     } = shape;
     let conf = scheduler_conf.as_deref().map(scheduler_conf::load);
@@ -171,6 +175,7 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
     let log = decisions.map(log_wish);
     let (rules, told) = rules(conf, &cluster).await?;
     let driver = driver(&directory, authority, rules, native_groups, serving)?;
+    let driver = Driver::new(meet(driver, &meeting));
     let engine = EngineLoop::start(driver, Reach::through(cluster.clone(), &node), log)
         .context("cannot begin to decide")?;
     // Nothing else sets it: this is the only plane of the process.
@@ -265,19 +270,19 @@ async fn rules(
     Ok((engine, Told::Stored(held)))
 }
 
-/// Everything that decides, with the rows of the embedded plane.
+/// What decides, with the rows of the embedded plane.
 fn driver(
     directory: &Path,
     authority: String,
     (engine, metrics): (engine::Engine, MetricsConf),
     native_groups: NativeGroups,
     serving: Serving,
-) -> anyhow::Result<Driver> {
+) -> anyhow::Result<driver::Settings> {
     let native_groups = native_groups == NativeGroups::Served;
     let volumes = directory.join(VOLUMES);
     std::fs::create_dir_all(&volumes)
         .with_context(|| format!("cannot make the volumes' directory {}", volumes.display()))?;
-    Ok(Driver::new(driver::Settings {
+    Ok(driver::Settings {
         controllers: controllers::CONTROLLERS,
         controller_settings: controllers::Settings {
             volumes_directory: volumes.display().to_string().into(),
@@ -307,7 +312,31 @@ fn driver(
         // The plane's state directory is locked: there is no other process to elect.
         election: None,
         seed: seed(),
-    }))
+    })
+}
+
+/// The same where pods of jobs find each other in this way.
+pub(crate) fn meet(settings: driver::Settings, meeting: &Meeting) -> driver::Settings {
+    let deadline_ms = i64::try_from(meeting.deadline.as_millis()).unwrap_or(i64::MAX);
+    driver::Settings {
+        controller_settings: controllers::Settings {
+            service_gate: match meeting.gate {
+                ServiceGate::Observed => controllers::ServiceGate::Observed,
+                ServiceGate::EndpointSlice => controllers::ServiceGate::EndpointSlice,
+                ServiceGate::DnsAnswer => controllers::ServiceGate::DnsAnswer,
+            },
+            service_gate_deadline_ms: deadline_ms,
+            peers: match &meeting.peers_image {
+                Some(image) => controllers::Peers {
+                    image: image.clone(),
+                    is_usual: true,
+                },
+                None => controllers::Peers::default(),
+            },
+            ..settings.controller_settings
+        },
+        ..settings
+    }
 }
 
 /// What decides in a simulated world, and what a log is compared with: the same rows as in a plane.

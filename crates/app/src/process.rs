@@ -1,5 +1,6 @@
 //! A part of Katmai as a process of its own, beside a cluster.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use cli::console;
 use cli::scheduler_conf::Loaded;
 use cli::start::{Controllers, Deciding, Process, Serving};
 use controllers::{CONTROLLERS, Controller, ON_REQUEST, Sharding};
+use runtime::Reach;
 use runtime::decisions;
 use runtime::engine_loop::{Counted, EngineLoop};
 use runtime::scheduler_conf::follow;
@@ -42,8 +44,9 @@ pub(crate) async fn run(process: Process) -> anyhow::Result<u8> {
     let name = process.name;
     let identity = process.election.as_ref().map(|it| it.identity.clone());
     let (settings, log, conf) = settings(&process)?;
-    let engine = EngineLoop::start(Driver::new(settings), cluster.clone(), log)
-        .context("cannot begin to decide")?;
+    let reach = Reach::from(cluster.clone()).naming(name_servers(&process));
+    let engine =
+        EngineLoop::start(Driver::new(settings), reach, log).context("cannot begin to decide")?;
     let doors = open(&process, &engine).await?;
     let mut tasks = vec![tokio::spawn(watch_election(
         cluster.clone(),
@@ -75,6 +78,14 @@ pub(crate) async fn run(process: Process) -> anyhow::Result<u8> {
         door.end().await;
     }
     Ok(cli::EXIT_COMPLETE)
+}
+
+/// Who is asked for the names of pods.
+fn name_servers(process: &Process) -> Vec<SocketAddr> {
+    match &process.deciding {
+        Deciding::Controllers(wish) => wish.name_servers.clone(),
+        Deciding::Scheduler { .. } => Vec::new(),
+    }
 }
 
 /// What decides, where it logs, and the file that its rules were read from.
@@ -118,6 +129,7 @@ fn controllers_of(wish: &Controllers, alone: driver::Settings) -> driver::Settin
         .chain(ON_REQUEST)
         .filter(|row| wish.rows.contains(&row.name));
     let rows: Vec<Controller> = rows.copied().collect();
+    let alone = plane::meet(alone, &wish.meeting);
     driver::Settings {
         // They are needed for as long as the process lives.
         controllers: rows.leak(),
@@ -126,12 +138,13 @@ fn controllers_of(wish: &Controllers, alone: driver::Settings) -> driver::Settin
             inherit_owner_annotations: wish.inherit_owner_annotations,
             ssh: plane::ssh_rules(wish.upstream_ssh),
             discovery: wish.discovery.clone(),
+            cluster_domain: wish.cluster_domain.clone(),
             sharding: Sharding {
                 conf: wish.shards.clone(),
                 config_map: wish.sharding.clone(),
             },
             heard_since: runtime::clock::now(),
-            ..controllers::Settings::default()
+            ..alone.controller_settings
         },
         unwatched: wish.unwatched.clone(),
         limits: driver::Limits {

@@ -87,8 +87,58 @@ pub struct Plane {
     pub native_groups: NativeGroups,
     /// Whom its scheduler serves.
     pub serving: Serving,
+    /// How pods of jobs find each other.
+    pub meeting: Meeting,
     /// Where decisions are logged.
     pub decisions: Option<Decisions>,
+}
+
+/// How sure it is that pods of a job with the `svc` plugin find each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meeting {
+    /// What they wait for before they are made.
+    pub gate: ServiceGate,
+    /// How long they wait.
+    pub deadline: Duration,
+    /// The image of a container in each of them that waits for the names of the others; `None` puts
+    /// it only into pods of jobs that ask for it.
+    pub peers_image: Option<Box<str>>,
+}
+
+impl Default for Meeting {
+    fn default() -> Meeting {
+        Meeting {
+            gate: ServiceGate::Observed,
+            deadline: Duration::from_secs(30),
+            peers_image: None,
+        }
+    }
+}
+
+/// What of a job's Service pods wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceGate {
+    /// The Service, read back.
+    Observed,
+    /// An EndpointSlice of it.
+    EndpointSlice,
+    /// An answer of DNS about its name.
+    DnsAnswer,
+}
+
+impl ServiceGate {
+    /// As they are typed, the least first.
+    pub(crate) const WORDS: [&str; 4] = ["accepted", "observed", "endpoint-slice", "dns-answer"];
+
+    /// The gate of one of these words. What the API has accepted is read back before anything else is
+    /// decided about the job, so that `accepted` is no less than `observed`.
+    pub(crate) fn of_word(word: &str) -> ServiceGate {
+        match word {
+            "dns-answer" => ServiceGate::DnsAnswer,
+            "endpoint-slice" => ServiceGate::EndpointSlice,
+            _ => ServiceGate::Observed,
+        }
+    }
 }
 
 /// Whom a scheduler serves. A pod says by `spec.schedulerName` who is to place it.
@@ -184,6 +234,12 @@ pub struct Controllers {
     pub inherit_owner_annotations: bool,
     /// Whether keys of jobs with the `ssh` plugin are upstream's in all, weak rules included.
     pub upstream_ssh: bool,
+    /// How pods of jobs find each other.
+    pub meeting: Meeting,
+    /// The domain of the cluster's names.
+    pub cluster_domain: Box<str>,
+    /// Who is asked for the names of pods; where nobody is named, whom the system asks.
+    pub name_servers: Vec<SocketAddr>,
     /// After so many failures in a row a step waits for a change; `None` tries for ever.
     pub failures_max: Option<u32>,
     /// Kinds that they do not look at.

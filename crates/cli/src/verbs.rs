@@ -16,6 +16,7 @@ mod vcctl;
 mod version;
 mod whatif;
 
+mod meeting;
 mod rehearsing;
 pub(crate) mod serving;
 mod shape;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use server::{Api, Identity};
 use tokio::task::JoinHandle;
 
-use super::{Scratch, driver, here, open, scheduler};
+use super::{Driver, Scratch, driver, here, open, scheduler};
 
 /// What decides, with an API and imitation nodes: a plane without containers and sockets.
 struct World {
@@ -50,7 +50,7 @@ impl World {
             NativeGroups::Absent,
             serving,
         );
-        let driver = driver.expect("it has its directory");
+        let driver = Driver::new(driver.expect("it has its directory"));
         let engine = EngineLoop::start(driver, cluster.clone(), None).expect("it starts");
         let fleet = nodes::Fleet::new(nodes::Settings::default(), 7);
         World {

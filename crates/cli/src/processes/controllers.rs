@@ -1,13 +1,15 @@
 //! `katmai controllers` (vc-controller-manager).
 
-use anyhow::bail;
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::{Context, bail};
 use api::volcano::ShardingConf;
 
 use super::flag::{Group, Takes, ignored, kept, ours};
 use super::typed::Typed;
 use super::{Row, rows};
 use crate::gates::Gates;
-use crate::start::{Controllers, Deciding};
+use crate::start::{Controllers, Deciding, Meeting, ServiceGate};
 use crate::verbs::serving::names;
 
 const ONE_THREAD: &str = "a step takes microseconds, on one thread";
@@ -59,6 +61,15 @@ pub(super) const CONTROLLERS: Row = Row {
             scheduler_names,
             inherit_owner_annotations: typed.switch("inherit-owner-annotations"),
             upstream_ssh: typed.text("ssh-plugin") == "upstream",
+            meeting: Meeting {
+                gate: ServiceGate::of_word(typed.text("service-gate")),
+                deadline: typed.duration("service-gate-deadline"),
+                peers_image: Some(typed.text("peers-image"))
+                    .filter(|it| !it.is_empty())
+                    .map(Into::into),
+            },
+            cluster_domain: typed.text("cluster-domain").trim_matches('.').into(),
+            name_servers: name_servers(&typed.texts("cluster-dns"))?,
             failures_max: u32::try_from(typed.whole("max-requeue-num")).ok(),
             unwatched: gates.unwatched,
             discovery: discovery(|name| std::env::var(name).ok()),
@@ -71,6 +82,17 @@ pub(super) const CONTROLLERS: Row = Row {
         super::process(typed, "controllers", deciding, &[LEASE.into()], &serves)
     },
 };
+
+/// Addresses, with or without a port.
+fn name_servers(given: &[&str]) -> anyhow::Result<Vec<SocketAddr>> {
+    let server = |text: &&str| {
+        let with_port = text.parse::<SocketAddr>();
+        let without = || text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 53));
+        let read = with_port.or_else(|_| without());
+        read.with_context(|| format!("--cluster-dns: expected IP or IP:PORT, got {text:?}"))
+    };
+    given.iter().map(server).collect()
+}
 
 /// Hyper-nodes alone, for clusters where they have a process of their own.
 pub(super) const HYPER_NODES_ALONE: Row = Row {
@@ -94,6 +116,9 @@ pub(super) const HYPER_NODES_ALONE: Row = Row {
             scheduler_names: Vec::new(),
             inherit_owner_annotations: true,
             upstream_ssh: false,
+            meeting: Meeting::default(),
+            cluster_domain: Box::default(),
+            name_servers: Vec::new(),
             failures_max: None,
             unwatched: Vec::new(),
             discovery: discovery(|name| std::env::var(name).ok()),
@@ -179,6 +204,36 @@ const OWN: Group = Group {
             Takes::OneOf(&["safe", "upstream"]),
             "safe",
             "Whose rules hold for the keys of jobs with the ssh plugin: ours (safe), or Volcano's, with RSA keys, keys in jobs and no host checked (upstream)",
+        ),
+        ours(
+            "service-gate",
+            Takes::OneOf(&ServiceGate::WORDS),
+            "observed",
+            "Pods of a job with the svc plugin wait until its Service was read back (observed; accepted is the same), an EndpointSlice of it (endpoint-slice), or an answer of DNS about it (dns-answer)",
+        ),
+        ours(
+            "service-gate-deadline",
+            Takes::Duration,
+            "30s",
+            "For so long; then they start without, and the job says what is missing",
+        ),
+        ours(
+            "peers-image",
+            Takes::Text,
+            "",
+            "Each of them has an init container of this image (a shell with getent or nslookup) that waits as long until DNS knows the others; without it only where the job says wait-for-peers",
+        ),
+        ours(
+            "cluster-dns",
+            Takes::Texts,
+            "",
+            "Who is asked for names of pods, as IP or IP:PORT, the first that answers; otherwise those in /etc/resolv.conf",
+        ),
+        ours(
+            "cluster-domain",
+            Takes::Text,
+            "cluster.local",
+            "The domain of those names",
         ),
         kept(
             "inherit-owner-annotations",

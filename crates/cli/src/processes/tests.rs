@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::kind::Kind;
 
 use super::*;
-use crate::start::Controllers;
+use crate::start::{Controllers, Meeting, ServiceGate};
 use crate::verbs::parse;
 use crate::{EXIT_BAD_INPUT, EXIT_COMPLETE};
 
@@ -465,6 +465,38 @@ fn what_cannot_be_meant_is_refused_with_its_flag() {
             "{wrong:?}"
         );
     }
+}
+
+/// S2.3: the level of the gate, and who answers for names.
+#[test]
+fn controllers_are_told_what_pods_wait_for_and_whom_to_ask() {
+    let told = |typed: &[&str]| {
+        let typed = ["vc-controller-manager", "--master=https://one:6443"]
+            .iter()
+            .chain(typed);
+        let typed: Vec<&str> = typed.copied().collect();
+        match process(&typed).deciding {
+            Deciding::Controllers(wish) => wish,
+            Deciding::Scheduler { .. } => panic!("controllers are wanted"),
+        }
+    };
+    let usual = told(&[]);
+    assert_eq!(usual.meeting, Meeting::default());
+    assert_eq!(
+        (&*usual.cluster_domain, usual.name_servers),
+        ("cluster.local", vec![])
+    );
+    let wish = told(&[
+        "--service-gate=dns-answer",
+        "--service-gate-deadline=10s",
+        "--cluster-dns=10.96.0.10,[fd00::a]:5353",
+        "--cluster-domain=example.org.",
+    ]);
+    assert_eq!(wish.meeting.gate, ServiceGate::DnsAnswer);
+    assert_eq!(wish.meeting.deadline, std::time::Duration::from_secs(10));
+    assert_eq!(&*wish.cluster_domain, "example.org");
+    let servers: Vec<_> = wish.name_servers.iter().map(ToString::to_string).collect();
+    assert_eq!(servers, ["10.96.0.10:53", "[fd00::a]:5353"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use anyhow::bail;
 use api::quantity::Quantity;
 use clap::Args;
 
+use super::meeting::MeetingArguments;
 use super::serving::ServingArguments;
 use crate::start::{Connection, Data, Decisions, Durability, NativeGroups, Network, Plane};
 use crate::state::StateDir;
@@ -90,6 +91,8 @@ pub(super) struct Shape {
     native_groups: bool,
     #[command(flatten)]
     serving: ServingArguments,
+    #[command(flatten)]
+    meeting: MeetingArguments,
     /// Log decisions here, for katmai replay [default: data/decisions of a plane that keeps its data]
     #[arg(long, value_name = "DIR", conflicts_with = "no_decision_log")]
     decision_log: Option<PathBuf>,
@@ -120,6 +123,7 @@ impl Shape {
             scheduler_conf,
             native_groups,
             serving,
+            meeting,
             decision_log,
             no_decision_log,
             decision_log_hours,
@@ -137,6 +141,7 @@ impl Shape {
             || scheduler_conf.is_some()
             || *native_groups
             || serving.is_given()
+            || meeting.is_given()
             || decision_log.is_some()
             || *no_decision_log
             || decision_log_hours.is_some()
@@ -157,6 +162,7 @@ impl Shape {
             scheduler_conf,
             native_groups,
             serving,
+            meeting,
             decision_log,
             no_decision_log,
             decision_log_hours,
@@ -185,6 +191,7 @@ impl Shape {
                 false => NativeGroups::Absent,
             },
             serving: serving.serving()?,
+            meeting: meeting.meeting(),
             decisions: decisions.map(|directory| Decisions {
                 directory,
                 hours: decision_log_hours.unwrap_or(24),
