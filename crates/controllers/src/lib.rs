@@ -58,6 +58,7 @@ pub use inquiry::{Heard, Inquiry, Whom};
 pub use row::{Controller, Inputs, Last, Looked, Outcome, Refused, Step};
 pub use settings::{Peers, ServiceGate, Settings, Sharding, SshRules};
 pub use template_hash::word_of;
+pub use vcjob::blocked_reasons;
 
 /// Every controller, by name.
 pub const CONTROLLERS: &[Controller] = &[

@@ -30,6 +30,7 @@ mod upkeep;
 mod volumes;
 
 pub(crate) use group::{add_times, pod_requests};
+pub use obstacle::blocked_reasons;
 pub(crate) use restart::is_final;
 
 use crate::{Controller, Inputs, Outcome, Step, write};

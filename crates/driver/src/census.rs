@@ -39,6 +39,9 @@ pub struct Census {
     /// By queue: how many groups are in each phase, in the order of [`GROUP_PHASES`]; where queues are
     /// looked after here.
     pub groups: Vec<(Box<str>, [u64; GROUP_PHASES.len()])>,
+    /// By reason: how many jobs are blocked now, where jobs are looked after here, and how often one
+    /// came to be.
+    pub blocked: Vec<(&'static str, Option<u64>, u64)>,
     /// By job: how often it ended.
     pub job_ends: Vec<(ObjectKey, JobEnds)>,
     /// By namespace: how many flows have succeeded, and how many failed.

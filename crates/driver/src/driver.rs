@@ -477,7 +477,7 @@ impl Driver {
         if let Some(cycles) = &mut self.cycles {
             cycles.changed(&self.mirror, change, &mut self.writes, now);
         }
-        self.tallies.changed(change);
+        self.tallies.changed(change, &self.mirror, now);
         let mut keys = Vec::new();
         for row in &self.rows_by_kind[change.kind() as usize] {
             keys.clear();

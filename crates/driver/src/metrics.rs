@@ -48,6 +48,8 @@ pub struct Metrics {
     pub places_refused: u64,
     /// Violations found by the checker's cheap subset.
     pub violations: u64,
+    /// Pods of jobs with the `svc` plugin that were made before their job's Service.
+    pub service_inversions: u64,
     /// How often everything that must be held before deciding was won.
     pub terms: u64,
     /// How often it was lost again.

@@ -1,10 +1,15 @@
-//! What controllers came to: how often jobs and flows have ended, by what is seen of their status, and how
-//! long pods took to be made.
+//! What controllers came to: how often jobs and flows have ended and jobs were blocked, by what is seen of
+//! their status, how long pods took to be made, and whether they came after their Service.
 
+use std::collections::BTreeMap;
+
+use api::core::{Pod, Service};
 use api::intent::ObjectKey;
+use api::kind::Kind;
 use api::time::Time;
-use api::volcano::{FlowPhase, Job, JobFlow, JobPhase};
-use mirror::Change;
+use api::volcano::{FlowPhase, Job, JobFlow, JobPhase, SERVICE_KNOWN};
+use controllers::blocked_reasons;
+use mirror::{Change, Mirror};
 
 use crate::census::JobEnds;
 use crate::chronicle::between;
@@ -16,12 +21,28 @@ const JOBS_MAX: usize = 1_000;
 /// Namespaces of which the ends of flows are counted.
 const NAMESPACES_MAX: usize = 1_000;
 
+/// Jobs of which is remembered that their Service was deleted.
+const BEREFT_MAX: usize = 1_000;
+
+/// Whether a pod came after its job's Service, as it must.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// It did, or somebody has deleted the Service meanwhile.
+    After,
+    /// It did not.
+    First,
+}
+
 /// The tallies.
 #[derive(Clone, Debug)]
 pub(crate) struct Tallies {
     timings: Timings,
     jobs: Recent<ObjectKey, JobEnds>,
     flows: Recent<Box<str>, (u64, u64)>,
+    /// How often jobs came to be blocked, by reason.
+    blocked: BTreeMap<&'static str, u64>,
+    /// Uids of jobs whose Service was seen to go.
+    bereft: Recent<Box<str>, ()>,
 }
 
 impl Default for Tallies {
@@ -30,6 +51,8 @@ impl Default for Tallies {
             timings: Timings::default(),
             jobs: Recent::new(JOBS_MAX),
             flows: Recent::new(NAMESPACES_MAX),
+            blocked: BTreeMap::new(),
+            bereft: Recent::new(BEREFT_MAX),
         }
     }
 }
@@ -41,16 +64,53 @@ impl Tallies {
         self.timings.observe(Timed::PodMade, "", took);
     }
 
+    /// A pod of a job was made: whether it came after the job's Service, and by how much; `None` where
+    /// the job has none.
+    pub(crate) fn pod_after(
+        &mut self,
+        mirror: &Mirror,
+        job: &Job,
+        pod: &ObjectKey,
+        now: Time,
+    ) -> Option<Came> {
+        if !job.spec.has_plugin("svc") {
+            return None;
+        }
+        let uid = &job.metadata.uid;
+        let born = service_of(mirror, job).and_then(|it| it.metadata.creation_timestamp);
+        if let Some(born) = born {
+            self.timings
+                .observe(Timed::ServiceToPod, "", between(born, now));
+        }
+        let pod = mirror.get::<Pod>(&pod.namespace, &pod.name);
+        let made = pod.and_then(|pod| pod.metadata.creation_timestamp);
+        let is_first = born.is_none_or(|born| born > made.unwrap_or(now));
+        match is_first && self.bereft.get(uid).is_none() {
+            true => Some(Came::First),
+            false => Some(Came::After),
+        }
+    }
+
     pub(crate) fn timings(&self) -> &Timings {
         &self.timings
     }
 
     /// An object has changed. What was found in its last phase is no end that was seen.
-    pub(crate) fn changed(&mut self, change: &Change) {
+    pub(crate) fn changed(&mut self, change: &Change, mirror: &Mirror, now: Time) {
         if let (Some(before), Some(after)) = (change.before::<Job>(), change.after::<Job>()) {
             let phase = after.status.state.phase;
             if before.status.state.phase != phase {
                 self.job_turned(&change.key, after, phase);
+            }
+            self.job_blocked(before, after);
+            self.service_known(mirror, (before, after), now);
+        } else if let (Some(service), None) = (change.before::<Service>(), &change.after) {
+            let owner = service.metadata.controller();
+            let of_job = |it: &&api::meta::OwnerReference| {
+                Kind::find(&it.api_version, &it.kind) == Some(Kind::VcJob)
+            };
+            if let Some(job) = owner.filter(of_job) {
+                self.bereft.touch(&job.uid);
             }
         } else if change.before::<Job>().is_some() {
             self.jobs.remove(&change.key);
@@ -65,6 +125,42 @@ impl Tallies {
                 _ => {}
             }
         }
+    }
+
+    /// A job that has come to be blocked, or for another reason than before.
+    fn job_blocked(&mut self, before: &Job, after: &Job) {
+        let (before, after) = (&before.status.state.reason, &after.status.state.reason);
+        let mut reasons = blocked_reasons().filter(|it| **it == **after && before != after);
+        if let Some(reason) = reasons.next() {
+            *self.blocked.entry(reason).or_default() += 1;
+        }
+    }
+
+    /// A job whose Service DNS is found to know.
+    fn service_known(&mut self, mirror: &Mirror, (before, after): (&Job, &Job), now: Time) {
+        let known = |job: &Job| job.status.controlled_resources.get(SERVICE_KNOWN).cloned();
+        let (Some(uid), old) = (known(after), known(before)) else {
+            return;
+        };
+        let service = service_of(mirror, after).filter(|it| it.metadata.uid == uid);
+        let born = service.and_then(|it| it.metadata.creation_timestamp);
+        if let Some(born) = born.filter(|_| old.as_ref() != Some(&uid)) {
+            self.timings
+                .observe(Timed::ServiceToNames, "", between(born, now));
+        }
+    }
+
+    /// By reason: how many of these jobs are blocked, and how often one came to be.
+    pub(crate) fn blocked(&self, jobs: Option<&Mirror>) -> Vec<(&'static str, Option<u64>, u64)> {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for job in jobs.into_iter().flat_map(Mirror::list::<Job>) {
+            *counts.entry(&job.status.state.reason).or_default() += 1;
+        }
+        let row = |reason: &'static str| {
+            let now = jobs.map(|_| counts.get(reason).copied().unwrap_or(0));
+            (reason, now, self.blocked.get(reason).copied().unwrap_or(0))
+        };
+        blocked_reasons().map(row).collect()
     }
 
     fn job_turned(&mut self, key: &ObjectKey, job: &Job, phase: JobPhase) {
@@ -95,5 +191,118 @@ impl Tallies {
     /// How many jobs and namespaces are not told for want of room.
     pub(crate) fn forgotten(&self) -> u64 {
         self.jobs.forgotten() + self.flows.forgotten()
+    }
+}
+
+/// The Service of a job's own, if it was seen.
+fn service_of<'a>(mirror: &'a Mirror, job: &Job) -> Option<&'a Service> {
+    let meta = &job.metadata;
+    let service = mirror.get::<Service>(&meta.namespace, &meta.name)?;
+    let is_its = service.metadata.is_controlled_by(&meta.uid);
+    is_its.then_some(&**service)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A mirror that knows of no object of any kind.
+    fn nothing() -> Mirror {
+        let mut mirror = Mirror::new();
+        for row in api::kind::KINDS {
+            let listing = mirror.begin_list(row.kind);
+            mirror.end_list(listing, 1);
+        }
+        mirror
+    }
+
+    /// Puts an object there, made at this second; what the tallies see of it.
+    fn put(mirror: &mut Mirror, kind: Kind, second: i64, mut object: Value) -> Change {
+        let meta = &mut object["metadata"];
+        meta["namespace"] = json!("ml");
+        meta["resourceVersion"] = json!((100 + second).to_string());
+        meta["creationTimestamp"] = json!(Time::from_seconds(second).seconds_text());
+        let change = mirror.apply(kind, &object.to_string());
+        change.expect("it can be read").expect("it is new")
+    }
+
+    fn job(reason: &str, known: &str) -> Value {
+        json!({
+            "metadata": { "name": "train", "uid": "j" },
+            "spec": { "plugins": { "svc": [] } },
+            "status": { "state": { "reason": reason }, "controlledResources": { SERVICE_KNOWN: known } },
+        })
+    }
+
+    fn service() -> Value {
+        let owner = json!({ "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "j", "controller": true });
+        json!({ "metadata": { "name": "train", "uid": "s", "ownerReferences": [owner] } })
+    }
+
+    fn came(tallies: &mut Tallies, mirror: &Mirror, second: i64) -> Option<Came> {
+        let job = mirror.get::<Job>("ml", "train").expect("it is there");
+        let pod = ObjectKey::new(Kind::Pod, "ml", "train-w-0");
+        tallies.pod_after(mirror, job, &pod, Time::from_seconds(second))
+    }
+
+    fn count(tallies: &Tallies, what: Timed) -> (u64, u64) {
+        let histogram = tallies.timings().of(what).next();
+        histogram.map_or((0, 0), |(_, it)| {
+            (it.cumulated().last().unwrap_or(0), it.micros() / 1_000_000)
+        })
+    }
+
+    /// S2.8: a pod without a Service is an inversion, unless somebody has deleted the Service.
+    #[test]
+    fn s2_8_pods_before_their_service_are_told_from_those_after_it() {
+        let (mut mirror, mut tallies) = (nothing(), Tallies::default());
+        put(&mut mirror, Kind::VcJob, 0, job("", ""));
+        let pod = json!({ "metadata": { "name": "train-w-0", "uid": "p" } });
+        put(&mut mirror, Kind::Pod, 10, pod);
+        assert_eq!(came(&mut tallies, &mirror, 10), Some(Came::First));
+        put(&mut mirror, Kind::Service, 7, service());
+        assert_eq!(came(&mut tallies, &mirror, 10), Some(Came::After));
+        put(&mut mirror, Kind::Service, 12, service());
+        assert_eq!(came(&mut tallies, &mirror, 13), Some(Came::First));
+        assert_eq!(count(&tallies, Timed::ServiceToPod), (2, 1 + 3));
+        let gone = mirror::Object::decode(Kind::Service, &{
+            let mut gone = service();
+            gone["metadata"]["namespace"] = json!("ml");
+            gone["metadata"]["resourceVersion"] = json!("200");
+            gone.to_string()
+        });
+        let gone = mirror.delete_object(&gone.expect("it can be read"));
+        let gone = gone.expect("it was there");
+        tallies.changed(&gone, &mirror, Time::from_seconds(20));
+        assert_eq!(came(&mut tallies, &mirror, 20), Some(Came::After));
+    }
+
+    /// S2.8, S0.11: how long DNS took is timed once, and each reason to wait is counted when it comes.
+    #[test]
+    fn s2_8_s0_11_what_a_status_tells_is_counted_when_it_changes() {
+        let (mut mirror, mut tallies) = (nothing(), Tallies::default());
+        put(&mut mirror, Kind::Service, 7, service());
+        put(&mut mirror, Kind::VcJob, 0, job("", ""));
+        let steps = [("QueueNotFound", ""), ("QueueNotFound", "s"), ("", "s")];
+        let steps = steps
+            .into_iter()
+            .chain([("PodGroupPending", "s"), ("QueueNotFound", "s")]);
+        for (at, (reason, known)) in (1..).zip(steps) {
+            let change = put(&mut mirror, Kind::VcJob, at, job(reason, known));
+            tallies.changed(&change, &mirror, Time::from_seconds(10 + at));
+        }
+        assert_eq!(count(&tallies, Timed::ServiceToNames), (1, 5));
+        let blocked = tallies.blocked(Some(&mirror));
+        assert!(
+            blocked.contains(&("QueueNotFound", Some(1), 2)),
+            "{blocked:?}"
+        );
+        assert!(
+            blocked.contains(&("PodConflict", Some(0), 0)),
+            "{blocked:?}"
+        );
+        assert!(tallies.blocked(None).contains(&("QueueNotFound", None, 2)));
     }
 }

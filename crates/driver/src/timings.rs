@@ -66,10 +66,14 @@ pub enum Timed {
     WorkerCycle,
     /// From a job's making to that of each of its pods, by nothing.
     PodMade,
+    /// From the making of a job's Service to that of each of its pods, by nothing.
+    ServiceToPod,
+    /// From the making of a job's Service until DNS was found to know it, by nothing.
+    ServiceToNames,
 }
 
 impl Timed {
-    /// The buckets in which upstream sorts it.
+    /// The buckets in which upstream sorts it, where it does.
     pub fn scale(self) -> Scale {
         let between = |first, last, count| Scale::Between { first, last, count };
         match self {
@@ -78,6 +82,10 @@ impl Timed {
             Timed::Action => between(1.0, 2_000.0, 20),
             Timed::Gang => between(100.0, 120_000.0, 30),
             Timed::Pod | Timed::PodMade => between(50.0, 60_000.0, 30),
+            Timed::ServiceToPod | Timed::ServiceToNames => Scale::Doubling {
+                first: 50.0,
+                count: 15,
+            },
             Timed::Stage => between(0.1, 500.0, 20),
             Timed::WorkerCycle => Scale::Doubling {
                 first: 5.0,

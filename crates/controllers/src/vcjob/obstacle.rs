@@ -55,6 +55,11 @@ pub(super) const WORDS: &[Word] = &[
     Word::PodTaken,
 ];
 
+/// Reasons in the status of a job that cannot go on, or goes on without something.
+pub fn blocked_reasons() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().map(|word| word.reason())
+}
+
 impl Word {
     /// The reason in the job's status.
     pub(super) const fn reason(self) -> &'static str {

@@ -307,7 +307,6 @@ fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
             let occasion = view.occasion("obstacle");
             let note = occasion.warning(obstacle.word.event(), &obstacle.message, view.inputs.now);
             next.notes.push(note);
-            next.counters.push(("katmai_vcjob_blocked_total", 1));
         }
         state.reason = reason.into();
         state.message = obstacle.message.clone().into();

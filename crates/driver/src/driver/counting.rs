@@ -6,6 +6,7 @@ use api::volcano::Job;
 
 use super::Driver;
 use crate::census::{self, Census, Untold};
+use crate::tallies::Came;
 use crate::work::{Ended, WorkKey};
 use crate::writes::Over;
 
@@ -25,11 +26,13 @@ impl Driver {
             true => census::groups(&self.mirror),
             false => Vec::new(),
         };
+        let jobs_of = (decides && looks_after("vcjob")).then_some(&self.mirror);
         Census {
             metrics: self.metrics(),
             leases: self.leases(now),
             timings,
             groups,
+            blocked: self.tallies.blocked(jobs_of),
             job_ends: self.tallies.jobs(),
             flow_ends: self.tallies.flows(),
             untold: Untold {
@@ -47,8 +50,15 @@ impl Driver {
             return;
         }
         let job = self.mirror.get::<Job>(&work.key.namespace, &work.key.name);
-        if let Some(created) = job.and_then(|job| job.metadata.creation_timestamp) {
+        let Some(job) = job else {
+            return;
+        };
+        if let Some(created) = job.metadata.creation_timestamp {
             self.tallies.pod_made(created, now);
+        }
+        let came = self.tallies.pod_after(&self.mirror, job, &over.target, now);
+        if came == Some(Came::First) {
+            self.metrics.service_inversions += 1;
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use api::time::Time;
 use driver::census::Census;
+use driver::timings::Timed;
 use driver::{LeaseStanding, Metrics};
 
 use super::exposition::{Family, Type, millionth};
@@ -109,6 +110,11 @@ const ROWS: &[Row] = &[
         |metrics| metrics.terms,
     ),
     counter(
+        "katmai_vcjob_service_inversions_total",
+        "Pods of jobs that were made before their job's Service, which nobody had deleted.",
+        |metrics| metrics.service_inversions,
+    ),
+    counter(
         "katmai_watch_events_total",
         "Watch events taken.",
         |metrics| metrics.events,
@@ -151,6 +157,8 @@ pub(super) fn tell(text: &mut String, census: &Census, is_complete: bool, now: T
     steps(text, metrics);
     writes(text, metrics);
     counters(text, metrics);
+    blocked(text, census);
+    histograms(text, census);
     completeness(text, census, is_complete);
     election(text, &census.leases, now);
 }
@@ -212,6 +220,47 @@ fn counters(text: &mut String, metrics: &Metrics) {
         let name = format!("katmai_{}", name.trim_start_matches("katmai_"));
         let help = (Type::Counter, "Counted by a controller.");
         Family::new(text, name, help, &[]).sample(&[], count);
+    }
+}
+
+/// Jobs that cannot go on, by the reason in their status.
+fn blocked(text: &mut String, census: &Census) {
+    let labels = &["reason"];
+    let help = "Jobs that wait for something that is not there, or go on without it.";
+    let mut gauge = family(text, "katmai_vcjob_blocked", (Type::Gauge, help), labels);
+    for (reason, now, _) in &census.blocked {
+        if let Some(now) = now {
+            gauge.sample(&[reason], now);
+        }
+    }
+    let help = "How often a job has come to be blocked, by reason.";
+    let name = "katmai_vcjob_blocked_total";
+    let mut counter = family(text, name, (Type::Counter, help), labels);
+    for (reason, _, total) in &census.blocked {
+        counter.sample(&[reason], total);
+    }
+}
+
+/// Histograms by name.
+pub(super) const HISTOGRAMS: &[(&str, &str, Timed)] = &[
+    (
+        "katmai_vcjob_service_to_dns_milliseconds",
+        "From the making of a job's Service until DNS was found to know it, where it is asked.",
+        Timed::ServiceToNames,
+    ),
+    (
+        "katmai_vcjob_service_to_pod_milliseconds",
+        "From the making of a job's Service to that of each of its pods.",
+        Timed::ServiceToPod,
+    ),
+];
+
+fn histograms(text: &mut String, census: &Census) {
+    for (name, help, what) in HISTOGRAMS {
+        let mut family = family(text, name, (Type::Histogram, help), &[]);
+        for (_, histogram) in census.timings.of(*what) {
+            family.histogram(&[], what.scale(), histogram);
+        }
     }
 }
 

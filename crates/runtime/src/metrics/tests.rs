@@ -98,10 +98,7 @@ fn what_is_told_beside_them_is_in_the_table_of_ours() {
     let mut census = Census::default();
     census.metrics.writes.insert(("bind", "done"), 1);
     census.metrics.controllers.entry("vcjob").or_default().steps = 1;
-    census
-        .metrics
-        .counters
-        .insert("katmai_vcjob_blocked_total", 1);
+    census.blocked.push(("QueueNotFound", Some(1), 2));
     census.leases.push(driver::LeaseStanding {
         lease: api::intent::ObjectKey::new(api::kind::Kind::Lease, "ns", "a"),
         is_held: true,
@@ -111,8 +108,12 @@ fn what_is_told_beside_them_is_in_the_table_of_ours() {
         foreign: None,
     });
     let text = page(&census, true, Time(0));
+    // Without a sample a histogram has no head.
+    let histograms = super::ours::HISTOGRAMS.iter();
+    let histograms = histograms.map(|(name, ..)| (*name, super::Type::Histogram.word()));
     let told: BTreeMap<String, String> = heads(&text)
         .into_iter()
+        .chain(histograms)
         .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
         .collect();
     let table: BTreeMap<String, String> = rows("## Ours")
