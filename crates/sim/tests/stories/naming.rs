@@ -1,4 +1,5 @@
-//! Pods that wait until DNS knows their peers, and a DNS that hears of them late.
+//! Pods that wait until DNS knows their peers, and a DNS that hears of them late. `KATMAI_SIM_GANGS=300`
+//! lets more of them meet.
 
 use api::kind::Kind;
 use driver::Settings;
@@ -8,7 +9,9 @@ use sim::{Fault, Faults, World};
 use crate::asking::naming;
 use crate::drivers::drivers;
 
-const JOBS: usize = 12;
+/// Gangs that come in one story, half a minute after one another, unless more are asked for.
+const GANGS: usize = 12;
+const APART_MS: i64 = 30_000;
 const MINUTE_MS: i64 = 60_000;
 
 /// A gang of so many, in which each needs all others.
@@ -32,26 +35,36 @@ fn job(name: &str, pods: usize) -> Value {
     })
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how many gangs meet is the caller's choice"
+)]
+fn gangs() -> usize {
+    let asked = std::env::var("KATMAI_SIM_GANGS").ok();
+    asked.and_then(|it| it.parse().ok()).unwrap_or(GANGS)
+}
+
 /// Gangs come in the course of some minutes, in which the name server is deaf for half of the time; how
 /// many of their pods started knowing their peers, and how many did not.
 fn meet(seed: u64, drivers: Settings) -> (u64, u64) {
+    let span_ms = i64::try_from(gangs()).expect("they are few") * APART_MS;
     let mut settings = sim::Settings::new(seed);
     settings.latency_ms_max = 20;
     // One of them is played again from its log, answers of DNS included.
     settings.log_every_ms = settings.log_every_ms.filter(|_| seed == 3);
     settings.faults = Faults::NONE.with(Fault::DnsDelay, 15);
-    settings.faults.until_ms = 12 * MINUTE_MS;
+    settings.faults.until_ms = span_ms + 2 * MINUTE_MS;
     let mut world = World::new(settings, drivers);
-    for at in 0..JOBS {
-        let ms = i64::try_from(at).expect("they are few") * 30_000;
+    for at in 0..gangs() {
+        let ms = i64::try_from(at).expect("they are few") * APART_MS;
         let body = job(&format!("j{at}"), 2 + at % 4);
         world.create(ms + 10, Kind::VcJob, body);
     }
-    world.run(20 * MINUTE_MS);
+    world.run(span_ms + 10 * MINUTE_MS);
     assert_eq!(world.findings(), [], "seed {seed}");
     assert_eq!(world.settled(), [], "seed {seed}");
     let jobs = world.objects(Kind::VcJob);
-    assert_eq!(jobs.len(), JOBS, "{}", world.transcript().text());
+    assert_eq!(jobs.len(), gangs(), "{}", world.transcript().text());
     for job in jobs {
         let state = &job["status"]["state"];
         assert_eq!(state["phase"], "Completed", "seed {seed}: {job}");
@@ -68,7 +81,7 @@ fn meet(seed: u64, drivers: Settings) -> (u64, u64) {
 /// peer is answered, and all jobs end.
 #[test]
 fn s2_6_no_container_starts_before_dns_knows_its_peers_however_late_it_hears_of_them() {
-    let pods: usize = (0..JOBS).map(|at| 2 + at % 4).sum();
+    let pods: usize = (0..gangs()).map(|at| 2 + at % 4).sum();
     for seed in [3, 8] {
         let (known, in_vain) = meet(seed, naming(seed, drivers(seed)));
         assert_eq!((known, in_vain), (pods as u64, 0), "seed {seed}");
