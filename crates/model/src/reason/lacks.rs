@@ -1,0 +1,70 @@
+//! What lacks of cards and devices of a node.
+
+use std::sync::Arc;
+
+/// What lacks of a node's cards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CardLack {
+    /// Too little is left on cards that the task must share with nobody whom it avoids.
+    Avoided,
+    /// Fewer cards than are wanted would do, even if nobody used them.
+    Few,
+    /// What the node says of its cards cannot be understood.
+    Garbled,
+    /// Its cards are not divided in slices.
+    Slices,
+    /// A container has one card in part, not several.
+    Split,
+    /// Too little is left of them.
+    Taken,
+}
+
+impl CardLack {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            CardLack::Avoided => "with too little left on cards apart from those it avoids",
+            CardLack::Few => "without enough suitable cards",
+            CardLack::Garbled => "whose cards cannot be understood",
+            CardLack::Slices => "whose cards are not divided in slices",
+            CardLack::Split => "of whose cards a container has one in part, not several",
+            CardLack::Taken => "with too little left on its cards",
+        }
+    }
+}
+
+/// Why a node's devices do not serve a task's claims.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DeviceLack {
+    /// Devices that a claim has already are out of its reach.
+    Elsewhere,
+    /// They would not do even if nobody held any.
+    Few,
+    /// Not all of them are told yet.
+    Partial,
+    /// Others hold them.
+    Taken,
+    /// A claim cannot be served anywhere.
+    Unallocated,
+    /// A selector does not say whether it takes one of them.
+    Unjudged {
+        /// Which selector, and why not.
+        why: Arc<str>,
+    },
+    /// The search for a choice was given up.
+    Unsolved,
+}
+
+impl DeviceLack {
+    pub(super) fn words(&self) -> String {
+        let words = match self {
+            DeviceLack::Elsewhere => "away from the devices that its claim has",
+            DeviceLack::Few => "without the devices that it claims",
+            DeviceLack::Partial => "that have not told all of their devices",
+            DeviceLack::Taken => "whose devices are taken",
+            DeviceLack::Unallocated => "with devices that it may not have yet",
+            DeviceLack::Unjudged { why } => return format!("that {why} does not judge"),
+            DeviceLack::Unsolved => "with too many devices to choose from",
+        };
+        words.to_owned()
+    }
+}
