@@ -143,6 +143,11 @@ pub const INVARIANTS: &[Invariant] = &[
         "tasks that must be close together are, and a gang within a gang is whole",
         Applies::Here("check_plan"),
     ),
+    row(
+        "I24",
+        "a free volume is given to one claim, which it serves where the claim's node reaches it",
+        Applies::Here("check, check_plan"),
+    ),
 ];
 
 /// Those that cannot be asked yet, with what they lack.

@@ -5,7 +5,7 @@
 //! What this room refuses to know: how anything is decided. It shares no code with the deciders and
 //! trusts no sum that the tables keep.
 //!
-//! Its list: [`INVARIANTS`], I1 to I23, with those that cannot be asked yet marked as such.
+//! Its list: [`INVARIANTS`], I1 to I24, with those that cannot be asked yet marked as such.
 //!
 //! Its door: [`check`] for the tables at any moment between cycles, [`check_plan`] for a plan that was
 //! just committed, [`digest`] for comparing two states.
@@ -30,6 +30,7 @@ mod planted;
 mod rooms;
 mod rows;
 mod sums;
+mod volumes;
 
 pub use digest::{describe, digest};
 pub use invariants::{Applies, INVARIANTS, Invariant, not_yet};
@@ -73,6 +74,7 @@ pub fn check(tables: &Tables) -> Vec<Violation> {
     sums::queues(tables, &mut found);
     sums::groups(tables, &mut found);
     sums::classes(tables, &mut found);
+    volumes::tasks(tables, &mut found);
     rows::tasks(tables, &mut found);
     rows::gangs(tables, &mut found);
     found

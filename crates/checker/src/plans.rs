@@ -1,11 +1,11 @@
-//! I1, I2, I3, I4, I5, I6, I14, I20, I23: what a committed plan may not be. Only what it touches is
+//! I1, I2, I3, I4, I5, I6, I14, I20, I23, I24: what a committed plan may not be. Only what it touches is
 //! looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Eviction, Gang, GangId, Phase, Plan, Sake, Tables, Task, WriteId};
 
-use crate::{Violation, cards, close, counters, rooms};
+use crate::{Violation, cards, close, counters, rooms, volumes};
 
 /// Everything that is wrong with a plan that was just committed to the tables.
 pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
@@ -55,6 +55,7 @@ pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
     rooms::rooms(tables, plan, &mut found);
     cards::plan(tables, plan, &mut found);
     counters::plan(tables, plan, &mut found);
+    volumes::plan(tables, plan, &mut found);
     rooms::ceilings(tables, plan, &mut found);
     evictions(tables, plan, &mut found);
     close::together(tables, plan, &mut found);

@@ -128,6 +128,7 @@ mod tests {
             spec.shape.volumes.push(VolumeNeed::FirstConsumer {
                 topology: None,
                 unmade: None,
+                ask: None,
             });
             tables.put_task(spec);
         }

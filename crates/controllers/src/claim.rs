@@ -41,6 +41,8 @@ pub const CONTROLLER: Controller = Controller {
 
 /// The provisioner whose volumes are directories of the machine.
 pub const PROVISIONER: &str = api::disk::DRIVER;
+/// The provisioner of classes whose volumes nobody makes.
+const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 /// What provisioners of old look for.
 const OLD_STORAGE_PROVISIONER: &str = "volume.beta.kubernetes.io/storage-provisioner";
@@ -331,8 +333,14 @@ fn fitting<'a>(
     let mirror = inputs.mirror;
     let row = mirror.get::<StorageClass>("", class);
     let node = selected_node(mirror, claim);
-    if row.is_some_and(|row| is_late(row)) && node.is_none() {
-        return None;
+    if let Some(row) = row.filter(|row| is_late(row)) {
+        // Whoever chose the node has looked at free volumes: he keeps one for the claim, or wants one
+        // made, and what is free meanwhile may be on its way to another claim.
+        let is_to_be_made = claim.metadata.annotations.contains_key(SELECTED_NODE)
+            && &*row.provisioner != NO_PROVISIONER;
+        if node.is_none() || is_to_be_made {
+            return None;
+        }
     }
     let size = |volume: &PersistentVolume| volume.spec.capacity.get("storage").cloned();
     let wanted = claim

@@ -26,7 +26,7 @@ use api::kind::Kind;
 use api::time::Time;
 use api::volcano::device_config::DeviceConfig;
 use engine::Engine;
-use mirror::{Bind, Change, Events, Evict, ExtenderNews, Index, Mirror, Rows, Voice};
+use mirror::{Bind, Change, Events, Evict, ExtenderNews, Mirror, Rows, Voice};
 use model::{GangId, Measured, Opinion, Query, Question, Tables, WriteId};
 
 use crate::backoff::Backoff;
@@ -321,14 +321,7 @@ impl Cycles {
         if change.after.is_none() {
             self.failures.remove(&*change.key);
         }
-        let holds: Vec<HoldId> = match change.kind() {
-            Kind::PersistentVolumeClaim | Kind::ResourceClaim => self.holds.of_claim(&change.key),
-            Kind::PersistentVolume => mirror
-                .keys(Index::ClaimVolume, "", &change.key.name)
-                .flat_map(|claim| self.holds.of_claim(claim))
-                .collect(),
-            _ => Vec::new(),
-        };
+        let holds = self.holds.of_change(mirror, change);
         for hold in holds {
             self.try_hold(hold, mirror, writes, now);
         }

@@ -30,6 +30,6 @@ pub use lower::{
 };
 pub use object::{Object, Problem, Typed};
 pub use rows::{
-    Claims, ROW_KINDS, Reach, Rows, Slice, claim_name, claims_of, hyper_node_members, native_gang,
-    own_claim,
+    Chosen, Claims, ROW_KINDS, Reach, Rows, Slice, claim_name, claims_of, hyper_node_members,
+    native_gang, own_claim,
 };

@@ -24,6 +24,7 @@ use model::{
 use serde_json::{Value, json};
 
 use crate::held::Mirror;
+use crate::rows::{Chosen, chosen};
 
 pub use condition::plain_words;
 pub use devices::{Given, claims_given_back, device_claims_of};
@@ -68,6 +69,8 @@ pub struct Bind {
     pub locks: Vec<Box<str>>,
     /// Devices that its claims get before.
     pub devices: Vec<Given>,
+    /// Volumes that its claims get before.
+    pub volumes: Vec<Chosen>,
 }
 
 impl Bind {
@@ -202,6 +205,10 @@ impl Mirror {
             devices: devices.map_or_else(Vec::new, |ask| {
                 devices::given(ask, &node.spec.devices, &task.grants)
             }),
+            volumes: task
+                .volumes
+                .as_ref()
+                .map_or_else(Vec::new, |taken| chosen(self, pod, &shape.volumes, taken)),
             pod: ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name),
             uid: pod.metadata.uid.clone(),
             node: (&*node.spec.name).into(),

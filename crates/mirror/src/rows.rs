@@ -19,9 +19,10 @@ mod reach;
 mod strategy;
 mod volume;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::core::{Node, PriorityClass};
+use api::core::{Node, PersistentVolume, PriorityClass};
 use api::kind::Kind;
 use api::volcano::device_config::DeviceConfig;
 use api::volcano::{
@@ -40,7 +41,7 @@ pub(crate) use devices::{failure, find_device};
 pub use native::native_gang;
 pub use network::hyper_node_members;
 pub use reach::{Reach, Slice};
-pub use volume::{Claims, claims_of};
+pub use volume::{Chosen, Claims, chosen, claims_of};
 
 use crate::held::{Change, Mirror};
 use crate::index::Index;
@@ -257,11 +258,7 @@ impl Rows {
             Kind::PersistentVolumeClaim => {
                 self.feed_claim(mirror, &change.key.namespace, &change.key.name, tables);
             }
-            Kind::PersistentVolume => {
-                for claim in mirror.keys(Index::ClaimVolume, "", &change.key.name) {
-                    self.feed_claim(mirror, &claim.namespace, &claim.name, tables);
-                }
-            }
+            Kind::PersistentVolume => self.feed_volume(mirror, change, tables),
             Kind::StorageClass => {
                 for claim in mirror.keys(Index::VolumeClass, "", &change.key.name) {
                     if claim.kind == Kind::PersistentVolumeClaim {
@@ -270,6 +267,27 @@ impl Rows {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A volume is free now, or is not any more; whoever has it or is kept it is looked at again.
+    fn feed_volume(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
+        let name = &change.key.name;
+        let now = change.after::<PersistentVolume>();
+        match now.and_then(|volume| volume::free_volume(volume)) {
+            Some(row) => tables.put_volume(row),
+            None => tables.remove_volume(name),
+        }
+        let named = mirror.keys(Index::ClaimVolume, "", name);
+        let mut claims: BTreeSet<(Box<str>, Box<str>)> = named
+            .map(|claim| (claim.namespace.clone(), claim.name.clone()))
+            .collect();
+        let sides = [change.before::<PersistentVolume>(), now];
+        let kept = sides.into_iter().flatten();
+        let kept = kept.filter_map(|volume| volume.spec.claim_ref.as_ref());
+        claims.extend(kept.map(|claim| (claim.namespace.clone(), claim.name.clone())));
+        for (namespace, claim) in claims {
+            self.feed_claim(mirror, &namespace, &claim, tables);
         }
     }
 

@@ -46,6 +46,7 @@ mod terms;
 mod time;
 mod topology;
 mod trial;
+mod volume;
 
 pub use charge::{Charge, Counted, DEVICE_CLASS, device_class};
 pub use claim::{
@@ -94,3 +95,4 @@ pub use topology::{
     Topology, Unhung, Within,
 };
 pub use trial::{Mark, Trial};
+pub use volume::{FreeVolume, Hands, Making, Storage, TakenVolume, VolumeAsk, Whence, Zone};

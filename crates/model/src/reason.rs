@@ -543,6 +543,10 @@ pub enum Refusal {
     VolumeElsewhere,
     /// A claim does not exist or is not bound.
     VolumeWaits,
+    /// A claim that waits for its first consumer finds no free volume, and none is made there.
+    NoFreeVolume,
+    /// The storage from which a claim's volume would be made has too little left.
+    LittleStorage,
     /// The devices that the task claims are not to be had there.
     Devices {
         /// Why not.
@@ -610,6 +614,8 @@ impl Refusal {
             Refusal::VolumeTopology => "away from its volume".to_owned(),
             Refusal::VolumeElsewhere => "away from its claim".to_owned(),
             Refusal::VolumeWaits => "waiting for its claim".to_owned(),
+            Refusal::NoFreeVolume => "without a free volume for its claim".to_owned(),
+            Refusal::LittleStorage => "without enough free storage".to_owned(),
             Refusal::Devices { why } => why.words(),
             Refusal::Spread => "beyond the allowed skew".to_owned(),
             Refusal::OutOfProportion { resource } => {

@@ -7,6 +7,7 @@ use crate::device::CardAsk;
 use crate::labels::{Labels, NodeTerm, Requirement};
 use crate::numa::NumaAsk;
 use crate::resource::{Kind, Vector};
+use crate::volume::VolumeAsk;
 
 /// Everything about a task that decides where it may run, except its labels and its gang.
 ///
@@ -165,12 +166,16 @@ pub enum VolumeNeed {
         /// Driver and handle of a volume that takes an attach slot.
         attach: Option<(Arc<str>, Arc<str>)>,
     },
-    /// The claim waits for its first consumer: the node must lie in the class's allowed topologies.
+    /// The claim waits for its first consumer: the node must reach a free volume that serves it, or lie
+    /// in the class's allowed topologies, where one can be made.
     FirstConsumer {
         /// Allowed topologies; `None` means any node.
         topology: Option<Vec<NodeTerm>>,
         /// What will take attach slots; `None` where nobody makes volumes.
         unmade: Option<Unmade>,
+        /// What the volume must be like, be it one that is there already; `None` means that one is made
+        /// anyhow.
+        ask: Option<Arc<VolumeAsk>>,
     },
     /// The claim does not exist, or is not yet bound though it must be: no node suits.
     Waits {
@@ -191,6 +196,14 @@ impl VolumeNeed {
                 ..
             } => Some(attach),
             VolumeNeed::FirstConsumer { .. } | VolumeNeed::Waits { .. } => None,
+        }
+    }
+
+    /// What a volume that is there already must be like to serve the claim.
+    pub fn ask(&self) -> Option<&VolumeAsk> {
+        match self {
+            VolumeNeed::FirstConsumer { ask, .. } => ask.as_deref(),
+            VolumeNeed::Bound { .. } | VolumeNeed::Waits { .. } => None,
         }
     }
 

@@ -10,8 +10,10 @@ mod opinions;
 mod policies;
 mod reach;
 mod ready;
+mod stock;
 mod sums;
 pub(crate) mod suppose;
+mod volumes;
 mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,6 +133,7 @@ pub struct Tables {
     classes: classes::Classes,
     claim_homes: BTreeMap<Key, BTreeMap<NodeId, u32>>,
     shared_loads: CardLoads,
+    volumes: volumes::Volumes,
     /// Nodes with devices that others reach, too.
     sharing: BTreeSet<NodeId>,
     log: Vec<NodeId>,

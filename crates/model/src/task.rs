@@ -9,6 +9,7 @@ use crate::labels::Labels;
 use crate::reason::Reason;
 use crate::shape::ShapeSpec;
 use crate::time::Time;
+use crate::volume::TakenVolume;
 
 /// Where a task is between being wanted and being over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -190,6 +191,8 @@ pub struct Task {
     pub node: Option<NodeId>,
     /// What it holds of its node's cards and units; nothing while it waits or is promised room.
     pub grants: Vec<Grant>,
+    /// The free volumes that a plan gives to its claims, until they have them.
+    pub volumes: Option<Arc<[TakenVolume]>>,
     /// What its claims of devices count for in its queue.
     pub charges: Vec<Charge>,
     /// The node that it should go to if it fits there, by name. A wish makes no room: that it has
@@ -256,6 +259,7 @@ impl Task {
             && self.priority == other.priority
             && self.node == other.node
             && self.grants == other.grants
+            && self.volumes == other.volumes
             && self.charges == other.charges
             && self.gated == other.gated
             && self.gate == other.gate

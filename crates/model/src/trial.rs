@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::device::Grant;
 use crate::gang::{GangStatus, Verdict};
 use crate::ids::{GangId, NodeId, QueueId, TaskId};
 use crate::plan::{
@@ -14,34 +13,43 @@ use crate::resource::Vector;
 use crate::tables::{Tables, Written};
 use crate::task::{Gate, Phase};
 use crate::time::Time;
+use crate::volume::{Hands, TakenVolume};
 
 /// A point to rewind to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(usize);
 
+/// How a task stood before a move.
+#[derive(Clone, Debug)]
+struct Stood {
+    phase: Phase,
+    node: Option<NodeId>,
+    volumes: Option<Arc<[TakenVolume]>>,
+}
+
 #[derive(Clone, Debug)]
 enum Move {
     Place {
         task: TaskId,
-        was: (Phase, Option<NodeId>),
+        was: Stood,
     },
     Promise {
         task: TaskId,
-        was: (Phase, Option<NodeId>),
+        was: Stood,
     },
     Unpromise {
         task: TaskId,
-        was: (Phase, Option<NodeId>),
+        was: Stood,
     },
     Evict {
         task: TaskId,
-        was: (Phase, Option<NodeId>),
+        was: Stood,
         sake: Sake,
         cause: &'static str,
     },
     Spare {
         task: TaskId,
-        was: (Phase, Option<NodeId>),
+        was: Stood,
     },
     Open {
         task: TaskId,
@@ -98,32 +106,51 @@ impl<'t> Trial<'t> {
 
     /// Places a waiting task on a node.
     pub fn place(&mut self, task: TaskId, node: NodeId) {
-        let was = self.standing(task);
-        assert!(was.0.is_waiting(), "only a waiting task is placed");
-        self.tables.shift(task, Phase::Allocated, Some(node));
-        self.moves.push(Move::Place { task, was });
+        self.place_with(task, node, Hands::default());
     }
 
-    /// Places a waiting task on a node, where it takes parts of cards.
-    pub fn place_with(&mut self, task: TaskId, node: NodeId, grants: Vec<Grant>) {
+    /// Places a waiting task on a node, where it takes parts of cards, or free volumes.
+    pub fn place_with(&mut self, task: TaskId, node: NodeId, hands: impl Into<Hands>) {
+        let Hands { grants, volumes } = hands.into();
+        let was = self.standing(task);
+        assert!(was.phase.is_waiting(), "only a waiting task is placed");
         if !grants.is_empty() {
             self.tables.set_grants(task, grants);
         }
-        self.place(task, node);
+        let (phase, node) = (Phase::Allocated, Some(node));
+        self.tables.shift_with(task, phase, node, volumes);
+        self.moves.push(Move::Place { task, was });
     }
 
     /// Promises a waiting task room on a node that is not free yet.
     pub fn promise(&mut self, task: TaskId, node: NodeId) {
+        self.promise_with(task, node, None);
+    }
+
+    /// The same, where these volumes are kept for it, too.
+    pub fn promise_with(
+        &mut self,
+        task: TaskId,
+        node: NodeId,
+        volumes: Option<Arc<[TakenVolume]>>,
+    ) {
         let was = self.standing(task);
-        assert!(was.0.is_waiting(), "only a waiting task is promised room");
-        self.tables.shift(task, Phase::Pipelined, Some(node));
+        assert!(
+            was.phase.is_waiting(),
+            "only a waiting task is promised room"
+        );
+        let (phase, node) = (Phase::Pipelined, Some(node));
+        self.tables.shift_with(task, phase, node, volumes);
         self.moves.push(Move::Promise { task, was });
     }
 
     /// Takes a promise back.
     pub fn unpromise(&mut self, task: TaskId) {
         let was = self.standing(task);
-        assert!(was.0 == Phase::Pipelined, "only a promise is taken back");
+        assert!(
+            was.phase == Phase::Pipelined,
+            "only a promise is taken back"
+        );
         self.tables.shift(task, Phase::Pending, None);
         self.moves.push(Move::Unpromise { task, was });
     }
@@ -147,10 +174,10 @@ impl<'t> Trial<'t> {
     fn drive_out(&mut self, task: TaskId, sake: Sake, cause: &'static str) {
         let was = self.standing(task);
         assert!(
-            was.0.is_allocated() && was.1.is_some(),
+            was.phase.is_allocated() && was.node.is_some(),
             "only a task on a node is evicted"
         );
-        self.tables.shift(task, Phase::Releasing, was.1);
+        self.tables.shift(task, Phase::Releasing, was.node);
         self.moves.push(Move::Evict {
             task,
             was,
@@ -173,15 +200,15 @@ impl<'t> Trial<'t> {
     /// Takes back an eviction of this trial: the task goes on in the phase that it had.
     pub fn spare(&mut self, task: TaskId) {
         let was = self.standing(task);
-        assert!(was.0 == Phase::Releasing, "only a victim is spared");
+        assert!(was.phase == Phase::Releasing, "only a victim is spared");
         let evicted = self.moves.iter().rev().find_map(|moved| match moved {
             Move::Evict {
                 task: other, was, ..
-            } if *other == task => Some(*was),
+            } if *other == task => Some(was.clone()),
             _ => None,
         });
         let before = evicted.expect("only a victim of this trial is spared");
-        self.tables.shift(task, before.0, before.1);
+        self.stand(task, before);
         self.moves.push(Move::Spare { task, was });
     }
 
@@ -224,7 +251,7 @@ impl<'t> Trial<'t> {
         while self.moves.len() > mark.0 {
             match self.moves.pop().expect("the list is longer than the mark") {
                 Move::Place { task, was } => {
-                    self.tables.shift(task, was.0, was.1);
+                    self.stand(task, was);
                     if !self.tables.task(task).grants.is_empty() {
                         self.tables.set_grants(task, Vec::new());
                     }
@@ -232,7 +259,7 @@ impl<'t> Trial<'t> {
                 Move::Promise { task, was }
                 | Move::Unpromise { task, was }
                 | Move::Spare { task, was }
-                | Move::Evict { task, was, .. } => self.tables.shift(task, was.0, was.1),
+                | Move::Evict { task, was, .. } => self.stand(task, was),
                 Move::Open { task } => self.tables.set_gate(task, Gate::Closed),
                 Move::Show { gang, was } => {
                     self.tables.swap_wanted(gang, was);
@@ -259,7 +286,7 @@ impl<'t> Trial<'t> {
             match moved {
                 Move::Place { task, .. } => self.commit_place(task, &mut plan),
                 Move::Promise { task, was } | Move::Unpromise { task, was } => {
-                    let promised = was.1.filter(|_| was.0 == Phase::Pipelined);
+                    let promised = was.node.filter(|_| was.phase == Phase::Pipelined);
                     nominated.entry(task).or_insert(promised);
                 }
                 Move::Evict {
@@ -341,9 +368,19 @@ impl<'t> Trial<'t> {
         }
     }
 
-    fn standing(&self, task: TaskId) -> (Phase, Option<NodeId>) {
+    fn standing(&self, task: TaskId) -> Stood {
         let row = self.tables.task(task);
-        (row.phase, row.node)
+        Stood {
+            phase: row.phase,
+            node: row.node,
+            volumes: row.volumes.clone(),
+        }
+    }
+
+    /// The task stands again as it did.
+    fn stand(&mut self, task: TaskId, was: Stood) {
+        self.tables
+            .shift_with(task, was.phase, was.node, was.volumes);
     }
 }
 

@@ -212,7 +212,7 @@ impl Clearing<'_> {
             cycle.trial.evict(*victim, self.gang, cause);
             cycle.evictions += 1;
         }
-        cycle.trial.promise(task, node);
+        cycle.promise(task, node);
         self.promised.push((task, node));
         true
     }

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{GangId, NoFit, NodeId, QueueId, Reason, Refusal, ShapeId, TaskId, Time, Trial};
+use model::{
+    GangId, Hands, NoFit, NodeId, QueueId, Reason, Refusal, ShapeId, TakenVolume, TaskId, Time,
+    Trial,
+};
 
 use crate::actions::recall;
 use crate::clearing::Grounds;
@@ -13,6 +16,7 @@ use crate::feasibility::Indexes;
 use crate::footing::Asker;
 use crate::order::Heap;
 use crate::plugin::{Room, Score, View};
+use crate::plugins::predicates::volumes;
 use crate::rules::{Company, Rules, State};
 use crate::together::{self, Home};
 
@@ -259,10 +263,28 @@ impl<'a, 't> Cycle<'a, 't> {
         }
     }
 
-    /// Places the task on a node, where it takes what it needs of the cards.
+    /// Places the task on a node, where it takes what it needs of the cards and of free volumes.
     pub(crate) fn place(&mut self, task: TaskId, node: NodeId) {
         let grants = self.rules.hand_out(self.view(), task, node);
-        self.trial.place_with(task, node, grants);
+        let volumes = self.free_volumes(task, node);
+        self.trial.place_with(task, node, Hands { grants, volumes });
+    }
+
+    /// Promises the task room on a node, where free volumes that its claims need are kept for it.
+    pub(crate) fn promise(&mut self, task: TaskId, node: NodeId) {
+        let volumes = self.free_volumes(task, node);
+        self.trial.promise_with(task, node, volumes);
+    }
+
+    /// The free volumes that claims of the task get on the node. Where nobody looks whether they get all
+    /// that they need some may stay without.
+    fn free_volumes(&self, task: TaskId, node: NodeId) -> Option<Arc<[TakenVolume]>> {
+        let view = self.view();
+        let shape = view.tables.shape_of(task);
+        match shape.spec.volumes.is_empty() {
+            true => None,
+            false => volumes::choose(view, shape, node).ok().flatten(),
+        }
     }
 
     /// The best node for the task now, among those of the scope.

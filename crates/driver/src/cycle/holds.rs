@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::core::Pod;
+use api::core::{PersistentVolume, Pod};
 use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
 use api::time::Time;
-use mirror::{Bind, Claims, Mirror, claim_name, claims_of, device_claims_of};
+use mirror::{Bind, Change, Claims, Index, Mirror, claim_name, claims_of, device_claims_of};
 
 use crate::backoff::Backoff;
 use crate::work::Ended;
@@ -20,7 +20,7 @@ pub(crate) struct HoldId(u64);
 #[derive(Debug)]
 struct Hold {
     binds: Vec<Bind>,
-    /// Claims that are being told their node.
+    /// Claims that are being told their node, and volumes that are being told their claim.
     telling: BTreeSet<ObjectKey>,
     /// Claims that any of the pods mounts.
     claims: BTreeSet<ObjectKey>,
@@ -94,7 +94,9 @@ impl Holds {
                 Some(Claims::Wait) => is_ready = false,
                 Some(Claims::Tell(intents)) => {
                     is_ready = false;
-                    let mounted = claim_keys(mirror, bind);
+                    // A volume that is told its claim speaks for the claim.
+                    let mut mounted = claim_keys(mirror, bind);
+                    mounted.extend(intents.iter().map(|intent| intent.target.clone()));
                     if mounted.iter().all(|claim| !spoken_for.contains(claim)) {
                         spoken_for.extend(mounted);
                         tell.extend(intents.into_iter().min_by(|a, b| a.target.cmp(&b.target)));
@@ -129,10 +131,30 @@ impl Holds {
         }
     }
 
-    /// Holds that wait for a claim.
-    pub(super) fn of_claim(&self, claim: &ObjectKey) -> Vec<HoldId> {
-        let holds = self.by_claim.get(claim);
-        holds.into_iter().flatten().copied().collect()
+    /// Holds that wait for a claim that has changed, or for one whose volume has.
+    pub(super) fn of_change(&self, mirror: &Mirror, change: &Change) -> Vec<HoldId> {
+        if self.holds.is_empty() {
+            return Vec::new();
+        }
+        let mut holds: BTreeSet<HoldId> = BTreeSet::new();
+        let mut heed = |claim: &ObjectKey| {
+            holds.extend(self.by_claim.get(claim).into_iter().flatten());
+        };
+        match change.kind() {
+            Kind::PersistentVolumeClaim | Kind::ResourceClaim => heed(&change.key),
+            Kind::PersistentVolume => {
+                let named = mirror.keys(Index::ClaimVolume, "", &change.key.name);
+                named.for_each(|claim| heed(claim));
+                let sides = [change.before::<PersistentVolume>(), change.after()];
+                let kept = sides.into_iter().flatten();
+                for claim in kept.filter_map(|volume| volume.spec.claim_ref.as_ref()) {
+                    let kind = Kind::PersistentVolumeClaim;
+                    heed(&ObjectKey::new(kind, &claim.namespace, &claim.name));
+                }
+            }
+            _ => {}
+        }
+        holds.into_iter().collect()
     }
 
     /// The next hold whose time has come.
@@ -200,7 +222,7 @@ fn claims(mirror: &Mirror, bind: &Bind, now: Time) -> Option<Claims> {
     // Devices first: who cannot have them should not move a volume to the node.
     let devices = device_claims_of(mirror, pod, &bind.node, &bind.devices, now);
     Some(match devices {
-        Claims::Ready => claims_of(mirror, pod, &bind.node),
+        Claims::Ready => claims_of(mirror, pod, &bind.node, &bind.volumes),
         others => others,
     })
 }

@@ -15,7 +15,7 @@ use model::{
 use placement::{Argument, PluginSettings};
 
 use crate::parse::{self, TaskWords, key};
-use crate::{cards, numa};
+use crate::{cards, numa, volumes};
 
 /// One row to feed to tables.
 pub type Feed = Box<dyn Fn(&mut Tables)>;
@@ -132,6 +132,10 @@ impl World {
             "answer" => self.answer(rest),
             "measured" => self.measured(rest),
             "node" => self.node(rest),
+            "volume" => self.tables.put_volume(volumes::volume(rest)),
+            "volume-gone" => self.tables.remove_volume(rest),
+            "storage" => self.tables.put_storage(volumes::storage(rest)),
+            "storage-gone" => self.tables.remove_storage(rest),
             "hypernode" => self.hyper_node(rest),
             "hypernode-gone" => self.tables.remove_hyper_node(rest),
             "others" => rest
@@ -541,7 +545,9 @@ impl World {
             } else {
                 format!("  {cards}")
             };
-            let _ = writeln!(self.said, "{} -> {}{cards}", task.key, node.spec.name);
+            let taken = volumes::taken(task.volumes.as_deref());
+            let name = &node.spec.name;
+            let _ = writeln!(self.said, "{} -> {name}{cards}{taken}", task.key);
         }
         for eviction in &plan.evictions {
             let task = self.tables.task(eviction.task);
@@ -602,6 +608,7 @@ impl World {
             let mut pod = self.pods[&key].clone();
             pod.node = Some(self.tables.node(place.node).spec.name.clone());
             pod.grants = self.tables.task(place.task).grants.clone();
+            volumes::bind(&mut self.tables, &mut pod);
             self.put(pod);
             self.tables.confirm(place.write);
         }
@@ -658,7 +665,7 @@ impl World {
 
     /// Everything that the API holds, each as one row to feed: pods say which node they were promised.
     pub fn rows(&self) -> Vec<Feed> {
-        let mut rows: Vec<Feed> = Vec::new();
+        let mut rows = volumes::rows(&self.tables);
         for pod in self.pods.values() {
             let mut pod = pod.clone();
             pod.nominated = self.promised(&pod.key).or(pod.nominated);

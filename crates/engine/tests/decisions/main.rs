@@ -17,3 +17,4 @@ mod numa;
 mod numa_laws;
 mod parse;
 mod scenarios;
+mod volumes;

@@ -59,7 +59,7 @@ use model::{
 };
 use placement::{Argument, Decimal};
 
-use crate::{cards as of_cards, devices, numa};
+use crate::{cards as of_cards, devices, numa, volumes};
 
 /// `key=value` words of a line, in order; a word without `=` has an empty value.
 pub fn words(text: &str) -> Vec<(&str, &str)> {
@@ -297,6 +297,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
             "has" => task.holds.push(numa::grant(value)),
             _ if numa::wants(&mut ask, word, value) => {}
             _ if of_cards::wants(&mut cards, word, value) => {}
+            _ if volumes::wants((&mut task.shape.volumes, &mut task.claims), word, value) => {}
             _ => constraint(&mut task.shape, word, value),
         }
     }
@@ -314,6 +315,7 @@ fn shares(task: &mut TaskWords, value: &str) {
     task.shape.volumes.push(VolumeNeed::FirstConsumer {
         topology: None,
         unmade: (!driver.is_empty()).then_some(Unmade::Shared(attach)),
+        ask: None,
     });
 }
 
@@ -516,6 +518,7 @@ fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
         "makes" => shape.volumes.push(VolumeNeed::FirstConsumer {
             topology: None,
             unmade: Some(Unmade::Own(left.into(), right.parse().expect("slots"))),
+            ask: None,
         }),
         "volume-on" => shape.volumes.push(VolumeNeed::Bound {
             affinity: Some(vec![NodeTerm {

@@ -349,6 +349,7 @@ impl Stage {
             shape.volumes.push(VolumeNeed::FirstConsumer {
                 topology: None,
                 unmade: None,
+                ask: None,
             });
         }
         shape

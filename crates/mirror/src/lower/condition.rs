@@ -234,9 +234,10 @@ fn refusal_text(refusal: &Refusal) -> String {
         }
         Refusal::VolumeLimit => "node(s) exceed max volume count".to_owned(),
         Refusal::VolumeTopology => "node(s) had volume node affinity conflict".to_owned(),
-        Refusal::VolumeWaits | Refusal::VolumeElsewhere => {
+        Refusal::VolumeWaits | Refusal::VolumeElsewhere | Refusal::NoFreeVolume => {
             "node(s) didn't find available persistent volumes to bind".to_owned()
         }
+        Refusal::LittleStorage => "node(s) did not have enough free storage".to_owned(),
         Refusal::Devices { .. } => "cannot allocate all claims".to_owned(),
         Refusal::Spread => "node(s) didn't match pod topology spread constraints".to_owned(),
         Refusal::OfOthers => "node(s) belong to other schedulers".to_owned(),

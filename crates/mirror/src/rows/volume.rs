@@ -11,11 +11,17 @@ use api::core::{
 use api::disk::SELECTED_NODE;
 use api::intent::{Action, Intent, ObjectKey, Part};
 use api::kind::Kind;
-use model::{NodeTerm, Operator, Requirement, Unmade, VolumeNeed};
+use model::{Key, NodeTerm, Operator, Requirement, Unmade, VolumeNeed};
 use serde_json::json;
 
 use super::constraints;
 use crate::held::Mirror;
+use crate::index::Index;
+
+mod free;
+
+pub(super) use free::free_volume;
+pub use free::{Chosen, chosen};
 
 /// The provisioner of classes whose volumes nobody makes.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
@@ -25,7 +31,8 @@ const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 pub enum Claims {
     /// Every claim is bound to a volume that the node can reach.
     Ready,
-    /// These claims are still to be told the node; then they are waited for.
+    /// These claims are still to be told the node, or these volumes their claim; then they are waited
+    /// for.
     Tell(Vec<Intent>),
     /// All are told, some are not bound yet.
     Wait,
@@ -33,8 +40,8 @@ pub enum Claims {
     Conflict(String),
 }
 
-/// How the claims of `pod` stand for a place on `node`.
-pub fn claims_of(mirror: &Mirror, pod: &Pod, node: &str) -> Claims {
+/// How the claims of `pod` stand for a place on `node`, where some of them get these volumes.
+pub fn claims_of(mirror: &Mirror, pod: &Pod, node: &str, chosen: &[Chosen]) -> Claims {
     let mut tell = Vec::new();
     let mut waits = false;
     for name in claims_named(&pod.metadata.name, &pod.spec.volumes) {
@@ -42,16 +49,25 @@ pub fn claims_of(mirror: &Mirror, pod: &Pod, node: &str) -> Claims {
         let Some(claim) = mirror.get::<PersistentVolumeClaim>(namespace, &name) else {
             return Claims::Conflict(format!("persistentvolumeclaim \"{name}\" not found"));
         };
-        if let Some(volume) = volume_of(mirror, claim) {
+        let volume = volume_of(mirror, claim);
+        if let Some(volume) = volume.or_else(|| reserved(mirror, claim)) {
             if !reaches(mirror, volume, node) {
                 return Claims::Conflict(format!(
                     "volume {} of claim {name} cannot be reached from node {node}",
                     volume.metadata.name
                 ));
             }
+            waits |= claim.status.phase != ClaimPhase::Bound;
             continue;
         }
         waits = true;
+        if let Some(given) = chosen.iter().find(|given| *given.claim == *name) {
+            match free::give(mirror, claim, given) {
+                Ok(intent) => tell.push(intent),
+                Err(why) => return Claims::Conflict(why),
+            }
+            continue;
+        }
         match claim.metadata.annotations.get(SELECTED_NODE) {
             Some(selected) if **selected == *node => {}
             Some(selected) => {
@@ -115,26 +131,47 @@ pub(super) fn needs(mirror: &Mirror, pod: &Pod) -> Vec<VolumeNeed> {
     needs
 }
 
-/// Whether `other` asks the same as `need`, which counts its slots from now on.
+/// Whether `other` asks the same as `need`, which counts its claims from now on.
 fn joined(need: &mut VolumeNeed, other: &VolumeNeed) -> bool {
-    let VolumeNeed::FirstConsumer { topology, unmade } = need else {
+    if !is_alike(need, other) {
+        return false;
+    }
+    let VolumeNeed::FirstConsumer { unmade, ask, .. } = need else {
         return false;
     };
-    let VolumeNeed::FirstConsumer {
-        topology: also,
-        unmade: more,
-    } = other
+    let more = other.ask().map_or(1, |ask| ask.count);
+    if let Some(Unmade::Own(_, count)) = unmade {
+        *count = count.saturating_add(more);
+    }
+    if let Some(ask) = ask {
+        let ask = Arc::make_mut(ask);
+        ask.count = ask.count.saturating_add(more);
+    }
+    true
+}
+
+/// Whether claims of the pod's own ask for the same, however many there are.
+pub(super) fn is_alike(need: &VolumeNeed, other: &VolumeNeed) -> bool {
+    let (
+        VolumeNeed::FirstConsumer {
+            topology,
+            unmade,
+            ask: Some(ask),
+        },
+        VolumeNeed::FirstConsumer {
+            topology: also,
+            unmade: same,
+            ask: Some(other),
+        },
+    ) = (need, other)
     else {
         return false;
     };
-    let (Some(Unmade::Own(driver, count)), Some(Unmade::Own(same, more))) = (unmade, more) else {
-        return false;
+    let driver = |unmade: &Option<Unmade>| match unmade {
+        Some(Unmade::Own(driver, _)) => Some(Arc::clone(driver)),
+        _ => None,
     };
-    let is_alike = topology == also && driver == same;
-    if is_alike {
-        *count = count.saturating_add(*more);
-    }
-    is_alike
+    topology == also && ask.is_alike(other) && driver(unmade) == driver(same)
 }
 
 /// How many volumes each driver attaches to the node, where it says so.
@@ -160,7 +197,9 @@ fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
     let Some(claim) = mirror.get::<PersistentVolumeClaim>(namespace, name) else {
         return waits(false);
     };
-    if let Some(volume) = volume_of(mirror, claim) {
+    let volume = volume_of(mirror, claim);
+    // One that is kept for the claim is as good as bound: whoever binds claims has only to follow.
+    if let Some(volume) = volume.or_else(|| reserved(mirror, claim)) {
         let affinity = affinity(volume);
         let attach = volume
             .spec
@@ -192,12 +231,16 @@ fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
     }
     match class {
         Some(class) if class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer") => {
+            let is_own = is_own(pod, name);
+            let mut ask = free::ask(claim, driver);
+            ask.claim = (!is_own).then(|| Key::new(namespace, name));
             Some(VolumeNeed::FirstConsumer {
                 topology: topology(&class.allowed_topologies),
-                unmade: driver.map(|driver| match is_own(pod, name) {
+                unmade: driver.map(|driver| match is_own {
                     true => Unmade::Own(driver.into(), 1),
                     false => Unmade::Shared(by_its_claim(driver)),
                 }),
+                ask: Some(Arc::new(ask)),
             })
         }
         _ => waits(true),
@@ -223,6 +266,23 @@ fn volume_of<'a>(
         return None;
     }
     let volume = mirror.get::<PersistentVolume>("", &claim.spec.volume_name)?;
+    Some(volume)
+}
+
+/// The volume that is kept for a claim which does not name it yet.
+fn reserved<'a>(mirror: &'a Mirror, claim: &PersistentVolumeClaim) -> Option<&'a PersistentVolume> {
+    if !claim.spec.volume_name.is_empty() {
+        // It names one: whoever binds claims follows that.
+        return None;
+    }
+    let meta = &claim.metadata;
+    let term = format!("{}/{}", meta.namespace, meta.name);
+    let mut volumes = mirror.indexed::<PersistentVolume>(Index::VolumeClaim, "", &term);
+    let volume = volumes.find(|volume| {
+        let kept = volume.spec.claim_ref.as_ref();
+        volume.metadata.deletion_timestamp.is_none()
+            && kept.is_some_and(|kept| kept.uid.is_empty() || kept.uid == meta.uid)
+    })?;
     Some(volume)
 }
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::volumes::Comes;
 use super::{GangId, Key, NodeId, Priority, QueueId, Shape, ShapeId, Tables, TaskId};
 use crate::gang::{Gang, GangSpec};
 use crate::node::{Images, Node, NodeSpec};
@@ -33,6 +34,7 @@ impl Tables {
         }
         if is_new || node.spec.labels != spec.labels {
             self.hyper_nodes.heed_node(id, &spec, true);
+            self.volumes.heed_node(id, Some(&spec));
         }
         self.total.sub(&node.spec.allocatable);
         self.total.add(&spec.allocatable);
@@ -65,6 +67,7 @@ impl Tables {
         node.known = false;
         node.spec_tick = tick;
         self.hyper_nodes.heed_node(id, &node.spec, false);
+        self.volumes.heed_node(id, None);
         self.forget_opinions_of_node(name);
         let node = self.nodes.row_mut(id.index());
         let allocatable = std::mem::replace(&mut node.spec.allocatable, Vector::ZERO);
@@ -260,6 +263,7 @@ impl Tables {
                 Some(_) => spec.grants,
                 None => Vec::new(),
             },
+            volumes: None,
             charges: spec.charges,
             node,
             nominated: spec.nominated,
@@ -339,7 +343,7 @@ impl Tables {
     fn keep_plans(&mut self, id: TaskId, row: &mut Task) {
         let old = self.task(id);
         let (old_phase, old_node, old_write) = (old.phase, old.node, old.write);
-        let old_grants = old.grants.clone();
+        let (old_grants, old_volumes) = (old.grants.clone(), old.volumes.clone());
         row.said = old.said.clone();
         let undecided = row.phase == Phase::Pending;
         if old.gate == Gate::Opening && old_write.is_some() && row.gate == Gate::Closed {
@@ -356,6 +360,7 @@ impl Tables {
             row.phase = old_phase;
             row.node = old_node;
             row.grants = old_grants;
+            row.volumes = old_volumes;
             row.write = old_write;
         } else if let Some(write) = old_write {
             self.writes.remove(&write);
@@ -500,6 +505,7 @@ impl Tables {
             refs: 1,
         };
         let id = ShapeId::from(self.shapes.insert(row));
+        self.heed_asker(&spec, Comes::Yes);
         self.shape_specs.insert(spec, id);
         id
     }
@@ -513,6 +519,7 @@ impl Tables {
                 .remove(id.index())
                 .expect("the row was just found");
             self.shape_specs.remove(&row.spec);
+            self.heed_asker(&row.spec, Comes::No);
         }
     }
 

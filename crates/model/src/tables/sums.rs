@@ -1,11 +1,13 @@
 //! The one place where a row's contribution to sums is added and taken away.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{GangId, Key, Kind, NodeId, QueueId, Tables, TaskId, Vector};
 use crate::gang::{Census, Gang, GangPhase};
 use crate::queue::TreeSums;
 use crate::task::{Gate, Phase, Task};
+use crate::volume::TakenVolume;
 
 /// The deepest queue tree; what lies deeper hangs on no parent.
 pub(super) const QUEUE_DEPTH_MAX: usize = 64;
@@ -72,10 +74,23 @@ fn tally_task(gang: &mut Gang, task: &Task, phase: Phase, sign: Sign) {
 impl Tables {
     /// Moves a task to another phase and node, with all sums.
     pub(crate) fn shift(&mut self, id: TaskId, phase: Phase, node: Option<NodeId>) {
+        let volumes = self.tasks.row(id.index()).volumes.clone();
+        self.shift_with(id, phase, node, volumes.filter(|_| node.is_some()));
+    }
+
+    /// The same, where it takes other volumes along than it did.
+    pub(crate) fn shift_with(
+        &mut self,
+        id: TaskId,
+        phase: Phase,
+        node: Option<NodeId>,
+        volumes: Option<Arc<[TakenVolume]>>,
+    ) {
         self.uncount(id);
         let task = self.tasks.row_mut(id.index());
         task.phase = phase;
         task.node = node;
+        task.volumes = volumes;
         self.count(id);
     }
 
@@ -126,6 +141,15 @@ impl Tables {
                 self.hold(id, node, phase, sign);
             } else if phase == Phase::Pipelined {
                 self.promise(id, node, sign);
+            }
+            if let Some(volumes) = &self.tasks.row(id.index()).volumes
+                && (phase.holds_node() || phase == Phase::Pipelined)
+            {
+                let volumes = Arc::clone(volumes);
+                match sign {
+                    Sign::Add => self.take_volumes(&volumes),
+                    Sign::Take => self.give_back_volumes(&volumes),
+                }
             }
             if phase.is_allocated() || phase == Phase::Pipelined {
                 self.settle_claims(id, node, sign);

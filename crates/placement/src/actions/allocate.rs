@@ -267,7 +267,7 @@ pub(super) fn promise_again(cycle: &mut Cycle<'_, '_>, promises: &[(TaskId, Node
     for (task, node) in promises {
         let waits = cycle.trial.tables().task(*task).phase == Phase::Pending;
         if waits && will_take(cycle, *task, *node) {
-            cycle.trial.promise(*task, *node);
+            cycle.promise(*task, *node);
             kept += 1;
         }
     }
@@ -597,7 +597,7 @@ fn promise(
         let mut nodes = leaving.iter().copied().filter(|_| refused.is_none());
         let node = nodes.find(|node| will_take(cycle, *task, *node));
         if let Some(node) = node {
-            cycle.trial.promise(*task, node);
+            cycle.promise(*task, node);
             places.push((*task, node));
         }
     }
@@ -611,7 +611,7 @@ fn promise(
     cycle.trial.rewind(mark);
     let tasks = number(places.len());
     for (task, node) in places {
-        cycle.trial.promise(task, node);
+        cycle.promise(task, node);
     }
     cycle.moves += 1;
     Ok(cycle.kept_for(gang, tasks))

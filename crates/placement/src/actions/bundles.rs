@@ -138,7 +138,7 @@ impl Hunt {
             cycle.evictions += 1;
         }
         for (task, node) in found.promises {
-            cycle.trial.promise(task, node);
+            cycle.promise(task, node);
         }
         cycle.moves += 1;
         cycle.refused.clear();
@@ -497,7 +497,7 @@ impl Hunt {
             let found = (start..nodes.len()).find(|at| will_take(cycle, *task, nodes[*at]));
             from.insert(shape, found.unwrap_or(nodes.len()));
             if let Some(at) = found {
-                cycle.trial.promise(*task, nodes[at]);
+                cycle.promise(*task, nodes[at]);
                 count += 1;
             }
         }

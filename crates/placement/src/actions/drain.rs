@@ -83,7 +83,7 @@ pub(super) fn keep(cycle: &mut Cycle<'_, '_>, gang: GangId, otherwise: Outcome) 
         nodes: number(nodes.len()),
     };
     for (task, node) in places {
-        cycle.trial.promise(task, node);
+        cycle.promise(task, node);
     }
     cycle.moves += 1;
     cycle.draining.insert(gang, otherwise);
@@ -277,7 +277,7 @@ fn find_inside(
             Some(node) => node,
             None => nearest(cycle, task, budget)?,
         };
-        cycle.trial.promise(task, node);
+        cycle.promise(task, node);
         places.push((task, node));
     }
     let is_enough = cycle.rules.job_pipelined(cycle.view(), gang);

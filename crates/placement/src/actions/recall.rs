@@ -38,7 +38,7 @@ fn promise(cycle: &mut Cycle<'_, '_>, gang: GangId) {
     for (task, node) in places {
         // Whether its queue may have it was asked when it was promised, and a promise is kept.
         if will_take(cycle, task, node) {
-            cycle.trial.promise(task, node);
+            cycle.promise(task, node);
         }
     }
     if !cycle.rules.job_pipelined(cycle.view(), gang) {

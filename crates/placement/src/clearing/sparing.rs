@@ -145,7 +145,7 @@ impl Clearing<'_> {
             }
             match field.cheapest(cycle, &search) {
                 Some((node, offer)) if offer.victims.is_empty() => {
-                    cycle.trial.promise(task, node);
+                    cycle.promise(task, node);
                     self.promised.push((task, node));
                     true
                 }
@@ -182,7 +182,7 @@ fn fit(
             continue;
         }
         let mark = cycle.trial.mark();
-        cycle.trial.promise(*task, *node);
+        cycle.promise(*task, *node);
         promised.push((*task, *node));
         if fit(cycle, rest, nodes, looks, promised) {
             return true;

@@ -2,6 +2,7 @@
 
 mod devices;
 mod slots;
+pub(crate) mod volumes;
 
 use devices::Holdings;
 use model::{
@@ -136,7 +137,9 @@ fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
                 affinity: terms, ..
             }
             | VolumeNeed::FirstConsumer {
-                topology: terms, ..
+                topology: terms,
+                ask: None,
+                ..
             } => {
                 let on =
                     checks.volume_binding == Switched::On || checks.volume_zone == Switched::On;
@@ -144,7 +147,8 @@ fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
                     return Some(Refusal::VolumeTopology);
                 }
             }
-            VolumeNeed::Waits { .. } => {}
+            // Which volumes are free moves with every pod.
+            VolumeNeed::FirstConsumer { .. } | VolumeNeed::Waits { .. } => {}
         }
     }
     if unallocated(view, shape).is_some() {
@@ -202,6 +206,12 @@ fn has_room(view: View<'_>, shape: &Shape, id: NodeId, room: Room) -> Option<Ref
                 return Some(Refusal::VolumeLimit);
             }
         }
+    }
+    if checks.volume_binding == Switched::On
+        && !shape.spec.volumes.is_empty()
+        && let Err(refusal) = volumes::choose(view, shape, id)
+    {
+        return Some(refusal);
     }
     let ask = claimed(view, shape)?;
     devices::choose(view, ask, id, room).err().map(refusal)

@@ -1,0 +1,165 @@
+//! The words of the fixture language that speak of free volumes and storage.
+
+use std::sync::Arc;
+
+use model::{
+    FreeVolume, Key, Making, NodeTerm, Requirement, Storage, Tables, TakenVolume, TaskSpec,
+    VolumeAsk, VolumeNeed, Whence,
+};
+
+use crate::fixture::Feed;
+use crate::parse;
+
+/// `on=zone:a`, which may be said several times
+fn on(whence: &mut Whence, value: &str) {
+    let (key, value) = value.split_once(':').expect("key:value");
+    whence.nodes.get_or_insert_default().push(NodeTerm {
+        labels: vec![Requirement::equals(key, value)],
+        names: Vec::new(),
+    });
+}
+
+/// `volume v1 class=local size=10 on=host:n1 mode=RWX label=disk:ssd block`
+pub fn volume(text: &str) -> FreeVolume {
+    let mut volume = FreeVolume {
+        modes: vec!["RWO".into()],
+        form: "Filesystem".into(),
+        ..FreeVolume::default()
+    };
+    let mut labels = std::collections::BTreeMap::new();
+    for (word, value) in parse::words(text) {
+        match word {
+            "class" => volume.class = value.into(),
+            "size" => volume.size = value.parse().expect("a size"),
+            "on" => on(&mut volume.whence, value),
+            "mode" => volume.modes = value.split(',').map(Arc::from).collect(),
+            "label" => {
+                let (key, value) = value.split_once(':').expect("key:value");
+                labels.insert(key.to_owned(), value.to_owned());
+            }
+            "block" => volume.form = "Block".into(),
+            name => volume.name = name.into(),
+        }
+    }
+    volume.labels = parse::labels(&labels);
+    volume
+}
+
+/// `storage s1 class=fast largest=10 on=zone:a`
+pub fn storage(text: &str) -> Storage {
+    let mut storage = Storage::default();
+    for (word, value) in parse::words(text) {
+        match word {
+            "class" => storage.class = value.into(),
+            "largest" => storage.largest = value.parse().expect("a size"),
+            "on" => on(&mut storage.whence, value),
+            name => storage.name = name.into(),
+        }
+    }
+    storage
+}
+
+/// `finds=local:5` is a claim of the pod's own for which nobody makes a volume, `finds-or-makes=local:5` one
+/// for which somebody does, `makes-where-room=fast:5` one for which storage is needed; `local:5:data` is the
+/// claim `data`, which others share. Whether the word is one of these.
+pub fn wants(
+    (volumes, claims): (&mut Vec<VolumeNeed>, &mut Vec<Arc<str>>),
+    word: &str,
+    value: &str,
+) -> bool {
+    let making = match word {
+        "finds" => Making::Never,
+        "finds-or-makes" => Making::Anywhere,
+        "makes-where-room" => Making::WhereRoom,
+        "mode" | "block" | "disk" | "made-on" => {
+            let last = volumes.last_mut().expect("a claim");
+            let VolumeNeed::FirstConsumer { ask, topology, .. } = last else {
+                panic!("{word} is said of a claim that finds a volume");
+            };
+            let ask = Arc::make_mut(ask.as_mut().expect("an ask"));
+            match word {
+                "mode" => ask.modes = vec![value.into()],
+                "block" => ask.form = "Block".into(),
+                "disk" => ask.labels.push(Requirement::equals("disk", value)),
+                _ => {
+                    let mut whence = Whence::default();
+                    on(&mut whence, value);
+                    *topology = whence.nodes;
+                }
+            }
+            return true;
+        }
+        _ => return false,
+    };
+    let mut parts = value.split(':');
+    let mut part = || parts.next();
+    let class = part().expect("a class").into();
+    let size = part().expect("class:size").parse().expect("a size");
+    let claim = part().map(|claim| Key::new("a", claim));
+    claims.extend(claim.iter().map(|claim| claim.name.clone()));
+    let ask = VolumeAsk {
+        size,
+        class,
+        modes: vec!["RWO".into()],
+        form: "Filesystem".into(),
+        attributes: "".into(),
+        labels: Vec::new(),
+        claim,
+        count: 1,
+        making,
+    };
+    let same = volumes.iter_mut().find_map(|need| match need {
+        VolumeNeed::FirstConsumer { ask: Some(it), .. } => it.is_alike(&ask).then_some(it),
+        _ => None,
+    });
+    match same {
+        Some(other) => Arc::make_mut(other).count += 1,
+        None => volumes.push(VolumeNeed::FirstConsumer {
+            topology: None,
+            unmade: None,
+            ask: Some(Arc::new(ask)),
+        }),
+    }
+    true
+}
+
+/// ` takes v1 v2`
+pub fn taken(volumes: Option<&[TakenVolume]>) -> String {
+    let names = volumes.into_iter().flatten().map(|it| &*it.volume);
+    let names: Vec<&str> = names.collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("  takes {}", names.join(" ")),
+    }
+}
+
+/// The claims of a task that is bound have the volumes that it took, or some that were made.
+pub fn bind(tables: &mut Tables, pod: &mut TaskSpec) {
+    let task = tables.task_keyed(&pod.key).expect("a task");
+    let taken = tables.task(task).volumes.clone();
+    for need in &mut pod.shape.volumes {
+        if need.ask().is_some() {
+            *need = VolumeNeed::Bound {
+                affinity: None,
+                attach: None,
+            };
+        }
+    }
+    for it in taken.iter().flat_map(|it| it.iter()) {
+        tables.remove_volume(&it.volume);
+    }
+}
+
+/// Free volumes and storage, each as one row to feed.
+pub fn rows(tables: &Tables) -> Vec<Feed> {
+    let mut rows: Vec<Feed> = Vec::new();
+    for volume in tables.all_free_volumes() {
+        let volume = volume.clone();
+        rows.push(Box::new(move |tables| tables.put_volume(volume.clone())));
+    }
+    for storage in tables.storages() {
+        let storage = storage.clone();
+        rows.push(Box::new(move |tables| tables.put_storage(storage.clone())));
+    }
+    rows
+}
