@@ -95,4 +95,7 @@ pub use topology::{
     Topology, Unhung, Within,
 };
 pub use trial::{Mark, Trial};
-pub use volume::{FreeVolume, Hands, Making, Storage, TakenVolume, VolumeAsk, Whence, Zone};
+pub use volume::{
+    FreeVolume, Hands, Making, Storage, TakenVolume, VolumeAsk, Whence, ZONE_LABELS, Zone,
+    is_within,
+};

@@ -539,6 +539,8 @@ pub enum Refusal {
     VolumeLimit,
     /// A bound volume, or the class's topology, is elsewhere.
     VolumeTopology,
+    /// A bound volume is in another zone or region.
+    VolumeZone,
     /// A claim that the task shares with others goes to another node.
     VolumeElsewhere,
     /// A claim does not exist or is not bound.
@@ -612,6 +614,7 @@ impl Refusal {
             Refusal::ExistingAntiAffinity => "near pods that avoid it".to_owned(),
             Refusal::VolumeLimit => "without an attach slot".to_owned(),
             Refusal::VolumeTopology => "away from its volume".to_owned(),
+            Refusal::VolumeZone => "in another zone than its volume".to_owned(),
             Refusal::VolumeElsewhere => "away from its claim".to_owned(),
             Refusal::VolumeWaits => "waiting for its claim".to_owned(),
             Refusal::NoFreeVolume => "without a free volume for its claim".to_owned(),

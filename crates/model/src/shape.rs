@@ -7,7 +7,7 @@ use crate::device::CardAsk;
 use crate::labels::{Labels, NodeTerm, Requirement};
 use crate::numa::NumaAsk;
 use crate::resource::{Kind, Vector};
-use crate::volume::VolumeAsk;
+use crate::volume::{VolumeAsk, Zone};
 
 /// Everything about a task that decides where it may run, except its labels and its gang.
 ///
@@ -163,6 +163,8 @@ pub enum VolumeNeed {
     Bound {
         /// Required node affinity of the volume; `None` means any node.
         affinity: Option<Vec<NodeTerm>>,
+        /// Zones and regions in which the volume is, as its labels say.
+        zones: Vec<Zone>,
         /// Driver and handle of a volume that takes an attach slot.
         attach: Option<(Arc<str>, Arc<str>)>,
     },

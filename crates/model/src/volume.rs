@@ -31,11 +31,30 @@ impl Zone {
     }
 }
 
+/// Labels that say in which zone or region something is. Each of old comes after the one that is said
+/// instead of it now.
+pub const ZONE_LABELS: &[&str] = &[
+    "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/region",
+];
+
+/// Whether a node with these labels lies in all of the zones. One that says of none where it is lies in
+/// every zone, as Kubernetes has it.
+pub fn is_within(zones: &[Zone], labels: &Labels) -> bool {
+    zones.is_empty()
+        || zones.iter().all(|zone| zone.contains(labels))
+        || !ZONE_LABELS.iter().any(|key| labels.get(key).is_some())
+}
+
 /// From where a volume, or storage, can be reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Whence {
     /// One of these must hold; `None` means from any node.
     pub nodes: Option<Vec<NodeTerm>>,
+    /// And within all of these.
+    pub zones: Vec<Zone>,
 }
 
 impl Whence {
@@ -43,6 +62,12 @@ impl Whence {
     pub fn accepts(&self, name: &str, labels: &Labels) -> bool {
         let terms = self.nodes.as_ref();
         terms.is_none_or(|terms| terms.iter().any(|term| term.accepts(name, labels)))
+            && is_within(&self.zones, labels)
+    }
+
+    /// Whether from every node.
+    pub(crate) fn is_everywhere(&self) -> bool {
+        self.nodes.is_none() && self.zones.is_empty()
     }
 
     /// The hosts that it names, if every term names some.

@@ -513,6 +513,7 @@ fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
         }]),
         "volume" => shape.volumes.push(VolumeNeed::Bound {
             affinity: None,
+            zones: Vec::new(),
             attach: Some((Arc::from(left), Arc::from(right))),
         }),
         "makes" => shape.volumes.push(VolumeNeed::FirstConsumer {
@@ -525,8 +526,10 @@ fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
                 labels: vec![Requirement::equals(left, right)],
                 names: Vec::new(),
             }]),
+            zones: Vec::new(),
             attach: None,
         }),
+        "volume-zone" => shape.volumes.push(volumes::within(left, right)),
         other => panic!("no such word for a task: {other}"),
     }
 }

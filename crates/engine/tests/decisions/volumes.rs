@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{
     FreeVolume, Key, Making, NodeTerm, Requirement, Storage, Tables, TakenVolume, TaskSpec,
-    VolumeAsk, VolumeNeed, Whence,
+    VolumeAsk, VolumeNeed, Whence, Zone,
 };
 
 use crate::fixture::Feed;
@@ -123,6 +123,20 @@ pub fn wants(
     true
 }
 
+/// `volume-zone=topology.kubernetes.io/zone:a__b`: a bound volume whose label says so
+pub fn within(key: &str, values: &str) -> VolumeNeed {
+    let newer = key.replace("failure-domain.beta", "topology");
+    VolumeNeed::Bound {
+        affinity: None,
+        zones: vec![Zone {
+            key: key.into(),
+            newer: (newer != key).then(|| newer.into()),
+            values: values.split("__").collect(),
+        }],
+        attach: None,
+    }
+}
+
 /// ` takes v1 v2`
 pub fn taken(volumes: Option<&[TakenVolume]>) -> String {
     let names = volumes.into_iter().flatten().map(|it| &*it.volume);
@@ -141,6 +155,7 @@ pub fn bind(tables: &mut Tables, pod: &mut TaskSpec) {
         if need.ask().is_some() {
             *need = VolumeNeed::Bound {
                 affinity: None,
+                zones: Vec::new(),
                 attach: None,
             };
         }

@@ -11,7 +11,7 @@ use api::core::{
 use api::disk::SELECTED_NODE;
 use api::intent::{Action, Intent, ObjectKey, Part};
 use api::kind::Kind;
-use model::{Key, NodeTerm, Operator, Requirement, Unmade, VolumeNeed};
+use model::{Key, NodeTerm, Operator, Requirement, Unmade, VolumeNeed, ZONE_LABELS, Zone};
 use serde_json::json;
 
 use super::constraints;
@@ -206,10 +206,15 @@ fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
             .csi
             .as_ref()
             .map(|csi| ((&*csi.driver).into(), (&*csi.volume_handle).into()));
-        if affinity.is_none() && attach.is_none() {
+        let zones = zones(volume);
+        if affinity.is_none() && zones.is_empty() && attach.is_none() {
             return None;
         }
-        return Some(VolumeNeed::Bound { affinity, attach });
+        return Some(VolumeNeed::Bound {
+            affinity,
+            zones,
+            attach,
+        });
     }
     if claim.metadata.deletion_timestamp.is_some() || !claim.spec.volume_name.is_empty() {
         return waits(true);
@@ -226,6 +231,7 @@ fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
                 labels: Vec::new(),
                 names: vec![Requirement::equals("metadata.name", &**node)],
             }]),
+            zones: Vec::new(),
             attach: driver.map(by_its_claim),
         });
     }
@@ -289,6 +295,23 @@ fn reserved<'a>(mirror: &'a Mirror, claim: &PersistentVolumeClaim) -> Option<&'a
 fn affinity(volume: &PersistentVolume) -> Option<Vec<NodeTerm>> {
     let required = volume.spec.node_affinity.as_ref()?.required.as_ref()?;
     Some(constraints::node_terms(required))
+}
+
+/// Where the labels of a volume say that it is: one of the values that `__` sets apart.
+fn zones(volume: &PersistentVolume) -> Vec<Zone> {
+    let labels = &volume.metadata.labels;
+    let keys = ZONE_LABELS.iter();
+    keys.filter_map(|key| {
+        let newer = key
+            .strip_prefix("failure-domain.beta.")
+            .map(|rest| format!("topology.{rest}").into());
+        Some(Zone {
+            key: (*key).into(),
+            newer,
+            values: labels.get(*key)?.split("__").collect(),
+        })
+    })
+    .collect()
 }
 
 fn topology(terms: &[TopologyTerm]) -> Option<Vec<NodeTerm>> {

@@ -81,7 +81,7 @@ impl Stock {
     /// Who reaches a new thing, which is entered under its hosts.
     fn matched(&mut self, name: &Arc<str>, thing: &Thing, nodes: &Slots<Node>) -> BTreeSet<NodeId> {
         let whence = &thing.whence;
-        if whence.nodes.is_none() {
+        if whence.is_everywhere() {
             return BTreeSet::new();
         }
         let accepts =
@@ -140,7 +140,7 @@ impl Stock {
     pub(super) fn reached(&self, name: &str) -> Reached {
         match self.rows.get(name) {
             None => Reached::Nowhere,
-            Some(row) if row.thing.whence.nodes.is_none() => Reached::Everywhere,
+            Some(row) if row.thing.whence.is_everywhere() => Reached::Everywhere,
             Some(row) => Reached::From(row.nodes.iter().copied().collect()),
         }
     }
@@ -225,7 +225,7 @@ impl Stock {
     fn offer(&mut self, name: &Arc<str>, row: &Row) {
         let entry = (row.thing.size, name.clone());
         let class = self.classes.entry(row.thing.class.clone()).or_default();
-        if row.thing.whence.nodes.is_none() {
+        if row.thing.whence.is_everywhere() {
             class.everywhere.insert(entry);
             return;
         }

@@ -129,6 +129,12 @@ fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
         }
     }
     for volume in &spec.volumes {
+        if let VolumeNeed::Bound { zones, .. } = volume
+            && checks.volume_zone == Switched::On
+            && !model::is_within(zones, &node.labels)
+        {
+            return Some(Refusal::VolumeZone);
+        }
         match volume {
             VolumeNeed::Waits { .. } if checks.volume_binding == Switched::On => {
                 return Some(Refusal::VolumeWaits);

@@ -9,7 +9,7 @@ use api::quantity::Quantity;
 use model::{FreeVolume, Making, TakenVolume, VolumeAsk, VolumeNeed, Whence};
 use serde_json::json;
 
-use super::{affinity, is_alike, need};
+use super::{affinity, is_alike, need, zones};
 use crate::held::Mirror;
 use crate::lower::patched;
 use crate::rows::constraints;
@@ -48,6 +48,7 @@ pub(crate) fn free_volume(volume: &PersistentVolume) -> Option<FreeVolume> {
         labels: constraints::labels(&meta.labels),
         whence: Whence {
             nodes: affinity(volume),
+            zones: zones(volume),
         },
     })
 }

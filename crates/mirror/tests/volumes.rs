@@ -1,0 +1,146 @@
+//! What a pod's claims ask of its node, read from claims, volumes and classes.
+
+use api::kind::Kind;
+use mirror::{Mirror, Rows};
+use model::{Key, Labels, Tables, VolumeNeed, is_within};
+use serde_json::{Value, json};
+
+/// The tables after the objects have come, in this order.
+fn tables(objects: &[(Kind, Value)]) -> Tables {
+    let mut rows = Rows::new(vec!["volcano".into()]).with_lone(vec!["volcano".into()]);
+    let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
+    for (kind, object) in objects {
+        let change = mirror.apply(*kind, &object.to_string());
+        let change = change.expect("the object is read").expect("it is news");
+        rows.feed(&mirror, &change, &mut tables);
+    }
+    tables
+}
+
+fn needs(tables: &Tables) -> &[VolumeNeed] {
+    let task = tables.task_keyed(&Key::new("a", "p")).expect("a task");
+    &tables.shape_of(task).spec.volumes
+}
+
+fn pod(claims: &[&str]) -> (Kind, Value) {
+    let volumes = claims
+        .iter()
+        .map(|claim| json!({ "name": claim, "persistentVolumeClaim": { "claimName": claim } }));
+    let pod = json!({
+        "metadata": { "name": "p", "namespace": "a", "uid": "u", "resourceVersion": "1" },
+        "spec": { "schedulerName": "volcano", "volumes": volumes.collect::<Vec<_>>() },
+    });
+    (Kind::Pod, pod)
+}
+
+fn claim(name: &str, spec: Value, phase: &str) -> (Kind, Value) {
+    let claim = json!({
+        "metadata": { "name": name, "namespace": "a", "uid": name, "resourceVersion": "1" },
+        "spec": spec,
+        "status": { "phase": phase },
+    });
+    (Kind::PersistentVolumeClaim, claim)
+}
+
+fn volume(name: &str, labels: Value, spec: Value) -> (Kind, Value) {
+    let volume = json!({
+        "metadata": { "name": name, "uid": name, "resourceVersion": "1", "labels": labels },
+        "spec": spec,
+        "status": { "phase": "Available" },
+    });
+    (Kind::PersistentVolume, volume)
+}
+
+fn late(provisioner: &str) -> (Kind, Value) {
+    let class = json!({
+        "metadata": { "name": "late", "uid": "late", "resourceVersion": "1" },
+        "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    });
+    (Kind::StorageClass, class)
+}
+
+#[test]
+fn labels_of_a_bound_volume_name_its_zones() {
+    let labels = json!({
+        "topology.kubernetes.io/zone": "a__b",
+        "failure-domain.beta.kubernetes.io/region": "r",
+        "other": "c",
+    });
+    let tables = tables(&[
+        volume("v", labels, json!({})),
+        claim("c", json!({ "volumeName": "v" }), "Bound"),
+        pod(&["c"]),
+    ]);
+    let [
+        VolumeNeed::Bound {
+            zones, affinity, ..
+        },
+    ] = needs(&tables)
+    else {
+        panic!("{:?}", needs(&tables));
+    };
+    assert_eq!(*affinity, None);
+    let region = "topology.kubernetes.io/region";
+    let zone = "topology.kubernetes.io/zone";
+    assert!(is_within(zones, &Labels::of([(zone, "b"), (region, "r")])));
+    assert!(!is_within(zones, &Labels::of([(zone, "b"), (region, "s")])));
+    assert!(!is_within(zones, &Labels::of([(zone, "b")])));
+    assert!(is_within(zones, &Labels::of([("other", "x")])));
+}
+
+#[test]
+fn a_volume_that_is_kept_for_a_claim_counts_as_its_own() {
+    let wanted = json!({ "storageClassName": "late" });
+    let kept = json!({
+        "storageClassName": "late",
+        "csi": { "driver": "disk", "volumeHandle": "h" },
+        "claimRef": { "namespace": "a", "name": "c", "uid": "c" },
+    });
+    let objects = [
+        late("disk"),
+        claim("c", wanted.clone(), "Pending"),
+        pod(&["c"]),
+        volume("v", json!({}), kept),
+    ];
+    let before = tables(&objects[..3]);
+    assert!(matches!(needs(&before), [VolumeNeed::FirstConsumer { .. }]));
+    let after = tables(&objects);
+    assert!(matches!(needs(&after), [VolumeNeed::Bound { .. }]));
+
+    let of_another = json!({
+        "claimRef": { "namespace": "a", "name": "c", "uid": "another" },
+    });
+    let after = tables(&[
+        late("disk"),
+        claim("c", wanted, "Pending"),
+        pod(&["c"]),
+        volume("v", json!({}), of_another),
+    ]);
+    assert!(matches!(needs(&after), [VolumeNeed::FirstConsumer { .. }]));
+}
+
+#[test]
+fn claims_of_the_pods_own_that_are_alike_are_one_need() {
+    let wanted = |size: &str| {
+        json!({
+            "storageClassName": "late",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": { "requests": { "storage": size } },
+        })
+    };
+    let tables = tables(&[
+        late("kubernetes.io/no-provisioner"),
+        claim("a-p", wanted("1Gi"), "Pending"),
+        claim("b-p", wanted("1024Mi"), "Pending"),
+        claim("c-p", wanted("2Gi"), "Pending"),
+        claim("shared", wanted("1Gi"), "Pending"),
+        pod(&["a-p", "b-p", "c-p", "shared"]),
+    ]);
+    let asks = needs(&tables).iter().filter_map(VolumeNeed::ask);
+    let asks: Vec<(i64, u32, bool)> = asks
+        .map(|ask| (ask.size, ask.count, ask.claim.is_some()))
+        .collect();
+    let gi = 1 << 30;
+    assert_eq!(asks, [(gi, 2, false), (gi, 1, true), (2 * gi, 1, false)]);
+}
