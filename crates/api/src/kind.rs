@@ -18,8 +18,12 @@ pub enum Kind {
     ConfigMap,
     /// What a StatefulSet wanted once.
     ControllerRevision,
+    /// What a storage driver tells of itself.
+    CsiDriver,
     /// What storage drivers do on a node.
     CsiNode,
+    /// How much a storage driver has left of a class.
+    CsiStorageCapacity,
     /// A pod on each of some nodes.
     DaemonSet,
     /// Pods that are replaced in steps.
@@ -186,12 +190,30 @@ pub const KINDS: &[KindRow] = &[
         false,
     ),
     row(
+        Kind::CsiDriver,
+        "storage.k8s.io",
+        "v1",
+        "CSIDriver",
+        "csidrivers",
+        false,
+        false,
+    ),
+    row(
         Kind::CsiNode,
         "storage.k8s.io",
         "v1",
         "CSINode",
         "csinodes",
         false,
+        false,
+    ),
+    row(
+        Kind::CsiStorageCapacity,
+        "storage.k8s.io",
+        "v1",
+        "CSIStorageCapacity",
+        "csistoragecapacities",
+        true,
         false,
     ),
     row(

@@ -28,7 +28,9 @@ const NEEDED: &[Kind] = &[Kind::Node, Kind::Pod, Kind::PodGroup, Kind::Queue];
 /// What is read of a cluster: what decisions are made on, and what makes pods.
 const READ: &[Kind] = &[
     Kind::BatchJob,
+    Kind::CsiDriver,
     Kind::CsiNode,
+    Kind::CsiStorageCapacity,
     Kind::Deployment,
     Kind::DeviceClass,
     Kind::HyperNode,

@@ -21,6 +21,8 @@ const STALE_LISTS_MAX: u32 = 5;
 /// it. All others are waited for.
 const DISPENSABLE: &[Kind] = &[
     Kind::ColocationConfiguration,
+    Kind::CsiDriver,
+    Kind::CsiStorageCapacity,
     Kind::DeviceClass,
     Kind::HyperNode,
     Kind::JobFlow,

@@ -22,7 +22,7 @@ mod volume;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::core::{Node, PersistentVolume, PriorityClass};
+use api::core::{CsiStorageCapacity, Node, PersistentVolume, PriorityClass, StorageClass};
 use api::kind::Kind;
 use api::volcano::device_config::DeviceConfig;
 use api::volcano::{
@@ -67,7 +67,9 @@ pub struct Rows {
 
 /// The kinds that rows are made of.
 pub const ROW_KINDS: &[Kind] = &[
+    Kind::CsiDriver,
     Kind::CsiNode,
+    Kind::CsiStorageCapacity,
     Kind::DeviceClass,
     Kind::HyperNode,
     Kind::Namespace,
@@ -259,14 +261,31 @@ impl Rows {
                 self.feed_claim(mirror, &change.key.namespace, &change.key.name, tables);
             }
             Kind::PersistentVolume => self.feed_volume(mirror, change, tables),
-            Kind::StorageClass => {
-                for claim in mirror.keys(Index::VolumeClass, "", &change.key.name) {
-                    if claim.kind == Kind::PersistentVolumeClaim {
-                        self.feed_claim(mirror, &claim.namespace, &claim.name, tables);
-                    }
+            Kind::StorageClass => self.feed_storage_class(mirror, &change.key.name, tables),
+            Kind::CsiDriver => {
+                let classes = mirror.list::<StorageClass>();
+                let classes = classes.filter(|class| class.provisioner == change.key.name);
+                for class in classes {
+                    self.feed_storage_class(mirror, &class.metadata.name, tables);
+                }
+            }
+            Kind::CsiStorageCapacity => {
+                let name: Arc<str> = format!("{}/{}", change.key.namespace, change.key.name).into();
+                let told = change.after::<CsiStorageCapacity>();
+                match told.and_then(|told| volume::storage(told, &name)) {
+                    Some(row) => tables.put_storage(row),
+                    None => tables.remove_storage(&name),
                 }
             }
             _ => {}
+        }
+    }
+
+    fn feed_storage_class(&mut self, mirror: &Mirror, name: &str, tables: &mut Tables) {
+        for claim in mirror.keys(Index::VolumeClass, "", name) {
+            if claim.kind == Kind::PersistentVolumeClaim {
+                self.feed_claim(mirror, &claim.namespace, &claim.name, tables);
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use api::kind::Kind;
 use mirror::{Mirror, Rows};
-use model::{Key, Labels, Tables, VolumeNeed, is_within};
+use model::{Key, Labels, Making, Tables, VolumeNeed, is_within};
 use serde_json::{Value, json};
 
 /// The tables after the objects have come, in this order.
@@ -143,4 +143,75 @@ fn claims_of_the_pods_own_that_are_alike_are_one_need() {
         .collect();
     let gi = 1 << 30;
     assert_eq!(asks, [(gi, 2, false), (gi, 1, true), (2 * gi, 1, false)]);
+}
+
+fn driver(tells: bool) -> (Kind, Value) {
+    let driver = json!({
+        "metadata": { "name": "disk", "uid": "disk", "resourceVersion": "1" },
+        "spec": { "storageCapacity": tells },
+    });
+    (Kind::CsiDriver, driver)
+}
+
+fn capacity(body: Value) -> (Kind, Value) {
+    let mut capacity = json!({
+        "metadata": { "name": "s", "namespace": "a", "uid": "s", "resourceVersion": "1" },
+        "storageClassName": "late",
+    });
+    for (key, value) in body.as_object().into_iter().flatten() {
+        capacity[key] = value.clone();
+    }
+    (Kind::CsiStorageCapacity, capacity)
+}
+
+#[test]
+fn who_makes_volumes_says_whether_it_tells_of_its_storage() {
+    let objects = |driver: Option<(Kind, Value)>, provisioner: &str| {
+        let wanted = json!({ "storageClassName": "late" });
+        let mut objects = vec![
+            late(provisioner),
+            claim("c", wanted, "Pending"),
+            pod(&["c"]),
+        ];
+        objects.extend(driver);
+        objects
+    };
+    let making = |objects: &[(Kind, Value)]| {
+        let tables = tables(objects);
+        needs(&tables)[0].ask().map(|ask| ask.making)
+    };
+    let told = making(&objects(Some(driver(true)), "disk"));
+    assert_eq!(told, Some(Making::WhereRoom));
+    let untold = making(&objects(Some(driver(false)), "disk"));
+    assert_eq!(untold, Some(Making::Anywhere));
+    let unknown = making(&objects(None, "disk"));
+    assert_eq!(unknown, Some(Making::Anywhere));
+    let nobody = making(&objects(None, "kubernetes.io/no-provisioner"));
+    assert_eq!(nobody, Some(Making::Never));
+}
+
+#[test]
+fn storage_is_as_large_as_the_largest_volume_and_where_nodes_are_selected() {
+    let read = |body: Value| {
+        let tables = tables(&[capacity(body)]);
+        let row = tables.storages().next();
+        row.map(|row| {
+            (
+                row.largest,
+                row.whence.accepts("n", &Labels::of([("rack", "a")])),
+            )
+        })
+    };
+    let selector = json!({ "matchLabels": { "rack": "a" } });
+    let sized = json!({ "nodeTopology": selector, "capacity": "9", "maximumVolumeSize": "5" });
+    assert_eq!(read(sized), Some((5, true)));
+    assert_eq!(
+        read(json!({ "nodeTopology": {}, "capacity": "9" })),
+        Some((9, true))
+    );
+    let elsewhere = json!({ "matchLabels": { "rack": "b" } });
+    let elsewhere = json!({ "nodeTopology": elsewhere, "capacity": "9" });
+    assert_eq!(read(elsewhere), Some((9, false)));
+    assert_eq!(read(json!({ "capacity": "9" })), None);
+    assert_eq!(read(json!({ "nodeTopology": {} })), None);
 }

@@ -2,6 +2,7 @@
 
 use super::{Condition, NodeSelector, ObjectReference, ResourceList, TextMap};
 use crate::meta::ObjectMeta;
+use crate::quantity::Quantity;
 use crate::selector::LabelSelector;
 use serde_json::Value;
 
@@ -192,6 +193,36 @@ read_only! {
         pub key: Box<str>,
         /// One of these.
         pub values: Vec<Box<str>>,
+    }
+}
+
+read_only! {
+    /// `storage.k8s.io/v1` CSIDriver.
+    pub struct CsiDriver {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// What it says.
+        pub spec: CsiDriverSpec,
+    }
+
+    /// What a storage driver says of itself.
+    pub struct CsiDriverSpec {
+        /// Whether volumes are made only where a CSIStorageCapacity tells of enough room.
+        pub storage_capacity: Option<bool>,
+    }
+
+    /// `storage.k8s.io/v1` CSIStorageCapacity.
+    pub struct CsiStorageCapacity {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// The class.
+        pub storage_class_name: Box<str>,
+        /// Which nodes reach it; absent means none.
+        pub node_topology: Option<LabelSelector>,
+        /// How much is left; absent means that nobody knows.
+        pub capacity: Option<Quantity>,
+        /// The largest volume that can be made, where that is told.
+        pub maximum_volume_size: Option<Quantity>,
     }
 }
 

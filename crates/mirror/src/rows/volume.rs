@@ -20,8 +20,8 @@ use crate::index::Index;
 
 mod free;
 
-pub(super) use free::free_volume;
 pub use free::{Chosen, chosen};
+pub(super) use free::{free_volume, storage};
 
 /// The provisioner of classes whose volumes nobody makes.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
@@ -238,7 +238,7 @@ fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
     match class {
         Some(class) if class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer") => {
             let is_own = is_own(pod, name);
-            let mut ask = free::ask(claim, driver);
+            let mut ask = free::ask(mirror, claim, driver);
             ask.claim = (!is_own).then(|| Key::new(namespace, name));
             Some(VolumeNeed::FirstConsumer {
                 topology: topology(&class.allowed_topologies),

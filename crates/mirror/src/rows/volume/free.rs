@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use api::core::{PersistentVolume, PersistentVolumeClaim, Pod, ResourceList, VolumePhase};
-use api::intent::Intent;
+use api::core::{
+    CsiDriver, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, Pod, ResourceList,
+    VolumePhase, claims_named,
+};
+use api::intent::{Intent, Part};
 use api::kind::Kind;
 use api::quantity::Quantity;
-use model::{FreeVolume, Making, TakenVolume, VolumeAsk, VolumeNeed, Whence};
+use model::{FreeVolume, Making, NodeTerm, Storage, TakenVolume, VolumeAsk, VolumeNeed, Whence};
 use serde_json::json;
 
 use super::{affinity, is_alike, need, zones};
 use crate::held::Mirror;
 use crate::lower::patched;
 use crate::rows::constraints;
-use api::core::claims_named;
-use api::intent::Part;
 
 /// Says that whoever schedules chose the volume, not whoever made it.
 const BOUND_BY: &str = "pv.kubernetes.io/bound-by-controller";
@@ -53,8 +54,35 @@ pub(crate) fn free_volume(volume: &PersistentVolume) -> Option<FreeVolume> {
     })
 }
 
+/// The row of what a driver tells of its storage: none where nobody reaches it, or nobody knows how much
+/// that is.
+pub(crate) fn storage(told: &CsiStorageCapacity, name: &Arc<str>) -> Option<Storage> {
+    let largest = told.maximum_volume_size.as_ref();
+    let largest = largest.or(told.capacity.as_ref())?.value();
+    let topology = told.node_topology.as_ref()?;
+    let nodes = (!topology.is_empty()).then(|| {
+        vec![NodeTerm {
+            labels: constraints::selector(Some(topology)),
+            names: Vec::new(),
+        }]
+    });
+    Some(Storage {
+        name: Arc::clone(name),
+        class: (&*told.storage_class_name).into(),
+        largest,
+        whence: Whence {
+            nodes,
+            zones: Vec::new(),
+        },
+    })
+}
+
 /// What a claim asks of a volume, whose class has volumes made by that driver.
-pub(super) fn ask(claim: &PersistentVolumeClaim, driver: Option<&str>) -> VolumeAsk {
+pub(super) fn ask(
+    mirror: &Mirror,
+    claim: &PersistentVolumeClaim,
+    driver: Option<&str>,
+) -> VolumeAsk {
     let spec = &claim.spec;
     let mut modes: Vec<Arc<str>> = spec
         .access_modes
@@ -77,10 +105,17 @@ pub(super) fn ask(claim: &PersistentVolumeClaim, driver: Option<&str>) -> Volume
         claim: None,
         count: 1,
         making: match driver {
+            Some(driver) if tells_of_storage(mirror, driver) => Making::WhereRoom,
             Some(_) => Making::Anywhere,
             None => Making::Never,
         },
     }
+}
+
+/// Whether the driver tells how much storage it has, so that its volumes are made only there.
+fn tells_of_storage(mirror: &Mirror, driver: &str) -> bool {
+    let driver = mirror.get::<CsiDriver>("", driver);
+    driver.is_some_and(|driver| driver.spec.storage_capacity == Some(true))
 }
 
 fn size(list: &ResourceList) -> i64 {

@@ -92,7 +92,7 @@ fn can_be_made(
         Making::Anywhere => Ok(()),
         Making::WhereRoom => {
             let largest = view.tables.largest_storage(node, &ask.class);
-            match largest.is_some_and(|largest| largest >= ask.size) {
+            match ask.size <= 0 || largest.is_some_and(|largest| largest >= ask.size) {
                 true => Ok(()),
                 false => Err(Refusal::LittleStorage),
             }
