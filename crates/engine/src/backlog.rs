@@ -99,8 +99,9 @@ impl Backlog {
                 None => true,
                 // Pods elsewhere may have come or gone, which is news of their gangs.
                 Some(row) if row.spec.is_coupled() => true,
-                // With the last who went to its claim's node the claim may go anywhere again.
-                Some(row) if some_left && row.spec.volumes.iter().any(goes_with_the_first) => true,
+                // With the last who went to its claim's node the claim may go anywhere again, and one
+                // that is for one pod at a time is free.
+                Some(row) if some_left && row.spec.volumes.iter().any(goes_with_others) => true,
                 Some(_) => news
                     .freed
                     .iter()
@@ -114,6 +115,6 @@ impl Backlog {
     }
 }
 
-fn goes_with_the_first(volume: &VolumeNeed) -> bool {
-    matches!(volume, VolumeNeed::FirstConsumer { .. })
+fn goes_with_others(volume: &VolumeNeed) -> bool {
+    matches!(volume, VolumeNeed::Alone | VolumeNeed::FirstConsumer { .. })
 }

@@ -215,3 +215,21 @@ fn storage_is_as_large_as_the_largest_volume_and_where_nodes_are_selected() {
     assert_eq!(read(json!({ "capacity": "9" })), None);
     assert_eq!(read(json!({ "nodeTopology": {} })), None);
 }
+
+#[test]
+fn a_claim_for_one_pod_at_a_time_is_named_by_its_task() {
+    let one = json!({ "accessModes": ["ReadWriteOncePod"], "volumeName": "v" });
+    let many = json!({ "accessModes": ["ReadWriteMany"], "volumeName": "w" });
+    let tables = tables(&[
+        volume("v", json!({}), json!({})),
+        volume("w", json!({}), json!({})),
+        claim("one", one, "Bound"),
+        claim("many", many, "Bound"),
+        pod(&["one", "many"]),
+    ]);
+    assert_eq!(needs(&tables), [VolumeNeed::Alone]);
+    let task = tables.task_keyed(&Key::new("a", "p")).expect("a task");
+    assert_eq!(tables.task(task).sole, ["one".into()]);
+    // It waits: nobody uses the claim yet.
+    assert_eq!(tables.sole_users(&Key::new("a", "one")), 0);
+}

@@ -543,6 +543,8 @@ pub enum Refusal {
     VolumeZone,
     /// A claim that the task shares with others goes to another node.
     VolumeElsewhere,
+    /// Another pod uses a claim that one may use at a time.
+    VolumeInUse,
     /// A claim does not exist or is not bound.
     VolumeWaits,
     /// A claim that waits for its first consumer finds no free volume, and none is made there.
@@ -616,6 +618,7 @@ impl Refusal {
             Refusal::VolumeTopology => "away from its volume".to_owned(),
             Refusal::VolumeZone => "in another zone than its volume".to_owned(),
             Refusal::VolumeElsewhere => "away from its claim".to_owned(),
+            Refusal::VolumeInUse => "while another pod uses its claim".to_owned(),
             Refusal::VolumeWaits => "waiting for its claim".to_owned(),
             Refusal::NoFreeVolume => "without a free volume for its claim".to_owned(),
             Refusal::LittleStorage => "without enough free storage".to_owned(),

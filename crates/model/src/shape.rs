@@ -179,6 +179,8 @@ pub enum VolumeNeed {
         /// anyhow.
         ask: Option<Arc<VolumeAsk>>,
     },
+    /// Some claims are for one pod at a time, which its task names: who waits for another pod to go.
+    Alone,
     /// The claim does not exist, or is not yet bound though it must be: no node suits.
     Waits {
         /// The claim's name.
@@ -197,7 +199,7 @@ impl VolumeNeed {
                 unmade: Some(Unmade::Shared(attach)),
                 ..
             } => Some(attach),
-            VolumeNeed::FirstConsumer { .. } | VolumeNeed::Waits { .. } => None,
+            VolumeNeed::Alone | VolumeNeed::FirstConsumer { .. } | VolumeNeed::Waits { .. } => None,
         }
     }
 
@@ -205,7 +207,7 @@ impl VolumeNeed {
     pub fn ask(&self) -> Option<&VolumeAsk> {
         match self {
             VolumeNeed::FirstConsumer { ask, .. } => ask.as_deref(),
-            VolumeNeed::Bound { .. } | VolumeNeed::Waits { .. } => None,
+            VolumeNeed::Alone | VolumeNeed::Bound { .. } | VolumeNeed::Waits { .. } => None,
         }
     }
 

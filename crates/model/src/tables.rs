@@ -132,6 +132,8 @@ pub struct Tables {
     group_use: groups::GroupUse,
     classes: classes::Classes,
     claim_homes: BTreeMap<Key, BTreeMap<NodeId, u32>>,
+    /// How many tasks use each claim that one pod may use at a time.
+    sole_users: BTreeMap<Key, u32>,
     shared_loads: CardLoads,
     volumes: volumes::Volumes,
     /// Nodes with devices that others reach, too.
@@ -327,6 +329,11 @@ impl Tables {
     /// that mounts it goes.
     pub fn claim_home(&self, claim: &Key) -> Option<NodeId> {
         self.claim_homes.get(claim)?.keys().next().copied()
+    }
+
+    /// How many tasks are on a node, or are promised one, with a claim that one pod may use at a time.
+    pub fn sole_users(&self, claim: &Key) -> u32 {
+        self.sole_users.get(claim).copied().unwrap_or(0)
     }
 
     /// What is held of devices that several nodes reach.

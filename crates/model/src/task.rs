@@ -104,6 +104,8 @@ pub struct TaskSpec {
     /// Claims of its namespace that wait for their first consumer: all tasks that mount one of
     /// them must go to one node.
     pub claims: Vec<Arc<str>>,
+    /// Claims of its namespace that one pod may use at a time (`ReadWriteOncePod`).
+    pub sole: Vec<Arc<str>>,
     /// Labels, which other tasks' affinities look at.
     pub labels: Arc<Labels>,
     /// Priority, or 1 when the pod has none.
@@ -145,6 +147,7 @@ impl Default for TaskSpec {
             index: 0,
             shape: ShapeSpec::default(),
             claims: Vec::new(),
+            sole: Vec::new(),
             labels: Arc::default(),
             priority: 1,
             phase: Phase::Pending,
@@ -181,6 +184,8 @@ pub struct Task {
     /// Claims of its namespace that wait for their first consumer: all tasks that mount one of
     /// them must go to one node.
     pub claims: Vec<Arc<str>>,
+    /// Claims of its namespace that one pod may use at a time.
+    pub sole: Vec<Arc<str>>,
     /// Labels.
     pub labels: Arc<Labels>,
     /// Priority.
@@ -255,6 +260,7 @@ impl Task {
             && self.index == other.index
             && self.shape == other.shape
             && self.claims == other.claims
+            && self.sole == other.sole
             && self.labels == other.labels
             && self.priority == other.priority
             && self.node == other.node
@@ -267,6 +273,11 @@ impl Task {
             && self.preempts == other.preempts
             && self.cooldown_ms == other.cooldown_ms
             && self.created == other.created
+    }
+
+    /// Whether where others are decides, by its claims, where it may go.
+    pub fn is_tied(&self) -> bool {
+        !(self.claims.is_empty() && self.sole.is_empty())
     }
 
     /// What a person calls the task: role and index, else the pod's name.

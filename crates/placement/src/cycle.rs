@@ -294,7 +294,7 @@ impl<'a, 't> Cycle<'a, 't> {
         let home = match together::home(view.tables, task) {
             Home::Anywhere => None,
             Home::At { node, .. } => Some(node),
-            Home::Nowhere { .. } => return None,
+            Home::InUse | Home::Nowhere { .. } => return None,
         };
         if let Some(node) = home {
             return self.takes(task, node).then_some(node);

@@ -227,8 +227,8 @@ fn missing(
             node: name(*node),
             room: room.map(|(need, left, _)| (need, left)),
         },
-        (Home::Anywhere, None) => Missing::Rules,
-        (Home::Anywhere, Some((need, left, node))) => Missing::Room {
+        (Home::Anywhere | Home::InUse, None) => Missing::Rules,
+        (Home::Anywhere | Home::InUse, Some((need, left, node))) => Missing::Room {
             need,
             node: name(node),
             left,

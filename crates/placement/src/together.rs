@@ -24,6 +24,8 @@ pub(crate) enum Home {
         /// The claim that goes there.
         claim: Arc<str>,
     },
+    /// To none while another task uses a claim that one may use at a time.
+    InUse,
     /// Its claims go to different nodes.
     Nowhere {
         /// One of them.
@@ -39,6 +41,7 @@ impl Home {
         let is_open = match self {
             Home::Anywhere => true,
             Home::At { node, .. } => *node == other,
+            Home::InUse => return Some(Refusal::VolumeInUse),
             Home::Nowhere { .. } => false,
         };
         (!is_open).then_some(Refusal::VolumeElsewhere)
@@ -48,17 +51,21 @@ impl Home {
 /// Where the claims of a task go.
 pub(crate) fn home(tables: &Tables, task: TaskId) -> Home {
     let row = tables.task(task);
+    let claim_of = |name: &Arc<str>| Key::new(row.key.namespace.clone(), name.clone());
+    let mut sole = row.sole.iter();
+    if sole.any(|name| tables.sole_users(&claim_of(name)) > 0) {
+        return Home::InUse;
+    }
     let mut found = Home::Anywhere;
     for name in &row.claims {
-        let claim = Key::new(row.key.namespace.clone(), name.clone());
-        let Some(node) = tables.claim_home(&claim) else {
+        let Some(node) = tables.claim_home(&claim_of(name)) else {
             continue;
         };
         let claim = name.clone();
         match found {
             Home::Anywhere => found = Home::At { node, claim },
             Home::At { node: other, .. } if other != node => return Home::Nowhere { node, claim },
-            Home::At { .. } | Home::Nowhere { .. } => {}
+            Home::At { .. } | Home::InUse | Home::Nowhere { .. } => {}
         }
     }
     found

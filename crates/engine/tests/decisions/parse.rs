@@ -225,6 +225,8 @@ pub struct TaskWords {
     pub role: String,
     pub shape: ShapeSpec,
     pub claims: Vec<Arc<str>>,
+    /// Claims that one pod may use at a time.
+    pub sole: Vec<Arc<str>>,
     pub labels: BTreeMap<String, String>,
     pub gated: bool,
     pub gate: Gate,
@@ -276,6 +278,10 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
                 task.labels.insert(pair().0.to_owned(), pair().1.to_owned());
             }
             "shares" => shares(&mut task, value),
+            "alone" => {
+                task.sole.push(value.into());
+                task.shape.volumes.push(VolumeNeed::Alone);
+            }
             "image" => {
                 task.shape.images.push(value.into());
                 task.shape.images.sort_unstable();

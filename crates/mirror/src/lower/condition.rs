@@ -234,6 +234,9 @@ fn refusal_text(refusal: &Refusal) -> String {
         }
         Refusal::VolumeLimit => "node(s) exceed max volume count".to_owned(),
         Refusal::VolumeTopology => "node(s) had volume node affinity conflict".to_owned(),
+        Refusal::VolumeInUse => "node has pod using PersistentVolumeClaim with the same name and \
+             ReadWriteOncePod access mode"
+            .to_owned(),
         Refusal::VolumeZone => "node(s) had no available volume zone".to_owned(),
         Refusal::VolumeWaits | Refusal::VolumeElsewhere | Refusal::NoFreeVolume => {
             "node(s) didn't find available persistent volumes to bind".to_owned()

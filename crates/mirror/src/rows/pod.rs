@@ -92,6 +92,7 @@ impl Rows {
         }
         let wants = self.wants(mirror, pod);
         let mut claims = volume::unplaced(mirror, pod);
+        let sole = volume::sole(mirror, pod);
         claims.extend(wants.tied.iter().cloned());
         let manners = native::manners(mirror, pod);
         let charges = match self.counted {
@@ -108,7 +109,8 @@ impl Rows {
                 .map_or("", |role| role)
                 .into(),
             index: trailing_number(&meta.name),
-            shape: self.shape(mirror, pod, wants, tables),
+            shape: self.shape(mirror, pod, (wants, &sole), tables),
+            sole,
             charges,
             claims,
             labels: Arc::new(constraints::labels(&meta.labels)),
@@ -188,7 +190,13 @@ impl Rows {
         grants
     }
 
-    fn shape(&self, mirror: &Mirror, pod: &Pod, wants: Wants, tables: &mut Tables) -> ShapeSpec {
+    fn shape(
+        &self,
+        mirror: &Mirror,
+        pod: &Pod,
+        (wants, sole): (Wants, &[Arc<str>]),
+        tables: &mut Tables,
+    ) -> ShapeSpec {
         let mut requests = requests_of(&pod.spec);
         // The tables add the pod's own slot.
         requests.remove("pods");
@@ -197,7 +205,7 @@ impl Rows {
         let mut shape = ShapeSpec {
             strategy: strategy::strategy(&pod.metadata, &requests, tables),
             requests,
-            volumes: volume::needs(mirror, pod),
+            volumes: volume::needs(mirror, pod, sole),
             revocable: is_revocable(&pod.metadata),
             devices: wants.ask,
             device_nodes: wants.nodes,

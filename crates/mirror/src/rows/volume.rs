@@ -26,6 +26,9 @@ pub(super) use free::{free_volume, storage};
 /// The provisioner of classes whose volumes nobody makes.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
+/// The access mode of claims that one pod may use at a time.
+const ONE_POD: &str = "ReadWriteOncePod";
+
 /// How a pod's claims stand on their way to a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Claims {
@@ -118,14 +121,31 @@ pub(super) fn unplaced(mirror: &Mirror, pod: &Pod) -> Vec<Arc<str>> {
     claims
 }
 
+/// Claims of a pod that one pod may use at a time.
+pub(super) fn sole(mirror: &Mirror, pod: &Pod) -> Vec<Arc<str>> {
+    let namespace = &pod.metadata.namespace;
+    let mut claims: Vec<Arc<str>> = claims_named(&pod.metadata.name, &pod.spec.volumes)
+        .filter(|name| {
+            let claim = mirror.get::<PersistentVolumeClaim>(namespace, name);
+            let mut modes = claim.iter().flat_map(|claim| &claim.spec.access_modes);
+            modes.any(|mode| &**mode == ONE_POD)
+        })
+        .map(|name| (&*name).into())
+        .collect();
+    claims.sort();
+    claims.dedup();
+    claims
+}
+
 /// What the pod's claims ask of its node, in order. Claims that wait for their first consumer and are
 /// otherwise alike are one need: which is which is known once they have volumes.
-pub(super) fn needs(mirror: &Mirror, pod: &Pod) -> Vec<VolumeNeed> {
+pub(super) fn needs(mirror: &Mirror, pod: &Pod, sole: &[Arc<str>]) -> Vec<VolumeNeed> {
     let claims = claims_named(&pod.metadata.name, &pod.spec.volumes);
     let claims: BTreeSet<_> = claims.collect();
     let mut needs: Vec<VolumeNeed> = (claims.iter())
         .filter_map(|name| need(mirror, pod, name))
         .collect();
+    needs.extend((!sole.is_empty()).then_some(VolumeNeed::Alone));
     needs.sort();
     needs.dedup_by(|later, first| joined(first, later) || later == first);
     needs

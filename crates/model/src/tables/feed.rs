@@ -256,6 +256,7 @@ impl Tables {
             index: spec.index,
             shape,
             claims: spec.claims,
+            sole: spec.sole,
             labels: spec.labels,
             priority: spec.priority,
             phase: wall_phase(spec.phase, node.is_some()),

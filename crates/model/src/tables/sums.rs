@@ -151,6 +151,11 @@ impl Tables {
                     Sign::Take => self.give_back_volumes(&volumes),
                 }
             }
+            if !self.tasks.row(id.index()).sole.is_empty()
+                && (phase.holds_node() || phase == Phase::Pipelined)
+            {
+                self.settle_sole(id, sign);
+            }
             if phase.is_allocated() || phase == Phase::Pipelined {
                 self.settle_claims(id, node, sign);
                 match sign {
@@ -165,6 +170,18 @@ impl Tables {
         }
         if let Some(gang) = gang {
             self.contribute_to_gang(id, gang, phase, sign);
+        }
+    }
+
+    /// A task uses claims that one may use at a time.
+    fn settle_sole(&mut self, id: TaskId, sign: Sign) {
+        let task = self.tasks.row(id.index());
+        for claim in &task.sole {
+            let claim = Key {
+                namespace: task.key.namespace.clone(),
+                name: claim.clone(),
+            };
+            count(&mut self.sole_users, &claim, 1, sign);
         }
     }
 

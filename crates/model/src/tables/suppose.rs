@@ -203,6 +203,7 @@ impl Tables {
             index: row.index,
             shape: (*self.shape(row.shape).spec).clone(),
             claims: row.claims.clone(),
+            sole: row.sole.clone(),
             labels: row.labels.clone(),
             priority: row.priority,
             phase: if planned { Phase::Pending } else { row.phase },

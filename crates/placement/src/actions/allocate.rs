@@ -483,7 +483,7 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, mut attempt: Attempt) -> Out
     let no_fit = diagnosis::no_fit(cycle, task, fits, wanted);
     let tables = cycle.trial.tables();
     let shape = tables.task(task).shape;
-    let is_tied = |task: &TaskId| !tables.task(*task).claims.is_empty();
+    let is_tied = |task: &TaskId| tables.task(*task).is_tied();
     let one_shape = attempt
         .places
         .iter()
@@ -535,7 +535,7 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
             .replace(row)
             .is_some_and(|other| row.counts_like(other));
         row.shape == shape
-            && row.claims.is_empty()
+            && !row.is_tied()
             && (is_known || cycle.rules.allocatable(view, queue, *id).is_none())
     });
     if needed <= known.later || !alike || crate::coupling::concerns(view, task) {

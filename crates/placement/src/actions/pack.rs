@@ -43,7 +43,11 @@ pub(super) fn is_worth_a_try(
 fn are_alike(cycle: &Cycle<'_, '_>, a: TaskId, b: TaskId) -> bool {
     let tables = cycle.trial.tables();
     let (a, b) = (tables.task(a), tables.task(b));
-    a.shape == b.shape && a.claims == b.claims && a.labels == b.labels && a.role == b.role
+    a.shape == b.shape
+        && a.claims == b.claims
+        && a.sole == b.sole
+        && a.labels == b.labels
+        && a.role == b.role
 }
 
 /// Places enough of the gang for it to start, or leaves the trial as it was.

@@ -154,7 +154,7 @@ fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
                 }
             }
             // Which volumes are free moves with every pod.
-            VolumeNeed::FirstConsumer { .. } | VolumeNeed::Waits { .. } => {}
+            VolumeNeed::Alone | VolumeNeed::FirstConsumer { .. } | VolumeNeed::Waits { .. } => {}
         }
     }
     if unallocated(view, shape).is_some() {
