@@ -163,6 +163,7 @@ impl Cycles {
             true => rows.with_images(),
             false => rows,
         };
+        let wait_ms = settings.engine.volumes_wait_ms();
         let mut tables = Tables::new();
         rows.begin(&mut tables);
         Cycles {
@@ -175,7 +176,10 @@ impl Cycles {
             component: settings.component,
             events: settings.events,
             stopwatch: settings.stopwatch,
-            limits,
+            limits: Limits {
+                volumes_wait_max_ms: wait_ms.unwrap_or(limits.volumes_wait_max_ms),
+                ..limits
+            },
             last: None,
             last_tick: None,
             tokens: BURST_MAX,

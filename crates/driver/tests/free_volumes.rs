@@ -5,13 +5,17 @@ mod world;
 
 use api::kind::Kind;
 use driver::EngineSettings;
-use engine::Engine;
+use engine::{Argument, Engine, Settings};
 use serde_json::{Value, json};
 use world::{World, settings};
 
 fn plane() -> World {
+    plane_by(Engine::with_defaults())
+}
+
+fn plane_by(engine: Engine) -> World {
     let mut settings = settings(&[]);
-    settings.engine = Some(EngineSettings::new(Engine::with_defaults()));
+    settings.engine = Some(EngineSettings::new(engine));
     let mut world = World::new(settings);
     world.put_queues();
     for node in ["node-1", "node-2", "node-3"] {
@@ -202,4 +206,31 @@ fn a_volume_that_somebody_else_takes_is_not_waited_for() {
     follow(&mut world, "data-web", "v2");
     world.pass_ms(2_000);
     assert_eq!(node_of(&world, "web").as_deref(), Some("node-2"));
+}
+
+/// With `volumebinding.bindTimeoutSeconds`, where nobody binds the claim.
+#[test]
+fn a_place_is_given_up_when_its_claims_were_not_bound_in_time() {
+    let given_up = |seconds: Option<i64>, after_ms: i64| {
+        let mut settings = Settings::default();
+        let mut rows = settings.placement.tiers.iter_mut().flatten();
+        let predicates = rows.find(|row| row.name == "predicates");
+        let arguments = &mut predicates.expect("it is there").arguments.0;
+        if let Some(seconds) = seconds {
+            let key = "volumebinding.bindTimeoutSeconds".to_owned();
+            arguments.insert(key, Argument::Whole(seconds));
+        }
+        let (engine, _) = Engine::new(settings).expect("the settings are sound");
+        let mut world = plane_by(engine);
+        volume(&mut world, "v1", "node-1", "10Gi");
+        claim(&mut world, "data-web", "10Gi");
+        gang(&mut world, "web", &["web"]);
+        world.pass_ms(after_ms);
+        assert_eq!(kept_for(&world, "v1").as_deref(), Some("data-web"));
+        world.driver.metrics().places_refused > 0
+    };
+    assert!(!given_up(Some(5), 4_000));
+    assert!(given_up(Some(5), 6_000));
+    assert!(!given_up(None, 590_000));
+    assert!(given_up(None, 610_000));
 }

@@ -137,6 +137,11 @@ impl Engine {
         self.rules.wants_images()
     }
 
+    /// How long claims of a place are waited for, in milliseconds, if that is configured.
+    pub fn volumes_wait_ms(&self) -> Option<i64> {
+        self.rules.volumes_wait_ms()
+    }
+
     /// What of claims of devices counts in queues, if anything does: claims are counted for this only.
     pub fn counted_claims(&self) -> Option<Counted> {
         self.rules.counted_claims()

@@ -129,6 +129,7 @@ pub struct Config {
     pub(crate) task_topology: plugins::task_topology::Weight,
     pub(crate) tdm: plugins::tdm::Zones,
     pub(crate) usage: plugins::usage::Setup,
+    pub(crate) volumes: plugins::predicates::volumes::Setup,
     /// What is done as upstream does it.
     pub(crate) as_upstream: BTreeSet<Difference>,
     /// What local clocks show.
@@ -153,7 +154,7 @@ pub struct Rules {
     tiers: Vec<Vec<Plugin>>,
     flat: Vec<Plugin>,
     keepers: Keepers,
-    config: Config,
+    pub(crate) config: Config,
 }
 
 impl Rules {

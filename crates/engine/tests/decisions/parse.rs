@@ -154,7 +154,7 @@ pub fn amounts(tables: &mut Tables, text: &str) -> Vec<(Kind, i64)> {
         .collect()
 }
 
-/// `3`, `0.5`, `true`, `[a,b]`; anything else is a text.
+/// `3`, `0.5`, `true`, `[a,b]`, `{a:1;b:2}`; anything else is a text.
 pub fn argument(text: &str) -> Argument {
     if let Ok(number) = text.parse() {
         return Argument::Whole(number);
@@ -164,6 +164,13 @@ pub fn argument(text: &str) -> Argument {
     }
     if let Some(list) = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
         return Argument::List(list.split(',').map(argument).collect());
+    }
+    if let Some(map) = text.strip_prefix('{').and_then(|it| it.strip_suffix('}')) {
+        let pairs = map.split(';').map(|pair| {
+            let (key, value) = pair.split_once(':').expect("key:value");
+            (key.to_owned(), argument(value))
+        });
+        return Argument::Map(pairs.collect());
     }
     let decimal = text.parse().ok().and_then(Decimal::new);
     decimal.map_or_else(|| Argument::Text(text.to_owned()), Argument::Decimal)

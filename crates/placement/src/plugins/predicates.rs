@@ -23,8 +23,17 @@ pub const PLUGIN: Plugin = Plugin {
     suits: Some(suits),
     has_room: Some(has_room),
     hands_out: Some(hands_out),
+    score: Some(volumes::score),
+    fits_row: Some(fits_row),
     ..Plugin::NONE
 };
+
+/// Without points for volumes nothing is asked about them.
+fn fits_row(plugin: &mut Plugin, config: &Config) {
+    if !config.volumes.has_points() {
+        plugin.score = None;
+    }
+}
 
 /// Which checks are on.
 #[derive(Clone, Copy, Debug)]
@@ -81,12 +90,10 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
         pod_affinity: flag("PodAffinity"),
         spread: flag("PodTopologySpread"),
     };
-    // What is feasible is kept per shape anyway, and nothing here waits for a volume.
+    config.volumes = volumes::Setup::read(arguments);
+    // What is feasible is kept per shape anyway, and a search for devices ends after so many looks.
     arguments.without_effect(&[
         "predicate.CacheEnable",
-        "volumebinding.bindTimeoutSeconds",
-        "volumebinding.weight",
-        "volumebinding.shape",
         "dynamicresources.filterTimeoutSeconds",
     ]);
 }

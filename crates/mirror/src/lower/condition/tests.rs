@@ -201,6 +201,12 @@ fn every_refusal_of_a_node_has_kube_schedulers_text() {
         ),
         (Refusal::VolumeLimit, "exceed max volume count"),
         (Refusal::VolumeTopology, "had volume node affinity conflict"),
+        (Refusal::VolumeZone, "had no available volume zone"),
+        (
+            Refusal::NoFreeVolume,
+            "didn't find available persistent volumes to bind",
+        ),
+        (Refusal::LittleStorage, "did not have enough free storage"),
         (
             Refusal::Spread,
             "didn't match pod topology spread constraints",
