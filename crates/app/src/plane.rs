@@ -16,11 +16,10 @@ use cli::Plane;
 use cli::cluster::Cluster;
 use cli::console;
 use cli::scheduler_conf;
-use cli::start::{Data, Decisions, Durability, NativeGroups, Network, Serving};
-use cli::state::Announcement;
 use cli::start::{
     Data, Decisions, Durability, Meeting, NativeGroups, Network, ServiceGate, Serving,
 };
+use cli::state::Announcement;
 use runtime::Reach;
 use runtime::decisions;
 use runtime::engine_loop::EngineLoop;
