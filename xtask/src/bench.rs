@@ -6,7 +6,7 @@
 #[cfg(feature = "bench")]
 mod api_rows;
 #[cfg(feature = "bench")]
-mod engine_rows;
+mod example_rows;
 #[cfg(feature = "bench")]
 mod load;
 #[cfg(feature = "bench")]

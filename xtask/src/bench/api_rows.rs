@@ -1,6 +1,6 @@
 //! Rows measured through the API over HTTPS, as a user's client would.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -54,6 +54,20 @@ pub const S2_500X20_API: Row = Row {
             ));
         }
         Ok(figures)
+    }),
+};
+
+/// 10,000 vcjobs of a pod each, with the plugins env and svc, create → all pods created.
+pub const S10_10000X1_API: Row = Row {
+    name: "S10-10000x1-api",
+    when: When::Always,
+    measure: Measure::Here(|bench| {
+        let arguments = ["--ephemeral", "--simulated-nodes", "1000"];
+        let seconds = on_a_plane(bench, "s10", &arguments, async |cluster: &Cluster| {
+            let jobs = (0..10_000).map(|at| lone_job(&format!("job-{at}")));
+            created_until(cluster, jobs, |_| true).await
+        })?;
+        Ok(vec![Figure::new("S10-10000x1-api", seconds, "s", 15.0)])
     }),
 };
 
@@ -127,28 +141,36 @@ async fn create_bind(cluster: &Cluster) -> anyhow::Result<Vec<f64>> {
 
 /// Time until all pods of the gangs are bound, and time spent deciding.
 pub async fn gangs(cluster: &Cluster) -> anyhow::Result<(f64, Option<f64>)> {
+    let gangs = (0..500).map(|at| gang(&format!("gang-{at}")));
+    let is_bound = |pod: &Value| pod["spec"]["nodeName"].is_string();
+    let seconds = created_until(cluster, gangs, is_bound).await?;
+    Ok((seconds, engine_ms(cluster).await?))
+}
+
+/// Seconds from the first create of these jobs until 10,000 pods are as they should be.
+async fn created_until(
+    cluster: &Cluster,
+    jobs: impl Iterator<Item = Value>,
+    is_so: impl Fn(&Value) -> bool,
+) -> anyhow::Result<f64> {
     let revision = revision(cluster, Kind::Pod).await?;
     let mut watch = cluster.watch(Kind::Pod, revision, 600).await?;
     let began = Instant::now();
-    let submit = create_all(
-        cluster,
-        Kind::VcJob,
-        (0..500).map(|at| gang(&format!("gang-{at}"))),
-    );
-    let bound = async {
-        let mut bound = BTreeMap::new();
-        while bound.len() < 10_000 {
+    let submit = create_all(cluster, Kind::VcJob, jobs);
+    let seen = async {
+        let mut seen = BTreeSet::new();
+        while seen.len() < 10_000 {
             let line = watch.next().await.context("the watch ended")??;
             if let Some(object) = object_of(line)?
-                && object["spec"]["nodeName"].is_string()
+                && is_so(&object)
             {
-                bound.insert(object["metadata"]["uid"].to_string(), ());
+                seen.insert(object["metadata"]["uid"].to_string());
             }
         }
         anyhow::Ok(began.elapsed().as_secs_f64())
     };
-    let ((), seconds) = futures::try_join!(submit, bound)?;
-    Ok((seconds, engine_ms(cluster).await?))
+    let ((), seconds) = futures::try_join!(submit, seen)?;
+    Ok(seconds)
 }
 
 /// Time spent deciding, where the plane tells it at /metrics.
@@ -239,6 +261,17 @@ fn gang(name: &str) -> Value {
         "spec": {
             "minAvailable": 20, "schedulerName": "volcano",
             "tasks": [{ "name": "task", "replicas": 20, "template": { "spec": spec() } }],
+        },
+    })
+}
+
+fn lone_job(name: &str) -> Value {
+    json!({
+        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+        "metadata": { "name": name },
+        "spec": {
+            "minAvailable": 1, "schedulerName": "volcano", "plugins": { "env": [], "svc": [] },
+            "tasks": [{ "name": "task", "replicas": 1, "template": { "spec": spec() } }],
         },
     })
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use super::{api_rows, engine_rows, load_rows, log_rows, plane_rows, tree_rows, webhook_rows};
+use super::{api_rows, example_rows, load_rows, log_rows, plane_rows, tree_rows, webhook_rows};
 use crate::say;
 use crate::tree::Tree;
 
@@ -19,8 +19,8 @@ pub struct Row {
 
 /// How a row is measured.
 pub enum Measure {
-    /// By an example of `katmai-engine`, which knows the row by the same name.
-    Example(&'static str),
+    /// By an example, of which the package and the name stand here; it knows the row by the same name.
+    Example(&'static str, &'static str),
     /// Here.
     Here(fn(&Bench) -> anyhow::Result<Vec<Figure>>),
 }
@@ -45,6 +45,7 @@ const ROWS: &[Row] = &[
     load_rows::PATCHES,
     load_rows::WATCHERS,
     api_rows::S1_CREATE_BIND,
+    api_rows::S10_10000X1_API,
     api_rows::S2_500X20_API,
     log_rows::S2_LOG,
     tree_rows::BUILD_RELEASE,
@@ -58,7 +59,7 @@ const ROWS: &[Row] = &[
 ];
 
 fn all() -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().chain(engine_rows::ROWS)
+    ROWS.iter().chain(example_rows::ROWS)
 }
 
 /// What measurements need to know.
@@ -153,7 +154,9 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut failed = 0;
     for row in chosen {
         let measured = match row.measure {
-            Measure::Example(example) => engine_rows::run(&bench, example, row.name),
+            Measure::Example(package, example) => {
+                example_rows::run(&bench, (package, example), row.name)
+            }
             Measure::Here(measure) => measure(&bench),
         };
         match measured {

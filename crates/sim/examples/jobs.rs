@@ -1,0 +1,274 @@
+//! S10 in process: 10,000 vcjobs of a pod each, with the plugins env and svc, before a driver with every
+//! controller and no engine. Somebody else lets each group in, and runs each pod to its end at once.
+//!
+//! `cargo run --release -p katmai-driver --example jobs` prints one JSON object a line: jobs a second until
+//! all pods are created, and until all jobs have ended, by the time spent in the driver alone. What the
+//! imitation of an API costs does not count.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use api::call::{Page, WatchLine};
+use api::intent::{Action, Intent, Refusal, WriteOutcome};
+use api::kind::Kind;
+use api::time::Time;
+use driver::{Driver, Limits, Request, RequestId, Settings};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+const JOBS: usize = 10_000;
+const NAMESPACE: &str = "bench";
+/// Jobs a second that are to be reached.
+const REACH: f64 = 10_000.0;
+
+type Key = (Kind, String, String);
+
+/// An API that keeps what it is told, and others who use it.
+struct Api {
+    driver: Driver,
+    now: Time,
+    objects: BTreeMap<Key, Value>,
+    revision: u64,
+    watches: BTreeMap<Kind, RequestId>,
+    /// What the watches have yet to hear.
+    news: Vec<(Kind, WatchLine)>,
+    pods: usize,
+    ended: usize,
+    /// Time spent in the driver.
+    spent: Duration,
+}
+
+fn main() {
+    let mut api = Api::new();
+    while api.turn() {}
+    let default = json!({
+        "metadata": { "name": "default" }, "spec": { "weight": 1 }, "status": { "state": "Open" },
+    });
+    api.put((Kind::Queue, String::new(), "default".into()), default);
+    while api.turn() {}
+    api.spent = Duration::ZERO;
+    for at in 0..JOBS {
+        let name = format!("job-{at}");
+        let job = job(&name);
+        api.put((Kind::VcJob, NAMESPACE.into(), name), job);
+    }
+    let mut until_pods = None;
+    while api.turn() {
+        if api.pods == JOBS {
+            until_pods.get_or_insert(api.spent);
+        }
+    }
+    assert_eq!(api.ended, JOBS, "all of them end");
+    let until_pods = until_pods.expect("each has had its pod");
+    print("S10-10000x1-pods-proc", until_pods);
+    print("S10-10000x1-ended-proc", api.spent);
+}
+
+fn job(name: &str) -> Value {
+    json!({
+        "metadata": {
+            "name": name, "namespace": NAMESPACE, "creationTimestamp": "2026-11-01T08:00:00Z",
+        },
+        "spec": {
+            "minAvailable": 1, "schedulerName": "volcano", "queue": "default",
+            "plugins": { "env": [], "svc": [] },
+            "tasks": [{ "name": "task", "replicas": 1, "template": { "spec": {
+                "restartPolicy": "Never",
+                "containers": [{
+                    "name": "main", "image": "busybox", "command": ["true"],
+                    "resources": { "requests": { "cpu": "1", "memory": "1Gi" } },
+                }],
+            } } }],
+        },
+    })
+}
+
+impl Api {
+    fn new() -> Api {
+        Api {
+            driver: Driver::new(Settings {
+                controllers: controllers::CONTROLLERS,
+                controller_settings: controllers::Settings::default(),
+                engine: None,
+                unwatched: Vec::new(),
+                limits: Limits::default(),
+                election: None,
+                seed: 1,
+            }),
+            now: Time::from_seconds(1_793_520_000),
+            objects: BTreeMap::new(),
+            revision: 1,
+            watches: BTreeMap::new(),
+            news: Vec::new(),
+            pods: 0,
+            ended: 0,
+            spent: Duration::ZERO,
+        }
+    }
+
+    /// Time that the driver takes for it.
+    fn timed<T>(&mut self, act: impl FnOnce(&mut Driver, Time) -> T) -> T {
+        let start = Instant::now();
+        let outcome = act(&mut self.driver, self.now);
+        self.spent += start.elapsed();
+        outcome
+    }
+
+    /// Takes every request, answers it, and tells the watches; whether anything was done.
+    fn turn(&mut self) -> bool {
+        let mut is_busy = false;
+        while let Some((id, request)) = self.timed(Driver::poll_request) {
+            is_busy = true;
+            self.answer(id, request);
+        }
+        for (kind, line) in std::mem::take(&mut self.news) {
+            if let Some(id) = self.watches.get(&kind).copied() {
+                is_busy = true;
+                self.timed(|driver, now| driver.handle_watch(id, line, now));
+            }
+        }
+        // What waits for its time has it at once, until nobody is left who could.
+        match self.driver.poll_wake() {
+            Some(at) if !is_busy && self.pods > 0 && self.ended < JOBS => {
+                self.now = self.now.max(at);
+                self.timed(Driver::handle_time);
+                true
+            }
+            _ => is_busy,
+        }
+    }
+
+    fn answer(&mut self, id: RequestId, request: Request) {
+        match request {
+            Request::List { kind, .. } => {
+                let objects = self.objects.iter().filter(|((of, ..), _)| *of == kind);
+                let page = Page {
+                    items: objects.map(|(_, object)| raw(object)).collect(),
+                    revision: self.revision,
+                    continue_token: String::new(),
+                };
+                self.timed(|driver, now| driver.handle_page(id, Ok(page), now));
+            }
+            Request::Watch { kind, .. } => {
+                self.watches.insert(kind, id);
+            }
+            Request::Get { key } => {
+                let key = (key.kind, key.namespace.to_string(), key.name.to_string());
+                let found = self.objects.get(&key).map(raw);
+                self.timed(|driver, now| driver.handle_got(id, Ok(found), now));
+            }
+            Request::Write(intent) => {
+                let outcome = self.write(&intent);
+                self.timed(|driver, now| driver.handle_written(id, outcome, now));
+            }
+            Request::Ask(_) => {}
+        }
+    }
+
+    fn write(&mut self, intent: &Intent) -> WriteOutcome {
+        let target = &intent.target;
+        let (namespace, name) = (target.namespace.to_string(), target.name.to_string());
+        let key = (target.kind, namespace, name);
+        match &intent.action {
+            Action::Create { body } | Action::CreateSecret { body, .. } => {
+                let mut body = body.clone();
+                if key.0 == Kind::PodGroup {
+                    body["status"] = json!({ "phase": "Inqueue" });
+                }
+                let written = self.put(key.clone(), body);
+                if key.0 == Kind::Pod {
+                    self.pods += 1;
+                    self.run_pod(&key);
+                }
+                written
+            }
+            Action::Patch { patch, .. } => {
+                let Some(mut held) = self.objects.get(&key).cloned() else {
+                    return gone();
+                };
+                merge(&mut held, patch);
+                let is_end = patch["status"]["state"]["phase"] == "Completed";
+                self.ended += usize::from(key.0 == Kind::VcJob && is_end);
+                self.put(key, held)
+            }
+            Action::Delete { .. } => {
+                let Some(mut object) = self.objects.remove(&key) else {
+                    return gone();
+                };
+                self.revision += 1;
+                object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+                self.news.push((key.0, WatchLine::Deleted(raw(&object))));
+                done(0)
+            }
+            Action::Bind { .. } => gone(),
+        }
+    }
+
+    /// A node takes the pod, which ends well.
+    fn run_pod(&mut self, key: &Key) {
+        for phase in ["Running", "Succeeded"] {
+            let mut pod = self.objects[key].clone();
+            pod["status"] = json!({ "phase": phase });
+            self.put(key.clone(), pod);
+        }
+    }
+
+    fn put(&mut self, key: Key, mut object: Value) -> WriteOutcome {
+        self.revision += 1;
+        let meta = &mut object["metadata"];
+        meta["resourceVersion"] = json!(self.revision.to_string());
+        if meta["uid"].is_null() {
+            meta["uid"] = json!(format!("{:08x}-5a1c-4d2e-9f00-000000000000", self.revision));
+        }
+        self.news.push((key.0, WatchLine::Applied(raw(&object))));
+        self.objects.insert(key, object);
+        done(self.revision)
+    }
+}
+
+fn done(revision: u64) -> WriteOutcome {
+    WriteOutcome::Done {
+        revision,
+        uid: "".into(),
+    }
+}
+
+fn gone() -> WriteOutcome {
+    WriteOutcome::Refused(Refusal {
+        code: 404,
+        reason: "NotFound".into(),
+        message: "it is not there".into(),
+        retry_after_seconds: None,
+    })
+}
+
+fn raw(value: &Value) -> Box<RawValue> {
+    RawValue::from_string(value.to_string()).expect("a value prints as JSON")
+}
+
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    for (name, value) in fields {
+        match value {
+            Value::Null => {
+                target.as_object_mut().map(|held| held.remove(name));
+            }
+            value => merge(&mut target[name.as_str()], value),
+        }
+    }
+}
+
+/// One JSON object a line.
+fn print(row: &str, spent: Duration) {
+    let value = JOBS as f64 / spent.as_secs_f64();
+    let ok = value >= REACH;
+    println!(
+        r#"{{"row":"{row}","value":{value:.0},"unit":"jobs/s","reach":{REACH},"good":"high","ok":{ok}}}"#
+    );
+}

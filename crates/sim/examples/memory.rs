@@ -1,0 +1,321 @@
+//! S4: what a scheduler holds in memory, objects and all, for 10,000 nodes, 200,000 running and 20,000
+//! waiting pods in 5,000 gangs of 500 queues, how long it takes to read them, and how long it is from the
+//! first list to the first bind.
+//!
+//! `cargo run --release -p katmai-sim --example memory` prints one JSON object a line. Pods are as a
+//! cluster stores them, 3.2 KB each; what is not read of an object is not held, what is read is. No text
+//! of a list is kept: pages are made as they are asked for.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark reads the clock, and what it holds in memory"
+)]
+
+use std::time::Instant;
+
+use api::call::Page;
+use api::intent::{Action, Refusal, WriteOutcome};
+use api::kind::Kind;
+use api::time::Time;
+use driver::{Driver, EngineSettings, Limits, Request, RequestId, Settings};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// As the binary's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const NODES: usize = 10_000;
+const QUEUES: usize = 500;
+const GANGS: usize = 5_000;
+/// Of a gang run so many pods, four to a node in two gangs' worth, and so many fit nowhere.
+const RUNNING: usize = 40;
+const WAITING: usize = 4;
+const PODS: usize = GANGS * (RUNNING + WAITING);
+const NAMESPACE: &str = "research";
+
+fn main() {
+    let now = Time::from_seconds(1_800_000_000);
+    let before = resident_mb();
+    let mut driver = Driver::new(settings());
+    let began = Instant::now();
+    let mut first_bind = None;
+    let mut bytes = 0;
+    let mut read = Vec::new();
+    while let Some((id, request)) = driver.poll_request(now) {
+        match request {
+            Request::List {
+                kind,
+                limit,
+                continue_token,
+            } => {
+                let page = page(kind, limit as usize, &continue_token);
+                if kind == Kind::Pod {
+                    bytes += page
+                        .items
+                        .iter()
+                        .map(|item| item.get().len())
+                        .sum::<usize>();
+                }
+                let start = Instant::now();
+                driver.handle_page(id, Ok(page), now);
+                read.push(start.elapsed());
+            }
+            Request::Write(intent) => {
+                if matches!(intent.action, Action::Bind { .. }) {
+                    first_bind.get_or_insert_with(|| began.elapsed());
+                }
+                refuse(&mut driver, id, now);
+            }
+            Request::Watch { .. } | Request::Get { .. } | Request::Ask(_) => {}
+        }
+    }
+    let tables = driver.tables().expect("the engine runs");
+    assert_eq!(tables.tasks().count(), PODS);
+    assert!(
+        bytes / PODS > 3_000,
+        "{} bytes are no real pod",
+        bytes / PODS
+    );
+    let read: std::time::Duration = read.iter().sum();
+    let first_bind: std::time::Duration = first_bind.expect("four pods find room");
+    print("S4-10k-220k-first-bind", first_bind.as_secs_f64(), "s", 8.0);
+    print("S4-10k-220k-read", read.as_secs_f64(), "s", 8.0);
+    print("S4-10k-220k-rss", resident_mb() - before, "MB", 250.0);
+}
+
+/// A scheduler without controllers, as `katmai scheduler` is.
+fn settings() -> Settings {
+    Settings {
+        controllers: &[],
+        controller_settings: controllers::Settings::default(),
+        engine: Some(EngineSettings::new(engine::Engine::with_defaults())),
+        unwatched: Vec::new(),
+        limits: Limits::default(),
+        election: None,
+        seed: 1,
+    }
+}
+
+/// Nobody takes a write: the tables stay as they were read.
+fn refuse(driver: &mut Driver, id: RequestId, now: Time) {
+    let refusal = Refusal {
+        code: 503,
+        reason: "ServiceUnavailable".into(),
+        message: "this is a benchmark".into(),
+        retry_after_seconds: Some(3_600),
+    };
+    driver.handle_written(id, WriteOutcome::Refused(refusal), now);
+}
+
+fn page(kind: Kind, limit: usize, token: &str) -> Page {
+    let from: usize = token.parse().unwrap_or(0);
+    let (count, object): (usize, fn(usize) -> Value) = match kind {
+        Kind::Node => (NODES, node),
+        Kind::Pod => (PODS, pod),
+        Kind::PodGroup => (GANGS, group),
+        Kind::Queue => (QUEUES, queue),
+        _ => (0, |_| Value::Null),
+    };
+    let to = count.min(from.saturating_add(limit));
+    let text = |at| RawValue::from_string(object(at).to_string()).expect("it is JSON");
+    Page {
+        items: (from..to).map(text).collect(),
+        continue_token: if to < count {
+            to.to_string()
+        } else {
+            String::new()
+        },
+        revision: 1_000_000,
+    }
+}
+
+fn uid(kind: usize, at: usize) -> String {
+    format!("{kind:08x}-5a1c-4d2e-9f00-{at:012x}")
+}
+
+fn queue(at: usize) -> Value {
+    json!({
+        "metadata": { "name": format!("queue-{at}"), "uid": uid(1, at), "resourceVersion": "17" },
+        "spec": { "weight": 1 },
+        "status": { "state": "Open" },
+    })
+}
+
+fn group(at: usize) -> Value {
+    json!({
+        "metadata": {
+            "name": format!("train-{at:04}-{}", uid(2, at)), "namespace": NAMESPACE,
+            "uid": uid(3, at), "resourceVersion": "1234567",
+            "creationTimestamp": "2026-11-01T08:00:00Z",
+            "ownerReferences": [{
+                "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": format!("train-{at:04}"),
+                "uid": uid(2, at), "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": { "minMember": RUNNING, "queue": format!("queue-{}", at % QUEUES) },
+        "status": { "phase": "Running", "running": RUNNING },
+    })
+}
+
+fn node(at: usize) -> Value {
+    let name = format!("node-{at:05}");
+    let amounts = json!({
+        "cpu": "32", "memory": "263900520Ki", "pods": "110", "ephemeral-storage": "1843243432Ki",
+        "nvidia.com/gpu": "8", "hugepages-1Gi": "0", "hugepages-2Mi": "0",
+    });
+    let condition = |kind: &str, status: &str| {
+        json!({
+            "type": kind, "status": status, "reason": "KubeletHasNo", "message": "kubelet has no complaint",
+            "lastHeartbeatTime": "2026-11-01T08:00:00Z", "lastTransitionTime": "2026-11-01T08:00:00Z",
+        })
+    };
+    let image = |at: usize| {
+        json!({
+            "names": [format!("registry.example/team/image-{at}@sha256:{at:064x}"), format!("registry.example/team/image-{at}:v1")],
+            "sizeBytes": 200_000_000 + at,
+        })
+    };
+    json!({
+        "metadata": {
+            "name": name, "uid": uid(4, at), "resourceVersion": "1234567",
+            "creationTimestamp": "2026-11-01T08:00:00Z",
+            "labels": {
+                "kubernetes.io/hostname": name, "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
+                "topology.kubernetes.io/zone": format!("zone-{}", at % 3),
+                "topology.kubernetes.io/region": "here", "node.kubernetes.io/instance-type": "g8",
+            },
+            "annotations": { "node.alpha.kubernetes.io/ttl": "0" },
+        },
+        "spec": { "podCIDR": format!("10.{}.{}.0/24", at / 256, at % 256), "providerID": name },
+        "status": {
+            "capacity": amounts, "allocatable": amounts,
+            "conditions": [
+                condition("MemoryPressure", "False"), condition("DiskPressure", "False"),
+                condition("PIDPressure", "False"), condition("Ready", "True"),
+            ],
+            "addresses": [{ "type": "InternalIP", "address": format!("172.16.{}.{}", at / 256, at % 256) }],
+            "images": (0..20).map(image).collect::<Vec<_>>(),
+            "nodeInfo": {
+                "architecture": "amd64", "bootID": uid(5, at), "containerRuntimeVersion": "containerd://1.7.22",
+                "kernelVersion": "6.8.0", "kubeletVersion": "v1.34.1", "kubeProxyVersion": "",
+                "machineID": uid(6, at), "operatingSystem": "linux", "osImage": "Linux", "systemUUID": uid(7, at),
+            },
+        },
+    })
+}
+
+/// As the controller of jobs makes them, after the server and the kubelet wrote to them.
+fn pod(at: usize) -> Value {
+    let (gang, index) = (at / (RUNNING + WAITING), at % (RUNNING + WAITING));
+    let is_running = index < RUNNING;
+    let job = format!("train-{gang:04}");
+    let name = format!("{job}-worker-{index}");
+    // The waiting ones of the first gang find room.
+    let cpu = if is_running || gang == 0 { "1" } else { "64" };
+    let mut pod = json!({
+        "metadata": {
+            "name": name, "namespace": NAMESPACE, "uid": uid(8, at),
+            "resourceVersion": (2_000_000 + at).to_string(), "generation": 1,
+            "creationTimestamp": "2026-11-01T08:00:00Z",
+            "labels": {
+                "app": "train", "team": "vision", "volcano.sh/job-name": job,
+                "volcano.sh/job-namespace": NAMESPACE, "volcano.sh/queue-name": format!("queue-{}", gang % QUEUES),
+                "volcano.sh/task-index": index.to_string(), "volcano.sh/task-spec": "worker",
+            },
+            "annotations": {
+                "scheduling.k8s.io/group-name": format!("{job}-{}", uid(2, gang)),
+                "volcano.sh/job-name": job, "volcano.sh/job-retry-count": "0", "volcano.sh/job-version": "0",
+                "volcano.sh/queue-name": format!("queue-{}", gang % QUEUES), "volcano.sh/task-index": index.to_string(),
+                "volcano.sh/task-spec": "worker", "volcano.sh/template-uid": format!("{job}-worker"),
+            },
+            "ownerReferences": [{
+                "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job,
+                "uid": uid(2, gang), "controller": true, "blockOwnerDeletion": true,
+            }],
+            "managedFields": [{
+                "manager": "vc-controller-manager", "operation": "Update", "apiVersion": "v1",
+                "time": "2026-11-01T08:00:00Z", "fieldsType": "FieldsV1",
+                "fieldsV1": { "f:metadata": { "f:annotations": { ".": {}, "f:scheduling.k8s.io/group-name": {} } } },
+            }],
+        },
+        "spec": {
+            "schedulerName": "volcano", "restartPolicy": "OnFailure", "dnsPolicy": "ClusterFirst",
+            "hostname": name, "subdomain": job, "serviceAccountName": "default", "serviceAccount": "default",
+            "enableServiceLinks": true, "preemptionPolicy": "PreemptLowerPriority", "priority": 0,
+            "terminationGracePeriodSeconds": 30, "securityContext": {},
+            "containers": [{
+                "name": "main", "image": "registry.example/team/image-7:v1", "imagePullPolicy": "IfNotPresent",
+                "command": ["python", "train.py"],
+                "env": [
+                    { "name": "VC_TASK_INDEX", "value": index.to_string() },
+                    { "name": "VC_WORKER_HOSTS", "valueFrom": { "configMapKeyRef": { "name": format!("{job}-svc"), "key": "VC_WORKER_HOSTS" } } },
+                    { "name": "VC_WORKER_NUM", "value": "44" },
+                ],
+                "ports": [{ "containerPort": 2222, "name": "train", "protocol": "TCP" }],
+                "resources": { "requests": { "cpu": cpu, "memory": "1Gi" }, "limits": { "cpu": cpu, "memory": "1Gi" } },
+                "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+                "volumeMounts": [
+                    { "name": format!("{job}-svc"), "mountPath": "/etc/volcano" },
+                    { "name": format!("kube-api-access-{at:05}"), "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": true },
+                ],
+            }],
+            "tolerations": [
+                { "effect": "NoExecute", "key": "node.kubernetes.io/not-ready", "operator": "Exists", "tolerationSeconds": 300 },
+                { "effect": "NoExecute", "key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 300 },
+            ],
+            "volumes": [
+                { "name": format!("{job}-svc"), "configMap": { "name": format!("{job}-svc"), "defaultMode": 420 } },
+                { "name": format!("kube-api-access-{at:05}"), "projected": { "defaultMode": 420, "sources": [
+                    { "serviceAccountToken": { "expirationSeconds": 3607, "path": "token" } },
+                    { "configMap": { "name": "kube-root-ca.crt", "items": [{ "key": "ca.crt", "path": "ca.crt" }] } },
+                ] } },
+            ],
+        },
+        "status": { "phase": "Pending", "qosClass": "Guaranteed" },
+    });
+    if is_running {
+        pod["spec"]["nodeName"] = json!(format!("node-{:05}", (gang * 20 + index / 2) % NODES));
+        pod["status"] = running(at);
+    }
+    pod
+}
+
+fn running(at: usize) -> Value {
+    let condition = |kind: &str| {
+        json!({
+            "type": kind, "status": "True", "lastProbeTime": null, "lastTransitionTime": "2026-11-01T08:00:05Z",
+        })
+    };
+    let address = format!("10.{}.{}.{}", at >> 16, (at >> 8) & 255, at & 255);
+    json!({
+        "phase": "Running", "qosClass": "Guaranteed", "hostIP": "172.16.0.1", "hostIPs": [{ "ip": "172.16.0.1" }],
+        "podIP": address, "podIPs": [{ "ip": address }], "startTime": "2026-11-01T08:00:01Z",
+        "conditions": [
+            condition("PodReadyToStartContainers"), condition("Initialized"), condition("Ready"),
+            condition("ContainersReady"), condition("PodScheduled"),
+        ],
+        "containerStatuses": [{
+            "name": "main", "ready": true, "started": true, "restartCount": 0,
+            "image": "registry.example/team/image-7:v1",
+            "imageID": format!("registry.example/team/image-7@sha256:{:064x}", 7),
+            "containerID": format!("containerd://{at:064x}"),
+            "state": { "running": { "startedAt": "2026-11-01T08:00:04Z" } }, "lastState": {},
+        }],
+    })
+}
+
+/// What the process holds in memory.
+fn resident_mb() -> f64 {
+    let text =
+        std::fs::read_to_string("/proc/self/statm").expect("Linux tells what a process holds");
+    let pages: Option<f64> = text.split(' ').nth(1).and_then(|word| word.parse().ok());
+    pages.expect("the second word is a number") * 4_096.0 / 1e6
+}
+
+/// One JSON object a line.
+fn print(row: &str, value: f64, unit: &str, reach: f64) {
+    let ok = value <= reach;
+    println!(r#"{{"row":"{row}","value":{value:.4},"unit":"{unit}","reach":{reach},"ok":{ok}}}"#);
+}
