@@ -124,10 +124,10 @@ async fn perform(start: Start) -> anyhow::Result<u8> {
         Start::Webhooks(request) => webhooks::run(request).await,
         Start::Beside(process) => process::run(process).await,
         Start::Definitions(groups) => definitions(&groups),
-        Start::Ask(connection, question) => {
-            let cluster = cluster_at(&connection).await?;
-            Ok(cli::answer(question, cluster, Console::look()).await)
-        }
+        Start::Ask(connection, question) => Ok(match cluster_at(&connection).await {
+            Ok(cluster) => cli::answer(question, cluster, Console::look()).await,
+            Err(error) => cli::unasked(&question, &error),
+        }),
     }
 }
 

@@ -37,7 +37,7 @@ pub use rehearse::{Drivers, rehearse};
 pub use replay::replay;
 pub use simulate::simulate;
 pub use start::{Outcome, Plane, Question, ReplayRequest, SimulateRequest, Start};
-pub use verbs::{answer, parse};
+pub use verbs::{answer, parse, unasked};
 
 /// The workload completed, or the verb did what it was told.
 pub const EXIT_COMPLETE: u8 = 0;

@@ -4,6 +4,7 @@
 //! Errors go to standard output with exit status 255, as upstream's do, unless real ones are asked for.
 //! What upstream has not: `-o`, `--watch`, `--real-exit-codes` and completion.
 
+mod end;
 mod flow;
 mod job;
 mod pod;
@@ -14,26 +15,25 @@ pub(crate) mod tools;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-
 use std::time::Duration;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use api::time::Time;
+use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use tokio::sync::mpsc;
 
 use crate::cluster::Cluster;
 use crate::console;
 use crate::rest::{Rest, Seen};
+use crate::run;
 use crate::start::{Connection, Outcome, Question, Start};
 use crate::state::StateDir;
-use crate::verbs;
-use told::{Form, Told};
+use end::{End, Failures};
+use told::{Form, Manner, Told};
 
 /// Between two tables of a watch at least.
 const WATCH_REST: Duration = Duration::from_millis(500);
 const NEWS_WAITING_MAX: usize = 1_024;
-/// Upstream's exit status for every failure.
-const EXIT_ERROR: u8 = 255;
 
 #[derive(Parser)]
 #[command(
@@ -42,14 +42,15 @@ const EXIT_ERROR: u8 = 255;
     disable_help_subcommand = true
 )]
 struct Typed {
-    #[command(flatten)]
-    common: Common,
     #[command(subcommand)]
     request: Group,
+    #[command(flatten)]
+    common: Common,
 }
 
-/// What every command takes.
+// What every command takes. A comment only: clap would take documentation as what each tool is about.
 #[derive(Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Common {
     /// (optional) absolute path to the kubeconfig file
     #[arg(short, long, global = true, value_name = "FILE")]
@@ -86,7 +87,10 @@ impl Common {
                 asked,
                 form: self.output,
                 watch: self.watch,
-                real_exit_codes: self.real_exit_codes,
+                failures: match self.real_exit_codes {
+                    true => Failures::Real,
+                    false => Failures::Upstreams,
+                },
             }),
         )))
     }
@@ -124,7 +128,7 @@ pub struct Request {
     asked: Asked,
     form: Form,
     watch: bool,
-    real_exit_codes: bool,
+    failures: Failures,
 }
 
 /// What was asked for.
@@ -142,17 +146,14 @@ pub(crate) enum Asked {
     Queue(queue::Request),
 }
 
-/// Understands what follows the name `vcctl`.
+/// Understands what follows the name `vcctl`; speaks where nothing is left to be done.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Outcome {
-    let whole = std::iter::once(OsString::from("vcctl")).chain(arguments);
-    let typed = Typed::command()
-        .try_get_matches_from(whole)
-        .and_then(|matches| Typed::from_arg_matches(&matches));
-    let typed = match typed {
-        Ok(typed) => typed,
-        Err(error) => return verbs::refuse(&error),
-    };
-    typed.common.ask(match typed.request {
+    understand(arguments).unwrap_or_else(|end| Outcome::Exit(end.say()))
+}
+
+fn understand(arguments: Vec<OsString>) -> Result<Outcome, End> {
+    let typed: Typed = typed("vcctl", arguments)?;
+    Ok(typed.common.ask(match typed.request {
         Group::Job(request) => Asked::Job(request),
         Group::Jobflow(request) => Asked::Flow(&flow::FLOWS, request),
         Group::Jobtemplate(request) => Asked::Flow(&flow::TEMPLATES, request),
@@ -161,14 +162,38 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Outcome {
         Group::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Typed::command(), "vcctl", &mut script);
-            console::say(&String::from_utf8_lossy(&script));
-            return Outcome::Exit(0);
+            return Err(End::well(String::from_utf8_lossy(&script).into_owned()));
         }
-        Group::Version => {
-            console::say(&version());
-            return Outcome::Exit(0);
-        }
-    })
+        Group::Version => return Err(End::well(version())),
+    }))
+}
+
+/// What was typed after a name, or how that ends which says nothing to do.
+fn typed<T: CommandFactory + FromArgMatches>(
+    name: &str,
+    arguments: Vec<OsString>,
+) -> Result<T, End> {
+    // Asked before the command line is understood, since it may be that which is not.
+    let failures = match arguments.iter().any(|it| it == "--real-exit-codes") {
+        true => Failures::Real,
+        false => Failures::Upstreams,
+    };
+    let whole = std::iter::once(OsString::from(name)).chain(arguments);
+    plain(T::command())
+        .try_get_matches_from(whole)
+        .and_then(|matches| T::from_arg_matches(&matches))
+        .map_err(|error| End::of_usage(&error, failures))
+}
+
+/// Without defaults that are nothing in the help.
+fn plain(command: Command) -> Command {
+    let is_nothing = |argument: &Arg| argument.get_default_values() == [""];
+    command
+        .mut_args(|argument| match is_nothing(&argument) {
+            true => argument.hide_default_value(true),
+            false => argument,
+        })
+        .mut_subcommands(plain)
 }
 
 /// Upstream's order (flag, `KUBECONFIG`, usual file, in-cluster), with the plane that is up before
@@ -201,13 +226,13 @@ impl Asked {
         format!("Failed to {action}")
     }
 
-    async fn answer(&self, form: Form, rest: &Rest) -> anyhow::Result<Told> {
+    async fn answer(&self, manner: Manner, rest: &Rest) -> anyhow::Result<Told> {
         match self {
-            Asked::Job(request) => job::answer(request, form, rest).await,
-            Asked::Flow(family, request) => family.answer(request, form, rest).await,
-            Asked::Pod(request) => pod::answer(request, form, rest).await,
-            Asked::Queue(request) => queue::answer(request, form, rest).await,
-            Asked::Tool(request) => tools::answer(request, form, rest).await,
+            Asked::Job(request) => job::answer(request, manner, rest).await,
+            Asked::Flow(family, request) => family.answer(request, manner, rest).await,
+            Asked::Pod(request) => pod::answer(request, manner, rest).await,
+            Asked::Queue(request) => queue::answer(request, manner.form, rest).await,
+            Asked::Tool(request) => tools::answer(request, manner, rest).await,
         }
     }
 
@@ -227,46 +252,60 @@ impl Asked {
 /// Performs a request.
 pub(crate) async fn answer(request: Request, cluster: Arc<dyn Cluster>) -> anyhow::Result<u8> {
     let rest = Rest::new(cluster);
-    let told = match (request.watch, request.asked.listed()) {
-        (false, _) => one(&request, &rest).await,
+    let end = match (request.watch, request.asked.listed()) {
         (true, Some(listed)) => follow(&request, listed, &rest).await,
         (true, None) => Err(anyhow::anyhow!("--watch is for lists")),
+        (false, _) => return Ok(request.perform(run::now(), &rest).await.say()),
     };
-    let Err(error) = told else {
-        return Ok(told.unwrap_or_default());
-    };
-    let text = format!("{}: {error:#}", request.asked.failure());
-    match request.real_exit_codes {
-        true => {
-            console::complain(&text);
-            Ok(crate::EXIT_FAILED)
-        }
-        false => {
-            console::say(&text);
-            Ok(EXIT_ERROR)
-        }
-    }
+    let failed = end.err().map(|error| request.failed(&error));
+    Ok(failed.unwrap_or_default().say())
 }
 
-async fn one(request: &Request, rest: &Rest) -> anyhow::Result<u8> {
-    let told = request.asked.answer(request.form, rest).await?;
-    let has_failed = matches!(told, Told::Partly(_)) && request.real_exit_codes;
-    let text = told.text(request.form)?;
-    if !text.is_empty() {
-        console::say(text.trim_end_matches('\n'));
+impl Request {
+    /// Asks once, at this time.
+    async fn perform(&self, now: Time, rest: &Rest) -> End {
+        let told = match self.asked.answer(self.manner(now), rest).await {
+            Ok(Told::Partly { done, failed }) => {
+                return End::partly(done, &failed, self.failures);
+            }
+            Ok(told) => told.text(self.form),
+            Err(error) => Err(error),
+        };
+        match told {
+            Ok(text) => End::well(text),
+            Err(error) => self.failed(&error),
+        }
     }
-    Ok(if has_failed { crate::EXIT_FAILED } else { 0 })
+
+    fn manner(&self, now: Time) -> Manner {
+        Manner {
+            form: self.form,
+            now,
+        }
+    }
+
+    fn failed(&self, error: &anyhow::Error) -> End {
+        End::failed(
+            format!("{}: {error:#}", self.asked.failure()),
+            self.failures,
+        )
+    }
+
+    /// Says that nobody could be asked, as any other failure is said, and gives the exit status.
+    pub(crate) fn unasked(&self, error: &anyhow::Error) -> u8 {
+        self.failed(error).say()
+    }
 }
 
 /// Prints a list, then each of its lines that changes, until the user has enough. What has changed is read
 /// as a whole, now and then.
-async fn follow(request: &Request, listed: String, rest: &Rest) -> anyhow::Result<u8> {
+async fn follow(request: &Request, listed: String, rest: &Rest) -> anyhow::Result<()> {
     let (seen, mut news) = mpsc::channel(NEWS_WAITING_MAX);
     tokio::spawn(rest.clone().watch(listed, seen));
     let mut before = String::new();
     loop {
-        let told = request.asked.answer(request.form, rest).await?;
-        let now = told.text(request.form)?;
+        let told = request.asked.answer(request.manner(run::now()), rest);
+        let now = told.await?.text(request.form)?;
         let lines = told::news(&before, &now);
         if !lines.is_empty() {
             console::say(&lines.join("\n"));
@@ -275,7 +314,7 @@ async fn follow(request: &Request, listed: String, rest: &Rest) -> anyhow::Resul
         match news.recv().await {
             Some(Seen::Lost(error)) => return Err(error.into()),
             Some(_) => {}
-            None => return Ok(0),
+            None => return Ok(()),
         }
         tokio::time::sleep(WATCH_REST).await;
         while let Ok(more) = news.try_recv() {
@@ -300,8 +339,8 @@ fn version() -> String {
 }
 
 /// How long ago, as kubectl writes it.
-fn age(created: &str, now: api::time::Time) -> String {
-    let Some(created) = api::time::Time::parse(created) else {
+fn age(created: &str, now: Time) -> String {
+    let Some(created) = Time::parse(created) else {
         return "<unknown>".to_owned();
     };
     let seconds = (now.micros() - created.micros()).max(0) / 1_000_000;

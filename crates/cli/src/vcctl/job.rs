@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::told::{Form, Told, widened};
+use super::told::{Form, Manner, NOTHING, Told, widened};
 use super::width;
 use crate::manifest;
 use crate::rest::{Place, Rest, text};
@@ -116,7 +116,7 @@ impl Request {
     }
 }
 
-pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow::Result<Told> {
+pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> anyhow::Result<Told> {
     match request {
         Request::Delete(named) => {
             rest.get(&place(named)?).await?;
@@ -129,7 +129,7 @@ pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow
         Request::List(list) => {
             let objects = chosen(list, rest.list(&Request::listed(list)).await?);
             let mut table = table(list, &objects);
-            if form == Form::Wide {
+            if manner.form == Form::Wide {
                 table = widened(
                     &table,
                     &objects,
@@ -225,7 +225,7 @@ pub(super) fn chosen(list: &List, mut jobs: Vec<Value>) -> Vec<Value> {
 /// The job table; widths are upstream's.
 pub(super) fn table(list: &List, shown: &[Value]) -> String {
     if shown.is_empty() {
-        return "No resources found".to_owned();
+        return NOTHING.to_owned();
     }
     let field = |field| shown.iter().map(move |job| text(job, &["metadata", field]));
     let names = width("Name", field("name"));

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
+use api::time::Time;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::told::{Form, Told, widened};
+use super::told::{Form, Manner, NOTHING, Told, widened};
 use super::{age, width};
 use crate::rest::{Rest, text};
-use crate::run;
 
 const JOB_NAME: &str = "volcano.sh/job-name";
 const QUEUE_LABEL: &str = "volcano.sh/queue-name";
@@ -69,11 +69,11 @@ pub(super) fn listed(list: &List) -> String {
     }
 }
 
-pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow::Result<Told> {
+pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> anyhow::Result<Told> {
     let Request::List(list) = request;
     let objects = chosen(list, rest.list(&listed(list)).await?);
-    let mut table = table(list, &objects);
-    if form == Form::Wide {
+    let mut table = table(list, &objects, manner.now);
+    if manner.form == Form::Wide {
         table = widened(
             &table,
             &objects,
@@ -104,9 +104,9 @@ fn chosen(list: &List, mut pods: Vec<Value>) -> Vec<Value> {
     pods
 }
 
-fn table(list: &List, pods: &[Value]) -> String {
+fn table(list: &List, pods: &[Value], now: Time) -> String {
     if pods.is_empty() {
-        return "No resources found".to_owned();
+        return NOTHING.to_owned();
     }
     let names = width(
         "Name",
@@ -141,7 +141,7 @@ fn table(list: &List, pods: &[Value]) -> String {
                 ready,
                 status,
                 &restarts.to_string(),
-                &age(text(pod, &["metadata", "creationTimestamp"]), run::now()),
+                &age(text(pod, &["metadata", "creationTimestamp"]), now),
             ],
         );
     }

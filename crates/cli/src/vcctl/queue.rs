@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::job::owner;
-use super::told::{Form, Told, widened};
+use super::told::{Form, NOTHING, Told, widened};
 use crate::rest::{Place, Rest, text};
 
 pub(super) const QUEUES: &str = "/apis/scheduling.volcano.sh/v1beta1/queues";
@@ -90,6 +90,9 @@ pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow
             Ok(Told::Text(String::new()))
         }
         Request::Delete(named) => {
+            if named.name.is_empty() {
+                bail!("queue name must be specified");
+            }
             rest.get(&place(&named.name)?).await?;
             rest.delete(&place(&named.name)?).await?;
             Ok(Told::Text(String::new()))
@@ -111,7 +114,7 @@ pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow
 
 async fn told(queues: Vec<Value>, form: Form, rest: &Rest) -> anyhow::Result<Told> {
     let mut table = match queues.is_empty() {
-        true => "No resources found".to_owned(),
+        true => NOTHING.to_owned(),
         false => table(&queues, &groups(rest).await?),
     };
     if form == Form::Wide {

@@ -1,3 +1,8 @@
+mod fixture;
+mod statuses;
+mod texts;
+mod world;
+
 use serde_json::json;
 
 use super::*;
@@ -68,7 +73,7 @@ fn queue_list_counts_pod_groups() {
 
 #[test]
 fn ages_are_written_as_kubectl_writes_them() {
-    let now = api::time::Time::parse("2026-11-21T18:00:00Z").unwrap();
+    let now = Time::parse("2026-11-21T18:00:00Z").unwrap();
     for (created, age_text) in [
         ("2026-11-21T17:59:30Z", "30s"),
         ("2026-11-21T17:55:30Z", "4m30s"),

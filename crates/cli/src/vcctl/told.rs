@@ -3,9 +3,13 @@
 use std::fmt::Write;
 
 use anyhow::Context;
+use api::time::Time;
 use serde_json::{Value, json};
 
 use crate::rest::text;
+
+/// What a list without anything says.
+pub(super) const NOTHING: &str = "No resources found";
 
 /// How to write objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -23,12 +27,21 @@ pub enum Form {
     Name,
 }
 
+/// How an answer is told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// As what.
+    pub(super) form: Form,
+    /// From when ages are counted.
+    pub(super) now: Time,
+}
+
 /// What a request found.
 pub(super) enum Told {
     /// A sentence, or nothing.
     Text(String),
-    /// Sentences, some of which tell of a failure that upstream does not count as one.
-    Partly(String),
+    /// What was done, and failures that upstream does not count as one.
+    Partly { done: String, failed: String },
     /// Objects, and the table that they make.
     Objects { objects: Vec<Value>, table: String },
     /// One object, of which upstream prints something else than a table.
@@ -39,7 +52,8 @@ impl Told {
     /// The text to print.
     pub(super) fn text(self, form: Form) -> anyhow::Result<String> {
         match (self, form) {
-            (Told::Text(text) | Told::Partly(text), _)
+            (Told::Partly { done, failed }, _) => Ok([done, failed].join("\n")),
+            (Told::Text(text), _)
             | (Told::Object { text, .. }, Form::Table | Form::Wide)
             | (Told::Objects { table: text, .. }, Form::Table | Form::Wide) => Ok(text),
             (Told::Object { object, .. }, form) => written(&object, form),

@@ -5,48 +5,48 @@
 use std::ffi::OsString;
 use std::fmt::Write;
 
-use anyhow::Context;
-use clap::{Args, CommandFactory, FromArgMatches, Parser};
+use anyhow::{Context, bail};
+use clap::{Args, Parser};
 use serde_json::Value;
 
-use super::told::{Form, Told};
+use super::end::End;
+use super::told::{Manner, NOTHING, Told};
 use super::{Asked, Common, job, queue};
 use crate::rest::{Place, Rest, text};
 use crate::start::Outcome;
-use crate::verbs;
 
 /// One of them.
 pub(crate) struct Tool {
     /// What it is called.
     pub(crate) name: &'static str,
-    parse: fn(Vec<OsString>) -> Outcome,
+    understand: fn(Vec<OsString>) -> Result<Outcome, End>,
 }
 
 /// All of them, alphabetical.
 pub(crate) const TOOLS: &[Tool] = &[
     Tool {
         name: "vcancel",
-        parse: |typed| begin::<Cancel>(typed, Request::Cancel),
+        understand: |typed| begin::<Cancel>("vcancel", typed, Request::Cancel),
     },
     Tool {
         name: "vjobs",
-        parse: |typed| begin::<Jobs>(typed, Request::Jobs),
+        understand: |typed| begin::<Jobs>("vjobs", typed, Request::Jobs),
     },
     Tool {
         name: "vqueues",
-        parse: |typed| begin::<Queues>(typed, Request::Queues),
+        understand: |typed| begin::<Queues>("vqueues", typed, Request::Queues),
     },
     Tool {
         name: "vresume",
-        parse: |typed| begin::<Resume>(typed, Request::Resume),
+        understand: |typed| begin::<Resume>("vresume", typed, Request::Resume),
     },
     Tool {
         name: "vsub",
-        parse: |typed| begin::<Submit>(typed, Request::Submit),
+        understand: |typed| begin::<Submit>("vsub", typed, Request::Submit),
     },
     Tool {
         name: "vsuspend",
-        parse: |typed| begin::<Suspend>(typed, Request::Suspend),
+        understand: |typed| begin::<Suspend>("vsuspend", typed, Request::Suspend),
     },
 ];
 
@@ -56,29 +56,33 @@ impl Tool {
         TOOLS.iter().find(|tool| tool.name == name)
     }
 
-    /// Understands what follows its name.
+    /// Understands what follows its name; speaks where nothing is left to be done.
     pub(crate) fn parse(&self, arguments: Vec<OsString>) -> Outcome {
-        let whole = std::iter::once(OsString::from(self.name)).chain(arguments);
-        (self.parse)(whole.collect())
+        self.understand(arguments)
+            .unwrap_or_else(|end| Outcome::Exit(end.say()))
+    }
+
+    /// The same, or how that ends which leaves nothing to be done.
+    pub(super) fn understand(&self, arguments: Vec<OsString>) -> Result<Outcome, End> {
+        (self.understand)(arguments)
     }
 }
 
 #[derive(Parser)]
 struct Typed<T: Args> {
     #[command(flatten)]
-    common: Common,
-    #[command(flatten)]
     own: T,
+    #[command(flatten)]
+    common: Common,
 }
 
-fn begin<T: Args>(typed: Vec<OsString>, request: fn(T) -> Request) -> Outcome {
-    let parsed = Typed::<T>::command()
-        .try_get_matches_from(typed)
-        .and_then(|matches| Typed::<T>::from_arg_matches(&matches));
-    match parsed {
-        Ok(Typed { common, own }) => common.ask(Asked::Tool(request(own))),
-        Err(error) => verbs::refuse(&error),
-    }
+fn begin<T: Args>(
+    name: &str,
+    arguments: Vec<OsString>,
+    request: fn(T) -> Request,
+) -> Result<Outcome, End> {
+    let Typed { common, own } = super::typed(name, arguments)?;
+    Ok(common.ask(Asked::Tool(request(own))))
 }
 
 /// What was asked for.
@@ -156,13 +160,20 @@ pub(crate) struct Queues {
 #[derive(Args, Clone, Debug, PartialEq)]
 pub(crate) struct Submit {
     /// the container image of job
-    #[arg(short, long, env = "VOLCANO_DEFAULT_IMAGE", default_value = "busybox")]
+    #[arg(
+        short,
+        long,
+        env = "VOLCANO_DEFAULT_IMAGE",
+        hide_env_values = true,
+        default_value = "busybox"
+    )]
     image: String,
     /// the namespace of job
     #[arg(
         short = 'N',
         long,
         env = "VOLCANO_DEFAULT_JOB_NAMESPACE",
+        hide_env_values = true,
         default_value = "default"
     )]
     namespace: String,
@@ -186,6 +197,7 @@ pub(crate) struct Submit {
         short = 'S',
         long,
         env = "VOLCANO_SCHEDULER_NAME",
+        hide_env_values = true,
         default_value = "volcano"
     )]
     scheduler: String,
@@ -218,26 +230,29 @@ impl Jobs {
 }
 
 impl Named {
-    fn job(&self) -> job::Named {
-        job::Named {
+    fn job(&self) -> anyhow::Result<job::Named> {
+        if self.name.is_empty() {
+            bail!("job name (specified by --name or -n) is mandatory");
+        }
+        Ok(job::Named {
             namespace: self.namespace.clone(),
             name: self.name.clone(),
-        }
+        })
     }
 }
 
-pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow::Result<Told> {
+pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> anyhow::Result<Told> {
     let as_job = match request {
         Request::Queues(queues) => return vqueues(&queues.name, rest).await,
         Request::Cancel(Cancel { named }) => {
-            job::answer(&job::Request::Delete(named.job()), form, rest).await?;
+            job::answer(&job::Request::Delete(named.job()?), manner, rest).await?;
             return Ok(Told::Text(format!(
                 "cancel job {} successfully",
                 named.name
             )));
         }
-        Request::Resume(Resume { named }) => job::Request::Resume(named.job()),
-        Request::Suspend(Suspend { named }) => job::Request::Suspend(named.job()),
+        Request::Resume(Resume { named }) => job::Request::Resume(named.job()?),
+        Request::Suspend(Suspend { named }) => job::Request::Suspend(named.job()?),
         Request::Submit(submit) => job::Request::Run(submitted(submit)?),
         Request::Jobs(jobs) if jobs.name.is_empty() => job::Request::List(jobs.list()),
         Request::Jobs(jobs) => job::Request::View(job::Named {
@@ -245,7 +260,7 @@ pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow
             name: jobs.name.clone(),
         }),
     };
-    job::answer(&as_job, form, rest).await
+    job::answer(&as_job, manner, rest).await
 }
 
 fn submitted(submit: &Submit) -> anyhow::Result<job::Run> {
@@ -285,7 +300,7 @@ async fn vqueues(name: &str, rest: &Rest) -> anyhow::Result<Told> {
 
 fn queue_table(queues: &[Value], groups: &[Value]) -> String {
     if queues.is_empty() {
-        return "No resources found".to_owned();
+        return NOTHING.to_owned();
     }
     let mut out = String::new();
     let mut row = |name: &str, cells: [&str; 6]| {
