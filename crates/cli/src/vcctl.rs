@@ -11,6 +11,7 @@ mod pod;
 mod queue;
 mod told;
 pub(crate) mod tools;
+mod view;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::told::{Form, Manner, NOTHING, Told, widened};
-use super::width;
+use super::{view, width};
 use crate::manifest;
 use crate::rest::{Place, Rest, text};
 
@@ -159,7 +159,7 @@ pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> an
             let events = rest
                 .list(&format!("/api/v1/namespaces/{}/events", named.namespace))
                 .await?;
-            let text = view(&job, &events);
+            let text = view::view(&job, &events, manner.now);
             Ok(Told::Object { object: job, text })
         }
     }
@@ -295,91 +295,6 @@ fn cells(job: &Value) -> [String; 11] {
         count("unknown"),
         count("retryCount"),
     ]
-}
-
-/// The description of a job, after upstream's: parts that are empty are left out.
-pub(super) fn view(job: &Value, events: &[Value]) -> String {
-    let name = text(job, &["metadata", "name"]);
-    let mut out = String::new();
-    let mut line = |label: &str, value: &str| {
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "{label:<20}{value}");
-    };
-    line("Name:", name);
-    line("Namespace:", text(job, &["metadata", "namespace"]));
-    for (label, field) in [("Labels:", "labels"), ("Annotations:", "annotations")] {
-        if job["metadata"][field].is_object() {
-            line(label, &job["metadata"][field].to_string());
-        } else {
-            line(label, "<none>");
-        }
-    }
-    line("API Version:", text(job, &["apiVersion"]));
-    line("Kind:", text(job, &["kind"]));
-    line("Metadata:", "");
-    for (label, field) in [
-        ("  Creation Timestamp:", "creationTimestamp"),
-        ("  Resource Version:", "resourceVersion"),
-        ("  UID:", "uid"),
-    ] {
-        line(label, text(job, &["metadata", field]));
-    }
-    line("Spec:", "");
-    line("  Min Available:", &job["spec"]["minAvailable"].to_string());
-    for plugin in job["spec"]["plugins"].as_object().into_iter().flatten() {
-        line(&format!("  Plugin {}:", plugin.0), &plugin.1.to_string());
-    }
-    line("  Scheduler Name:", text(job, &["spec", "schedulerName"]));
-    for task in job["spec"]["tasks"].as_array().into_iter().flatten() {
-        line("  Task:", text(task, &["name"]));
-        line("    Replicas:", &task["replicas"].to_string());
-    }
-    line("Status:", "");
-    for field in [
-        "pending",
-        "running",
-        "succeeded",
-        "failed",
-        "terminating",
-        "unknown",
-    ] {
-        if let Some(count) = job["status"][field].as_i64().filter(|count| *count > 0) {
-            line(&format!("  {field}:"), &count.to_string());
-        }
-    }
-    line("  State:", "");
-    line("    Phase:", text(job, &["status", "state", "phase"]));
-    for (label, field) in [("    Reason:", "reason"), ("    Message:", "message")] {
-        let value = text(job, &["status", "state", field]);
-        if !value.is_empty() {
-            line(label, value);
-        }
-    }
-    let own: Vec<&Value> = events
-        .iter()
-        .filter(|event| {
-            text(event, &["metadata", "name"])
-                .strip_prefix(name)
-                .is_some_and(|rest| rest.starts_with('.'))
-        })
-        .collect();
-    if own.is_empty() {
-        line("Events:", "<none>");
-        return out;
-    }
-    line("Events:", "");
-    let _ = writeln!(out, "  {:<10}{:<25}{:<28}Message", "Type", "Reason", "From");
-    for event in own {
-        let _ = writeln!(
-            out,
-            "  {:<10}{:<25}{:<28}{}",
-            text(event, &["type"]),
-            text(event, &["reason"]),
-            text(event, &["source", "component"]),
-            text(event, &["message"]),
-        );
-    }
-    out
 }
 
 /// The one job of a file.
