@@ -8,6 +8,7 @@ mod end;
 mod flow;
 mod job;
 mod pod;
+mod pod_state;
 mod queue;
 mod told;
 pub(crate) mod tools;

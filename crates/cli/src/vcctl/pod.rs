@@ -6,6 +6,7 @@ use api::time::Time;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use super::pod_state::PodState;
 use super::told::{Form, Manner, NOTHING, Told, widened};
 use super::{age, width};
 use crate::rest::{Rest, text};
@@ -116,11 +117,8 @@ fn table(list: &List, pods: &[Value], now: Time) -> String {
         "Namespace",
         pods.iter().map(|pod| text(pod, &["metadata", "namespace"])),
     );
-    let states: Vec<(String, String, u64)> = pods.iter().map(state).collect();
-    let statuses = width(
-        "Status",
-        states.iter().map(|(_, status, _)| status.as_str()),
-    );
+    let states: Vec<PodState> = pods.iter().map(PodState::of).collect();
+    let statuses = width("Status", states.iter().map(|it| it.status.as_str()));
     let mut out = String::new();
     let mut row = |pod: [&str; 2], cells: [&str; 4]| {
         // Writing to a String cannot fail.
@@ -131,50 +129,19 @@ fn table(list: &List, pods: &[Value], now: Time) -> String {
         let _ = writeln!(out, "{:<statuses$}{:<10}{}", cells[1], cells[2], cells[3]);
     };
     row(["Namespace", "Name"], ["Ready", "Status", "Restart", "Age"]);
-    for (pod, (ready, status, restarts)) in pods.iter().zip(&states) {
+    for (pod, state) in pods.iter().zip(&states) {
         row(
             [
                 text(pod, &["metadata", "namespace"]),
                 text(pod, &["metadata", "name"]),
             ],
             [
-                ready,
-                status,
-                &restarts.to_string(),
+                &format!("{}/{}", state.ready, state.wanted),
+                &state.status,
+                &state.restarts.to_string(),
                 &age(text(pod, &["metadata", "creationTimestamp"]), now),
             ],
         );
     }
     out
-}
-
-/// Ready containers, status and restarts, computed as kubectl's table is.
-fn state(pod: &Value) -> (String, String, u64) {
-    let statuses: Vec<&Value> = pod["status"]["containerStatuses"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .collect();
-    let ready = statuses.iter().filter(|one| one["ready"] == true).count();
-    let wanted = pod["spec"]["containers"].as_array().map_or(0, Vec::len);
-    let restarts = statuses
-        .iter()
-        .map(|one| one["restartCount"].as_u64().unwrap_or(0))
-        .sum();
-    let mut status = match text(pod, &["status", "reason"]) {
-        "" => text(pod, &["status", "phase"]),
-        reason => reason,
-    };
-    for one in &statuses {
-        for kind in ["waiting", "terminated"] {
-            let reason = text(one, &["state", kind, "reason"]);
-            if !reason.is_empty() {
-                status = reason;
-            }
-        }
-    }
-    if pod["metadata"]["deletionTimestamp"].is_string() {
-        status = "Terminating";
-    }
-    (format!("{ready}/{wanted}"), status.to_owned(), restarts)
 }
