@@ -24,6 +24,7 @@ use clap::{ArgMatches, Command};
 
 use crate::console;
 use crate::start::{Connection, Deciding, Decisions, Outcome, Process, Start};
+use crate::verbs::version;
 use flag::{Flag, Group};
 use typed::Typed;
 
@@ -85,7 +86,7 @@ impl Row {
     pub(crate) fn begin(&self, matches: &ArgMatches) -> Outcome {
         let typed = Typed::new(matches, self.flags().collect());
         if typed.switch("version") {
-            console::say(&format!("{} {}", self.verb, env!("CARGO_PKG_VERSION")));
+            console::say(&version::upstreams());
             return Outcome::Exit(crate::EXIT_COMPLETE);
         }
         for warning in typed.warnings() {

@@ -30,6 +30,7 @@ use crate::rest::{Rest, Seen};
 use crate::run;
 use crate::start::{Connection, Outcome, Question, Start};
 use crate::state::StateDir;
+use crate::verbs::version;
 use end::{End, Failures};
 use told::{Form, Manner, Told};
 
@@ -166,7 +167,7 @@ fn understand(arguments: Vec<OsString>) -> Result<Outcome, End> {
             clap_complete::generate(shell, &mut Typed::command(), "vcctl", &mut script);
             return Err(End::well(String::from_utf8_lossy(&script).into_owned()));
         }
-        Group::Version => return Err(End::well(version())),
+        Group::Version => return Err(End::well(version::upstreams())),
     }))
 }
 
@@ -325,19 +326,6 @@ async fn follow(request: &Request, listed: String, rest: &Rest) -> anyhow::Resul
             }
         }
     }
-}
-
-fn version() -> String {
-    let given = |value: Option<&str>| value.unwrap_or("Not provided.").to_owned();
-    format!(
-        "API Version: v1alpha1\nVersion: {}\nGit SHA: {}\nBuilt At: {}\nGo Version: {}\nGo OS/Arch: {}/{}",
-        env!("CARGO_PKG_VERSION"),
-        given(None),
-        given(None),
-        given(None),
-        std::env::consts::OS,
-        std::env::consts::ARCH,
-    )
 }
 
 /// How long ago, as kubectl writes it.

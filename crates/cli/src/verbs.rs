@@ -13,7 +13,7 @@ mod simulate;
 mod status;
 mod up;
 mod vcctl;
-mod version;
+pub(crate) mod version;
 mod whatif;
 
 mod meeting;

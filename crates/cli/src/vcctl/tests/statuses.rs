@@ -129,3 +129,23 @@ async fn a_flow_that_could_not_be_created_counts_only_where_that_is_asked_for() 
     assert_eq!((real.code, real.err.as_str()), (1, refused));
     std::fs::remove_file(&path).expect("it was made just now");
 }
+
+#[tokio::test]
+async fn the_version_is_told_in_upstreams_lines() {
+    let end = end("vcctl version").await;
+    assert_eq!((end.code, end.err.as_str()), (0, ""));
+    let labels: Vec<&str> = end
+        .out
+        .lines()
+        .filter_map(|line| Some(line.split_once(": ")?.0))
+        .collect();
+    let upstreams = [
+        "API Version",
+        "Version",
+        "Git SHA",
+        "Built At",
+        "Go Version",
+        "Go OS/Arch",
+    ];
+    assert_eq!(labels, upstreams);
+}
