@@ -20,7 +20,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::time::Time;
-use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::builder::BoolishValueParser;
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand,
+};
 use clap_complete::Shell;
 use tokio::sync::mpsc;
 
@@ -71,13 +74,13 @@ pub(crate) struct Common {
     #[arg(long, global = true)]
     real_exit_codes: bool,
     /// (Volcano's; has no effect here)
-    #[arg(long, global = true, hide = true)]
+    #[arg(long, global = true, value_name = "DURATION")]
     log_flush_frequency: Option<String>,
     /// (Volcano's; has no effect here)
-    #[arg(short = 'v', long = "v", global = true, hide = true)]
+    #[arg(short = 'v', long = "v", global = true, value_name = "LEVEL")]
     verbosity: Option<String>,
     /// (Volcano's; has no effect here)
-    #[arg(long, global = true, hide = true)]
+    #[arg(long, global = true, value_name = "PATTERN=LEVEL")]
     vmodule: Option<String>,
 }
 
@@ -155,7 +158,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Outcome {
 }
 
 fn understand(arguments: Vec<OsString>) -> Result<Outcome, End> {
-    let typed: Typed = typed("vcctl", arguments)?;
+    let typed = typed(Typed::command(), arguments, Typed::from_arg_matches)?;
     Ok(typed.common.ask(match typed.request {
         Group::Job(request) => Asked::Job(request),
         Group::Jobflow(request) => Asked::Flow(&flow::FLOWS, request),
@@ -164,39 +167,61 @@ fn understand(arguments: Vec<OsString>) -> Result<Outcome, End> {
         Group::Queue(request) => Asked::Queue(request),
         Group::Completion { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Typed::command(), "vcctl", &mut script);
+            let mut command = as_upstream(Typed::command());
+            clap_complete::generate(shell, &mut command, "vcctl", &mut script);
             return Err(End::well(String::from_utf8_lossy(&script).into_owned()));
         }
         Group::Version => return Err(End::well(version::upstreams())),
     }))
 }
 
-/// What was typed after a name, or how that ends which says nothing to do.
-fn typed<T: CommandFactory + FromArgMatches>(
-    name: &str,
+/// What was typed after a command's name, or how that ends which leaves nothing to be done.
+fn typed<T>(
+    command: Command,
     arguments: Vec<OsString>,
+    read: fn(&ArgMatches) -> Result<T, clap::Error>,
 ) -> Result<T, End> {
     // Asked before the command line is understood, since it may be that which is not.
-    let failures = match arguments.iter().any(|it| it == "--real-exit-codes") {
+    let is_real = |it: &OsString| it == "--real-exit-codes" || it == "--real-exit-codes=true";
+    let failures = match arguments.iter().any(is_real) {
         true => Failures::Real,
         false => Failures::Upstreams,
     };
-    let whole = std::iter::once(OsString::from(name)).chain(arguments);
-    plain(T::command())
+    let whole = std::iter::once(command.get_name().into()).chain(arguments);
+    as_upstream(command)
         .try_get_matches_from(whole)
-        .and_then(|matches| T::from_arg_matches(&matches))
+        .and_then(|matches| read(&matches))
         .map_err(|error| End::of_usage(&error, failures))
 }
 
-/// Without defaults that are nothing in the help.
-fn plain(command: Command) -> Command {
-    let is_nothing = |argument: &Arg| argument.get_default_values() == [""];
+/// Reads flags as upstream's parser does: a switch may be given a value (`--all-namespaces=false`), the last of
+/// two holds, a number may be negative. Defaults that are nothing stay out of the help.
+fn as_upstream(command: Command) -> Command {
     command
-        .mut_args(|argument| match is_nothing(&argument) {
-            true => argument.hide_default_value(true),
-            false => argument,
+        .args_override_self(true)
+        .mut_args(|argument| match argument.get_action() {
+            ArgAction::SetTrue => switch(argument),
+            ArgAction::Set if argument.is_positional() => argument,
+            ArgAction::Set if argument.get_default_values() == [""] => {
+                argument.hide_default_value(true)
+            }
+            ArgAction::Set => argument.allow_negative_numbers(true),
+            _ => argument,
         })
-        .mut_subcommands(plain)
+        .mut_subcommands(as_upstream)
+}
+
+fn switch(argument: Arg) -> Arg {
+    argument
+        .action(ArgAction::Set)
+        .value_parser(BoolishValueParser::new())
+        .value_name("BOOL")
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_value("false")
+        .default_missing_value("true")
+        .hide_default_value(true)
+        .hide_possible_values(true)
 }
 
 /// Upstream's order (flag, `KUBECONFIG`, usual file, in-cluster), with the plane that is up before

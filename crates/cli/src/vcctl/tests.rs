@@ -1,4 +1,5 @@
 mod fixture;
+mod flags;
 mod statuses;
 mod texts;
 mod world;
@@ -84,20 +85,5 @@ fn ages_are_written_as_kubectl_writes_them() {
         ("", "<unknown>"),
     ] {
         assert_eq!(age(created, now), age_text, "{created}");
-    }
-}
-
-#[test]
-fn short_flags_are_upstreams() {
-    Typed::command().debug_assert();
-    for words in [
-        "job suspend -n a -N training",
-        "job run -i busybox -N a -m 1 -r 2 -R cpu=1 -L cpu=1 -S volcano -n x",
-        "queue create -n q -w 3 -S Open",
-        "queue operate -n q -w 3 -a update",
-        "pod list -q q -j j -n x --all-namespaces",
-    ] {
-        let whole = std::iter::once("vcctl").chain(words.split(' '));
-        assert!(Typed::try_parse_from(whole).is_ok(), "{words}");
     }
 }

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 
 use anyhow::{Context, bail};
-use clap::{Args, Parser};
+use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser};
 use serde_json::Value;
 
 use super::end::End;
@@ -19,34 +19,43 @@ use crate::start::Outcome;
 pub(crate) struct Tool {
     /// What it is called.
     pub(crate) name: &'static str,
-    understand: fn(Vec<OsString>) -> Result<Outcome, End>,
+    /// Its flags and its help, under any name.
+    pub(super) command: fn() -> Command,
+    /// What its flags ask for.
+    read: fn(&ArgMatches) -> Result<Outcome, clap::Error>,
 }
 
 /// All of them, alphabetical.
 pub(crate) const TOOLS: &[Tool] = &[
     Tool {
         name: "vcancel",
-        understand: |typed| begin::<Cancel>("vcancel", typed, Request::Cancel),
+        command: Typed::<Cancel>::command,
+        read: |matches| read::<Cancel>(matches, Request::Cancel),
     },
     Tool {
         name: "vjobs",
-        understand: |typed| begin::<Jobs>("vjobs", typed, Request::Jobs),
+        command: Typed::<Jobs>::command,
+        read: |matches| read::<Jobs>(matches, Request::Jobs),
     },
     Tool {
         name: "vqueues",
-        understand: |typed| begin::<Queues>("vqueues", typed, Request::Queues),
+        command: Typed::<Queues>::command,
+        read: |matches| read::<Queues>(matches, Request::Queues),
     },
     Tool {
         name: "vresume",
-        understand: |typed| begin::<Resume>("vresume", typed, Request::Resume),
+        command: Typed::<Resume>::command,
+        read: |matches| read::<Resume>(matches, Request::Resume),
     },
     Tool {
         name: "vsub",
-        understand: |typed| begin::<Submit>("vsub", typed, Request::Submit),
+        command: Typed::<Submit>::command,
+        read: |matches| read::<Submit>(matches, Request::Submit),
     },
     Tool {
         name: "vsuspend",
-        understand: |typed| begin::<Suspend>("vsuspend", typed, Request::Suspend),
+        command: Typed::<Suspend>::command,
+        read: |matches| read::<Suspend>(matches, Request::Suspend),
     },
 ];
 
@@ -64,7 +73,8 @@ impl Tool {
 
     /// The same, or how that ends which leaves nothing to be done.
     pub(super) fn understand(&self, arguments: Vec<OsString>) -> Result<Outcome, End> {
-        (self.understand)(arguments)
+        let command = (self.command)().name(self.name);
+        super::typed(command, arguments, self.read)
     }
 }
 
@@ -76,12 +86,8 @@ struct Typed<T: Args> {
     common: Common,
 }
 
-fn begin<T: Args>(
-    name: &str,
-    arguments: Vec<OsString>,
-    request: fn(T) -> Request,
-) -> Result<Outcome, End> {
-    let Typed { common, own } = super::typed(name, arguments)?;
+fn read<T: Args>(matches: &ArgMatches, request: fn(T) -> Request) -> Result<Outcome, clap::Error> {
+    let Typed { own, common } = Typed::<T>::from_arg_matches(matches)?;
     Ok(common.ask(Asked::Tool(request(own))))
 }
 
