@@ -34,12 +34,15 @@ pub(crate) struct Names {
     stream: Option<Box<Watch>>,
     seen: u64,
     /// By namespace and name.
-    slices: BTreeMap<(Box<str>, Box<str>), Slice>,
+    slices: Slices,
     /// Nothing is heard before this: what is said later is heard later.
     not_before: Time,
 }
 
+type Slices = BTreeMap<(Box<str>, Box<str>), Slice>;
+
 /// What one EndpointSlice said.
+#[derive(PartialEq, Eq)]
 struct Slice {
     service: Box<str>,
     hosts: Vec<Host>,
@@ -93,7 +96,15 @@ impl Names {
         let is_news =
             |line: &WatchLine| matches!(line, WatchLine::Applied(_) | WatchLine::Deleted(_));
         let lines: Vec<WatchLine> = lines.into_iter().filter(is_news).collect();
-        let is_nothing = lines.is_empty() && (begins == Begins::Not || self.slices.is_empty());
+        let is_nothing = match begins {
+            Begins::Not => lines.is_empty(),
+            // A watch ends by itself after a while, and whoever looks again mostly finds nothing new.
+            Begins::Anew => {
+                let mut found = Slices::new();
+                apply(&mut found, &lines);
+                found == self.slices
+            }
+        };
         (!is_nothing).then_some(News { begins, lines })
     }
 
@@ -102,27 +113,7 @@ impl Names {
         if news.begins == Begins::Anew {
             self.slices.clear();
         }
-        for line in news.lines {
-            let (text, is_there) = match &line {
-                WatchLine::Applied(object) => (object.get(), true),
-                WatchLine::Deleted(object) => (object.get(), false),
-                WatchLine::Bookmark(_) | WatchLine::Failed(_) => continue,
-            };
-            let Ok(slice) = serde_json::from_str::<EndpointSlice>(text) else {
-                continue;
-            };
-            let meta = &slice.metadata;
-            let key = (meta.namespace.clone(), meta.name.clone());
-            let Some(service) = meta.labels.get(SERVICE_NAME).filter(|_| is_there) else {
-                self.slices.remove(&key);
-                continue;
-            };
-            let said = Slice {
-                service: service.clone(),
-                hosts: hosts(&slice),
-            };
-            self.slices.insert(key, said);
-        }
+        apply(&mut self.slices, &news.lines);
     }
 
     /// The answer to a question for a name's addresses, in the form in which shells give it.
@@ -171,4 +162,29 @@ fn hosts(slice: &EndpointSlice) -> Vec<Host> {
         hosts.extend(addresses.map(|address| (name.clone(), address.clone())));
     }
     hosts
+}
+
+/// What lines of a watch make of slices.
+fn apply(slices: &mut Slices, lines: &[WatchLine]) {
+    for line in lines {
+        let (text, is_there) = match line {
+            WatchLine::Applied(object) => (object.get(), true),
+            WatchLine::Deleted(object) => (object.get(), false),
+            WatchLine::Bookmark(_) | WatchLine::Failed(_) => continue,
+        };
+        let Ok(slice) = serde_json::from_str::<EndpointSlice>(text) else {
+            continue;
+        };
+        let meta = &slice.metadata;
+        let key = (meta.namespace.clone(), meta.name.clone());
+        let Some(service) = meta.labels.get(SERVICE_NAME).filter(|_| is_there) else {
+            slices.remove(&key);
+            continue;
+        };
+        let said = Slice {
+            service: service.clone(),
+            hosts: hosts(&slice),
+        };
+        slices.insert(key, said);
+    }
 }

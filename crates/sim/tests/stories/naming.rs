@@ -96,3 +96,40 @@ fn s2_4_pods_wait_no_longer_than_they_were_told() {
     let (known, in_vain) = meet(3, drivers);
     assert!(known > 0 && in_vain > 0, "{known} {in_vain}");
 }
+
+/// A watch ends by itself after half an hour to an hour. The name server then looks again at what it
+/// knows already, which is no news: a world in which nothing else happens is at rest (seed 266314829517).
+#[test]
+fn a_name_server_that_looks_again_has_no_news() {
+    let mut settings = sim::Settings::new(5);
+    settings.latency_ms_max = 20;
+    let mut world = World::new(settings, drivers(5));
+    let mut lasting = job("lasting", 2);
+    let template = &mut lasting["spec"]["tasks"][0]["template"];
+    template["metadata"]["annotations"][nodes::SIM_DURATION] = json!("100h");
+    world.create(10, Kind::VcJob, lasting);
+    let hours: i64 = 3;
+    for at in 1..hours * 60 {
+        let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+            "name": format!("m{at}"), "namespace": "default",
+        } });
+        world.create(at * MINUTE_MS, Kind::ConfigMap, map);
+    }
+    // Behind each of them, before the name server would hear of anything.
+    world.run(MINUTE_MS / 2);
+    for at in 1..hours * 60 {
+        world.run(if at == 1 {
+            MINUTE_MS / 2 + 200
+        } else {
+            MINUTE_MS
+        });
+        let name = format!("m{at}");
+        let is_there =
+            (world.objects(Kind::ConfigMap).iter()).any(|it| it["metadata"]["name"] == name);
+        assert!(is_there, "{name} is there");
+        assert!(
+            !world.transcript().text().contains("what is new of names"),
+            "{name}"
+        );
+    }
+}
