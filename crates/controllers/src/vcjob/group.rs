@@ -9,7 +9,7 @@ use api::quantity::Quantity;
 use api::selector::LabelSelector;
 use api::volcano::{
     Job, PARTITION_ID, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupSpec, SCHEDULER,
-    SCHEDULER_NAME, SubGroupPolicy, TASK_SPEC, Task, pod_group_of_job,
+    SubGroupPolicy, TASK_SPEC, Task, pod_group_of_job,
 };
 use mirror::Mirror;
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ fn create(mirror: &Mirror, job: &Job) -> Intent {
     annotations.insert(VERSION, json!(job.status.version.to_string()));
     // Who lets it in is known before it has pods.
     let scheduler = &*job.spec.scheduler_name;
-    if !matches!(scheduler, "" | SCHEDULER_NAME) {
+    if !scheduler.is_empty() {
         annotations.insert(SCHEDULER, json!(scheduler));
     }
     write::create(

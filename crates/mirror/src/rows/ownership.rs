@@ -1,8 +1,8 @@
 //! Whose a PodGroup is, where several schedulers serve one cluster.
 //!
 //! A PodGroup does not say it, its pods do. Before they are there, the annotation of whoever made it
-//! does; where it has none, it is taken for Volcano's, and a scheduler of another name only lets it
-//! in. So no two of them write the same status in turn, for ever.
+//! does; where it has none, as upstream makes it, it is taken for Volcano's, and a scheduler of another
+//! name only lets it in. So no two of them write the same status in turn, for ever.
 
 use std::sync::Arc;
 
