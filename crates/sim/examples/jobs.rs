@@ -1,7 +1,7 @@
 //! S10 in process: 10,000 vcjobs of a pod each, with the plugins env and svc, before a driver with every
 //! controller and no engine. Somebody else lets each group in, and runs each pod to its end at once.
 //!
-//! `cargo run --release -p katmai-driver --example jobs` prints one JSON object a line: jobs a second until
+//! `cargo run --release -p katmai-sim --example jobs` prints one JSON object a line: jobs a second until
 //! all pods are created, and until all jobs have ended, by the time spent in the driver alone. What the
 //! imitation of an API costs does not count.
 
@@ -18,6 +18,10 @@ use api::time::Time;
 use driver::{Driver, Limits, Request, RequestId, Settings};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+/// As the binary's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const JOBS: usize = 10_000;
 const NAMESPACE: &str = "bench";
