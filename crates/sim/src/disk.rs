@@ -1,22 +1,21 @@
 //! An imitation of whoever tends the directories behind volumes: what is to be in one is in it at
 //! once, and one that leaves is let go. Nothing lies on a disk here, and snapshots are not taken.
 
-use api::call::{Call, WatchLine};
+use api::call::WatchLine;
 use api::core::PersistentVolume;
 use api::disk::{DIRECTORY, FILLED, FROM_SNAPSHOT, FROM_VOLUME};
 use api::intent::{Action, Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::time::Time;
 use serde_json::{Value, json};
-use store::Watch;
 
-use crate::wire::{Answered, Next, Server};
+use crate::follower::Follower;
+use crate::wire::Server;
 
 /// The imitation: what it has seen of the volumes.
 #[derive(Default)]
 pub(crate) struct Disk {
-    stream: Option<Box<Watch>>,
-    seen: u64,
+    follower: Follower,
 }
 
 impl Disk {
@@ -27,29 +26,8 @@ impl Disk {
 
     /// What is to be written about the volumes that have changed since the last look.
     pub(crate) fn look(&mut self, server: &mut Server, now: Time) -> Vec<Intent> {
-        if server.revision() == self.seen {
-            return Vec::new();
-        }
-        self.seen = server.revision();
-        if self.stream.is_none() {
-            let target = format!("{}?watch=true", Kind::PersistentVolume.path("", ""));
-            let call = Call {
-                method: "GET",
-                target,
-                content_type: "",
-                body: Vec::new(),
-            };
-            if let Answered::Stream(watch) = server.answer(&call, now) {
-                self.stream = Some(watch);
-            }
-        }
-        let Some(watch) = &mut self.stream else {
-            return Vec::new();
-        };
-        let (lines, next) = server.lines(watch, now);
-        if next == Next::End {
-            self.stream = None;
-        }
+        let looked = self.follower.look(server, Kind::PersistentVolume, now);
+        let lines = looked.map(|(_, lines)| lines).unwrap_or_default();
         lines.iter().filter_map(wanted).collect()
     }
 }

@@ -26,6 +26,7 @@ mod counts;
 mod coverage;
 mod disk;
 mod fault;
+mod follower;
 mod judge;
 mod ledger;
 mod logbook;

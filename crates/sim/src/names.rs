@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use api::call::{Call, WatchLine};
+use api::call::WatchLine;
 use api::core::EndpointSlice;
 use api::kind::Kind;
 use api::time::Time;
-use store::Watch;
 
-use crate::wire::{Answered, Next, Server};
+use crate::follower::{Begins, Follower};
+use crate::wire::Server;
 
 /// Whose Service a slice is.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -22,17 +22,10 @@ pub(crate) struct News {
     lines: Vec<WatchLine>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Begins {
-    Anew,
-    Not,
-}
-
 /// The imitation.
 #[derive(Default)]
 pub(crate) struct Names {
-    stream: Option<Box<Watch>>,
-    seen: u64,
+    follower: Follower,
     /// By namespace and name.
     slices: Slices,
     /// Nothing is heard before this: what is said later is heard later.
@@ -54,8 +47,7 @@ type Host = (Box<str>, Box<str>);
 impl Names {
     /// The server has ended: all slices are looked at again.
     pub(crate) fn reconnect(&mut self) {
-        self.stream = None;
-        self.seen = 0;
+        self.follower = Follower::default();
     }
 
     /// Nothing is heard before this time.
@@ -71,28 +63,7 @@ impl Names {
 
     /// What the server says of slices since the last look.
     pub(crate) fn look(&mut self, server: &mut Server, now: Time) -> Option<News> {
-        if server.revision() == self.seen {
-            return None;
-        }
-        self.seen = server.revision();
-        let mut begins = Begins::Not;
-        if self.stream.is_none() {
-            let target = format!("{}?watch=true", Kind::EndpointSlice.path("", ""));
-            let call = Call {
-                method: "GET",
-                target,
-                content_type: "",
-                body: Vec::new(),
-            };
-            if let Answered::Stream(watch) = server.answer(&call, now) {
-                self.stream = Some(watch);
-                begins = Begins::Anew;
-            }
-        }
-        let (lines, next) = server.lines(self.stream.as_mut()?, now);
-        if next == Next::End {
-            self.stream = None;
-        }
+        let (begins, lines) = self.follower.look(server, Kind::EndpointSlice, now)?;
         let is_news =
             |line: &WatchLine| matches!(line, WatchLine::Applied(_) | WatchLine::Deleted(_));
         let lines: Vec<WatchLine> = lines.into_iter().filter(is_news).collect();
