@@ -13,7 +13,8 @@ use super::world::World;
 
 const PODS: [&str; 2] = ["train-master-0", "train-worker-0"];
 const MAX_RETRY: i64 = 2;
-const ACTIONS: [&str; 10] = [
+/// All that a policy or a command can ask for.
+pub(super) const ACTIONS: [&str; 10] = [
     "AbortJob",
     "CompleteJob",
     "EnqueueJob",

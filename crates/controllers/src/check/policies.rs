@@ -9,24 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::kind::Kind;
 use serde_json::{Value, json};
 
+use super::machine::ACTIONS;
 use super::world::World;
 
 const MASTER: &str = "train-m-0";
 /// The pod to which things happen; its partition is the second of its task.
 const VICTIM: &str = "train-w-3";
 const PODS: [&str; 5] = [MASTER, "train-w-0", "train-w-1", "train-w-2", VICTIM];
-const ACTIONS: [&str; 10] = [
-    "AbortJob",
-    "CompleteJob",
-    "EnqueueJob",
-    "RestartJob",
-    "RestartPartition",
-    "RestartPod",
-    "RestartTask",
-    "ResumeJob",
-    "SyncJob",
-    "TerminateJob",
-];
 /// What a policy names, and what happens.
 const EVENTS: [(&str, &str); 9] = [
     ("*", "PodFailed"),
