@@ -1,24 +1,13 @@
 //! What the rules of the scheduler look at beside requests, read from pods and PodGroups.
 
+mod fed;
+
 use std::sync::Arc;
 
 use api::kind::Kind;
-use mirror::{Mirror, Rows};
+use fed::tables;
 use model::{Disruption, GangId, GroupLimits, Key, NodeGroups, Portion, Tables, TaskTopology};
 use serde_json::{Value, json};
-
-/// The tables after the objects have come.
-fn tables(objects: &[(Kind, Value)]) -> Tables {
-    let names = || vec!["volcano".into()];
-    let mut rows = Rows::new(names()).with_lone(names());
-    let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
-    for (kind, object) in objects {
-        let change = mirror.apply(*kind, &object.to_string());
-        let change = change.expect("the object is read").expect("it is news");
-        rows.feed(&mirror, &change, &mut tables);
-    }
-    tables
-}
 
 /// What is read of a PodGroup with these annotations.
 fn group<T>(annotations: Value, read: impl FnOnce(&Tables, GangId) -> T) -> T {

@@ -1,21 +1,11 @@
 //! What a pod's claims ask of its node, read from claims, volumes and classes.
 
+mod fed;
+
 use api::kind::Kind;
-use mirror::{Mirror, Rows};
+use fed::tables;
 use model::{Key, Labels, Making, Tables, VolumeNeed, is_within};
 use serde_json::{Value, json};
-
-/// The tables after the objects have come, in this order.
-fn tables(objects: &[(Kind, Value)]) -> Tables {
-    let mut rows = Rows::new(vec!["volcano".into()]).with_lone(vec!["volcano".into()]);
-    let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
-    for (kind, object) in objects {
-        let change = mirror.apply(*kind, &object.to_string());
-        let change = change.expect("the object is read").expect("it is news");
-        rows.feed(&mirror, &change, &mut tables);
-    }
-    tables
-}
 
 fn needs(tables: &Tables) -> &[VolumeNeed] {
     let task = tables.task_keyed(&Key::new("a", "p")).expect("a task");
