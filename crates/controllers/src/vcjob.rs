@@ -237,6 +237,12 @@ impl<'a> View<'a> {
         is_due.then(|| write::patch(Kind::VcJob, meta, Part::Whole, patch))
     }
 
+    /// Whether the job has fewer pods than it is to have.
+    fn lacks_pods(&self) -> bool {
+        let made = i64::try_from(self.roster.members.len()).unwrap_or(i64::MAX);
+        made < self.job.spec.replicas()
+    }
+
     /// The name of the job's queue.
     fn queue(&self) -> &'a str {
         match &*self.job.spec.queue {

@@ -53,11 +53,10 @@ enum Said {
 impl Gate {
     /// Reads the gate from what is there, and from what was heard.
     pub(super) fn read(view: &View<'_>) -> Gate {
-        let level = view.inputs.settings.service_gate;
-        let Some(service) = view
-            .service()
-            .filter(|_| level >= ServiceGate::EndpointSlice)
-        else {
+        if view.inputs.settings.service_gate < ServiceGate::EndpointSlice {
+            return Gate::default();
+        }
+        let Some(service) = view.service() else {
             return Gate::default();
         };
         let Some(born) = service.metadata.creation_timestamp else {
@@ -151,9 +150,7 @@ pub(super) fn question(view: &View<'_>) -> Option<Inquiry> {
         return None;
     }
     let is_let_in = view.group.is_some_and(group::is_let_in);
-    let made = i64::try_from(view.roster.members.len()).unwrap_or(i64::MAX);
-    let lacks_pods = made < view.job.spec.replicas();
-    if !(is_let_in && lacks_pods) && view.addressed_since().is_none() {
+    if !(is_let_in && view.lacks_pods()) && view.addressed_since().is_none() {
         return None;
     }
     let born = service.metadata.creation_timestamp?;

@@ -144,8 +144,7 @@ pub(super) fn held(view: &View<'_>, next: &Next, obstacle: Option<&Obstacle>) ->
         && next.status.state.phase == JobPhase::Pending
         && next.notes.is_empty()
         && obstacle.is_none();
-    let made = i64::try_from(view.roster.members.len()).unwrap_or(i64::MAX);
-    if !is_first || next.is_moved || made >= job.spec.replicas() {
+    if !is_first || next.is_moved || !view.lacks_pods() {
         return None;
     }
     let created = job.metadata.creation_timestamp?;
