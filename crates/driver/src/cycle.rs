@@ -15,6 +15,7 @@ mod otherwise;
 mod shards;
 #[cfg(test)]
 mod tests;
+mod unsaid;
 mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +28,7 @@ use api::time::Time;
 use api::volcano::device_config::DeviceConfig;
 use engine::Engine;
 use mirror::{Bind, Change, Events, Evict, ExtenderNews, Mirror, Rows, Voice};
-use model::{GangId, Measured, Opinion, Query, Question, Tables, WriteId};
+use model::{Measured, Opinion, Query, Question, Tables, WriteId};
 
 use crate::backoff::Backoff;
 use crate::chronicle::Chronicle;
@@ -39,12 +40,13 @@ use crate::work::{Ended, Passes};
 use crate::writes::{self, Lane, Origin, Writes};
 use binds::Binds;
 use consents::Consents;
-use holds::{Holds, Look};
+use holds::Holds;
 use locks::Locks;
 use misfits::Misfits;
 use news::News;
 use otherwise::Other;
 use shards::Telling;
+use unsaid::Unsaid;
 use verdicts::Verdicts;
 
 pub(crate) use holds::HoldId;
@@ -125,6 +127,7 @@ pub(crate) struct Cycles {
     verdicts: Option<Verdicts>,
     telling: Telling,
     misfits: Misfits,
+    unsaid: Unsaid,
 }
 
 impl std::fmt::Debug for Cycles {
@@ -200,6 +203,7 @@ impl Cycles {
             verdicts: None,
             telling: Telling::default(),
             misfits: Misfits::default(),
+            unsaid: Unsaid::default(),
         }
     }
 
@@ -302,6 +306,7 @@ impl Cycles {
             && !self.locks.is_waiting()
             && self.refusals.is_empty()
             && !self.binds.is_waiting()
+            && self.unsaid.is_empty()
             && !self.has_news()
     }
 
@@ -368,6 +373,7 @@ impl Cycles {
             self.try_hold(hold, mirror, writes, now);
         }
         self.advance_locks(mirror, writes, now);
+        self.say_again(mirror, writes, now);
         self.tell_shard_again(mirror, writes, now);
     }
 
@@ -385,6 +391,7 @@ impl Cycles {
         self.holds.hurry(now, until);
         self.locks.hurry(now);
         self.telling.hurry(now);
+        self.unsaid.hurry(now);
     }
 
     pub(crate) fn wake(&self, writes: &Writes) -> Option<Time> {
@@ -402,6 +409,7 @@ impl Cycles {
             .chain(self.locks.next_timer())
             .chain(woken)
             .chain(self.telling.next_timer())
+            .chain(self.unsaid.next_timer())
             .min()
     }
 
@@ -465,7 +473,7 @@ impl Cycles {
             self.refusals.insert((at, write));
         }
         for note in lowered.releases.into_iter().chain(lowered.notes) {
-            writes.submit(note, Origin::Note, Lane::Low);
+            self.unsaid.note(note, writes, now);
         }
         self.tell_shard(mirror, writes, now);
         self.tell_misfits(mirror, writes, now);
@@ -557,14 +565,6 @@ impl Cycles {
         }
     }
 
-    /// A claim was told its node, or could not be.
-    pub(crate) fn told(&mut self, told: &Told, mirror: &Mirror, writes: &mut Writes, now: Time) {
-        self.holds.told(told.hold, &told.claim, told.ended, now);
-        if told.ended == Ended::Done {
-            self.try_hold(told.hold, mirror, writes, now);
-        }
-    }
-
     fn has_news(&self) -> bool {
         let has_news = self.tables.has_news() && self.last_tick != Some(self.tables.tick());
         has_news || self.misfits.is_due
@@ -598,27 +598,6 @@ impl Cycles {
         self.last = Some(now);
     }
 
-    /// Hands out the binds of gangs whose volumes are ready, and holds back whole gangs otherwise.
-    fn bind_or_hold(&mut self, binds: Vec<Bind>, mirror: &Mirror, writes: &mut Writes, now: Time) {
-        let waiting: BTreeSet<GangId> = binds
-            .iter()
-            .filter(|bind| !holds::is_ready(mirror, bind, now))
-            .filter_map(|bind| bind.gang)
-            .collect();
-        let mut held: BTreeMap<GangId, Vec<Bind>> = BTreeMap::new();
-        for bind in binds {
-            match bind.gang {
-                Some(gang) if waiting.contains(&gang) => held.entry(gang).or_default().push(bind),
-                _ => self.send(bind, mirror, writes, now),
-            }
-        }
-        let until = now.plus_ms(self.limits.volumes_wait_max_ms);
-        for binds in held.into_values() {
-            let id = self.holds.add(binds, mirror, until);
-            self.try_hold(id, mirror, writes, now);
-        }
-    }
-
     /// Tells a victim why, then deletes it.
     fn take_away(&mut self, evict: Evict, writes: &mut Writes) {
         match evict.mark {
@@ -648,49 +627,6 @@ impl Cycles {
         } else {
             self.binds.ended(bind.write);
             self.take_back(bind.write);
-        }
-    }
-
-    /// What claims got for places that their pods do not get is free again.
-    fn give_back(&self, binds: &[Bind], mirror: &Mirror, writes: &mut Writes) {
-        let pods = binds.iter().filter_map(|bind| {
-            let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name)?;
-            (pod.metadata.uid == bind.uid).then_some(pod)
-        });
-        let intents = pods.flat_map(|pod| mirror::claims_given_back(mirror, &self.tables, pod));
-        // A claim that pods share is given back once.
-        let by_claim: BTreeMap<ObjectKey, Intent> = intents
-            .map(|intent| (intent.target.clone(), intent))
-            .collect();
-        for intent in by_claim.into_values() {
-            writes.submit(intent, Origin::Note, Lane::Low);
-        }
-    }
-
-    fn try_hold(&mut self, id: HoldId, mirror: &Mirror, writes: &mut Writes, now: Time) {
-        match self.holds.look(id, mirror, now) {
-            None => {}
-            Some(Look::Ready(binds)) => {
-                for bind in binds {
-                    self.send(bind, mirror, writes, now);
-                }
-            }
-            Some(Look::Waits(tell)) => {
-                for intent in tell {
-                    writes.submit(intent, Origin::Hold(id), Lane::Write);
-                }
-            }
-            Some(Look::Hopeless(binds, why)) => {
-                for bind in &binds {
-                    self.notices.push(format!(
-                        "cannot bind Pod {}/{} to {}: {why}",
-                        bind.pod.namespace, bind.pod.name, bind.node
-                    ));
-                    self.counts.places_refused += 1;
-                    self.take_back(bind.write);
-                }
-                self.give_back(&binds, mirror, writes);
-            }
         }
     }
 }

@@ -588,6 +588,7 @@ impl Driver {
         }
         match over.origin {
             Origin::Note => {}
+            Origin::Said => (self.cycles.iter_mut()).for_each(|it| it.pod_told(&over, now)),
             Origin::Shard => self
                 .cycles
                 .iter_mut()

@@ -32,6 +32,8 @@ pub(crate) enum Origin {
     Lock,
     /// The shard, which is told which nodes are in use.
     Shard,
+    /// A pod, which says why it waits: it is to say so once it can.
+    Said,
     /// Nobody: a note for people.
     Note,
 }
@@ -149,7 +151,7 @@ impl Writes {
 
     /// Takes a write into its lane. Notes beyond the limit are dropped and counted.
     pub(crate) fn submit(&mut self, intent: Intent, origin: Origin, lane: Lane) {
-        if origin == Origin::Note && self.lanes[Lane::Low as usize].len() >= self.budget.notes_max {
+        if origin == Origin::Note && !self.has_room_for_notes() {
             self.counts.notes_dropped += 1;
             return;
         }
@@ -168,6 +170,11 @@ impl Writes {
             },
         );
         self.lanes[lane as usize].push_back(id);
+    }
+
+    /// Whether a note would be taken.
+    pub(crate) fn has_room_for_notes(&self) -> bool {
+        self.lanes[Lane::Low as usize].len() < self.budget.notes_max
     }
 
     /// The next request, if the budget has room; `id` is what it will be called.

@@ -120,6 +120,107 @@ fn a_gang_with_room_for_four_of_five_binds_nothing_and_says_so_in_plain_words() 
 }
 
 #[test]
+fn a_pod_whose_condition_met_a_conflict_says_it_once_it_can() {
+    let says = |world: &World, name: &str| {
+        let condition = &world.object(Kind::Pod, name)["status"]["conditions"][0];
+        condition["reason"].as_str().map(str::to_owned)
+    };
+    let mut world = plane("450m");
+    gang(&mut world, "Inqueue");
+    world.settle();
+    world.asked();
+    pods(&mut world, |_| None);
+    // Everything that is written for the first time meets somebody else's write.
+    let wanted = 2 + TASKS.len();
+    world.refusals = (0..wanted).map(|_| refusal(409, "Conflict")).collect();
+    world.pass_ms(10_000);
+    assert!(world.refusals.is_empty());
+    for (name, _) in TASKS {
+        let is_last = name == "training-worker-3";
+        let reason = if is_last {
+            "Unschedulable"
+        } else {
+            "Schedulable"
+        };
+        assert_eq!(says(&world, name).as_deref(), Some(reason), "{name}");
+    }
+    world.asked();
+    world.pass_ms(3_600_000);
+    assert_eq!(world.writes(), Vec::<String>::new(), "each says it once");
+}
+
+#[test]
+fn a_pod_that_may_not_say_why_it_waits_is_given_up_after_a_while() {
+    let mut world = plane("450m");
+    gang(&mut world, "Inqueue");
+    world.settle();
+    pods(&mut world, |_| None);
+    world.refusals = (0..2_000).map(|_| refusal(403, "Forbidden")).collect();
+    world.pass_ms(1_000);
+    assert!(!world.driver.is_quiet(), "somebody still waits to say it");
+    world.refusals.clear();
+    world.refusals = (0..2_000).map(|_| refusal(403, "Forbidden")).collect();
+    world.pass_ms(3_600_000);
+    world.asked();
+    world.refusals.clear();
+    world.pass_ms(3_600_000);
+    let pods = world.writes().into_iter();
+    let pods: Vec<String> = pods.filter(|line| line.contains(" Pod ")).collect();
+    assert_eq!(pods, Vec::<String>::new());
+}
+
+/// A gang of two that may have eighty more, each of one core.
+fn elastic(world: &mut World) {
+    let group = json!({
+        "spec": { "minMember": 2, "queue": "default" },
+        "status": { "phase": "Inqueue" },
+    });
+    world.put_object(Kind::PodGroup, "elastic", &group);
+    for index in 0..82 {
+        let pod = json!({
+            "metadata": { "annotations": { "scheduling.k8s.io/group-name": "elastic" } },
+            "spec": {
+                "schedulerName": "volcano",
+                "containers": [{ "name": "c", "resources": { "requests": { "cpu": "1" } } }],
+            },
+            "status": { "phase": "Pending" },
+        });
+        world.put_object(Kind::Pod, &format!("elastic-{index:02}"), &pod);
+    }
+}
+
+#[test]
+fn pods_that_wait_for_a_busy_cluster_are_told_other_words_ever_less_often() {
+    let told = |world: &World| {
+        let pod = world.object(Kind::Pod, "elastic-81");
+        let message = pod["status"]["conditions"][0]["message"].as_str();
+        message.unwrap_or_default().to_owned()
+    };
+    let mut world = plane("2");
+    elastic(&mut world);
+    world.pass_ms(5_000);
+    assert_eq!(binds(&mut world).len(), 2);
+    let first = told(&world);
+    assert!(first.contains(" 2 of 82 tasks fit"), "{first}");
+    // One of them gets a core each second, and those that are left are one less.
+    let mut writes = 0;
+    for cores in 3..=80 {
+        world.put_object(Kind::Node, "node-1", &node(&cores.to_string()));
+        world.pass_ms(1_000);
+        let asked = world.asked().into_iter();
+        writes += asked.filter(|line| line == "patch Pod elastic-81").count();
+    }
+    assert!((4..=8).contains(&writes), "{writes} for 78 changes");
+    // What was said last is true in the end.
+    world.pass_ms(61_000);
+    let last = told(&world);
+    assert!(last.contains(" 80 of 82 tasks fit"), "{last}");
+    world.asked();
+    world.pass_ms(3_600_000);
+    assert_eq!(world.writes(), Vec::<String>::new());
+}
+
+#[test]
 fn a_gang_is_let_in_then_bound_whole_then_counted() {
     let mut world = plane("1");
     gang(&mut world, "Pending");

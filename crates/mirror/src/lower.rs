@@ -18,8 +18,8 @@ use api::kind::Kind;
 use api::time::Time;
 use api::volcano::PodGroup;
 use model::{
-    ClaimLack, DeviceLack, Eviction, GangId, Missing, Nomination, Place, Plan, Reason, Refusal,
-    Tables, TaskId, WriteId,
+    ClaimLack, DeviceLack, Eviction, GangId, Missing, Nomination, Phase, Place, Plan, Reason,
+    Refusal, Tables, TaskId, TaskWait, WriteId,
 };
 use serde_json::{Value, json};
 
@@ -274,6 +274,31 @@ impl Mirror {
             return None;
         }
         status::bind_refused(pod, node, why, now)
+    }
+
+    /// What a pod that waits is to say of itself, in one patch of its status: why it waits, as was
+    /// last decided, and which node it is promised. `None` where it says so already, or does not
+    /// wait.
+    pub fn pod_says(&self, tables: &Tables, task: TaskId, now: Time) -> Option<Intent> {
+        let row = tables.find_task(task)?;
+        if !row.phase.is_waiting() {
+            return None;
+        }
+        let node = row.node.filter(|_| row.phase == Phase::Pipelined);
+        let promise = self.lower_nomination(tables, &Nomination { task, node });
+        let said = row.said.clone();
+        let said = said.filter(|reason| !status::is_anothers(reason));
+        let waits = said.and_then(|reason| {
+            let pod = self.pod_of(tables, task)?;
+            let wait = TaskWait { task, reason };
+            let message = condition::pod_message(tables, pod, &wait);
+            status::waits(pod, &wait, &message, now)
+        });
+        let (Some(mut waits), Some(promise)) = (waits.clone(), &promise) else {
+            return waits.or(promise);
+        };
+        join(&mut waits, promise);
+        Some(waits)
     }
 
     fn lower_nomination(&self, tables: &Tables, nomination: &Nomination) -> Option<Intent> {

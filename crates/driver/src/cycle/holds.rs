@@ -8,9 +8,12 @@ use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
 use api::time::Time;
 use mirror::{Bind, Change, Claims, Index, Mirror, claim_name, claims_of, device_claims_of};
+use model::GangId;
 
+use super::{Cycles, Told};
 use crate::backoff::Backoff;
 use crate::work::Ended;
+use crate::writes::{Lane, Origin, Writes};
 
 /// Names binds that wait together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -208,8 +211,88 @@ impl Holds {
     }
 }
 
+impl Cycles {
+    /// A claim was told its node, or could not be.
+    pub(crate) fn told(&mut self, told: &Told, mirror: &Mirror, writes: &mut Writes, now: Time) {
+        self.holds.told(told.hold, &told.claim, told.ended, now);
+        if told.ended == Ended::Done {
+            self.try_hold(told.hold, mirror, writes, now);
+        }
+    }
+
+    /// Hands out the binds of gangs whose volumes are ready, and holds back whole gangs otherwise.
+    pub(super) fn bind_or_hold(
+        &mut self,
+        binds: Vec<Bind>,
+        mirror: &Mirror,
+        writes: &mut Writes,
+        now: Time,
+    ) {
+        let waiting: BTreeSet<GangId> = binds
+            .iter()
+            .filter(|bind| !is_ready(mirror, bind, now))
+            .filter_map(|bind| bind.gang)
+            .collect();
+        let mut held: BTreeMap<GangId, Vec<Bind>> = BTreeMap::new();
+        for bind in binds {
+            match bind.gang {
+                Some(gang) if waiting.contains(&gang) => held.entry(gang).or_default().push(bind),
+                _ => self.send(bind, mirror, writes, now),
+            }
+        }
+        let until = now.plus_ms(self.limits.volumes_wait_max_ms);
+        for binds in held.into_values() {
+            let id = self.holds.add(binds, mirror, until);
+            self.try_hold(id, mirror, writes, now);
+        }
+    }
+
+    /// What claims got for places that their pods do not get is free again.
+    fn give_back(&self, binds: &[Bind], mirror: &Mirror, writes: &mut Writes) {
+        let pods = binds.iter().filter_map(|bind| {
+            let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name)?;
+            (pod.metadata.uid == bind.uid).then_some(pod)
+        });
+        let intents = pods.flat_map(|pod| mirror::claims_given_back(mirror, &self.tables, pod));
+        // A claim that pods share is given back once.
+        let by_claim: BTreeMap<ObjectKey, Intent> = intents
+            .map(|intent| (intent.target.clone(), intent))
+            .collect();
+        for intent in by_claim.into_values() {
+            writes.submit(intent, Origin::Note, Lane::Low);
+        }
+    }
+
+    pub(super) fn try_hold(&mut self, id: HoldId, mirror: &Mirror, writes: &mut Writes, now: Time) {
+        match self.holds.look(id, mirror, now) {
+            None => {}
+            Some(Look::Ready(binds)) => {
+                for bind in binds {
+                    self.send(bind, mirror, writes, now);
+                }
+            }
+            Some(Look::Waits(tell)) => {
+                for intent in tell {
+                    writes.submit(intent, Origin::Hold(id), Lane::Write);
+                }
+            }
+            Some(Look::Hopeless(binds, why)) => {
+                for bind in &binds {
+                    self.notices.push(format!(
+                        "cannot bind Pod {}/{} to {}: {why}",
+                        bind.pod.namespace, bind.pod.name, bind.node
+                    ));
+                    self.counts.places_refused += 1;
+                    self.take_back(bind.write);
+                }
+                self.give_back(&binds, mirror, writes);
+            }
+        }
+    }
+}
+
 /// Whether a bind may go out at once.
-pub(super) fn is_ready(mirror: &Mirror, bind: &Bind, now: Time) -> bool {
+fn is_ready(mirror: &Mirror, bind: &Bind, now: Time) -> bool {
     matches!(claims(mirror, bind, now), Some(Claims::Ready) | None)
 }
 

@@ -128,24 +128,34 @@ impl Mirror {
         voice: Voice<'_>,
         lowered: &mut Lowered,
     ) {
-        // Upstream leaves gated pods alone: their condition is the API server's.
-        if matches!(*wait.reason, Reason::Gated { .. }) {
+        if is_anothers(&wait.reason) {
             return;
         }
         let Some(pod) = self.pod_of(tables, wait.task) else {
             return;
         };
         let message = condition::pod_message(tables, pod, wait);
-        let wanted = PodCondition {
-            reason: condition::pod_reason_word(&wait.reason),
-            message: &message,
-        };
-        let patch = wanted.patch(pod, voice.now);
+        let patch = waits(pod, wait, &message, voice.now);
         if patch.is_some() && voice.tells(tables, wait.task) {
             lowered.notes.push(note::not_placed(pod, &message, voice));
         }
         lowered.notes.extend(patch);
     }
+}
+
+/// Whether somebody else says so: upstream leaves gated pods alone, whose condition is the API
+/// server's.
+pub(super) fn is_anothers(reason: &Reason) -> bool {
+    matches!(reason, Reason::Gated { .. })
+}
+
+/// What a pod that waits says of it, unless it does so already.
+pub(super) fn waits(pod: &Pod, wait: &TaskWait, message: &str, now: Time) -> Option<Intent> {
+    let wanted = PodCondition {
+        reason: condition::pod_reason_word(&wait.reason),
+        message,
+    };
+    wanted.patch(pod, now)
 }
 
 struct Wanted {

@@ -1,0 +1,145 @@
+//! What pods are to say of themselves and do not yet, since a write of it failed: why they wait, and
+//! which node they are promised.
+//!
+//! Others write to the status of the same pods (whoever makes their claims, their node), so that such a
+//! write may well meet a conflict. A decision says a reason once; nobody would say it again while
+//! nothing else changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::intent::{Intent, ObjectKey};
+use api::kind::Kind;
+use api::time::Time;
+use mirror::Mirror;
+use model::Key;
+
+use super::Cycles;
+use crate::backoff::Backoff;
+use crate::timers;
+use crate::work::Ended;
+use crate::writes::{Lane, Origin, Over, Writes};
+
+/// After so many failures in a row, some five minutes, nobody tries any more.
+const TRIES_MAX: u32 = 16;
+/// Where too many notes wait already, a pod's waits for so long.
+const FULL_MS: i64 = 1_000;
+
+/// Pods that do not say yet what they are to say.
+#[derive(Debug, Default)]
+pub(super) struct Unsaid {
+    pods: BTreeMap<ObjectKey, Pending>,
+    timers: BTreeSet<(Time, ObjectKey)>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    failures: u32,
+    /// When it is said again; `None` while a write of it is on its way.
+    at: Option<Time>,
+}
+
+impl Unsaid {
+    /// Whether every pod says what it is to say, as far as is known.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pods.is_empty()
+    }
+
+    /// When somebody is to be told again.
+    pub(super) fn next_timer(&self) -> Option<Time> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Whatever is waited for is due now.
+    pub(super) fn hurry(&mut self, now: Time) {
+        timers::hurry(&mut self.timers, now);
+        for pending in self.pods.values_mut() {
+            pending.at = pending.at.map(|at| at.min(now));
+        }
+    }
+
+    /// Hands out what a plan has to tell, be it of a pod or of something else.
+    pub(super) fn note(&mut self, note: Intent, writes: &mut Writes, now: Time) {
+        if note.target.kind != Kind::Pod {
+            writes.submit(note, Origin::Note, Lane::Low);
+            return;
+        }
+        // What is newer stands for what could not be said before.
+        self.forget(&note.target);
+        match writes.has_room_for_notes() {
+            true => writes.submit(note, Origin::Said, Lane::Low),
+            false => self.wait(note.target, 0, now.plus_ms(FULL_MS)),
+        }
+    }
+
+    fn wait(&mut self, pod: ObjectKey, failures: u32, at: Time) {
+        self.forget(&pod);
+        self.timers.insert((at, pod.clone()));
+        let pending = Pending {
+            failures,
+            at: Some(at),
+        };
+        self.pods.insert(pod, pending);
+    }
+
+    fn forget(&mut self, pod: &ObjectKey) -> u32 {
+        let Some(pending) = self.pods.remove(pod) else {
+            return 0;
+        };
+        if let Some(at) = pending.at {
+            self.timers.remove(&(at, pod.clone()));
+        }
+        pending.failures
+    }
+
+    /// The next pod whose time has come.
+    fn due(&mut self, now: Time) -> Option<ObjectKey> {
+        let (at, _) = self.timers.first()?;
+        if *at > now {
+            return None;
+        }
+        let (_, pod) = self.timers.pop_first()?;
+        self.pods.entry(pod.clone()).or_default().at = None;
+        Some(pod)
+    }
+}
+
+impl Cycles {
+    /// A write of what a pod says is over.
+    pub(crate) fn pod_told(&mut self, over: &Over, now: Time) {
+        let retry_after_ms = match over.ended {
+            Ended::Done => {
+                self.unsaid.forget(&over.target);
+                return;
+            }
+            Ended::Outdated => 0,
+            Ended::Failed { retry_after_ms } => retry_after_ms,
+        };
+        let has_gone = over.refusal.as_ref().is_some_and(|it| it.code == 404);
+        let failures = self.unsaid.forget(&over.target).saturating_add(1);
+        if has_gone || failures > TRIES_MAX {
+            return;
+        }
+        let delay = Backoff::KEY.delay_ms(failures).max(retry_after_ms);
+        let at = now.plus_ms(delay);
+        self.unsaid.wait(over.target.clone(), failures, at);
+    }
+
+    /// Says again what could not be said, as it is to be said by now.
+    pub(super) fn say_again(&mut self, mirror: &Mirror, writes: &mut Writes, now: Time) {
+        while let Some(pod) = self.unsaid.due(now) {
+            let key = Key::new(&*pod.namespace, &*pod.name);
+            let task = self.tables.task_keyed(&key);
+            let says = task.and_then(|task| mirror.pod_says(&self.tables, task, now));
+            match says {
+                None => {
+                    self.unsaid.forget(&pod);
+                }
+                Some(_) if !writes.has_room_for_notes() => {
+                    let failures = self.unsaid.forget(&pod);
+                    self.unsaid.wait(pod, failures, now.plus_ms(FULL_MS));
+                }
+                Some(intent) => writes.submit(intent, Origin::Said, Lane::Low),
+            }
+        }
+    }
+}
