@@ -12,7 +12,8 @@ use placement::{
 
 use crate::backlog::Backlog;
 use crate::status;
-use crate::strays::Strays;
+use crate::strays::{self, Strays};
+use crate::wording::Wordings;
 
 /// Is told what a cycle does while it does it, and has no say in it.
 pub trait Listener {
@@ -60,6 +61,7 @@ pub struct Engine {
     pub(crate) ripe: BTreeSet<GangId>,
     pub(crate) queues_due: BTreeMap<QueueId, Time>,
     strays: Strays,
+    pub(crate) wordings: Wordings,
     /// As of when rules that look at the clock have judged nodes.
     judged_at: Option<Time>,
     /// When they say something else of one, or somebody may have to leave one.
@@ -83,6 +85,7 @@ impl Engine {
             ripe: BTreeSet::new(),
             queues_due: BTreeMap::new(),
             strays: Strays::default(),
+            wordings: Wordings::default(),
             judged_at: None,
             stirs_at: None,
             work: Work::default(),
@@ -172,7 +175,8 @@ impl Engine {
         let gang = self.due.values().min();
         let queue = self.queues_due.values().min();
         let all = gang.into_iter().chain(queue).chain(&self.stirs_at).copied();
-        all.chain(self.strays.wake_at()).min()
+        let words = self.wordings.wake_at();
+        all.chain(self.strays.wake_at()).chain(words).min()
     }
 
     /// Whatever waits for its time is due now: somebody has set the clock.
@@ -182,6 +186,7 @@ impl Engine {
             *at = now.min(*at);
         }
         self.strays.hurry(now);
+        self.wordings.hurry(now);
     }
 
     /// Decides everything that can be decided now. The plan's rows are pending in the tables when it
@@ -241,7 +246,8 @@ impl Engine {
                 *due = at.min(*due);
             }
         }
-        self.strays.tell(&mut trial, now);
+        let strays = self.strays.due(now);
+        strays::tell(&mut self.wordings, &mut trial, &strays, now);
         status::settle_queues(self, &mut trial, &gangs, &news, now);
         let mut plan = trial.finish(now);
         self.stirs_at = self.rules.stirs_at(tables, now);
@@ -270,6 +276,7 @@ impl Engine {
         gangs.extend(news.gangs.iter().copied());
         let due = self.due.iter().filter(|(_, at)| **at <= now);
         gangs.extend(due.map(|(gang, _)| *gang));
+        gangs.extend(self.wordings.due(now));
         if !gangs.is_empty() {
             gangs.extend(self.beside_others(tables));
         }
@@ -307,6 +314,7 @@ impl Engine {
             self.due.remove(gang);
             gangs.insert(*gang);
         }
+        gangs.extend(self.wordings.due(now));
         if !gangs.is_empty() {
             gangs.extend(self.beside_others(tables));
         }
@@ -316,6 +324,7 @@ impl Engine {
         self.strays.look(tables, &gangs, now);
         gangs.retain(|gang| is_decided(tables, *gang));
         self.due.retain(|gang, _| is_decided(tables, *gang));
+        self.wordings.keep(now, |gang| is_decided(tables, gang));
         gangs
     }
 

@@ -22,6 +22,7 @@ mod explain;
 mod record;
 mod status;
 mod strays;
+mod wording;
 
 pub use engine::{Engine, Listener, Settings};
 pub use explain::{Explanation, Fix, HOLDERS_MAX, Holder, Limit, Remedy, explain, fork};

@@ -15,6 +15,7 @@ use model::{
 use placement::{Outcome, Placed};
 
 use crate::engine::Engine;
+use crate::wording::{Waits, Wordings};
 
 /// Gives the gang the status that follows from its tasks and from what the actions found.
 pub(crate) fn settle_gang(
@@ -50,12 +51,12 @@ pub(crate) fn settle_gang(
         _ => Cow::Owned(Placed::default()),
     };
     if let Some(reason) = extras {
-        tell_tasks(trial, id, &reason, &placed);
+        tell_tasks(&mut engine.wordings, trial, (id, &reason, &placed), now);
     }
     if is_lone || shown && is_promised {
         // What a task is promised may have moved, of which its gang says nothing.
         if let Verdict::Waits(reason) = &verdict {
-            tell_tasks(trial, id, reason, &placed);
+            tell_tasks(&mut engine.wordings, trial, (id, reason, &placed), now);
         }
     }
     if is_lone {
@@ -83,7 +84,7 @@ pub(crate) fn settle_gang(
     remark(engine, trial, id, &verdict);
     trial.show(id, status);
     if let Verdict::Waits(reason) = verdict {
-        tell_tasks(trial, id, &reason, &placed);
+        tell_tasks(&mut engine.wordings, trial, (id, &reason, &placed), now);
     }
 }
 
@@ -138,10 +139,18 @@ fn hyper_node(tables: &Tables, gang: &Gang, verdict: &Verdict) -> Option<Arc<str
 }
 
 /// Tells the tasks of a gang that wait why, unless they say so: those that would have a place or are
-/// promised one that it is not they who lack it.
-pub(crate) fn tell_tasks(trial: &mut Trial<'_>, id: GangId, reason: &Arc<Reason>, placed: &Placed) {
+/// promised one that it is not they who lack it. Another reason or promise is told at once; other words
+/// may have to wait.
+pub(crate) fn tell_tasks(
+    wordings: &mut Wordings,
+    trial: &mut Trial<'_>,
+    (id, reason, placed): (GangId, &Arc<Reason>, &Placed),
+    now: Time,
+) {
     let tasks: Vec<_> = trial.tables().gang(id).tasks.iter().copied().collect();
     let mut places = Places::of(placed, reason);
+    let may_reword = wordings.may_tell(id, now);
+    let (mut is_told, mut is_reworded, mut waits) = (false, false, Waits::No);
     for task in tasks {
         let tables = trial.tables();
         let row = tables.task(task);
@@ -158,10 +167,35 @@ pub(crate) fn tell_tasks(trial: &mut Trial<'_>, id: GangId, reason: &Arc<Reason>
             None if places.has(task, row) => places.told.clone(),
             None => reason.clone(),
         };
-        if row.said.as_ref() != Some(&told) {
-            trial.say(task, told);
+        if row.said.as_ref() == Some(&told) {
+            continue;
+        }
+        let is_news = row.said.as_ref().is_none_or(|said| is_news(said, &told));
+        if !is_news && !may_reword {
+            waits = Waits::Yes;
+            continue;
+        }
+        is_told |= is_news;
+        is_reworded |= !is_news;
+        trial.say(task, told);
+    }
+    if is_reworded {
+        wordings.reworded(id, now);
+    } else if is_told {
+        wordings.told(id, now);
+    }
+    wordings.wait(id, waits);
+}
+
+/// Whether a task is told more than other words of what it says.
+fn is_news(said: &Reason, told: &Reason) -> bool {
+    fn promise(reason: &Reason) -> Option<&str> {
+        match reason {
+            Reason::HasPromise { node, .. } => Some(node),
+            _ => None,
         }
     }
+    said.code() != told.code() || promise(said) != promise(told)
 }
 
 /// Who would have a place, as far as that was not handed out yet.

@@ -8,6 +8,7 @@ use model::{GangId, Reason, Tables, Time, Trial};
 use placement::Placed;
 
 use crate::status::tell_tasks;
+use crate::wording::Wordings;
 
 /// A group may well become known after its pods: it is another watch that brings it.
 const PATIENCE_MS: i64 = 5_000;
@@ -29,18 +30,16 @@ impl Strays {
         }
     }
 
-    /// Tells the tasks whose time has come.
-    pub(crate) fn tell(&mut self, trial: &mut Trial<'_>, now: Time) {
+    /// Those whose time has come; they are forgotten.
+    pub(crate) fn due(&mut self, now: Time) -> Vec<GangId> {
         let due: Vec<GangId> = (self.due.iter())
             .filter(|(_, at)| **at <= now)
             .map(|(gang, _)| *gang)
             .collect();
-        for gang in due {
-            self.due.remove(&gang);
-            let group = trial.tables().gang(gang).spec.key.name.clone();
-            let reason = Arc::new(Reason::GroupMissing { group });
-            tell_tasks(trial, gang, &reason, &Placed::default());
+        for gang in &due {
+            self.due.remove(gang);
         }
+        due
     }
 
     /// Whatever waits for its time is due now.
@@ -52,5 +51,14 @@ impl Strays {
 
     pub(crate) fn wake_at(&self) -> Option<Time> {
         self.due.values().min().copied()
+    }
+}
+
+/// Tells the tasks of these that their group is missing.
+pub(crate) fn tell(wordings: &mut Wordings, trial: &mut Trial<'_>, strays: &[GangId], now: Time) {
+    for gang in strays {
+        let group = trial.tables().gang(*gang).spec.key.name.clone();
+        let reason = Arc::new(Reason::GroupMissing { group });
+        tell_tasks(wordings, trial, (*gang, &reason, &Placed::default()), now);
     }
 }
