@@ -58,6 +58,8 @@ const LONG: Pace = Pace {
 /// Nodes of a long story, and parts an hour.
 const NODES: u32 = 20;
 const PARTS_AN_HOUR: i64 = 50;
+/// Claims that nobody mounts, in a story that is keen on a phase without jobs.
+const CLAIMS: usize = 30;
 const HOUR_MS: i64 = 3_600_000;
 
 /// A workload with its world.
@@ -115,10 +117,27 @@ impl Story {
         let people = People::draw(seed, room);
         let mut ground = people.ground(cores, room, &pace);
         ground.has_lull = settings.faults.keen_on == Some(Phase::Idle);
+        ground.has_sidecars = settings.faults.keen_on.is_some();
         let parts = (0..count)
             .map(|index| Part::draw(&mut random, index, &ground))
             .collect();
-        people.story(settings, parts, &pace)
+        let keen_on = settings.faults.keen_on;
+        let mut story = people.story(settings, parts, &pace);
+        story.stores(seed, keen_on, parts_ms);
+        story
+    }
+
+    /// Where a story is keen on a phase in which no job would want a volume, somebody does.
+    fn stores(&mut self, seed: u64, keen_on: Option<Phase>, until_ms: i64) {
+        let times = match keen_on {
+            Some(Phase::Idle) => (until_ms / 4, until_ms),
+            Some(Phase::LeaderChange) => (0, until_ms),
+            _ => return,
+        };
+        let mut random = Random::new(seed ^ 0x7374_6f72_6573_0001);
+        let from = self.parts.len() + self.edits.len();
+        let claims = (from..from + CLAIMS).map(|index| Edit::stores(&mut random, index, times));
+        self.edits.extend(claims);
     }
 
     /// The same without a fault.
@@ -182,8 +201,11 @@ impl Story {
         for at in 0..self.tree.queues.len() {
             world.insist(0, create(Kind::Queue, self.tree.manifest(at)));
         }
-        if self.parts.iter().any(Part::is_copy) {
+        let has_copies = self.parts.iter().any(Part::is_copy);
+        if has_copies || self.edits.iter().any(Edit::needs_class) {
             world.insist(0, create(Kind::StorageClass, manifest::class_at_once()));
+        }
+        if has_copies {
             world.insist(0, create(Kind::PersistentVolumeClaim, manifest::source()));
         }
         for part in &self.parts {
@@ -314,6 +336,7 @@ impl People {
             has_priorities: self.has_priorities,
             has_edits: self.has_edits,
             has_lull: false,
+            has_sidecars: false,
         }
     }
 

@@ -6,7 +6,7 @@ use api::kind::Kind;
 use serde_json::{Value, json};
 
 use super::tree::Tree;
-use super::{Pace, create, delete, merge, pick};
+use super::{Pace, create, delete, manifest, merge, pick};
 use crate::random::Random;
 use crate::world::World;
 
@@ -34,6 +34,8 @@ pub(super) enum What {
     Recaps { queue: String, milli: i64 },
     /// A queue gets another weight.
     Reweighs { queue: String, weight: i64 },
+    /// A claim is made whose volume waits for no pod, and deleted.
+    Stores { for_ms: i64 },
 }
 
 impl Edit {
@@ -52,6 +54,22 @@ impl Edit {
             at_ms,
             what: What::draw(random, tree, nodes, parts, for_ms),
         }
+    }
+
+    /// A claim that nobody mounts, at some time between two.
+    pub(super) fn stores(random: &mut Random, index: usize, (from_ms, to_ms): (i64, i64)) -> Edit {
+        Edit {
+            index,
+            at_ms: random.between(from_ms, to_ms),
+            what: What::Stores {
+                for_ms: random.between(1_000, 120_000),
+            },
+        }
+    }
+
+    /// Whether it needs the class whose volumes wait for no pod.
+    pub(super) fn needs_class(&self) -> bool {
+        matches!(self.what, What::Stores { .. })
     }
 
     /// Hands it to a world. Whatever is to be in the end is insisted on.
@@ -91,6 +109,13 @@ impl Edit {
             What::Reweighs { queue, weight } => {
                 let patch = json!({ "spec": { "weight": weight } });
                 world.insist(at, merge(&Kind::Queue.path("", queue), &patch));
+            }
+            What::Stores { for_ms } => {
+                let name = format!("stored-{}", self.index);
+                let claim = manifest::claim_at_once(&name);
+                let target = Kind::PersistentVolumeClaim.path("default", &name);
+                world.insist(at, create(Kind::PersistentVolumeClaim, claim));
+                world.insist(at + for_ms, delete(target, Propagation::Background));
             }
         }
     }

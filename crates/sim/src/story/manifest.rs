@@ -74,7 +74,12 @@ pub(super) fn claim(name: &str) -> Value {
 
 /// The claim that others are copies of.
 pub(super) fn source() -> Value {
-    let mut claim = claim(SOURCE);
+    claim_at_once(SOURCE)
+}
+
+/// A claim whose volume waits for no pod.
+pub(super) fn claim_at_once(name: &str) -> Value {
+    let mut claim = claim(name);
     claim["spec"]["storageClassName"] = json!(AT_ONCE);
     claim
 }
@@ -170,7 +175,7 @@ fn template(part: &Part, exit_code: &str, names_scheduler: bool) -> Value {
             }],
         },
     });
-    if part.index % 3 == 2 {
+    if part.has_sidecar {
         template["spec"]["initContainers"] =
             json!([{ "name": "sidecar", "image": "busybox", "restartPolicy": "Always" }]);
     }

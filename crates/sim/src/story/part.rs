@@ -27,6 +27,7 @@ pub(super) struct Part {
     pub(super) own_claims: i64,
     /// Plugins `env` and `svc`.
     pub(super) has_service: bool,
+    pub(super) has_sidecar: bool,
     /// None for the default queue.
     pub(super) queue: Option<String>,
     /// None where the story has no priority classes.
@@ -50,6 +51,8 @@ pub(super) struct Ground<'a> {
     /// No job is there for a long time: all come early and end by themselves, and half of the parts
     /// are pods without one, which come later.
     pub(super) has_lull: bool,
+    /// Every pod has a sidecar, not only those of each third part.
+    pub(super) has_sidecars: bool,
 }
 
 /// What happens to a part, and so what must have become of it in the end.
@@ -175,6 +178,7 @@ impl Part {
             runs_ms: random.between(50, fate.runs_ms(pace, &place)),
             own_claims,
             has_service: random.once_in(2),
+            has_sidecar: ground.has_sidecars || index % 3 == 2,
             queue: place.queue,
             priority: match ground.has_priorities {
                 true => Some(PRIORITIES[pick(random, 3)].0),
