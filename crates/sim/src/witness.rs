@@ -51,6 +51,8 @@ pub(crate) struct Change {
 pub(crate) struct Witness {
     streams: BTreeMap<Kind, Box<Watch>>,
     objects: BTreeMap<Kind, BTreeMap<String, Value>>,
+    /// The pods of each node, by their keys.
+    bound: BTreeMap<String, BTreeSet<String>>,
     pub(crate) jobs: BTreeMap<String, JobLife>,
     /// Uids of jobs, and names of pods of nobody, to which something was done.
     hurt: BTreeSet<String>,
@@ -222,6 +224,9 @@ impl Witness {
         let key = key(&object);
         let shelf = self.objects.entry(kind).or_default();
         let before = shelf.remove(&key);
+        if kind == Kind::Pod {
+            self.place(&key, before.as_ref(), is_there.then_some(&object));
+        }
         self.census
             .take(kind, before.as_ref(), is_there.then_some(&object));
         if let Some(news) = &mut self.news {
@@ -248,6 +253,22 @@ impl Witness {
             _ => {}
         }
         self.objects.entry(kind).or_default().insert(key, object);
+    }
+
+    /// A pod is on a node, or no longer.
+    fn place(&mut self, key: &str, before: Option<&Value>, after: Option<&Value>) {
+        let [from, to] =
+            [before, after].map(|pod| pod.map_or("", |it| text(&it["spec"]["nodeName"])));
+        if from == to {
+            return;
+        }
+        if let Some(keys) = self.bound.get_mut(from) {
+            keys.remove(key);
+        }
+        if !to.is_empty() {
+            let keys = self.bound.entry(to.to_owned()).or_default();
+            keys.insert(key.to_owned());
+        }
     }
 
     /// Whether a pod is bound to a node that has gone meanwhile: it goes after it.
@@ -375,19 +396,14 @@ impl Witness {
         if touched.is_empty() {
             return;
         }
-        let nodes: Vec<&Value> = self
-            .objects
-            .get(&Kind::Node)
+        let shelf = |kind| self.objects.get(&kind);
+        let nodes = touched.iter().map(|node| format!("/{node}"));
+        let nodes: Vec<&Value> = shelf(Kind::Node)
             .into_iter()
-            .flat_map(BTreeMap::values)
-            .filter(|node| touched.contains(text(&node["metadata"]["name"])))
+            .flat_map(|all| nodes.clone().filter_map(|key| all.get(&key)))
             .collect();
-        let pods = self
-            .objects
-            .get(&Kind::Pod)
-            .into_iter()
-            .flat_map(BTreeMap::values)
-            .filter(|pod| touched.contains(text(&pod["spec"]["nodeName"])));
+        let keys = touched.iter().filter_map(|node| self.bound.get(node));
+        let pods = keys.flatten().filter_map(|key| shelf(Kind::Pod)?.get(key));
         let found = judge::capacity(nodes.into_iter(), pods);
         self.findings.extend(found);
     }

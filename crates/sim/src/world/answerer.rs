@@ -2,17 +2,16 @@
 //! lets everything be. What goes wrong on the wire goes wrong for their answers, too; and they may answer
 //! late, never, or with nonsense.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use api::kind::Kind;
 use api::quantity::Quantity;
 use driver::{Ask, Door, RequestId};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Answer, Event, World};
 use crate::fault::Fault;
+use crate::stored::{list, text};
 
 /// A late answer comes so much later at most.
 const LATE_MS: i64 = 60_000;
@@ -95,34 +94,31 @@ impl World {
     }
 
     /// Whether a pod answers: whoever runs does.
-    fn knock(&mut self, about: &str) -> Result<Value, String> {
+    fn knock(&self, about: &str) -> Result<Value, String> {
         let pod = about.split(' ').next().unwrap_or_default();
         let name = pod.rsplit('/').next().unwrap_or_default();
-        let pods = self.server.listed(Kind::Pod, self.now);
-        let mut pods = read(&pods).into_iter();
-        match pods.any(|it| it.metadata.name == name && it.status.phase == "Running") {
+        let mut pods = self.witness.all(Kind::Pod);
+        match pods.any(|it| it["metadata"]["name"] == name && is_running(it)) {
             true => Ok(Value::Null),
             false => Err("connection refused".to_owned()),
         }
     }
 
     /// What the running pods of each node request, by what is stored now.
-    fn uses(&mut self) -> BTreeMap<String, Use> {
+    fn uses(&self) -> BTreeMap<String, Use> {
         let mut uses = BTreeMap::new();
-        let nodes = self.server.listed(Kind::Node, self.now);
-        for node in read(&nodes) {
-            let whole = both(&node.status.allocatable);
+        for node in self.witness.all(Kind::Node) {
+            let whole = both(&node["status"]["allocatable"]);
+            let name = text(&node["metadata"]["name"]).to_owned();
             let used = [0; 2];
-            uses.insert(node.metadata.name.into_owned(), Use { used, whole });
+            uses.insert(name, Use { used, whole });
         }
-        let pods = self.server.listed(Kind::Pod, self.now);
-        for pod in read(&pods) {
-            let is_running = pod.status.phase == "Running";
-            let Some(node) = uses.get_mut(&*pod.spec.node_name).filter(|_| is_running) else {
+        for pod in self.witness.all(Kind::Pod).filter(|pod| is_running(pod)) {
+            let Some(node) = uses.get_mut(text(&pod["spec"]["nodeName"])) else {
                 continue;
             };
-            for container in &pod.spec.containers {
-                let requests = both(&container.resources.requests);
+            for container in list(&pod["spec"]["containers"]) {
+                let requests = both(&container["resources"]["requests"]);
                 for (used, more) in node.used.iter_mut().zip(requests) {
                     *used += more;
                 }
@@ -132,74 +128,8 @@ impl World {
     }
 }
 
-/// A list as the API answers it, read for what a node has and a pod requests, and for nothing else of
-/// it: measures are asked for all the time.
-#[derive(Deserialize)]
-struct List<'a> {
-    #[serde(borrow)]
-    items: Vec<Measured<'a>>,
-}
-
-/// A node, or a pod.
-#[derive(Deserialize)]
-struct Measured<'a> {
-    #[serde(borrow)]
-    metadata: Named<'a>,
-    #[serde(borrow, default)]
-    spec: Spec<'a>,
-    #[serde(borrow, default)]
-    status: Status<'a>,
-}
-
-#[derive(Deserialize)]
-struct Named<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Spec<'a> {
-    #[serde(borrow)]
-    node_name: Cow<'a, str>,
-    #[serde(borrow)]
-    containers: Vec<Container<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Container<'a> {
-    #[serde(borrow, default)]
-    resources: Resources<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Resources<'a> {
-    #[serde(borrow)]
-    requests: Amounts<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Status<'a> {
-    #[serde(borrow)]
-    phase: Cow<'a, str>,
-    #[serde(borrow)]
-    allocatable: Amounts<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Amounts<'a> {
-    #[serde(borrow)]
-    cpu: Cow<'a, str>,
-    #[serde(borrow)]
-    memory: Cow<'a, str>,
-}
-
-fn read(list: &[u8]) -> Vec<Measured<'_>> {
-    let list: List<'_> = serde_json::from_slice(list).expect("the store writes lists");
-    list.items
+fn is_running(pod: &Value) -> bool {
+    pod["status"]["phase"] == "Running"
 }
 
 /// Whom an extender lets be: any node will do, the later by name the better, and whoever asks may go on.
@@ -219,11 +149,11 @@ fn opinion(about: &str, nodes: impl FnOnce() -> Vec<String>) -> Value {
 }
 
 /// Cpu in thousandths and memory in bytes; none of what is not there.
-fn both(amounts: &Amounts<'_>) -> [i64; 2] {
-    let cpu = Quantity::parse(&amounts.cpu).map_or(0, |it| it.milli_value());
+fn both(amounts: &Value) -> [i64; 2] {
+    let amount = |kind| Quantity::parse(text(&amounts[kind])).ok();
     [
-        cpu,
-        Quantity::parse(&amounts.memory).map_or(0, |it| it.value()),
+        amount("cpu").map_or(0, |it| it.milli_value()),
+        amount("memory").map_or(0, |it| it.value()),
     ]
 }
 

@@ -29,15 +29,14 @@ impl World {
     pub(super) fn assail(&mut self, fault: Fault) {
         self.deeds += 1;
         let name = format!("hostile-{}", self.deeds);
-        let mut deeds = match fault {
-            Fault::CostBomb => bombs(&name),
-            Fault::SshKeyAbuse => keys(&name),
-            _ => manifests(&name),
+        let deeds = match fault {
+            Fault::CostBomb => self.choose(fault, bombs(&name)),
+            Fault::SshKeyAbuse => self.choose(fault, keys(&name)),
+            _ => MANIFESTS[self.pick(fault, MANIFESTS.len())](&name),
         };
-        let at = self.pick(fault, deeds.len());
         let ms = self.draw_ms(fault, 1_000, 120_000);
         let mut told = Vec::new();
-        for (place, body) in deeds.swap_remove(at) {
+        for (place, body) in deeds {
             let code = self.written("somebody", &post(place, &body)).code;
             told.push(format!("{} {code}", text(&body["kind"])));
             if code == 201 {
@@ -50,6 +49,11 @@ impl World {
             }
         }
         self.struck(fault, &told.join(", "));
+    }
+
+    fn choose(&mut self, fault: Fault, mut deeds: Vec<Vec<Deed>>) -> Vec<Deed> {
+        let at = self.pick(fault, deeds.len());
+        deeds.swap_remove(at)
     }
 
     /// What somebody has put into a Secret of his is what stands there.
@@ -66,60 +70,82 @@ impl World {
     }
 }
 
-/// What no scheduler can serve, or nobody can mean.
-fn manifests(name: &str) -> Vec<Vec<Deed>> {
+/// What no scheduler can serve, or nobody can mean: each is made only when it is its turn, for some
+/// are large.
+const MANIFESTS: [fn(&str) -> Vec<Deed>; 16] = [
+    |name| vec![(JOBS, job(name, 1_000_000, "1"))],
+    |name| vec![(JOBS, job(name, -1, "1"))],
+    |name| vec![(JOBS, job(name, 1, "-1"))],
+    |name| vec![(JOBS, job(name, 1, "NaN"))],
+    |name| vec![(JOBS, job(name, 3, MUCH))],
+    |_| vec![(JOBS, job("ｎａｍｅ-☃", 1, "1"))],
+    |name| vec![(JOBS, circle(name))],
+    |name| vec![(JOBS, stuffed(name))],
+    |name| vec![(JOBS, tasks(name))],
+    |name| vec![(PODS, orphan(name))],
+    |name| vec![(PODS, pod(name, MUCH))],
+    |name| vec![(GROUPS, endless(name))],
+    |name| vec![(QUEUES, queue(name, name))],
+    |name| {
+        let other = other(name);
+        vec![(QUEUES, queue(name, &other)), (QUEUES, queue(&other, name))]
+    },
+    |name| vec![(HYPER_NODES, holding(name, name))],
+    |name| {
+        let other = other(name);
+        vec![
+            (HYPER_NODES, holding(name, &other)),
+            (HYPER_NODES, holding(&other, name)),
+        ]
+    },
+];
+
+fn other(name: &str) -> String {
+    format!("{name}-b")
+}
+
+/// Tasks that wait for each other.
+fn circle(name: &str) -> Value {
     let mut circle = job(name, 1, "1");
     circle["spec"]["tasks"] = json!([depending("a", "b"), depending("b", "a")]);
+    circle
+}
+
+fn stuffed(name: &str) -> Value {
     let mut stuffed = job(name, 1, "1000");
     stuffed["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"] =
         json!([{ "name": "LONG", "value": "x".repeat(300_000) }]);
+    stuffed
+}
+
+fn tasks(name: &str) -> Value {
     let many: Vec<Value> = (0..10_000)
         .map(|at| json!({ "name": format!("t{at}"), "replicas": 1 }))
         .collect();
     let mut tasks = job(name, 1, "1");
     tasks["spec"]["tasks"] = json!(many);
-    let group =
-        json!({ "minMember": i32::MAX, "minResources": { "cpu": MUCH }, "queue": "default" });
-    let nobodys = json!([{
+    tasks
+}
+
+/// A pod of a job that is not there.
+fn orphan(name: &str) -> Value {
+    let mut orphan = pod(name, "1000");
+    orphan["metadata"]["ownerReferences"] = json!([{
         "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "nobody",
         "uid": "00000000-0000-4000-8000-000000000000", "controller": true,
     }]);
-    let mut orphan = pod(name, "1000");
-    orphan["metadata"]["ownerReferences"] = nobodys;
-    let other = format!("{name}-b");
-    vec![
-        vec![(JOBS, job(name, 1_000_000, "1"))],
-        vec![(JOBS, job(name, -1, "1"))],
-        vec![(JOBS, job(name, 1, "-1"))],
-        vec![(JOBS, job(name, 1, "NaN"))],
-        vec![(JOBS, job(name, 3, MUCH))],
-        vec![(JOBS, job("ｎａｍｅ-☃", 1, "1"))],
-        vec![(JOBS, circle)],
-        vec![(JOBS, stuffed)],
-        vec![(JOBS, tasks)],
-        vec![(PODS, orphan)],
-        vec![(PODS, pod(name, MUCH))],
-        vec![(
-            GROUPS,
-            object("scheduling.volcano.sh/v1beta1", "PodGroup", name, group),
-        )],
-        vec![(QUEUES, queue(name, name))],
-        vec![(QUEUES, queue(name, &other)), (QUEUES, queue(&other, name))],
-        vec![(
-            HYPER_NODES,
-            hyper_node(name, &member("HyperNode", "exactMatch", "name", name)),
-        )],
-        vec![
-            (
-                HYPER_NODES,
-                hyper_node(name, &member("HyperNode", "exactMatch", "name", &other)),
-            ),
-            (
-                HYPER_NODES,
-                hyper_node(&other, &member("HyperNode", "exactMatch", "name", name)),
-            ),
-        ],
-    ]
+    orphan
+}
+
+fn endless(name: &str) -> Value {
+    let group =
+        json!({ "minMember": i32::MAX, "minResources": { "cpu": MUCH }, "queue": "default" });
+    object("scheduling.volcano.sh/v1beta1", "PodGroup", name, group)
+}
+
+/// A hyper-node with another one, or itself, as its member.
+fn holding(name: &str, what: &str) -> Value {
+    hyper_node(name, &member("HyperNode", "exactMatch", "name", what))
 }
 
 /// What would cost without bound if it were carried out.
