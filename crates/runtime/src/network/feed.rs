@@ -3,7 +3,7 @@
 //! Pods of this node count from the instant they have an address: what the API says about them
 //! comes back later, and a peer must be found before its commands start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use serde_json::Value;
@@ -25,11 +25,16 @@ pub(crate) struct LocalPod {
     pub ports: BTreeMap<String, u16>,
 }
 
-/// The state that rows are derived from, and the rows as last told.
+/// The state that rows are derived from, and the rows as last told. Of each change only those rows are
+/// derived anew that it can concern: there may be a Service for each of ten thousand jobs.
 #[derive(Debug, Default)]
 pub(crate) struct Feed {
     services: BTreeMap<RowKey, Value>,
     slices: BTreeMap<RowKey, Value>,
+    /// The slices of each Service.
+    slices_of: BTreeMap<RowKey, BTreeSet<RowKey>>,
+    /// The Services that slices name a pod for, by its uid, and how many slices of each do.
+    named: BTreeMap<String, BTreeMap<RowKey, usize>>,
     pods: BTreeMap<String, LocalPod>,
     told: BTreeMap<RowKey, ServiceRow>,
     services_listed: bool,
@@ -54,25 +59,65 @@ impl Feed {
     /// Services have changed.
     pub(crate) fn services(&mut self, news: Followed) -> Vec<RowChange> {
         self.services_listed |= matches!(news, Followed::Listed(_));
-        take(&mut self.services, news);
-        self.changes()
+        let touched = match news {
+            Followed::Listed(all) => {
+                let mut touched: BTreeSet<RowKey> = self.services.keys().cloned().collect();
+                self.services = all.into_iter().map(|it| (key(&it), it)).collect();
+                touched.extend(self.services.keys().cloned());
+                touched
+            }
+            Followed::Applied(service) => {
+                let key = key(&service);
+                self.services.insert(key.clone(), service);
+                BTreeSet::from([key])
+            }
+            Followed::Deleted(service) => {
+                let key = key(&service);
+                self.services.remove(&key);
+                BTreeSet::from([key])
+            }
+        };
+        self.changes(touched)
     }
 
     /// EndpointSlices have changed.
     pub(crate) fn slices(&mut self, news: Followed) -> Vec<RowChange> {
-        take(&mut self.slices, news);
-        self.changes()
+        let mut touched = BTreeSet::new();
+        match news {
+            Followed::Listed(all) => {
+                let known: Vec<RowKey> = self.slices.keys().cloned().collect();
+                for key in known {
+                    touched.extend(self.drop_slice(&key));
+                }
+                for slice in all {
+                    touched.extend(self.drop_slice(&key(&slice)));
+                    touched.extend(self.put_slice(slice));
+                }
+            }
+            Followed::Applied(slice) => {
+                touched.extend(self.drop_slice(&key(&slice)));
+                touched.extend(self.put_slice(slice));
+            }
+            Followed::Deleted(slice) => touched.extend(self.drop_slice(&key(&slice))),
+        }
+        self.changes(touched)
     }
 
     /// A pod of this node has changed or (`None`) has given its address back.
     pub(crate) fn pod(&mut self, uid: &str, pod: Option<LocalPod>) -> Vec<RowChange> {
+        if self.pods.get(uid) == pod.as_ref() {
+            return Vec::new();
+        }
+        let mut touched = BTreeSet::new();
+        touched.extend(pod.as_ref().into_iter().flat_map(|it| self.selecting(it)));
         let before = match pod {
-            Some(pod) if self.pods.get(uid) == Some(&pod) => return Vec::new(),
             Some(pod) => self.pods.insert(uid.to_owned(), pod),
             None => self.pods.remove(uid),
         };
-        drop(before);
-        self.changes()
+        touched.extend(before.iter().flat_map(|it| self.selecting(it)));
+        let named = self.named.get(uid).into_iter().flatten();
+        touched.extend(named.map(|(service, _)| service.clone()));
+        self.changes(touched)
     }
 
     /// The services in a namespace, for `NAME_SERVICE_HOST` variables.
@@ -82,27 +127,73 @@ impl Feed {
             .collect()
     }
 
-    fn changes(&mut self) -> Vec<RowChange> {
-        let mut now = BTreeMap::new();
-        for (key, service) in &self.services {
-            now.insert(key.clone(), self.row(key, service));
-        }
-        let mut changes = Vec::new();
-        for (key, row) in &now {
-            if self.told.get(key) != Some(row) {
-                changes.push(RowChange {
-                    key: key.clone(),
-                    row: Some(row.clone()),
-                });
+    /// The Services whose selector a pod's labels meet.
+    fn selecting<'a>(&'a self, pod: &'a LocalPod) -> impl Iterator<Item = RowKey> + 'a {
+        let from = (pod.namespace.clone(), String::new());
+        let own = self.services.range(from..);
+        own.take_while(|((namespace, _), _)| *namespace == pod.namespace)
+            .filter(|(_, service)| selects(&service["spec"]["selector"], &pod.labels))
+            .map(|(key, _)| key.clone())
+    }
+
+    /// Takes a slice in that is not known; the Service that it belongs to.
+    fn put_slice(&mut self, slice: Value) -> Option<RowKey> {
+        let key = key(&slice);
+        let service = service_of(&slice);
+        if let Some(service) = &service {
+            let all = self.slices_of.entry(service.clone()).or_default();
+            all.insert(key.clone());
+            for uid in uids(&slice) {
+                let named = self.named.entry(uid.to_owned()).or_default();
+                *named.entry(service.clone()).or_default() += 1;
             }
         }
-        for key in self.told.keys().filter(|key| !now.contains_key(*key)) {
-            changes.push(RowChange {
-                key: key.clone(),
-                row: None,
-            });
+        self.slices.insert(key, slice);
+        service
+    }
+
+    /// Forgets a slice; the Service that it belonged to.
+    fn drop_slice(&mut self, key: &RowKey) -> Option<RowKey> {
+        let slice = self.slices.remove(key)?;
+        let service = service_of(&slice)?;
+        if let Some(all) = self.slices_of.get_mut(&service) {
+            all.remove(key);
+            if all.is_empty() {
+                self.slices_of.remove(&service);
+            }
         }
-        self.told = now;
+        for uid in uids(&slice) {
+            let Some(named) = self.named.get_mut(uid) else {
+                continue;
+            };
+            if let Some(count) = named.get_mut(&service) {
+                *count -= 1;
+                if *count == 0 {
+                    named.remove(&service);
+                }
+            }
+            if named.is_empty() {
+                self.named.remove(uid);
+            }
+        }
+        Some(service)
+    }
+
+    /// Derives the rows of these Services anew, and tells those that are others than before.
+    fn changes(&mut self, touched: BTreeSet<RowKey>) -> Vec<RowChange> {
+        let mut changes = Vec::new();
+        for key in touched {
+            let service = self.services.get(&key);
+            let row = service.map(|service| self.row(&key, service));
+            if self.told.get(&key) == row.as_ref() {
+                continue;
+            }
+            match &row {
+                Some(row) => self.told.insert(key.clone(), row.clone()),
+                None => self.told.remove(&key),
+            };
+            changes.push(RowChange { key, row });
+        }
         changes
     }
 
@@ -121,15 +212,10 @@ impl Feed {
             .filter(|pod| pod.namespace == key.0 && selects(&spec["selector"], &pod.labels))
             .filter(|pod| pod.ready || early)
             .collect();
-        let slices: Vec<&Value> = self
-            .slices
-            .iter()
-            .filter(|((namespace, _), slice)| {
-                *namespace == key.0
-                    && slice["metadata"]["labels"]["kubernetes.io/service-name"] == *key.1
-                    && slice["addressType"] != "IPv6"
-            })
-            .map(|(_, slice)| slice)
+        let slices = self.slices_of.get(key).into_iter().flatten();
+        let slices: Vec<&Value> = slices
+            .filter_map(|slice| self.slices.get(slice))
+            .filter(|slice| slice["addressType"] != "IPv6")
             .collect();
         let cluster_ip = spec["clusterIP"]
             .as_str()
@@ -251,21 +337,17 @@ fn selects(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
         .all(|(key, value)| labels.get(key).map(String::as_str) == value.as_str())
 }
 
-fn take(objects: &mut BTreeMap<RowKey, Value>, news: Followed) {
-    match news {
-        Followed::Listed(all) => {
-            *objects = all
-                .into_iter()
-                .map(|object| (key(&object), object))
-                .collect();
-        }
-        Followed::Applied(object) => {
-            objects.insert(key(&object), object);
-        }
-        Followed::Deleted(object) => {
-            objects.remove(&key(&object));
-        }
-    }
+/// The Service that a slice says that it belongs to.
+fn service_of(slice: &Value) -> Option<RowKey> {
+    let (namespace, _) = key(slice);
+    let name = slice["metadata"]["labels"]["kubernetes.io/service-name"].as_str()?;
+    Some((namespace, name.to_owned()))
+}
+
+/// The pods that a slice names.
+fn uids(slice: &Value) -> impl Iterator<Item = &str> {
+    let endpoints = slice["endpoints"].as_array().into_iter().flatten();
+    endpoints.filter_map(|endpoint| endpoint["targetRef"]["uid"].as_str())
 }
 
 fn key(object: &Value) -> RowKey {
@@ -334,5 +416,104 @@ mod tests {
             ]
         );
         assert_eq!(feed.services(Followed::Deleted(service(true)))[0].row, None);
+    }
+
+    /// Numbers that a seed determines.
+    struct Draws(u64);
+
+    impl Draws {
+        fn below(&mut self, count: u64) -> u64 {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (self.0 >> 33) % count
+        }
+
+        fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+            all[usize::try_from(self.below(all.len() as u64)).unwrap()]
+        }
+    }
+
+    fn drawn_pod(draws: &mut Draws) -> LocalPod {
+        LocalPod {
+            namespace: draws.one_of(&["default", "other"]).to_owned(),
+            labels: BTreeMap::from([("app".to_owned(), draws.one_of(&["x", "y"]).to_owned())]),
+            address: Ipv4Addr::new(10, 244, 0, draws.one_of(&[2, 3, 4])),
+            ..pod(draws.below(2) == 0)
+        }
+    }
+
+    fn drawn_service(draws: &mut Draws) -> Value {
+        let mut service = service(draws.below(2) == 0);
+        service["metadata"]["name"] = json!(draws.one_of(&["s", "t", "u"]));
+        service["metadata"]["namespace"] = json!(draws.one_of(&["default", "other"]));
+        service["spec"]["selector"] = json!({ "app": draws.one_of(&["x", "y"]) });
+        service
+    }
+
+    fn drawn_slice(draws: &mut Draws) -> Value {
+        json!({
+            "metadata": {
+                "name": draws.one_of(&["a", "b", "c"]),
+                "namespace": draws.one_of(&["default", "other"]),
+                "labels": { "kubernetes.io/service-name": draws.one_of(&["s", "t", "nobody"]) },
+            },
+            "ports": [{ "port": 9 }],
+            "endpoints": [
+                { "addresses": ["10.1.0.1"], "targetRef": { "uid": draws.one_of(&["p", "q"]) } },
+                { "addresses": ["10.1.0.2"], "targetRef": { "uid": draws.one_of(&["p", "far"]) } },
+            ],
+        })
+    }
+
+    #[test]
+    fn rows_are_what_they_would_be_from_scratch_after_any_news() {
+        for seed in 0..300 {
+            let mut draws = Draws(seed);
+            let mut feed = Feed::default();
+            let mut told: BTreeMap<RowKey, ServiceRow> = BTreeMap::new();
+            for _ in 0..40 {
+                let changes = match draws.below(8) {
+                    0 => {
+                        let all = (0..draws.below(3))
+                            .map(|_| drawn_service(&mut draws))
+                            .collect();
+                        feed.services(Followed::Listed(all))
+                    }
+                    1 | 2 => feed.services(Followed::Applied(drawn_service(&mut draws))),
+                    3 => feed.services(Followed::Deleted(drawn_service(&mut draws))),
+                    4 => {
+                        let all = (0..draws.below(3))
+                            .map(|_| drawn_slice(&mut draws))
+                            .collect();
+                        feed.slices(Followed::Listed(all))
+                    }
+                    5 => feed.slices(Followed::Applied(drawn_slice(&mut draws))),
+                    6 => feed.slices(Followed::Deleted(drawn_slice(&mut draws))),
+                    _ => {
+                        let pod = (draws.below(3) > 0).then(|| drawn_pod(&mut draws));
+                        feed.pod(draws.one_of(&["p", "q"]), pod)
+                    }
+                };
+                for change in changes {
+                    let before = told.remove(&change.key);
+                    assert_ne!(before, change.row, "seed {seed}: told for nothing");
+                    told.extend(change.row.map(|row| (change.key, row)));
+                }
+                let rows = feed.services.iter();
+                let rows = rows.map(|(key, it)| (key.clone(), feed.row(key, it)));
+                let wanted: BTreeMap<RowKey, ServiceRow> = rows.collect();
+                assert_eq!(told, wanted, "seed {seed}");
+                let by_hand = |key: &RowKey| {
+                    let slices = feed.slices.iter();
+                    let own = slices.filter(|(_, slice)| service_of(slice).as_ref() == Some(key));
+                    own.map(|(key, _)| key.clone()).collect::<BTreeSet<_>>()
+                };
+                for (service, slices) in &feed.slices_of {
+                    assert_eq!(*slices, by_hand(service), "seed {seed}");
+                }
+            }
+        }
     }
 }
