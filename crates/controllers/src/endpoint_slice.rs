@@ -53,16 +53,23 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             if before == after || !has_address {
                 return;
             }
-            for service in mirror.list_in::<Service>(namespace) {
-                let selector = &service.spec.selector;
-                let selects = |meta: &ObjectMeta| is_selected(selector, meta);
-                if change.sides().any(|side| selects(side.meta())) {
-                    keys.push(ObjectKey::new(
-                        Kind::Service,
-                        namespace,
-                        &service.metadata.name,
-                    ));
-                }
+            for side in sides.into_iter().flatten() {
+                selecting(mirror, &side.metadata, keys);
+            }
+        }
+    }
+}
+
+/// The Services that select a pod, beside those that are there already.
+fn selecting(mirror: &Mirror, pod: &ObjectMeta, keys: &mut Vec<ObjectKey>) {
+    for (key, value) in &pod.labels {
+        let term = mirror::label_term(key, value);
+        let services = mirror.indexed::<Service>(Index::ServiceLabel, &pod.namespace, &term);
+        for service in services.filter(|it| is_selected(&it.spec.selector, pod)) {
+            let meta = &service.metadata;
+            let key = ObjectKey::new(Kind::Service, &meta.namespace, &meta.name);
+            if !keys.contains(&key) {
+                keys.push(key);
             }
         }
     }

@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api::core::TextMap;
 use api::disk::SELECTED_NODE;
 use api::intent::ObjectKey;
-use api::volcano::{DEFAULT_QUEUE, GROUP_NAME};
+use api::volcano::{DEFAULT_QUEUE, GROUP_NAME, JOB_NAME};
 
 use crate::object::Object;
 
@@ -47,6 +48,8 @@ pub enum Index {
     PodNode,
     /// Queues by their parent (no namespace).
     QueueParent,
+    /// Services by one label that their pods have: see [`label_term`].
+    ServiceLabel,
     /// ResourceSlices by their node, or by `*` if they are not for one node (no namespace).
     SliceNode,
     /// ResourceSlices by `driver/pool` (no namespace).
@@ -91,6 +94,7 @@ pub const INDEXES: &[IndexRow] = &[
     row(Index::PodNativeGroup, pod_native_group),
     row(Index::PodNode, pod_node),
     row(Index::QueueParent, queue_parent),
+    row(Index::ServiceLabel, service_label),
     row(Index::SliceNode, slice_node),
     row(Index::SlicePool, slice_pool),
     row(Index::VcJobClaim, vcjob_claim),
@@ -210,6 +214,28 @@ fn endpoint_slice_service(object: &Object, terms: &mut Terms) {
     {
         terms.add(&slice.metadata.namespace, service);
     }
+}
+
+fn service_label(object: &Object, terms: &mut Terms) {
+    if let Object::Service(service) = object
+        && let Some(label) = telling_label(&service.spec.selector)
+    {
+        terms.add(&service.metadata.namespace, &label);
+    }
+}
+
+/// The label of a selector by which a Service is found, `key=value`, which should tell it from as many
+/// others as can be: the name of a job, of which there may be thousands in a namespace, else the one with
+/// the longest value; of equals the last by key. `None` where nothing is selected.
+fn telling_label(selector: &TextMap) -> Option<String> {
+    let labels = selector.iter();
+    let (key, value) = labels.max_by_key(|(key, value)| (***key == *JOB_NAME, value.len()))?;
+    Some(label_term(key, value))
+}
+
+/// The term of a label in [`Index::ServiceLabel`].
+pub fn label_term(key: &str, value: &str) -> String {
+    format!("{key}={value}")
 }
 
 fn orphan(object: &Object, terms: &mut Terms) {

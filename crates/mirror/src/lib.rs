@@ -23,7 +23,7 @@ mod state_hash;
 
 pub use extender::{ExtenderNews, extender_body, extender_news};
 pub use held::{Change, Listing, Mirror};
-pub use index::Index;
+pub use index::{Index, label_term};
 pub use lower::{
     Bind, Events, Evict, Given, Lowered, ToldFaults, Voice, claims_given_back, device_claims_of,
     plain_words,
