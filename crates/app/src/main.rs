@@ -1,10 +1,11 @@
 //! The binary: what was typed becomes settings, rows are chosen, shells are started.
 //!
-//! [`plane`] builds the embedded plane, [`process`] one of its parts beside a cluster, [`webhooks`] serves those of a
-//! cluster. Everything that can be said without one was said by `cli`.
+//! [`plane`] builds the embedded plane, [`process`] one of its parts beside a cluster, [`questions`] what a scheduler there can be
+//! asked, [`webhooks`] serves those of a cluster. Everything that can be said without one was said by `cli`.
 
 mod plane;
 mod process;
+mod questions;
 mod webhooks;
 
 /// Watches and writes make many small objects that live for an instant; the system's allocator

@@ -24,7 +24,7 @@ use server::{Door, Listening};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::plane;
+use crate::{plane, questions};
 
 /// The reason of the event about a lease that is held for something else.
 const FOREIGN: &str = "LeaseHeldForSomethingElse";
@@ -47,13 +47,18 @@ pub(crate) async fn run(process: Process) -> anyhow::Result<u8> {
     let reach = Reach::from(cluster.clone()).naming(name_servers(&process));
     let engine =
         EngineLoop::start(Driver::new(settings), reach, log).context("cannot begin to decide")?;
-    let doors = open(&process, &engine).await?;
+    let mut doors = open(&process, &engine).await?;
     let mut tasks = vec![tokio::spawn(watch_election(
         cluster.clone(),
         name,
         engine.counted(),
     ))];
-    if matches!(process.deciding, Deciding::Scheduler { .. }) {
+    if let Deciding::Scheduler { questions, .. } = &process.deciding {
+        if let Some(wish) = questions {
+            let opened = questions::open(wish, engine.ask_door(), cluster.clone()).await?;
+            doors.push(opened.0);
+            tasks.push(opened.1);
+        }
         tasks.push(tokio::spawn(found_queues(cluster, engine.counted())));
     }
     if let Some(Loaded { path, bytes, .. }) = conf {
@@ -107,6 +112,7 @@ fn settings(process: &Process) -> anyhow::Result<Made> {
             serving,
             conf,
             decisions,
+            questions: _,
         } => {
             let conf = conf.as_deref().map(cli::scheduler_conf::load).transpose()?;
             let rules = match &conf {

@@ -228,7 +228,7 @@ impl Rest {
     }
 
     /// The answer of an API that is perhaps not served, or not to us: then there is none. Where it is
-    /// asked too often it is asked again when it says.
+    /// asked too often, or cannot answer now, it is asked again when it says.
     pub(crate) async fn ask(&self, target: &str) -> anyhow::Result<Option<Value>> {
         let mut tries = 0;
         loop {
@@ -238,12 +238,14 @@ impl Rest {
             match answer.code {
                 403 => return Ok(None),
                 404 if details["name"].is_null() => return Ok(None),
-                429 if tries < BUSY_TRIES_MAX => {
+                429 | 503 if tries < BUSY_TRIES_MAX => {
                     tries += 1;
                     let seconds = details["retryAfterSeconds"].as_u64().unwrap_or(1);
                     tokio::time::sleep(Duration::from_secs(seconds.clamp(1, BUSY_SECONDS_MAX)))
                         .await;
                 }
+                // A Service behind which nobody is, or nobody who decides.
+                503 => return Ok(None),
                 _ => return accept(answer).map(Some),
             }
         }

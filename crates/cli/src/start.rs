@@ -218,6 +218,8 @@ pub enum Deciding {
         conf: Option<PathBuf>,
         /// Where decisions are logged.
         decisions: Option<Decisions>,
+        /// Where questions are answered.
+        questions: Option<Questions>,
     },
     /// What becomes of workloads.
     Controllers(Controllers),
@@ -261,6 +263,28 @@ pub struct Doors {
     pub health: Option<SocketAddr>,
     /// Health is told over TLS with these.
     pub tls: Option<TlsFiles>,
+}
+
+/// Where a scheduler beside a cluster is asked why something waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Questions {
+    /// The address that is listened at.
+    pub address: SocketAddr,
+    /// By which the cluster's API server reaches it; `None` tells it nothing.
+    pub service: Option<AskService>,
+    /// The certificate that is shown; one is made and kept in a Secret without.
+    pub tls: Option<TlsFiles>,
+}
+
+/// A Service that leads to questions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskService {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its port.
+    pub port: u16,
 }
 
 /// A certificate, its key, and who vouches for it.

@@ -8,7 +8,7 @@ use store::{Explain, Refused, Response, User};
 
 use crate::plane::Plane;
 
-/// Asks the scheduler and answers the client.
+/// Asks the scheduler of a plane and answers the client.
 pub(crate) async fn answer(
     door: Option<Arc<dyn AskDoor>>,
     plane: Arc<Plane>,
@@ -18,7 +18,15 @@ pub(crate) async fn answer(
     let Some(door) = door else {
         return Refused::unavailable("nobody of this plane decides yet").response();
     };
-    let asker = Arc::new(Role { plane, user });
+    answer_by(&*door, explain, Arc::new(Role { plane, user })).await
+}
+
+/// Asks the scheduler behind a door and answers the client.
+pub(crate) async fn answer_by(
+    door: &dyn AskDoor,
+    explain: Explain,
+    asker: Arc<dyn Asker>,
+) -> Response {
     match door.explain(explain.subject.clone(), asker).await {
         Ok(report) => explain.answered(&report),
         Err(Unanswered::Nothing(why)) => explain.nothing(&why).response(),

@@ -2,7 +2,7 @@
 //!
 //! What it does: HTTP/1.1 and HTTP/2 over TLS on loopback ([`listen`]), the same API as a service
 //! in this process ([`Api::service`]), one writer with group commit, watch streams, logs, exec and
-//! port-forward through a [`client::kubelet::Kubelet`], questions to the scheduler through a [`client::ask::AskDoor`], the calls to webhooks, the journal on disk ([`DiskJournal`]); and the webhooks of a cluster that somebody else serves ([`Endpoint`]).
+//! port-forward through a [`client::kubelet::Kubelet`], questions to the scheduler through a [`client::ask::AskDoor`], the calls to webhooks, the journal on disk ([`DiskJournal`]); and, beside a cluster that somebody else serves, its webhooks ([`Endpoint`]) and questions to a scheduler ([`AskEndpoint`]).
 //!
 //! What it refuses to know: what a request means (`store` has that), what a job is (`review`,
 //! called through a closure), where containers run.
@@ -15,6 +15,7 @@
 
 mod api;
 mod ask;
+mod ask_endpoint;
 mod audit;
 mod connect;
 mod disk;
@@ -39,6 +40,7 @@ mod webhook;
 mod writer;
 
 pub use api::{Api, Body, Service};
+pub use ask_endpoint::{AskEndpoint, AskService, FrontProxy};
 pub use audit::AuditLog;
 pub use disk::{DataLock, DiskJournal, Durability};
 pub use doors::{Door, NotReady, Page, open};

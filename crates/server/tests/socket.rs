@@ -2,6 +2,8 @@
 
 #[path = "socket/asking.rs"]
 mod asking;
+#[path = "socket/asking_beside.rs"]
+mod asking_beside;
 #[path = "socket/credentials.rs"]
 mod credentials;
 #[path = "socket/crowd.rs"]
@@ -108,8 +110,13 @@ impl Plane {
     }
 
     fn tls(&self, alpn: &str, as_admin: AsAdmin) -> rustls::ClientConfig {
+        self.tls_to(&self.identity.authority, alpn, as_admin)
+    }
+
+    /// The same, to a server for which this authority vouches.
+    fn tls_to(&self, authority: &str, alpn: &str, as_admin: AsAdmin) -> rustls::ClientConfig {
         let mut roots = RootCertStore::empty();
-        let authority = CertificateDer::from_pem_slice(self.identity.authority.as_bytes());
+        let authority = CertificateDer::from_pem_slice(authority.as_bytes());
         roots.add(authority.expect("PEM")).expect("a root");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ClientConfig::builder_with_provider(provider)
@@ -244,6 +251,13 @@ fn field(kubeconfig: &str, key: &str) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD
         .decode(text)
         .expect("base64")
+}
+
+/// Certificates are judged by the real clock.
+fn now() -> api::time::Time {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seconds = since.expect("after 1970").as_secs();
+    api::time::Time::from_seconds(i64::try_from(seconds).expect("not that late"))
 }
 
 fn map(name: &str, bytes: usize) -> Value {

@@ -306,7 +306,7 @@ const ROOT_PATHS: &[&str] = &[
 
 /// The form of discovery that a choice asks for: `None` if it asks for none that there is, the old
 /// one where it asks for nothing more than JSON.
-fn form_of(choice: &Choice<'_>) -> Option<Option<Aggregated>> {
+pub(crate) fn form_of(choice: &Choice<'_>) -> Option<Option<Aggregated>> {
     if !choice.is_spoken() {
         return None;
     }
@@ -321,7 +321,8 @@ fn form_of(choice: &Choice<'_>) -> Option<Option<Aggregated>> {
     }
 }
 
-fn aggregated(rows: &[ResourceRow], half: Half, form: Aggregated) -> Response {
+/// `/api` or `/apis` in the aggregated form, as an answer.
+pub(crate) fn aggregated(rows: &[ResourceRow], half: Half, form: Aggregated) -> Response {
     Response {
         content_type: form.media_type().to_owned(),
         ..Response::json(200, &discovery::aggregated(rows, half, form))

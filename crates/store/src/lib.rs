@@ -78,9 +78,9 @@ mod write;
 
 pub use access::{API_AUDIENCE, Asked, Decision, TokenUser, UNKNOWN_TOKEN};
 pub use api::field;
-pub use asking::Explain;
+pub use asking::{Explain, ask_alone, seeing};
 pub use bootstrap::DIRECTORY_PROVISIONER;
-pub use path::Target;
+pub use path::{Target, decoded};
 pub use registry::ResourceId;
 pub use request::{
     Ask, Begin, Cache, Check, Commit, Connect, ExecOptions, LogOptions, Method, Mint, PodAddress,

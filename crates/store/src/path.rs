@@ -90,6 +90,11 @@ pub(crate) enum Plus {
     Space,
 }
 
+/// Text in which bytes may be written as `%2F`; what is no such text stays as it is.
+pub fn decoded(text: &str) -> String {
+    percent_decode(text, Plus::Literal).unwrap_or_else(|| text.to_owned())
+}
+
 pub(crate) fn percent_decode(text: &str, plus: Plus) -> Option<String> {
     if !text.contains(['%', '+']) {
         return Some(text.to_owned());

@@ -5,7 +5,10 @@ use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 use anyhow::{Context, bail};
 
 use super::typed::Typed;
-use crate::start::{Doors, TlsFiles};
+use crate::start::{AskService, Doors, Questions, TlsFiles};
+
+/// The port of a Service that names none.
+const HTTPS: u16 = 443;
 
 /// What can be asked of a process, by its flags.
 pub(super) fn doors(typed: &Typed<'_>) -> anyhow::Result<Doors> {
@@ -36,6 +39,42 @@ pub(super) fn certificates(typed: &Typed<'_>) -> Option<TlsFiles> {
             authority: authority.into(),
         }),
     }
+}
+
+/// Where questions to a scheduler are answered.
+pub(super) fn questions(typed: &Typed<'_>) -> anyhow::Result<Option<Questions>> {
+    let (place, service) = (typed.text("ask-address"), typed.text("ask-service"));
+    let service = (!service.is_empty()).then(|| ask_service(service));
+    let service = service.transpose()?;
+    if place.is_empty() {
+        if service.is_some() {
+            bail!("--ask-service is about --ask-address, which is not given");
+        }
+        return Ok(None);
+    }
+    Ok(Some(Questions {
+        address: address("ask-address", place)?,
+        service,
+        tls: certificates(typed),
+    }))
+}
+
+/// `NAMESPACE/NAME` or `NAMESPACE/NAME:PORT`.
+fn ask_service(text: &str) -> anyhow::Result<AskService> {
+    let wrong = || format!("--ask-service: expected NAMESPACE/NAME:PORT, got {text:?}");
+    let (namespace, rest) = text.split_once('/').with_context(wrong)?;
+    let (name, port) = match rest.split_once(':') {
+        Some((name, port)) => (name, port.parse().with_context(wrong)?),
+        None => (rest, HTTPS),
+    };
+    if namespace.is_empty() || name.is_empty() || name.contains('/') || port == 0 {
+        bail!(wrong());
+    }
+    Ok(AskService {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        port,
+    })
 }
 
 fn open(typed: &Typed<'_>, switch: &str, flag: &str) -> anyhow::Result<Option<SocketAddr>> {

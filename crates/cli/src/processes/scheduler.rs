@@ -9,7 +9,7 @@ use mirror::Events;
 
 use super::flag::{Group, Takes, ignored, kept, ours};
 use super::typed::Typed;
-use super::{Row, rows};
+use super::{Row, doors, rows};
 use crate::gates::Gates;
 use crate::scheduler_conf::{CheckRequest, Strictness, check};
 use crate::start::{Deciding, Format, Outcome, Serving};
@@ -39,6 +39,7 @@ knowing. Exit codes then: 0 it is accepted, 1 it is but --strict minds a warning
         rows::FAST,
         rows::HEALTH,
         rows::METRICS_8080,
+        ASKED,
         rows::LOGGING,
     ],
     read: |typed| {
@@ -76,6 +77,7 @@ pub(super) const AGENT: Row = Row {
         rows::FAST,
         rows::HEALTH,
         rows::METRICS_8080,
+        ASKED,
         rows::LOGGING,
     ],
     read: |typed| {
@@ -86,6 +88,24 @@ pub(super) const AGENT: Row = Row {
         };
         begin(typed, "agent-scheduler", serving)
     },
+};
+
+const ASKED: Group = Group {
+    title: "What can be asked of it",
+    flags: &[
+        ours(
+            "ask-address",
+            Takes::Text,
+            "",
+            "Where katmai explain and kubectl get explanation are answered over HTTPS, as HOST:PORT; nowhere where it is empty",
+        ),
+        ours(
+            "ask-service",
+            Takes::Text,
+            "",
+            "Service by which the API server reaches that address, as NAMESPACE/NAME or NAMESPACE/NAME:PORT; it is told so by an APIService",
+        ),
+    ],
 };
 
 const CHECK: Group = Group {
@@ -393,6 +413,7 @@ fn begin(typed: &Typed<'_>, name: &'static str, serving: Serving) -> anyhow::Res
         serving,
         conf: conf.map(PathBuf::from),
         decisions: super::decisions(typed),
+        questions: doors::questions(typed)?,
     };
     super::process(typed, name, deciding, &leases, &serves)
 }

@@ -508,3 +508,51 @@ fn flags_are_told_in_the_docs() {
     let page = std::fs::read_to_string(path).expect("there is such a page");
     assert_eq!(page, page::markdown(PROCESSES), "UPDATE=1 renews it");
 }
+
+#[test]
+fn a_scheduler_is_asked_where_its_flags_say() {
+    let asked = |typed: &[&str]| {
+        let typed: Vec<&str> = ["katmai", "scheduler"]
+            .iter()
+            .chain(typed)
+            .copied()
+            .collect();
+        match process(&typed).deciding {
+            Deciding::Scheduler { questions, .. } => questions,
+            Deciding::Controllers(_) => panic!("a scheduler is wanted"),
+        }
+    };
+    assert_eq!(asked(&[]), None);
+    let alone = asked(&["--ask-address=127.0.0.1:8444"]).expect("questions");
+    assert_eq!(alone.address.to_string(), "127.0.0.1:8444");
+    assert_eq!((alone.service, alone.tls), (None, None));
+    for (typed, port) in [("ns/asked", 443), ("ns/asked:8444", 8_444)] {
+        let service = format!("--ask-service={typed}");
+        let service = asked(&["--ask-address=:8444", &service])
+            .expect("questions")
+            .service;
+        let service = service.expect("a service");
+        assert_eq!(
+            (&*service.namespace, &*service.name, service.port),
+            ("ns", "asked", port)
+        );
+    }
+    for wrong in [
+        &["--ask-service=ns/asked"][..],
+        &["--ask-address=:1", "--ask-service=asked"],
+        &["--ask-address=:1", "--ask-service=ns/"],
+        &["--ask-address=:1", "--ask-service=ns/asked:0"],
+        &["--ask-address=:1", "--ask-service=ns/asked:x"],
+        &["--ask-address=1"],
+    ] {
+        let typed: Vec<&str> = ["katmai", "scheduler"]
+            .iter()
+            .chain(wrong)
+            .copied()
+            .collect();
+        assert!(
+            matches!(outcome(&typed), Outcome::Exit(EXIT_BAD_INPUT)),
+            "{wrong:?}"
+        );
+    }
+}

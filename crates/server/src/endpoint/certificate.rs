@@ -11,6 +11,7 @@ use rustls::ServerConfig;
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
@@ -56,7 +57,7 @@ impl ResolvesServerCert for Shown {
 impl ServedCertificate {
     /// Shows this PEM chain from now on; connections that are open keep theirs.
     pub fn show(&self, chain: &str, key: &str) -> Result<(), CertificateError> {
-        let read = "read the certificate of the webhooks";
+        let read = "read the certificate to serve with";
         let chain = CertificateDer::pem_slice_iter(chain.as_bytes())
             .collect::<Result<Vec<_>, _>>()
             .map_err(failed(read))?;
@@ -69,12 +70,18 @@ impl ServedCertificate {
         Ok(())
     }
 
-    pub(super) fn server_config(&self) -> Result<ServerConfig, rustls::Error> {
+    pub(crate) fn server_config(
+        &self,
+        callers: Option<Arc<dyn ClientCertVerifier>>,
+    ) -> Result<ServerConfig, rustls::Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_cert_resolver(self.0.clone());
+        let builder =
+            ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let builder = match callers {
+            Some(callers) => builder.with_client_cert_verifier(callers),
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_cert_resolver(self.0.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(config)
     }
@@ -92,18 +99,18 @@ pub(super) struct Generation {
 impl Generation {
     /// A new one for a server of these names, good for 90 days.
     pub(super) fn make(names: &[String], now: Time) -> Result<Generation, CertificateError> {
-        let action = "make the certificate of the webhooks";
+        let action = "make a certificate to serve with";
         Generation::signed(names, now).map_err(failed(action))
     }
 
     fn signed(names: &[String], now: Time) -> Result<Generation, rcgen::Error> {
         let authority_key = KeyPair::generate()?;
-        let mut params = params(Vec::new(), "katmai-webhooks-authority", now)?;
+        let mut params = params(Vec::new(), "katmai-authority", now)?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         let authority = params.self_signed(&authority_key)?;
         let issuer = Issuer::new(params, authority_key);
-        let mut params = self::params(names.to_vec(), "katmai-webhooks", now)?;
+        let mut params = self::params(names.to_vec(), "katmai-server", now)?;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let key = KeyPair::generate()?;

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 use super::{Answer, Plane};
 
-const TRAIN: &str = "/apis/ask.katmai.dev/v1/namespaces/team-a/explanations/podgroup.train";
+pub(super) const TRAIN: &str =
+    "/apis/ask.katmai.dev/v1/namespaces/team-a/explanations/podgroup.train";
 
 /// Answers with who asks and which namespaces it sees, or that there is nothing.
-struct Parrot(Mutex<Result<(), Unanswered>>);
+pub(super) struct Parrot(pub(super) Mutex<Result<(), Unanswered>>);
 
 impl AskDoor for Parrot {
     fn explain(
@@ -43,19 +44,25 @@ async fn plane(answer: Result<(), Unanswered>) -> Plane {
 
 /// `alice` gets the role `view` in a namespace.
 async fn let_alice_view(plane: &Plane, namespace: &str) {
+    let alice = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice" });
+    let_view(plane, namespace, alice).await;
+}
+
+/// Somebody gets that role in a new namespace.
+pub(super) async fn let_view(plane: &Plane, namespace: &str, subject: Value) {
     let made = json!({ "metadata": { "name": namespace } });
     let made = plane.as_admin("POST", "/api/v1/namespaces", made).await;
     assert_eq!(made.code, 201);
     let binding = json!({
-        "metadata": { "name": "alice" },
+        "metadata": { "name": "viewer" },
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view" },
-        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice" }],
+        "subjects": [subject],
     });
     let target = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings");
     assert_eq!(plane.as_admin("POST", &target, binding).await.code, 201);
 }
 
-fn message(answer: &Answer) -> Value {
+pub(super) fn message(answer: &Answer) -> Value {
     answer.json()["message"].clone()
 }
 

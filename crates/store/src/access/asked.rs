@@ -59,7 +59,7 @@ impl Asked {
     }
 
     /// `system:masters` was not among the groups and no rule permits it: the 403.
-    pub(crate) fn forbidden(&self, user: &str, reason: &str) -> Refused {
+    pub fn forbidden(&self, user: &str, reason: &str) -> Refused {
         let target = self.target.clone().unwrap_or_default();
         let mut why = self.sentence(user);
         for (raw, shown) in [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")] {
