@@ -58,6 +58,7 @@ pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
     volumes::plan(tables, plan, &mut found);
     rooms::ceilings(tables, plan, &mut found);
     evictions(tables, plan, &mut found);
+    whole(tables, plan, &mut found);
     close::together(tables, plan, &mut found);
     found
 }
@@ -96,6 +97,28 @@ fn evictions(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
                     "task {} is evicted for a gang that makes room for its own",
                     tables.task(eviction.task).key
                 ),
+                writes: vec![eviction.write],
+            });
+        }
+    }
+}
+
+/// I5: who goes as a whole does not go in part: nobody of the gang stays on a node when one is evicted.
+fn whole(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
+    for eviction in &plan.evictions {
+        let task = tables.task(eviction.task);
+        let gang = task.gang.map(|gang| tables.gang(gang));
+        let Some(gang) = gang.filter(|gang| gang.spec.goes_whole) else {
+            continue;
+        };
+        let stays = gang.tasks.iter().any(|other| {
+            let phase = tables.task(*other).phase;
+            matches!(phase, Phase::Binding | Phase::Bound | Phase::Running)
+        });
+        if stays {
+            found.push(Violation {
+                invariant: "I5",
+                what: format!("task {} is evicted without all of its gang", task.key),
                 writes: vec![eviction.write],
             });
         }

@@ -203,6 +203,41 @@ mod tests {
     }
 
     #[test]
+    fn i5_who_goes_whole_does_not_go_in_part() {
+        let mut tables = cluster();
+        let set = Key::new("a", "set");
+        tables.put_gang(GangSpec {
+            key: set.clone(),
+            uid: "set".into(),
+            queue: "q".into(),
+            goes_whole: true,
+            ..GangSpec::default()
+        });
+        let mut running = |name: &str| {
+            tables.put_task(TaskSpec {
+                gang: Some(set.clone()),
+                phase: Phase::Running,
+                node: Some("n1".into()),
+                ..task(name, 100)
+            })
+        };
+        let (one, other) = (running("s0"), running("s1"));
+        let mut trial = Trial::begin(&mut tables);
+        trial.evict(one, GangId(0), "gangpreempt");
+        trial.promise(TaskId(1), N1);
+        let plan = trial.finish(NOW);
+        assert_eq!(said(&check_plan(&tables, &plan)), ["I5"]);
+        let mut trial = Trial::begin(&mut tables);
+        trial.evict(other, GangId(0), "gangpreempt");
+        let rest = trial.finish(NOW);
+        let both = Plan {
+            evictions: [plan.evictions, rest.evictions].concat(),
+            ..plan
+        };
+        assert_eq!(check_plan(&tables, &both), [], "all of it");
+    }
+
+    #[test]
     fn i8_two_gangs_that_make_room_for_each_other_are_found() {
         let mut tables = cluster();
         let other = Key::new("a", "other");

@@ -9,12 +9,20 @@ use serde_json::{Value, json};
 use world::{World, settings};
 
 fn plane(native_groups: bool) -> World {
+    plane_with(native_groups, &[])
+}
+
+/// A plane with these actions beside the usual ones.
+fn plane_with(native_groups: bool, actions: &[&str]) -> World {
+    let mut rules = engine::Settings::default();
+    let further = actions.iter().map(|action| (*action).to_owned());
+    rules.placement.actions.extend(further);
     let mut settings = settings(controllers::CONTROLLERS);
     settings.controller_settings.native_groups = native_groups;
     settings.engine = Some(EngineSettings {
         lone_scheduler_names: vec!["default-scheduler".into()],
         native_groups,
-        ..EngineSettings::new(Engine::with_defaults())
+        ..EngineSettings::new(Engine::new(rules).expect("known actions").0)
     });
     let mut world = World::new(settings);
     node(&mut world, "node-1", "a", "2");
@@ -142,6 +150,43 @@ fn a_group_stays_within_one_value_of_its_label() {
     world.pass_ms(2_000);
     assert_ne!(node_of(&world, "p-0"), "node-1");
     assert_ne!(node_of(&world, "p-1"), "node-1");
+}
+
+/// `g` runs on `node-1`, which is full, and a more important gang of Volcano's wants half of it.
+fn crowd(world: &mut World) {
+    let mut spec = gang(1);
+    spec["disruptionMode"] = json!({ "all": {} });
+    group(world, &spec);
+    for name in ["p-0", "p-1"] {
+        pod(world, name, "volcano");
+    }
+    world.pass_ms(2_000);
+    for name in ["p-0", "p-1"] {
+        assert_eq!(node_of(world, name), "node-1");
+        world.put_object(
+            Kind::Pod,
+            name,
+            &json!({ "status": { "phase": "Running" } }),
+        );
+    }
+    let class = json!({ "value": 1_000 });
+    world.put_object(Kind::PriorityClass, "high", &class);
+    let job =
+        json!({ "spec": { "minMember": 1, "queue": "default", "priorityClassName": "high" } });
+    world.put_object(Kind::PodGroup, "top", &job);
+    world.put_member("top", "top-0");
+    world.pass_ms(5_000);
+}
+
+#[test]
+fn a_group_that_is_disrupted_whole_goes_as_a_whole_or_not_at_all() {
+    for (action, goes) in [("preempt", false), ("gangpreempt", true)] {
+        let mut world = plane_with(true, &[action]);
+        crowd(&mut world);
+        let evicted = |line: &String| line.starts_with("Pod ") && line.contains(" Evict: ");
+        let evicted = world.events().into_iter().filter(evicted).count();
+        assert_eq!(evicted, if goes { 2 } else { 0 }, "{action}");
+    }
 }
 
 #[test]

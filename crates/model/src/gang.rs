@@ -151,6 +151,8 @@ pub struct GangSpec {
     pub priority_class: Option<Arc<str>>,
     /// What it says of whether its tasks may be evicted for another gang's, if it says anything.
     pub preemptable: Option<bool>,
+    /// Whether its tasks are evicted all at once or not at all.
+    pub goes_whole: bool,
     /// How close together its tasks must be.
     pub closeness: Option<Closeness>,
     /// How many of its tasks may be missing at a time, if it says so.
@@ -190,6 +192,7 @@ impl GangSpec {
             && self.min_resources == other.min_resources
             && self.priority_class == other.priority_class
             && self.preemptable == other.preemptable
+            && self.goes_whole == other.goes_whole
             && self.closeness == other.closeness
             && self.disruption == other.disruption
             && self.sub_groups == other.sub_groups

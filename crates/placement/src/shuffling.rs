@@ -55,11 +55,11 @@ impl Protection<'_> {
                 .flatten()
                 .any(|check| check(self.view, task))
         };
-        let is_starting = gang.is_some_and(is_starting);
+        let is_bound_to_others = gang.is_some_and(|gang| is_starting(gang) || gang.spec.goes_whole);
         row.phase == Phase::Running
             && row.preemptable
             && is_ours
-            && !is_starting
+            && !is_bound_to_others
             && !self.rules.rows().any(never)
     }
 }

@@ -102,9 +102,16 @@ impl Search<'_> {
 
     /// The same on some nodes.
     pub(crate) fn in_turn_on(&self, view: View<'_>, nodes: &[NodeId]) -> Vec<TaskId> {
+        let mut tasks = self.who_may_go_on(view, nodes);
+        tasks.retain(|task| self.may_give(view, *task));
+        tasks
+    }
+
+    /// The same with those that go with all of their gang.
+    pub(crate) fn who_may_go_on(&self, view: View<'_>, nodes: &[NodeId]) -> Vec<TaskId> {
         let nodes = nodes.iter().map(|node| view.tables.node(*node));
         let tasks = nodes.flat_map(|node| &node.tasks).copied();
-        let mut tasks: Vec<TaskId> = tasks.filter(|task| self.may_give(view, *task)).collect();
+        let mut tasks: Vec<TaskId> = tasks.filter(|task| self.may_go(view, *task)).collect();
         self.sort(view, &mut tasks);
         tasks
     }
@@ -147,8 +154,15 @@ impl Search<'_> {
         tasks.extend(in_turn.into_iter().map(|(_, task)| task));
     }
 
-    /// Whether the task is one that could make room, before the rules of the tiers are asked.
+    /// Whether the task is one that could make room by itself, before the rules of the tiers are asked.
     pub(crate) fn may_give(&self, view: View<'_>, task: TaskId) -> bool {
+        let gang = view.tables.task(task).gang;
+        let goes_whole = |gang: GangId| view.tables.gang(gang).spec.goes_whole;
+        !gang.is_some_and(goes_whole) && self.may_go(view, task)
+    }
+
+    /// Whether it is one that could, by itself or with all of its gang.
+    pub(crate) fn may_go(&self, view: View<'_>, task: TaskId) -> bool {
         let tables = view.tables;
         let row = tables.task(task);
         let is_there = match self.against {

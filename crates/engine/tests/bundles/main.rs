@@ -25,6 +25,7 @@ struct Running {
     priority: u32,
     nodes: Vec<u32>,
     stays: bool,
+    whole: bool,
 }
 
 #[derive(Debug)]
@@ -61,6 +62,7 @@ fn draw(seed: u64) -> Instance {
                 priority: roll(3),
                 nodes: held,
                 stays: roll(6) == 0,
+                whole: roll(4) == 0,
             });
         }
     }
@@ -125,7 +127,7 @@ impl Instance {
                 gang.min,
                 gang.priority,
                 &nodes,
-                (None, gang.stays),
+                (None, gang.stays, gang.whole),
             );
         }
         tables
@@ -160,7 +162,7 @@ fn put(
     min: u32,
     priority: u32,
     nodes: &[Option<u32>],
-    (closeness, stays): (Option<Closeness>, bool),
+    (closeness, stays, goes_whole): (Option<Closeness>, bool, bool),
 ) {
     let key = Key::new("a", name("g", at));
     tables.put_gang(GangSpec {
@@ -170,6 +172,7 @@ fn put(
         min_member: min,
         priority_class: Some(name("class", priority)),
         closeness,
+        goes_whole,
         created: Time::from_micros(i64::from(at)),
         status: GangStatus {
             phase: GangPhase::Inqueue,
@@ -213,7 +216,7 @@ fn decide(instance: &Instance) -> (Tables, Plan) {
         instance.wanted,
         2,
         &tasks,
-        (closeness, false),
+        (closeness, false, false),
     );
     let plan = engine.cycle(&mut tables, Time::from_micros(1));
     assert_eq!(checker::check_plan(&tables, &plan), []);
@@ -265,6 +268,7 @@ fn room_is_made_if_it_can_be_and_nobody_goes_in_vain_or_in_part() {
             let row = &instance.running[*gang];
             assert!(may_go(row), "seed {seed}: {row:?} may not go");
             let left = row.nodes.len() - gone.len();
+            assert!(left == 0 || !row.whole, "seed {seed}: {row:?} goes in part");
             let is_whole = left >= row.min as usize;
             assert!(
                 left == 0 || is_whole,

@@ -323,6 +323,7 @@ impl World {
                 "minres" => stated = false,
                 "jdb" => gang.disruption = Some(parse::disruption(value)),
                 "preemptable" => gang.preemptable = Some(value != "no"),
+                "goes-whole" => gang.goes_whole = true,
                 "patience" => {
                     let seconds: i64 = value.trim_end_matches('s').parse().expect("seconds");
                     gang.waits_at_most_ms = Some(seconds * 1_000);
@@ -452,6 +453,10 @@ impl World {
     fn change(&mut self, prefix: &str, phase: Phase) {
         let now = self.now;
         self.edit(prefix, |pod| {
+            // Who is over stays so, whatever a random story says.
+            if matches!(pod.phase, Phase::Succeeded | Phase::Failed) {
+                return;
+            }
             pod.phase = phase;
             pod.started = pod.started.or(Some(now));
         });

@@ -43,7 +43,13 @@ pub fn script(seed: u64) -> Vec<String> {
     ];
     lines.push("class high 1000".to_owned());
     if dice.roll(2) == 0 {
-        lines.push("actions enqueue allocate backfill reclaim preempt".to_owned());
+        let evicting = [
+            "reclaim preempt",
+            "gangreclaim gangpreempt",
+            "reclaim gangpreempt",
+        ];
+        let evicting = evicting[(seed % 3) as usize];
+        lines.push(format!("actions enqueue allocate backfill {evicting}"));
         if dice.roll(2) == 0 {
             lines.push("off gang enablePreemptable".to_owned());
             lines.push("off gang enableReclaimable".to_owned());
@@ -101,10 +107,16 @@ fn gang(dice: &mut Dice, at: u64) -> String {
         "shares=t port=80",
     ]);
     let minres = dice.pick(&["", "minres=none"]);
+    // Not drawn: so all else is as it was before there were such gangs.
+    let whole = if (at + count).is_multiple_of(4) {
+        "goes-whole"
+    } else {
+        ""
+    };
     let cpu = 1 + dice.roll(3);
     let idle = dice.pick(&["", "+ 1 x role=idle"]);
     format!(
-        "gang a/g{at} queue={queue} min={min} {class} {minres} : {count} x cpu={cpu} mem=1Gi {wish} {idle}"
+        "gang a/g{at} queue={queue} min={min} {class} {whole} {minres} : {count} x cpu={cpu} mem=1Gi {wish} {idle}"
     )
 }
 

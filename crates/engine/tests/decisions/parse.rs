@@ -11,6 +11,7 @@
 //! class high 1000
 //! gang a/t queue=q min=3 class=high minres=none role-min=worker:2 : 1 x role=master cpu=1 + 2 x role=worker cpu=1
 //! gang a/n native within=zone own-priority=7 : …   one of Kubernetes' own, in one domain of a label
+//! gang a/n goes-whole : …              its tasks are evicted all at once or not at all
 //! gang a/t together=ps,worker;chief apart=ps in-order=ps,worker : …   which roles are to be on one node
 //! tasks ask with select=zone:a require=zone:In:a,b;disk:Exists prefer=disk:ssd~weight:50 tolerate=k:v:NoSchedule
 //!   port=80/UDP@10.0.0.1 near=app:web~key:zone~ns:b apart=… like=app:web~weight:-50

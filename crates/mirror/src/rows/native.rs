@@ -15,8 +15,8 @@ pub fn native_gang(namespace: &str, group: &str) -> Key {
 }
 
 impl Rows {
-    /// A group has come or changed. Whether its pods are evicted, and others for them, is for the
-    /// group to say, so they are looked at again.
+    /// A group has come or changed. Whether others are evicted for its pods is for the group to say, so
+    /// they are looked at again.
     pub(super) fn put_native(&mut self, mirror: &Mirror, group: &PodGroup, tables: &mut Tables) {
         match self.reach.owns(&group.metadata) {
             true => drop(tables.put_gang(gang_spec(group))),
@@ -70,6 +70,7 @@ fn gang_spec(group: &PodGroup) -> GangSpec {
             .map(Into::into),
         closeness: group.topology_key().map(|key| Closeness::Label(key.into())),
         preemptable: pod::preemptable(meta),
+        goes_whole: group.is_disrupted_whole(),
         created: created(meta),
         status: GangStatus {
             phase: GangPhase::Inqueue,
@@ -83,8 +84,6 @@ fn gang_spec(group: &PodGroup) -> GangSpec {
 /// What a pod's group says of all its pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Manners {
-    /// They are not evicted one by one.
-    pub(super) stays: bool,
     /// Nobody is evicted for them.
     pub(super) humble: bool,
 }
@@ -95,7 +94,6 @@ pub(super) fn manners(mirror: &Mirror, pod: &Pod) -> Manners {
         .native_group()
         .and_then(|name| mirror.get::<PodGroup>(&pod.metadata.namespace, name));
     group.map_or_else(Manners::default, |group| Manners {
-        stays: group.is_disrupted_whole(),
         humble: group.spec.preemption_policy.as_deref() == Some("Never"),
     })
 }

@@ -129,9 +129,7 @@ impl Rows {
             gated: !pod.spec.scheduling_gates.is_empty(),
             gate: self.gate(pod),
             // Upstream: a pod that says nothing may be evicted. Those of others may not.
-            preemptable: preemptable(meta).unwrap_or(true)
-                && !manners.stays
-                && (takes_lone || self.is_ours(pod)),
+            preemptable: preemptable(meta).unwrap_or(true) && (takes_lone || self.is_ours(pod)),
             cooldown_ms: cooldown_ms(meta),
             preempts: pod.spec.preemption_policy.as_deref() != Some("Never") && !manners.humble,
             created: created(meta),

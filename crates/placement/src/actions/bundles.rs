@@ -341,7 +341,7 @@ impl Hunt {
     /// these two actions only).
     fn gangs_in_turn(&self, cycle: &Cycle<'_, '_>, task: TaskId, nodes: &[NodeId]) -> Vec<GangId> {
         let view = cycle.view();
-        let in_turn = self.search(cycle, task).in_turn_on(view, nodes);
+        let in_turn = self.search(cycle, task).who_may_go_on(view, nodes);
         let mut seen = BTreeSet::new();
         let gangs = in_turn
             .iter()
@@ -379,7 +379,7 @@ impl Hunt {
             .filter(|task| view.tables.task(*task).phase.is_allocated())
             .collect();
         let search = self.search(cycle, task);
-        let may_go = !held.is_empty() && held.iter().all(|task| search.may_give(view, *task));
+        let may_go = !held.is_empty() && held.iter().all(|task| search.may_go(view, *task));
         let bundle = Bundle {
             gang,
             tasks: held,
