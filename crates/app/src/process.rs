@@ -141,6 +141,7 @@ fn controllers_of(wish: &Controllers, alone: driver::Settings) -> driver::Settin
         controllers: rows.leak(),
         controller_settings: controllers::Settings {
             scheduler_names: wish.scheduler_names.clone(),
+            native_groups: wish.native_groups,
             inherit_owner_annotations: wish.inherit_owner_annotations,
             ssh: plane::ssh_rules(wish.upstream_ssh),
             discovery: wish.discovery.clone(),
@@ -184,6 +185,7 @@ fn engine_of(
         agent_scheduler_names: serving.agent_scheduler_names.clone(),
         reach: serving.reach.clone(),
         events: serving.events,
+        native_groups: serving.native_groups,
         queue_gates: serving.queue_gates,
         metrics: conf.map(|conf| conf.metrics.clone()).unwrap_or_default(),
         component,

@@ -152,6 +152,8 @@ pub struct Serving {
     pub reach: mirror::Reach,
     /// Whose events it writes.
     pub events: mirror::Events,
+    /// Whether groups of Kubernetes' own are gangs; in a plane they are where it serves them.
+    pub native_groups: bool,
     /// Whether queues open the gates of pods that ask for it.
     pub queue_gates: bool,
     /// Whether keys of jobs with the `ssh` plugin are upstream's in all, weak rules included.
@@ -170,6 +172,7 @@ impl Default for Serving {
                 ..mirror::Reach::default()
             },
             events: mirror::Events::default(),
+            native_groups: false,
             queue_gates: false,
             upstream_ssh: false,
             unwatched: Vec::new(),
@@ -232,6 +235,8 @@ pub struct Controllers {
     pub rows: Vec<&'static str>,
     /// Pods that name one of these get groups.
     pub scheduler_names: Vec<Box<str>>,
+    /// Whether those that are in a group of Kubernetes' own get none.
+    pub native_groups: bool,
     /// Whether an owner's annotations shape its pods' group.
     pub inherit_owner_annotations: bool,
     /// Whether keys of jobs with the `ssh` plugin are upstream's in all, weak rules included.

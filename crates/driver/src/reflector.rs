@@ -27,6 +27,7 @@ const DISPENSABLE: &[Kind] = &[
     Kind::HyperNode,
     Kind::JobFlow,
     Kind::JobTemplate,
+    Kind::NativeGroup,
     Kind::NodeShard,
     Kind::Numatopology,
     Kind::ResourceClaim,

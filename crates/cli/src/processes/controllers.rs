@@ -59,6 +59,7 @@ pub(super) const CONTROLLERS: Row = Row {
         let deciding = Deciding::Controllers(Controllers {
             rows,
             scheduler_names,
+            native_groups: typed.switch("native-groups"),
             inherit_owner_annotations: typed.switch("inherit-owner-annotations"),
             upstream_ssh: typed.text("ssh-plugin") == "upstream",
             meeting: Meeting {
@@ -114,6 +115,7 @@ pub(super) const HYPER_NODES_ALONE: Row = Row {
         let deciding = Deciding::Controllers(Controllers {
             rows: HYPER_NODES.to_vec(),
             scheduler_names: Vec::new(),
+            native_groups: false,
             inherit_owner_annotations: true,
             upstream_ssh: false,
             meeting: Meeting::default(),
@@ -186,6 +188,12 @@ const OWN: Group = Group {
             Takes::Texts,
             "volcano",
             "Whose pods get groups; may be given several times",
+        ),
+        ours(
+            "native-groups",
+            Takes::Switch,
+            "false",
+            "Make no group for pods that are in one of Kubernetes' own (PodGroups of scheduling.k8s.io/v1beta1)",
         ),
         kept(
             "max-requeue-num",

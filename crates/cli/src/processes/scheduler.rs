@@ -52,6 +52,7 @@ knowing. Exit codes then: 0 it is accepted, 1 it is but --strict minds a warning
                 "agent-scheduler-name",
                 &typed.texts("agent-scheduler-name"),
             )?,
+            native_groups: typed.switch("native-groups"),
             ..shared(typed)?
         };
         let mut serving = serving.unambiguous()?;
@@ -135,6 +136,12 @@ const CHECK: Group = Group {
 const OWN: Group = Group {
     title: "How it decides",
     flags: &[
+        ours(
+            "native-groups",
+            Takes::Switch,
+            "false",
+            "Place gangs of Kubernetes' own (PodGroups of scheduling.k8s.io/v1beta1), too",
+        ),
         ignored(
             "schedule-period",
             Takes::Duration,

@@ -342,6 +342,7 @@ fn a_process_is_what_it_was_told_to_be() {
     let Deciding::Controllers(Controllers {
         rows,
         scheduler_names,
+        native_groups: _,
         failures_max,
         unwatched,
         ..
@@ -554,5 +555,20 @@ fn a_scheduler_is_asked_where_its_flags_say() {
             matches!(outcome(&typed), Outcome::Exit(EXIT_BAD_INPUT)),
             "{wrong:?}"
         );
+    }
+}
+
+#[test]
+fn groups_of_kubernetes_own_count_where_a_flag_says_so() {
+    let native = |verb: &str, typed: &[&str]| {
+        let typed: Vec<&str> = ["katmai", verb].iter().chain(typed).copied().collect();
+        match process(&typed).deciding {
+            Deciding::Scheduler { serving, .. } => serving.native_groups,
+            Deciding::Controllers(wish) => wish.native_groups,
+        }
+    };
+    for verb in ["scheduler", "controllers"] {
+        assert!(!native(verb, &[]), "{verb}");
+        assert!(native(verb, &["--native-groups"]), "{verb}");
     }
 }
