@@ -151,6 +151,13 @@ impl Understanding<'_> {
             self.remarks
                 .warning(said.place, field, text, "remove it".to_owned());
         }
+        if !is_on && always_holds(&settings.name, switch) {
+            let text = "this changes nothing here: what must lie together does, and gangs within a gang are \
+                        whole, whatever plugins say"
+                .to_owned();
+            self.remarks
+                .note(said.place, field, text, "remove it".to_owned());
+        }
     }
 
     /// A flag; `None` where nothing is said, or nothing that can be meant.
@@ -384,6 +391,16 @@ fn is_unread(plugin: &str, switch: Switch) -> bool {
     match switch {
         Switch::ClusterOrder => true,
         Switch::Hierarchy => row.is_some_and(|row| row.hierarchy.is_none()),
+        _ => false,
+    }
+}
+
+/// Whether it changes nothing to switch off what upstream's plugin decides and our gangs always hold to.
+fn always_holds(plugin: &str, switch: Switch) -> bool {
+    match switch {
+        Switch::HyperNodeGradient => plugin == "network-topology-aware",
+        Switch::SubJobOrder => matches!(plugin, "gang" | "priority"),
+        Switch::SubJobPipelined | Switch::SubJobReady => plugin == "gang",
         _ => false,
     }
 }

@@ -25,7 +25,7 @@ use crate::victims::{Against, Search};
 /// How far an action looks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
-    /// How many hyper-nodes are tried for a gang.
+    /// How many hyper-nodes are tried for a gang; the plugin `network-topology-aware` may say fewer.
     domains: usize,
     /// Whether gangs may go as a whole.
     whole: Switched,
@@ -41,7 +41,7 @@ impl Default for Reach {
 }
 
 /// The most hyper-nodes that may be asked for.
-const DOMAINS_MAX: i64 = 1_000;
+pub(crate) const DOMAINS_MAX: i64 = 1_000;
 
 impl Reach {
     /// Reads an action's arguments.
@@ -202,7 +202,8 @@ impl Hunt {
             .collect();
         // Stable: among equals the lower tier, then the first.
         scopes.sort_by_key(|(lacking, tier, _)| (*lacking, *tier));
-        scopes.truncate(self.reach.domains);
+        let most = usize::try_from(view.config.network.evicted).unwrap_or(usize::MAX);
+        scopes.truncate(self.reach.domains.min(most));
         scopes
             .into_iter()
             .map(|(_, _, scope)| Some(scope))

@@ -5,6 +5,7 @@
 
 use model::{DomainId, Kind, Shape, TaskId, Vector};
 
+use crate::actions::bundles::DOMAINS_MAX;
 use crate::arguments::{Asked, Switched};
 use crate::domains::DomainSums;
 use crate::plugin::{Plugin, Score, View};
@@ -31,6 +32,8 @@ pub(crate) struct Weights {
     memory: i64,
     others: Vec<(String, i64)>,
     normal_pods: Switched,
+    /// How many hyper-nodes are tried for a gang for which room is taken, at most.
+    pub(crate) evicted: i64,
     /// How much less each tier counts than the one below it, in millionths.
     fading: i64,
 }
@@ -43,6 +46,7 @@ impl Default for Weights {
             memory: 1,
             others: Vec::new(),
             normal_pods: Switched::On,
+            evicted: DOMAINS_MAX,
             fading: 800_000,
         }
     }
@@ -63,10 +67,9 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
         memory: arguments.weight_or_default("hypernode.binpack.memory", 1),
         others,
         normal_pods: arguments.flag("hypernode.binpack.normal-pod.enable", Switched::On),
+        evicted: arguments.whole("hypernode.gradient.evict.max-hypernodes", 8, 1, DOMAINS_MAX),
         fading: arguments.millionths("hypernode.binpack.normal-pod.fading", 800_000, 0, 1_000_000),
     };
-    // Where room is taken from others every hyper-node is asked, so that there is nothing to bound.
-    arguments.without_effect(&["hypernode.gradient.evict.max-hypernodes"]);
 }
 
 impl Weights {
