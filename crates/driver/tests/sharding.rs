@@ -92,7 +92,7 @@ fn a_node_is_used_once_the_other_shard_has_let_go_of_it() {
     let told = &world.object(Kind::Pod, "c")["status"]["conditions"][0]["message"];
     let told = told.as_str().expect("a message");
     assert!(
-        told.ends_with("and 1 node is of other schedulers"),
+        told.ends_with("and 1 node is outside this scheduler's shard"),
         "{told}"
     );
 }

@@ -74,7 +74,7 @@ pub use plan::{
     Eviction, Nomination, Opening, Place, Plan, QueueUse, Remark, Sake, StatusWrite, TaskWait,
 };
 pub use queue::{Branch, GroupLimits, NodeGroups, Queue, QueueSpec, QueueState, TreeSums};
-pub use reason::{CardLack, DeviceLack, Misplaced, Missing, NoFit, Reason, Refusal};
+pub use reason::{CardLack, DeviceLack, Misplaced, Missing, NoFit, QuotaGap, Reason, Refusal};
 pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector};
 pub use roles::{TOPOLOGY_ROLES_MAX, TaskTopology, TopologyFault};
 pub use shape::{

@@ -110,8 +110,8 @@ pub enum Reason {
     NamespaceQuota {
         /// The quota, `namespace/name`.
         quota: Arc<str>,
-        /// The resources that are short, by name.
-        short: Vec<Arc<str>>,
+        /// The resources that are short.
+        short: Vec<QuotaGap>,
     },
     /// The queue is not where work can be done: nothing below it or in it is let in or placed.
     QueueMisplaced {
@@ -266,7 +266,8 @@ impl Reason {
                 )
             }
             Reason::NamespaceQuota { quota, short } => {
-                format!("quota {quota} has too little {} left", list(short))
+                let names: Vec<_> = short.iter().map(|it| it.requested.name.clone()).collect();
+                format!("quota {quota} has too little {} left", list(&names))
             }
             Reason::QueueMisplaced { queue, why } => match why {
                 Misplaced::AboveOthers => {
@@ -364,6 +365,17 @@ pub struct NoFit {
     pub within: Option<Within>,
 }
 
+/// A resource of which a quota has too little left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaGap {
+    /// What the gang asks for.
+    pub requested: Amount,
+    /// What is used, with what was let in and has no pods yet.
+    pub used: Amount,
+    /// What the quota allows.
+    pub limited: Amount,
+}
+
 /// The nearest miss of a task that finds no node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
@@ -439,8 +451,12 @@ impl NoFit {
             } => format!("{head} finds no node, shard {shard} has none"),
             Missing::Room { need, node, left } => {
                 // Nodes that may have room and are out of the question all the same.
-                let is_away =
-                    |why: &Refusal| matches!(why, Refusal::VolumeTopology | Refusal::OfOthers);
+                let is_away = |why: &Refusal| {
+                    matches!(
+                        why,
+                        Refusal::VolumeTopology | Refusal::OfOthers | Refusal::OutOfShard
+                    )
+                };
                 let mut away = String::new();
                 for (why, nodes) in self.refusals.iter().filter(|(why, _)| is_away(why)) {
                     let nodes = count(*nodes, "node is", "nodes are");
@@ -565,6 +581,8 @@ pub enum Refusal {
     },
     /// The node is another scheduler's.
     OfOthers,
+    /// The node is not in the scheduler's shard.
+    OutOfShard,
     /// Its cards do not do.
     Cards {
         /// Of which family they are.
@@ -628,6 +646,7 @@ impl Refusal {
                 format!("that would have too little left beside {resource}")
             }
             Refusal::OfOthers => "of other schedulers".to_owned(),
+            Refusal::OutOfShard => "outside this scheduler's shard".to_owned(),
             Refusal::Cards { why, .. } => why.words().to_owned(),
             Refusal::Extender { verb, why } => format!("refused by the extender ({verb}: {why})"),
             Refusal::Unanswered => "of which the extender has not answered yet".to_owned(),

@@ -96,7 +96,11 @@ fn look(
     }
     let others = view.tables.left_nodes();
     if others > 0 && scope.is_none() {
-        refusals.insert(Refusal::OfOthers, others);
+        let why = match view.tables.shard() {
+            Some(_) => Refusal::OutOfShard,
+            None => Refusal::OfOthers,
+        };
+        refusals.insert(why, others);
     }
     let mut refusals: Vec<(Refusal, u32)> = refusals.into_iter().collect();
     refusals.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));

@@ -70,9 +70,8 @@ pub(super) fn kind_short(tables: &Tables, reason: &Reason) -> Option<Kind> {
             _ => None,
         },
         Reason::QueueFull { need, .. } => Some(need.kind),
-        Reason::NamespaceQuota { short, .. }
-        | Reason::QueueQuota { short, .. }
-        | Reason::Overcommitted { short } => {
+        Reason::NamespaceQuota { short, .. } => short.first().map(|gap| gap.requested.kind),
+        Reason::QueueQuota { short, .. } | Reason::Overcommitted { short } => {
             short.first().and_then(|name| tables.kinds().find(name))
         }
         _ => None,

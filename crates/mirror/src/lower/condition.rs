@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use api::core::Pod;
 use model::{
-    CardFamily, Gang, Key, Missing, NoFit, NumaLack, Phase, Reason, Refusal, Tables, TaskId,
-    TaskWait, Within,
+    Amount, CardFamily, Gang, Key, Missing, NoFit, NumaLack, Phase, QuotaGap, Reason, Refusal,
+    Tables, TaskId, TaskWait, Within,
 };
 
 /// What stands before the plain sentence in a condition's message.
@@ -61,7 +61,17 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
             format!("resource in cluster is overused: overused {}", list(short))
         }
         Reason::NamespaceQuota { short, .. } => {
-            format!("resource quota insufficient, requested: {}", list(short))
+            let all = |of: fn(&QuotaGap) -> &Amount| -> String {
+                let each = short.iter().map(of);
+                let each = each.map(|amount| format!("{}={}", amount.name, amount.number()));
+                each.collect::<Vec<_>>().join(",")
+            };
+            format!(
+                "resource quota insufficient, requested: {}, used: {}, limited: {}",
+                all(|gap| &gap.requested),
+                all(|gap| &gap.used),
+                all(|gap| &gap.limited)
+            )
         }
         Reason::QueueQuota { short, .. } => {
             format!(
@@ -245,6 +255,7 @@ fn refusal_text(refusal: &Refusal) -> String {
         Refusal::Devices { .. } => "cannot allocate all claims".to_owned(),
         Refusal::Spread => "node(s) didn't match pod topology spread constraints".to_owned(),
         Refusal::OfOthers => "node(s) belong to other schedulers".to_owned(),
+        Refusal::OutOfShard => "node isn't in scheduler node shard".to_owned(),
         Refusal::Cards { family, .. } => match family {
             CardFamily::Shared => "GpuShare no enough gpu".to_owned(),
             CardFamily::Virtual => "hami-vgpuDeviceSharing error".to_owned(),

@@ -1,9 +1,8 @@
 //! ResourceQuota: no gang is let in whose pods a quota of its namespace would refuse.
 
-use model::{GangId, GangPhase, Kind, Reason, Vector};
+use model::{GangId, GangPhase, Kind, QuotaGap, Reason, Vector};
 
 use crate::plugin::{Plugin, View, Vote};
-use crate::plugins::insufficient;
 
 /// The row.
 pub const PLUGIN: Plugin = Plugin {
@@ -36,13 +35,18 @@ fn enqueueable(view: View<'_>, id: GangId) -> Vote {
         }
     }
     for quota in quotas {
-        let all = min.plus(&quota.used).plus(&promised);
-        let short = insufficient(tables, &min, |kind| {
-            quota
-                .hard
-                .get(kind)
-                .is_some_and(|hard| all.get(kind) > hard)
+        let used = quota.used.plus(&promised);
+        let wanted = min.entries().filter(|(_, need)| *need > 0);
+        let short = wanted.filter_map(|(kind, need)| {
+            let hard = quota.hard.get(kind)?;
+            let amount = |value| tables.kinds().amount(kind, value);
+            (need.saturating_add(used.get(kind)) > hard).then(|| QuotaGap {
+                requested: amount(need),
+                used: amount(used.get(kind)),
+                limited: amount(hard),
+            })
         });
+        let short: Vec<QuotaGap> = short.collect();
         if !short.is_empty() {
             let quota = quota.key.to_string().as_str().into();
             return Vote::Reject(Reason::NamespaceQuota { quota, short });

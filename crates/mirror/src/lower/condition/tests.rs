@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::resource::ResourceKinds;
-use model::{ClaimLack, DeviceLack, GangSpec, Key, QueueState, Tables, UnmetClaim};
+use model::{ClaimLack, DeviceLack, GangSpec, Key, QueueState, QuotaGap, Tables, UnmetClaim};
 
 use super::*;
 
@@ -121,6 +121,19 @@ fn s0_2_every_reason_has_upstreams_words_and_ends_in_the_plain_sentence() {
             "resource in cluster is overused: overused cpu, memory.".to_owned(),
         ),
         (
+            Reason::NamespaceQuota {
+                quota: "a/team".into(),
+                short: vec![QuotaGap {
+                    requested: cpu(1_500),
+                    used: cpu(3_000),
+                    limited: cpu(4_000),
+                }],
+            },
+            "NotEnoughResources",
+            "resource quota insufficient, requested: cpu=1500m, used: cpu=3, limited: cpu=4."
+                .to_owned(),
+        ),
+        (
             Reason::QueueQuota {
                 queue: queue.clone(),
                 short,
@@ -215,6 +228,14 @@ fn every_refusal_of_a_node_has_kube_schedulers_text() {
     ] {
         assert_eq!(text(refusal), format!("{head} {words}."));
     }
+}
+
+#[test]
+fn nodes_of_other_shards_are_told_as_upstream_does() {
+    assert_eq!(
+        fit_error_of(vec![(Refusal::OutOfShard, 3)]),
+        "0/3 nodes are unavailable: 3 node isn't in scheduler node shard."
+    );
 }
 
 fn fit_error_of(refusals: Vec<(Refusal, u32)>) -> String {
