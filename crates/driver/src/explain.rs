@@ -209,7 +209,12 @@ fn fix_told(fix: &engine::Fix, sees: &dyn Fn(&str) -> bool) -> Fix {
     let (code, targets, unnamed) = match &fix.remedy {
         Remedy::AddNodes { like, .. } => ("AddNodes", vec![like.to_string()], 0),
         Remedy::DropCloseness => ("DropCloseness", Vec::new(), 0),
+        Remedy::BindClaim { claim, .. } => ("BindClaim", vec![claim.to_string()], 0),
+        Remedy::DropPodAffinity => ("DropPodAffinity", Vec::new(), 0),
+        Remedy::DropPorts => ("DropPorts", Vec::new(), 0),
         Remedy::DropSelector => ("DropSelector", Vec::new(), 0),
+        Remedy::DropSpread => ("DropSpread", Vec::new(), 0),
+        Remedy::ReachVolumes => ("ReachVolumes", Vec::new(), 0),
         Remedy::EndTasks { tasks } | Remedy::Ungate { tasks } => {
             let seen = tasks.iter().filter(|task| sees(&task.namespace));
             let seen: Vec<String> = seen.map(ToString::to_string).collect();
@@ -243,6 +248,23 @@ fn words(remedy: &Remedy, names: &str) -> String {
             format!("add {nodes} like {like}")
         }
         Remedy::DropCloseness => "let its tasks be in any hyper-nodes".to_owned(),
+        Remedy::BindClaim { claim, exists } => {
+            let make = if *exists { "have" } else { "create" };
+            let bound = if *exists {
+                "bound"
+            } else {
+                "and have it bound"
+            };
+            format!("{make} claim {claim} {bound} to a volume that the nodes with room reach")
+        }
+        Remedy::DropPodAffinity => {
+            "drop the required pod affinity and anti-affinity of its tasks".to_owned()
+        }
+        Remedy::DropPorts => "drop the host ports of its tasks".to_owned(),
+        Remedy::DropSpread => "drop the required topology spread of its tasks".to_owned(),
+        Remedy::ReachVolumes => {
+            "have volumes for its claims that the nodes with room reach".to_owned()
+        }
         Remedy::DropSelector => {
             "drop the node selector and required node affinity of its tasks".to_owned()
         }

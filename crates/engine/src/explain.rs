@@ -9,6 +9,7 @@ mod holders;
 mod probe;
 mod queues;
 mod room;
+mod rules;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -117,8 +118,23 @@ pub enum Remedy {
         /// How many would start now.
         to: u32,
     },
+    /// Have a claim of the gang's tasks bound to a volume that every node reaches.
+    BindClaim {
+        /// The claim.
+        claim: Arc<str>,
+        /// Whether there is such a claim.
+        exists: bool,
+    },
     /// Drop the node selector and the required node affinity of the gang's waiting tasks.
     DropSelector,
+    /// Drop the host ports of the gang's waiting tasks.
+    DropPorts,
+    /// Drop the required topology spread of the gang's waiting tasks.
+    DropSpread,
+    /// Drop the required pod affinity and anti-affinity of the gang's waiting tasks.
+    DropPodAffinity,
+    /// Have volumes for the claims of the gang's waiting tasks that every node reaches.
+    ReachVolumes,
     /// Let the gang's tasks be far apart.
     DropCloseness,
     /// Wait for tasks of others to end, or end them.
@@ -164,10 +180,15 @@ impl Remedy {
             Remedy::Ungate { .. } => 3,
             Remedy::RaiseQueue { .. } | Remedy::RaiseQuota { .. } => 4,
             Remedy::LowerMinimum { .. } => 5,
-            Remedy::DropSelector => 6,
-            Remedy::DropCloseness => 7,
-            Remedy::EndTasks { .. } => 8,
-            Remedy::AddNodes { .. } => 9,
+            Remedy::BindClaim { .. } => 6,
+            Remedy::DropSelector
+            | Remedy::DropPorts
+            | Remedy::DropSpread
+            | Remedy::DropPodAffinity => 7,
+            Remedy::DropCloseness => 8,
+            Remedy::ReachVolumes => 9,
+            Remedy::EndTasks { .. } => 10,
+            Remedy::AddNodes { .. } => 11,
         }
     }
 }

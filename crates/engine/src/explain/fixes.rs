@@ -7,7 +7,7 @@ use model::{Change, GangSpec, QueueSpec, QueueState, Reason, Refusal, Tables};
 use super::holders::kind_short;
 use super::probe::{Asked, Case, LOOKS_MAX};
 use super::room::Draft;
-use super::{Fix, Limit, Remedy, queues, room};
+use super::{Fix, Limit, Remedy, queues, room, rules};
 
 /// All that are proved, cheapest first, and whether others would have helped but for a crowd that
 /// comes first.
@@ -64,6 +64,7 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
             if room::refuses(no_fit, |refusal| *refusal == Refusal::NodeAffinity) {
                 drafts.extend(unselected(case));
             }
+            drafts.extend(rules::lifted(case, no_fit));
             drafts.extend(apart(case));
             drafts
         }
@@ -169,7 +170,10 @@ fn fewer_of(case: &Case<'_, '_>, role: &Arc<str>, have: u32, min: u32) -> Draft 
 }
 
 /// Changes of all waiting tasks of the gang.
-fn tasks(case: &Case<'_, '_>, edit: impl Fn(&mut model::TaskSpec)) -> Vec<model::TaskSpec> {
+pub(super) fn tasks(
+    case: &Case<'_, '_>,
+    edit: impl Fn(&mut model::TaskSpec),
+) -> Vec<model::TaskSpec> {
     let rows = case.tables.gang(case.asked.gang).tasks.iter();
     let waiting = rows.filter(|task| case.tables.task(**task).phase.is_waiting());
     let changed = waiting.map(|task| {
@@ -180,7 +184,7 @@ fn tasks(case: &Case<'_, '_>, edit: impl Fn(&mut model::TaskSpec)) -> Vec<model:
     changed.collect()
 }
 
-fn put(tasks: Vec<model::TaskSpec>) -> Vec<Change> {
+pub(super) fn put(tasks: Vec<model::TaskSpec>) -> Vec<Change> {
     let all = tasks.into_iter();
     all.map(|task| Change::PutTask(Box::new(task))).collect()
 }

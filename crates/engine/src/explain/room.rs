@@ -52,10 +52,14 @@ pub(super) fn nearest(
     nodes.into_iter().map(|(_, id)| id).collect()
 }
 
-fn shape_of<'t>(tables: &'t Tables, no_fit: &NoFit) -> Option<&'t Shape> {
+/// The task of which it is told what it lacks.
+pub(super) fn task_of(tables: &Tables, no_fit: &NoFit) -> Option<TaskId> {
     let (namespace, name) = no_fit.pod.split_once('/')?;
-    let task = tables.task_keyed(&Key::new(namespace, name))?;
-    Some(tables.shape_of(task))
+    tables.task_keyed(&Key::new(namespace, name))
+}
+
+pub(super) fn shape_of<'t>(tables: &'t Tables, no_fit: &NoFit) -> Option<&'t Shape> {
+    Some(tables.shape_of(task_of(tables, no_fit)?))
 }
 
 /// How many tasks of the shape would have a place where so much is free.

@@ -1,0 +1,153 @@
+//! Remedies for tasks that rules keep from every node: what a rule asks is dropped, or who is in its way ends.
+
+use std::sync::Arc;
+
+use model::{Missing, NoFit, Refusal, Shape, ShapeSpec, Tables, Task, TaskId, VolumeNeed};
+
+use super::Remedy;
+use super::fixes::{put, tasks};
+use super::probe::Case;
+use super::room::{self, Draft, end, may_end, nearest, refuses, shape_of};
+
+/// The most nodes on which it is sought who is in the way.
+const NODES_MAX: usize = 512;
+
+/// What may be dropped of a rule that refused nodes, and who may end.
+pub(super) fn lifted(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    let is_affinity =
+        |why: &Refusal| matches!(why, Refusal::PodAffinity | Refusal::PodAntiAffinity);
+    if refuses(no_fit, is_affinity) {
+        drafts.extend(dropped(case, Remedy::DropPodAffinity, |shape| {
+            shape.pod_affinity.clear();
+            shape.pod_anti_affinity.clear();
+        }));
+    }
+    if refuses(no_fit, |why| *why == Refusal::Ports) {
+        drafts.extend(dropped(case, Remedy::DropPorts, |shape| {
+            shape.ports.clear()
+        }));
+    }
+    if refuses(no_fit, |why| *why == Refusal::Spread) {
+        drafts.extend(dropped(case, Remedy::DropSpread, |shape| {
+            shape.spread.retain(|spread| !spread.required);
+        }));
+    }
+    let is_volume = |why: &Refusal| {
+        matches!(
+            why,
+            Refusal::LittleStorage
+                | Refusal::NoFreeVolume
+                | Refusal::VolumeTopology
+                | Refusal::VolumeZone
+        )
+    };
+    if refuses(no_fit, is_volume) {
+        drafts.extend(dropped(case, Remedy::ReachVolumes, |shape| {
+            shape.volumes.iter_mut().for_each(reach);
+        }));
+    }
+    if let Missing::Volume { claim, exists } = &no_fit.missing {
+        let remedy = Remedy::BindClaim {
+            claim: claim.clone(),
+            exists: *exists,
+        };
+        drafts.extend(dropped(case, remedy, |shape| bind(shape, claim)));
+    }
+    drafts.extend(in_the_way(case, no_fit));
+    drafts
+}
+
+/// The gang's waiting tasks without what a rule asks of them; none where that changes nothing.
+fn dropped(case: &Case<'_, '_>, remedy: Remedy, edit: impl Fn(&mut ShapeSpec)) -> Option<Draft> {
+    let before = tasks(case, |_| ());
+    let after = tasks(case, |task| edit(&mut task.shape));
+    let changed = before.iter().zip(after);
+    let changed: Vec<_> = changed
+        .filter(|(before, after)| before.shape != after.shape)
+        .map(|(_, after)| after)
+        .collect();
+    (!changed.is_empty()).then(|| Draft {
+        remedy,
+        size: i64::try_from(changed.len()).unwrap_or(i64::MAX),
+        changes: put(changed),
+    })
+}
+
+/// A volume that serves the claim is there, wherever the task goes.
+fn reach(need: &mut VolumeNeed) {
+    match need {
+        VolumeNeed::Bound {
+            affinity, zones, ..
+        } => {
+            *affinity = None;
+            zones.clear();
+        }
+        VolumeNeed::FirstConsumer { topology, ask, .. } => {
+            *topology = None;
+            *ask = None;
+        }
+        VolumeNeed::Alone | VolumeNeed::Waits { .. } => {}
+    }
+}
+
+/// The claim is there and bound to such a volume.
+fn bind(shape: &mut ShapeSpec, name: &Arc<str>) {
+    for need in &mut shape.volumes {
+        if matches!(need, VolumeNeed::Waits { claim, .. } if claim == name) {
+            *need = VolumeNeed::Bound {
+                affinity: None,
+                zones: Vec::new(),
+                attach: None,
+            };
+        }
+    }
+}
+
+/// Tasks of others are over that hold a host port, or do not bear the task beside them, or it them: on as
+/// many nodes as tasks lack one, those first where the fewest are in the way.
+fn in_the_way(case: &Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
+    let is_of_others = |why: &Refusal| {
+        matches!(
+            why,
+            Refusal::ExistingAntiAffinity | Refusal::PodAntiAffinity | Refusal::Ports
+        )
+    };
+    if !refuses(no_fit, is_of_others) {
+        return None;
+    }
+    let tables = &*case.tables;
+    let shape = shape_of(tables, no_fit)?;
+    let task = tables.task(room::task_of(tables, no_fit)?);
+    let nodes = nearest(case.asked.engine, tables, no_fit, NODES_MAX, case.asked.now);
+    let mut by_node: Vec<Vec<TaskId>> = nodes
+        .into_iter()
+        .filter_map(|node| {
+            let there = tables.node(node).tasks.iter().copied();
+            let there = there.filter(|other| is_in_the_way(tables, (task, shape), *other));
+            let there: Vec<TaskId> = there.collect();
+            let may_all_end = there.iter().all(|other| may_end(case, *other));
+            (!there.is_empty() && may_all_end).then_some(there)
+        })
+        .collect();
+    // Stable: among equals the node with the most room is first.
+    by_node.sort_by_key(Vec::len);
+    let missing = no_fit.wanted.saturating_sub(no_fit.fits) as usize;
+    let ended: Vec<TaskId> = by_node.into_iter().take(missing).flatten().collect();
+    (!ended.is_empty()).then(|| end(tables, &ended))
+}
+
+/// Whether one of the two has a rule against the other on its node.
+fn is_in_the_way(tables: &Tables, (task, shape): (&Task, &Shape), other: TaskId) -> bool {
+    let there = tables.task(other);
+    let held = tables.shape_of(other);
+    let holds_port = || {
+        let mut ports = shape.spec.ports.iter();
+        ports.any(|port| held.spec.ports.iter().any(|taken| taken.conflicts(port)))
+    };
+    let bars = |rules: &ShapeSpec, whom: &Task| {
+        let mut terms = rules.pod_anti_affinity.iter();
+        terms.any(|term| term.selects(&whom.key.namespace, &whom.labels))
+    };
+    holds_port() || bars(&shape.spec, there) || bars(&held.spec, task)
+}
