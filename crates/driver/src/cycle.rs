@@ -483,7 +483,11 @@ impl Cycles {
     /// taken back after a while, for a decision that was wrong once would be so again at once.
     fn doubt(&mut self, plan: &model::Plan, now: Time) -> BTreeSet<WriteId> {
         let mut kept_back = BTreeSet::new();
-        for violation in checker::check_plan(&self.tables, plan) {
+        let rules = match self.engine.keeps_ceilings() {
+            true => checker::Ceilings::Hold,
+            false => checker::Ceilings::SayNothing,
+        };
+        for violation in checker::check_plan_by(rules, &self.tables, plan) {
             self.counts.violations += 1;
             self.violations.push(violation.to_string());
             kept_back.extend(violation.writes);

@@ -188,3 +188,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_ceiling_that_no_rule_keeps_holds_nobody_up() {
+    for (plugin, runs) in [("capacity", false), ("binpack", true)] {
+        let conf = format!(
+            "actions: \"enqueue, allocate\"\ntiers: [{{plugins: [{{name: gang}}, {{name: predicates}}, {{name: {plugin}}}]}}]\n"
+        );
+        let mut world = planes::plane(&conf, 1);
+        let queue = json!({ "spec": { "capability": { "cpu": "1" } } });
+        world.put_object(Kind::Queue, "default", &queue);
+        planes::pod(&mut world, "wide", 2, None);
+        world.pass_ms(5_000);
+        let node = node_of(&world, "wide");
+        assert_eq!(!node.is_null(), runs, "{plugin}");
+        assert_eq!(world.driver.metrics().violations, 0, "{plugin}");
+    }
+}

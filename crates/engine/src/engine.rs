@@ -130,6 +130,11 @@ impl Engine {
         self.rules.card_families()
     }
 
+    /// Whether its rules keep queues within their ceilings.
+    pub fn keeps_ceilings(&self) -> bool {
+        self.rules.keeps_ceilings()
+    }
+
     /// Whether its rules look at NUMA nodes: nodes and pods need to be read for that only then.
     pub fn wants_numa(&self) -> bool {
         self.rules.wants_numa()

@@ -332,6 +332,11 @@ impl Rules {
         self.config.devices.families()
     }
 
+    /// Whether a rule keeps queues within their ceilings.
+    pub fn keeps_ceilings(&self) -> bool {
+        self.flat.iter().any(|row| row.allocatable.is_some())
+    }
+
     /// Whether a rule looks at NUMA nodes: nodes and pods need to be read for that only then.
     pub fn wants_numa(&self) -> bool {
         self.config.numa.is_there

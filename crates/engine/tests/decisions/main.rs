@@ -16,5 +16,6 @@ mod laws;
 mod numa;
 mod numa_laws;
 mod parse;
+mod ruled;
 mod scenarios;
 mod volumes;
