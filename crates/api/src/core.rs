@@ -15,6 +15,7 @@ mod policy;
 mod requests;
 mod scopes;
 mod storage;
+mod text_map;
 
 use std::collections::BTreeMap;
 
@@ -31,12 +32,16 @@ pub use pod::*;
 pub use policy::*;
 pub use requests::{claims_named, limits_of, requests_of};
 pub use storage::*;
+pub use text_map::TextMap;
 
 /// Amounts per resource name, sorted by name.
 pub type ResourceList = BTreeMap<Box<str>, Quantity>;
 
-/// Texts per key, sorted by key: labels, annotations, selectors.
-pub type TextMap = BTreeMap<Box<str>, Box<str>>;
+/// Whether two lists have the same in them, written the same.
+fn are_alike(one: &ResourceList, other: &ResourceList) -> bool {
+    let mut amounts = one.values().zip(other.values());
+    one == other && amounts.all(|(mine, its)| mine.is_written_like(its))
+}
 
 read_only! {
     /// A condition in a status: of a pod, node, claim, volume, namespace or batch job.

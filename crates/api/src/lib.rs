@@ -39,6 +39,7 @@ pub mod quantity;
 pub mod raw;
 pub mod resource;
 pub mod selector;
+pub mod shared;
 pub mod snapshot;
 pub mod time;
 pub mod token;

@@ -1,66 +1,45 @@
 //! Object metadata, as much of it as rooms read.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
+use crate::core::TextMap;
+use crate::shared::List;
 use crate::time::Time;
 
-/// `metav1.ObjectMeta` without `managedFields`, which no room below `store` reads.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ObjectMeta {
-    /// Empty only while `generate_name` is still to be resolved.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub name: Box<str>,
-    /// Prefix for a server-made name.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub generate_name: Box<str>,
-    /// Empty for cluster-scoped kinds.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub namespace: Box<str>,
-    /// Identity over time: the same name with another uid is another object.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub uid: Box<str>,
-    /// Opaque to others; our own server's are increasing decimal integers.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub resource_version: Box<str>,
-    /// Counts changes of the wanted state; 0 where the server gave none.
-    #[serde(skip_serializing_if = "crate::meta::is_default")]
-    pub generation: i64,
-    /// Absent before the server has seen the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub creation_timestamp: Option<Time>,
-    /// Set once deletion was asked for and something still holds the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deletion_timestamp: Option<Time>,
-    /// Grace in seconds that goes with `deletion_timestamp`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deletion_grace_period_seconds: Option<i64>,
-    /// Sorted by key.
-    #[serde(
-        skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "crate::meta::null_as_default"
-    )]
-    pub labels: BTreeMap<Box<str>, Box<str>>,
-    /// Sorted by key.
-    #[serde(
-        skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "crate::meta::null_as_default"
-    )]
-    pub annotations: BTreeMap<Box<str>, Box<str>>,
-    /// Owners, in wire order; at most one has `controller: true`.
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::meta::null_as_default"
-    )]
-    pub owner_references: Vec<OwnerReference>,
-    /// Who must let go before the object may vanish.
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::meta::null_as_default"
-    )]
-    pub finalizers: Vec<Box<str>>,
+parted! {
+    /// `metav1.ObjectMeta` without `managedFields`, which no room below `store` reads.
+    pub struct ObjectMeta {
+        /// Empty only while `generate_name` is still to be resolved.
+        pub name: Box<str>,
+        /// Identity over time: the same name with another uid is another object.
+        pub uid: Box<str>,
+        /// Opaque to others; our own server's are increasing decimal integers.
+        pub resource_version: Box<str>,
+        /// Sorted by key.
+        pub labels: TextMap,
+        /// Sorted by key.
+        pub annotations: TextMap,
+    }
+
+    /// What objects that were made together mostly have alike.
+    pub struct CommonMeta {
+        /// Prefix for a server-made name.
+        pub generate_name: Box<str>,
+        /// Empty for cluster-scoped kinds.
+        pub namespace: Box<str>,
+        /// Counts changes of the wanted state; 0 where the server gave none.
+        pub generation: i64,
+        /// Absent before the server has seen the object.
+        pub creation_timestamp: Option<Time>,
+        /// Set once deletion was asked for and something still holds the object.
+        pub deletion_timestamp: Option<Time>,
+        /// Grace in seconds that goes with `deletion_timestamp`.
+        pub deletion_grace_period_seconds: Option<i64>,
+        /// Owners, in wire order; at most one has `controller: true`.
+        pub owner_references: List<OwnerReference>,
+        /// Who must let go before the object may vanish.
+        pub finalizers: List<Box<str>>,
+    }
 }
 
 impl ObjectMeta {
@@ -74,6 +53,17 @@ impl ObjectMeta {
     /// Whether the object with this uid is its managing owner.
     pub fn is_controlled_by(&self, uid: &str) -> bool {
         self.controller().is_some_and(|owner| &*owner.uid == uid)
+    }
+
+    /// Shares with another object's what both have alike.
+    pub fn share(&mut self, other: &ObjectMeta) {
+        self.labels.share(&other.labels);
+        self.annotations.share(&other.annotations);
+        // One that was made a second later differs, but not in who owns it.
+        if let Some(common) = self.common.own() {
+            common.owner_references.share(&other.owner_references);
+        }
+        self.common.share(&other.common, CommonMeta::eq);
     }
 
     /// The resource version as our own server counts it; 0 where it is not a number.
@@ -114,4 +104,9 @@ where
 /// Whether a value is its type's default, which Go's `omitempty` leaves out.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+/// See [`is_default`], for a value that lies elsewhere.
+pub(crate) fn is_default_there<T: Default + PartialEq>(value: &&T) -> bool {
+    is_default(*value)
 }

@@ -136,6 +136,11 @@ impl Quantity {
         rounded(self.nanos, 1_000_000)
     }
 
+    /// Whether it is as much, and was written the same.
+    pub fn is_written_like(&self, other: &Quantity) -> bool {
+        self == other && self.format == other.format && self.kept == other.kept
+    }
+
     /// Whether it is nothing.
     pub const fn is_zero(&self) -> bool {
         self.nanos == 0

@@ -165,7 +165,7 @@ impl View<'_> {
     /// Marks what a silent node has said of itself as unknown.
     fn doubt(&self) -> Option<Intent> {
         let now = whole_seconds(self.inputs.now);
-        let mut list = self.node.status.conditions.clone();
+        let mut list = self.node.status.conditions.to_vec();
         for kind in DOUBTED {
             match list.iter_mut().find(|it| &*it.kind == kind) {
                 Some(known) if &*known.status == "Unknown" => {}
@@ -186,7 +186,7 @@ impl View<'_> {
                 }),
             }
         }
-        if list == self.node.status.conditions {
+        if list == *self.node.status.conditions {
             return None;
         }
         let status = json!({ "conditions": conditions::wire(&list) });

@@ -2,6 +2,7 @@
 
 use api::core::{Condition, Pod, PodPhase};
 use api::intent::WriteOutcome;
+use api::shared::List;
 use api::time::Time;
 
 use crate::SIM_EXIT_CODE;
@@ -44,7 +45,7 @@ pub(crate) struct Resident {
     pub wait_for: u64,
     pub exit_code: i32,
     pub restart_policy: Box<str>,
-    pub conditions: Vec<Condition>,
+    pub conditions: List<Condition>,
     pub start_time: Option<Time>,
     pub containers: Vec<Part>,
     pub init_containers: Vec<Part>,

@@ -20,6 +20,13 @@ impl Images {
         &self.0
     }
 
+    /// Takes over the other's list where both have the same in it.
+    pub fn share(&mut self, other: &Images) {
+        if !Arc::ptr_eq(&self.0, &other.0) && self.0 == other.0 {
+            self.0 = Arc::clone(&other.0);
+        }
+    }
+
     /// The same with names that `shared` gives for them.
     #[must_use]
     pub fn with_names(&self, mut shared: impl FnMut(&Arc<str>) -> Arc<str>) -> Images {

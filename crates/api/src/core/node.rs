@@ -1,7 +1,8 @@
 //! Nodes.
 
-use super::{DatedCondition, Images, ResourceList, Taint};
+use super::{DatedCondition, Images, ResourceList, Taint, are_alike};
 use crate::meta::ObjectMeta;
+use crate::shared::List;
 
 read_only! {
     /// `v1` Node.
@@ -28,20 +29,6 @@ read_only! {
         pub pod_cidr: Box<str>,
     }
 
-    /// What a node is.
-    pub struct NodeStatus {
-        /// All it has.
-        pub capacity: ResourceList,
-        /// What pods may use of it.
-        pub allocatable: ResourceList,
-        /// Conditions; `Ready` among them.
-        pub conditions: Vec<DatedCondition>,
-        /// Addresses.
-        pub addresses: Vec<NodeAddress>,
-        /// Images that it has, as far as it tells (a kubelet tells of the fifty largest).
-        pub images: Images,
-    }
-
     /// One address.
     pub struct NodeAddress {
         /// `InternalIP`, `Hostname` …
@@ -52,7 +39,46 @@ read_only! {
     }
 }
 
+parted! {
+    /// What a node is.
+    pub struct NodeStatus {
+        /// Conditions; `Ready` among them.
+        pub conditions: List<DatedCondition>,
+        /// Addresses.
+        pub addresses: List<NodeAddress>,
+        /// Images that it has, as far as it tells (a kubelet tells of the fifty largest).
+        pub images: Images,
+    }
+
+    /// What machines of one make have.
+    pub struct NodeRoom {
+        /// All it has.
+        pub capacity: ResourceList,
+        /// What pods may use of it.
+        pub allocatable: ResourceList,
+    }
+}
+
+impl NodeRoom {
+    fn is_alike(&self, other: &NodeRoom) -> bool {
+        let lists = [
+            (&self.capacity, &other.capacity),
+            (&self.allocatable, &other.allocatable),
+        ];
+        lists.into_iter().all(|(mine, its)| are_alike(mine, its))
+    }
+}
+
 impl Node {
+    /// Shares with another node what both have alike: room, images, the names of their labels.
+    pub fn share(&mut self, other: &Node) {
+        self.metadata.share(&other.metadata);
+        let (status, its) = (&mut self.status, &other.status);
+        status.conditions.share(&its.conditions);
+        status.images.share(&its.images);
+        status.common.share(&its.common, NodeRoom::is_alike);
+    }
+
     /// Whether its condition `Ready` is `True`.
     pub fn is_ready(&self) -> bool {
         let mut conditions = self.status.conditions.iter();

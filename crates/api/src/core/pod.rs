@@ -1,7 +1,12 @@
 //! Pods.
 
-use super::{Affinity, Condition, ResourceList, TextMap, Toleration, TopologySpreadConstraint};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::{
+    Affinity, Condition, ResourceList, TextMap, Toleration, TopologySpreadConstraint, are_alike,
+};
 use crate::meta::ObjectMeta;
+use crate::shared::List;
 use crate::time::Time;
 
 texts! {
@@ -37,62 +42,6 @@ read_only! {
         pub metadata: ObjectMeta,
         /// Their spec.
         pub spec: PodSpec,
-    }
-
-    /// What a pod wants.
-    pub struct PodSpec {
-        /// Empty until bound.
-        pub node_name: Box<str>,
-        /// Who places it.
-        pub scheduler_name: Box<str>,
-        /// Main containers.
-        pub containers: Vec<Container>,
-        /// Run first and in order; those with `restartPolicy: Always` stay.
-        pub init_containers: Vec<Container>,
-        /// Required node labels.
-        pub node_selector: TextMap,
-        /// Wishes about nodes and other pods.
-        pub affinity: Option<Box<Affinity>>,
-        /// Borne taints.
-        pub tolerations: Vec<Toleration>,
-        /// How evenly to spread.
-        pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
-        /// Resolved from the class by the server.
-        pub priority: Option<i32>,
-        /// The priority class.
-        pub priority_class_name: Box<str>,
-        /// `Never` or `PreemptLowerPriority` (default).
-        pub preemption_policy: Option<Box<str>>,
-        /// While there is one, the pod is not placed.
-        pub scheduling_gates: Vec<SchedulingGate>,
-        /// The group of Kubernetes' own that it is part of.
-        pub scheduling_group: Option<SchedulingGroup>,
-        /// Volumes.
-        pub volumes: Vec<Volume>,
-        /// Claims of devices (`resource.k8s.io`).
-        pub resource_claims: Vec<PodResourceClaim>,
-        /// `Always` (default), `OnFailure` or `Never`.
-        pub restart_policy: Box<str>,
-        /// What the runtime itself needs on top.
-        pub overhead: ResourceList,
-        /// Requests of the pod as a whole, which win over the sum of its containers.
-        pub resources: Option<Box<ResourceRequirements>>,
-        /// Host name; the pod's name if empty.
-        pub hostname: Box<str>,
-        /// The headless Service that names it.
-        pub subdomain: Box<str>,
-        /// Shares the node's network.
-        pub host_network: bool,
-        /// `ClusterFirst` by default.
-        pub dns_policy: Box<str>,
-        /// Seconds between asking and killing; 30 by default.
-        pub termination_grace_period_seconds: Option<i64>,
-        /// Greatest run time in seconds.
-        pub active_deadline_seconds: Option<i64>,
-        /// Identity.
-        pub service_account_name: Box<str>,
-        /// Who runs its containers.
-        pub runtime_class_name: Option<Box<str>>,
     }
 
     /// A reason, by name, not to place the pod yet.
@@ -162,7 +111,7 @@ read_only! {
         pub protocol: Box<str>,
     }
 
-    /// One volume of a pod. Sources that no room reads are not shown.
+    /// One volume of a pod.
     pub struct Volume {
         /// Name.
         pub name: Box<str>,
@@ -170,10 +119,6 @@ read_only! {
         pub persistent_volume_claim: Option<ClaimSource>,
         /// A claim that belongs to the pod: named `<pod>-<volume>`.
         pub ephemeral: Option<EphemeralSource>,
-        /// A ConfigMap.
-        pub config_map: Option<ConfigMapSource>,
-        /// A Secret.
-        pub secret: Option<SecretSource>,
         /// What is in an image.
         pub image: Option<ImageSource>,
     }
@@ -196,61 +141,6 @@ read_only! {
     pub struct EphemeralSource {
         /// The claim's metadata and spec.
         pub volume_claim_template: serde_json::Value,
-    }
-
-    /// A ConfigMap as a volume.
-    pub struct ConfigMapSource {
-        /// The ConfigMap.
-        pub name: Box<str>,
-        /// May be missing.
-        pub optional: Option<bool>,
-    }
-
-    /// A Secret as a volume.
-    pub struct SecretSource {
-        /// The Secret.
-        pub secret_name: Box<str>,
-        /// May be missing.
-        pub optional: Option<bool>,
-    }
-
-    /// What a pod is.
-    pub struct PodStatus {
-        /// Where it is in its life.
-        pub phase: PodPhase,
-        /// Conditions.
-        pub conditions: Vec<Condition>,
-        /// Why it is so, for people.
-        pub message: Box<str>,
-        /// Why it is so, one word, such as `Evicted`.
-        pub reason: Box<str>,
-        /// Where preemption makes room for it.
-        pub nominated_node_name: Box<str>,
-        /// The node's address.
-        #[serde(rename = "hostIP")]
-        pub host_ip: Box<str>,
-        /// Its address.
-        #[serde(rename = "podIP")]
-        pub pod_ip: Box<str>,
-        /// Its addresses.
-        #[serde(rename = "podIPs")]
-        pub pod_ips: Vec<PodIp>,
-        /// When the node accepted it.
-        pub start_time: Option<Time>,
-        /// Init containers, in order of the spec.
-        pub init_container_statuses: Vec<ContainerStatus>,
-        /// Containers.
-        pub container_statuses: Vec<ContainerStatus>,
-        /// `Guaranteed`, `Burstable` or `BestEffort`.
-        pub qos_class: Box<str>,
-        /// Claims of devices that were made for it.
-        pub resource_claim_statuses: Vec<PodResourceClaimStatus>,
-    }
-
-    /// One address.
-    pub struct PodIp {
-        /// The address.
-        pub ip: Box<str>,
     }
 
     /// What a container is.
@@ -311,7 +201,154 @@ read_only! {
 
 }
 
+parted! {
+    /// What a pod wants.
+    pub struct PodSpec {
+        /// Empty until bound.
+        pub node_name: Box<str>,
+        /// Host name; the pod's name if empty.
+        pub hostname: Box<str>,
+        /// Volumes.
+        pub volumes: Volumes,
+    }
+
+    /// What all pods of a template want.
+    pub struct PodWants {
+        /// Who places it.
+        pub scheduler_name: Box<str>,
+        /// Main containers.
+        pub containers: Vec<Container>,
+        /// Run first and in order; those with `restartPolicy: Always` stay.
+        pub init_containers: Vec<Container>,
+        /// Required node labels.
+        pub node_selector: TextMap,
+        /// Wishes about nodes and other pods.
+        pub affinity: Option<Box<Affinity>>,
+        /// Borne taints.
+        pub tolerations: Vec<Toleration>,
+        /// How evenly to spread.
+        pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
+        /// Resolved from the class by the server.
+        pub priority: Option<i32>,
+        /// The priority class.
+        pub priority_class_name: Box<str>,
+        /// `Never` or `PreemptLowerPriority` (default).
+        pub preemption_policy: Option<Box<str>>,
+        /// While there is one, the pod is not placed.
+        pub scheduling_gates: Vec<SchedulingGate>,
+        /// The group of Kubernetes' own that it is part of.
+        pub scheduling_group: Option<SchedulingGroup>,
+        /// Claims of devices (`resource.k8s.io`).
+        pub resource_claims: Vec<PodResourceClaim>,
+        /// `Always` (default), `OnFailure` or `Never`.
+        pub restart_policy: Box<str>,
+        /// What the runtime itself needs on top.
+        pub overhead: ResourceList,
+        /// Requests of the pod as a whole, which win over the sum of its containers.
+        pub resources: Option<Box<ResourceRequirements>>,
+        /// The headless Service that names it.
+        pub subdomain: Box<str>,
+        /// Shares the node's network.
+        pub host_network: bool,
+        /// `ClusterFirst` by default.
+        pub dns_policy: Box<str>,
+        /// Seconds between asking and killing; 30 by default.
+        pub termination_grace_period_seconds: Option<i64>,
+        /// Greatest run time in seconds.
+        pub active_deadline_seconds: Option<i64>,
+        /// Identity.
+        pub service_account_name: Box<str>,
+        /// Who runs its containers.
+        pub runtime_class_name: Option<Box<str>>,
+    }
+}
+
+parted! {
+    /// What a pod is.
+    pub struct PodStatus {
+        /// Where it is in its life.
+        pub phase: PodPhase,
+        /// Its address, the first if it has several.
+        pub pod_ip: Box<str> as "podIP",
+        /// When the node accepted it.
+        pub start_time: Option<Time>,
+        /// Conditions.
+        pub conditions: List<Condition>,
+        /// Containers.
+        pub container_statuses: List<ContainerStatus>,
+    }
+
+    /// What most pods say alike of what they are.
+    pub struct PodRemarks {
+        /// Why it is so, for people.
+        pub message: Box<str>,
+        /// Why it is so, one word, such as `Evicted`.
+        pub reason: Box<str>,
+        /// Where preemption makes room for it.
+        pub nominated_node_name: Box<str>,
+        /// Init containers, in order of the spec.
+        pub init_container_statuses: Vec<ContainerStatus>,
+        /// `Guaranteed`, `Burstable` or `BestEffort`.
+        pub qos_class: Box<str>,
+        /// Claims of devices that were made for it.
+        pub resource_claim_statuses: Vec<PodResourceClaimStatus>,
+    }
+}
+
+/// The volumes of a pod whose source is one that rooms read; there is none of the others, which each pod
+/// has under a name of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Volumes(List<Volume>);
+
+impl std::ops::Deref for Volumes {
+    type Target = [Volume];
+
+    fn deref(&self) -> &[Volume] {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Volumes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Volumes, D::Error> {
+        let mut all = Vec::<Volume>::deserialize(deserializer)?;
+        all.retain(|volume| {
+            let is_read = volume.persistent_volume_claim.is_some() || volume.ephemeral.is_some();
+            is_read || volume.image.is_some()
+        });
+        Ok(Volumes(all.into()))
+    }
+}
+
+impl PodWants {
+    /// Whether nothing tells the two apart, not even how amounts are written.
+    fn is_alike(&self, other: &PodWants) -> bool {
+        let mut amounts = self.amounts().zip(other.amounts());
+        self == other && amounts.all(|(mine, its)| are_alike(mine, its))
+    }
+
+    /// All amounts that are in it.
+    fn amounts(&self) -> impl Iterator<Item = &ResourceList> {
+        let containers = self.containers.iter().chain(&self.init_containers);
+        let resources = containers.map(|it| &it.resources);
+        let resources = resources.chain(self.resources.as_deref());
+        let lists = resources.flat_map(|it| [&it.requests, &it.limits]);
+        lists.chain([&self.overhead])
+    }
+}
+
 impl Pod {
+    /// Shares with another pod what both have alike: mostly all but names, addresses and the node.
+    pub fn share(&mut self, other: &Pod) {
+        self.metadata.share(&other.metadata);
+        let (spec, its) = (&mut self.spec, &other.spec);
+        spec.volumes.0.share(&its.volumes.0);
+        spec.common.share(&its.common, PodWants::is_alike);
+        let (status, its) = (&mut self.status, &other.status);
+        status.conditions.share(&its.conditions);
+        status.container_statuses.share(&its.container_statuses);
+        status.common.share(&its.common, PodRemarks::eq);
+    }
+
     /// The group of Kubernetes' own that it names.
     pub fn native_group(&self) -> Option<&str> {
         let group = self.spec.scheduling_group.as_ref()?;

@@ -128,6 +128,13 @@ fn a_pod_as_the_server_sends_it_is_read() {
     assert!(pod.is_ready() && !pod.is_finished() && !pod.is_terminating());
     assert_eq!(&*pod.status.pod_ip, "10.0.0.2");
     assert_eq!(&*pod.spec.containers[0].ports[0].host_ip, "10.0.0.1");
-    let required = pod.spec.affinity.unwrap().node_affinity.unwrap().required;
+    let required = pod
+        .spec
+        .affinity
+        .clone()
+        .unwrap()
+        .node_affinity
+        .unwrap()
+        .required;
     assert_eq!(required.unwrap().node_selector_terms.len(), 0);
 }

@@ -41,7 +41,7 @@ fn matched(rule: &PodFailureRule, pod: &Pod) -> Option<String> {
     let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
     if let Some(codes) = &rule.on_exit_codes {
         let lists = [
-            &pod.status.container_statuses,
+            &pod.status.container_statuses[..],
             &pod.status.init_container_statuses,
         ];
         let container = lists.iter().find_map(|list| failed_with(list, codes))?;

@@ -1,9 +1,8 @@
 //! Templates and their ReplicaSets: which is the newest, what number it has, what it is called.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::core::{Deployment, ReplicaSet};
+use api::core::{Deployment, ReplicaSet, TextMap};
 use api::intent::{Intent, Part};
 use api::kind::Kind;
 use api::meta::ObjectMeta;
@@ -130,15 +129,13 @@ impl View<'_> {
     }
 
     /// The annotations of the new ReplicaSet: what it has, the Deployment's, and its number.
-    fn annotations(&self, known: Option<&ObjectMeta>) -> BTreeMap<Box<str>, Box<str>> {
+    fn annotations(&self, known: Option<&ObjectMeta>) -> TextMap {
         let mut all = known
             .map(|meta| meta.annotations.clone())
             .unwrap_or_default();
-        for (key, value) in &self.it.metadata.annotations {
-            if !NOT_COPIED.contains(&&**key) {
-                all.insert(key.clone(), value.clone());
-            }
-        }
+        let copied = self.it.metadata.annotations.iter();
+        let copied = copied.filter(|(key, _)| !NOT_COPIED.contains(&&***key));
+        all.extend(copied.map(|(key, value)| (key.clone(), value.clone())));
         let next = self.next_revision();
         let before = known.and_then(|meta| meta.annotations.get(REVISION));
         let number: i64 = before.and_then(|text| text.parse().ok()).unwrap_or(0);

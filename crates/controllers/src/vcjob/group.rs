@@ -186,7 +186,7 @@ fn sub_group(task: &Task) -> Option<SubGroupPolicy> {
         sub_group_size: Some(policy.partition_size),
         min_sub_groups: Some(policy.min_partitions.unwrap_or(0)),
         label_selector: Some(LabelSelector {
-            match_labels: BTreeMap::from([(TASK_SPEC.into(), task.name.clone())]),
+            match_labels: TextMap::from([(TASK_SPEC.into(), task.name.clone())]),
             ..LabelSelector::default()
         }),
         match_label_keys: vec![PARTITION_ID.into()],
@@ -249,7 +249,12 @@ fn priority(mirror: &Mirror, job: &Job, template: &PodTemplate) -> i64 {
 
 /// The effective requests of one pod, a limit standing for a request that is missing.
 pub(crate) fn pod_requests(mut spec: PodSpec) -> ResourceList {
-    for container in spec.containers.iter_mut().chain(&mut spec.init_containers) {
+    let wants = &mut *spec.common;
+    for container in wants
+        .containers
+        .iter_mut()
+        .chain(&mut wants.init_containers)
+    {
         for (name, limit) in &container.resources.limits {
             let requests = &mut container.resources.requests;
             requests

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use api::core::{Node, Pod, QuotaStatus};
+use api::core::{Node, Pod, QuotaStatus, TextMap};
 use api::time::Time;
 use api::volcano::{PodGroup, Queue};
 use serde::Serialize;
@@ -79,7 +79,7 @@ pub(super) struct TaskRow<'a> {
     pub(super) revocable_zone: &'static str,
     pub(super) numa_info: Option<NumaInfo<'a>>,
     pub(super) pod: Option<&'a Pod>,
-    pub(super) pod_annotations: Option<&'a BTreeMap<Box<str>, Box<str>>>,
+    pub(super) pod_annotations: Option<&'a TextMap>,
 }
 
 #[derive(Serialize)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::core::ResourceList;
+use api::core::{ResourceList, TextMap};
 use api::meta::ObjectMeta;
 use api::volcano::{NODE_GROUP, NODE_GROUP_LIMITS, QueueSpec};
 use model::{GroupLimits, NodeGroups, Tables};
@@ -11,7 +11,7 @@ use model::{GroupLimits, NodeGroups, Tables};
 use super::amounts::limits;
 
 /// The group of a node with these labels; an empty value names none.
-pub(super) fn of_node(labels: &BTreeMap<Box<str>, Box<str>>) -> Option<Arc<str>> {
+pub(super) fn of_node(labels: &TextMap) -> Option<Arc<str>> {
     let group = labels.get(NODE_GROUP)?;
     (!group.is_empty()).then(|| (&**group).into())
 }

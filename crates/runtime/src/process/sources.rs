@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
+use api::core::TextMap;
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use api::quantity::Quantity;
@@ -139,7 +140,7 @@ impl Sources<'_> {
     fn field(&self, field: &FieldRef) -> Result<String, String> {
         let meta = &self.pod.metadata;
         let path = field.field_path.as_str();
-        let lines = |map: &BTreeMap<Box<str>, Box<str>>| {
+        let lines = |map: &TextMap| {
             let lines = map.iter().map(|(key, value)| format!("{key}={value:?}"));
             lines.collect::<Vec<_>>().join("\n")
         };

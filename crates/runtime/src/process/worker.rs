@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use api::core::TextMap;
 use api::events::{Involved, Note, Tone};
 use api::kind::Kind;
 use api::time::Time;
@@ -279,7 +280,7 @@ impl Worker {
             .containers
             .iter()
             .flat_map(|container| &container.ports);
-        let text = |map: &BTreeMap<Box<str>, Box<str>>| {
+        let text = |map: &TextMap| {
             let pairs = map
                 .iter()
                 .map(|(key, value)| (key.to_string(), value.to_string()));
