@@ -1,6 +1,9 @@
 //! The objects themselves: what is held, how events change it, how it is read.
 
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use api::core::Pod;
@@ -10,6 +13,7 @@ use api::kind::{KINDS, Kind};
 use crate::index::{Index, Indexes};
 use crate::names::ImageNames;
 use crate::object::{Object, Problem, Typed};
+use crate::uids::Uids;
 
 /// What one event did to one object. A recreation under the same name has both sides, with
 /// different uids.
@@ -81,13 +85,13 @@ impl Listing {
 pub struct Mirror {
     shelves: Vec<Shelf>,
     indexes: Indexes,
-    keys_by_uid: BTreeMap<Box<str>, Arc<ObjectKey>>,
+    uids: Uids,
     image_names: ImageNames,
 }
 
 #[derive(Debug, Default)]
 struct Shelf {
-    objects: BTreeMap<Box<str>, BTreeMap<Box<str>, Held>>,
+    objects: BTreeMap<Box<str>, BTreeMap<Named, Held>>,
     count: usize,
     /// Everything up to this revision has been seen.
     seen: u64,
@@ -97,9 +101,38 @@ struct Shelf {
 
 #[derive(Debug)]
 struct Held {
-    key: Arc<ObjectKey>,
     object: Object,
     round: u32,
+}
+
+/// The key of an object, which stands among those of its namespace by its name.
+#[derive(Clone, Debug)]
+struct Named(Arc<ObjectKey>);
+
+impl Borrow<str> for Named {
+    fn borrow(&self) -> &str {
+        &self.0.name
+    }
+}
+
+impl PartialEq for Named {
+    fn eq(&self, other: &Named) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for Named {}
+
+impl PartialOrd for Named {
+    fn partial_cmp(&self, other: &Named) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Named {
+    fn cmp(&self, other: &Named) -> Ordering {
+        self.0.name.cmp(&other.0.name)
+    }
 }
 
 impl Default for Mirror {
@@ -114,7 +147,7 @@ impl Mirror {
         Mirror {
             shelves: KINDS.iter().map(|_| Shelf::default()).collect(),
             indexes: Indexes::new(),
-            keys_by_uid: BTreeMap::new(),
+            uids: Uids::default(),
             image_names: ImageNames::default(),
         }
     }
@@ -183,7 +216,7 @@ impl Mirror {
 
     /// The object with that uid, whatever its kind.
     pub fn by_uid(&self, uid: &str) -> Option<&Object> {
-        self.object(self.keys_by_uid.get(uid)?)
+        self.object(self.uids.get(uid)?)
     }
 
     /// Objects of a type that name `uid` among their owners, by namespace and name.
@@ -301,9 +334,9 @@ impl Mirror {
         let gone: Vec<Arc<ObjectKey>> = shelf
             .objects
             .values()
-            .flat_map(BTreeMap::values)
-            .filter(|held| held.round != listing.round)
-            .map(|held| Arc::clone(&held.key))
+            .flatten()
+            .filter(|(_, held)| held.round != listing.round)
+            .map(|(key, _)| Arc::clone(&key.0))
             .collect();
         gone.iter().filter_map(|key| self.take(key)).collect()
     }
@@ -344,11 +377,12 @@ impl Mirror {
             return None;
         }
         shelf.seen = shelf.seen.max(revision);
-        let held = shelf.held_mut(object.namespace(), object.name())?;
+        let names = shelf.objects.get(object.namespace())?;
+        let (key, held) = names.get_key_value(object.name())?;
         if held.object.uid() != object.uid() {
             return None;
         }
-        let key = Arc::clone(&held.key);
+        let key = Arc::clone(&key.0);
         self.take(&key)
     }
 
@@ -368,17 +402,9 @@ impl Mirror {
     fn put(&mut self, object: Object, round: u32) -> Change {
         let shelf = &mut self.shelves[object.kind() as usize];
         let held = shelf.held_mut(object.namespace(), object.name());
-        let object = self.image_names.shared(object, held.map(|it| &it.object));
-        let before = shelf
-            .held_mut(object.namespace(), object.name())
-            .map(|held| {
-                held.round = round;
-                (
-                    Arc::clone(&held.key),
-                    std::mem::replace(&mut held.object, object.clone()),
-                )
-            });
-        let (key, before) = match before {
+        let mut object = self.image_names.shared(object, held.map(|it| &it.object));
+        shelf.share(&mut object);
+        let (key, before) = match shelf.replace(&object, round) {
             Some((key, before)) => (key, Some(before)),
             None => (shelf.insert(object.clone(), round), None),
         };
@@ -386,10 +412,7 @@ impl Mirror {
             self.forget(&key, before);
         }
         self.indexes.insert(&key, &object);
-        if !object.uid().is_empty() {
-            self.keys_by_uid
-                .insert(object.uid().into(), Arc::clone(&key));
-        }
+        self.uids.insert(object.uid(), &key);
         Change {
             key,
             before,
@@ -414,37 +437,52 @@ impl Mirror {
 
     fn forget(&mut self, key: &Arc<ObjectKey>, object: &Object) {
         self.indexes.remove(key, object);
-        if self.keys_by_uid.get(object.uid()) == Some(key) {
-            self.keys_by_uid.remove(object.uid());
-        }
+        self.uids.remove(object.uid(), key);
     }
 }
 
 impl Shelf {
+    /// Lets an object have in common what it can with what is held of it, and with the one before it by
+    /// name: pods of one task stand side by side.
+    fn share(&self, object: &mut Object) {
+        let Some(names) = self.objects.get(object.namespace()) else {
+            return;
+        };
+        if let Some(held) = names.get(object.name()) {
+            object.share(&held.object);
+        }
+        let before = (Bound::Unbounded, Bound::Excluded(object.name()));
+        if let Some((_, neighbour)) = names.range::<str, _>(before).next_back() {
+            object.share(&neighbour.object);
+        }
+    }
+
     fn held_mut(&mut self, namespace: &str, name: &str) -> Option<&mut Held> {
         self.objects.get_mut(namespace)?.get_mut(name)
     }
 
+    /// Puts an object in the place of the one of its name, which is handed back with its key.
+    fn replace(&mut self, object: &Object, round: u32) -> Option<(Arc<ObjectKey>, Object)> {
+        let names = self.objects.get_mut(object.namespace())?;
+        let name = object.name();
+        let same = (Bound::Included(name), Bound::Included(name));
+        let (key, held) = names.range_mut::<str, _>(same).next()?;
+        held.round = round;
+        let before = std::mem::replace(&mut held.object, object.clone());
+        Some((Arc::clone(&key.0), before))
+    }
+
     fn insert(&mut self, object: Object, round: u32) -> Arc<ObjectKey> {
         let key = Arc::new(object.key());
-        self.objects
-            .entry(key.namespace.clone())
-            .or_default()
-            .insert(
-                key.name.clone(),
-                Held {
-                    key: Arc::clone(&key),
-                    object,
-                    round,
-                },
-            );
+        let names = self.objects.entry(key.namespace.clone()).or_default();
+        names.insert(Named(Arc::clone(&key)), Held { object, round });
         self.count += 1;
         key
     }
 
     fn remove(&mut self, key: &ObjectKey) -> Option<Object> {
         let names = self.objects.get_mut(&key.namespace)?;
-        let held = names.remove(&key.name)?;
+        let held = names.remove::<str>(&key.name)?;
         if names.is_empty() {
             self.objects.remove(&key.namespace);
         }
@@ -464,4 +502,74 @@ fn same_state(held: &Object, other: &Object) -> bool {
     held.uid == other.uid
         && held.resource_version == other.resource_version
         && !held.resource_version.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(index: u32, cpu: &str) -> Value {
+        let owner = json!({ "apiVersion": "v1", "kind": "Job", "name": "train", "uid": "j", "controller": true });
+        let api_access = format!("kube-api-access-{index}");
+        json!({
+            "metadata": {
+                "name": format!("train-w-{index}"), "namespace": "ml", "uid": format!("u{index}"),
+                "labels": { "app": "train", "index": index.to_string(), "team": "vision" },
+                "annotations": { "about": "training", "group": "train", "index": index.to_string() },
+                "ownerReferences": [owner],
+            },
+            "spec": {
+                "nodeName": format!("n{index}"), "hostname": format!("train-w-{index}"),
+                "containers": [{ "name": "main", "resources": { "requests": { "cpu": cpu } } }],
+                "volumes": [{ "name": api_access, "projected": {} }, { "name": "d", "persistentVolumeClaim": { "claimName": "d" } }],
+            },
+            "status": {
+                "phase": "Running", "podIP": format!("10.0.0.{index}"), "qosClass": "Burstable",
+                "conditions": [{ "type": "Ready", "status": "True" }],
+            },
+        })
+    }
+
+    /// The pods as they are held, each of which is what it would be alone.
+    fn listed(texts: &[Value]) -> Vec<Arc<Pod>> {
+        let mut mirror = Mirror::new();
+        let listing = mirror.begin_list(Kind::Pod);
+        for text in texts {
+            let text = text.to_string();
+            let change = mirror.list_item(&listing, &text).expect("it can be read");
+            let alone = Object::decode(Kind::Pod, &text).expect("it can be read");
+            let held = change.and_then(|change| change.after);
+            assert_eq!(json!(held.expect("it is new")), json!(alone));
+        }
+        mirror.list::<Pod>().cloned().collect()
+    }
+
+    #[test]
+    fn pods_of_one_task_hold_what_they_have_alike_once() {
+        let pods = listed(&[pod(1, "1"), pod(2, "1"), pod(3, "1")]);
+        for pod in &pods[1..] {
+            let (first, meta) = (&pods[0], &pod.metadata);
+            assert!(meta.labels.shares_with(&first.metadata.labels));
+            assert!(meta.annotations.shares_with(&first.metadata.annotations));
+            assert!(meta.common.shares_with(&first.metadata.common));
+            assert!(pod.spec.common.shares_with(&first.spec.common));
+            assert!(pod.status.common.shares_with(&first.status.common));
+            assert!(pod.status.conditions.shares_with(&first.status.conditions));
+        }
+    }
+
+    #[test]
+    fn what_is_as_much_but_written_otherwise_is_not_alike() {
+        let pods = listed(&[pod(1, "1k"), pod(2, "1e3"), pod(3, "1e3")]);
+        assert!(!pods[1].spec.common.shares_with(&pods[0].spec.common));
+        assert!(
+            pods[1]
+                .metadata
+                .common
+                .shares_with(&pods[0].metadata.common)
+        );
+        assert!(pods[2].spec.common.shares_with(&pods[1].spec.common));
+    }
 }

@@ -20,6 +20,7 @@ mod names;
 mod object;
 mod rows;
 mod state_hash;
+mod uids;
 
 pub use extender::{ExtenderNews, extender_body, extender_news};
 pub use held::{Change, Listing, Mirror};

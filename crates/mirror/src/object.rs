@@ -70,6 +70,12 @@ macro_rules! objects {
                 }
             }
 
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                match self {
+                    $(Object::$variant(object) => &mut Arc::make_mut(object).metadata,)*
+                }
+            }
+
             /// Where it lies: as long as it is held, no other object lies there.
             pub fn address(&self) -> usize {
                 match self {
@@ -186,6 +192,15 @@ impl Object {
             }
             Ok(object) => Ok(object),
             Err(error) => Err(problem(error.to_string())),
+        }
+    }
+
+    /// Shares with another object what both have alike. Nothing of it changes by that.
+    pub(crate) fn share(&mut self, other: &Object) {
+        match (self, other) {
+            (Object::Pod(pod), Object::Pod(other)) => Arc::make_mut(pod).share(other),
+            (Object::Node(node), Object::Node(other)) => Arc::make_mut(node).share(other),
+            (object, other) => object.meta_mut().share(other.meta()),
         }
     }
 
