@@ -18,6 +18,7 @@ mod policy;
 mod reach;
 mod strategy;
 mod volume;
+mod words;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,6 +64,7 @@ pub struct Rows {
     has_images: bool,
     counted: Option<Counted>,
     judge: devices::Judge,
+    words: words::Words,
 }
 
 /// The kinds that rows are made of.
@@ -103,6 +105,7 @@ impl Rows {
             has_images: false,
             counted: None,
             judge: devices::Judge::default(),
+            words: words::Words::default(),
         }
     }
 

@@ -1,36 +1,106 @@
 //! Labels and the requirements that are put to them, parsed at the wall.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Labels, sorted by key.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Labels(Vec<(Arc<str>, Arc<str>)>);
+///
+/// Those of the tasks of one gang differ in a value or two, so they can share a list of all labels of one
+/// of them, and have those values besides: see [`Labels::share`].
+#[derive(Clone, Default)]
+pub struct Labels {
+    list: Option<Arc<[Pair]>>,
+    /// Values that hold instead of those of the list, by their place in it, in order.
+    own: Box<[(u32, Arc<str>)]>,
+}
+
+type Pair = (Arc<str>, Arc<str>);
 
 impl Labels {
     /// Labels of the given pairs; the last value wins where a key occurs twice.
     pub fn of<K: Into<Arc<str>>, V: Into<Arc<str>>>(
         pairs: impl IntoIterator<Item = (K, V)>,
     ) -> Labels {
-        let mut labels = Labels::default();
+        let mut list: Vec<Pair> = Vec::new();
         for (key, value) in pairs {
             let (key, value) = (key.into(), value.into());
-            match labels.0.binary_search_by(|(k, _)| k.cmp(&key)) {
-                Ok(at) => labels.0[at].1 = value,
-                Err(at) => labels.0.insert(at, (key, value)),
+            match list.binary_search_by(|(k, _)| k.cmp(&key)) {
+                Ok(at) => list[at].1 = value,
+                Err(at) => list.insert(at, (key, value)),
             }
         }
-        labels
+        Labels {
+            list: (!list.is_empty()).then(|| list.into()),
+            own: Box::default(),
+        }
     }
 
     /// The value of `key`, if it is there.
     pub fn get(&self, key: &str) -> Option<&str> {
-        let at = self.0.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
-        Some(&self.0[at].1)
+        let list = self.list.as_deref()?;
+        let at = list.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
+        let own = self.own.binary_search_by_key(&at, |(at, _)| *at as usize);
+        Some(own.map_or(&list[at].1, |own| &self.own[own].1))
     }
 
     /// All labels in order of key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(key, value)| (&**key, &**value))
+        let mut own = self.own.iter().peekable();
+        let list = self.list.iter().flat_map(|list| &**list);
+        (0..).zip(list).map(move |(at, (key, value))| {
+            let own = own.next_if(|(place, _)| *place == at);
+            (&**key, &**own.map_or(value, |(_, value)| value))
+        })
+    }
+
+    /// Takes over the other's list where both have the same keys and mostly the same values. What they
+    /// say stays the same.
+    pub fn share(&mut self, other: &Labels) {
+        let (Some(mine), Some(its)) = (&self.list, &other.list) else {
+            return;
+        };
+        let mut pairs = mine.iter().zip(&**its);
+        let is_alike = mine.len() == its.len() && pairs.all(|(mine, its)| mine.0 == its.0);
+        if Arc::ptr_eq(mine, its) || !is_alike || !self.own.is_empty() {
+            return;
+        }
+        let pairs = (0..).zip(mine.iter().zip(&**its));
+        let differing = pairs.filter(|(_, (mine, its))| mine.1 != its.1);
+        let own: Box<[_]> = differing
+            .map(|(at, (mine, _))| (at, Arc::clone(&mine.1)))
+            .collect();
+        if 2 * own.len() <= its.len() {
+            (self.list, self.own) = (Some(Arc::clone(its)), own);
+        }
+    }
+}
+
+impl std::fmt::Debug for Labels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl PartialEq for Labels {
+    fn eq(&self, other: &Labels) -> bool {
+        match (&self.list, &other.list) {
+            (Some(mine), Some(its)) if Arc::ptr_eq(mine, its) => self.own == other.own,
+            _ => self.iter().eq(other.iter()),
+        }
+    }
+}
+
+impl Eq for Labels {}
+
+impl PartialOrd for Labels {
+    fn partial_cmp(&self, other: &Labels) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Labels {
+    fn cmp(&self, other: &Labels) -> Ordering {
+        self.iter().cmp(other.iter())
     }
 }
 
@@ -110,7 +180,7 @@ impl Requirement {
     /// Whether a label with this value (or its absence) meets the requirement.
     pub fn accepts(&self, value: Option<&str>) -> bool {
         let listed = |value: &str| self.values.contains(value);
-        let compared = |wanted: std::cmp::Ordering| {
+        let compared = |wanted: Ordering| {
             let mine = value.and_then(|v| v.parse::<i64>().ok());
             let bound = self.values.only().and_then(|v| v.parse::<i64>().ok());
             matches!((mine, bound), (Some(mine), Some(bound)) if mine.cmp(&bound) == wanted)
@@ -118,9 +188,9 @@ impl Requirement {
         match self.operator {
             Operator::DoesNotExist => value.is_none(),
             Operator::Exists => value.is_some(),
-            Operator::Gt => compared(std::cmp::Ordering::Greater),
+            Operator::Gt => compared(Ordering::Greater),
             Operator::In => value.is_some_and(listed),
-            Operator::Lt => compared(std::cmp::Ordering::Less),
+            Operator::Lt => compared(Ordering::Less),
             Operator::NotIn => !value.is_some_and(listed),
         }
     }
@@ -154,6 +224,26 @@ impl NodeTerm {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_that_share_a_list_keep_what_is_their_own() {
+        let of = |index: &str| Labels::of([("app", "train"), ("index", index), ("team", "a")]);
+        let (first, mut second) = (of("0"), of("1"));
+        second.share(&first);
+        assert!(second.list.is_some() && second.own.len() == 1);
+        assert_eq!(
+            (second.get("index"), second.get("team")),
+            (Some("1"), Some("a"))
+        );
+        assert_eq!(second.get("zone"), None);
+        assert_eq!(second, of("1"));
+        assert_eq!(second.cmp(&first), of("1").cmp(&of("0")));
+        let all: Vec<(&str, &str)> = second.iter().collect();
+        assert_eq!(all, [("app", "train"), ("index", "1"), ("team", "a")]);
+        let mut third = Labels::of([("app", "serve"), ("index", "1"), ("team", "b")]);
+        third.share(&first);
+        assert!(third.own.is_empty(), "it is too different");
+    }
 
     fn listed(operator: Operator, values: &[&str]) -> Requirement {
         Requirement {

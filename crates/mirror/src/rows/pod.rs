@@ -73,7 +73,7 @@ impl Rows {
     /// they have no row before they are bound and, without a gang, after they are over.
     pub(super) fn put_pod(&mut self, mirror: &Mirror, pod: &Pod, tables: &mut Tables) {
         let meta = &pod.metadata;
-        let key = Key::new(&*meta.namespace, &*meta.name);
+        let key = Key::new(self.words.namespace(&meta.namespace), &*meta.name);
         let takes_lone = self.reach.owns(meta) && self.is_lone(pod);
         let gang = self.gang_of(pod);
         let is_lone = takes_lone && gang.as_ref() == Some(&lone_gang(&meta.namespace, &meta.name));
@@ -103,17 +103,15 @@ impl Rows {
             key,
             uid: (&*meta.uid).into(),
             gang,
-            role: meta
-                .annotations
-                .get(TASK_SPEC)
-                .map_or("", |role| role)
-                .into(),
+            role: self
+                .words
+                .role(meta.annotations.get(TASK_SPEC).map_or("", |role| role)),
             index: trailing_number(&meta.name),
             shape: self.shape(mirror, pod, (wants, &sole), tables),
             sole,
             charges,
             claims,
-            labels: Arc::new(constraints::labels(&meta.labels)),
+            labels: self.words.labels(&meta.labels),
             priority: priority(pod),
             phase: phase(pod),
             node: Some(&*pod.spec.node_name)
