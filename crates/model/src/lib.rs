@@ -43,6 +43,8 @@ mod slots;
 mod tables;
 mod task;
 mod terms;
+#[cfg(test)]
+mod tests;
 mod time;
 mod topology;
 mod trial;

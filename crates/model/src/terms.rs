@@ -75,17 +75,9 @@ fn put(rows: &mut BTreeMap<Arc<str>, Vec<u32>>, values: &Values, at: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::dice::Dice;
 
-    /// SplitMix64.
-    fn roll(seed: &mut u64, below: u64) -> u64 {
-        *seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = *seed;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % below
-    }
-
-    fn requirement(seed: &mut u64) -> Requirement {
+    fn requirement(dice: &mut Dice) -> Requirement {
         let operators = [
             Operator::DoesNotExist,
             Operator::Exists,
@@ -95,18 +87,18 @@ mod tests {
             Operator::Lt,
             Operator::NotIn,
         ];
-        let count = 1 + roll(seed, 3);
+        let count = 1 + dice.roll(3);
         Requirement {
-            key: format!("k{}", roll(seed, 3)).as_str().into(),
-            operator: operators[roll(seed, 7) as usize],
-            values: (0..count).map(|_| roll(seed, 6).to_string()).collect(),
+            key: format!("k{}", dice.roll(3)).as_str().into(),
+            operator: operators[dice.roll(7) as usize],
+            values: (0..count).map(|_| dice.roll(6).to_string()).collect(),
         }
     }
 
-    fn term(seed: &mut u64) -> NodeTerm {
+    fn term(dice: &mut Dice) -> NodeTerm {
         let mut some = |most| -> Vec<Requirement> {
-            let count = roll(seed, most);
-            (0..count).map(|_| requirement(seed)).collect()
+            let count = dice.roll(most);
+            (0..count).map(|_| requirement(dice)).collect()
         };
         NodeTerm {
             labels: some(3),
@@ -117,13 +109,13 @@ mod tests {
     #[test]
     fn the_index_finds_what_reading_all_terms_finds() {
         for start in 0..2_000_u64 {
-            let seed = &mut { start };
-            let count = roll(seed, 40);
-            let terms: Vec<NodeTerm> = (0..count).map(|_| term(seed)).collect();
+            let dice = &mut Dice(start);
+            let count = dice.roll(40);
+            let terms: Vec<NodeTerm> = (0..count).map(|_| term(dice)).collect();
             let index = TermIndex::of(&terms);
             for _ in 0..10 {
-                let name = roll(seed, 6).to_string();
-                let labels = (0..roll(seed, 4)).map(|at| (format!("k{at}"), roll(seed, 6)));
+                let name = dice.roll(6).to_string();
+                let labels = (0..dice.roll(4)).map(|at| (format!("k{at}"), dice.roll(6)));
                 let labels: Vec<(String, String)> = labels
                     .map(|(key, value)| (key, value.to_string()))
                     .collect();
