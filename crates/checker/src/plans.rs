@@ -262,6 +262,7 @@ fn is_the_rest(tables: &Tables, gang: &Gang, min: usize) -> bool {
 pub fn is_quiet(plan: &Plan) -> bool {
     plan.places.is_empty()
         && plan.evictions.is_empty()
+        && plan.openings.is_empty()
         && plan.nominations.is_empty()
         && plan.statuses.is_empty()
         && plan.waits.is_empty()

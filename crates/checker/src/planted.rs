@@ -65,9 +65,10 @@ mod tests {
     use super::{cluster, said, task};
     use crate::{check, check_plan, describe, digest, is_quiet};
     use model::{
-        Budget, Closeness, GangId, GangSpec, Highest, HyperNodeSpec, Key, Kind, Labels, Member,
-        NodeId, NodeSpec, Phase, Plan, Reason, Sake, Selector, SubGroups, Tables, TaskId, TaskSpec,
-        TaskWait, Time, Trial, Vector, VolumeNeed,
+        Budget, Closeness, Eviction, GangId, GangSpec, GangStatus, Highest, HyperNodeSpec, Key,
+        Kind, Labels, Limits, Member, NodeId, NodeSpec, Nomination, Opening, Phase, Place, Plan,
+        QueueId, QueueSpec, QueueUse, Reason, Remark, Sake, Selector, StatusWrite, SubGroups,
+        Tables, TaskId, TaskSpec, TaskWait, Time, Trial, Vector, VolumeNeed, WriteId,
     };
 
     const N1: NodeId = NodeId(0);
@@ -111,6 +112,29 @@ mod tests {
     }
 
     #[test]
+    fn i3_what_is_guaranteed_is_no_excess_and_a_ceiling_of_no_cpu_is_none() {
+        for (ceiling, guarantee, said_of) in [
+            (1_999, 0, &["I3"] as &[&str]),
+            (2_000, 0, &[]),
+            (1_000, 1_999, &["I3"]),
+            (1_000, 2_000, &[]),
+            (0, 0, &[]),
+            (1, 0, &["I3"]),
+        ] {
+            let mut tables = cluster();
+            let (_, queue) = tables.queues().next().unwrap();
+            tables.put_queue(QueueSpec {
+                capability: Limits::of([(Kind::CPU, ceiling)]),
+                guarantee: Vector::of([(Kind::CPU, guarantee)]),
+                ..queue.spec.clone()
+            });
+            let plan = commit(&mut tables, &[(0, N1), (1, N2)]);
+            let found = check_plan(&tables, &plan);
+            assert_eq!(said(&found), said_of, "{ceiling} {guarantee}");
+        }
+    }
+
+    #[test]
     fn i4_a_gang_in_part_is_found_and_kept_back() {
         let mut tables = cluster();
         let plan = commit(&mut tables, &[(0, N1)]);
@@ -134,6 +158,46 @@ mod tests {
         }
         let plan = commit(&mut tables, &[(0, N1), (1, N2)]);
         assert_eq!(said(&check_plan(&tables, &plan)), ["I4"]);
+    }
+
+    #[test]
+    fn i4_tasks_of_one_claim_are_on_one_node_whoever_else_has_a_claim() {
+        let mut tables = cluster();
+        for (name, claim) in [("t0", "shared"), ("t1", "shared"), ("t2", "own")] {
+            tables.put_task(TaskSpec {
+                claims: vec![claim.into()],
+                ..task(name, 1_000)
+            });
+        }
+        let plan = commit(&mut tables, &[(0, N1), (1, N1), (2, N2)]);
+        assert_eq!(check_plan(&tables, &plan), []);
+    }
+
+    #[test]
+    fn i4_a_gang_is_whole_with_those_that_failed_after_they_had_started() {
+        let failed = |started: Option<i64>| TaskSpec {
+            phase: Phase::Failed,
+            started: started.map(Time::from_micros),
+            ..task("t0", 1_000)
+        };
+        let waiting = task("t3", 1_000);
+        for (more, said_of) in [
+            (vec![failed(Some(1))], &[] as &[&str]),
+            (vec![failed(None)], &["I4"]),
+            (vec![failed(Some(1)), waiting], &["I4"]),
+        ] {
+            let mut tables = cluster();
+            let gang = tables.gang_keyed(&Key::new("a", "g")).unwrap();
+            tables.put_gang(GangSpec {
+                min_member: 3,
+                ..tables.gang(gang).spec.clone()
+            });
+            for task in more {
+                tables.put_task(task);
+            }
+            let plan = commit(&mut tables, &[(1, N1), (2, N2)]);
+            assert_eq!(said(&check_plan(&tables, &plan)), said_of);
+        }
     }
 
     #[test]
@@ -299,6 +363,23 @@ mod tests {
     }
 
     #[test]
+    fn i10_amounts_are_told_by_the_names_of_their_kinds() {
+        let with = |kinds: [&str; 2], amount: i64| {
+            let mut tables = cluster();
+            let kinds = kinds.map(|name| (name.to_owned(), tables.kind(name)));
+            let of = |name| kinds.iter().find(|it| it.0 == name).unwrap().1;
+            tables.put_node(NodeSpec {
+                name: "n1".into(),
+                allocatable: Vector::of([(of("gpu"), amount), (of("nic"), 2)]),
+                ..NodeSpec::default()
+            });
+            digest(&tables)
+        };
+        assert_eq!(with(["gpu", "nic"], 1), with(["nic", "gpu"], 1));
+        assert_ne!(with(["gpu", "nic"], 1), with(["gpu", "nic"], 2));
+    }
+
+    #[test]
     fn i14_a_bind_that_takes_what_is_kept_for_others_is_found() {
         let mut tables = cluster();
         tables.put_node(NodeSpec {
@@ -315,17 +396,87 @@ mod tests {
     }
 
     #[test]
-    fn i20_a_plan_that_only_says_something_is_not_quiet() {
-        let reason = Reason::QueueMissing { queue: "q".into() };
-        let wait = TaskWait {
-            task: TaskId(0),
-            reason: reason.into(),
-        };
+    fn i14_what_is_promised_of_those_who_leave_is_kept_from_nobody() {
+        for (cpu, said_of) in [(1_000, &[] as &[&str]), (1_001, &["I14"])] {
+            let mut tables = cluster();
+            tables.put_node(NodeSpec {
+                name: "n1".into(),
+                allocatable: Vector::of([(Kind::CPU, 2_000), (Kind::PODS, 9)]),
+                ..NodeSpec::default()
+            });
+            let victim = tables.put_task(TaskSpec {
+                phase: Phase::Running,
+                node: Some("n1".into()),
+                ..task("t0", 1_000)
+            });
+            let heir = tables.put_task(task("t2", cpu));
+            let mut trial = Trial::begin(&mut tables);
+            trial.evict(victim, GangId(0), "preempt");
+            trial.promise(heir, N1);
+            trial.place(TaskId(1), N1);
+            trial.finish(NOW);
+            // The gang has one task placed and is left with that; here only the room is looked at.
+            let mut plan = Plan::default();
+            plan.places.push(Place {
+                task: TaskId(1),
+                node: N1,
+                write: WriteId(7),
+            });
+            let mut found = Vec::new();
+            crate::rooms::rooms(&tables, &plan, &mut found);
+            assert_eq!(said(&found), said_of, "{cpu}");
+        }
+    }
+
+    #[test]
+    fn i20_a_plan_with_one_row_is_not_quiet() {
+        let reason = || Reason::QueueMissing { queue: "q".into() }.into();
+        let (task, gang, write) = (TaskId(0), GangId(0), WriteId(0));
+        let rows: [&dyn Fn(&mut Plan); 8] = [
+            &|it| {
+                let node = N1;
+                it.places.push(Place { task, node, write });
+            },
+            &|it| {
+                it.evictions.push(Eviction {
+                    task,
+                    sake: Sake::Gang(gang),
+                    cause: "preempt",
+                    write,
+                });
+            },
+            &|it| it.openings.push(Opening { task, write }),
+            &|it| it.nominations.push(Nomination { task, node: None }),
+            &|it| {
+                let status = GangStatus::default();
+                it.statuses.push(StatusWrite {
+                    gang,
+                    status,
+                    write,
+                });
+            },
+            &|it| {
+                let reason = reason();
+                it.waits.push(TaskWait { task, reason });
+            },
+            &|it| {
+                let reason = reason();
+                it.remarks.push(Remark { gang, reason });
+            },
+            &|it| {
+                it.queues.push(QueueUse {
+                    queue: QueueId(0),
+                    allocated: Vector::ZERO,
+                    write,
+                });
+            },
+        ];
         assert!(is_quiet(&Plan::default()));
-        assert!(!is_quiet(&Plan {
-            waits: vec![wait],
-            ..Plan::default()
-        }));
+        for (at, row) in rows.iter().enumerate() {
+            let mut plan = Plan::default();
+            row(&mut plan);
+            assert!(!is_quiet(&plan), "{at}");
+        }
     }
 
     /// The gang must be within one hyper-node of tier 1, or on nodes with one label.
@@ -367,6 +518,27 @@ mod tests {
         close(&mut tables, Closeness::HyperNode(Highest::Tier(2)));
         let plan = commit(&mut tables, &[(0, N1), (1, N2)]);
         assert_eq!(check_plan(&tables, &plan), []);
+    }
+
+    #[test]
+    fn i23_nodes_with_one_value_of_the_label_are_close() {
+        for (zones, said_of) in [
+            ([Some("x"), Some("x")], &[] as &[&str]),
+            ([Some("x"), Some("y")], &["I23"]),
+            ([Some("x"), None], &["I23"]),
+        ] {
+            let mut tables = cluster();
+            for (name, zone) in [("n1", zones[0]), ("n2", zones[1])] {
+                let id = tables.node_named(name).unwrap();
+                tables.put_node(NodeSpec {
+                    labels: Labels::of(zone.map(|zone| ("zone", zone))),
+                    ..tables.node(id).spec.clone()
+                });
+            }
+            close(&mut tables, Closeness::Label("zone".into()));
+            let plan = commit(&mut tables, &[(0, N1), (1, N2)]);
+            assert_eq!(said(&check_plan(&tables, &plan)), said_of, "{zones:?}");
+        }
     }
 
     #[test]
