@@ -224,7 +224,11 @@ impl Message {
     }
 }
 
-fn instant(seconds: i64, nanos: i64) -> Result<Value, String> {
+/// A time so many seconds and nanoseconds after 1970.
+///
+/// # Errors
+/// That it lies too far away.
+pub(super) fn instant(seconds: i64, nanos: i64) -> Result<Value, String> {
     let seconds = seconds.saturating_add(nanos.div_euclid(1_000_000_000));
     let nanos = u32::try_from(nanos.rem_euclid(1_000_000_000)).unwrap_or_default();
     let time = DateTime::from_timestamp(seconds, nanos);

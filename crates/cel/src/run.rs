@@ -4,6 +4,7 @@
 //! the library's. One unit is about one step; functions that walk a text or a list cost a tenth of
 //! a unit an element, where the real server says so.
 
+mod conversions;
 mod format;
 mod price;
 mod types;
@@ -495,7 +496,15 @@ impl<'a> Run<'a> {
                 (answer, _) => answer,
             };
         }
+        if let Some(answer) = conversions::converted(name, &values) {
+            return answer;
+        }
         let mut values = values;
+        // The library adds lengths to times, and no times to lengths.
+        if name == operators::ADD && matches!(values[..], [Value::Duration(_), Value::Timestamp(_)])
+        {
+            values.reverse();
+        }
         if name == "format"
             && let [Value::String(text), Value::List(args)] = &mut values[..]
         {

@@ -148,7 +148,7 @@ const SPAN: &str = "timestamp.() int; timestamp.(string) int; duration.() int";
 const COMPARED: &str = "int uint double bool duration timestamp string bytes | list(*).() *";
 const SAME: &str = "() NamedFormat";
 
-const FUNCTIONS: &[(&str, &str)] = &[
+pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     ("!_", "(bool) bool"),
     ("-_", "(double) double; (int) int"),
     ("@not_strictly_false", "(bool) bool"),
