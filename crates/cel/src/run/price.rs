@@ -165,3 +165,6 @@ fn whole_size(value: &Value) -> u64 {
         _ => 1,
     }
 }
+
+#[cfg(test)]
+mod tests;
