@@ -102,6 +102,7 @@ fn lists_and_maps_give_what_is_at_a_place_and_tell_what_is_not() {
     hold(&[
         "[3, 4][1] == 4 && [3, 4][0] == 3 && {'a': 1}['a'] == 1",
         "[[1, 2], [3]].flatten(1) == [1, 2, 3] && [dyn([1]), dyn([[2]])].flatten(2) == [1, 2]",
+        "dyn([7, 8]) != dyn(0) && dyn({'a': 1}) != dyn('a') && !(dyn(0) == dyn([7]))",
         "[1, 2, 3, 4].slice(1, 3) == [2, 3] && lists.range(3) == [0, 1, 2]",
         "[1, 2] + [3] == [1, 2, 3] && 2 in [1, 2] && !(3 in [1, 2]) && 'a' in {'a': 1}",
         "[1, 2].size() == 2 && size('éa') == 2 && size({'a': 1}) == 1 && size(b'é') == 2",
