@@ -8,6 +8,7 @@ mod histories;
 mod holdings;
 mod likeness;
 mod matching;
+mod outside;
 mod sets;
 
 /// How many random cases a law is tried with.

@@ -9,8 +9,8 @@ use super::dice::Dice;
 use super::{CASES, one};
 use crate::{
     Charge, GangPhase, GangSpec, Gate, HostPort, HyperNodeSpec, Key, Kind, Labels, Limits, Member,
-    NodeSpec, NodeTerm, Phase, QueueSpec, QueueState, Requirement, Selector, ShapeSpec, Tables,
-    TaskSpec, Vector, VolumeNeed, Whence,
+    NodeId, NodeSpec, NodeTerm, Phase, QueueSpec, QueueState, Requirement, Selector, ShapeSpec,
+    Tables, TaskSpec, Vector, VolumeNeed, Whence,
 };
 use crate::{FreeVolume, PodTerm, Unmade};
 
@@ -342,6 +342,8 @@ impl Rows {
                 };
                 [or(Kind::CPU, 100), or(Kind::MEMORY, 200 << 20)]
             });
+            let id = tables.node_named(name).expect("it was just found");
+            self.check_storage(tables, id);
             let nonzero = stand_ins.fold([0, 0], |[a, b], [c, d]| [a + c, b + d]);
             assert_eq!(node.used_nonzero, nonzero);
         }
@@ -350,6 +352,24 @@ impl Rows {
             let has = |node: &&NodeSpec| node.images.iter().any(|(name, _)| **name == *image);
             let count = self.nodes.values().filter(has).count();
             assert_eq!(tables.nodes_with_image(image) as usize, count);
+        }
+    }
+
+    /// What of volumes a node is offered is what reading all of them finds.
+    fn check_storage(&self, tables: &Tables, id: NodeId) {
+        let node = tables.node(id);
+        for (class, size) in [("fast", 0), ("fast", 2), ("slow", 3)] {
+            let serves = |volume: &&FreeVolume| {
+                let is_one = *volume.class == *class && volume.size >= size;
+                let spec = &node.spec;
+                is_one
+                    && (volume.whence.is_everywhere()
+                        || node.known && volume.whence.accepts(&spec.name, &spec.labels))
+            };
+            let all = self.volumes.values().filter(serves);
+            let all = sorted(all.map(|it| (it.size, it.name.clone())));
+            let found = tables.free_volumes(id, class, size);
+            assert!(found.map(|it| (it.size, it.name.clone())).eq(all));
         }
     }
 

@@ -1,0 +1,387 @@
+//! What is said from outside (opinions, changes for a question, logs of nodes): told, found again, and
+//! gone when it is to be gone.
+
+use std::sync::Arc;
+
+use super::dice::Dice;
+use crate::{
+    Change, GangPhase, GangSpec, Giving, HyperNodeSpec, Key, Kind, NodeId, NodeSpec, Opinion,
+    Phase, Plan, Query, Question, QueueSpec, QueueState, Reason, ShapeSpec, Tables, TaskId,
+    TaskSpec, Time, Trial, Vector,
+};
+
+const NOW: Time = Time::from_micros(0);
+
+fn task(name: &str) -> TaskSpec {
+    TaskSpec {
+        key: Key::new("ns", name),
+        uid: name.into(),
+        gang: Some(Key::new("ns", "g")),
+        ..TaskSpec::default()
+    }
+}
+
+/// A node, a queue, and a gang of one task that waits.
+fn cluster() -> Tables {
+    let mut tables = Tables::default();
+    tables.put_node(NodeSpec {
+        name: "n".into(),
+        allocatable: Vector::of([(Kind::CPU, 1_000), (Kind::PODS, 10)]),
+        ..NodeSpec::default()
+    });
+    tables.put_queue(QueueSpec {
+        name: "q".into(),
+        state: QueueState::Open,
+        ..QueueSpec::default()
+    });
+    tables.put_gang(GangSpec {
+        key: Key::new("ns", "g"),
+        uid: "u".into(),
+        queue: "q".into(),
+        ..GangSpec::default()
+    });
+    tables.put_task(task("t"));
+    tables
+}
+
+fn seconds(count: i64) -> Time {
+    NOW.plus_millis(1_000 * count)
+}
+
+/// Questions about the cluster's rows, of every sort.
+fn questions(tables: &Tables) -> Vec<Question> {
+    let gang = tables.gang_keyed(&Key::new("ns", "g")).unwrap();
+    let queue = tables.queue_named("q").unwrap();
+    let node = tables.node_named("n").unwrap();
+    let task = tables.task_keyed(&Key::new("ns", "t")).unwrap();
+    vec![
+        Question::Enters(gang),
+        Question::Overused(queue),
+        Question::Ready(gang, vec![task]),
+        Question::Fits(task, node),
+        Question::Points(task, vec![node]),
+        Question::Gives(task, Giving::WithinQueue, vec![task]),
+    ]
+}
+
+#[test]
+fn an_opinion_counts_until_its_end_and_a_refusal_a_little_longer() {
+    let mut tables = cluster();
+    let queries: Vec<Query> = questions(&tables)
+        .iter()
+        .map(|question| tables.query_of(question).expect("its subjects are there"))
+        .collect();
+    let (gang, serial) = (
+        tables.gangs().next().unwrap().0,
+        tables.shape_of(TaskId(0)).serial,
+    );
+    assert!(queries.iter().all(|query| tables.is_open(query)));
+    assert_eq!(tables.opinions_end(gang, NOW), None);
+    tables.take_news();
+    let before = tables.tick();
+    let no = || Opinion::No("full".into());
+    let told = queries.iter().map(|query| (query.clone(), no()));
+    tables.put_opinions(told, seconds(10));
+    assert!(before < tables.tick());
+    assert!(tables.has_news(), "whoever waits for it looks again");
+    assert_eq!(tables.opinions_tick(serial), tables.tick().0);
+    for query in &queries {
+        assert_eq!(tables.opinion(query), Some(&no()));
+        assert!(!tables.is_open(query));
+    }
+    assert_eq!(tables.opinions_end(gang, NOW), Some(seconds(10)));
+    assert_eq!(tables.opinions_end(gang, seconds(10)), None);
+    let yes = [(queries[0].clone(), Opinion::Yes)];
+    tables.put_opinions(yes, seconds(5));
+    assert_eq!(tables.opinions_end(gang, NOW), Some(seconds(5)));
+    // A yes goes with its end; a no stands in until somebody has had time to say it again.
+    tables.forget_old_opinions(seconds(5));
+    assert_eq!(tables.opinion(&queries[0]), None);
+    tables.forget_old_opinions(seconds(10));
+    for query in &queries[1..] {
+        assert_eq!(tables.opinion(query), Some(&no()));
+        assert!(tables.is_open(query));
+    }
+    tables.forget_old_opinions(seconds(14));
+    assert!(tables.opinion(&queries[1]).is_some());
+    let before = tables.opinions_tick(serial);
+    tables.forget_old_opinions(seconds(15));
+    assert!(queries.iter().all(|query| tables.opinion(query).is_none()));
+    assert_ne!(tables.opinions_tick(serial), before);
+}
+
+#[test]
+fn opinions_go_with_their_subject_and_others_stay() {
+    let told = |tables: &mut Tables| -> Vec<Query> {
+        let questions = questions(tables);
+        let queries = questions.iter().map(|it| tables.query_of(it).unwrap());
+        let queries: Vec<Query> = queries.collect();
+        let opinions = queries.iter().map(|query| (query.clone(), Opinion::Yes));
+        tables.put_opinions(opinions, seconds(10));
+        queries
+    };
+    let left = |tables: &Tables, queries: &[Query]| -> Vec<bool> {
+        let there = queries.iter().map(|query| tables.opinion(query).is_some());
+        there.collect()
+    };
+    let mut tables = cluster();
+    let queries = told(&mut tables);
+    tables.remove_node("n");
+    assert_eq!(
+        left(&tables, &queries),
+        [true, true, true, false, true, true]
+    );
+    let mut tables = cluster();
+    let queries = told(&mut tables);
+    let spec = tables.gangs().next().unwrap().1.spec.clone();
+    let mut started = spec.clone();
+    started.status.phase = GangPhase::Inqueue;
+    tables.put_gang(started);
+    assert_eq!(left(&tables, &queries), [true; 6], "only its status moved");
+    tables.put_gang(GangSpec {
+        min_member: 7,
+        ..spec
+    });
+    assert_eq!(
+        left(&tables, &queries),
+        [false, true, false, true, true, false]
+    );
+    let gone = Question::Enters(crate::GangId(7));
+    assert_eq!(tables.query_of(&gone), None);
+}
+
+#[test]
+fn a_change_is_supposed_where_nothing_of_it_is_on_its_way() {
+    let queue = || Change::PutQueue(Box::default());
+    let of_task = |name: &str, uid: &str| {
+        Change::PutTask(Box::new(TaskSpec {
+            uid: uid.into(),
+            priority: 7,
+            ..task(name)
+        }))
+    };
+    let of_gang = |name: &str, uid: &str| {
+        Change::PutGang(Box::new(GangSpec {
+            key: Key::new("ns", name),
+            uid: uid.into(),
+            ..GangSpec::default()
+        }))
+    };
+    for (change, may) in [
+        (of_task("t", "t"), true),
+        (of_task("t", "other"), false),
+        (of_task("u", "u"), false),
+        (of_gang("g", "u"), true),
+        (of_gang("g", "other"), false),
+        (of_gang("h", "u"), false),
+        (queue(), true),
+        (Change::PutNode(Box::default()), true),
+        (Change::RemoveNode("n".into()), false),
+        (Change::RemoveTask(Key::new("ns", "t")), false),
+    ] {
+        let mut tables = cluster();
+        let rows = |tables: &Tables| {
+            let gangs: Vec<GangSpec> = tables.gangs().map(|(_, it)| it.spec.clone()).collect();
+            let tasks: Vec<i32> = tables.tasks().map(|(_, it)| it.priority).collect();
+            (
+                gangs,
+                tasks,
+                tables.nodes().count(),
+                tables.queues().count(),
+            )
+        };
+        let before = rows(&tables);
+        let supposed = tables.suppose(std::slice::from_ref(&change));
+        assert_eq!(supposed.is_some(), may, "{change:?}");
+        if let Some(supposed) = supposed {
+            assert_ne!(rows(&tables), before, "{change:?}");
+            tables.put_back(supposed);
+        }
+        assert_eq!(rows(&tables), before, "{change:?}");
+    }
+    let mut tables = cluster();
+    let mut trial = Trial::begin(&mut tables);
+    trial.place(TaskId(0), NodeId(0));
+    let gang = trial.tables().gangs().next().unwrap().0;
+    trial.show(gang, Default::default());
+    trial.finish(NOW);
+    assert!(
+        tables.suppose(&[of_task("t", "t")]).is_none(),
+        "it is being bound"
+    );
+    assert!(
+        tables.suppose(&[of_gang("g", "u")]).is_none(),
+        "its status is on its way"
+    );
+}
+
+#[test]
+fn a_plan_says_what_the_trial_said() {
+    let mut tables = cluster();
+    let gang = tables.gangs().next().unwrap().0;
+    let reason = || Arc::new(Reason::QueueMissing { queue: "q".into() });
+    let mut trial = Trial::begin(&mut tables);
+    trial.say(TaskId(0), reason());
+    trial.remark(gang, reason());
+    trial.shuffled("rescheduling", seconds(3));
+    trial.publish(crate::QueueId(0), Vector::of([(Kind::CPU, 7)]));
+    let plan = trial.finish(NOW);
+    assert_eq!(plan.waits.len(), 1);
+    assert_eq!(plan.remarks.len(), 1);
+    assert_eq!(plan.queues.len(), 1);
+    assert_eq!(plan.places, Plan::default().places);
+    assert_eq!(tables.shuffled_at("rescheduling"), Some(seconds(3)));
+    tables.set_shuffled_at("rescheduling", None);
+    assert_eq!(tables.shuffled_at("rescheduling"), None);
+    tables.set_shuffled_at("other", Some(NOW));
+    assert!(tables.shuffles().eq([("other", NOW)]));
+}
+
+#[test]
+fn whoever_asks_in_time_is_told_each_node_that_changed() {
+    let mut tables = Tables::default();
+    let node = |at: u64, cpu: i64| NodeSpec {
+        name: format!("n{at}").into(),
+        allocatable: Vector::of([(Kind::CPU, cpu)]),
+        ..NodeSpec::default()
+    };
+    let dice = &mut Dice(7);
+    let mut changed: Vec<NodeId> = Vec::new();
+    let mut forgotten = 0;
+    for step in 0..9_000 {
+        let before = tables.log_end();
+        let id = tables.put_node(node(dice.roll(5), step));
+        let new = tables.changed_since(before).expect("it was just the end");
+        assert!(!new.is_empty() && new.iter().all(|it| *it == id));
+        changed.extend(new);
+        let end = tables.log_end();
+        assert_eq!(end, changed.len() as u64);
+        let cursor = dice.roll(end + 1);
+        match tables.changed_since(cursor) {
+            Some(since) => assert_eq!(since, &changed[cursor as usize..]),
+            None => forgotten += 1,
+        }
+        let late = end.saturating_sub(1_024);
+        assert!(tables.changed_since(late).is_some(), "{step}");
+    }
+    assert!(forgotten > 1_000, "what is old is forgotten: {forgotten}");
+    assert_eq!(tables.changed_since(tables.log_end() + 1), None);
+}
+
+#[test]
+fn tiers_are_told_from_the_lowest_to_the_highest() {
+    let mut tables = cluster();
+    assert_eq!(tables.topology().tiers(), None);
+    for (name, tier) in [("a", 3), ("b", 2)] {
+        tables.put_hyper_node(HyperNodeSpec {
+            name: name.into(),
+            tier,
+            tier_name: format!("tier-{tier}").into(),
+            ..HyperNodeSpec::default()
+        });
+    }
+    tables.settle();
+    let topology = tables.topology();
+    assert_eq!(
+        topology.tiers(),
+        Some((2, 4)),
+        "with the top of the cluster"
+    );
+    assert_eq!(topology.tier_named("tier-3"), Some(3));
+    assert_eq!(topology.tier_named("tier-4"), None);
+}
+
+#[test]
+fn those_that_failed_make_up_for_what_is_missing_of_a_minimum() {
+    let at = |role: &str, phase: Phase, started: Option<i64>| (role.to_owned(), phase, started);
+    let (failed, running, pending) = (Phase::Failed, Phase::Running, Phase::Pending);
+    let late = Some(5);
+    for (tasks, min, role, spent) in [
+        // Nobody waits: nobody can be missed.
+        (
+            vec![at("a", failed, late), at("a", running, None)],
+            2,
+            None,
+            0,
+        ),
+        (
+            vec![at("a", failed, late), at("a", pending, None)],
+            2,
+            None,
+            1,
+        ),
+        // It failed before those that wait were made, and nobody runs: it was another attempt.
+        (
+            vec![at("a", failed, Some(-5)), at("a", pending, None)],
+            2,
+            None,
+            0,
+        ),
+        (
+            vec![at("a", failed, None), at("a", pending, None)],
+            2,
+            None,
+            0,
+        ),
+        (
+            vec![
+                at("a", failed, None),
+                at("a", pending, None),
+                at("a", running, None),
+            ],
+            3,
+            None,
+            1,
+        ),
+        // Enough are left, or as many are there as must be beside those that failed.
+        (
+            vec![at("a", failed, late), at("a", pending, None)],
+            1,
+            None,
+            0,
+        ),
+        (
+            vec![at("a", failed, late), at("b", pending, None)],
+            1,
+            Some("a"),
+            1,
+        ),
+        (
+            vec![at("a", failed, late), at("b", pending, None)],
+            2,
+            Some("b"),
+            0,
+        ),
+        (vec![at("a", pending, None)], 2, None, 0),
+        (
+            vec![
+                at("a", failed, late),
+                at("a", failed, late),
+                at("a", pending, None),
+            ],
+            2,
+            None,
+            1,
+        ),
+    ] {
+        let mut tables = cluster();
+        tables.remove_task(&Key::new("ns", "t"));
+        for (number, (role, phase, started)) in tasks.iter().enumerate() {
+            let is_there = *phase == running;
+            tables.put_task(TaskSpec {
+                role: (**role).into(),
+                phase: *phase,
+                node: is_there.then(|| "n".into()),
+                started: started.map(Time::from_micros),
+                shape: ShapeSpec::default(),
+                ..task(&format!("t{number}"))
+            });
+        }
+        let gang = tables.gangs().next().unwrap().0;
+        assert_eq!(
+            tables.spent(gang, min, role),
+            spent,
+            "{tasks:?} {min} {role:?}"
+        );
+    }
+}
