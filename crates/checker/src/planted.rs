@@ -65,10 +65,11 @@ mod tests {
     use super::{cluster, said, task};
     use crate::{check, check_plan, describe, digest, is_quiet};
     use model::{
-        Budget, Closeness, Eviction, GangId, GangSpec, GangStatus, Highest, HyperNodeSpec, Key,
-        Kind, Labels, Limits, Member, NodeId, NodeSpec, Nomination, Opening, Phase, Place, Plan,
-        QueueId, QueueSpec, QueueUse, Reason, Remark, Sake, Selector, StatusWrite, SubGroups,
-        Tables, TaskId, TaskSpec, TaskWait, Time, Trial, Vector, VolumeNeed, WriteId,
+        Budget, Charge, Closeness, Eviction, GangId, GangSpec, GangStatus, Gate, Highest,
+        HyperNodeSpec, Key, Kind, Labels, Limits, Member, NodeId, NodeSpec, Nomination, Opening,
+        Phase, Place, Plan, QueueId, QueueSpec, QueueUse, Reason, Remark, Sake, Selector,
+        StatusWrite, SubGroups, Tables, TaskId, TaskSpec, TaskWait, Time, Trial, Vector,
+        VolumeNeed, WriteId,
     };
 
     const N1: NodeId = NodeId(0);
@@ -131,6 +132,39 @@ mod tests {
             let plan = commit(&mut tables, &[(0, N1), (1, N2)]);
             let found = check_plan(&tables, &plan);
             assert_eq!(said(&found), said_of, "{ceiling} {guarantee}");
+        }
+    }
+
+    #[test]
+    fn i3_what_is_counted_in_groups_of_nodes_and_by_classes_is_counted_again() {
+        for phase in [Phase::Pending, Phase::Running, Phase::Releasing] {
+            for gate in [Gate::None, Gate::Closed, Gate::Opened] {
+                let mut tables = cluster();
+                let id = tables.node_named("n1").unwrap();
+                tables.put_node(NodeSpec {
+                    group: Some("group".into()),
+                    ..tables.node(id).spec.clone()
+                });
+                let class = tables.kind("deviceclass/gpu");
+                let told = TaskSpec {
+                    phase,
+                    gate,
+                    node: (phase != Phase::Pending).then(|| "n1".into()),
+                    charges: vec![Charge {
+                        claim: Key::new("a", "claim"),
+                        amounts: vec![(class, 1)],
+                    }],
+                    ..task("t0", 1_000)
+                };
+                tables.put_task(told.clone());
+                assert_eq!(check(&tables), [], "{phase:?} {gate:?}");
+                if phase == Phase::Pending {
+                    let mut trial = Trial::begin(&mut tables);
+                    trial.promise(TaskId(0), N1);
+                    trial.finish(NOW);
+                    assert_eq!(check(&tables), [], "promised, {gate:?}");
+                }
+            }
         }
     }
 
