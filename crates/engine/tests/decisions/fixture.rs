@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use engine::{Engine, Settings};
 use model::{
-    Charge, Closeness, GangPhase, GangSpec, Gate, Key, NodeSpec, Phase, Plan, Query, Sake, Shard,
-    Tables, TaskSpec, Time, Vector, Verdict,
+    Charge, Closeness, GangPhase, GangSpec, Gate, Key, NodeSpec, Ownership, Phase, Plan, Query,
+    Sake, Shard, Tables, TaskSpec, Time, Vector, Verdict,
 };
 use placement::{Argument, PluginSettings};
 
@@ -190,6 +190,7 @@ impl World {
                     "{rest}  explained: {reason}; {} places",
                     found.places.len()
                 );
+                self.explained(&found.holders, &found.fixes);
             }
             "conditions" => self.conditions(&key(rest)),
             "show" => {
@@ -296,6 +297,20 @@ impl World {
         self.configure();
     }
 
+    /// Who holds what is waited for, and what would help.
+    fn explained(&mut self, holders: &[engine::Holder], fixes: &[engine::Fix]) {
+        for holder in holders {
+            let on = holder.node.iter().map(|node| format!(" on {node}"));
+            let on: String = on.collect();
+            let (who, tasks, holds) = (&holder.who, holder.tasks, &holder.holds);
+            let _ = writeln!(self.said, "  {who} holds {holds}{on}, tasks: {tasks}");
+        }
+        for fix in fixes {
+            let enters = if fix.only_enters { ", to enter" } else { "" };
+            let _ = writeln!(self.said, "  {:?} helps{enters}", fix.remedy);
+        }
+    }
+
     fn gang(&mut self, text: &str) {
         let (head, tasks) = text.split_once(':').unwrap_or((text, ""));
         let (head, tasks) = if head.contains("role-min") {
@@ -346,6 +361,8 @@ impl World {
                     gang.queue = "".into();
                     gang.status.phase = GangPhase::Inqueue;
                 }
+                "others" => gang.ownership = Ownership::Others,
+                "unclaimed" => gang.ownership = Ownership::Unclaimed,
                 "own-priority" => gang.priority = Some(value.parse().expect("a priority")),
                 "tier" => gang.closeness = Some(parse::closeness(value)),
                 "groups" => gang.sub_groups.push(parse::sub_groups(value)),
