@@ -9,6 +9,7 @@ mod holdings;
 mod likeness;
 mod matching;
 mod outside;
+mod sentences;
 mod sets;
 
 /// How many random cases a law is tried with.

@@ -348,6 +348,23 @@ impl Rows {
             assert_eq!(node.used_nonzero, nonzero);
         }
         assert_eq!((tables.total(), tables.used_total()), (&total, &used_total));
+        for claim in ["c0", "c1"] {
+            let has = |task: &&TaskSpec| task.claims.iter().any(|it| **it == *claim);
+            let users = self.tasks.values().filter(has);
+            let users = users.filter(|task| task.phase.is_allocated());
+            let homes: Vec<&str> = users.filter_map(|task| task.node.as_deref()).collect();
+            let home = tables.claim_home(&Key::new("ns", claim));
+            let home = home.map(|id| tables.node(id).spec.name.clone());
+            assert_eq!(home.is_some(), !homes.is_empty());
+            assert!(home.is_none_or(|home| homes.contains(&&*home)));
+        }
+        for claim in ["s0", "s1"] {
+            let has = |task: &&TaskSpec| task.sole.iter().any(|it| **it == *claim);
+            let users = self.tasks.values().filter(has);
+            let users = users.filter(|task| task.phase.holds_node() && task.node.is_some());
+            let told = tables.sole_users(&Key::new("ns", claim));
+            assert_eq!(told as usize, users.count());
+        }
         for image in ["app", "base", "sidecar"] {
             let has = |node: &&NodeSpec| node.images.iter().any(|(name, _)| **name == *image);
             let count = self.nodes.values().filter(has).count();

@@ -7,8 +7,8 @@ use super::dice::Dice;
 use super::{CASES, one};
 use crate::device::Slice;
 use crate::{
-    CardLoad, CardLoads, Census, Dimension, Gang, Grant, Key, PartLoad, Phase, ShapeId, ShapeSpec,
-    Tables, Taking, TaskSpec, Units, Vector,
+    CardLoad, CardLoads, Census, Dimension, Gang, Grant, Key, Kind, NodeSpec, PartLoad, Phase,
+    ShapeId, ShapeSpec, Tables, Taking, TaskSpec, Units, Vector,
 };
 
 fn taking(dice: &mut Dice) -> Taking {
@@ -129,6 +129,24 @@ fn a_part_is_left_where_all_that_it_takes_is() {
 }
 
 #[test]
+fn what_leaves_is_free_later_and_what_is_promised_of_it_is_free_never() {
+    for seed in 0..CASES {
+        let dice = &mut Dice(seed);
+        let mut tables = Tables::default();
+        let id = tables.put_node(NodeSpec::default());
+        let mut node = tables.node(id).clone();
+        let mut amount = || Vector::of([(Kind::CPU, dice.roll(9) as i64)]);
+        node.spec.allocatable = amount();
+        (node.used, node.releasing, node.pipelined) = (amount(), amount(), amount());
+        let of = |vector: &Vector| vector.get(Kind::CPU);
+        let idle = of(&node.spec.allocatable) - of(&node.used);
+        let later = idle + of(&node.releasing) - of(&node.pipelined);
+        assert_eq!(node.free_later(Kind::CPU), later, "seed {seed}");
+        assert_eq!(node.free(Kind::CPU), idle.min(later), "seed {seed}");
+    }
+}
+
+#[test]
 fn a_census_counts_each_task_in_its_phase() {
     let counts: [u32; 9] = std::array::from_fn(|at| 1 << at);
     let census = Census {
@@ -178,7 +196,7 @@ impl World {
             key,
             gang: Some(gang_key()),
             shape: ShapeSpec {
-                requests: Vector::of([(crate::Kind::CPU, 1 + shape as i64)]),
+                requests: Vector::of([(Kind::CPU, 1 + shape as i64)]),
                 ..ShapeSpec::default()
             },
             claims: has_claims.then(|| "claim".into()).into_iter().collect(),
