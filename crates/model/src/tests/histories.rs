@@ -436,6 +436,23 @@ impl Rows {
                 let kept = tables.group_use(id, &group.into());
                 assert_eq!(kept.cloned().unwrap_or_default(), self.requests(0, is_in));
             }
+            let is_below = |task: &TaskSpec| {
+                let gang = task.gang.as_ref().and_then(|key| tables.gang_keyed(key));
+                let own = gang.and_then(|gang| tables.gang(gang).queue);
+                own.is_some_and(|own| tables.up_from(own).any(|at| at == id))
+            };
+            // Each claim once, by the most that one of its users says of it.
+            let mut claims: BTreeMap<&Key, i64> = BTreeMap::new();
+            for task in self.tasks.values().filter(|task| is_below(task)) {
+                let is_kept = task.phase == Phase::Pending && task.gate == Gate::Opened;
+                let is_taken = task.phase.is_allocated() || is_kept;
+                for charge in task.charges.iter().filter(|_| is_taken) {
+                    let most = claims.entry(&charge.claim).or_default();
+                    *most = charge.amounts[0].1.max(*most);
+                }
+            }
+            let taken = tables.classes_taken(id).map_or(0, |sum| sum.get(Kind(3)));
+            assert_eq!(taken, claims.values().sum::<i64>());
             let children = queue.children.iter().map(|id| tables.queue(*id));
             let mut whole = [queue.used_own.clone(), queue.promised.clone()];
             let mut tree = [queue.inqueue.clone(), queue.elastic.clone()];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::dice::Dice;
 use crate::{
     Change, GangPhase, GangSpec, Giving, HyperNodeSpec, Key, Kind, NodeId, NodeSpec, Opinion,
-    Phase, Plan, Query, Question, QueueSpec, QueueState, Reason, ShapeSpec, Tables, TaskId,
+    Phase, Plan, Query, Question, QueueSpec, QueueState, Reason, ShapeSpec, Shard, Tables, TaskId,
     TaskSpec, Time, Trial, Vector,
 };
 
@@ -384,4 +384,78 @@ fn those_that_failed_make_up_for_what_is_missing_of_a_minimum() {
             "{tasks:?} {min} {role:?}"
         );
     }
+}
+
+#[test]
+fn what_a_plan_decided_holds_until_the_wall_says_something_else() {
+    let moves: [fn(&mut Trial<'_>); 2] = [
+        |trial| trial.place(TaskId(0), NodeId(0)),
+        |trial| trial.promise(TaskId(0), NodeId(0)),
+    ];
+    for (decide, phase) in moves.iter().zip([Phase::Binding, Phase::Pipelined]) {
+        let mut tables = cluster();
+        let mut trial = Trial::begin(&mut tables);
+        decide(&mut trial);
+        trial.finish(NOW);
+        let labelled = TaskSpec {
+            priority: 7,
+            ..task("t")
+        };
+        tables.put_task(labelled);
+        let row = tables.task(TaskId(0));
+        assert_eq!((row.phase, row.priority), (phase, 7));
+        assert_eq!(row.node, Some(NodeId(0)));
+        tables.put_task(TaskSpec {
+            gang: Some(Key::new("ns", "other")),
+            ..task("t")
+        });
+        let row = tables.task(TaskId(0));
+        assert_eq!((row.phase, row.node), (Phase::Pending, None));
+        assert_eq!(tables.pending_writes().count(), 0, "nobody waits for it");
+    }
+    let running = TaskSpec {
+        phase: Phase::Running,
+        node: Some("n".into()),
+        ..task("t")
+    };
+    let mut tables = cluster();
+    tables.put_task(running.clone());
+    let gang = tables.gangs().next().unwrap().0;
+    let mut trial = Trial::begin(&mut tables);
+    trial.evict(TaskId(0), gang, "preempt");
+    let plan = trial.finish(NOW);
+    let told = TaskSpec {
+        priority: 7,
+        ..running
+    };
+    tables.put_task(told.clone());
+    assert_eq!(tables.task(TaskId(0)).phase, Phase::Releasing);
+    tables.confirm(plan.evictions[0].write);
+    tables.put_task(told);
+    let phase = tables.task(TaskId(0)).phase;
+    assert_eq!(phase, Phase::Running, "it was told after the answer");
+}
+
+#[test]
+fn a_shard_is_news_whenever_it_is_told() {
+    let mut tables = cluster();
+    for exists in [false, true, true] {
+        let before = tables.tick();
+        tables.take_news();
+        let shard = Shard {
+            name: "s".into(),
+            exists,
+            ..Shard::default()
+        };
+        tables.set_shard(shard.clone());
+        assert!(before < tables.tick() && tables.has_news());
+        assert_eq!(tables.shard(), Some(&shard));
+    }
+    tables.leave_node(&"n".into());
+    assert_eq!((tables.left_nodes(), tables.nodes().count()), (1, 0));
+    tables.put_node(NodeSpec {
+        name: "n".into(),
+        ..NodeSpec::default()
+    });
+    assert_eq!((tables.left_nodes(), tables.nodes().count()), (0, 1));
 }
