@@ -480,3 +480,30 @@ impl Scales {
         victims.retain(|_| !spared.next().unwrap_or(false));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Cost, cost};
+
+    #[test]
+    fn what_costs_fewer_victims_for_each_task_costs_less_whatever_comes_after() {
+        let all = || (1..9_u32).flat_map(|victims| (1..9_u64).map(move |tasks| (victims, tasks)));
+        for (victims, tasks) in all() {
+            let one = cost(5, victims, tasks);
+            assert!(Cost::NONE < one && cost(4, 9, 1) < one && one < cost(6, 1, 9));
+            for (others, more) in all() {
+                let mine = u64::from(victims) * more;
+                let theirs = u64::from(others) * tasks;
+                // Of those that cost the same for each task, fewer victims come first.
+                let order = mine.cmp(&theirs).then(victims.cmp(&others));
+                assert_eq!(one.cmp(&cost(5, others, more)), order);
+            }
+            for wanted in 1..9_u32 {
+                let found = one.wanted_by(wanted);
+                let counts = tasks.min(u64::from(wanted));
+                assert_eq!(found, cost(5, victims, counts), "no more than want room");
+            }
+        }
+        assert_eq!(Cost::NONE.wanted_by(1), Cost::NONE);
+    }
+}
