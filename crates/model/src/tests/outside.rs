@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::dice::Dice;
 use crate::{
-    Change, GangPhase, GangSpec, Gate, Giving, HyperNodeSpec, Key, Kind, NodeId, NodeSpec, Opinion,
-    Phase, Plan, Query, Question, QueueSpec, QueueState, Reason, ShapeSpec, Shard, Tables, TaskId,
-    TaskSpec, Time, Trial, Vector,
+    Change, GangPhase, GangSpec, Gate, Giving, HyperNodeSpec, Key, Kind, Measured, NodeId,
+    NodeSpec, Opinion, Phase, Plan, Query, Question, QueueSpec, QueueState, Reason, ShapeSpec,
+    Shard, Tables, TaskId, TaskSpec, Time, Trial, Vector,
 };
 
 const NOW: Time = Time::from_micros(0);
@@ -496,4 +496,25 @@ fn a_gate_is_opened_for_the_time_being_and_makes_no_news() {
         ..task("other")
     });
     assert!(tables.take_news().holders, "somebody did");
+}
+
+#[test]
+fn what_was_measured_counts_until_its_end() {
+    let mut tables = cluster();
+    let measured = Measured {
+        cpu: 5,
+        memory: 7,
+        at: seconds(10),
+        since: NOW,
+    };
+    tables.put_measured("nobody", measured);
+    let before = tables.tick();
+    tables.put_measured("n", measured);
+    assert!(before < tables.tick());
+    let node = tables.nodes().next().unwrap().1;
+    let end = seconds(10).plus_millis(Measured::COUNTS_MS);
+    assert_eq!(node.measured_at(seconds(10)), Some(&measured));
+    let last = Time::from_micros(end.micros - 1);
+    assert_eq!(node.measured_at(last), Some(&measured));
+    assert_eq!(node.measured_at(end), None);
 }
