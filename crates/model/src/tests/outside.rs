@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::dice::Dice;
 use crate::{
     Change, GangPhase, GangSpec, Gate, Giving, HyperNodeSpec, Key, Kind, Measured, NodeId,
-    NodeSpec, Opinion, Phase, Plan, Query, Question, QueueSpec, QueueState, Reason, ShapeSpec,
-    Shard, Tables, TaskId, TaskSpec, Time, Trial, Vector,
+    NodeSpec, Opinion, Pattern, Phase, Plan, Priority, Query, Question, QueueSpec, QueueState,
+    Reason, ShapeSpec, Shard, Tables, TaskId, TaskSpec, Time, Trial, Vector,
 };
 
 const NOW: Time = Time::from_micros(0);
@@ -511,10 +511,34 @@ fn what_was_measured_counts_until_its_end() {
     let before = tables.tick();
     tables.put_measured("n", measured);
     assert!(before < tables.tick());
-    let node = tables.nodes().next().unwrap().1;
+    let (id, node) = tables.nodes().next().unwrap();
     let end = seconds(10).plus_millis(Measured::COUNTS_MS);
     assert_eq!(node.measured_at(seconds(10)), Some(&measured));
     let last = Time::from_micros(end.micros - 1);
     assert_eq!(node.measured_at(last), Some(&measured));
     assert_eq!(node.measured_at(end), None);
+    // Whoever keeps judgements of a node finds another tick on it.
+    for _ in 0..2 {
+        let before = (tables.tick(), tables.node(id).spec_tick);
+        tables.judge_anew(id);
+        assert!(before < (tables.tick(), tables.node(id).spec_tick));
+        assert_eq!(tables.node(id).spec_tick, tables.tick().0);
+    }
+}
+
+#[test]
+fn a_class_is_found_by_its_name_and_a_pattern_is_its_text() {
+    let mut tables = cluster();
+    let class = Priority {
+        name: "high".into(),
+        value: 7,
+        global_default: false,
+    };
+    tables.put_priority(class.clone());
+    assert_eq!(tables.priority_named("high"), Some(&class));
+    tables.remove_priority("high");
+    assert_eq!(tables.priority_named("high"), None);
+    let pattern = |text: &str| Pattern::new(text, |name| name.len() == 1);
+    assert!(pattern("a").accepts("x") && !pattern("a").accepts("xy"));
+    assert!(pattern("a") == pattern("a") && pattern("a") != pattern("b"));
 }
