@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::dice::Dice;
 use crate::{
-    Change, GangPhase, GangSpec, Gate, Giving, HyperNodeSpec, Key, Kind, Measured, NodeId,
+    Change, GangPhase, GangSpec, Gate, Giving, HyperNodeSpec, Key, Kind, Measured, Member, NodeId,
     NodeSpec, Opinion, Pattern, Phase, Plan, Priority, Query, Question, QueueSpec, QueueState,
-    Reason, ShapeSpec, Shard, Tables, TaskId, TaskSpec, Time, Trial, Vector,
+    Reason, Selector, ShapeSpec, Shard, Tables, TaskId, TaskSpec, Time, Trial, Vector,
 };
 
 const NOW: Time = Time::from_micros(0);
@@ -277,6 +277,7 @@ fn tiers_are_told_from_the_lowest_to_the_highest() {
             name: name.into(),
             tier,
             tier_name: format!("tier-{tier}").into(),
+            members: vec![Member::HyperNodes(Selector::Name("b".into()))],
             ..HyperNodeSpec::default()
         });
     }
@@ -289,12 +290,16 @@ fn tiers_are_told_from_the_lowest_to_the_highest() {
     );
     assert_eq!(topology.tier_named("tier-3"), Some(3));
     assert_eq!(topology.tier_named("tier-4"), None);
+    let [misfit] = topology.misfits() else {
+        panic!("b alone is wrong: {:?}", topology.misfits());
+    };
+    assert_eq!(misfit.sentence(), "it names itself as its member");
 }
 
 /// A task of a gang: its role, its phase, and when it started.
-type Member = (&'static str, Phase, Option<i64>);
+type Mate = (&'static str, Phase, Option<i64>);
 /// Members, a minimum, of whom, and how many make up for it.
-type Spent = (Vec<Member>, u32, Option<&'static str>, u32);
+type Spent = (Vec<Mate>, u32, Option<&'static str>, u32);
 
 fn spent_rows() -> Vec<Spent> {
     let at = |role, phase, started| (role, phase, started);
