@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::dice::Dice;
 use crate::{
-    Change, GangPhase, GangSpec, Gate, Giving, HyperNodeSpec, Key, Kind, Measured, Member, NodeId,
-    NodeSpec, Opinion, Pattern, Phase, Plan, Priority, Query, Question, QueueSpec, QueueState,
-    Reason, Selector, ShapeSpec, Shard, Tables, TaskId, TaskSpec, Time, Trial, Vector,
+    Change, GangPhase, GangSpec, Gate, Giving, Grant, Hands, HyperNodeSpec, Key, Kind, Measured,
+    Member, NodeId, NodeSpec, Opinion, Pattern, Phase, Plan, Priority, Query, Question, QueueSpec,
+    QueueState, Reason, Selector, ShapeSpec, Shard, Tables, TaskId, TaskSpec, Time, Trial, Vector,
 };
 
 const NOW: Time = Time::from_micros(0);
@@ -541,8 +541,29 @@ fn a_class_is_found_by_its_name_and_a_pattern_is_its_text() {
     };
     tables.put_priority(class.clone());
     assert_eq!(tables.priority_named("high"), Some(&class));
+    let told = |tables: &mut Tables, class: Option<&str>, own: Option<i32>| {
+        let id = tables.put_gang(GangSpec {
+            key: Key::new("ns", "g"),
+            uid: "u".into(),
+            queue: "q".into(),
+            priority_class: class.map(Arc::from),
+            priority: own,
+            ..GangSpec::default()
+        });
+        tables.gang(id).priority
+    };
+    assert_eq!(told(&mut tables, None, None), 0);
+    assert_eq!(told(&mut tables, Some("high"), None), 7);
+    assert_eq!(told(&mut tables, Some("high"), Some(-2)), -2);
+    tables.put_priority(Priority {
+        name: "usual".into(),
+        value: 3,
+        global_default: true,
+    });
+    assert_eq!(told(&mut tables, None, None), 3);
     tables.remove_priority("high");
     assert_eq!(tables.priority_named("high"), None);
+    assert_eq!(Hands::from(vec![Grant::default()]).grants.len(), 1);
     let pattern = |text: &str| Pattern::new(text, |name| name.len() == 1);
     assert!(pattern("a").accepts("x") && !pattern("a").accepts("xy"));
     assert!(pattern("a") == pattern("a") && pattern("a") != pattern("b"));
