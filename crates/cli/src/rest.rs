@@ -1,5 +1,7 @@
 //! Objects of any kind over [`Cluster`]: find a kind's path, create or change, list and watch, delete.
 
+mod definitions;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,9 +32,13 @@ const BUSY_SECONDS_MAX: u64 = 10;
 pub(crate) struct Rest {
     cluster: Arc<dyn Cluster>,
     kinds: Arc<Mutex<BTreeMap<String, Vec<Served>>>>,
+    /// Kinds that definitions of the same request will serve, with their versions.
+    promised: Arc<Mutex<Vec<(String, Served)>>>,
     /// Warnings that were passed on: each is said once.
     warned: Arc<Mutex<BTreeSet<String>>>,
 }
+
+pub(crate) use definitions::is_definition;
 
 /// A kind as discovery describes it.
 #[derive(Clone, Debug)]
@@ -102,6 +108,7 @@ impl Rest {
         Rest {
             cluster,
             kinds: Arc::default(),
+            promised: Arc::default(),
             warned: Arc::default(),
         }
     }
@@ -124,7 +131,11 @@ impl Rest {
     pub(crate) async fn place(&self, object: &Value, namespace: &str) -> anyhow::Result<Place> {
         let api_version = text(object, &["apiVersion"]);
         let kind = text(object, &["kind"]);
-        let Some(served) = self.served(api_version, kind).await? else {
+        let served = match self.served(api_version, kind).await? {
+            Some(served) => Some(served),
+            None => self.promised(api_version, kind).await,
+        };
+        let Some(served) = served else {
             return Err(anyhow!(Refusal {
                 code: 404,
                 reason: "NotFound".to_owned(),

@@ -12,7 +12,7 @@ use crate::cluster::Cluster;
 use crate::console::{self, Console};
 use crate::manifest::{Document, Mistake};
 use crate::printer::Printer;
-use crate::rest::{Place, Refusal, Rest, Seen, text};
+use crate::rest::{Place, Refusal, Rest, Seen, is_definition, text};
 use crate::start::{Cleanup, Follow, Format, RunRequest};
 use crate::view::{Effect, Event, LogSource, Verdict, View, WorkloadKind};
 use crate::{EXIT_BAD_INPUT, EXIT_FAILED, logs};
@@ -86,14 +86,21 @@ struct Run {
 }
 
 impl Run {
-    /// Rehearses every document, so that a wrong one leaves nothing half-written, then applies all.
+    /// Rehearses every document, so that a wrong one leaves nothing half-written, then applies all:
+    /// definitions of kinds first, of which objects may be here, too.
     async fn apply(
         &mut self,
         request: &RunRequest,
     ) -> anyhow::Result<Result<mpsc::Receiver<Seen>, Vec<Mistake>>> {
         let mut placed = Vec::new();
         let mut mistakes = Vec::new();
-        for document in &request.documents {
+        let documents = request.documents.iter();
+        let (definitions, others): (Vec<_>, Vec<_>) =
+            documents.partition(|it| is_definition(&it.object));
+        for definition in &definitions {
+            self.rest.promise(&definition.object).await;
+        }
+        for document in definitions.into_iter().chain(others) {
             match self.rehearse(document, &request.namespace).await {
                 Ok(place) => placed.push((document, place)),
                 Err(error) => mistakes.extend(mistakes_of(document, error)?),
@@ -122,6 +129,9 @@ impl Run {
                 action: applied.word().to_owned(),
             };
             self.printer.event(&event, now());
+            if is_definition(&document.object) {
+                self.rest.until_served(&document.object).await?;
+            }
             self.watch(&object, &sender);
         }
         if mistakes.is_empty() {
@@ -133,6 +143,9 @@ impl Run {
 
     async fn rehearse(&self, document: &Document, namespace: &str) -> anyhow::Result<Place> {
         let place = self.rest.place(&document.object, namespace).await?;
+        if self.rest.is_to_come(&document.object).await? {
+            return Ok(place);
+        }
         if let Err(error) = self.rest.rehearse(&place, &document.object).await {
             let wrong = error
                 .downcast_ref::<Refusal>()

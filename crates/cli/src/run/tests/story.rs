@@ -20,6 +20,8 @@ struct Imitation {
     jobs: Vec<Value>,
     pods: Vec<Value>,
     refuse: Option<(&'static str, Value)>,
+    /// A definition is served only after so many questions for its kinds; `None` for never.
+    served_after: Option<usize>,
 }
 
 impl Imitation {
@@ -37,6 +39,18 @@ impl Imitation {
                 resources(&[("ConfigMap", "configmaps"), ("Pod", "pods")]),
             ),
             ("GET", "/apis/batch.volcano.sh/v1alpha1") => (200, resources(&[("Job", "jobs")])),
+            ("GET", "/apis/apiextensions.k8s.io/v1") => {
+                let plural = "customresourcedefinitions";
+                (200, resources(&[("CustomResourceDefinition", plural)]))
+            }
+            ("GET", "/apis/zoo.example/v1") => {
+                let calls = self.calls.lock().unwrap();
+                let asked = calls.iter().filter(|it| it.ends_with("zoo.example/v1"));
+                match self.served_after.is_some_and(|most| asked.count() > most) {
+                    true => (200, resources(&[("Lion", "lions")])),
+                    false => (404, json!({})),
+                }
+            }
             ("POST", path) => {
                 if let Some((part, status)) = &self.refuse
                     && path.contains(part)
@@ -250,5 +264,42 @@ async fn a_kind_that_nobody_serves_is_a_mistake_with_its_line() {
             "job.yaml:1:1: nonsense/a: no matches for kind \"Nonsense\" in version \"v1\""
                 .to_owned()
         )
+    );
+}
+
+const ZOO: &str = "apiVersion: zoo.example/v1
+kind: Lion
+metadata: {name: leo}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lions.zoo.example}
+spec:
+  group: zoo.example
+  names: {kind: Lion, plural: lions}
+  scope: Namespaced
+  versions: [{name: v1, served: true, storage: true}]
+";
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_may_be_defined_beside_its_objects() {
+    let api = Imitation {
+        served_after: Some(4),
+        ..Imitation::default()
+    };
+    let (told, heard, calls) = check(api, ZOO, Cleanup::Keep).await;
+    assert_eq!(told, Ok(0));
+    let defined = "customresourcedefinition.apiextensions.k8s.io/lions.zoo.example created";
+    assert_eq!(heard, [defined, "lion.zoo.example/leo created"]);
+    let posts = calls.iter().filter(|call| call.starts_with("POST"));
+    let definitions =
+        "POST /apis/apiextensions.k8s.io/v1/namespaces/default/customresourcedefinitions";
+    assert_eq!(
+        posts.collect::<Vec<_>>(),
+        [
+            &format!("{definitions} (rehearsal)"),
+            definitions,
+            "POST /apis/zoo.example/v1/namespaces/default/lions",
+        ]
     );
 }
