@@ -55,11 +55,15 @@ impl Protection<'_> {
                 .flatten()
                 .any(|check| check(self.view, task))
         };
-        let is_bound_to_others = gang.is_some_and(|gang| is_starting(gang) || gang.spec.goes_whole);
+        let is_starting = gang.is_some_and(is_starting);
+        let goes_whole = gang.is_some_and(|gang| gang.spec.goes_whole);
+        if goes_whole {
+            return false;
+        }
         row.phase == Phase::Running
             && row.preemptable
             && is_ours
-            && !is_bound_to_others
+            && !is_starting
             && !self.rules.rows().any(never)
     }
 }
