@@ -29,6 +29,10 @@ impl TextMap {
     }
 
     /// The value of a key.
+    #[expect(
+        clippy::borrowed_box,
+        reason = "compared with values of other maps, as they are held"
+    )]
     pub fn get(&self, key: &str) -> Option<&Box<str>> {
         let list = self.list();
         let at = list
