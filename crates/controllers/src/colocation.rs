@@ -62,7 +62,7 @@ fn step(inputs: &Inputs<'_>) -> Step {
         (None, None) => return Step::idle(),
     };
     let is_said =
-        |(key, value): (&String, &Value)| there.get(&**key).map(|text| &**text) == value.as_str();
+        |(key, value): (&String, &Value)| there.get(key).map(|text| &**text) == value.as_str();
     if said
         .as_object()
         .is_some_and(|said| said.iter().all(is_said))

@@ -164,7 +164,7 @@ fn create(source: &str, it: &Found) -> Intent {
 /// Labels of others stay.
 fn change(there: &HyperNode, it: &Found) -> Option<Intent> {
     let own = |(key, value): (&String, &String)| {
-        let held = there.metadata.labels.get(&**key);
+        let held = there.metadata.labels.get(key);
         held.is_none_or(|held| **held != **value)
             .then(|| (key.clone(), json!(value)))
     };

@@ -201,7 +201,7 @@ impl View<'_> {
         let has_labels = |pod: &Pod| {
             let mut wanted = labels.iter();
             wanted.all(|(key, value)| {
-                let label = pod.metadata.labels.get(&**key);
+                let label = pod.metadata.labels.get(key);
                 label.map(|label| &**label) == value.as_str()
             })
         };

@@ -241,7 +241,7 @@ fn points(shard: &ShardConf, node: &Seen<'_>) -> i64 {
             (node.percent - min) * 1_000 / (max - min) * policy.weight
         }
         ShardRule::Warmup { label, value } => {
-            let held = node.meta.labels.get(&**label);
+            let held = node.meta.labels.get(label);
             i64::from(held.is_some_and(|held| **held == **value)) * 1_000 * policy.weight
         }
         ShardRule::AllocationRate { .. } | ShardRule::NodeLimit { .. } => 0,

@@ -120,7 +120,7 @@ impl Resident {
                 && stage
                     .annotations
                     .iter()
-                    .all(|key| annotations.contains_key(*key))
+                    .all(|key| annotations.contains_key(key))
         };
         let index = stages.iter().position(applies)?;
         let stage = &stages[index];

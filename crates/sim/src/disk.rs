@@ -57,7 +57,7 @@ fn patch_of(volume: &PersistentVolume) -> Option<Value> {
         return is_last.then(|| json!({ "metadata": { "finalizers": null } }));
     }
     let marks = &meta.annotations;
-    let is_source = |name: &&str| marks.contains_key(*name);
+    let is_source = |name: &&str| marks.contains_key(name);
     let is_copy = [FROM_SNAPSHOT, FROM_VOLUME].iter().any(is_source);
     let fill = || json!({ "metadata": { "annotations": { FILLED: "yes" } } });
     (is_copy && !marks.contains_key(FILLED)).then(fill)

@@ -179,7 +179,7 @@ pub(super) fn waits(
     let marks = &volume.metadata.annotations;
     let is_source = [FROM_SNAPSHOT, FROM_VOLUME]
         .iter()
-        .any(|name| marks.contains_key(*name));
+        .any(|name| marks.contains_key(name));
     if !is_source || marks.contains_key(FILLED) {
         return None;
     }

@@ -116,7 +116,7 @@ fn places<'a>(
     let mut places: BTreeMap<Place<'_>, BTreeSet<Below<'_>>> = BTreeMap::new();
     for node in mirror.list::<Node>() {
         let labels = &node.metadata.labels;
-        let value = |tier: &String| labels.get(&**tier).map(|it| &**it);
+        let value = |tier: &String| labels.get(tier).map(|it| &**it);
         let value = |tier| value(tier).filter(|it| !it.is_empty());
         let values: Vec<&str> = network.tiers.iter().map_while(value).collect();
         let mut below = Below::Node(&node.metadata.name);
@@ -147,7 +147,7 @@ fn name_of<'a>(
         .collect();
     let own = format!("{stem}{}", stable_suffix(&parts));
     let stands_for = |it: &HyperNode| {
-        let label = it.metadata.labels.get(&*network.tiers[place.tier]);
+        let label = it.metadata.labels.get(&network.tiers[place.tier]);
         label.is_some_and(|value| **value == *place.value())
     };
     let name = match before.contains_key(&*own) {

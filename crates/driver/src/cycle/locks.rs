@@ -378,7 +378,7 @@ fn is_over(mirror: &Mirror, bind: &Bind) -> bool {
     let phases = [BIND_PHASE, NPU_BIND_PHASE];
     let phases = phases
         .iter()
-        .filter_map(|key| pod.metadata.annotations.get(*key));
+        .filter_map(|key| pod.metadata.annotations.get(key));
     let phases: Vec<&str> = phases.map(|phase| &**phase).collect();
     let is_told = !phases.is_empty() && !phases.contains(&BIND_PHASE_ALLOCATING);
     let is_bound = !pod.spec.node_name.is_empty();

@@ -328,7 +328,7 @@ fn zones(volume: &PersistentVolume) -> Vec<Zone> {
         Some(Zone {
             key: (*key).into(),
             newer,
-            values: labels.get(*key)?.split("__").collect(),
+            values: labels.get(key)?.split("__").collect(),
         })
     })
     .collect()
