@@ -3,18 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::call::{Call, WatchLine};
+use api::call::WatchLine;
 use api::intent::{Action, Intent};
 use api::kind::Kind;
 use api::time::Time;
 use serde_json::Value;
-use store::Watch;
 
 use crate::census::Census;
 use crate::coverage::Phases;
+use crate::follower::{Begins, Follower};
 use crate::judge::{self, Finding};
 use crate::stored::{self, Version, controller, key, list, text, uid};
-use crate::wire::{Answered, Next, Server};
+use crate::wire::Server;
 
 /// The kinds that are watched.
 const KINDS: &[Kind] = &[
@@ -49,7 +49,7 @@ pub(crate) struct Change {
 /// The watcher.
 #[derive(Default)]
 pub(crate) struct Witness {
-    streams: BTreeMap<Kind, Box<Watch>>,
+    streams: BTreeMap<Kind, Follower>,
     objects: BTreeMap<Kind, BTreeMap<String, Value>>,
     /// The pods of each node, by their keys.
     bound: BTreeMap<String, BTreeSet<String>>,
@@ -164,32 +164,17 @@ impl Witness {
         self.seen = server.revision();
         let mut news = Vec::new();
         for kind in KINDS {
-            let is_opened = !self.streams.contains_key(kind);
-            if is_opened {
-                let call = Call {
-                    method: "GET",
-                    target: format!("{}?watch=true", kind.path("", "")),
-                    content_type: "",
-                    body: Vec::new(),
-                };
-                if let Answered::Stream(watch) = server.answer(&call, now) {
-                    self.streams.insert(*kind, watch);
-                }
-            }
-            let Some(watch) = self.streams.get_mut(kind) else {
+            let stream = self.streams.entry(*kind).or_default();
+            let Some((begins, lines)) = stream.look(server, *kind, now) else {
                 continue;
             };
-            let (lines, next) = server.lines(watch, now);
-            if next == Next::End {
-                self.streams.remove(kind);
-            }
             for line in lines {
                 let (object, is_there) = match &line {
                     WatchLine::Applied(object) => (object, true),
                     WatchLine::Deleted(object) => (object, false),
                     WatchLine::Bookmark(_) | WatchLine::Failed(_) => continue,
                 };
-                if is_there && is_opened && self.knows(*kind, object.get()) {
+                if is_there && begins == Begins::Anew && self.knows(*kind, object.get()) {
                     continue;
                 }
                 let object = stored::object(object.get());
