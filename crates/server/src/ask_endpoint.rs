@@ -36,7 +36,7 @@ use crate::api::{Body, reply};
 use crate::ask;
 use crate::endpoint::ServedCertificate;
 use crate::limits::{Connections, Limits};
-use crate::listen::{Accepted, ListenError, Listening, accept, bind, failed, http_of};
+use crate::listen::{Accepted, ListenError, Listening, accept, bind, failed, handshake, http_of};
 use crate::plane::now;
 
 /// Connections: of API servers, and of those who ask without them.
@@ -204,10 +204,8 @@ async fn serve(
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let limits = endpoint.limits;
     let (acceptor, front) = endpoint.secured(&certificate)?;
-    socket.set_nodelay(true)?;
-    let socket = tokio::select! {
-        socket = tokio::time::timeout(limits.handshake, acceptor.accept(socket)) => socket??,
-        () = place.connection.end.notified() => return Ok(()),
+    let Some(socket) = handshake(socket, &acceptor, limits.handshake, &place).await? else {
+        return Ok(());
     };
     let session = socket.get_ref().1;
     let is_http2 = session.alpn_protocol() == Some(b"h2");

@@ -36,7 +36,7 @@ pub use self::keeper::{CertificateFiles, CertificateKeeper};
 pub use self::registrar::Registrar;
 
 use crate::limits::{Connections, Limits, Place};
-use crate::listen::{Accepted, ListenError, Listening, accept, bind, failed, http_of};
+use crate::listen::{Accepted, ListenError, Listening, accept, bind, failed, handshake, http_of};
 
 /// The longest body, as upstream.
 const BODY_BYTES_MAX: usize = 3 << 20;
@@ -218,10 +218,8 @@ async fn serve(
     ends: watch::Receiver<bool>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let limits = endpoint.limits;
-    socket.set_nodelay(true)?;
-    let socket = tokio::select! {
-        socket = tokio::time::timeout(limits.handshake, acceptor.accept(socket)) => socket??,
-        () = place.connection.end.notified() => return Ok(()),
+    let Some(socket) = handshake(socket, &acceptor, limits.handshake, &place).await? else {
+        return Ok(());
     };
     let is_http2 = socket.get_ref().1.alpn_protocol() == Some(b"h2");
     talk(endpoint, socket, is_http2, place, ends).await

@@ -17,6 +17,7 @@ use store::User;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::api::Api;
 use crate::audit::AuditLog;
@@ -236,6 +237,24 @@ fn tls(identity: &Identity) -> Result<rustls::ServerConfig, ListenError> {
     Ok(config)
 }
 
+/// Shakes hands with whoever has connected, within that time; `None` where the connection was ended
+/// meanwhile, since its place is wanted.
+///
+/// # Errors
+/// The other side does not speak TLS, has no certificate that counts, or takes too long.
+pub(crate) async fn handshake(
+    socket: TcpStream,
+    acceptor: &TlsAcceptor,
+    within: Duration,
+    place: &Place,
+) -> Result<Option<TlsStream<TcpStream>>, std::io::Error> {
+    socket.set_nodelay(true)?;
+    tokio::select! {
+        socket = tokio::time::timeout(within, acceptor.accept(socket)) => Ok(Some(socket??)),
+        () = place.connection.end.notified() => Ok(None),
+    }
+}
+
 async fn serve(
     (socket, address, place): Accepted,
     acceptor: TlsAcceptor,
@@ -243,10 +262,8 @@ async fn serve(
     mut ends: watch::Receiver<bool>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let limits = door.limits;
-    socket.set_nodelay(true)?;
-    let socket = tokio::select! {
-        socket = tokio::time::timeout(limits.handshake, acceptor.accept(socket)) => socket??,
-        () = place.connection.end.notified() => return Ok(()),
+    let Some(socket) = handshake(socket, &acceptor, limits.handshake, &place).await? else {
+        return Ok(());
     };
     let session = socket.get_ref().1;
     let is_http2 = session.alpn_protocol() == Some(b"h2");
