@@ -22,6 +22,12 @@ impl Backoff {
         max_ms: 10_000,
     };
 
+    /// The law of what is said for people and was not taken: 1 s … 5 min.
+    pub const SAID: Backoff = Backoff {
+        first_ms: 1_000,
+        max_ms: 300_000,
+    };
+
     /// The law of lists and watches: 50 ms … 30 s, with jitter.
     pub const REFLECTOR: Backoff = Backoff {
         first_ms: 50,

@@ -555,7 +555,7 @@ impl Cycles {
         let told = told
             .and_then(|(bind, it)| mirror.bind_refused(&bind.pod, (&bind.node, &it.message), now));
         if let Some(note) = told {
-            writes.submit(note, Origin::Note, Lane::Low);
+            writes.note(note, now);
         }
         self.tables.unknown(write);
         let failures = self.failures.entry(target.clone()).or_default();

@@ -553,7 +553,7 @@ impl Driver {
         }
         for note in notes {
             if let Some(note) = self.notes.hold(work, &targets, note) {
-                self.writes.submit(note, Origin::Note, Lane::Low);
+                self.writes.note(note, now);
             }
         }
         let waited_for = u32::try_from(targets.len()).unwrap_or(u32::MAX);
@@ -633,7 +633,7 @@ impl Driver {
         let notes = self.notes.take(work, &over.target);
         if matches!(over.ended, Ended::Done) {
             for note in notes {
-                self.writes.submit(note, Origin::Note, Lane::Low);
+                self.writes.note(note, now);
             }
         }
         let Some(round) = self.work.write_ended(work, over.ended, now) else {

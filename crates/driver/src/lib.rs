@@ -34,6 +34,7 @@
 mod backoff;
 pub mod census;
 mod chronicle;
+mod correlator;
 mod cycle;
 mod devices;
 mod driver;

@@ -11,11 +11,12 @@ use api::time::Time;
 use mirror::{Mirror, Object};
 
 use crate::backoff::Backoff;
+use crate::correlator::Correlator;
 use crate::cycle::HoldId;
 use crate::request::{Request, RequestId};
 use crate::timers;
 use crate::work::{Ended, Passes, WorkKey};
-use effect::{Effect, ReadBack, has_controller, is_seen, read_back};
+use effect::{Effect, ReadBack, has_controller, is_based_on, is_seen, read_back};
 
 /// Who waits for a write.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,12 +103,13 @@ struct Flight {
     effect: Effect,
     origin: Origin,
     reads: u32,
-    /// What a bind was told whose pod is read back to see whose it is.
+    /// What a bind was told whose pod is read back to see whose it is, or a patch that waits for news of
+    /// its object.
     conflict: Option<Refusal>,
     unseen: Option<Unseen>,
 }
 
-/// Performed, and waited for in the mirror.
+/// Performed, and waited for in the mirror; or refused, since there is news that the mirror lacks.
 #[derive(Clone, Copy, Debug)]
 struct Unseen {
     revision: u64,
@@ -127,6 +129,7 @@ pub(crate) struct Writes {
     watched: Vec<bool>,
     budget: Budget,
     counts: Counts,
+    correlator: Correlator,
 }
 
 impl Writes {
@@ -146,15 +149,22 @@ impl Writes {
                 .collect(),
             budget,
             counts: Counts::default(),
+            correlator: Correlator::new(),
         }
     }
 
-    /// Takes a write into its lane. Notes beyond the limit are dropped and counted.
-    pub(crate) fn submit(&mut self, intent: Intent, origin: Origin, lane: Lane) {
-        if origin == Origin::Note && !self.has_room_for_notes() {
+    /// Takes a note for people, unless they were told enough of its object. Those beyond the limit are
+    /// dropped and counted.
+    pub(crate) fn note(&mut self, note: Intent, now: Time) {
+        if !self.has_room_for_notes() {
             self.counts.notes_dropped += 1;
-            return;
+        } else if note.target.kind != Kind::Event || self.correlator.takes(&note, now) {
+            self.submit(note, Origin::Note, Lane::Low);
         }
+    }
+
+    /// Takes a write into its lane.
+    pub(crate) fn submit(&mut self, intent: Intent, origin: Origin, lane: Lane) {
         self.next_flight += 1;
         let id = FlightId(self.next_flight);
         self.flights.insert(
@@ -242,6 +252,15 @@ impl Writes {
         let flight = self.flights.get_mut(&flight_id)?;
         let answer = read_back(&flight.effect, object.as_ref());
         let failed = Ended::Failed { retry_after_ms: 0 };
+        if matches!(flight.effect, Effect::Patch { .. })
+            && let Some(refusal) = flight.conflict.take()
+        {
+            // The server has news of it, which its watch does not bring.
+            let is_missing = matches!(answer, ReadBack::Happened { .. })
+                && is_based_on(&flight.effect, &flight.target, mirror);
+            let over = self.over(flight_id, Ended::Outdated, Some(refusal));
+            return over.map(|over| Over { is_missing, ..over });
+        }
         match (answer, flight.conflict.is_some()) {
             (ReadBack::Happened { revision }, _) => self.done(flight_id, revision, mirror, now),
             // Bound to nobody, and yet a conflict: what was read is older than that.
@@ -289,23 +308,29 @@ impl Writes {
         }
     }
 
-    /// An object has changed: writes to it whose answer bears no revision may be over.
+    /// An object has changed: writes to it whose answer bears no revision may be over, and so is the
+    /// wait of those that met a conflict.
     pub(crate) fn object_changed(&mut self, key: &ObjectKey, mirror: &Mirror) -> Vec<Over> {
         let Some(waiting) = self.by_key.get(key) else {
             return Vec::new();
         };
-        let seen: Vec<FlightId> = waiting
-            .iter()
-            .filter(|id| {
-                self.flights.get(id).is_some_and(|flight| {
-                    let revision = flight.unseen.map_or(0, |unseen| unseen.revision);
-                    is_seen(&flight.effect, &flight.target, revision, mirror)
-                })
-            })
-            .copied()
-            .collect();
-        seen.into_iter()
-            .filter_map(|id| self.over(id, Ended::Done, None))
+        let mut ended = Vec::new();
+        for id in waiting {
+            let Some(flight) = self.flights.get(id) else {
+                continue;
+            };
+            let revision = flight.unseen.map_or(0, |unseen| unseen.revision);
+            if let (Effect::Patch { .. }, Some(conflict)) = (&flight.effect, &flight.conflict) {
+                let is_old = is_based_on(&flight.effect, &flight.target, mirror);
+                let outdated = (*id, Ended::Outdated, Some(conflict.clone()));
+                ended.extend((!is_old).then_some(outdated));
+            } else if is_seen(&flight.effect, &flight.target, revision, mirror) {
+                ended.push((*id, Ended::Done, None));
+            }
+        }
+        let ended = ended.into_iter();
+        ended
+            .filter_map(|(id, end, conflict)| self.over(id, end, conflict))
             .collect()
     }
 
@@ -433,6 +458,24 @@ impl Writes {
                 self.reads_ready.push_back(id);
                 None
             }
+            // Whoever decides again before there is news of the object decides the same, and is refused
+            // again: the write is over only when there is.
+            (409, effect)
+                if flight.origin != Origin::Note
+                    && self.watched[flight.target.kind as usize]
+                    && is_based_on(effect, &flight.target, mirror) =>
+            {
+                let flight = self.flights.get_mut(&id)?;
+                flight.conflict = Some(refusal);
+                let (target, until) = (
+                    flight.target.clone(),
+                    now.plus_ms(self.budget.unseen_max_ms),
+                );
+                flight.unseen = Some(Unseen { revision: 0, until });
+                self.timers.insert((until, id));
+                self.by_key.entry(target).or_default().insert(id);
+                None
+            }
             (404 | 409, Effect::Patch { .. } | Effect::Delete { .. } | Effect::Bind { .. }) => {
                 self.over(id, Ended::Outdated, Some(refusal))
             }
@@ -443,6 +486,10 @@ impl Writes {
     fn over(&mut self, id: FlightId, ended: Ended, refusal: Option<Refusal>) -> Option<Over> {
         self.stop_waiting(id);
         let flight = self.flights.remove(&id)?;
+        let target = &flight.target;
+        if target.kind == Kind::Event && ended != Ended::Done {
+            self.correlator.lost(&target.namespace, &target.name);
+        }
         Some(Over {
             origin: flight.origin,
             ended,

@@ -150,6 +150,37 @@ fn a_pod_whose_condition_met_a_conflict_says_it_once_it_can() {
 }
 
 #[test]
+fn a_write_that_met_a_conflict_is_tried_again_once_there_is_news_of_its_object() {
+    let mut world = plane("450m");
+    gang(&mut world, "Inqueue");
+    world.settle();
+    world.asked();
+    pods(&mut world, |_| None);
+    // Somebody has written to everything, of which the watch does not tell yet.
+    let wanted = 3 + TASKS.len();
+    world.refusals = (0..wanted).map(|_| refusal(409, "NoNewsYet")).collect();
+    world.pass_ms(20_000);
+    assert!(world.refusals.is_empty());
+    let patches = |world: &mut World| {
+        let asked = world.asked().into_iter();
+        let mut patches: Vec<String> = asked.filter(|line| line.starts_with("patch ")).collect();
+        patches.sort();
+        patches
+    };
+    let mut once: Vec<String> = TASKS.map(|(name, _)| format!("patch Pod {name}")).into();
+    once.push("patch PodGroup training-1".to_owned());
+    assert_eq!(patches(&mut world), once, "nobody asks again for the same");
+    let news = json!({ "metadata": { "labels": { "of": "somebody" } } });
+    world.put_object(Kind::Pod, "training-worker-3", &news);
+    world.pass_ms(100);
+    assert_eq!(patches(&mut world), ["patch Pod training-worker-3"]);
+    // Whoever waits in vain reads, and tries again.
+    world.pass_ms(60_000);
+    once.retain(|line| !line.ends_with("worker-3"));
+    assert_eq!(patches(&mut world), once);
+}
+
+#[test]
 fn a_pod_that_may_not_say_why_it_waits_is_given_up_after_a_while() {
     let mut world = plane("450m");
     gang(&mut world, "Inqueue");

@@ -9,7 +9,7 @@ use mirror::{Bind, Mirror};
 use model::{GangId, Plan, Tables, WriteId};
 
 use super::Cycles;
-use crate::writes::{Lane, Origin, Writes};
+use crate::writes::Writes;
 
 /// When places that an extender does not take are free again: upstream tries them with its next session.
 const UNTAKEN_MS: i64 = 1_000;
@@ -114,7 +114,7 @@ impl Cycles {
                     self.counts.places_refused += 1;
                     let told = mirror.bind_refused(&bind.pod, (&bind.node, &why), now);
                     if let Some(note) = told {
-                        writes.submit(note, Origin::Note, Lane::Low);
+                        writes.note(note, now);
                     }
                     self.tables.unknown(bind.write);
                     self.refusals.insert((now.plus_ms(UNTAKEN_MS), bind.write));

@@ -5,7 +5,7 @@ use api::time::Time;
 use mirror::{Change, Mirror, ToldFaults, Voice};
 
 use super::Cycles;
-use crate::writes::{Lane, Origin, Writes};
+use crate::writes::Writes;
 
 /// What was told, and whether there may be more.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Cycles {
         };
         let notes = mirror.hyper_node_faults(&self.tables, &mut self.misfits.told, voice);
         for note in notes {
-            writes.submit(note, Origin::Note, Lane::Low);
+            writes.note(note, now);
         }
     }
 }

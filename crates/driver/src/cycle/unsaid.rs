@@ -19,7 +19,7 @@ use crate::timers;
 use crate::work::Ended;
 use crate::writes::{Lane, Origin, Over, Writes};
 
-/// After so many failures in a row, some five minutes, nobody tries any more.
+/// After so many failures in a row, some half an hour, nobody tries any more.
 const TRIES_MAX: u32 = 16;
 /// Where too many notes wait already, a pod's waits for so long.
 const FULL_MS: i64 = 1_000;
@@ -36,6 +36,9 @@ struct Pending {
     failures: u32,
     /// When it is said again; `None` while a write of it is on its way.
     at: Option<Time>,
+    /// There was more to say while a write was on its way: a second one beside it would be based on
+    /// what the first one changes.
+    has_more: bool,
 }
 
 impl Unsaid {
@@ -60,15 +63,26 @@ impl Unsaid {
     /// Hands out what a plan has to tell, be it of a pod or of something else.
     pub(super) fn note(&mut self, note: Intent, writes: &mut Writes, now: Time) {
         if note.target.kind != Kind::Pod {
-            writes.submit(note, Origin::Note, Lane::Low);
+            writes.note(note, now);
+            return;
+        }
+        if let Some(pending) = self.pods.get_mut(&note.target)
+            && pending.at.is_none()
+        {
+            pending.has_more = true;
             return;
         }
         // What is newer stands for what could not be said before.
         self.forget(&note.target);
         match writes.has_room_for_notes() {
-            true => writes.submit(note, Origin::Said, Lane::Low),
+            true => self.submit(note, writes),
             false => self.wait(note.target, 0, now.plus_ms(FULL_MS)),
         }
+    }
+
+    fn submit(&mut self, note: Intent, writes: &mut Writes) {
+        self.pods.entry(note.target.clone()).or_default().at = None;
+        writes.submit(note, Origin::Said, Lane::Low);
     }
 
     fn wait(&mut self, pod: ObjectKey, failures: u32, at: Time) {
@@ -77,18 +91,19 @@ impl Unsaid {
         let pending = Pending {
             failures,
             at: Some(at),
+            has_more: false,
         };
         self.pods.insert(pod, pending);
     }
 
-    fn forget(&mut self, pod: &ObjectKey) -> u32 {
+    fn forget(&mut self, pod: &ObjectKey) -> Pending {
         let Some(pending) = self.pods.remove(pod) else {
-            return 0;
+            return Pending::default();
         };
         if let Some(at) = pending.at {
             self.timers.remove(&(at, pod.clone()));
         }
-        pending.failures
+        pending
     }
 
     /// The next pod whose time has come.
@@ -106,20 +121,23 @@ impl Unsaid {
 impl Cycles {
     /// A write of what a pod says is over.
     pub(crate) fn pod_told(&mut self, over: &Over, now: Time) {
-        let retry_after_ms = match over.ended {
+        let (law, retry_after_ms) = match over.ended {
             Ended::Done => {
-                self.unsaid.forget(&over.target);
+                if self.unsaid.forget(&over.target).has_more {
+                    self.unsaid.wait(over.target.clone(), 0, now);
+                }
                 return;
             }
-            Ended::Outdated => 0,
-            Ended::Failed { retry_after_ms } => retry_after_ms,
+            // There is news of it by now.
+            Ended::Outdated => (Backoff::KEY, 0),
+            Ended::Failed { retry_after_ms } => (Backoff::SAID, retry_after_ms),
         };
         let has_gone = over.refusal.as_ref().is_some_and(|it| it.code == 404);
-        let failures = self.unsaid.forget(&over.target).saturating_add(1);
+        let failures = self.unsaid.forget(&over.target).failures.saturating_add(1);
         if has_gone || failures > TRIES_MAX {
             return;
         }
-        let delay = Backoff::KEY.delay_ms(failures).max(retry_after_ms);
+        let delay = law.delay_ms(failures).max(retry_after_ms);
         let at = now.plus_ms(delay);
         self.unsaid.wait(over.target.clone(), failures, at);
     }
@@ -135,10 +153,10 @@ impl Cycles {
                     self.unsaid.forget(&pod);
                 }
                 Some(_) if !writes.has_room_for_notes() => {
-                    let failures = self.unsaid.forget(&pod);
+                    let failures = self.unsaid.forget(&pod).failures;
                     self.unsaid.wait(pod, failures, now.plus_ms(FULL_MS));
                 }
-                Some(intent) => writes.submit(intent, Origin::Said, Lane::Low),
+                Some(intent) => self.unsaid.submit(intent, writes),
             }
         }
     }

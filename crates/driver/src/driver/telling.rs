@@ -10,7 +10,7 @@ use crate::cycle::Cycles;
 use crate::devices::Found;
 use crate::metrics::{Level, Notice};
 use crate::work::WorkKey;
-use crate::writes::{self, Lane, Origin, Over};
+use crate::writes::{self, Over};
 
 /// Bad news.
 fn warning<'a>(component: &'a str, reason: &'a str, message: &'a str) -> Note<'a> {
@@ -55,7 +55,7 @@ impl Driver {
             let component = self.settings.controllers[usize::from(work.row)].component;
             let note = warning(component, reason, &message);
             let intent = api::events::intent(&involved, &note, now);
-            self.writes.submit(intent, Origin::Note, Lane::Low);
+            self.writes.note(intent, now);
         }
     }
 
@@ -77,7 +77,7 @@ impl Driver {
             };
             let note = warning(&engine.component, "InvalidDeviceConfig", &text);
             let intent = api::events::intent(&involved, &note, now);
-            self.writes.submit(intent, Origin::Note, Lane::Low);
+            self.writes.note(intent, now);
         }
         self.notice(Level::Warning, text);
     }

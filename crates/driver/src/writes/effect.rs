@@ -92,6 +92,20 @@ pub(super) fn is_seen(effect: &Effect, target: &ObjectKey, revision: u64, mirror
     }
 }
 
+/// Whether the mirror still shows what a patch was based on.
+pub(super) fn is_based_on(effect: &Effect, target: &ObjectKey, mirror: &Mirror) -> bool {
+    let Effect::Patch {
+        uid,
+        resource_version,
+    } = effect
+    else {
+        return false;
+    };
+    mirror.object(target).is_some_and(|object| {
+        object.uid() == &**uid && object.meta().resource_version == *resource_version
+    })
+}
+
 fn node_of(object: &Object) -> Option<&str> {
     match object {
         Object::Pod(pod) => Some(&pod.spec.node_name),

@@ -434,6 +434,9 @@ impl World {
 
     fn write(&mut self, intent: &Intent) -> WriteOutcome {
         if let Some(refusal) = self.refusals.pop_front() {
+            if &*refusal.reason == "Conflict" {
+                self.touch(&intent.target);
+            }
             return WriteOutcome::Refused(refusal);
         }
         let lost = self.lost.pop_front();
@@ -504,6 +507,14 @@ impl World {
                 }
             }
             _ => WriteOutcome::Refused(refusal(404, "NotFound")),
+        }
+    }
+
+    /// Somebody else has written to an object, if it is there: a write to it meets a conflict.
+    fn touch(&mut self, target: &ObjectKey) {
+        let key = (target.kind, target.name.to_string());
+        if let Some(held) = self.objects.get(&key).cloned() {
+            self.commit(key.0, &key.1, held);
         }
     }
 
