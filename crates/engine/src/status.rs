@@ -40,16 +40,31 @@ pub(crate) fn settle_gang(
     let starts = gang.spec.native && verdict == Verdict::Scheduled;
     let is_moved = status.phase != gang.phase();
     let ends = is_moved && status.phase == GangPhase::Completed;
+    let is_rewording = is_rewording(gang, &status);
+    let rests_until = match &verdict {
+        Verdict::Waits(reason) if is_rewording => engine.wordings.rests_until(id, reason, now),
+        _ => None,
+    };
     let at_once = starts
         || (is_moved && !ends)
-        || is_new_kind_of_waiting(&gang.said, &verdict)
-        || engine.ripe.contains(&id);
+        || begins_to_wait(&engine.wordings, (id, &gang.said), &verdict)
+        || (rests_until.is_none() && engine.ripe.contains(&id));
     let (written_at, is_lone) = (gang.written_at, gang.spec.lone);
     let is_promised = gang.count(Phase::Pipelined) > 0;
     let placed = match outcome {
         Some(Outcome::WaitsForRoom(_, lacks)) => Cow::Borrowed(&lacks.placed),
         _ => Cow::Owned(Placed::default()),
     };
+    // A place that is not taken yet may be refused: it goes on waiting then.
+    let on_the_way = [
+        Phase::Pending,
+        Phase::Pipelined,
+        Phase::Allocated,
+        Phase::Binding,
+    ];
+    if verdict == Verdict::Scheduled && on_the_way.iter().all(|it| gang.count(*it) == 0) {
+        engine.wordings.forget(id);
+    }
     if let Some(reason) = extras {
         tell_tasks(&mut engine.wordings, trial, (id, &reason, &placed), now);
     }
@@ -73,7 +88,9 @@ pub(crate) fn settle_gang(
         None if is_passing(&verdict) => Some(now),
         written_at => written_at,
     };
-    let due = since.map(|at| at.plus_millis(engine.status_interval_ms));
+    let due = since
+        .map(|at| at.plus_millis(engine.status_interval_ms))
+        .max(rests_until);
     if let Some(due) = due.filter(|due| *due > now && !at_once) {
         let earlier = engine.due.get(&id).copied().unwrap_or(due);
         // Given its second once, not for ever.
@@ -85,6 +102,9 @@ pub(crate) fn settle_gang(
     trial.show(id, status);
     if let Verdict::Waits(reason) = verdict {
         tell_tasks(&mut engine.wordings, trial, (id, &reason, &placed), now);
+        if is_rewording || engine.wordings.is_new(id, &reason) {
+            engine.wordings.told(id, &reason, now);
+        }
     }
 }
 
@@ -149,8 +169,9 @@ pub(crate) fn tell_tasks(
 ) {
     let tasks: Vec<_> = trial.tables().gang(id).tasks.iter().copied().collect();
     let mut places = Places::of(placed, reason);
-    let may_reword = wordings.may_tell(id, now);
-    let (mut is_told, mut is_reworded, mut waits) = (false, false, Waits::No);
+    let may_reword = wordings.rests_until(id, reason, now).is_none();
+    let is_new = wordings.is_new(id, reason);
+    let (mut is_told, mut waits) = (false, Waits::No);
     for task in tasks {
         let tables = trial.tables();
         let row = tables.task(task);
@@ -170,32 +191,29 @@ pub(crate) fn tell_tasks(
         if row.said.as_ref() == Some(&told) {
             continue;
         }
-        let is_news = row.said.as_ref().is_none_or(|said| is_news(said, &told));
+        let is_news = match &row.said {
+            Some(said) => is_new && said.code() != told.code() || promise(said) != promise(&told),
+            None => true,
+        };
         if !is_news && !may_reword {
             waits = Waits::Yes;
             continue;
         }
-        is_told |= is_news;
-        is_reworded |= !is_news;
+        is_told = true;
         trial.say(task, told);
     }
-    if is_reworded {
-        wordings.reworded(id, now);
-    } else if is_told {
-        wordings.told(id, now);
+    if is_told {
+        wordings.told(id, reason, now);
     }
-    wordings.wait(id, waits);
+    wordings.wait(id, reason, waits);
 }
 
-/// Whether a task is told more than other words of what it says.
-fn is_news(said: &Reason, told: &Reason) -> bool {
-    fn promise(reason: &Reason) -> Option<&str> {
-        match reason {
-            Reason::HasPromise { node, .. } => Some(node),
-            _ => None,
-        }
+/// The node that a task is told to be promised.
+fn promise(reason: &Reason) -> Option<&str> {
+    match reason {
+        Reason::HasPromise { node, .. } => Some(node),
+        _ => None,
     }
-    said.code() != told.code() || promise(said) != promise(told)
 }
 
 /// Who would have a place, as far as that was not handed out yet.
@@ -299,7 +317,8 @@ fn is_shown(gang: &Gang, status: &GangStatus) -> bool {
         && shown.hyper_node == status.hyper_node
 }
 
-fn is_new_kind_of_waiting(said: &Verdict, verdict: &Verdict) -> bool {
+/// Whether a gang begins to wait for something that it has not waited for since it last started.
+fn begins_to_wait(wordings: &Wordings, (id, said): (GangId, &Verdict), verdict: &Verdict) -> bool {
     let Verdict::Waits(reason) = verdict else {
         return false;
     };
@@ -307,9 +326,25 @@ fn is_new_kind_of_waiting(said: &Verdict, verdict: &Verdict) -> bool {
         return false;
     }
     match said {
-        Verdict::Waits(before) => before.code() != reason.code(),
+        Verdict::Waits(before) => before.code() != reason.code() && wordings.is_new(id, reason),
         Verdict::Undecided | Verdict::Scheduled => true,
     }
+}
+
+/// Whether a gang that waits would show nothing but why in other words.
+fn is_rewording(gang: &Gang, status: &GangStatus) -> bool {
+    let shown = gang.status();
+    let is_waiting = |verdict: &Verdict| matches!(verdict, Verdict::Waits(_));
+    is_waiting(&gang.said)
+        && is_waiting(&status.verdict)
+        && (shown.phase, shown.running, shown.succeeded, shown.failed)
+            == (
+                status.phase,
+                status.running,
+                status.succeeded,
+                status.failed,
+            )
+        && shown.hyper_node == status.hyper_node
 }
 
 /// Pods that are just being made are no news.

@@ -1,66 +1,98 @@
-//! When tasks of a gang that wait are told the same reason in other words.
+//! When a gang that waits, and its tasks, are told the same in other words.
 //!
-//! What is said of a reason has numbers in it, which move with everything that happens in a cluster: a gang
-//! of a thousand tasks that waits for a busy one would cost a thousand writes for each. A new reason is told
-//! at once; mere words wait for each other, a second at first and twice as long each time, up to a minute.
+//! What is said of a reason has numbers in it, which move with everything that happens in a cluster, and two
+//! reasons may well take turns: a gang of a thousand tasks that waits for a busy one would cost a thousand
+//! writes for each change. A reason that the gang has not had since it began to wait is told at once;
+//! whatever else there is to tell waits, a second at first and twice as long each time, up to five minutes,
+//! or half a minute where it is a reason of another kind than the last.
 
 use std::collections::BTreeMap;
 
-use model::{GangId, Time};
+use model::{GangId, Reason, Time};
 
 /// Before the first other words, in milliseconds.
 const FIRST_MS: i64 = 1_000;
 /// Never longer than this, in milliseconds.
-const MOST_MS: i64 = 60_000;
+const MOST_MS: i64 = 300_000;
+/// Nor is a reason of another kind told later than this after the last.
+const OTHER_KIND_MS: i64 = 30_000;
 /// Fewer gangs than these are not swept for such as have gone.
 const SWEEP_MIN: usize = 1_024;
 
-/// When tasks of each gang were last told why they wait.
+/// What gangs that wait were told, and when.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wordings {
     told: BTreeMap<GangId, Told>,
-    /// Gangs of which other words wait.
+    /// Gangs of which other words for their tasks wait.
     due: BTreeMap<GangId, Time>,
     /// Of how many gangs the last sweep knew.
     swept: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Told {
     at: Time,
     wait_ms: i64,
+    /// Kinds of reasons that were told since the gang began to wait; the one of the last is the last.
+    codes: Vec<&'static str>,
+}
+
+impl Told {
+    /// Until when a reason waits that is not new.
+    fn until(&self, reason: &Reason) -> Time {
+        let wait_ms = match self.codes.last() {
+            Some(last) if *last == reason.code() => self.wait_ms,
+            _ => self.wait_ms.min(OTHER_KIND_MS),
+        };
+        self.at.plus_millis(wait_ms)
+    }
 }
 
 impl Wordings {
-    /// Whether other words may be told now.
-    pub(crate) fn may_tell(&self, gang: GangId, now: Time) -> bool {
-        let Some(told) = self.told.get(&gang) else {
-            return true;
-        };
+    /// Whether a gang that waits has not been told of this kind of reason yet.
+    pub(crate) fn is_new(&self, gang: GangId, reason: &Reason) -> bool {
+        let told = self.told.get(&gang);
+        told.is_none_or(|told| !told.codes.contains(&reason.code()))
+    }
+
+    /// Until when a reason that is not new waits, if it does.
+    pub(crate) fn rests_until(&self, gang: GangId, reason: &Reason, now: Time) -> Option<Time> {
+        let told = self.told.get(&gang)?;
+        let until = told.until(reason);
         // What was told in a time to come was told before the clock was set back.
-        told.at > now || told.at.plus_millis(told.wait_ms) <= now
+        (told.at <= now && until > now).then_some(until)
     }
 
-    /// Tasks were told a new reason.
-    pub(crate) fn told(&mut self, gang: GangId, now: Time) {
-        let wait_ms = self.told.get(&gang).map_or(FIRST_MS, |told| told.wait_ms);
-        self.told.insert(gang, Told { at: now, wait_ms });
+    /// A gang or its tasks were told a reason: a new one, or other words for what they knew.
+    pub(crate) fn told(&mut self, gang: GangId, reason: &Reason, now: Time) {
+        let code = reason.code();
+        let Some(told) = self.told.get_mut(&gang) else {
+            let (at, wait_ms, codes) = (now, FIRST_MS, vec![code]);
+            self.told.insert(gang, Told { at, wait_ms, codes });
+            return;
+        };
+        let known = told.codes.iter().position(|it| *it == code);
+        if known.is_some() && told.at != now {
+            told.wait_ms = told.wait_ms.saturating_mul(2).min(MOST_MS);
+        }
+        if let Some(at) = known {
+            told.codes.remove(at);
+        }
+        told.codes.push(code);
+        told.at = now;
     }
 
-    /// Tasks were told other words.
-    pub(crate) fn reworded(&mut self, gang: GangId, now: Time) {
-        let wait_ms = self
-            .told
-            .get(&gang)
-            .map_or(FIRST_MS, |told| told.wait_ms.saturating_mul(2).min(MOST_MS));
-        self.told.insert(gang, Told { at: now, wait_ms });
+    /// The gang waits no more: what it is told next is new.
+    pub(crate) fn forget(&mut self, gang: GangId) {
+        self.told.remove(&gang);
+        self.due.remove(&gang);
     }
 
-    /// Other words wait, or none do.
-    pub(crate) fn wait(&mut self, gang: GangId, waits: Waits) {
+    /// Other words for tasks wait, or none do.
+    pub(crate) fn wait(&mut self, gang: GangId, reason: &Reason, waits: Waits) {
         let told = self.told.get(&gang);
         match told.filter(|_| waits == Waits::Yes) {
-            Some(told) => self.due.insert(gang, told.at.plus_millis(told.wait_ms)),
+            Some(told) => self.due.insert(gang, told.until(reason)),
             None => self.due.remove(&gang),
         };
     }
