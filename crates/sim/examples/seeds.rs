@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use asking::asking;
-use sim::{Coverage, Fault, NOT_YET, Story, Told, shrink};
+use sim::{Audience, Coverage, Fault, NOT_YET, Stage, Story, Told, shrink};
 
 /// As the binary's: half of a story's time is spent on small pieces of memory.
 #[global_allocator]
@@ -49,6 +49,8 @@ struct Sum {
     ended: u64,
     writes: u64,
     playing: Duration,
+    /// As much of it as played work and faults.
+    playing_stormy: Duration,
     /// Seeds that failed.
     violations: Vec<u64>,
     /// How many minutes were left when it was last said.
@@ -180,12 +182,11 @@ fn play_many(asked: &Asked) -> bool {
 }
 
 /// One of many stories. Each is a world of its own, so that several are played at once.
-#[expect(clippy::disallowed_methods, reason = "it says how long a story took")]
 fn play_next(seed: u64, sum: &Mutex<Sum>, left: &dyn Fn() -> Duration) {
     let story = Story::draw_long(seed);
-    let started = Instant::now();
-    let told = story.play(asking(seed, drivers::drivers(seed)));
-    let took = started.elapsed();
+    let mut watch = Watch::start();
+    let told = story.play_to(asking(seed, drivers::drivers(seed)), &mut watch);
+    let took = (watch.faults, watch.started.elapsed());
     if !told.findings.is_empty() {
         say(&format!("\nseed {seed} fails: {}", findings(&told)));
         // What is left of the time goes into making it smaller, but never all of it.
@@ -197,6 +198,35 @@ fn play_next(seed: u64, sum: &Mutex<Sum>, left: &dyn Fn() -> Duration) {
         sum.violations.push(seed);
     }
     sum.tell(left());
+}
+
+/// Takes the time of a story, and does not listen.
+struct Watch {
+    started: Instant,
+    /// How long its work and faults were played.
+    faults: Duration,
+}
+
+impl Watch {
+    #[expect(clippy::disallowed_methods, reason = "it says how long a story took")]
+    fn start() -> Watch {
+        Watch {
+            started: Instant::now(),
+            faults: Duration::ZERO,
+        }
+    }
+}
+
+impl Audience for Watch {
+    fn wants_transcript(&self) -> bool {
+        false
+    }
+
+    fn over(&mut self, stage: Stage) {
+        if stage == Stage::Faults {
+            self.faults = self.started.elapsed();
+        }
+    }
 }
 
 /// What was summed up so far, also where another thread ended badly.
@@ -243,7 +273,7 @@ fn findings(told: &Told) -> String {
 }
 
 impl Sum {
-    fn add(&mut self, story: &Story, told: &Told, took: Duration) {
+    fn add(&mut self, story: &Story, told: &Told, (stormy, took): (Duration, Duration)) {
         self.coverage.add(&told.coverage);
         self.lengths_ms.push(told.stormy_ms);
         self.stormy_ms += told.stormy_ms;
@@ -254,6 +284,7 @@ impl Sum {
         self.ended += told.ended;
         self.writes += told.writes;
         self.playing += took;
+        self.playing_stormy += stormy;
     }
 
     /// How far it is: all the time on a terminal, a line a minute elsewhere.
@@ -285,7 +316,8 @@ impl Sum {
             .copied()
             .unwrap_or(0);
         let hours = |ms: i64| ms as f64 / 3_600_000.0;
-        let seconds = self.playing.as_secs_f64().max(0.001);
+        let times =
+            |ms: i64, playing: Duration| ms as f64 / 1_000.0 / playing.as_secs_f64().max(0.001);
         let cells = sim::cells().count();
         let thin: Vec<String> = (self.coverage.thin(STRIKES_WANTED))
             .map(|(fault, phase)| format!("{} {}", fault.name(), phase.name()))
@@ -296,7 +328,7 @@ impl Sum {
              of the former with every fault on: {:.1} ({:.0} %)\n\
              median length of a seed's work and faults: {:.1} minutes\n\
              workloads ended: {}; writes: {}\n\
-             simulated time per playing time: {:.0}, without calm and rest {:.0}\n\
+             simulated time per playing time: {:.0}, of work and faults alone {:.0}\n\
              cells of fault and phase hit at least {STRIKES_WANTED} times: {} of {cells}, not so {thin:?}\n\
              seeds that failed: {:?}\n\n",
             self.lengths_ms.len(),
@@ -308,8 +340,8 @@ impl Sum {
             median as f64 / 60_000.0,
             self.ended,
             self.writes,
-            self.lasted_ms as f64 / 1_000.0 / seconds,
-            self.stormy_ms as f64 / 1_000.0 / seconds,
+            times(self.lasted_ms, self.playing),
+            times(self.stormy_ms, self.playing_stormy),
             cells - thin.len(),
             self.violations,
         );

@@ -50,7 +50,7 @@ pub use counts::Counts;
 pub use coverage::{Coverage, PHASES, Phase, cells};
 pub use fault::{FAULTS, Fault, NOT_YET, NotYet, Strikes};
 pub use judge::Finding;
-pub use play::Told;
+pub use play::{Audience, Stage, Told};
 pub use random::Random;
 pub use rehearsal::{Before, Change, Fate, Gone, Outcome, Refused, Rehearsal, WHAT_IF};
 pub use report::{QueueSum, Report, ResourceSum, Turned, Waits, Workload};

@@ -27,6 +27,8 @@ struct Named {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transcript {
     lines: Vec<String>,
+    /// Nobody wants to read it.
+    is_silent: bool,
 }
 
 impl Transcript {
@@ -42,7 +44,15 @@ impl Transcript {
         &self.lines
     }
 
+    /// From now on nothing is told.
+    pub(crate) fn silence(&mut self) {
+        self.is_silent = true;
+    }
+
     pub(crate) fn note(&mut self, begins: Time, now: Time, what: &str) {
+        if self.is_silent {
+            return;
+        }
         let since = now.micros() - begins.micros();
         self.lines.push(format!(
             "+{}.{:03}s {what}",
@@ -59,6 +69,9 @@ impl Transcript {
         call: &Call,
         answer: &Response,
     ) {
+        if self.is_silent {
+            return;
+        }
         let path = call.target.split('?').next().unwrap_or_default();
         let body: Told<'_> = serde_json::from_slice(&answer.body).unwrap_or_default();
         let place = path

@@ -397,6 +397,11 @@ impl World {
         &self.transcript
     }
 
+    /// From now on the transcript is told nothing.
+    pub fn tell_nothing(&mut self) {
+        self.transcript.silence();
+    }
+
     /// Laws that were found broken so far.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
