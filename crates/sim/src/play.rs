@@ -63,7 +63,7 @@ impl Story {
     pub fn play_to(&self, drivers: driver::Settings, audience: &mut impl Audience) -> Told {
         let mut world = World::new(self.settings().clone(), drivers);
         if !audience.wants_transcript() {
-            world.tell_nothing();
+            world.transcript.silence();
         }
         self.tell(&mut world);
         let stormy_ms = self.settings().faults.until_ms;

@@ -79,7 +79,7 @@ pub struct World {
     fleet_seen: u64,
     queue: BTreeMap<(Time, u64), Event>,
     streams: Vec<Stream>,
-    transcript: Transcript,
+    pub(crate) transcript: Transcript,
     counts: Counts,
     /// Writes of the driver that were performed.
     driver_writes: u64,
@@ -395,11 +395,6 @@ impl World {
     /// What has happened so far.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
-    }
-
-    /// From now on the transcript is told nothing.
-    pub fn tell_nothing(&mut self) {
-        self.transcript.silence();
     }
 
     /// Laws that were found broken so far.
