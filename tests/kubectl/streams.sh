@@ -47,7 +47,7 @@ forward() {
 import os, socket, sys, threading
 port, size, count = map(int, sys.argv[1:])
 def one():
-    s = socket.create_connection(('127.0.0.1', port), 10); data = os.urandom(size); got = b''
+    s = socket.create_connection(('127.0.0.1', port), 25); data = os.urandom(size); got = b''
     threading.Thread(target=lambda: (s.sendall(data), s.shutdown(socket.SHUT_WR))).start()
     while d := s.recv(65536):
         got += d

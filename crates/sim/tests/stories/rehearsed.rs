@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::ask::Subject;
+use api::call::Call;
 use api::kind::{KINDS, Kind};
 use api::time::Time;
 use driver::explain::Unanswered;
@@ -297,16 +298,18 @@ fn what_is_not_understood_is_named() {
     );
 }
 
-/// Where each pod that has not ended is.
-fn places(pods: &[Value]) -> BTreeMap<String, String> {
+/// Where each pod is that has not ended, by its job and its uid.
+fn places(pods: &[Value]) -> BTreeMap<(String, String), String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let there = pods.iter().filter(|pod| {
         let phase = pod["status"]["phase"].as_str();
         !matches!(phase, Some("Succeeded" | "Failed"))
     });
     let row = |pod: &Value| {
-        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-        let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-        (name.to_owned(), node.to_owned())
+        let name = text(&pod["metadata"]["name"]);
+        let job = name.rsplit_once("-work-").map_or(&*name, |(job, _)| job);
+        let key = (job.to_owned(), text(&pod["metadata"]["uid"]));
+        (key, text(&pod["spec"]["nodeName"]))
     };
     there
         .map(row)
@@ -333,12 +336,13 @@ fn everything(world: &mut World) -> Vec<Value> {
 fn job(random: &mut Random, name: &str) -> Value {
     let cpu = random.between(1, 3);
     let replicas = random.between(1, 6);
+    let queue = ["default", "small"][usize::from(random.between(0, 2) == 0)];
     json!({
         "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
         "metadata": { "name": name, "namespace": "default" },
         "spec": {
             "minAvailable": random.between(1, replicas), "schedulerName": "volcano",
-            "queue": "default",
+            "queue": queue,
             "tasks": [{ "name": "work", "replicas": replicas, "template": {
                 "metadata": { "annotations": { "katmai.dev/sim-duration": "10h" } },
                 "spec": { "restartPolicy": "Never", "containers": [{
@@ -350,15 +354,96 @@ fn job(random: &mut Random, name: &str) -> Value {
     })
 }
 
+/// A change that somebody may think of: a job, a pod, a ceiling, a drain, an end.
+fn thought(random: &mut Random, jobs: u64) -> Value {
+    let early = format!("early-{}", random.between(0, jobs as i64 - 1));
+    match random.between(0, 4) {
+        0 => job(random, "late"),
+        1 => json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": "lone", "namespace": "default",
+                "annotations": { "katmai.dev/sim-duration": "10h" },
+            },
+            "spec": { "schedulerName": "volcano", "restartPolicy": "Never", "containers": [{
+                "name": "c", "image": "i",
+                "resources": { "requests": { "cpu": random.between(1, 3).to_string() } },
+            }] },
+        }),
+        2 => queue("small", Some(&random.between(1, 9).to_string())),
+        3 => json!({
+            "apiVersion": WHAT_IF, "kind": "Drain",
+            "nodes": [format!("sim-node-{}", random.between(0, 3))],
+        }),
+        _ => json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [{
+            "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+            "namespace": "default", "name": early,
+        }] }),
+    }
+}
+
+/// Does in a world what somebody would do by hand.
+fn make(world: &mut World, change: &Change) {
+    let call = |method: &'static str, target: String, content_type: &'static str, body: &Value| {
+        let body = match body {
+            Value::Null => Vec::new(),
+            body => body.to_string().into_bytes(),
+        };
+        Call {
+            method,
+            target,
+            content_type,
+            body,
+        }
+    };
+    match change {
+        Change::Apply(key, object) => {
+            let target = key.kind.path(&key.namespace, &key.name);
+            let target = format!("{target}?fieldManager=somebody&force=true");
+            world.call(
+                0,
+                call("PATCH", target, "application/apply-patch+yaml", object),
+            );
+        }
+        Change::Delete(keys) => {
+            for key in keys {
+                let target = key.kind.path(&key.namespace, &key.name);
+                world.call(0, call("DELETE", target, "application/json", &Value::Null));
+            }
+        }
+        Change::Drain { nodes, .. } => {
+            let pods = world.objects(Kind::Pod);
+            for node in nodes {
+                let target = Kind::Node.path("", node);
+                let cordon = json!({ "spec": { "unschedulable": true } });
+                let cordon = call("PATCH", target, "application/merge-patch+json", &cordon);
+                world.call(0, cordon);
+                for pod in pods.iter().filter(|pod| pod["spec"]["nodeName"] == **node) {
+                    let name = pod["metadata"]["name"].as_str().expect("it has a name");
+                    let eviction = json!({
+                        "apiVersion": "policy/v1", "kind": "Eviction",
+                        "metadata": { "namespace": "default", "name": name },
+                    });
+                    let target = format!("{}/eviction", Kind::Pod.path("default", name));
+                    world.call(0, call("POST", target, "application/json", &eviction));
+                }
+            }
+        }
+    }
+}
+
 /// What a rehearsal says of a change is what the world does when it is made.
 #[test]
 fn what_would_happen_is_what_happens() {
-    for seed in 0..24 {
+    let (mut started, mut gone) = (0, 0);
+    for seed in 0..48 {
         let mut random = Random::new(seed);
         let mut settings = Settings::new(seed);
         settings.nodes.nodes = 4;
         let mut world = world(settings);
-        for at in 0..random.between(2, 6) {
+        world.create(1_000, Kind::Queue, queue("small", Some("4")));
+        let jobs = random.between(2, 6);
+        for at in 0..jobs {
             let job = job(&mut random, &format!("early-{at}"));
             world.create(5_000 + at * 2_000, Kind::VcJob, job);
         }
@@ -366,28 +451,33 @@ fn what_would_happen_is_what_happens() {
         let mut rehearsal = Rehearsal::of(everything(&mut world), makers(seed), NOW);
         assert!(rehearsal.settle(), "seed {seed}: it comes to rest");
         let before = rehearsal.look();
-        let late = job(&mut random, "late");
-        let change = Change::read(&late, "default").expect("a manifest");
+        let thought = thought(&mut random, jobs as u64);
+        let change = Change::read(&thought, "default").expect("a manifest");
         assert_eq!(rehearsal.change(&change), [], "seed {seed}");
         assert!(rehearsal.settle(), "seed {seed}: and again");
         let outcome = rehearsal.outcome(&before);
         let was = places(&world.objects(Kind::Pod));
-        world.create(0, Kind::VcJob, late);
-        world.run(30_000);
+        make(&mut world, &change);
+        world.run(60_000);
         let is = places(&world.objects(Kind::Pod));
         let mut came: BTreeMap<String, usize> = BTreeMap::new();
-        for (name, _) in is.iter().filter(|(name, _)| !was.contains_key(*name)) {
-            let group = name.rsplit_once("-work-").expect("its job's name").0;
-            *came.entry(group.to_owned()).or_default() += 1;
+        for (job, _) in is.keys().filter(|key| !was.contains_key(*key)) {
+            *came.entry(job.clone()).or_default() += 1;
         }
         let told: BTreeMap<String, usize> = (outcome.starts.iter())
             .map(|fate| {
-                let job = fate.name.rsplitn(6, '-').last().expect("the job and a uid");
+                let job = match fate.name.rsplitn(6, '-').last() {
+                    Some("podgroup") | None => "lone",
+                    Some(job) => job,
+                };
                 (job.to_owned(), fate.nodes.values().sum())
             })
             .collect();
-        assert_eq!(told, came, "seed {seed}: {outcome:?}");
-        let lost = was.keys().filter(|name| !is.contains_key(*name)).count();
-        assert_eq!(outcome.gone.len(), lost, "seed {seed}");
+        assert_eq!(told, came, "seed {seed}: {thought} {outcome:?}");
+        let lost = was.keys().filter(|key| !is.contains_key(*key)).count();
+        assert_eq!(outcome.gone.len(), lost, "seed {seed}: {thought}");
+        started += usize::from(!told.is_empty());
+        gone += usize::from(lost > 0);
     }
+    assert!(started > 16 && gone > 12, "{started} starts, {gone} losses");
 }
