@@ -90,7 +90,7 @@ pub async fn rehearse(
         (RehearsalRules::OfCluster, None) => conf_among(&objects).cloned(),
         (RehearsalRules::Given(_) | RehearsalRules::OfPlane(_), _) => None,
     };
-    let drivers = drivers(
+    let mut drivers = drivers(
         match &request.rules {
             RehearsalRules::Given(conf) | RehearsalRules::OfPlane(conf) => Some(conf),
             RehearsalRules::OfCluster => None,
@@ -100,6 +100,12 @@ pub async fn rehearse(
     if let Some(cluster) = cluster {
         objects = listed(cluster.clone()).await?;
         objects.extend(device_config(cluster, &drivers).await);
+    }
+    if has_native_groups(&objects, &request.question) {
+        drivers.controller_settings.native_groups = true;
+        if let Some(engine) = &mut drivers.engine {
+            engine.native_groups = true;
+        }
     }
     let mut rehearsal = Rehearsal::of(objects, drivers, run::now());
     for text in unread(&rehearsal) {
@@ -118,6 +124,21 @@ pub async fn rehearse(
             }
         },
         RehearsalQuestion::WhatIf(changes) => what_if(&mut rehearsal, changes, request.format),
+    }
+}
+
+/// Whether groups of Kubernetes' own are among the objects, or among what is tried.
+fn has_native_groups(objects: &[Value], question: &RehearsalQuestion) -> bool {
+    let row = Kind::NativeGroup.row();
+    let is_listed = objects.iter().any(|object| {
+        object["kind"] == row.name
+            && (object["apiVersion"].as_str()).is_some_and(|it| it.starts_with(row.group))
+    });
+    is_listed || match question {
+        RehearsalQuestion::WhatIf(changes) => changes.iter().any(
+            |(_, change)| matches!(change, Change::Apply(key, _) if key.kind == Kind::NativeGroup),
+        ),
+        RehearsalQuestion::Explain(_) => false,
     }
 }
 

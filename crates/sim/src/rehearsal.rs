@@ -80,7 +80,7 @@ impl Rehearsal {
             .into_iter()
             .map(|name| namespace(&name))
             .collect();
-        let (server, unreadable) = Server::from_records(random, records, now);
+        let (server, unreadable) = Server::from_records(random, records, &drivers, now);
         let mut rehearsal = Rehearsal {
             server,
             driver: Driver::new(drivers),

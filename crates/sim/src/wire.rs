@@ -9,7 +9,8 @@ use api::time::Time;
 use serde_json::{Value, json};
 use store::journal::{Record, Torn};
 use store::{
-    Begin, Calls, Commit, LoadError, Records, Request, Response, Store, User, Watch, WatchStep,
+    Begin, Calls, Commit, LoadError, NativeGroups, Records, Request, Response, Store, User, Watch,
+    WatchStep,
 };
 
 use crate::fault::Fault;
@@ -53,14 +54,16 @@ pub(crate) enum Answered {
 pub(crate) struct Shape {
     object_bytes_max: usize,
     records: Records,
+    native_groups: NativeGroups,
 }
 
 /// The largest object of a world in which objects become too large: small, so that they cost little.
 const SMALL_OBJECT: usize = 64 << 10;
 
 impl Shape {
-    /// Records are kept where something can happen to them.
-    pub(crate) fn of(settings: &Settings) -> Shape {
+    /// Records are kept where something can happen to them; groups of Kubernetes' own are served where
+    /// drivers know them.
+    pub(crate) fn of(settings: &Settings, drivers: &driver::Settings) -> Shape {
         let faults = &settings.faults;
         let ends = faults.has(Fault::ApiRestart) || faults.has(Fault::TornTail);
         let max = settings.object_bytes_max;
@@ -74,7 +77,16 @@ impl Shape {
             } else {
                 Records::Unwanted
             },
+            native_groups: native_groups(drivers),
         }
+    }
+}
+
+fn native_groups(drivers: &driver::Settings) -> NativeGroups {
+    let engine = drivers.engine.as_ref();
+    match engine.is_some_and(|engine| engine.native_groups) {
+        true => NativeGroups::Served,
+        false => NativeGroups::Absent,
     }
 }
 
@@ -84,7 +96,7 @@ impl Server {
         // The first life's bytes are those of the generator itself.
         let first = random.clone();
         let random = Random::new(random.draw());
-        let mut server = Server::unstarted(first, random, shape.records);
+        let mut server = Server::unstarted(first, random, (shape.records, shape.native_groups));
         if let Some(commit) = server.store.start(now) {
             server.keep(&commit);
             server.store.finish(commit.ticket, now);
@@ -104,10 +116,12 @@ impl Server {
     pub(crate) fn from_records(
         mut random: Random,
         stored: Vec<Record>,
+        drivers: &driver::Settings,
         now: Time,
     ) -> (Server, Vec<LoadError>) {
         let first = random.fork();
-        let mut server = Server::unstarted(first, random, Records::Unwanted);
+        let kept = (Records::Unwanted, native_groups(drivers));
+        let mut server = Server::unstarted(first, random, kept);
         let mut unreadable = Vec::new();
         for record in stored {
             for change in record.changes {
@@ -122,9 +136,14 @@ impl Server {
         (server, unreadable)
     }
 
-    fn unstarted(first: Random, random: Random, records: Records) -> Server {
+    fn unstarted(
+        first: Random,
+        random: Random,
+        (records, native_groups): (Records, NativeGroups),
+    ) -> Server {
         let settings = store::Settings {
             records,
+            native_groups,
             ..store::Settings::default()
         };
         Server {

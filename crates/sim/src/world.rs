@@ -239,7 +239,7 @@ impl World {
     pub fn new(settings: Settings, drivers: driver::Settings) -> World {
         let mut random = Random::new(settings.seed);
         let now = settings.begins;
-        let shape = Shape::of(&settings);
+        let shape = Shape::of(&settings, &drivers);
         let mut world = World {
             server: Server::start(random.fork(), shape, now),
             chances: chances(settings.seed),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::kind::Kind;
+use api::native::INITIALLY_SCHEDULED;
 use serde_json::Value;
 
 use super::{Rehearsal, place, said};
@@ -13,6 +14,9 @@ const GROUP: [&str; 2] = [
     "scheduling.k8s.io/group-name",
     "scheduling.volcano.sh/group-name",
 ];
+
+/// How a group of Kubernetes' own is called here: one of Volcano's may have the same name.
+const NATIVE: &str = "native:";
 
 /// What is different after changes were made and the driver has come to rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,7 +121,9 @@ impl Rehearsal {
             let fate = fates
                 .entry((namespace.clone(), name.clone(), false))
                 .or_default();
-            fate.reason = reason.clone();
+            // What one of Kubernetes' own lacks once it has started only its pods tell.
+            let of_pods = name.starts_with(NATIVE).then(|| fate.reason.take());
+            fate.reason = reason.clone().or(of_pods.flatten());
         }
         let mut outcome = Outcome::default();
         for ((namespace, name, is_lone), fate) in fates {
@@ -128,7 +134,7 @@ impl Rehearsal {
             };
             let fate = Fate {
                 namespace,
-                name,
+                name: name.strip_prefix(NATIVE).unwrap_or(&name).to_owned(),
                 is_lone,
                 ..fate
             };
@@ -165,7 +171,10 @@ impl Rehearsal {
             Some(Gone {
                 namespace: key.0.clone(),
                 name: key.1.clone(),
-                group: pod.group.clone(),
+                group: pod.group.as_deref().map(|name| {
+                    let name = name.strip_prefix(NATIVE).unwrap_or(name);
+                    name.to_owned()
+                }),
                 node: pod.node.clone(),
                 why: told.get(&*pod.uid).map(|text| (*text).to_owned()),
                 again_on: again.filter(|node| !node.is_empty()),
@@ -178,11 +187,12 @@ impl Rehearsal {
         let pods = self.objects(Kind::Pod);
         let rows = pods.iter().map(|pod| {
             let annotations = &pod["metadata"]["annotations"];
-            let group = GROUP.iter().map(|key| said(annotations, key));
-            let group = group
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned)
-                .next();
+            let named = GROUP.iter().map(|key| said(annotations, key).to_owned());
+            let native = match said(&pod["spec"]["schedulingGroup"], "podGroupName") {
+                "" => String::new(),
+                name => format!("{NATIVE}{name}"),
+            };
+            let group = named.chain([native]).find(|name| !name.is_empty());
             let (namespace, name) = place(pod);
             let there = PodThere {
                 uid: stored::uid(pod).to_owned(),
@@ -205,7 +215,14 @@ impl Rehearsal {
             let waits = waits(conditions, "Unschedulable", "True");
             ((namespace.to_owned(), name.to_owned()), waits)
         });
-        rows.collect()
+        let native = self.objects(Kind::NativeGroup);
+        let native = native.iter().map(|group| {
+            let (namespace, name) = place(group);
+            let conditions = &group["status"]["conditions"];
+            let waits = waits(conditions, INITIALLY_SCHEDULED, "False");
+            ((namespace.to_owned(), format!("{NATIVE}{name}")), waits)
+        });
+        rows.chain(native).collect()
     }
 }
 

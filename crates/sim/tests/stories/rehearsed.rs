@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use sim::{Change, Outcome, Random, Rehearsal, Settings, WHAT_IF, World};
 
 use crate::drivers::{drivers, drivers_by};
-use crate::plane::world;
 
 const NOW: Time = Time::from_seconds(1_700_000_000);
 
@@ -354,32 +353,64 @@ fn job(random: &mut Random, name: &str) -> Value {
     })
 }
 
-/// A change that somebody may think of: a job, a pod, a ceiling, a drain, an end.
-fn thought(random: &mut Random, jobs: u64) -> Value {
-    let early = format!("early-{}", random.between(0, jobs as i64 - 1));
-    match random.between(0, 4) {
-        0 => job(random, "late"),
-        1 => json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {
-                "name": "lone", "namespace": "default",
-                "annotations": { "katmai.dev/sim-duration": "10h" },
-            },
-            "spec": { "schedulerName": "volcano", "restartPolicy": "Never", "containers": [{
+/// A pod that nothing has made; of a group of Kubernetes' own, if it names one.
+fn bare_pod(random: &mut Random, name: &str, group: Option<&str>) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": name, "namespace": "default",
+            "annotations": { "katmai.dev/sim-duration": "10h" },
+        },
+        "spec": {
+            "schedulerName": "volcano", "restartPolicy": "Never",
+            "schedulingGroup": group.map(|group| json!({ "podGroupName": group })),
+            "containers": [{
                 "name": "c", "image": "i",
                 "resources": { "requests": { "cpu": random.between(1, 3).to_string() } },
-            }] },
-        }),
+            }],
+        },
+    })
+}
+
+/// A gang of Kubernetes' own.
+fn native_gang(random: &mut Random) -> Vec<Value> {
+    let pods = random.between(1, 5);
+    let mut gang = vec![json!({
+        "apiVersion": Kind::NativeGroup.api_version(), "kind": "PodGroup",
+        "metadata": { "name": "native", "namespace": "default" },
+        "spec": { "schedulingPolicy": { "gang": { "minCount": random.between(1, pods) } } },
+    })];
+    gang.extend((0..pods).map(|at| bare_pod(random, &format!("native-work-{at}"), Some("native"))));
+    gang
+}
+
+/// What somebody may think of: a job, a pod, a gang, a ceiling, a drain, an end.
+fn thought(random: &mut Random, jobs: i64) -> Vec<Value> {
+    let early = format!("early-{}", random.between(0, jobs - 1));
+    let one = match random.between(0, 5) {
+        0 => job(random, "late"),
+        1 => bare_pod(random, "lone", None),
         2 => queue("small", Some(&random.between(1, 9).to_string())),
         3 => json!({
             "apiVersion": WHAT_IF, "kind": "Drain",
             "nodes": [format!("sim-node-{}", random.between(0, 3))],
         }),
-        _ => json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [{
+        4 => json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [{
             "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
             "namespace": "default", "name": early,
         }] }),
+        _ => return native_gang(random),
+    };
+    vec![one]
+}
+
+/// Drivers that know groups of Kubernetes' own.
+fn with_native(mut drivers: driver::Settings) -> driver::Settings {
+    drivers.controller_settings.native_groups = true;
+    if let Some(engine) = &mut drivers.engine {
+        engine.native_groups = true;
     }
+    drivers
 }
 
 /// Does in a world what somebody would do by hand.
@@ -440,7 +471,7 @@ fn what_would_happen_is_what_happens() {
         let mut random = Random::new(seed);
         let mut settings = Settings::new(seed);
         settings.nodes.nodes = 4;
-        let mut world = world(settings);
+        let mut world = World::new(settings, with_native(drivers(seed)));
         world.create(1_000, Kind::Queue, queue("small", Some("4")));
         let jobs = random.between(2, 6);
         for at in 0..jobs {
@@ -448,16 +479,21 @@ fn what_would_happen_is_what_happens() {
             world.create(5_000 + at * 2_000, Kind::VcJob, job);
         }
         world.run(60_000);
-        let mut rehearsal = Rehearsal::of(everything(&mut world), makers(seed), NOW);
+        let mut rehearsal = Rehearsal::of(everything(&mut world), with_native(makers(seed)), NOW);
         assert!(rehearsal.settle(), "seed {seed}: it comes to rest");
         let before = rehearsal.look();
-        let thought = thought(&mut random, jobs as u64);
-        let change = Change::read(&thought, "default").expect("a manifest");
-        assert_eq!(rehearsal.change(&change), [], "seed {seed}");
+        let thought = thought(&mut random, jobs);
+        let read = |it: &Value| Change::read(it, "default").expect("a manifest");
+        let changes: Vec<Change> = thought.iter().map(read).collect();
+        for change in &changes {
+            assert_eq!(rehearsal.change(change), [], "seed {seed}");
+        }
         assert!(rehearsal.settle(), "seed {seed}: and again");
         let outcome = rehearsal.outcome(&before);
         let was = places(&world.objects(Kind::Pod));
-        make(&mut world, &change);
+        for change in &changes {
+            make(&mut world, change);
+        }
         world.run(60_000);
         let is = places(&world.objects(Kind::Pod));
         let mut came: BTreeMap<String, usize> = BTreeMap::new();
@@ -473,9 +509,9 @@ fn what_would_happen_is_what_happens() {
                 (job.to_owned(), fate.nodes.values().sum())
             })
             .collect();
-        assert_eq!(told, came, "seed {seed}: {thought} {outcome:?}");
+        assert_eq!(told, came, "seed {seed}: {thought:?} {outcome:?}");
         let lost = was.keys().filter(|key| !is.contains_key(*key)).count();
-        assert_eq!(outcome.gone.len(), lost, "seed {seed}: {thought}");
+        assert_eq!(outcome.gone.len(), lost, "seed {seed}: {thought:?}");
         started += usize::from(!told.is_empty());
         gone += usize::from(lost > 0);
     }
