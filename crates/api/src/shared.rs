@@ -55,9 +55,10 @@ impl<T: PartialEq> PartialEq for Shared<T> {
     }
 }
 
-/// A list that others may have, too; as long as what is in it.
+/// A list that others may have, too; as long as what is in it. Behind one pointer, which is all that those
+/// who share it have of it.
 #[derive(Clone, Debug)]
-pub struct List<T>(Option<Arc<[T]>>);
+pub struct List<T>(Option<Arc<Box<[T]>>>);
 
 impl<T: PartialEq> List<T> {
     /// Takes over the other's list where both have the same in it.
@@ -89,7 +90,7 @@ impl<T> Deref for List<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        self.0.as_deref().unwrap_or_default()
+        self.0.as_deref().map_or(&[], |list| list)
     }
 }
 
@@ -101,7 +102,7 @@ impl<T: PartialEq> PartialEq for List<T> {
 
 impl<T> From<Vec<T>> for List<T> {
     fn from(items: Vec<T>) -> List<T> {
-        List((!items.is_empty()).then(|| items.into()))
+        List((!items.is_empty()).then(|| Arc::new(items.into())))
     }
 }
 

@@ -16,10 +16,51 @@ type Pair = (Box<str>, Box<str>);
 /// of a job's pods that is the number of the pod. To change such a map makes a list of its own.
 #[derive(Clone, Default)]
 pub struct TextMap {
-    /// Sorted by key; none where nothing is in it.
-    list: Option<Arc<[Pair]>>,
-    /// Values that hold instead of those of the list, by their place in it, in order.
-    own: Box<[(u32, Box<str>)]>,
+    /// Sorted by key; none where nothing is in it. Behind one pointer, which is all that those who share
+    /// it have of it.
+    list: Option<Arc<Box<[Pair]>>>,
+    own: Own,
+}
+
+/// Values that hold instead of those of the list, by their place in it, in order. A single one, as most
+/// pods have (their number), takes no memory elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+enum Own {
+    One(u32, Box<str>),
+    Others(Box<[(u32, Box<str>)]>),
+}
+
+impl Own {
+    fn of(mut values: Vec<(u32, Box<str>)>) -> Own {
+        match (values.pop(), values.is_empty()) {
+            (Some((at, value)), true) => Own::One(at, value),
+            (last, _) => {
+                values.extend(last);
+                Own::Others(values.into())
+            }
+        }
+    }
+
+    #[expect(
+        clippy::borrowed_box,
+        reason = "compared with values of other maps, as they are held"
+    )]
+    fn get(&self, at: usize) -> Option<&Box<str>> {
+        match self {
+            Own::One(place, value) => (*place as usize == at).then_some(value),
+            Own::Others(all) if all.is_empty() => None,
+            Own::Others(all) => {
+                let found = all.binary_search_by_key(&at, |(place, _)| *place as usize);
+                found.ok().map(|found| &all[found].1)
+            }
+        }
+    }
+}
+
+impl Default for Own {
+    fn default() -> Own {
+        Own::Others(Box::default())
+    }
 }
 
 impl TextMap {
@@ -38,13 +79,7 @@ impl TextMap {
         let at = list
             .binary_search_by(|(known, _)| (**known).cmp(key))
             .ok()?;
-        if !self.own.is_empty() {
-            let own = self.own.binary_search_by_key(&at, |(at, _)| *at as usize);
-            if let Ok(own) = own {
-                return Some(&self.own[own].1);
-            }
-        }
-        Some(&list[at].1)
+        Some(self.own.get(at).unwrap_or(&list[at].1))
     }
 
     /// Whether the key is there.
@@ -119,20 +154,20 @@ impl TextMap {
             return;
         };
         let has_its_keys = || {
-            let both = mine.iter().zip(&**theirs);
+            let both = mine.iter().zip(theirs.iter());
             mine.len() == theirs.len() && both.into_iter().all(|(mine, its)| mine.0 == its.0)
         };
         if Arc::ptr_eq(mine, theirs) || !has_its_keys() {
             return;
         }
-        let both = (0..).zip(self.values()).zip(&**theirs);
+        let both = (0..).zip(self.values()).zip(theirs.iter());
         let differing = both.filter(|((_, value), (_, its))| *value != its);
-        let own: Box<[_]> = differing
+        let own: Vec<_> = differing
             .map(|((at, value), _)| (at, value.clone()))
             .collect();
         // A value of its own takes as much as one in a list.
         if 2 * own.len() <= theirs.len() {
-            (self.list, self.own) = (Some(Arc::clone(theirs)), own);
+            (self.list, self.own) = (Some(Arc::clone(theirs)), Own::of(own));
         }
     }
 
@@ -145,7 +180,7 @@ impl TextMap {
     }
 
     fn list(&self) -> &[Pair] {
-        self.list.as_deref().unwrap_or_default()
+        self.list.as_deref().map_or(&[], |list| list)
     }
 
     fn pairs(&self) -> Vec<Pair> {
@@ -158,8 +193,8 @@ impl TextMap {
     /// Of pairs that are in order, each key once.
     fn sorted(pairs: Vec<Pair>) -> TextMap {
         TextMap {
-            list: (!pairs.is_empty()).then(|| pairs.into()),
-            own: Box::default(),
+            list: (!pairs.is_empty()).then(|| Arc::new(pairs.into())),
+            own: Own::default(),
         }
     }
 }
@@ -207,9 +242,9 @@ impl Extend<Pair> for TextMap {
 /// See [`TextMap::iter`].
 #[derive(Clone, Debug)]
 pub struct Iter<'a> {
-    at: u32,
+    at: usize,
     list: &'a [Pair],
-    own: &'a [(u32, Box<str>)],
+    own: &'a Own,
 }
 
 impl<'a> Iterator for Iter<'a> {
@@ -217,13 +252,7 @@ impl<'a> Iterator for Iter<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let ((key, shared), rest) = self.list.split_first()?;
-        let value = match self.own.split_first() {
-            Some(((at, own), rest)) if *at == self.at => {
-                self.own = rest;
-                own
-            }
-            _ => shared,
-        };
+        let value = self.own.get(self.at).unwrap_or(shared);
         (self.at, self.list) = (self.at + 1, rest);
         Some((key, value))
     }
