@@ -119,7 +119,7 @@ impl<'a> Wire<'a> {
             containers.any(|it| it.restart_policy.as_deref() == Some("Always"))
         };
         TaskRow {
-            uid: &row.uid,
+            uid: row.uid.to_string(),
             job: gang
                 .map(|gang| gang.spec.key.to_string())
                 .unwrap_or_default(),
@@ -200,7 +200,7 @@ impl<'a> Wire<'a> {
             if placed.contains(id) && of.phase.is_waiting() {
                 task.status = status(Phase::Allocated);
             }
-            tasks.insert(&*of.uid, task);
+            tasks.insert(of.uid.to_string(), task);
         }
         let minima = row.spec.min_task_member.iter();
         let minima = minima.map(|(role, min)| (&**role, *min));
@@ -244,7 +244,7 @@ impl<'a> Wire<'a> {
 
     fn node_with_tasks(self, id: NodeId) -> NodeRow<'a> {
         let held = self.tables.node(id).tasks.iter();
-        let tasks = held.map(|task| (&*self.tables.task(*task).uid, self.task(*task)));
+        let tasks = held.map(|task| (self.tables.task(*task).uid.to_string(), self.task(*task)));
         NodeRow {
             tasks: tasks.collect(),
             ..self.node(id)

@@ -323,7 +323,7 @@ impl Mirror {
     fn pod_of(&self, tables: &Tables, task: TaskId) -> Option<&Pod> {
         let task = tables.find_task(task)?;
         let pod = self.get::<Pod>(&task.key.namespace, &task.key.name)?;
-        (*pod.metadata.uid == *task.uid).then_some(&**pod)
+        task.uid.is(&pod.metadata.uid).then_some(&**pod)
     }
 }
 

@@ -6,15 +6,53 @@ use std::sync::Arc;
 /// Labels, sorted by key.
 ///
 /// Those of the tasks of one gang differ in a value or two, so they can share a list of all labels of one
-/// of them, and have those values besides: see [`Labels::share`].
+/// of them, and have those values besides: see [`Labels::varied`].
 #[derive(Clone, Default)]
 pub struct Labels {
-    list: Option<Arc<[Pair]>>,
-    /// Values that hold instead of those of the list, by their place in it, in order.
-    own: Box<[(u32, Arc<str>)]>,
+    /// Behind one pointer, which is all that those who share it have of it.
+    list: Option<Arc<Box<[Pair]>>>,
+    own: Own,
 }
 
 type Pair = (Arc<str>, Arc<str>);
+
+/// Values that hold instead of those of the list, by their place in it, in order. A single one, as most
+/// tasks have (their index), takes no memory elsewhere.
+#[derive(Clone, PartialEq)]
+enum Own {
+    One(u32, Arc<str>),
+    Others(Box<[(u32, Arc<str>)]>),
+}
+
+impl Own {
+    fn of(mut values: Vec<(u32, Arc<str>)>) -> Own {
+        match (values.pop(), values.is_empty()) {
+            (Some((at, value)), true) => Own::One(at, value),
+            (last, _) => {
+                values.extend(last);
+                Own::Others(values.into())
+            }
+        }
+    }
+
+    #[inline]
+    fn get(&self, at: usize) -> Option<&Arc<str>> {
+        match self {
+            Own::One(place, value) => (*place as usize == at).then_some(value),
+            Own::Others(all) if all.is_empty() => None,
+            Own::Others(all) => {
+                let found = all.binary_search_by_key(&at, |(place, _)| *place as usize);
+                found.ok().map(|found| &all[found].1)
+            }
+        }
+    }
+}
+
+impl Default for Own {
+    fn default() -> Own {
+        Own::Others(Box::default())
+    }
+}
 
 impl Labels {
     /// Labels of the given pairs; the last value wins where a key occurs twice.
@@ -30,8 +68,8 @@ impl Labels {
             }
         }
         Labels {
-            list: (!list.is_empty()).then(|| list.into()),
-            own: Box::default(),
+            list: (!list.is_empty()).then(|| Arc::new(list.into())),
+            own: Own::default(),
         }
     }
 
@@ -39,39 +77,50 @@ impl Labels {
     pub fn get(&self, key: &str) -> Option<&str> {
         let list = self.list.as_deref()?;
         let at = list.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
-        let own = self.own.binary_search_by_key(&at, |(at, _)| *at as usize);
-        Some(own.map_or(&list[at].1, |own| &self.own[own].1))
+        Some(self.own.get(at).unwrap_or(&list[at].1))
+    }
+
+    /// Whether both have one list.
+    pub fn shares_with(&self, other: &Labels) -> bool {
+        match (&self.list, &other.list) {
+            (Some(mine), Some(its)) => Arc::ptr_eq(mine, its),
+            (None, None) => true,
+            _ => false,
+        }
     }
 
     /// All labels in order of key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let mut own = self.own.iter().peekable();
-        let list = self.list.iter().flat_map(|list| &**list);
-        (0..).zip(list).map(move |(at, (key, value))| {
-            let own = own.next_if(|(place, _)| *place == at);
-            (&**key, &**own.map_or(value, |(_, value)| value))
-        })
+        let list = self.list.iter().flat_map(|list| list.iter());
+        let all = list.enumerate();
+        all.map(|(at, (key, value))| (&**key, &**self.own.get(at).unwrap_or(value)))
     }
 
-    /// Takes over the other's list where both have the same keys and mostly the same values. What they
-    /// say stays the same.
-    pub fn share(&mut self, other: &Labels) {
-        let (Some(mine), Some(its)) = (&self.list, &other.list) else {
-            return;
-        };
-        let mut pairs = mine.iter().zip(&**its);
-        let is_alike = mine.len() == its.len() && pairs.all(|(mine, its)| mine.0 == its.0);
-        if Arc::ptr_eq(mine, its) || !is_alike || !self.own.is_empty() {
-            return;
+    /// Labels that share this one's list: of the same keys, in their order, and with mostly the same
+    /// values. `None` where they have too little in common. A value of its own is held as `word` gives it.
+    pub fn varied<'a>(
+        &self,
+        pairs: impl ExactSizeIterator<Item = (&'a str, &'a str)>,
+        mut word: impl FnMut(&str) -> Arc<str>,
+    ) -> Option<Labels> {
+        let list = self.list.as_ref()?;
+        if pairs.len() != list.len() {
+            return None;
         }
-        let pairs = (0..).zip(mine.iter().zip(&**its));
-        let differing = pairs.filter(|(_, (mine, its))| mine.1 != its.1);
-        let own: Box<[_]> = differing
-            .map(|(at, (mine, _))| (at, Arc::clone(&mine.1)))
-            .collect();
-        if 2 * own.len() <= its.len() {
-            (self.list, self.own) = (Some(Arc::clone(its)), own);
+        let mut own = Vec::new();
+        for (at, ((key, value), (its, shared))) in (0..).zip(pairs.zip(list.iter())) {
+            if *key != **its {
+                return None;
+            }
+            if *value != **shared {
+                own.push((at, word(value)));
+            }
         }
+        // A value of its own takes as much as one in a list.
+        (2 * own.len() <= list.len()).then(|| Labels {
+            list: Some(Arc::clone(list)),
+            own: Own::of(own),
+        })
     }
 }
 
@@ -83,9 +132,9 @@ impl std::fmt::Debug for Labels {
 
 impl PartialEq for Labels {
     fn eq(&self, other: &Labels) -> bool {
-        match (&self.list, &other.list) {
-            (Some(mine), Some(its)) if Arc::ptr_eq(mine, its) => self.own == other.own,
-            _ => self.iter().eq(other.iter()),
+        match self.shares_with(other) {
+            true => self.own == other.own,
+            false => self.iter().eq(other.iter()),
         }
     }
 }
@@ -228,9 +277,13 @@ mod tests {
     #[test]
     fn labels_that_share_a_list_keep_what_is_their_own() {
         let of = |index: &str| Labels::of([("app", "train"), ("index", index), ("team", "a")]);
-        let (first, mut second) = (of("0"), of("1"));
-        second.share(&first);
-        assert!(second.list.is_some() && second.own.len() == 1);
+        let varied = |first: &Labels, pairs: &[(&'static str, &'static str)]| {
+            first.varied(pairs.iter().copied(), |value| value.into())
+        };
+        let first = of("0");
+        let second = varied(&first, &[("app", "train"), ("index", "1"), ("team", "a")]);
+        let second = second.expect("they have the same keys");
+        assert!(second.shares_with(&first));
         assert_eq!(
             (second.get("index"), second.get("team")),
             (Some("1"), Some("a"))
@@ -240,9 +293,16 @@ mod tests {
         assert_eq!(second.cmp(&first), of("1").cmp(&of("0")));
         let all: Vec<(&str, &str)> = second.iter().collect();
         assert_eq!(all, [("app", "train"), ("index", "1"), ("team", "a")]);
-        let mut third = Labels::of([("app", "serve"), ("index", "1"), ("team", "b")]);
-        third.share(&first);
-        assert!(third.own.is_empty(), "it is too different");
+        // It is the first one's list, not the second one's values, that a third one shares.
+        let third = varied(&second, &[("app", "train"), ("index", "0"), ("team", "a")]);
+        assert!(third.is_some_and(|third| third.shares_with(&first) && third == first));
+        for different in [
+            &[("app", "serve"), ("index", "1"), ("team", "b")][..],
+            &[("app", "train"), ("index", "1")],
+            &[("app", "train"), ("at", "1"), ("team", "a")],
+        ] {
+            assert!(varied(&first, different).is_none(), "{different:?}");
+        }
     }
 
     fn listed(operator: Operator, values: &[&str]) -> Requirement {

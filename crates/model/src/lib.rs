@@ -34,6 +34,7 @@ mod node;
 mod numa;
 mod plan;
 mod queue;
+mod ranked;
 mod reason;
 pub mod reservation;
 pub mod resource;
@@ -48,6 +49,7 @@ mod tests;
 mod time;
 mod topology;
 mod trial;
+mod uid;
 mod volume;
 
 pub use charge::{Charge, Counted, DEVICE_CLASS, device_class};
@@ -76,6 +78,7 @@ pub use plan::{
     Eviction, Nomination, Opening, Place, Plan, QueueUse, Remark, Sake, StatusWrite, TaskWait,
 };
 pub use queue::{Branch, GroupLimits, NodeGroups, Queue, QueueSpec, QueueState, TreeSums};
+pub use ranked::{Rank, Ranked};
 pub use reason::{CardLack, DeviceLack, Misplaced, Missing, NoFit, QuotaGap, Reason, Refusal};
 pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector};
 pub use roles::{TOPOLOGY_ROLES_MAX, TaskTopology, TopologyFault};
@@ -89,7 +92,7 @@ pub use tables::{
     Budget, Giving, ImageMark, Measured, News, Opinion, Priority, Query, Question, Quota, Shape,
     Shard, Tables,
 };
-pub use task::{Gate, Phase, Task, TaskSpec};
+pub use task::{Extras, Gate, Phase, Task, TaskSpec};
 pub use terms::TermIndex;
 pub use time::{LocalTime, Time};
 pub use topology::{
@@ -97,6 +100,7 @@ pub use topology::{
     Topology, Unhung, Within,
 };
 pub use trial::{Mark, Trial};
+pub use uid::Uid;
 pub use volume::{
     FreeVolume, Hands, Making, Storage, TakenVolume, VolumeAsk, Whence, ZONE_LABELS, Zone,
     is_within,

@@ -24,6 +24,7 @@ use crate::gang::Gang;
 use crate::ids::{GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 use crate::node::Node;
 use crate::queue::Queue;
+use crate::ranked::Ranked;
 use crate::resource::{Kind, ResourceKinds, Vector};
 use crate::shape::ShapeSpec;
 use crate::slots::Slots;
@@ -105,7 +106,8 @@ pub struct Tables {
     nodes: Slots<Node>,
     node_names: BTreeMap<Arc<str>, NodeId>,
     tasks: Slots<Task>,
-    task_keys: BTreeMap<Key, TaskId>,
+    /// In the order of their keys, which stand in their rows.
+    task_keys: Ranked<TaskId>,
     gangs: Slots<Gang>,
     gang_keys: BTreeMap<Key, GangId>,
     queues: Slots<Queue>,
@@ -220,7 +222,8 @@ impl Tables {
 
     /// The task of this key.
     pub fn task_keyed(&self, key: &Key) -> Option<TaskId> {
-        self.task_keys.get(key).copied()
+        let keyed = |id: &TaskId| self.task(*id).key.cmp(key);
+        self.task_keys.find(keyed).copied()
     }
 
     /// All tasks in order of id.
@@ -420,7 +423,7 @@ impl Tables {
     pub(crate) fn set_grants(&mut self, id: TaskId, grants: Vec<Grant>) {
         let row = self.task_row(id);
         debug_assert!(!row.phase.holds_node(), "what is held is not changed");
-        row.grants = grants;
+        row.set_grants(grants);
     }
 
     pub(crate) fn gang_mut(&mut self, id: GangId) -> &mut Gang {

@@ -1,5 +1,6 @@
 //! Tasks: pods as the scheduler sees them.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::charge::Charge;
@@ -9,6 +10,7 @@ use crate::labels::Labels;
 use crate::reason::Reason;
 use crate::shape::ShapeSpec;
 use crate::time::Time;
+use crate::uid::Uid;
 use crate::volume::TakenVolume;
 
 /// Where a task is between being wanted and being over.
@@ -92,7 +94,7 @@ pub struct TaskSpec {
     /// Namespace and name of the pod.
     pub key: Key,
     /// Its uid: another uid under the same key is another task.
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// The gang's key; `None` for pods that are not ours to place but hold room.
     pub gang: Option<Key>,
     /// The task's role in its gang (`volcano.sh/task-spec`); empty when unset.
@@ -141,7 +143,7 @@ impl Default for TaskSpec {
     fn default() -> Self {
         TaskSpec {
             key: Key::default(),
-            uid: Arc::default(),
+            uid: Uid::default(),
             gang: None,
             role: Arc::default(),
             index: 0,
@@ -166,13 +168,14 @@ impl Default for TaskSpec {
     }
 }
 
-/// A task's row.
+/// A task's row. What few tasks have stands in a part of its own and is read like the rest, so that the
+/// others take no memory for it.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// Namespace and name of the pod.
     pub key: Key,
     /// Its uid.
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// The gang, if it is ours to place.
     pub gang: Option<GangId>,
     /// The task's role in its gang.
@@ -181,11 +184,6 @@ pub struct Task {
     pub index: u32,
     /// Requests and constraints.
     pub shape: ShapeId,
-    /// Claims of its namespace that wait for their first consumer: all tasks that mount one of
-    /// them must go to one node.
-    pub claims: Vec<Arc<str>>,
-    /// Claims of its namespace that one pod may use at a time.
-    pub sole: Vec<Arc<str>>,
     /// Labels.
     pub labels: Arc<Labels>,
     /// Priority.
@@ -194,15 +192,6 @@ pub struct Task {
     pub phase: Phase,
     /// The node that it holds, or is promised; none once it is over.
     pub node: Option<NodeId>,
-    /// What it holds of its node's cards and units; nothing while it waits or is promised room.
-    pub grants: Vec<Grant>,
-    /// The free volumes that a plan gives to its claims, until they have them.
-    pub volumes: Option<Arc<[TakenVolume]>>,
-    /// What its claims of devices count for in its queue.
-    pub charges: Vec<Charge>,
-    /// The node that it should go to if it fits there, by name. A wish makes no room: that it has
-    /// changed is no news.
-    pub nominated: Option<Arc<str>>,
     /// Whether scheduling gates are left.
     pub gated: bool,
     /// The gate that its queue opens.
@@ -213,8 +202,6 @@ pub struct Task {
     pub preemptable: bool,
     /// Whether others may be evicted for it.
     pub preempts: bool,
-    /// How long it is not evicted once it has started, in milliseconds.
-    pub cooldown_ms: i64,
     /// When the pod was created.
     pub created: Time,
     /// When its node took the pod on, if it ever did.
@@ -223,6 +210,56 @@ pub struct Task {
     pub write: Option<WriteId>,
     /// Why it waits, as last said to the world.
     pub said: Option<Arc<Reason>>,
+    /// What few tasks have; nothing where this one has none of it.
+    pub(crate) extras: Option<Box<Extras>>,
+}
+
+/// What few tasks have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extras {
+    /// Claims of its namespace that wait for their first consumer: all tasks that mount one of
+    /// them must go to one node.
+    pub claims: Vec<Arc<str>>,
+    /// Claims of its namespace that one pod may use at a time.
+    pub sole: Vec<Arc<str>>,
+    /// What it holds of its node's cards and units; nothing while it waits or is promised room.
+    pub grants: Vec<Grant>,
+    /// The free volumes that a plan gives to its claims, until they have them.
+    pub volumes: Option<Arc<[TakenVolume]>>,
+    /// What its claims of devices count for in its queue.
+    pub charges: Vec<Charge>,
+    /// The node that it should go to if it fits there, by name. A wish makes no room: that it has
+    /// changed is no news.
+    pub nominated: Option<Arc<str>>,
+    /// How long it is not evicted once it has started, in milliseconds.
+    pub cooldown_ms: i64,
+}
+
+/// What most tasks have of it.
+static NO_EXTRAS: Extras = Extras {
+    claims: Vec::new(),
+    sole: Vec::new(),
+    grants: Vec::new(),
+    volumes: None,
+    charges: Vec::new(),
+    nominated: None,
+    cooldown_ms: 0,
+};
+
+impl Extras {
+    /// For a row, which holds none where there is nothing in them.
+    pub(crate) fn kept(self) -> Option<Box<Extras>> {
+        (self != NO_EXTRAS).then(|| Box::new(self))
+    }
+}
+
+impl Deref for Task {
+    type Target = Extras;
+
+    #[inline]
+    fn deref(&self) -> &Extras {
+        self.extras.as_deref().unwrap_or(&NO_EXTRAS)
+    }
 }
 
 impl Task {
@@ -259,20 +296,44 @@ impl Task {
             && self.role == other.role
             && self.index == other.index
             && self.shape == other.shape
-            && self.claims == other.claims
-            && self.sole == other.sole
             && self.labels == other.labels
             && self.priority == other.priority
             && self.node == other.node
-            && self.grants == other.grants
-            && self.volumes == other.volumes
-            && self.charges == other.charges
             && self.gated == other.gated
             && self.gate == other.gate
             && self.preemptable == other.preemptable
             && self.preempts == other.preempts
-            && self.cooldown_ms == other.cooldown_ms
             && self.created == other.created
+            && self.has_extras_like(other)
+    }
+
+    fn has_extras_like(&self, other: &Task) -> bool {
+        let (mine, its): (&Extras, &Extras) = (self, other);
+        std::ptr::eq(mine, its)
+            || mine.claims == its.claims
+                && mine.sole == its.sole
+                && mine.grants == its.grants
+                && mine.volumes == its.volumes
+                && mine.charges == its.charges
+                && mine.cooldown_ms == its.cooldown_ms
+    }
+
+    /// The part that few tasks have, to change it.
+    pub(crate) fn extras_mut(&mut self) -> &mut Extras {
+        self.extras
+            .get_or_insert_with(|| Box::new(NO_EXTRAS.clone()))
+    }
+
+    pub(crate) fn set_grants(&mut self, grants: Vec<Grant>) {
+        if !(grants.is_empty() && self.grants.is_empty()) {
+            self.extras_mut().grants = grants;
+        }
+    }
+
+    pub(crate) fn set_volumes(&mut self, volumes: Option<Arc<[TakenVolume]>>) {
+        if volumes.is_some() || self.volumes.is_some() {
+            self.extras_mut().volumes = volumes;
+        }
     }
 
     /// Whether where others are decides, by its claims, where it may go.

@@ -91,7 +91,7 @@ impl News {
 
 /// The uid of the task that news are about; none where it has gone.
 fn uid_of(tables: &Tables, news: ExtenderNews) -> Option<Arc<str>> {
-    let uid = |task: TaskId| tables.find_task(task).map(|row| row.uid.clone());
+    let uid = |task: TaskId| tables.find_task(task).map(|row| row.uid.text());
     match news {
         ExtenderNews::Allocated(task) | ExtenderNews::Deallocated(task, _) => uid(task),
         ExtenderNews::Opened | ExtenderNews::Closed | ExtenderNews::Enqueued(_) => None,

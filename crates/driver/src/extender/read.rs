@@ -36,7 +36,7 @@ impl Frame {
                 Frame::Nodes(names.collect())
             }
             Question::Gives(_, _, tasks) => {
-                let uids = tasks.iter().map(|id| tables.task(*id).uid.clone());
+                let uids = tasks.iter().map(|id| tables.task(*id).uid.text());
                 Frame::Tasks(uids.collect())
             }
             Question::Enters(_) | Question::Ready(..) | Question::Fits(..) => Frame::Nothing,

@@ -57,7 +57,7 @@ pub(super) struct Everything<'a> {
 #[serde(rename_all = "PascalCase")]
 pub(super) struct TaskRow<'a> {
     #[serde(rename = "UID")]
-    pub(super) uid: &'a str,
+    pub(super) uid: String,
     pub(super) job: String,
     pub(super) name: &'a str,
     pub(super) namespace: &'a str,
@@ -97,7 +97,7 @@ pub(super) struct GangRow<'a> {
     pub(super) waiting_time: (),
     pub(super) job_fit_errors: &'static str,
     pub(super) nodes_fit_errors: BTreeMap<&'a str, &'a str>,
-    pub(super) tasks: BTreeMap<&'a str, TaskRow<'a>>,
+    pub(super) tasks: BTreeMap<String, TaskRow<'a>>,
     pub(super) task_min_available: BTreeMap<&'a str, u32>,
     pub(super) task_min_available_total: u32,
     pub(super) allocated: Amounts<'a>,
@@ -132,7 +132,7 @@ pub(super) struct NodeRow<'a> {
     pub(super) used: Amounts<'a>,
     pub(super) allocatable: Amounts<'a>,
     pub(super) capacity: Amounts<'a>,
-    pub(super) tasks: BTreeMap<&'a str, TaskRow<'a>>,
+    pub(super) tasks: BTreeMap<String, TaskRow<'a>>,
 }
 
 #[derive(Serialize)]

@@ -406,7 +406,7 @@ pub fn claims_given_back(mirror: &Mirror, tables: &Tables, pod: &Pod) -> Vec<Int
     let waits = |user: &Consumer| {
         let key = Key::new(&*pod.metadata.namespace, &*user.name);
         let task = tables.task_keyed(&key).and_then(|id| tables.find_task(id));
-        task.is_some_and(|task| *task.uid == *user.uid && task.phase.is_waiting())
+        task.is_some_and(|task| task.uid.is(&user.uid) && task.phase.is_waiting())
     };
     let mut intents = Vec::new();
     for named in &pod.spec.resource_claims {

@@ -1,5 +1,6 @@
 //! Words that one row mostly has like the last one, held once for both.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::core::TextMap;
@@ -7,20 +8,31 @@ use model::Labels;
 
 use super::constraints;
 
+/// Longer values are those of one pod alone: as a rule it is its number that others have, too.
+const SHORT_MAX: usize = 8;
+/// When so many short values are known, others may be met anew.
+const VALUES_MAX: usize = 1_024;
+
 /// What the last pod said: pods come in order of their names, those of one task after one another.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     labels: Arc<Labels>,
     namespace: Arc<str>,
     role: Arc<str>,
+    values: Values,
 }
+
+/// Short values of labels.
+#[derive(Debug, Default)]
+struct Values(BTreeSet<Arc<str>>);
 
 impl Words {
     /// Labels of a pod.
     pub(super) fn labels(&mut self, map: &TextMap) -> Arc<Labels> {
-        let mut labels = constraints::labels(map);
-        if labels != *self.labels {
-            labels.share(&self.labels);
+        let pairs = || map.iter().map(|(key, value)| (&**key, &**value));
+        if !pairs().eq(self.labels.iter()) {
+            let varied = self.labels.varied(pairs(), |value| self.values.word(value));
+            let labels = varied.unwrap_or_else(|| constraints::labels(map));
             self.labels = Arc::new(labels);
         }
         Arc::clone(&self.labels)
@@ -34,6 +46,23 @@ impl Words {
     /// The role of a pod.
     pub(super) fn role(&mut self, text: &str) -> Arc<str> {
         shared(&mut self.role, text)
+    }
+}
+
+impl Values {
+    fn word(&mut self, text: &str) -> Arc<str> {
+        if text.len() > SHORT_MAX {
+            return text.into();
+        }
+        if let Some(known) = self.0.get(text) {
+            return Arc::clone(known);
+        }
+        if self.0.len() >= VALUES_MAX {
+            self.0.clear();
+        }
+        let word: Arc<str> = text.into();
+        self.0.insert(Arc::clone(&word));
+        word
     }
 }
 

@@ -10,7 +10,7 @@ use crate::node::{Images, Node, NodeSpec};
 use crate::queue::{Queue, QueueSpec};
 use crate::resource::Vector;
 use crate::shape::ShapeSpec;
-use crate::task::{Gate, Phase, Task, TaskSpec};
+use crate::task::{Extras, Gate, Phase, Task, TaskSpec};
 use crate::terms::TermIndex;
 
 impl Tables {
@@ -248,6 +248,18 @@ impl Tables {
             .map(|name| self.node_row(name));
         let best_effort = spec.shape.is_best_effort();
         let shape = self.shape_row(spec.shape);
+        let extras = Extras {
+            claims: spec.claims,
+            sole: spec.sole,
+            grants: match node {
+                Some(_) => spec.grants,
+                None => Vec::new(),
+            },
+            volumes: None,
+            charges: spec.charges,
+            nominated: spec.nominated,
+            cooldown_ms: spec.cooldown_ms,
+        };
         let mut row = Task {
             key: spec.key,
             uid: spec.uid,
@@ -255,29 +267,20 @@ impl Tables {
             role: spec.role,
             index: spec.index,
             shape,
-            claims: spec.claims,
-            sole: spec.sole,
             labels: spec.labels,
             priority: spec.priority,
             phase: wall_phase(spec.phase, node.is_some()),
-            grants: match node {
-                Some(_) => spec.grants,
-                None => Vec::new(),
-            },
-            volumes: None,
-            charges: spec.charges,
             node,
-            nominated: spec.nominated,
             gated: spec.gated,
             gate: spec.gate,
             best_effort,
             preemptable: spec.preemptable,
             preempts: spec.preempts,
-            cooldown_ms: spec.cooldown_ms,
             created: spec.created,
             started: spec.started,
             write: None,
             said: None,
+            extras: extras.kept(),
         };
         match same {
             Some(id) => {
@@ -290,12 +293,14 @@ impl Tables {
     }
 
     fn add_task(&mut self, row: Task) -> TaskId {
-        let (key, gang) = (row.key.clone(), row.gang);
+        let gang = row.gang;
+        let place = self.task_keys.place(|id| self.task(*id).key.cmp(&row.key));
         if let Some(gang) = gang {
             self.gang_mut(gang).shapes.add(&row);
         }
         let id = TaskId::from(self.tasks.insert(row));
-        self.task_keys.insert(key, id);
+        self.task_keys
+            .insert(place.expect_err("no other task has this key"), id);
         if let Some(gang) = gang {
             self.gang_mut(gang).tasks.insert(id);
         }
@@ -360,8 +365,8 @@ impl Tables {
         if keeps {
             row.phase = old_phase;
             row.node = old_node;
-            row.grants = old_grants;
-            row.volumes = old_volumes;
+            row.set_grants(old_grants);
+            row.set_volumes(old_volumes);
             row.write = old_write;
         } else if let Some(write) = old_write {
             self.writes.remove(&write);
@@ -385,9 +390,11 @@ impl Tables {
     /// Takes a task away, with everything it holds, was promised or has under way.
     pub fn remove_task(&mut self, key: &Key) {
         self.tick += 1;
-        let Some(id) = self.task_keys.remove(key) else {
+        let place = self.task_keys.place(|id| self.task(*id).key.cmp(key));
+        let Ok(place) = place else {
             return;
         };
+        let id = self.task_keys.remove(place);
         self.mark_gang_of(id);
         self.uncount(id);
         let task = self

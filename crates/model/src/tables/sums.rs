@@ -90,7 +90,7 @@ impl Tables {
         let task = self.tasks.row_mut(id.index());
         task.phase = phase;
         task.node = node;
-        task.volumes = volumes;
+        task.set_volumes(volumes);
         self.count(id);
     }
 

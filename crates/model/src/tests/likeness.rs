@@ -239,15 +239,15 @@ const ASKS: [Change<Task>; 19] = [
     |it| it.role = "other".into(),
     |it| it.index = 7,
     |it| it.shape = ShapeId(7),
-    |it| it.claims.push("other".into()),
-    |it| it.sole.push("other".into()),
+    |it| it.extras_mut().claims.push("other".into()),
+    |it| it.extras_mut().sole.push("other".into()),
     |it| it.labels = Arc::new(Labels::of([("other", "")])),
     |it| it.priority = 7,
     |it| it.node = None,
-    |it| it.grants.push(Grant::default()),
-    |it| it.volumes = Some(Arc::new([] as [TakenVolume; 0])),
+    |it| it.extras_mut().grants.push(Grant::default()),
+    |it| it.extras_mut().volumes = Some(Arc::new([] as [TakenVolume; 0])),
     |it| {
-        it.charges.push(Charge {
+        it.extras_mut().charges.push(Charge {
             claim: Key::default(),
             amounts: Vec::new(),
         });
@@ -256,7 +256,7 @@ const ASKS: [Change<Task>; 19] = [
     |it| it.gate = Gate::Opened,
     |it| it.preemptable = false,
     |it| it.preempts = false,
-    |it| it.cooldown_ms = 7,
+    |it| it.extras_mut().cooldown_ms = 7,
     |it| it.created = Time::from_micros(7),
 ];
 

@@ -254,7 +254,7 @@ fn give(
         None | Some(Said::That(Opinion::Neither)) => {}
         Some(Said::That(Opinion::Victims(victims))) => {
             for (task, allowed) in tasks.iter().zip(allowed) {
-                *allowed &= victims.contains(&view.tables.task(*task).uid);
+                *allowed &= victims.contains(&view.tables.task(*task).uid.text());
             }
         }
         Some(_) => allowed.fill(false),

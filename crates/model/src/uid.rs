@@ -1,0 +1,163 @@
+//! Uids of tasks.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// A uid. One as servers make them is held as the number that it writes, which takes no memory of its own;
+/// any other text as it is. Uids stand in the order of their texts.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Uid(Held);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Held {
+    /// Its two halves: a whole one would have to lie at every sixteenth byte.
+    Number([u64; 2]),
+    /// Never what a number writes.
+    Text(Arc<str>),
+}
+
+/// Where dashes stand in a uid that servers make.
+const DASHES: [usize; 4] = [8, 13, 18, 23];
+const LENGTH: usize = 36;
+
+impl Uid {
+    /// As it is written.
+    pub fn text(&self) -> Arc<str> {
+        match &self.0 {
+            Held::Number(halves) => written(halves, |text| text.into()),
+            Held::Text(text) => Arc::clone(text),
+        }
+    }
+
+    /// Whether it is written so.
+    pub fn is(&self, text: &str) -> bool {
+        match &self.0 {
+            Held::Number(halves) => number(text).as_ref() == Some(halves),
+            Held::Text(held) => **held == *text,
+        }
+    }
+}
+
+/// What is done with the text of a number.
+fn written<T>(halves: &[u64; 2], show: impl FnOnce(&str) -> T) -> T {
+    let mut text = [b'-'; LENGTH];
+    let places = (0..LENGTH).filter(|at| !DASHES.contains(at));
+    for (digit, at) in (0..).zip(places) {
+        let value = halves[digit / 16] >> (60 - digit % 16 * 4) & 15;
+        text[at] = b"0123456789abcdef"[value as usize];
+    }
+    show(std::str::from_utf8(&text).expect("digits and dashes are a text"))
+}
+
+/// The number that a uid writes, if it is written as servers do: no two texts write the same.
+fn number(uid: &str) -> Option<[u64; 2]> {
+    let bytes = uid.as_bytes();
+    if bytes.len() != LENGTH {
+        return None;
+    }
+    let mut number = 0_u128;
+    for (at, byte) in bytes.iter().enumerate() {
+        let digit = match byte {
+            b'-' if DASHES.contains(&at) => continue,
+            _ if DASHES.contains(&at) => return None,
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            _ => return None,
+        };
+        number = number << 4 | u128::from(digit);
+    }
+    Some([(number >> 64) as u64, number as u64])
+}
+
+impl From<&str> for Uid {
+    fn from(text: &str) -> Uid {
+        Uid(match number(text) {
+            Some(halves) => Held::Number(halves),
+            None => Held::Text(text.into()),
+        })
+    }
+}
+
+impl From<String> for Uid {
+    fn from(text: String) -> Uid {
+        Uid::from(text.as_str())
+    }
+}
+
+impl From<Arc<str>> for Uid {
+    fn from(text: Arc<str>) -> Uid {
+        match number(&text) {
+            Some(halves) => Uid(Held::Number(halves)),
+            None => Uid(Held::Text(text)),
+        }
+    }
+}
+
+impl Default for Uid {
+    fn default() -> Uid {
+        Uid(Held::Text(Arc::default()))
+    }
+}
+
+impl Ord for Uid {
+    fn cmp(&self, other: &Uid) -> Ordering {
+        match (&self.0, &other.0) {
+            (Held::Number(mine), Held::Number(its)) => mine.cmp(its),
+            (Held::Text(mine), Held::Text(its)) => mine.cmp(its),
+            (Held::Number(mine), Held::Text(its)) => written(mine, |mine| mine.cmp(its)),
+            (Held::Text(mine), Held::Number(its)) => written(its, |its| (**mine).cmp(its)),
+        }
+    }
+}
+
+impl PartialOrd for Uid {
+    fn partial_cmp(&self, other: &Uid) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Held::Number(halves) => written(halves, |text| f.write_str(text)),
+            Held::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Debug for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uid_is_what_it_was_and_stands_where_its_text_does() {
+        let texts = [
+            "",
+            "0000002a-5a1c-4d2e-9f00-000000000001",
+            "0000002a-5a1c-4d2e-9f00-00000000000f",
+            "0000002A-5a1c-4d2e-9f00-000000000001",
+            "0000002a-5a1c-4d2e-9f00+000000000001",
+            "0000002a-5a1c-4d2e-9f00-00000000000-",
+            "0000002a05a1c-4d2e-9f00-000000000001",
+            "fedcba98-7654-3210-0123-456789abcdef",
+            "u",
+        ];
+        let uids: Vec<Uid> = texts.iter().map(|text| Uid::from(*text)).collect();
+        let as_numbers = uids.iter().filter(|it| matches!(it.0, Held::Number(_)));
+        assert_eq!(as_numbers.count(), 3);
+        for (text, uid) in texts.iter().zip(&uids) {
+            assert_eq!((&*uid.text(), &*uid.to_string()), (*text, *text));
+            for (other, its) in texts.iter().zip(&uids) {
+                assert_eq!(uid.is(other), text == other);
+                assert_eq!(uid.cmp(its), text.cmp(other), "{text:?} and {other:?}");
+            }
+        }
+    }
+}
