@@ -57,7 +57,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             keys.push((*change.key).clone());
             let term = format!("{}/{}", change.key.namespace, change.key.name);
             let volumes = mirror.keys(Index::VolumeClaim, "", &term);
-            keys.extend(volumes.map(|key| (**key).clone()));
+            keys.extend(volumes);
             for side in [change.before::<PersistentVolumeClaim>(), change.after()] {
                 let source = side.and_then(|claim| source::cloned(claim));
                 keys.extend(source.map(|source| key_of(&change.key.namespace, source)));
@@ -77,7 +77,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
                 }));
             }
             let claims = mirror.keys(Index::ClaimVolume, "", &change.key.name);
-            keys.extend(claims.map(|key| (**key).clone()));
+            keys.extend(claims);
             if change.before.is_none() {
                 keys.extend(pending(mirror));
             }
@@ -94,7 +94,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
 /// A node that goes or comes may be the one that was chosen for a claim, or that its pod is bound to.
 fn of_node(mirror: &Mirror, name: &str, keys: &mut Vec<ObjectKey>) {
     let claims = mirror.keys(Index::ClaimNode, "", name);
-    keys.extend(claims.map(|key| (**key).clone()));
+    keys.extend(claims);
     for pod in mirror.indexed::<Pod>(Index::PodNode, "", name) {
         let meta = &pod.metadata;
         let claims = api::core::claims_named(&meta.name, &pod.spec.volumes);
@@ -118,7 +118,7 @@ fn of_pod(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         // A claim may be gone before its last pod: then its volume has waited.
         let term = format!("{namespace}/{claim}");
         let volumes = mirror.keys(Index::VolumeClaim, "", &term);
-        keys.extend(volumes.map(|key| (**key).clone()));
+        keys.extend(volumes);
     }
 }
 

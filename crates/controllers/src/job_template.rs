@@ -42,7 +42,7 @@ fn step(inputs: &Inputs<'_>) -> Step {
     }
     let jobs = inputs.mirror.keys(Index::VcJobTemplate, namespace, name);
     let new = JobTemplateStatus {
-        job_depends_on_list: jobs.map(|key| key.name.clone()).collect(),
+        job_depends_on_list: jobs.map(|key| key.name).collect(),
     };
     let (old, new) = (json!(it.status), json!(new));
     let patch = write::status_difference(Kind::JobTemplate, &it.metadata, &old, &new);

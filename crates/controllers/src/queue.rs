@@ -24,7 +24,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         Kind::Queue => {
             keys.push((*change.key).clone());
             let children = mirror.keys(Index::QueueParent, "", &change.key.name);
-            keys.extend(children.map(|key| (**key).clone()));
+            keys.extend(children);
         }
         Kind::PodGroup => {
             let sides = [change.before::<PodGroup>(), change.after::<PodGroup>()];

@@ -38,7 +38,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             keys.push((*change.key).clone());
             let (namespace, name) = (&change.key.namespace, &change.key.name);
             let users = mirror.keys(Index::PodDeviceClaim, namespace, name);
-            keys.extend(users.map(|key| (**key).clone()));
+            keys.extend(users);
             crate::keys::of_owner(change, Kind::Pod, keys);
         }
         _ => {

@@ -90,7 +90,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             // Only a queue that appears can end a wait.
             if change.before.is_none() {
                 let jobs = mirror.keys(Index::VcJobQueue, "", &change.key.name);
-                keys.extend(jobs.map(|key| (**key).clone()));
+                keys.extend(jobs);
             }
         }
         Kind::StorageClass => {
@@ -112,7 +112,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             if change.before.is_none() || change.after.is_none() {
                 let (namespace, name) = (&change.key.namespace, &change.key.name);
                 let jobs = mirror.keys(Index::VcJobClaim, namespace, name);
-                keys.extend(jobs.map(|key| (**key).clone()));
+                keys.extend(jobs);
             }
         }
         Kind::Pod => {

@@ -1,14 +1,13 @@
 //! The objects themselves: what is held, how events change it, how it is read.
 
-use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use api::core::Pod;
 use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
+use model::Ranked;
 
 use crate::index::{Index, Indexes};
 use crate::names::ImageNames;
@@ -85,13 +84,14 @@ impl Listing {
 pub struct Mirror {
     shelves: Vec<Shelf>,
     indexes: Indexes,
-    uids: Uids,
+    uids: OnceLock<Uids>,
     image_names: ImageNames,
 }
 
 #[derive(Debug, Default)]
 struct Shelf {
-    objects: BTreeMap<Box<str>, BTreeMap<Named, Held>>,
+    /// By namespace, in the order of their names.
+    objects: BTreeMap<Box<str>, Ranked<Held>>,
     count: usize,
     /// Everything up to this revision has been seen.
     seen: u64,
@@ -105,33 +105,10 @@ struct Held {
     round: u32,
 }
 
-/// The key of an object, which stands among those of its namespace by its name.
-#[derive(Clone, Debug)]
-struct Named(Arc<ObjectKey>);
-
-impl Borrow<str> for Named {
-    fn borrow(&self) -> &str {
-        &self.0.name
-    }
-}
-
-impl PartialEq for Named {
-    fn eq(&self, other: &Named) -> bool {
-        self.0.name == other.0.name
-    }
-}
-
-impl Eq for Named {}
-
-impl PartialOrd for Named {
-    fn partial_cmp(&self, other: &Named) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Named {
-    fn cmp(&self, other: &Named) -> Ordering {
-        self.0.name.cmp(&other.0.name)
+impl Held {
+    /// How its name stands to another one.
+    fn order(&self, name: &str) -> Ordering {
+        self.object.name().cmp(name)
     }
 }
 
@@ -147,7 +124,7 @@ impl Mirror {
         Mirror {
             shelves: KINDS.iter().map(|_| Shelf::default()).collect(),
             indexes: Indexes::new(),
-            uids: Uids::default(),
+            uids: OnceLock::new(),
             image_names: ImageNames::default(),
         }
     }
@@ -161,10 +138,8 @@ impl Mirror {
 
     /// The object of that kind and name.
     pub fn find(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Object> {
-        let held = self.shelves[kind as usize]
-            .objects
-            .get(namespace)?
-            .get(name)?;
+        let names = self.shelves[kind as usize].objects.get(namespace)?;
+        let held = names.find(|held| held.order(name))?;
         Some(&held.object)
     }
 
@@ -187,7 +162,7 @@ impl Mirror {
             .objects
             .get(namespace)
             .into_iter()
-            .flat_map(BTreeMap::values)
+            .flat_map(Ranked::iter)
             .filter_map(|held| held.object.typed())
     }
 
@@ -196,7 +171,7 @@ impl Mirror {
         self.shelves[kind as usize]
             .objects
             .values()
-            .flat_map(BTreeMap::values)
+            .flat_map(Ranked::iter)
             .map(|held| &held.object)
     }
 
@@ -216,7 +191,13 @@ impl Mirror {
 
     /// The object with that uid, whatever its kind.
     pub fn by_uid(&self, uid: &str) -> Option<&Object> {
-        self.object(self.uids.get(uid)?)
+        // Made when it is first asked, as indexes are.
+        let uids = self.uids.get_or_init(|| {
+            let mut uids = Uids::default();
+            self.all().for_each(|object| uids.insert(object));
+            uids
+        });
+        uids.get(uid)
     }
 
     /// Objects of a type that name `uid` among their owners, by namespace and name.
@@ -229,8 +210,7 @@ impl Mirror {
 
     /// Objects of every watched kind that name `uid` among their owners.
     pub fn dependants_of<'a>(&'a self, uid: &str) -> impl Iterator<Item = &'a Object> + use<'a> {
-        self.keys(Index::Owner, "", uid)
-            .filter_map(|key| self.object(key))
+        self.entries(Index::Owner, "", uid)
     }
 
     /// Pods bound to a node.
@@ -254,9 +234,8 @@ impl Mirror {
         namespace: &str,
         term: &str,
     ) -> impl Iterator<Item = &'a Arc<T>> + use<'a, T> {
-        self.keys(index, namespace, term)
-            .filter(|key| key.kind == T::KIND)
-            .filter_map(|key| self.object(key).and_then(Object::typed))
+        self.entries(index, namespace, term)
+            .filter_map(Object::typed)
     }
 
     /// Keys that an index has under a term, in order.
@@ -265,8 +244,18 @@ impl Mirror {
         index: Index,
         namespace: &str,
         term: &str,
-    ) -> impl Iterator<Item = &'a Arc<ObjectKey>> + use<'a> {
-        self.indexes.keys(index, namespace, term)
+    ) -> impl Iterator<Item = ObjectKey> + use<'a> {
+        self.entries(index, namespace, term).map(Object::key)
+    }
+
+    fn entries<'a>(
+        &'a self,
+        index: Index,
+        namespace: &str,
+        term: &str,
+    ) -> impl Iterator<Item = &'a Object> + use<'a> {
+        self.indexes
+            .objects(&mut self.all(), index, namespace, term)
     }
 
     /// Terms that an index knows in a namespace, in order.
@@ -275,7 +264,13 @@ impl Mirror {
         index: Index,
         namespace: &str,
     ) -> impl Iterator<Item = &'a str> + use<'a> {
-        self.indexes.terms(index, namespace)
+        self.indexes.terms(&mut self.all(), index, namespace)
+    }
+
+    /// All objects.
+    fn all(&self) -> impl Iterator<Item = &Object> {
+        let names = self.shelves.iter().flat_map(|it| it.objects.values());
+        names.flat_map(Ranked::iter).map(|held| &held.object)
     }
 
     /// Everything of a kind up to this revision has been seen.
@@ -331,14 +326,10 @@ impl Mirror {
         let shelf = &mut self.shelves[listing.kind as usize];
         shelf.seen = revision;
         shelf.is_listed = true;
-        let gone: Vec<Arc<ObjectKey>> = shelf
-            .objects
-            .values()
-            .flatten()
-            .filter(|(_, held)| held.round != listing.round)
-            .map(|(key, _)| Arc::clone(&key.0))
-            .collect();
-        gone.iter().filter_map(|key| self.take(key)).collect()
+        let all = shelf.objects.values().flat_map(Ranked::iter);
+        let gone = all.filter(|held| held.round != listing.round);
+        let gone: Vec<ObjectKey> = gone.map(|held| held.object.key()).collect();
+        gone.into_iter().filter_map(|key| self.take(key)).collect()
     }
 
     /// Takes an "added" or "modified" event. `None` where it says nothing new.
@@ -377,13 +368,11 @@ impl Mirror {
             return None;
         }
         shelf.seen = shelf.seen.max(revision);
-        let names = shelf.objects.get(object.namespace())?;
-        let (key, held) = names.get_key_value(object.name())?;
+        let held = shelf.held_mut(object.namespace(), object.name())?;
         if held.object.uid() != object.uid() {
             return None;
         }
-        let key = Arc::clone(&key.0);
-        self.take(&key)
+        self.take(object.key())
     }
 
     /// Whether a line of a watch tells of a time before what was seen of its kind. No server says such
@@ -404,17 +393,16 @@ impl Mirror {
         let held = shelf.held_mut(object.namespace(), object.name());
         let mut object = self.image_names.shared(object, held.map(|it| &it.object));
         shelf.share(&mut object);
-        let (key, before) = match shelf.replace(&object, round) {
-            Some((key, before)) => (key, Some(before)),
-            None => (shelf.insert(object.clone(), round), None),
-        };
+        let before = shelf.put(object.clone(), round);
         if let Some(before) = &before {
-            self.forget(&key, before);
+            self.forget(before);
         }
-        self.indexes.insert(&key, &object);
-        self.uids.insert(object.uid(), &key);
+        self.indexes.insert(&object);
+        if let Some(uids) = self.uids.get_mut() {
+            uids.insert(&object);
+        }
         Change {
-            key,
+            key: Arc::new(object.key()),
             before,
             after: Some(object),
         }
@@ -425,19 +413,21 @@ impl Mirror {
         &self.image_names
     }
 
-    fn take(&mut self, key: &Arc<ObjectKey>) -> Option<Change> {
-        let before = self.shelves[key.kind as usize].remove(key)?;
-        self.forget(key, &before);
+    fn take(&mut self, key: ObjectKey) -> Option<Change> {
+        let before = self.shelves[key.kind as usize].remove(&key)?;
+        self.forget(&before);
         Some(Change {
-            key: Arc::clone(key),
+            key: Arc::new(key),
             before: Some(before),
             after: None,
         })
     }
 
-    fn forget(&mut self, key: &Arc<ObjectKey>, object: &Object) {
-        self.indexes.remove(key, object);
-        self.uids.remove(object.uid(), key);
+    fn forget(&mut self, object: &Object) {
+        self.indexes.remove(object);
+        if let Some(uids) = self.uids.get_mut() {
+            uids.remove(object);
+        }
     }
 }
 
@@ -448,41 +438,43 @@ impl Shelf {
         let Some(names) = self.objects.get(object.namespace()) else {
             return;
         };
-        if let Some(held) = names.get(object.name()) {
+        let place = names.place(|held| held.order(object.name()));
+        let (Ok(at) | Err(at)) = place;
+        if let Some(held) = place.ok().and_then(|at| names.get(at)) {
             object.share(&held.object);
         }
-        let before = (Bound::Unbounded, Bound::Excluded(object.name()));
-        if let Some((_, neighbour)) = names.range::<str, _>(before).next_back() {
+        if let Some(neighbour) = names.before(at) {
             object.share(&neighbour.object);
         }
     }
 
     fn held_mut(&mut self, namespace: &str, name: &str) -> Option<&mut Held> {
-        self.objects.get_mut(namespace)?.get_mut(name)
+        let names = self.objects.get_mut(namespace)?;
+        let place = names.place(|held| held.order(name)).ok()?;
+        names.get_mut(place)
     }
 
-    /// Puts an object in the place of the one of its name, which is handed back with its key.
-    fn replace(&mut self, object: &Object, round: u32) -> Option<(Arc<ObjectKey>, Object)> {
-        let names = self.objects.get_mut(object.namespace())?;
-        let name = object.name();
-        let same = (Bound::Included(name), Bound::Included(name));
-        let (key, held) = names.range_mut::<str, _>(same).next()?;
-        held.round = round;
-        let before = std::mem::replace(&mut held.object, object.clone());
-        Some((Arc::clone(&key.0), before))
-    }
-
-    fn insert(&mut self, object: Object, round: u32) -> Arc<ObjectKey> {
-        let key = Arc::new(object.key());
-        let names = self.objects.entry(key.namespace.clone()).or_default();
-        names.insert(Named(Arc::clone(&key)), Held { object, round });
+    /// Puts an object in its place; the one of its name that was there before is handed back.
+    fn put(&mut self, object: Object, round: u32) -> Option<Object> {
+        let names = match self.objects.get_mut(object.namespace()) {
+            Some(names) => names,
+            None => self.objects.entry(object.namespace().into()).or_default(),
+        };
+        let place = names.place(|held| held.order(object.name()));
+        if let Some(held) = place.ok().and_then(|at| names.get_mut(at)) {
+            held.round = round;
+            return Some(std::mem::replace(&mut held.object, object));
+        }
+        let (Ok(at) | Err(at)) = place;
+        names.insert(at, Held { object, round });
         self.count += 1;
-        key
+        None
     }
 
     fn remove(&mut self, key: &ObjectKey) -> Option<Object> {
         let names = self.objects.get_mut(&key.namespace)?;
-        let held = names.remove::<str>(&key.name)?;
+        let place = names.place(|held| held.order(&key.name)).ok()?;
+        let held = names.remove(place);
         if names.is_empty() {
             self.objects.remove(&key.namespace);
         }

@@ -3,13 +3,13 @@
 //! An index is a row of [`INDEXES`]: a name, the kind that it covers and the terms that an object
 //! of that kind stands under.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use api::core::TextMap;
 use api::disk::SELECTED_NODE;
-use api::intent::ObjectKey;
 use api::volcano::{DEFAULT_QUEUE, GROUP_NAME, JOB_NAME};
+use model::Ranked;
 
 use crate::object::Object;
 
@@ -120,78 +120,109 @@ impl Terms {
     }
 }
 
-type Entries = BTreeMap<Box<str>, BTreeMap<Box<str>, BTreeSet<Arc<ObjectKey>>>>;
+/// Objects by namespace and term, in the order of their keys.
+type Entries = BTreeMap<Box<str>, BTreeMap<Box<str>, Ranked<Object>>>;
 
+/// Everything that is held.
+type All<'i, 'a> = &'i mut dyn Iterator<Item = &'a Object>;
+
+/// Each index is made when it is first asked, and kept up from then on: a scheduler asks few of those that
+/// controllers do, and each takes memory for every object that is in it.
 #[derive(Debug)]
 pub(crate) struct Indexes {
-    entries: Vec<Entries>,
+    entries: Vec<OnceLock<Entries>>,
 }
 
 impl Indexes {
     pub(crate) fn new() -> Indexes {
         Indexes {
-            entries: INDEXES.iter().map(|_| Entries::new()).collect(),
+            entries: INDEXES.iter().map(|_| OnceLock::new()).collect(),
         }
     }
 
-    pub(crate) fn insert(&mut self, key: &Arc<ObjectKey>, object: &Object) {
+    pub(crate) fn insert(&mut self, object: &Object) {
         for (row, entries) in INDEXES.iter().zip(&mut self.entries) {
-            let mut terms = Terms(Vec::new());
-            (row.terms)(object, &mut terms);
-            for (namespace, term) in terms.0 {
-                let keys = entries
-                    .entry(namespace)
-                    .or_default()
-                    .entry(term)
-                    .or_default();
-                keys.insert(Arc::clone(key));
+            if let Some(entries) = entries.get_mut() {
+                put(entries, row, object);
             }
         }
     }
 
-    pub(crate) fn remove(&mut self, key: &Arc<ObjectKey>, object: &Object) {
+    pub(crate) fn remove(&mut self, object: &Object) {
         for (row, entries) in INDEXES.iter().zip(&mut self.entries) {
+            let Some(entries) = entries.get_mut() else {
+                continue;
+            };
             let mut terms = Terms(Vec::new());
             (row.terms)(object, &mut terms);
             for (namespace, term) in terms.0 {
-                remove_term(entries, &namespace, &term, key);
+                remove_term(entries, &namespace, &term, object);
             }
         }
     }
 
-    pub(crate) fn keys<'a>(
+    /// The objects under a term; `all` is everything that is held.
+    pub(crate) fn objects<'a>(
         &'a self,
+        all: All<'_, 'a>,
         index: Index,
         namespace: &str,
         term: &str,
-    ) -> impl Iterator<Item = &'a Arc<ObjectKey>> + use<'a> {
-        self.entries[index as usize]
-            .get(namespace)
+    ) -> impl Iterator<Item = &'a Object> + use<'a> {
+        let terms = self.entries(all, index).get(namespace);
+        terms
             .and_then(|terms| terms.get(term))
             .into_iter()
-            .flatten()
+            .flat_map(Ranked::iter)
     }
 
+    /// The terms of a namespace; `all` is everything that is held.
     pub(crate) fn terms<'a>(
         &'a self,
+        all: All<'_, 'a>,
         index: Index,
         namespace: &str,
     ) -> impl Iterator<Item = &'a str> + use<'a> {
-        self.entries[index as usize]
-            .get(namespace)
+        let terms = self.entries(all, index).get(namespace);
+        terms
             .into_iter()
             .flat_map(BTreeMap::keys)
             .map(|term| &**term)
     }
+
+    fn entries<'a>(&'a self, all: All<'_, 'a>, index: Index) -> &'a Entries {
+        self.entries[index as usize].get_or_init(|| {
+            let mut entries = Entries::new();
+            for object in all {
+                put(&mut entries, &INDEXES[index as usize], object);
+            }
+            entries
+        })
+    }
 }
 
-fn remove_term(entries: &mut Entries, namespace: &str, term: &str, key: &Arc<ObjectKey>) {
+fn put(entries: &mut Entries, row: &IndexRow, object: &Object) {
+    let mut terms = Terms(Vec::new());
+    (row.terms)(object, &mut terms);
+    for (namespace, term) in terms.0 {
+        let terms = entries.entry(namespace).or_default();
+        let objects = terms.entry(term).or_default();
+        // One that names a term twice is there once.
+        if let Err(place) = objects.place(|held| held.order(object)) {
+            objects.insert(place, object.clone());
+        }
+    }
+}
+
+fn remove_term(entries: &mut Entries, namespace: &str, term: &str, object: &Object) {
     let Some(terms) = entries.get_mut(namespace) else {
         return;
     };
-    if let Some(keys) = terms.get_mut(term) {
-        keys.remove(key);
-        if keys.is_empty() {
+    if let Some(objects) = terms.get_mut(term) {
+        if let Ok(place) = objects.place(|held| held.order(object)) {
+            objects.remove(place);
+        }
+        if objects.is_empty() {
             terms.remove(term);
         }
     }

@@ -1,5 +1,6 @@
 //! A typed object of any kind, and how it is read from the wire.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use api::kind::Kind;
@@ -222,6 +223,15 @@ impl Object {
     /// Its uid.
     pub fn uid(&self) -> &str {
         &self.meta().uid
+    }
+
+    /// How its key stands to another one's.
+    pub(crate) fn order(&self, other: &Object) -> Ordering {
+        let kinds = self.kind().cmp(&other.kind());
+        let namespaces = || self.namespace().cmp(other.namespace());
+        kinds
+            .then_with(namespaces)
+            .then_with(|| self.name().cmp(other.name()))
     }
 
     /// Its key.

@@ -301,9 +301,8 @@ impl Rows {
             None => tables.remove_volume(name),
         }
         let named = mirror.keys(Index::ClaimVolume, "", name);
-        let mut claims: BTreeSet<(Box<str>, Box<str>)> = named
-            .map(|claim| (claim.namespace.clone(), claim.name.clone()))
-            .collect();
+        let mut claims: BTreeSet<(Box<str>, Box<str>)> =
+            named.map(|claim| (claim.namespace, claim.name)).collect();
         let sides = [change.before::<PersistentVolume>(), now];
         let kept = sides.into_iter().flatten();
         let kept = kept.filter_map(|volume| volume.spec.claim_ref.as_ref());

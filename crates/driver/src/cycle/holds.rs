@@ -147,7 +147,7 @@ impl Holds {
             Kind::PersistentVolumeClaim | Kind::ResourceClaim => heed(&change.key),
             Kind::PersistentVolume => {
                 let named = mirror.keys(Index::ClaimVolume, "", &change.key.name);
-                named.for_each(|claim| heed(claim));
+                named.for_each(|claim| heed(&claim));
                 let sides = [change.before::<PersistentVolume>(), change.after()];
                 let kept = sides.into_iter().flatten();
                 for claim in kept.filter_map(|volume| volume.spec.claim_ref.as_ref()) {

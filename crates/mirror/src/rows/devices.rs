@@ -100,7 +100,7 @@ impl Rows {
             Kind::ResourceClaim => self.feed_device_claim(mirror, change, tables),
             Kind::DeviceClass => {
                 for claim in mirror.keys(Index::ClaimClass, "", &change.key.name) {
-                    self.renew_users(mirror, claim, tables);
+                    self.renew_users(mirror, &claim, tables);
                 }
             }
             _ => {}
