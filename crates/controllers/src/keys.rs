@@ -10,7 +10,9 @@ pub(crate) fn of_owner(change: &Change, kind: Kind, keys: &mut Vec<ObjectKey>) {
         let Some(owner) = side.meta().controller() else {
             continue;
         };
-        if Kind::find(&owner.api_version, &owner.kind) == Some(kind) {
+        // The name tells most of them apart.
+        let is_it = *owner.kind == *kind.row().name;
+        if is_it && Kind::find(&owner.api_version, &owner.kind) == Some(kind) {
             keys.push(ObjectKey::new(kind, side.namespace(), &owner.name));
         }
     }

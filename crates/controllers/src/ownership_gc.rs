@@ -158,6 +158,16 @@ fn collect(inputs: &Inputs<'_>, object: &Object) -> Step {
     if meta.owner_references.is_empty() {
         return Step::idle();
     }
+    // Mostly all are there, and nothing is to be asked.
+    let is_there = |owner: &OwnerReference| {
+        key_of(meta, owner).is_none_or(|key| {
+            let presence = inputs.presence(&key, &owner.uid, meta.revision());
+            presence == Presence::There
+        })
+    };
+    if meta.owner_references.iter().all(is_there) {
+        return Step::idle();
+    }
     let owners = meta.owner_references.iter();
     let named = owners.filter_map(|owner| Some((key_of(meta, owner)?, &*owner.uid)));
     if let Some(first) = inputs.before_presence(named, meta.revision()) {

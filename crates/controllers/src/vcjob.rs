@@ -5,14 +5,13 @@
 //! is missing without our doing is seen as evicted, after a restart of ours, too.
 //! Preconditions (claims, classes, queue, names of others) come before the first side effect.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::core::{EndpointSlice, Pod, Service};
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
-use api::volcano::{Command, JOB_FORWARDING, Job, PodGroup, Queue};
-use mirror::{Change, Index, Mirror};
+use api::volcano::{Command, JOB_FORWARDING, Job, JobStatus, PodGroup, Queue};
+use mirror::{Change, Index, Mirror, Object};
 use serde_json::json;
 
 mod delay;
@@ -36,6 +35,7 @@ pub(crate) use restart::is_final;
 use crate::{Controller, Inputs, Outcome, Step, write};
 use gate::Gate;
 use obstacle::{Obstacle, Word};
+use plugins::Equipment;
 use restart::is_killing;
 use roster::Roster;
 
@@ -67,9 +67,13 @@ struct View<'a> {
     job: &'a Job,
     roster: Roster,
     group: Option<&'a PodGroup>,
+    /// Somebody else's PodGroup bears the name.
+    group_obstacle: Option<Obstacle>,
     commands: Vec<Arc<Command>>,
-    /// What the plugins need beside pods, or why they cannot work.
-    children: Result<Vec<plugins::Child>, String>,
+    /// What the plugins come to, or why they cannot work.
+    equipment: Result<Equipment, String>,
+    /// What is there under the names of what the plugins need.
+    held: Vec<Option<&'a Object>>,
     /// What pods wait for, once the Service is there.
     gate: Gate,
 }
@@ -214,13 +218,24 @@ impl<'a> View<'a> {
             let meta = &command.metadata;
             (meta.creation_timestamp, meta.revision(), meta.name.clone())
         });
+        let (group, group_obstacle) = match group::of(inputs.mirror, job) {
+            Ok(group) => (group, None),
+            Err(obstacle) => (None, Some(obstacle)),
+        };
+        let equipment = plugins::equipment(job, inputs.settings);
+        let children = equipment.iter().flat_map(|it| &it.children);
+        let namespace = &job.metadata.namespace;
+        let held = children.map(|it| inputs.mirror.find(it.kind, namespace, &it.name));
+        let held = held.collect();
         let mut view = View {
             inputs,
             job,
             roster: Roster::read(inputs.mirror, job, &job.status),
-            group: group::of(inputs.mirror, job),
+            group,
+            group_obstacle,
             commands,
-            children: plugins::children(job, inputs.settings),
+            equipment,
+            held,
             gate: Gate::default(),
         };
         view.gate = Gate::read(&view);
@@ -235,6 +250,12 @@ impl<'a> View<'a> {
         let is_due = !queue.spec.extend_clusters.is_empty() && !is_marked;
         let patch = json!({ "metadata": { "annotations": { JOB_FORWARDING: "true" } } });
         is_due.then(|| write::patch(Kind::VcJob, meta, Part::Whole, patch))
+    }
+
+    /// What the plugins need beside pods, each with what is there under its name.
+    fn children(&self) -> impl Iterator<Item = (&plugins::Child, Option<&'a Object>)> {
+        let children = self.equipment.iter().flat_map(|it| &it.children);
+        children.zip(self.held.iter().copied())
     }
 
     /// Whether the job has fewer pods than it is to have.
@@ -260,8 +281,8 @@ impl<'a> View<'a> {
         if let Some(obstacle) = volumes::obstacle(mirror, job) {
             return Some(obstacle);
         }
-        if let Some(obstacle) = group::obstacle(mirror, job) {
-            return Some(obstacle);
+        if let Some(obstacle) = &self.group_obstacle {
+            return Some(obstacle.clone());
         }
         let queue = self.queue();
         if mirror.get::<Queue>("", queue).is_none() {
@@ -305,15 +326,19 @@ impl<'a> View<'a> {
         intents
     }
 
-    /// What the job's status lists as its own.
-    fn holdings(&self) -> BTreeMap<Box<str>, Box<str>> {
-        let mut held = BTreeMap::new();
+    /// Lists in the job's status what is its own.
+    fn hold(&self, status: &mut JobStatus) {
+        let held = &mut status.controlled_resources;
+        let mut hold = |key: String, name: &str| {
+            if held.get(&key).is_none_or(|known| **known != *name) {
+                held.insert(key.into(), name.into());
+            }
+        };
         for (name, _) in self.job.spec.plugins() {
-            held.insert(format!("plugin-{name}").into(), name.into());
+            hold(format!("plugin-{name}"), name);
         }
         for (name, _) in volumes::own_claims(self.job) {
-            held.insert(format!("volume-pvc-{name}").into(), name.into());
+            hold(format!("volume-pvc-{name}"), &name);
         }
-        held
     }
 }

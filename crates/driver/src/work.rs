@@ -4,6 +4,7 @@
 //! last step is unseen, nor while it backs off; events that come meanwhile are remembered as one.
 //! The failure counter is cleared by success only.
 
+use std::collections::btree_map::Entry as Place;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -107,29 +108,72 @@ impl Entry {
 /// The queue. See the module's page.
 #[derive(Debug)]
 pub(crate) struct WorkQueue {
-    entries: BTreeMap<WorkKey, Entry>,
+    entries: BTreeMap<Spot, Entry>,
+    due: Due,
+    waits: Waits,
+}
+
+/// Where a key's entry stands: by a number that is made of the key, so that a search compares numbers
+/// that lie beside one another, and looks into a key only where it has arrived.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Spot {
+    number: u64,
+    work: WorkKey,
+}
+
+impl Spot {
+    fn of(work: &WorkKey) -> Spot {
+        let key = &work.key;
+        let mut number = u64::from(work.row) << 16 | key.kind as u64;
+        for part in [&key.namespace, &key.name] {
+            number = mixed(number, part.len() as u64);
+            for piece in part.as_bytes().chunks(8) {
+                let mut word = [0; 8];
+                word[..piece.len()].copy_from_slice(piece);
+                number = mixed(number, u64::from_le_bytes(word));
+            }
+        }
+        let work = work.clone();
+        Spot { number, work }
+    }
+}
+
+/// A step of Fibonacci hashing. Keys that meet are told apart by themselves.
+fn mixed(number: u64, word: u64) -> u64 {
+    (number.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// What is to be stepped, now or later.
+#[derive(Debug)]
+struct Due {
     ready: VecDeque<WorkKey>,
     timers: BTreeSet<(Time, WorkKey)>,
-    waits: BTreeMap<ObjectKey, BTreeSet<WorkKey>>,
     backoff: Backoff,
     failures_max: Option<u32>,
 }
+
+/// Who waits for which object.
+#[derive(Debug, Default)]
+struct Waits(BTreeMap<ObjectKey, BTreeSet<WorkKey>>);
 
 impl WorkQueue {
     pub(crate) fn new(backoff: Backoff, failures_max: Option<u32>) -> WorkQueue {
         WorkQueue {
             entries: BTreeMap::new(),
-            ready: VecDeque::new(),
-            timers: BTreeSet::new(),
-            waits: BTreeMap::new(),
-            backoff,
-            failures_max,
+            due: Due {
+                ready: VecDeque::new(),
+                timers: BTreeSet::new(),
+                backoff,
+                failures_max,
+            },
+            waits: Waits::default(),
         }
     }
 
     /// An event concerns this key.
     pub(crate) fn wake(&mut self, work: WorkKey, now: Time) {
-        let entry = self.entries.entry(work.clone()).or_insert_with(Entry::new);
+        let entry = self.entries.entry(Spot::of(&work));
+        let entry = entry.or_insert_with(Entry::new);
         if entry.is_queued {
             return;
         }
@@ -141,12 +185,12 @@ impl WorkQueue {
             entry.is_dirty = true;
             return;
         }
-        self.queue(&work);
+        self.due.queue(entry, &work);
     }
 
     /// An object has changed: keys that said they wait for it are woken.
     pub(crate) fn appeared(&mut self, key: &ObjectKey, now: Time) {
-        let Some(waiting) = self.waits.get(key) else {
+        let Some(waiting) = self.waits.0.get(key) else {
             return;
         };
         for work in waiting.clone() {
@@ -156,17 +200,17 @@ impl WorkQueue {
 
     /// Time has passed.
     pub(crate) fn advance(&mut self, now: Time) {
-        while let Some((at, _)) = self.timers.first() {
+        while let Some((at, _)) = self.due.timers.first() {
             if *at > now {
                 return;
             }
-            let Some((_, work)) = self.timers.pop_first() else {
+            let Some((_, work)) = self.due.timers.pop_first() else {
                 return;
             };
-            if let Some(entry) = self.entries.get_mut(&work) {
+            if let Some(entry) = self.entries.get_mut(&Spot::of(&work)) {
                 entry.timer = None;
                 if entry.writes_open == 0 {
-                    self.queue(&work);
+                    self.due.queue(entry, &work);
                 } else {
                     entry.is_dirty = true;
                 }
@@ -180,13 +224,13 @@ impl WorkQueue {
             entry.backs_off_until = entry.backs_off_until.map(|until| until.min(now));
             entry.timer = entry.timer.map(|at| at.min(now));
         }
-        timers::hurry(&mut self.timers, now);
+        timers::hurry(&mut self.due.timers, now);
     }
 
     /// The next key to be stepped, and what became of its last step.
     pub(crate) fn next(&mut self) -> Option<(WorkKey, Last)> {
-        let work = self.ready.pop_front()?;
-        let entry = self.entries.get_mut(&work)?;
+        let work = self.due.ready.pop_front()?;
+        let entry = self.entries.get_mut(&Spot::of(&work))?;
         entry.is_queued = false;
         entry.is_dirty = false;
         entry.backs_off_until = None;
@@ -196,8 +240,8 @@ impl WorkQueue {
             failures: entry.failures,
             refused: std::mem::take(&mut entry.refused),
         };
-        self.set_timer(&work, None);
-        self.set_standing(&work, Standing::Idle);
+        self.due.set_timer(entry, &work, None);
+        self.waits.stand(entry, &work, Standing::Idle);
         Some((work, last))
     }
 
@@ -211,34 +255,39 @@ impl WorkQueue {
         writes: u32,
         now: Time,
     ) -> Round {
-        let is_retry = standing == Standing::Retry;
-        self.set_standing(work, standing);
-        self.set_timer(work, wake_at);
-        if let Some(entry) = self.entries.get_mut(work) {
-            entry.writes_open = writes;
-            entry.round = if is_retry {
-                Ended::Failed { retry_after_ms: 0 }
-            } else {
-                Ended::Done
-            };
-        }
+        let nothing = Round {
+            failures: 0,
+            is_parked: false,
+        };
+        let Place::Occupied(mut held) = self.entries.entry(Spot::of(work)) else {
+            return nothing;
+        };
+        let entry = held.get_mut();
+        entry.writes_open = writes;
+        entry.round = match standing {
+            Standing::Retry => Ended::Failed { retry_after_ms: 0 },
+            _ => Ended::Done,
+        };
+        self.waits.stand(entry, work, standing);
+        self.due.set_timer(entry, work, wake_at);
         if writes > 0 {
-            return Round {
-                failures: 0,
-                is_parked: false,
-            };
+            return nothing;
         }
-        self.end_round(work, now, After::Step)
+        let round = self.due.end_round(entry, work, now, After::Step);
+        if entry.is_forgettable() {
+            held.remove();
+        }
+        round
     }
 
     /// The key has been stepped and waits for so many look-ups.
     pub(crate) fn asked(&mut self, work: &WorkKey, count: u32) {
-        if let Some(entry) = self.entries.get_mut(work) {
+        if let Some(entry) = self.entries.get_mut(&Spot::of(work)) {
             entry.writes_open = count;
             entry.round = Ended::Done;
-        }
-        if count == 0 {
-            self.queue(work);
+            if count == 0 {
+                self.due.queue(entry, work);
+            }
         }
     }
 
@@ -250,7 +299,7 @@ impl WorkQueue {
         ended: Result<(), i64>,
         now: Time,
     ) -> Option<Round> {
-        let entry = self.entries.get_mut(work)?;
+        let entry = self.entries.get_mut(&Spot::of(work))?;
         entry.writes_open = entry.writes_open.saturating_sub(1);
         if let Err(retry_after_ms) = ended {
             entry.round = worse(entry.round, Ended::Failed { retry_after_ms });
@@ -259,16 +308,16 @@ impl WorkQueue {
             return None;
         }
         if entry.round == Ended::Done {
-            self.queue(work);
+            self.due.queue(entry, work);
             return None;
         }
-        Some(self.end_round(work, now, After::Writes))
+        Some(self.due.end_round(entry, work, now, After::Writes))
     }
 
     /// A write of the key's last step was refused. Whether that is to be told to people: once for
     /// each verb, until the key succeeds.
     pub(crate) fn refused(&mut self, work: &WorkKey, refused: &Refused, passes: Passes) -> bool {
-        let Some(entry) = self.entries.get_mut(work) else {
+        let Some(entry) = self.entries.get_mut(&Spot::of(work)) else {
             return false;
         };
         if passes == Passes::ByItself && entry.failures < TOLD_AFTER {
@@ -282,33 +331,64 @@ impl WorkQueue {
 
     /// One write of the key's last step has ended. `None` while others are open.
     pub(crate) fn write_ended(&mut self, work: &WorkKey, ended: Ended, now: Time) -> Option<Round> {
-        let entry = self.entries.get_mut(work)?;
+        let entry = self.entries.get_mut(&Spot::of(work))?;
         entry.writes_open = entry.writes_open.saturating_sub(1);
         entry.round = worse(entry.round, ended);
         if entry.writes_open > 0 {
             return None;
         }
-        Some(self.end_round(work, now, After::Writes))
+        Some(self.due.end_round(entry, work, now, After::Writes))
     }
 
-    fn end_round(&mut self, work: &WorkKey, now: Time, after: After) -> Round {
-        let Some(entry) = self.entries.get_mut(work) else {
-            return Round {
-                failures: 0,
-                is_parked: false,
-            };
-        };
+    /// When [`WorkQueue::advance`] will have something to do.
+    pub(crate) fn next_timer(&self) -> Option<Time> {
+        self.due.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Whether a key is ready to be stepped.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.due.ready.is_empty()
+    }
+
+    /// Keys ready to be stepped.
+    pub(crate) fn ready_count(&self) -> usize {
+        self.due.ready.len()
+    }
+
+    /// Keys known at all: ready, busy, waiting or backing off.
+    pub(crate) fn known_count(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+impl Due {
+    fn queue(&mut self, entry: &mut Entry, work: &WorkKey) {
+        self.set_timer(entry, work, None);
+        if !entry.is_queued {
+            entry.is_queued = true;
+            self.ready.push_back(work.clone());
+        }
+    }
+
+    fn set_timer(&mut self, entry: &mut Entry, work: &WorkKey, at: Option<Time>) {
+        if let Some(old) = std::mem::replace(&mut entry.timer, at) {
+            self.timers.remove(&(old, work.clone()));
+        }
+        if let Some(at) = at {
+            self.timers.insert((at, work.clone()));
+        }
+    }
+
+    /// Nothing of a key's step is open any more.
+    fn end_round(&mut self, entry: &mut Entry, work: &WorkKey, now: Time, after: After) -> Round {
         let retry_after_ms = match entry.round {
             Ended::Done => {
                 entry.failures = 0;
                 entry.refused.clear();
                 entry.told.clear();
                 // Its own writes have changed the world: the next stage may be due.
-                let is_due = after == After::Writes || entry.is_dirty;
-                if is_due {
-                    self.queue(work);
-                } else if entry.is_forgettable() {
-                    self.entries.remove(work);
+                if after == After::Writes || entry.is_dirty {
+                    self.queue(entry, work);
                 }
                 return Round {
                     failures: 0,
@@ -322,7 +402,7 @@ impl WorkQueue {
         entry.is_outdated = entry.round == Ended::Outdated;
         let failures = entry.failures;
         if entry.is_outdated && entry.is_dirty {
-            self.queue(work);
+            self.queue(entry, work);
             return Round {
                 failures,
                 is_parked: false,
@@ -338,73 +418,32 @@ impl WorkQueue {
         let delay = self.backoff.delay_ms(failures).max(retry_after_ms);
         let until = now.plus_ms(delay);
         entry.backs_off_until = Some(until);
-        self.set_timer(work, Some(until));
+        self.set_timer(entry, work, Some(until));
         Round {
             failures,
             is_parked: false,
         }
     }
+}
 
-    /// When [`WorkQueue::advance`] will have something to do.
-    pub(crate) fn next_timer(&self) -> Option<Time> {
-        self.timers.first().map(|(at, _)| *at)
-    }
-
-    /// Whether a key is ready to be stepped.
-    pub(crate) fn is_ready(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
-    /// Keys ready to be stepped.
-    pub(crate) fn ready_count(&self) -> usize {
-        self.ready.len()
-    }
-
-    /// Keys known at all: ready, busy, waiting or backing off.
-    pub(crate) fn known_count(&self) -> usize {
-        self.entries.len()
-    }
-
-    fn queue(&mut self, work: &WorkKey) {
-        self.set_timer(work, None);
-        if let Some(entry) = self.entries.get_mut(work)
-            && !entry.is_queued
-        {
-            entry.is_queued = true;
-            self.ready.push_back(work.clone());
-        }
-    }
-
-    fn set_timer(&mut self, work: &WorkKey, at: Option<Time>) {
-        let Some(entry) = self.entries.get_mut(work) else {
-            return;
-        };
-        if let Some(old) = std::mem::replace(&mut entry.timer, at) {
-            self.timers.remove(&(old, work.clone()));
-        }
-        if let Some(at) = at {
-            self.timers.insert((at, work.clone()));
-        }
-    }
-
-    fn set_standing(&mut self, work: &WorkKey, standing: Standing) {
-        let Some(entry) = self.entries.get_mut(work) else {
-            return;
-        };
-        let before = std::mem::replace(&mut entry.standing, standing.clone());
-        if let Standing::Blocked { waits_for } = before {
+impl Waits {
+    /// The key stands so from now on.
+    fn stand(&mut self, entry: &mut Entry, work: &WorkKey, standing: Standing) {
+        if let Standing::Blocked { waits_for } = &entry.standing {
             for key in waits_for {
-                if let Some(waiting) = self.waits.get_mut(&key) {
+                if let Some(waiting) = self.0.get_mut(key) {
                     waiting.remove(work);
                     if waiting.is_empty() {
-                        self.waits.remove(&key);
+                        self.0.remove(key);
                     }
                 }
             }
         }
-        if let Standing::Blocked { waits_for } = standing {
+        entry.standing = standing;
+        if let Standing::Blocked { waits_for } = &entry.standing {
             for key in waits_for {
-                self.waits.entry(key).or_default().insert(work.clone());
+                let waiting = self.0.entry(key.clone()).or_default();
+                waiting.insert(work.clone());
             }
         }
     }

@@ -14,6 +14,7 @@ use api::volcano::{
 use mirror::Mirror;
 use serde_json::{Value, json};
 
+use super::View;
 use super::obstacle::{Obstacle, Word};
 use crate::write;
 
@@ -27,22 +28,17 @@ pub(super) fn name(job: &Job) -> String {
     pod_group_of_job(&job.metadata.name, &job.metadata.uid)
 }
 
-/// The job's PodGroup, if it is there. One of that name that another object controls, or nobody,
-/// is none of the job's: it is neither followed nor changed.
-pub(super) fn of<'a>(mirror: &'a Mirror, job: &Job) -> Option<&'a PodGroup> {
-    let group = mirror.get::<PodGroup>(&job.metadata.namespace, &name(job))?;
-    group
-        .metadata
-        .is_controlled_by(&job.metadata.uid)
-        .then_some(group)
-}
-
-/// Why the job cannot have its PodGroup: somebody else's bears the name.
-pub(super) fn obstacle(mirror: &Mirror, job: &Job) -> Option<Obstacle> {
+/// The job's PodGroup, if it is there, or why it cannot be: one of that name that another object
+/// controls, or nobody, is none of the job's, and neither followed nor changed.
+pub(super) fn of<'a>(mirror: &'a Mirror, job: &Job) -> Result<Option<&'a PodGroup>, Obstacle> {
     let (namespace, name) = (&job.metadata.namespace, name(job));
-    let group = mirror.get::<PodGroup>(namespace, &name)?;
-    let is_ours = group.metadata.is_controlled_by(&job.metadata.uid);
-    (!is_ours).then(|| Obstacle {
+    let Some(group) = mirror.get::<PodGroup>(namespace, &name) else {
+        return Ok(None);
+    };
+    if group.metadata.is_controlled_by(&job.metadata.uid) {
+        return Ok(Some(group));
+    }
+    Err(Obstacle {
         word: Word::GroupTaken,
         message: format!("podgroup {name} exists, but belongs to another object"),
         waits_for: vec![ObjectKey::new(Kind::PodGroup, namespace, &name)],
@@ -92,24 +88,27 @@ pub(super) fn is_let_in(group: &PodGroup) -> bool {
     )
 }
 
-/// Creates the PodGroup, or brings it up to date; `None` where it is as it should be.
-pub(super) fn upkeep(mirror: &Mirror, job: &Job) -> Option<Intent> {
-    let Some(group) = of(mirror, job) else {
-        return Some(create(mirror, job));
-    };
-    let wanted = spec(mirror, job);
+/// Brings the PodGroup up to date; `None` where it is as it should be.
+pub(super) fn amendment(view: &View<'_>, group: &PodGroup) -> Option<Intent> {
+    let wanted = spec(view.inputs.mirror, view.job);
+    let held = &group.spec;
     // Like upstream, only these follow the job: the rest may have been changed by others.
+    let is_whole = wanted.priority_class_name == held.priority_class_name
+        && wanted.min_member == held.min_member
+        && wanted.min_resources == held.min_resources
+        && wanted.min_task_member == held.min_task_member
+        && wanted.sub_group_policy == held.sub_group_policy;
+    if is_whole {
+        return None;
+    }
     let spec = PodGroupSpec {
         priority_class_name: wanted.priority_class_name,
         min_member: wanted.min_member,
         min_resources: wanted.min_resources,
         min_task_member: wanted.min_task_member,
         sub_group_policy: wanted.sub_group_policy,
-        ..group.spec.clone()
+        ..held.clone()
     };
-    if spec == group.spec {
-        return None;
-    }
     let difference = write::merge_difference(&json!(group.spec), &json!(spec))?;
     let patch = json!({ "spec": difference });
     Some(write::patch(
@@ -120,7 +119,9 @@ pub(super) fn upkeep(mirror: &Mirror, job: &Job) -> Option<Intent> {
     ))
 }
 
-fn create(mirror: &Mirror, job: &Job) -> Intent {
+/// Creates the PodGroup.
+pub(super) fn create(view: &View<'_>) -> Intent {
+    let (mirror, job) = (view.inputs.mirror, view.job);
     let mut annotations: BTreeMap<&str, Value> = job
         .metadata
         .annotations

@@ -5,11 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use api::intent::KeyMaterial;
-use api::kind::Kind;
 use api::volcano::{Job, Task};
 use serde_json::{Value, json};
 
+mod child;
 mod env;
 mod hcclrank;
 mod hosts;
@@ -22,6 +21,8 @@ mod svc;
 mod tensorflow;
 
 use crate::settings::{Settings, SshRules};
+use child::Body;
+pub(super) use child::Child;
 
 /// One plugin.
 pub(super) struct Plugin {
@@ -40,16 +41,12 @@ pub(super) struct Plugin {
 /// Names a plugin's objects, or says why it cannot work.
 type Children = fn(&Job, &Arguments) -> Result<Vec<Child>, String>;
 
-/// An object that a plugin needs.
-pub(super) struct Child {
-    /// Its kind.
-    pub(super) kind: Kind,
-    /// Its name in the job's namespace.
-    pub(super) name: String,
-    /// Fields beside metadata.
-    pub(super) body: Value,
-    /// What is drawn for it when it is made; Secrets only.
-    pub(super) key: Option<KeyMaterial>,
+/// What a job's plugins come to.
+pub(super) struct Equipment {
+    /// The rows that the job chose, with their arguments.
+    pub(super) chosen: Vec<(&'static Plugin, Arguments)>,
+    /// What they need beside pods.
+    pub(super) children: Vec<Child>,
 }
 
 /// Which pod of which task.
@@ -82,10 +79,7 @@ pub(super) const PLUGINS: &[Plugin] = &[
 
 /// The rows that a job chose, with their arguments. An unknown name is refused with upstream's text;
 /// a port that is none is refused, too, where upstream takes the default and says so in its log only.
-pub(super) fn chosen(
-    job: &Job,
-    settings: &Settings,
-) -> Result<Vec<(&'static Plugin, Arguments)>, String> {
+fn chosen(job: &Job, settings: &Settings) -> Result<Vec<(&'static Plugin, Arguments)>, String> {
     for (name, _) in job.spec.plugins() {
         if !PLUGINS.iter().any(|plugin| plugin.name == name) {
             return Err(format!("failed to get plugin {name}"));
@@ -110,15 +104,16 @@ pub(super) fn chosen(
     Ok(chosen)
 }
 
-/// What the chosen plugins need beside pods.
-pub(super) fn children(job: &Job, settings: &Settings) -> Result<Vec<Child>, String> {
+/// What the plugins of a job come to, or why they cannot work.
+pub(super) fn equipment(job: &Job, settings: &Settings) -> Result<Equipment, String> {
+    let chosen = chosen(job, settings)?;
     let mut children = Vec::new();
-    for (plugin, arguments) in chosen(job, settings)? {
+    for (plugin, arguments) in &chosen {
         if let Some(make) = plugin.children {
-            children.extend(make(job, &arguments)?);
+            children.extend(make(job, arguments)?);
         }
     }
-    Ok(children)
+    Ok(Equipment { chosen, children })
 }
 
 /// What a plugin is told: by the job, in the way of Go's `flag` (`-x`, `--x`, `--x=y`, `--x y`), and by

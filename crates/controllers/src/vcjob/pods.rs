@@ -19,11 +19,7 @@ use crate::write::{self, stable_suffix};
 
 /// `<job>-<task>-<index>`.
 pub(super) fn name(job: &Job, task: &Task, index: u32) -> String {
-    named(job, &task.name, index)
-}
-
-fn named(job: &Job, task: &str, index: u32) -> String {
-    format!("{}-{task}-{index}", job.metadata.name)
+    format!("{}-{}-{index}", job.metadata.name, task.name)
 }
 
 /// The partition that an index of a task belongs to; `None` where the task has none.
@@ -41,16 +37,20 @@ pub(super) fn partition_of(job: &Job, task: &Task, pod: &str) -> Option<Box<str>
 
 /// The index of the pod that the job makes under a name; `None` where it makes none of that name.
 pub(super) fn index_of(job: &Job, task: &Task, pod: &str) -> Option<u32> {
+    named_index(job, &task.name, pod)
+}
+
+fn named_index(job: &Job, task: &str, pod: &str) -> Option<u32> {
     let (of_task, index) = pod.rsplit_once('-')?;
-    let of_job = of_task.strip_suffix(&*task.name)?.strip_suffix('-')?;
-    let is_plain = index == "0" || !index.starts_with('0');
+    let of_job = of_task.strip_suffix(task)?.strip_suffix('-')?;
+    let is_plain = index == "0" || index.starts_with(|first: char| matches!(first, '1'..='9'));
     let index = index.parse().ok().filter(|_| is_plain);
     index.filter(|_| of_job == &*job.metadata.name)
 }
 
 /// Whether the job makes a pod of this name for a task that it has, or had.
 pub(super) fn is_named(pod: &str, job: &Job, task: &str, index: u32) -> bool {
-    pod == named(job, task, index)
+    named_index(job, task, pod) == Some(index)
 }
 
 /// Creates of missing pods, at most `limit` of them.
@@ -78,7 +78,7 @@ pub(super) fn missing(
                     .find(Kind::Pod, &job.metadata.namespace, &name)
                     .is_some()
             };
-            if !taken.contains(&index) && !is_held() {
+            if taken.binary_search(&index).is_err() && !is_held() {
                 let place = Place { task, index };
                 intents.push(write::create(
                     Kind::Pod,
@@ -103,7 +103,7 @@ pub(super) fn taken(view: &View<'_>) -> Option<Obstacle> {
     for task in &job.spec.tasks {
         let known = view.roster.taken(&task.name);
         let indices = 0..u32::try_from(task.replicas()).unwrap_or(0);
-        for index in indices.filter(|index| !known.contains(index)) {
+        for index in indices.filter(|index| known.binary_search(index).is_err()) {
             looked_at += 1;
             if looked_at > LOOKED_AT_MAX {
                 break;

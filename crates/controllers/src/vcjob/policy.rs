@@ -217,8 +217,8 @@ fn of_task<'a>(job: &Job, roster: &Roster, task: &'a Task) -> Vec<Happening<'a>>
         let mut evicted = happening(BusEvent::PodEvicted, pod, None);
         if pod.is_none() {
             let taken = roster.taken(&task.name);
-            let hole =
-                (0..u32::try_from(task.replicas()).unwrap_or(0)).find(|i| !taken.contains(i));
+            let hole = (0..u32::try_from(task.replicas()).unwrap_or(0))
+                .find(|i| taken.binary_search(i).is_err());
             evicted.pod = hole.map(|index| pods::name(job, task, index).into());
             evicted.partition = hole.and_then(|index| pods::partition(task, index));
         }

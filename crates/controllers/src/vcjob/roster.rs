@@ -1,6 +1,6 @@
 //! The pods of a vcjob as they are, sorted by what they mean for it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::core::{Pod, PodPhase};
@@ -45,8 +45,8 @@ pub(super) struct Member {
 pub(super) struct Roster {
     /// The pods.
     pub(super) members: Vec<Member>,
-    /// Positions of the members of each task.
-    tasks: BTreeMap<Box<str>, Vec<usize>>,
+    /// Positions of the members, those of one task side by side.
+    by_task: Vec<usize>,
 }
 
 /// How many pods there are of each sort.
@@ -104,17 +104,18 @@ impl Roster {
                 Some(member)
             })
             .collect();
-        let mut tasks: BTreeMap<Box<str>, Vec<usize>> = BTreeMap::new();
-        for (position, member) in members.iter().enumerate() {
-            tasks.entry(member.task.clone()).or_default().push(position);
-        }
-        Roster { members, tasks }
+        let mut by_task: Vec<usize> = (0..members.len()).collect();
+        by_task.sort_by(|one, other| members[*one].task.cmp(&members[*other].task));
+        Roster { members, by_task }
     }
 
     /// The pods of one task.
     pub(super) fn of_task(&self, task: &str) -> impl Iterator<Item = &Member> {
-        let positions = self.tasks.get(task).into_iter().flatten();
-        positions.map(|position| &self.members[*position])
+        let of_task = |position: &usize| &*self.members[*position].task;
+        let start = self.by_task.partition_point(|it| of_task(it) < task);
+        let rest = &self.by_task[start..];
+        let end = rest.partition_point(|it| of_task(it) == task);
+        rest[..end].iter().map(|position| &self.members[*position])
     }
 
     /// Pods that count, with those of former versions.
@@ -170,9 +171,11 @@ impl Roster {
         tasks
     }
 
-    /// Indices of a task under which a pod exists, in whatever state.
-    pub(super) fn taken(&self, task: &str) -> BTreeSet<u32> {
-        self.of_task(task).map(|member| member.index).collect()
+    /// Indices of a task under which a pod exists, in whatever state, in order.
+    pub(super) fn taken(&self, task: &str) -> Vec<u32> {
+        let mut taken: Vec<u32> = self.of_task(task).map(|member| member.index).collect();
+        taken.sort_unstable();
+        taken
     }
 }
 

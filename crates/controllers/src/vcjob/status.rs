@@ -120,16 +120,20 @@ pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
             state.reason = settled.reason.into();
             state.message = settled.message.into();
         }
+        let kills = is_killing(settled.phase);
+        let is_news = kills != is_killing(state.phase);
         state.phase = settled.phase;
-        if is_killing(settled.phase) {
+        if kills {
             Notes::default().write(&mut next.status);
         }
-        count(view, &mut next);
+        if is_news {
+            count(view, &mut next);
+        }
     }
     explain(view, obstacle, &mut next);
     stamp(view, &mut next);
     if obstacle.is_none() {
-        next.status.controlled_resources.extend(view.holdings());
+        view.hold(&mut next.status);
     }
     let held = &mut next.status.controlled_resources;
     held.extend(view.gate.holding());

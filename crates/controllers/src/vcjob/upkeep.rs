@@ -9,7 +9,7 @@ use mirror::Object;
 use serde_json::{Map, Value, json};
 
 use super::obstacle::{Obstacle, Word};
-use super::plugins::{self, Child};
+use super::plugins::Child;
 use super::{View, group, pods, volumes};
 use crate::write;
 
@@ -22,16 +22,11 @@ pub(super) fn plugin_obstacle(view: &View<'_>) -> Option<Obstacle> {
             waits_for,
         })
     };
-    let children = match &view.children {
-        Ok(children) => children,
-        Err(message) => return obstacle(message.clone(), Vec::new()),
-    };
+    if let Err(message) = &view.equipment {
+        return obstacle(message.clone(), Vec::new());
+    }
     let meta = &view.job.metadata;
-    let taken = children.iter().find(|child| {
-        let object = view
-            .inputs
-            .mirror
-            .find(child.kind, &meta.namespace, &child.name);
+    let (taken, _) = view.children().find(|(_, object)| {
         object.is_some_and(|object| !object.meta().is_controlled_by(&meta.uid))
     })?;
     obstacle(
@@ -53,18 +48,19 @@ pub(super) fn intents(view: &View<'_>) -> Vec<Intent> {
         .filter(|group| !group::is_former(view.job, group))
     else {
         if view.group.is_none() {
-            intents.extend(group::upkeep(view.inputs.mirror, view.job));
+            intents.push(group::create(view));
         }
         return intents;
     };
-    intents.extend(group::upkeep(view.inputs.mirror, view.job));
+    intents.extend(group::amendment(view, group));
     if !is_complete || !group::is_let_in(group) {
         return intents;
     }
     if view.gate.closed_until.is_some() {
         return intents;
     }
-    if let Ok(chosen) = plugins::chosen(view.job, view.inputs.settings) {
+    if let Ok(equipment) = &view.equipment {
+        let chosen = &equipment.chosen;
         // Pods grow with the number of tasks, whose names each of them is told, or with that of pods.
         let told = match chosen.iter().any(|(plugin, _)| plugin.lists_peers) {
             true => usize::try_from(view.job.spec.replicas()).unwrap_or(0),
@@ -74,7 +70,7 @@ pub(super) fn intents(view: &View<'_>) -> Vec<Intent> {
         let limit = (view.inputs.settings.writes_per_step_max / share).max(1);
         let limit = limit.min(room_ahead(view));
         let (mirror, job) = (view.inputs.mirror, view.job);
-        intents.extend(pods::missing(mirror, job, &view.roster, &chosen, limit));
+        intents.extend(pods::missing(mirror, job, &view.roster, chosen, limit));
     }
     intents
 }
@@ -92,11 +88,8 @@ fn room_ahead(view: &View<'_>) -> usize {
 /// Removes the plugins' objects of a job that has ended.
 pub(super) fn clear(view: &View<'_>) -> Vec<Intent> {
     let meta = &view.job.metadata;
-    let objects = view.children.iter().flatten().filter_map(|child| {
-        let object = view
-            .inputs
-            .mirror
-            .find(child.kind, &meta.namespace, &child.name)?;
+    let objects = view.children().filter_map(|(child, object)| {
+        let object = object?;
         let is_ours = object.meta().is_controlled_by(&meta.uid);
         let is_leaving = object.meta().deletion_timestamp.is_some();
         (is_ours && !is_leaving).then(|| write::delete(child.kind, object.meta()))
@@ -108,18 +101,19 @@ pub(super) fn clear(view: &View<'_>) -> Vec<Intent> {
 fn support(view: &View<'_>) -> Vec<Intent> {
     let mut intents = Vec::new();
     let (mirror, meta) = (view.inputs.mirror, &view.job.metadata);
-    for (name, body) in volumes::own_claims(view.job) {
+    for (name, spec) in volumes::own_claims(view.job) {
         if mirror
             .get::<PersistentVolumeClaim>(&meta.namespace, &name)
             .is_none()
         {
             let claim = Kind::PersistentVolumeClaim;
-            intents.push(write::create(claim, owned(view, &name, body)));
+            let body = owned(view, &name, json!({ "spec": spec }));
+            intents.push(write::create(claim, body));
         }
     }
-    for child in view.children.iter().flatten() {
-        let Some(object) = mirror.find(child.kind, &meta.namespace, &child.name) else {
-            let body = owned(view, &child.name, child.body.clone());
+    for (child, object) in view.children() {
+        let Some(object) = object else {
+            let body = owned(view, &child.name, child.body(view.job));
             intents.push(match child.key {
                 Some(key) => write::create_secret(body, key),
                 None => write::create(child.kind, body),
@@ -138,12 +132,17 @@ fn amendment(view: &View<'_>, child: &Child, object: &Object) -> Option<Value> {
     if object.meta().deletion_timestamp.is_some() {
         return None;
     }
+    // Tokens stand only in what is written out.
+    if view.inputs.settings.tokens.is_none() && child.is_seen_in(view.job, object) {
+        return None;
+    }
+    let mut body = child.body(view.job);
     if let Some(map) = object.typed::<ConfigMap>() {
-        let wanted = view.inputs.settings.shown(child.body["data"].clone());
+        let wanted = view.inputs.settings.shown(body["data"].take());
         let data = write::merge_difference(&json!(map.data), &wanted)?;
         return Some(json!({ "data": data }));
     }
-    let wanted = &child.body["spec"];
+    let wanted = &body["spec"];
     let spec = if let Some(service) = object.typed::<Service>() {
         of_service(&service.spec, wanted)?
     } else {

@@ -10,7 +10,7 @@ use api::kind::Kind;
 use api::quantity::Quantity;
 use api::volcano::{Job, JobPhase, JobVolume};
 use mirror::{Index, Mirror};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::obstacle::{Obstacle, Word};
 use crate::write::stable_suffix;
@@ -25,15 +25,13 @@ pub(super) fn claim_name(job: &Job, index: usize, volume: &JobVolume) -> String 
     format!("{stem}-pvc-{}", stable_suffix(&[&job.metadata.uid, &index]))
 }
 
-/// Claims that the job makes: their names and whole bodies without owner.
-pub(super) fn own_claims(job: &Job) -> Vec<(String, Value)> {
+/// Claims that the job makes: their names and specs.
+pub(super) fn own_claims(job: &Job) -> impl Iterator<Item = (String, &Value)> {
     let volumes = job.spec.volumes.iter().enumerate();
-    volumes
-        .filter_map(|(index, volume)| {
-            let spec = volume.volume_claim.as_ref()?;
-            Some((claim_name(job, index, volume), json!({ "spec": spec })))
-        })
-        .collect()
+    volumes.filter_map(|(index, volume)| {
+        let spec = volume.volume_claim.as_ref()?;
+        Some((claim_name(job, index, volume), spec))
+    })
 }
 
 /// Why the job's volumes cannot be used; `None` if they can.

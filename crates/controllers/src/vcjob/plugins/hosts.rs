@@ -1,6 +1,8 @@
 //! Under which names the pods of a job find each other.
 
-use api::volcano::{Job, Task};
+use std::fmt;
+
+use api::volcano::{JOB_NAME, JOB_NAMESPACE, Job, Task};
 use serde_json::{Value, json};
 
 /// The task of a job that has a name.
@@ -11,14 +13,26 @@ pub(super) fn task_of<'a>(job: &'a Job, name: &str) -> Option<&'a Task> {
 /// `<pod>.<job>`, or what the template says itself: with a fixed host name all pods of a task share
 /// one.
 pub(super) fn of_pod(job: &Job, task: &Task, index: i32) -> String {
+    let mut name = String::new();
+    // A text takes everything.
+    let _ = write(&mut name, job, task, index);
+    name
+}
+
+/// Writes the name of a pod.
+pub(super) fn write(out: &mut impl fmt::Write, job: &Job, task: &Task, index: i32) -> fmt::Result {
     let spec = &task.template["spec"];
     let subdomain = match text(spec, "subdomain") {
         "" => &job.metadata.name,
         subdomain => subdomain,
     };
     match text(spec, "hostname") {
-        "" => format!("{}-{}-{index}.{subdomain}", job.metadata.name, task.name),
-        hostname => format!("{hostname}.{subdomain}"),
+        "" => write!(
+            out,
+            "{}-{}-{index}.{subdomain}",
+            job.metadata.name, task.name
+        ),
+        hostname => write!(out, "{hostname}.{subdomain}"),
     }
 }
 
@@ -39,10 +53,13 @@ pub(super) fn count(task: &Task) -> i32 {
 
 /// Labels that all pods of a job have and no others.
 pub(super) fn peers(job: &Job) -> Value {
-    json!({
-        "volcano.sh/job-name": job.metadata.name,
-        "volcano.sh/job-namespace": job.metadata.namespace,
-    })
+    json!({ JOB_NAME: job.metadata.name, JOB_NAMESPACE: job.metadata.namespace })
+}
+
+/// The same labels, as they are held.
+pub(super) fn peer_labels(job: &Job) -> [(&'static str, &str); 2] {
+    let meta = &job.metadata;
+    [(JOB_NAME, &meta.name), (JOB_NAMESPACE, &meta.namespace)]
 }
 
 pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {

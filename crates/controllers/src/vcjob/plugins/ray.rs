@@ -5,7 +5,7 @@ use api::volcano::{Job, TASK_SPEC};
 use serde_json::{Value, json};
 
 use super::hosts::{of_pod, peers, task_of};
-use super::{Arguments, Child, Place, Plugin, Port, each_main_container, open_port};
+use super::{Arguments, Body, Child, Place, Plugin, Port, each_main_container, open_port};
 
 const GCS: Port = Port {
     name: "port",
@@ -52,11 +52,11 @@ fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
     Ok(vec![Child {
         kind: Kind::Service,
         name: format!("{}-head-svc", job.metadata.name),
-        body: json!({ "spec": {
+        body: Body::Whole(json!({ "spec": {
             "type": "ClusterIP",
             "selector": selector,
             "ports": ports.collect::<Vec<Value>>(),
-        }}),
+        }})),
         key: None,
     }])
 }

@@ -10,7 +10,7 @@ use api::volcano::{Job, Task};
 use serde_json::{Value, json};
 
 use super::hosts::{self, text};
-use super::{Arguments, Child, Place, Plugin, Port, append, each_container};
+use super::{Arguments, Body, Child, Place, Plugin, Port, append, each_container};
 use crate::settings::SshRules;
 
 pub(super) const PLUGIN: Plugin = Plugin {
@@ -64,7 +64,7 @@ fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
     Ok(vec![Child {
         kind: Kind::Secret,
         name: name(job),
-        body: json!({ "type": "Opaque", "stringData": data }),
+        body: Body::Whole(json!({ "type": "Opaque", "stringData": data })),
         key,
     }])
 }

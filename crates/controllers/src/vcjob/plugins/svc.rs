@@ -1,11 +1,14 @@
 //! `svc`: a headless Service, so that pods of a job find each other by name, and the list of names.
 
+use std::fmt::{self, Write};
+
+use api::core::TextMap;
 use api::kind::Kind;
 use api::volcano::{Job, Task};
 use serde_json::{Map, Value, json};
 
 use super::hosts::{self, text};
-use super::{Arguments, Child, Place, Plugin, append, each_container, peers};
+use super::{Arguments, Body, Child, Place, Plugin, append, each_container, peers};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "svc",
@@ -21,42 +24,28 @@ pub(super) const MOUNT_PATH: &str = "/etc/volcano";
 const HOSTS_BYTES_MAX: usize = 1_000_000;
 
 fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
-    let name = job.metadata.name.to_string();
-    let peers = hosts::peers(job);
+    fit(job)?;
+    let name = &job.metadata.name;
     // Upstream's default is false. A gang whose members become ready by finding each other
     // would then wait for ever, so names are published at once unless the job says otherwise.
     let publish = arguments
         .flag("publish-not-ready-addresses")
         .unwrap_or(true);
+    let child = |kind, name, body| Child {
+        kind,
+        name,
+        body,
+        key: None,
+    };
+    let peers = Body::Peers {
+        publishes_unready: publish,
+    };
     let mut children = vec![
-        Child {
-            kind: Kind::ConfigMap,
-            name: format!("{name}-svc"),
-            body: json!({ "data": hosts(job)? }),
-            key: None,
-        },
-        Child {
-            kind: Kind::Service,
-            name: name.clone(),
-            body: json!({ "spec": {
-                "clusterIP": "None",
-                "selector": peers.clone(),
-                "publishNotReadyAddresses": publish,
-            }}),
-            key: None,
-        },
+        child(Kind::ConfigMap, format!("{name}-svc"), Body::Names),
+        child(Kind::Service, name.to_string(), peers),
     ];
     if !arguments.flag("disable-network-policy").unwrap_or(false) {
-        children.push(Child {
-            kind: Kind::NetworkPolicy,
-            name,
-            body: json!({ "spec": {
-                "podSelector": { "matchLabels": peers.clone() },
-                "ingress": [{ "from": [{ "podSelector": { "matchLabels": peers } }] }],
-                "policyTypes": ["Ingress"],
-            }}),
-            key: None,
-        });
+        children.push(child(Kind::NetworkPolicy, name.to_string(), Body::Fence));
     }
     Ok(children)
 }
@@ -98,9 +87,8 @@ fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
     });
 }
 
-/// The ConfigMap's data: per task a file of names, the same comma-joined, and their number.
-fn hosts(job: &Job) -> Result<Map<String, Value>, String> {
-    let mut data = Map::new();
+/// Whether the names of a job's pods fit into its ConfigMap.
+fn fit(job: &Job) -> Result<(), String> {
     let mut bytes = 0;
     for task in &job.spec.tasks {
         let name_bytes = job.metadata.name.len() * 2 + task.name.len() + 12;
@@ -111,12 +99,66 @@ fn hosts(job: &Job) -> Result<Map<String, Value>, String> {
                 task.name, job.metadata.name
             ));
         }
-        let names = hosts::of_task(job, task);
-        data.insert(file(task), json!(names.join("\n")));
-        data.insert(variable(task, "HOSTS"), json!(names.join(",")));
-        data.insert(variable(task, "NUM"), json!(names.len().to_string()));
     }
-    Ok(data)
+    Ok(())
+}
+
+/// The ConfigMap's data: per task a file of names, the same comma-joined, and their number.
+pub(super) fn names(job: &Job) -> Map<String, Value> {
+    let mut data = Map::new();
+    for task in &job.spec.tasks {
+        let joined = |separator| {
+            let mut text = String::new();
+            // A text takes everything.
+            let _ = write_names(&mut text, job, task, separator);
+            text
+        };
+        data.insert(file(task), json!(joined('\n')));
+        data.insert(variable(task, "HOSTS"), json!(joined(',')));
+        data.insert(variable(task, "NUM"), json!(hosts::count(task).to_string()));
+    }
+    data
+}
+
+/// Whether a ConfigMap's data are those of [`names`]. Nothing is written down for it: the names of a
+/// large job are a long text, and each of its steps asks.
+pub(super) fn are_names(job: &Job, data: &TextMap) -> bool {
+    data.len() == 3 * job.spec.tasks.len()
+        && job.spec.tasks.iter().all(|task| {
+            let says = |name: String, write: &dyn Fn(&mut Rest<'_>) -> fmt::Result| {
+                data.get(&name).is_some_and(|text| {
+                    let mut rest = Rest(text);
+                    write(&mut rest).is_ok() && rest.0.is_empty()
+                })
+            };
+            let lists =
+                |name, separator| says(name, &|rest| write_names(rest, job, task, separator));
+            lists(file(task), '\n')
+                && lists(variable(task, "HOSTS"), ',')
+                && says(variable(task, "NUM"), &|rest| {
+                    write!(rest, "{}", hosts::count(task))
+                })
+        })
+}
+
+fn write_names(out: &mut impl Write, job: &Job, task: &Task, separator: char) -> fmt::Result {
+    for index in 0..hosts::count(task) {
+        if index > 0 {
+            out.write_char(separator)?;
+        }
+        hosts::write(out, job, task, index)?;
+    }
+    Ok(())
+}
+
+/// What of a text is still to be written: whoever writes something else fails.
+struct Rest<'a>(&'a str);
+
+impl Write for Rest<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 = self.0.strip_prefix(text).ok_or(fmt::Error)?;
+        Ok(())
+    }
 }
 
 /// The file that lists a task's names.
