@@ -4,6 +4,7 @@
 mod asking;
 mod drivers;
 mod journey;
+mod leaders;
 mod logs;
 mod naming;
 mod plane;
