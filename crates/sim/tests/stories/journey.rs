@@ -167,6 +167,57 @@ fn the_driver_may_die_at_each_of_its_writes() {
     }
 }
 
+/// S0.12: every line of every watch comes up to a minute after what it tells of, reads are old, and the
+/// job is touched each second. A claim that was made a moment ago is not made again, whether its maker
+/// goes on, or dies after any of its first writes.
+#[test]
+fn s0_12_who_hears_of_a_claim_seconds_later_makes_no_second_one() {
+    for crash_at_write in 0..6 {
+        let mut settings = Settings::new(12);
+        settings.faults.crash_at_write = crash_at_write;
+        settings.faults.until_ms = 60_000;
+        settings.faults.set(Fault::LateEvent, 1);
+        settings.faults.set(Fault::StaleRead, 1);
+        let mut world = world(settings);
+        let mut job = gang("training", 3, "1");
+        let volume = job["spec"]["volumes"][0].clone();
+        let paths = ["/a", "/b"].map(|path| {
+            let mut volume = volume.clone();
+            volume["mountPath"] = json!(path);
+            volume
+        });
+        job["spec"]["volumes"] = json!(paths);
+        world.create(10, Kind::VcJob, job);
+        for second in 1..60 {
+            world.call(second * 1_000, touch("training", second));
+        }
+        run_to_rest(&mut world);
+        let story = world.transcript().text();
+        assert_eq!(phase(&mut world, "training"), "Completed", "{story}");
+        assert_eq!(
+            children(&mut world),
+            [2, 1, 1, 3],
+            "died at write {crash_at_write}\n{story}"
+        );
+        let asked = story.matches("driver post default/persistentvolumeclaims");
+        // Who has died may have to ask to know what there is.
+        let asked_max = if crash_at_write == 0 { 2 } else { 4 };
+        assert!((2..=asked_max).contains(&asked.count()), "{story}");
+        assert!(world.coverage().strikes(Fault::LateEvent) > 20, "{story}");
+    }
+}
+
+/// A user's change of a job that means nothing.
+fn touch(job: &str, number: i64) -> api::call::Call {
+    let patch = json!({ "metadata": { "annotations": { "touched": number.to_string() } } });
+    api::call::Call {
+        method: "PATCH",
+        target: Kind::VcJob.path("default", job),
+        content_type: "application/merge-patch+json",
+        body: patch.to_string().into_bytes(),
+    }
+}
+
 /// Plays a gang of four pods whose driver dies when a part of them is bound. By chance all binds may be
 /// on their way at once, and then another seed is tried.
 fn die_at_the_second_bind(job: &Value, down_ms_max: i64) -> World {
