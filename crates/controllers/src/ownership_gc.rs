@@ -53,13 +53,23 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             .map(|before| &before.meta().owner_references);
         let has_new_owners =
             !meta.owner_references.is_empty() && owners_before != Some(&meta.owner_references);
-        if has_new_owners || cascade(meta).is_some() {
+        // Mostly all are there, and nothing is to be decided before one of them goes.
+        let is_owned = || {
+            meta.owner_references
+                .iter()
+                .all(|it| is_seen(mirror, meta, it))
+        };
+        if cascade(meta).is_some() || has_new_owners && !is_owned() {
             keys.push((*change.key).clone());
         }
     }
     // An owner that waits for its dependants counts them again when one changes or goes.
-    for side in change.sides() {
-        for owner in &side.meta().owner_references {
+    let owners = |side: &Object| side.meta().owner_references.clone();
+    let after = change.after.as_ref().map(owners);
+    let before = change.before.as_ref().map(owners);
+    let before = before.filter(|before| after.as_ref() != Some(before));
+    for side in before.into_iter().chain(after) {
+        for owner in &side {
             if let Some(object) = mirror.by_uid(&owner.uid)
                 && cascade(object.meta()).is_some()
             {
@@ -67,6 +77,22 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             }
         }
     }
+}
+
+/// Whether an owner is there, as far as that is quickly told.
+fn is_seen(mirror: &Mirror, meta: &ObjectMeta, owner: &OwnerReference) -> bool {
+    mirror.by_uid(&owner.uid).is_some_and(|object| {
+        let row = object.kind().row();
+        let group = owner.api_version.rsplit_once('/');
+        let namespace = match row.namespaced {
+            true => &*meta.namespace,
+            false => "",
+        };
+        object.name() == &*owner.name
+            && object.namespace() == namespace
+            && *row.name == *owner.kind
+            && row.group == group.map_or("", |(group, _)| group)
+    })
 }
 
 /// The finalizer of a deletion that is waiting for dependants.
@@ -156,16 +182,6 @@ fn has_dependants(mirror: &Mirror, object: &Object) -> bool {
 fn collect(inputs: &Inputs<'_>, object: &Object) -> Step {
     let meta = object.meta();
     if meta.owner_references.is_empty() {
-        return Step::idle();
-    }
-    // Mostly all are there, and nothing is to be asked.
-    let is_there = |owner: &OwnerReference| {
-        key_of(meta, owner).is_none_or(|key| {
-            let presence = inputs.presence(&key, &owner.uid, meta.revision());
-            presence == Presence::There
-        })
-    };
-    if meta.owner_references.iter().all(is_there) {
         return Step::idle();
     }
     let owners = meta.owner_references.iter();

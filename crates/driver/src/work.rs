@@ -4,6 +4,7 @@
 //! last step is unseen, nor while it backs off; events that come meanwhile are remembered as one.
 //! The failure counter is cleared by success only.
 
+use std::cmp::Ordering;
 use std::collections::btree_map::Entry as Place;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -113,34 +114,30 @@ pub(crate) struct WorkQueue {
     waits: Waits,
 }
 
-/// Where a key's entry stands: by a number that is made of the key, so that a search compares numbers
-/// that lie beside one another, and looks into a key only where it has arrived.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Spot {
-    number: u64,
-    work: WorkKey,
-}
+/// Where a key's entry stands. Names differ, where kinds and namespaces are mostly the same: they are
+/// compared first. Keys that are made one after the other still stand side by side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Spot(WorkKey);
 
-impl Spot {
-    fn of(work: &WorkKey) -> Spot {
-        let key = &work.key;
-        let mut number = u64::from(work.row) << 16 | key.kind as u64;
-        for part in [&key.namespace, &key.name] {
-            number = mixed(number, part.len() as u64);
-            for piece in part.as_bytes().chunks(8) {
-                let mut word = [0; 8];
-                word[..piece.len()].copy_from_slice(piece);
-                number = mixed(number, u64::from_le_bytes(word));
-            }
+impl Ord for Spot {
+    fn cmp(&self, other: &Spot) -> Ordering {
+        let (one, other) = (&self.0, &other.0);
+        let of_row = one.row.cmp(&other.row);
+        if Arc::ptr_eq(&one.key, &other.key) {
+            return of_row;
         }
-        let work = work.clone();
-        Spot { number, work }
+        let (a, b) = (&one.key, &other.key);
+        of_row
+            .then_with(|| a.name.cmp(&b.name))
+            .then_with(|| a.kind.cmp(&b.kind))
+            .then_with(|| a.namespace.cmp(&b.namespace))
     }
 }
 
-/// A step of Fibonacci hashing. Keys that meet are told apart by themselves.
-fn mixed(number: u64, word: u64) -> u64 {
-    (number.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+impl PartialOrd for Spot {
+    fn partial_cmp(&self, other: &Spot) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// What is to be stepped, now or later.
@@ -172,7 +169,7 @@ impl WorkQueue {
 
     /// An event concerns this key.
     pub(crate) fn wake(&mut self, work: WorkKey, now: Time) {
-        let entry = self.entries.entry(Spot::of(&work));
+        let entry = self.entries.entry(Spot(work.clone()));
         let entry = entry.or_insert_with(Entry::new);
         if entry.is_queued {
             return;
@@ -207,7 +204,7 @@ impl WorkQueue {
             let Some((_, work)) = self.due.timers.pop_first() else {
                 return;
             };
-            if let Some(entry) = self.entries.get_mut(&Spot::of(&work)) {
+            if let Some(entry) = self.entries.get_mut(&Spot(work.clone())) {
                 entry.timer = None;
                 if entry.writes_open == 0 {
                     self.due.queue(entry, &work);
@@ -230,7 +227,7 @@ impl WorkQueue {
     /// The next key to be stepped, and what became of its last step.
     pub(crate) fn next(&mut self) -> Option<(WorkKey, Last)> {
         let work = self.due.ready.pop_front()?;
-        let entry = self.entries.get_mut(&Spot::of(&work))?;
+        let entry = self.entries.get_mut(&Spot(work.clone()))?;
         entry.is_queued = false;
         entry.is_dirty = false;
         entry.backs_off_until = None;
@@ -259,7 +256,7 @@ impl WorkQueue {
             failures: 0,
             is_parked: false,
         };
-        let Place::Occupied(mut held) = self.entries.entry(Spot::of(work)) else {
+        let Place::Occupied(mut held) = self.entries.entry(Spot(work.clone())) else {
             return nothing;
         };
         let entry = held.get_mut();
@@ -282,7 +279,7 @@ impl WorkQueue {
 
     /// The key has been stepped and waits for so many look-ups.
     pub(crate) fn asked(&mut self, work: &WorkKey, count: u32) {
-        if let Some(entry) = self.entries.get_mut(&Spot::of(work)) {
+        if let Some(entry) = self.entries.get_mut(&Spot(work.clone())) {
             entry.writes_open = count;
             entry.round = Ended::Done;
             if count == 0 {
@@ -299,7 +296,7 @@ impl WorkQueue {
         ended: Result<(), i64>,
         now: Time,
     ) -> Option<Round> {
-        let entry = self.entries.get_mut(&Spot::of(work))?;
+        let entry = self.entries.get_mut(&Spot(work.clone()))?;
         entry.writes_open = entry.writes_open.saturating_sub(1);
         if let Err(retry_after_ms) = ended {
             entry.round = worse(entry.round, Ended::Failed { retry_after_ms });
@@ -317,7 +314,7 @@ impl WorkQueue {
     /// A write of the key's last step was refused. Whether that is to be told to people: once for
     /// each verb, until the key succeeds.
     pub(crate) fn refused(&mut self, work: &WorkKey, refused: &Refused, passes: Passes) -> bool {
-        let Some(entry) = self.entries.get_mut(&Spot::of(work)) else {
+        let Some(entry) = self.entries.get_mut(&Spot(work.clone())) else {
             return false;
         };
         if passes == Passes::ByItself && entry.failures < TOLD_AFTER {
@@ -331,7 +328,7 @@ impl WorkQueue {
 
     /// One write of the key's last step has ended. `None` while others are open.
     pub(crate) fn write_ended(&mut self, work: &WorkKey, ended: Ended, now: Time) -> Option<Round> {
-        let entry = self.entries.get_mut(&Spot::of(work))?;
+        let entry = self.entries.get_mut(&Spot(work.clone()))?;
         entry.writes_open = entry.writes_open.saturating_sub(1);
         entry.round = worse(entry.round, ended);
         if entry.writes_open > 0 {

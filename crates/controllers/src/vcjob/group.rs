@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::core::{PodSpec, PodTemplate, PriorityClass, ResourceList, TextMap, requests_of};
+use api::core::{PodSpec, PriorityClass, ResourceList, TextMap, requests_of};
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::quantity::Quantity;
@@ -12,6 +12,7 @@ use api::volcano::{
     SubGroupPolicy, TASK_SPEC, Task, pod_group_of_job,
 };
 use mirror::Mirror;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::View;
@@ -203,12 +204,14 @@ fn min_resources(mirror: &Mirror, job: &Job) -> ResourceList {
         .tasks
         .iter()
         .map(|task| {
+            if let Some(requests) = plain_requests(&task.template["spec"]) {
+                let class = task.template["spec"]["priorityClassName"].as_str();
+                return (priority(mirror, job, class.unwrap_or("")), task, requests);
+            }
             let template = task.template().unwrap_or_default();
-            (
-                priority(mirror, job, &template),
-                task,
-                pod_requests(template.spec),
-            )
+            let class = &template.spec.priority_class_name;
+            let priority = priority(mirror, job, class);
+            (priority, task, pod_requests(template.spec))
         })
         .collect();
     tasks.sort_by_key(|(priority, _, _)| std::cmp::Reverse(*priority));
@@ -238,14 +241,41 @@ fn min_resources(mirror: &Mirror, job: &Job) -> ResourceList {
     total
 }
 
-fn priority(mirror: &Mirror, job: &Job, template: &PodTemplate) -> i64 {
-    let name = match &*template.spec.priority_class_name {
+fn priority(mirror: &Mirror, job: &Job, class: &str) -> i64 {
+    let name = match class {
         "" => &*job.spec.priority_class_name,
         name => name,
     };
     mirror
         .get::<PriorityClass>("", name)
         .map_or(0, |class| i64::from(class.value))
+}
+
+/// The requests of a pod that has nothing but containers, which are read alone: a template is long, and
+/// each step of its job asks. `None` where there is more to it.
+fn plain_requests(spec: &Value) -> Option<ResourceList> {
+    let more = ["initContainers", "overhead", "resources"];
+    if more.iter().any(|field| !spec[*field].is_null()) {
+        return None;
+    }
+    let mut total = ResourceList::new();
+    for container in spec["containers"].as_array()? {
+        let amounts = |part| match &container["resources"][part] {
+            Value::Null => Some(ResourceList::new()),
+            amounts => ResourceList::deserialize(amounts).ok(),
+        };
+        let mut requests = amounts("limits")?;
+        requests.extend(amounts("requests")?);
+        for (name, amount) in requests {
+            match total.get_mut(&name) {
+                Some(sum) => sum.add(&amount),
+                None => {
+                    total.insert(name, amount);
+                }
+            }
+        }
+    }
+    Some(total)
 }
 
 /// The effective requests of one pod, a limit standing for a request that is missing.
