@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use api::volcano::{Job, Task};
 use serde_json::{Value, json};
 
+mod addresses;
 mod child;
 mod env;
 mod hcclrank;

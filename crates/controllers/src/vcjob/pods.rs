@@ -129,7 +129,7 @@ pub(super) fn taken(view: &View<'_>) -> Option<Obstacle> {
 }
 
 /// Whether the tasks that this one depends on have come far enough.
-fn is_ready(job: &Job, roster: &Roster, task: &Task) -> bool {
+pub(super) fn is_ready(job: &Job, roster: &Roster, task: &Task) -> bool {
     let Some(depends) = &task.depends_on else {
         return true;
     };

@@ -259,8 +259,8 @@ fn is_victim(status: &JobStatus, kill: &LastKill, member: &Member) -> bool {
     kill.takes(status, member)
 }
 
-/// What of a pod can matter to its job: where it runs does not, but that it can be reached there.
-pub(super) fn facts(pod: &Pod) -> (PodPhase, bool, bool, i64, bool, bool, Option<&str>) {
+/// What of a pod can matter to its job: where it runs does not, but by which address it is reached.
+pub(super) fn facts(pod: &Pod) -> (PodPhase, bool, bool, i64, bool, &str, Option<&str>) {
     let status = &pod.status;
     let restarts = status
         .container_statuses
@@ -272,7 +272,7 @@ pub(super) fn facts(pod: &Pod) -> (PodPhase, bool, bool, i64, bool, bool, Option
         pod.metadata.annotations.contains_key(OUT_OF_SYNC),
         restarts.map(|status| i64::from(status.restart_count)).sum(),
         status.container_statuses.iter().all(|status| status.ready),
-        !status.pod_ip.is_empty(),
+        &status.pod_ip,
         pod.metadata.controller().map(|owner| &*owner.uid),
     )
 }

@@ -113,7 +113,8 @@ fn support(view: &View<'_>) -> Vec<Intent> {
     }
     for (child, object) in view.children() {
         let Some(object) = object else {
-            let body = owned(view, &child.name, child.body(view.job));
+            let body = child.body(view.job, &view.roster);
+            let body = owned(view, &child.name, body);
             intents.push(match child.key {
                 Some(key) => write::create_secret(body, key),
                 None => write::create(child.kind, body),
@@ -133,10 +134,10 @@ fn amendment(view: &View<'_>, child: &Child, object: &Object) -> Option<Value> {
         return None;
     }
     // Tokens stand only in what is written out.
-    if view.inputs.settings.tokens.is_none() && child.is_seen_in(view.job, object) {
+    if view.inputs.settings.tokens.is_none() && child.is_seen_in(view.job, &view.roster, object) {
         return None;
     }
-    let mut body = child.body(view.job);
+    let mut body = child.body(view.job, &view.roster);
     if let Some(map) = object.typed::<ConfigMap>() {
         let wanted = view.inputs.settings.shown(body["data"].take());
         let data = write::merge_difference(&json!(map.data), &wanted)?;

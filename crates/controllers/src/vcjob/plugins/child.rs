@@ -9,7 +9,8 @@ use api::volcano::Job;
 use mirror::Object;
 use serde_json::{Value, json};
 
-use super::{hosts, svc};
+use super::{addresses, hosts, svc};
+use crate::vcjob::roster::Roster;
 
 /// An object that a plugin needs.
 pub(in crate::vcjob) struct Child {
@@ -28,7 +29,10 @@ pub(super) enum Body {
     /// These fields.
     Whole(Value),
     /// A ConfigMap with the names of the job's pods.
-    Names,
+    Names {
+        /// Whether their addresses stand there, too.
+        has_addresses: bool,
+    },
     /// A headless Service for all pods of the job.
     Peers {
         /// Whether names lead to pods that are not ready yet.
@@ -40,10 +44,13 @@ pub(super) enum Body {
 
 impl Child {
     /// Its fields beside metadata.
-    pub(in crate::vcjob) fn body(&self, job: &Job) -> Value {
+    pub(in crate::vcjob) fn body(&self, job: &Job, roster: &Roster) -> Value {
         match &self.body {
             Body::Whole(body) => body.clone(),
-            Body::Names => json!({ "data": svc::names(job) }),
+            Body::Names { has_addresses } => {
+                let addresses = addresses::listed(job, roster, *has_addresses);
+                json!({ "data": svc::data(job, addresses) })
+            }
             Body::Peers { publishes_unready } => json!({ "spec": {
                 "clusterIP": "None",
                 "selector": hosts::peers(job),
@@ -61,13 +68,13 @@ impl Child {
     }
 
     /// Whether an object is what it is to be; `false` also where only its written form could tell.
-    pub(in crate::vcjob) fn is_seen_in(&self, job: &Job, object: &Object) -> bool {
+    pub(in crate::vcjob) fn is_seen_in(&self, job: &Job, roster: &Roster, object: &Object) -> bool {
         match &self.body {
             Body::Whole(_) => false,
-            Body::Names => {
-                let map = object.typed::<ConfigMap>();
-                map.is_some_and(|map| svc::are_names(job, &map.data))
-            }
+            Body::Names { has_addresses } => object.typed::<ConfigMap>().is_some_and(|map| {
+                let addresses = addresses::listed(job, roster, *has_addresses);
+                svc::are_data(job, addresses.as_deref(), &map.data)
+            }),
             Body::Peers { publishes_unready } => object.typed::<Service>().is_some_and(|service| {
                 let spec = &service.spec;
                 let selector = &spec.selector;

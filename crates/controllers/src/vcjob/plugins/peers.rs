@@ -1,4 +1,5 @@
-//! A container in front of a pod's own that waits until DNS knows the names of the pod's peers.
+//! A container in front of a pod's own that waits until DNS knows the names of the pod's peers or, where
+//! the job tells addresses itself, until they are told.
 //!
 //! No gate before a pod is made can see to that: a pod has a name only once it has an address, and
 //! where its peers look is the DNS of their node, with caches of its own. So each pod waits for itself,
@@ -11,7 +12,7 @@ use api::volcano::{Job, Task};
 use serde_json::{Map, Value, json};
 
 use super::svc::{self, MOUNT_PATH};
-use super::{Arguments, Place, hosts};
+use super::{Arguments, Place, addresses, hosts};
 
 /// The argument of the `svc` plugin: whether pods wait, or with which image they do.
 const ARGUMENT: &str = "wait-for-peers";
@@ -22,6 +23,8 @@ const NAMES_MAX: i64 = 128;
 /// What the container does. Each name is asked for until it is known; the end is the same whether all
 /// are or time is over.
 const SCRIPT: &str = include_str!("peers.sh");
+/// What it does where addresses are told without DNS.
+const ADDRESSES_SCRIPT: &str = include_str!("addresses.sh");
 /// Anybody but the superuser; the number that most systems call `nobody`.
 const NOBODY: i64 = 65_534;
 
@@ -35,28 +38,39 @@ pub(super) fn wait(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mu
     if least <= 0 {
         return;
     }
-    let files = tasks
-        .iter()
-        .map(|task| format!("{MOUNT_PATH}/{}", svc::file(task)));
-    let files: Vec<_> = files.collect();
-    let end = format!(
-        "{}.svc.{}",
-        job.metadata.namespace, arguments.patience.domain
-    );
-    let env = [
-        ("KATMAI_PEERS", files.join(" ")),
-        ("KATMAI_PEERS_LEAST", least.min(NAMES_MAX).to_string()),
-        ("KATMAI_PEERS_DOMAIN", end),
-        (
-            "KATMAI_PEERS_SECONDS",
-            arguments.patience.seconds.to_string(),
-        ),
-    ];
+    let seconds = arguments.patience.seconds.to_string();
+    let (script, env) = match addresses::are_wanted(arguments) {
+        true => {
+            let file = format!("{MOUNT_PATH}/{}", addresses::FILE);
+            let env = vec![
+                ("KATMAI_PEERS_ADDRESSES", file),
+                ("KATMAI_PEERS_SECONDS", seconds),
+            ];
+            (ADDRESSES_SCRIPT, env)
+        }
+        false => {
+            let files = tasks
+                .iter()
+                .map(|task| format!("{MOUNT_PATH}/{}", svc::file(task)));
+            let files: Vec<_> = files.collect();
+            let domain = &arguments.patience.domain;
+            let end = format!("{}.svc.{domain}", job.metadata.namespace);
+            let env = vec![
+                ("KATMAI_PEERS", files.join(" ")),
+                ("KATMAI_PEERS_LEAST", least.min(NAMES_MAX).to_string()),
+                ("KATMAI_PEERS_DOMAIN", end),
+                ("KATMAI_PEERS_SECONDS", seconds),
+            ];
+            (SCRIPT, env)
+        }
+    };
+    let env = env.into_iter();
     let env = env.map(|(name, value)| json!({ "name": name, "value": value }));
+    let env: Vec<Value> = env.collect();
     let container = json!({
         "name": NAME,
         "image": image,
-        "command": ["sh", "-c", SCRIPT],
+        "command": ["sh", "-c", script],
         "env": env,
         "resources": resources(pod),
         // What the strictest of Kubernetes' levels for pods demands.

@@ -8,7 +8,7 @@ use api::volcano::{Job, Task};
 use serde_json::{Map, Value, json};
 
 use super::hosts::{self, text};
-use super::{Arguments, Body, Child, Place, Plugin, append, each_container, peers};
+use super::{Arguments, Body, Child, Place, Plugin, addresses, append, each_container, peers};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "svc",
@@ -24,7 +24,8 @@ pub(super) const MOUNT_PATH: &str = "/etc/volcano";
 const HOSTS_BYTES_MAX: usize = 1_000_000;
 
 fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
-    fit(job)?;
+    let has_addresses = addresses::are_wanted(arguments);
+    fit(job, has_addresses)?;
     let name = &job.metadata.name;
     // Upstream's default is false. A gang whose members become ready by finding each other
     // would then wait for ever, so names are published at once unless the job says otherwise.
@@ -41,7 +42,11 @@ fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
         publishes_unready: publish,
     };
     let mut children = vec![
-        child(Kind::ConfigMap, format!("{name}-svc"), Body::Names),
+        child(
+            Kind::ConfigMap,
+            format!("{name}-svc"),
+            Body::Names { has_addresses },
+        ),
         child(Kind::Service, name.to_string(), peers),
     ];
     if !arguments.flag("disable-network-policy").unwrap_or(false) {
@@ -87,12 +92,17 @@ fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
     });
 }
 
-/// Whether the names of a job's pods fit into its ConfigMap.
-fn fit(job: &Job) -> Result<(), String> {
+/// Whether what is told of a job's pods fits into its ConfigMap.
+fn fit(job: &Job, has_addresses: bool) -> Result<(), String> {
     let mut bytes = 0;
     for task in &job.spec.tasks {
         let name_bytes = job.metadata.name.len() * 2 + task.name.len() + 12;
-        bytes += name_bytes * 2 * usize::try_from(task.replicas()).unwrap_or(0);
+        let address_bytes = match has_addresses {
+            true => name_bytes + addresses::BYTES_MAX,
+            false => 0,
+        };
+        let pod_bytes = name_bytes * 2 + address_bytes;
+        bytes += pod_bytes * usize::try_from(task.replicas()).unwrap_or(0);
         if bytes > HOSTS_BYTES_MAX {
             return Err(format!(
                 "host names of task {} do not fit into ConfigMap {}-svc",
@@ -103,9 +113,13 @@ fn fit(job: &Job) -> Result<(), String> {
     Ok(())
 }
 
-/// The ConfigMap's data: per task a file of names, the same comma-joined, and their number.
-pub(super) fn names(job: &Job) -> Map<String, Value> {
+/// The ConfigMap's data: per task a file of names, the same comma-joined, and their number; and the
+/// pods' addresses, where they are to be told.
+pub(super) fn data(job: &Job, addresses: Option<String>) -> Map<String, Value> {
     let mut data = Map::new();
+    if let Some(addresses) = addresses {
+        data.insert(addresses::FILE.to_owned(), json!(addresses));
+    }
     for task in &job.spec.tasks {
         let joined = |separator| {
             let mut text = String::new();
@@ -120,10 +134,11 @@ pub(super) fn names(job: &Job) -> Map<String, Value> {
     data
 }
 
-/// Whether a ConfigMap's data are those of [`names`]. Nothing is written down for it: the names of a
+/// Whether a ConfigMap's data are those of [`data`]. No names are written down for it: those of a
 /// large job are a long text, and each of its steps asks.
-pub(super) fn are_names(job: &Job, data: &TextMap) -> bool {
-    data.len() == 3 * job.spec.tasks.len()
+pub(super) fn are_data(job: &Job, addresses: Option<&str>, data: &TextMap) -> bool {
+    data.len() == 3 * job.spec.tasks.len() + usize::from(addresses.is_some())
+        && data.get(addresses::FILE).map(|text| &**text) == addresses
         && job.spec.tasks.iter().all(|task| {
             let says = |name: String, write: &dyn Fn(&mut Rest<'_>) -> fmt::Result| {
                 data.get(&name).is_some_and(|text| {
