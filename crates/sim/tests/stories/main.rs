@@ -7,6 +7,7 @@ mod journey;
 mod leaders;
 mod logs;
 mod naming;
+mod order;
 mod plane;
 mod rehearsed;
 mod seeds;
