@@ -73,4 +73,7 @@ pub trait Facts {
             see(&object);
         }
     }
+    /// What Kubernetes would refuse of this pod template once its defaults are set: complaints whose
+    /// paths begin at `template`.
+    fn template_faults(&self, template: &Value) -> Vec<String>;
 }

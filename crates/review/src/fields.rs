@@ -13,36 +13,6 @@ pub(crate) fn invalid(path: &str, text: &str, detail: &str) -> String {
     format!("{path}: Invalid value: {}: {detail}", go_quote(text))
 }
 
-/// `path: Invalid value: 5: detail`
-pub(crate) fn invalid_number(path: &str, number: i64, detail: &str) -> String {
-    format!("{path}: Invalid value: {number}: {detail}")
-}
-
-/// `path: Required value`
-pub(crate) fn required(path: &str) -> String {
-    format!("{path}: Required value")
-}
-
-/// `path: Duplicate value: "text"`
-pub(crate) fn duplicate(path: &str, text: &str) -> String {
-    format!("{path}: Duplicate value: {}", go_quote(text))
-}
-
-/// `path: Not found: "text"`
-pub(crate) fn not_found(path: &str, text: &str) -> String {
-    format!("{path}: Not found: {}", go_quote(text))
-}
-
-/// `path: Unsupported value: "text": supported values: "A", "B"`
-pub(crate) fn unsupported(path: &str, text: &str, supported: &[&str]) -> String {
-    let supported: Vec<String> = supported.iter().map(|value| go_quote(value)).collect();
-    format!(
-        "{path}: Unsupported value: {}: supported values: {}",
-        go_quote(text),
-        supported.join(", ")
-    )
-}
-
 /// One complaint as it is, several in brackets, doubles left out.
 pub(crate) fn aggregate(mut complaints: Vec<String>) -> Result<(), String> {
     let mut seen = BTreeSet::new();

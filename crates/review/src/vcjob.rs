@@ -192,7 +192,12 @@ fn tasks_message(case: &Case<'_>, job: &Job, message: &mut String) {
                 go_list(&complaints)
             ));
         }
-        message.push_str(&template::message(index, task, &raw["template"]));
+        message.push_str(&template::message(
+            index,
+            task,
+            &raw["template"],
+            case.facts,
+        ));
     }
 }
 

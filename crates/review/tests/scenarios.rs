@@ -32,6 +32,10 @@ impl Facts for World {
         let found = self.0.iter().filter(|row| row.0 == kind);
         found.map(|row| row.2.clone()).collect()
     }
+
+    fn template_faults(&self, template: &Value) -> Vec<String> {
+        store::validation::template_faults(template)
+    }
 }
 
 /// Reads a world: one YAML object a line.

@@ -28,6 +28,7 @@ mod schedule;
 mod service;
 mod spot;
 mod storage;
+mod template;
 mod warnings;
 
 use api::names;
@@ -38,6 +39,7 @@ use spot::{Faults, Spot};
 
 pub use defaults::{as_labelled, default, label_job, share_labels};
 pub use event::Shape as EventShape;
+pub use template::template_faults;
 pub use warnings::warnings;
 
 /// What checks a new object.

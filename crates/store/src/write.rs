@@ -607,6 +607,10 @@ impl Facts for Live<'_> {
             .map(|(_, entry)| entry.value())
             .collect()
     }
+
+    fn template_faults(&self, template: &Value) -> Vec<String> {
+        crate::validation::template_faults(template)
+    }
 }
 
 /// The text of a value; empty if it is none.

@@ -73,10 +73,11 @@ pub const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Arrows that only tests need: a decider's tests ask the checker, the simulation's the controllers,
-/// those of policies evaluate them.
+/// those of policies evaluate them, and those of jobs ask what Kubernetes says of a pod template.
 const TEST_ARROWS: &[(&str, &str)] = &[
     ("engine", "checker"),
     ("review", "cel"),
+    ("review", "store"),
     ("sim", "controllers"),
 ];
 

@@ -23,6 +23,10 @@ impl Facts for World<'_> {
         let all = self.0.iter().filter(|object| object["kind"] == name);
         all.cloned().collect()
     }
+
+    fn template_faults(&self, template: &Value) -> Vec<String> {
+        store::validation::template_faults(template)
+    }
 }
 
 /// What the case is judged by.

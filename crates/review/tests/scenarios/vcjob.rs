@@ -241,7 +241,7 @@ fn a_template_that_could_not_become_a_pod_is_refused() {
         ),
         (
             "{restartPolicy: Perhaps, containers: [{name: a, image: b}]}",
-            "template.spec.restartPolicy: Unsupported value: \"Perhaps\": supported values: \"Always\", \"Never\", \"OnFailure\". ",
+            "template.spec.restartPolicy: Unsupported value: \"Perhaps\": supported values: \"Always\", \"OnFailure\", \"Never\". ",
         ),
         (
             "{containers: [{name: a, image: b, ports: [{containerPort: 70000}]}]}",
@@ -261,7 +261,7 @@ fn a_template_that_could_not_become_a_pod_is_refused() {
         ),
         (
             "{volumes: [{name: v}], containers: [{name: a, image: b, volumeMounts: [{name: v, mountPath: /v, subPath: ../../etc}]}]}",
-            "template.spec.containers[0].volumeMounts[0].subPath: Invalid value: \"../../etc\": must not contain '..'. ",
+            "template.spec.containers[0].volumeMounts.subPath: Invalid value: \"../../etc\": must not contain '..'. ",
         ),
         (
             "{volumes: [{name: v, secret: {secretName: s, items: [{key: k, path: /etc/passwd}, {key: k}]}}], containers: [{name: a, image: b}]}",
@@ -273,7 +273,7 @@ fn a_template_that_could_not_become_a_pod_is_refused() {
         ),
         (
             "{containers: [{name: a, image: b, env: [{name: A, valueFrom: {}}, {name: B, valueFrom: {secretKeyRef: {name: s}}}]}]}",
-            "template.spec.containers[0].env[0].valueFrom: Invalid value: \"\": must specify one of: `configMapKeyRef`, `fieldRef`, `fileKeyRef`, `resourceFieldRef` or `secretKeyRef`. template.spec.containers[0].env[1].valueFrom.secretKeyRef.key: Required value. ",
+            "template.spec.containers[0].env[0].valueFrom: Invalid value: \"\": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`. template.spec.containers[0].env[1].valueFrom.secretKeyRef.key: Required value. ",
         ),
     ] {
         let answer = create(&format!(

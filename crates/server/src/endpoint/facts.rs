@@ -65,4 +65,8 @@ impl Facts for FactTable {
             }
         }
     }
+
+    fn template_faults(&self, template: &Value) -> Vec<String> {
+        store::validation::template_faults(template)
+    }
 }

@@ -157,7 +157,7 @@ fn common(container: &Spot<'_, '_>, pod: &Pod<'_>, faults: &mut Faults) {
 }
 
 /// An image of a pod, unlike a template's, must not be padded.
-pub(super) fn trimmed_image(container: &Spot<'_, '_>, faults: &mut Faults) {
+pub(crate) fn trimmed_image(container: &Spot<'_, '_>, faults: &mut Faults) {
     let image = container.at("image");
     if image.text().trim() != image.text() {
         faults.invalid_text(&image, "must not have leading or trailing whitespace");
