@@ -107,19 +107,26 @@ impl Labels {
         if pairs.len() != list.len() {
             return None;
         }
-        let mut own = Vec::new();
-        for (at, ((key, value), (its, shared))) in (0..).zip(pairs.zip(list.iter())) {
+        let (mut own, mut apart) = (Vec::new(), 0);
+        for (at, ((key, value), (its, shared))) in pairs.zip(list.iter()).enumerate() {
             if *key != **its {
                 return None;
             }
             if *value != **shared {
-                own.push((at, word(value)));
+                own.push((u32::try_from(at).ok()?, value));
             }
+            apart += usize::from(*value != **self.own.get(at).unwrap_or(shared));
         }
-        // A value of its own takes as much as one in a list.
-        (2 * own.len() <= list.len()).then(|| Labels {
+        // This one may have less in common with its list than both have with each other: the first pod of
+        // the next job is such a one. Those that follow it share the list of the second. A value of its own
+        // takes as much as one in a list.
+        (2 * own.len() <= list.len() && own.len() <= apart.max(1)).then(|| Labels {
             list: Some(Arc::clone(list)),
-            own: Own::of(own),
+            own: Own::of(
+                own.into_iter()
+                    .map(|(at, value)| (at, word(value)))
+                    .collect(),
+            ),
         })
     }
 }

@@ -165,8 +165,12 @@ impl TextMap {
         let own: Vec<_> = differing
             .map(|((at, value), _)| (at, value.clone()))
             .collect();
+        // The other may have less in common with its list than both have with each other: the first pod of
+        // the next job is such a one. Those that follow it share the list of the second.
+        let both = self.values().zip(other.values());
+        let apart = both.filter(|(mine, its)| mine != its).count();
         // A value of its own takes as much as one in a list.
-        if 2 * own.len() <= theirs.len() {
+        if 2 * own.len() <= theirs.len() && own.len() <= apart.max(1) {
             (self.list, self.own) = (Some(Arc::clone(theirs)), Own::of(own));
         }
     }
@@ -367,6 +371,30 @@ mod tests {
         let mut third = map(&[("app", "train"), ("index", "0"), ("team", "vision")]);
         third.share(&second);
         assert!(third.shares_with(&first) && third == first);
+    }
+
+    #[test]
+    fn those_of_the_next_job_share_a_list_of_their_own() {
+        let of = |job, index| {
+            map(&[
+                ("app", "train"),
+                ("index", index),
+                ("job", job),
+                ("team", "a"),
+            ])
+        };
+        let mut last = of("a", "0");
+        let mut pods = Vec::new();
+        for (job, index) in [("a", "1"), ("b", "0"), ("b", "1"), ("b", "2"), ("b", "3")] {
+            let mut next = of(job, index);
+            next.share(&last);
+            assert_eq!(next, of(job, index));
+            last = next.clone();
+            pods.push(next);
+        }
+        assert!(pods[1].shares_with(&pods[0]));
+        assert!(!pods[2].shares_with(&pods[1]));
+        assert!(pods[3].shares_with(&pods[2]) && pods[4].shares_with(&pods[2]));
     }
 
     #[test]
