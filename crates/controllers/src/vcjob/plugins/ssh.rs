@@ -61,12 +61,23 @@ fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
             None
         }
     };
-    Ok(vec![Child {
+    let mut children = vec![Child {
         kind: Kind::Secret,
         name: name(job),
         body: Body::Whole(json!({ "type": "Opaque", "stringData": data })),
         key,
-    }])
+    }];
+    // Where the job has a Service, that plugin says whether it is fenced.
+    let is_open = arguments.flag("disable-network-policy").unwrap_or(false);
+    if arguments.ssh == SshRules::Safe && !job.spec.has_plugin("svc") && !is_open {
+        children.push(Child {
+            kind: Kind::NetworkPolicy,
+            name: job.metadata.name.to_string(),
+            body: Body::Fence,
+            key: None,
+        });
+    }
+    Ok(children)
 }
 
 /// The client's configuration: which port, and by which name each host is found.
