@@ -1,8 +1,9 @@
 //! The objects themselves: what is held, how events change it, how it is read.
 
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use api::core::Pod;
 use api::intent::ObjectKey;
@@ -84,7 +85,7 @@ impl Listing {
 pub struct Mirror {
     shelves: Vec<Shelf>,
     indexes: Indexes,
-    uids: OnceLock<Uids>,
+    uids: OnceCell<Uids>,
     image_names: ImageNames,
 }
 
@@ -124,7 +125,7 @@ impl Mirror {
         Mirror {
             shelves: KINDS.iter().map(|_| Shelf::default()).collect(),
             indexes: Indexes::new(),
-            uids: OnceLock::new(),
+            uids: OnceCell::new(),
             image_names: ImageNames::default(),
         }
     }

@@ -3,8 +3,8 @@
 //! An index is a row of [`INDEXES`]: a name, the kind that it covers and the terms that an object
 //! of that kind stands under.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 use api::core::TextMap;
 use api::disk::SELECTED_NODE;
@@ -130,13 +130,13 @@ type All<'i, 'a> = &'i mut dyn Iterator<Item = &'a Object>;
 /// controllers do, and each takes memory for every object that is in it.
 #[derive(Debug)]
 pub(crate) struct Indexes {
-    entries: Vec<OnceLock<Entries>>,
+    entries: Vec<OnceCell<Entries>>,
 }
 
 impl Indexes {
     pub(crate) fn new() -> Indexes {
         Indexes {
-            entries: INDEXES.iter().map(|_| OnceLock::new()).collect(),
+            entries: INDEXES.iter().map(|_| OnceCell::new()).collect(),
         }
     }
 

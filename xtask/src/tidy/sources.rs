@@ -11,11 +11,11 @@ const LINES_MAX: usize = 700;
 const LONG: &[(&str, usize)] = &[];
 /// Names that say nothing.
 const EMPTY_NAMES: &[&str] = &["common", "helper", "helpers", "misc", "util", "utils"];
-/// What a decision may not reach.
+/// What a decision may not reach. (A value may keep what it has worked out once in a `OnceCell`, which no
+/// `static` can hold.)
 const IMPURE: &[&str] = &[
     "LazyCell",
     "LazyLock",
-    "OnceCell",
     "OnceLock",
     "async fn",
     "lazy_static!",
