@@ -96,8 +96,10 @@ impl Forms {
     }
 
     fn first(&self, address: usize) -> usize {
-        // The high bits of the product depend on all of the address.
-        let product = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // The high bits of the product depend on all of the address. Objects lie one after the other,
+        // each as far from the last, and one product alone may lay such a row into few places.
+        let once = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let product = (once ^ (once >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let choices = self.rows.len() / CHOICE;
         (product >> (64 - choices.ilog2())) as usize * CHOICE
     }
