@@ -129,10 +129,10 @@ pub async fn rehearse(
 
 /// Whether groups of Kubernetes' own are among the objects, or among what is tried.
 fn has_native_groups(objects: &[Value], question: &RehearsalQuestion) -> bool {
-    let row = Kind::NativeGroup.row();
+    let text = |object: &Value, field: &str| object[field].as_str().unwrap_or_default().to_owned();
     let is_listed = objects.iter().any(|object| {
-        object["kind"] == row.name
-            && (object["apiVersion"].as_str()).is_some_and(|it| it.starts_with(row.group))
+        let kind = Kind::find(&text(object, "apiVersion"), &text(object, "kind"));
+        kind == Some(Kind::NativeGroup)
     });
     is_listed || match question {
         RehearsalQuestion::WhatIf(changes) => changes.iter().any(

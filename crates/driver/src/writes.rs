@@ -399,19 +399,27 @@ impl Writes {
             let is_missing = true;
             return over.map(|over| Over { is_missing, ..over });
         }
+        self.wait(id, revision, now);
+        None
+    }
+
+    /// A write waits until the mirror shows what it did, or what it did not know of.
+    fn wait(&mut self, id: FlightId, revision: u64, now: Time) {
+        let Some(flight) = self.flights.get_mut(&id) else {
+            return;
+        };
         let until = now.plus_ms(self.budget.unseen_max_ms);
         flight.unseen = Some(Unseen { revision, until });
         self.timers.insert((until, id));
-        match flight.effect {
-            Effect::Create { .. } | Effect::Patch { .. } => {
-                self.by_revision.insert((kind, revision, id));
+        match (&flight.effect, &flight.conflict) {
+            (Effect::Create { .. } | Effect::Patch { .. }, None) => {
+                self.by_revision.insert((flight.target.kind, revision, id));
             }
-            Effect::Delete { .. } | Effect::Bind { .. } => {
+            _ => {
                 let target = flight.target.clone();
                 self.by_key.entry(target).or_default().insert(id);
             }
         }
-        None
     }
 
     /// The answer was lost: the object is read back. Nobody waits for a note.
@@ -465,15 +473,8 @@ impl Writes {
                     && self.watched[flight.target.kind as usize]
                     && is_based_on(effect, &flight.target, mirror) =>
             {
-                let flight = self.flights.get_mut(&id)?;
-                flight.conflict = Some(refusal);
-                let (target, until) = (
-                    flight.target.clone(),
-                    now.plus_ms(self.budget.unseen_max_ms),
-                );
-                flight.unseen = Some(Unseen { revision: 0, until });
-                self.timers.insert((until, id));
-                self.by_key.entry(target).or_default().insert(id);
+                self.flights.get_mut(&id)?.conflict = Some(refusal);
+                self.wait(id, 0, now);
                 None
             }
             (404 | 409, Effect::Patch { .. } | Effect::Delete { .. } | Effect::Bind { .. }) => {

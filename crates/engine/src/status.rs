@@ -308,9 +308,14 @@ fn phase(gang: &Gang, verdict: &Verdict) -> GangPhase {
 }
 
 fn is_shown(gang: &Gang, status: &GangStatus) -> bool {
-    let shown = gang.status();
     let said = status.verdict == Verdict::Undecided || status.verdict == gang.said;
-    said && shown.phase == status.phase
+    said && is_alike(gang, status)
+}
+
+/// Whether a gang shows the same beside its verdict.
+fn is_alike(gang: &Gang, status: &GangStatus) -> bool {
+    let shown = gang.status();
+    shown.phase == status.phase
         && shown.running == status.running
         && shown.succeeded == status.succeeded
         && shown.failed == status.failed
@@ -333,18 +338,8 @@ fn begins_to_wait(wordings: &Wordings, (id, said): (GangId, &Verdict), verdict: 
 
 /// Whether a gang that waits would show nothing but why in other words.
 fn is_rewording(gang: &Gang, status: &GangStatus) -> bool {
-    let shown = gang.status();
     let is_waiting = |verdict: &Verdict| matches!(verdict, Verdict::Waits(_));
-    is_waiting(&gang.said)
-        && is_waiting(&status.verdict)
-        && (shown.phase, shown.running, shown.succeeded, shown.failed)
-            == (
-                status.phase,
-                status.running,
-                status.succeeded,
-                status.failed,
-            )
-        && shown.hyper_node == status.hyper_node
+    is_waiting(&gang.said) && is_waiting(&status.verdict) && is_alike(gang, status)
 }
 
 /// Pods that are just being made are no news.

@@ -248,7 +248,7 @@ impl Cycles {
     }
 
     /// What claims got for places that their pods do not get is free again.
-    fn give_back(&self, binds: &[Bind], mirror: &Mirror, writes: &mut Writes) {
+    fn give_back(&self, binds: &[Bind], mirror: &Mirror, writes: &mut Writes, now: Time) {
         let pods = binds.iter().filter_map(|bind| {
             let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name)?;
             (pod.metadata.uid == bind.uid).then_some(pod)
@@ -259,7 +259,7 @@ impl Cycles {
             .map(|intent| (intent.target.clone(), intent))
             .collect();
         for intent in by_claim.into_values() {
-            writes.submit(intent, Origin::Note, Lane::Low);
+            writes.note(intent, now);
         }
     }
 
@@ -285,7 +285,7 @@ impl Cycles {
                     self.counts.places_refused += 1;
                     self.take_back(bind.write);
                 }
-                self.give_back(&binds, mirror, writes);
+                self.give_back(&binds, mirror, writes, now);
             }
         }
     }

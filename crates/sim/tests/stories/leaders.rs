@@ -8,6 +8,7 @@ mod plane;
 
 use std::collections::BTreeMap;
 
+use crate::asked::{asked, print};
 use history::{Deed, NOBODY, Op, Told, explain};
 use plane::Plane;
 
@@ -16,19 +17,6 @@ const STORIES: u64 = 20;
 /// Everything goes wrong for so long, and nothing for so long after it.
 const STORM_MS: i64 = 180_000;
 const CALM_MS: i64 = 90_000;
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how many stories are played is the caller's choice"
-)]
-fn asked(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-#[expect(clippy::print_stdout, reason = "the counts are what is measured")]
-fn print(text: &str) {
-    println!("{text}");
-}
 
 /// Something goes wrong, with the leader more often than with others.
 fn strike(plane: &mut Plane) {

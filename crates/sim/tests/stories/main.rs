@@ -1,6 +1,7 @@
 //! Stories of the whole plane: one that is told word for word, many random ones, and one that is
 //! counted.
 
+mod asked;
 mod asking;
 mod drivers;
 mod journey;

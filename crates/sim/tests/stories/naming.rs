@@ -6,6 +6,7 @@ use driver::Settings;
 use serde_json::{Value, json};
 use sim::{Fault, Faults, World};
 
+use crate::asked::asked;
 use crate::asking::naming;
 use crate::drivers::drivers;
 
@@ -35,13 +36,8 @@ fn job(name: &str, pods: usize) -> Value {
     })
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how many gangs meet is the caller's choice"
-)]
 fn gangs() -> usize {
-    let asked = std::env::var("KATMAI_SIM_GANGS").ok();
-    asked.and_then(|it| it.parse().ok()).unwrap_or(GANGS)
+    asked("KATMAI_SIM_GANGS").map_or(GANGS, |gangs| usize::try_from(gangs).expect("they are few"))
 }
 
 /// Gangs come in the course of some minutes, in which the name server is deaf for half of the time; how

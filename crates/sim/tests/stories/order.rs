@@ -7,6 +7,7 @@ use api::quantity::{Format, Quantity};
 use serde_json::{Value, json};
 use sim::{Fault, Faults, Settings, World};
 
+use crate::asked::{asked, print};
 use crate::plane::world;
 
 /// Jobs that are played unless more are asked for.
@@ -15,19 +16,6 @@ const JOBS: u64 = 100;
 const JOBS_AT_ONCE: u64 = 200;
 const APART_MS: i64 = 1_000;
 const MINUTE_MS: i64 = 60_000;
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how many jobs are played is the caller's choice"
-)]
-fn asked(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-#[expect(clippy::print_stdout, reason = "the counts are what is measured")]
-fn print(text: &str) {
-    println!("{text}");
-}
 
 /// What goes wrong: slow wires, conflicts and crashes most of all, and what hides a Service from whoever
 /// made it.

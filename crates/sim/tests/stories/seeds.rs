@@ -2,6 +2,7 @@
 //! whatever went wrong. `KATMAI_SIM_SEEDS=1000` plays more of them, `KATMAI_SIM_SEED=17` one with
 //! its whole transcript.
 
+use crate::asked::{asked, print};
 use crate::asking::asking;
 use crate::drivers::drivers_by;
 use sim::{Story, Told};
@@ -24,19 +25,6 @@ fn rules(seed: u64) -> engine::Settings {
         rules.placement.as_upstream.extend(engine::Difference::ALL);
     }
     rules
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how many stories are played is the caller's choice"
-)]
-fn asked(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-#[expect(clippy::print_stdout, reason = "a story that was asked for is shown")]
-fn print(text: &str) {
-    println!("{text}");
 }
 
 fn check(seed: u64) -> Result<(), String> {

@@ -2,6 +2,7 @@
 //! unnoticed. `KATMAI_SIM_GANGS=500 cargo test -p katmai-sim --release --test stories work -- --nocapture`
 //! counts at the size of S2-500x20.
 
+use crate::asked::{asked, print};
 use crate::plane;
 use api::kind::Kind;
 use api::quantity::{Format, Quantity};
@@ -12,18 +13,8 @@ use sim::{End, Settings, World};
 const GANGS: u64 = 20;
 const PODS: u64 = 20;
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how many gangs are counted is the caller's choice"
-)]
 fn gangs() -> u64 {
-    let asked = std::env::var("KATMAI_SIM_GANGS").ok();
-    asked.and_then(|text| text.parse().ok()).unwrap_or(GANGS)
-}
-
-#[expect(clippy::print_stdout, reason = "the counts are what is measured")]
-fn print(text: &str) {
-    println!("{text}");
+    asked("KATMAI_SIM_GANGS").unwrap_or(GANGS)
 }
 
 fn gang(index: u64) -> Value {
