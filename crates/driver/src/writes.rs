@@ -262,6 +262,11 @@ impl Writes {
             return over.map(|over| Over { is_missing, ..over });
         }
         match (answer, flight.conflict.is_some()) {
+            // It was changed, by this write or by somebody else's: who wanted it finds out on the newer
+            // state, as after a conflict.
+            (ReadBack::Happened { .. }, _) if matches!(flight.effect, Effect::Patch { .. }) => {
+                self.refused(flight_id, in_doubt(), mirror, now)
+            }
             (ReadBack::Happened { revision }, _) => self.done(flight_id, revision, mirror, now),
             // Bound to nobody, and yet a conflict: what was read is older than that.
             (ReadBack::DidNot, true) if flight.reads < READS_MAX => {
@@ -517,5 +522,15 @@ impl Writes {
                 self.by_key.remove(&flight.target);
             }
         }
+    }
+}
+
+/// What a write is told of which nobody knows whether it was it that changed its object.
+fn in_doubt() -> Refusal {
+    Refusal {
+        code: 409,
+        reason: "Conflict".into(),
+        message: "the object has changed, and the answer to this write was lost".into(),
+        retry_after_seconds: None,
     }
 }

@@ -7,7 +7,7 @@ use driver::EngineSettings;
 use engine::{Engine, Settings};
 use mirror::Events;
 use serde_json::{Value, json};
-use world::{World, refusal, settings};
+use world::{Lost, World, refusal, settings};
 
 fn plane(events: Events, actions: &[&str]) -> World {
     let mut rules = Settings::default();
@@ -198,4 +198,27 @@ fn a_victim_that_cannot_be_told_goes_all_the_same() {
         let node = &world.object(Kind::Pod, name)["spec"]["nodeName"];
         assert_eq!(node, "node-1", "{name}");
     }
+}
+
+/// Nobody can see of an object that has changed whether it was by the write whose answer was lost.
+#[test]
+fn what_a_group_should_say_is_said_though_somebody_wrote_to_it_when_the_answer_was_lost() {
+    let mut world = plane(Events::PerGang, PLAIN);
+    gang(&mut world, "large", "", 3);
+    world.is_get_slow = true;
+    world
+        .lost
+        .extend(std::iter::repeat_n(Lost::BeforeCommit, 100));
+    world.pass_ms(5_000);
+    assert!(world.object(Kind::PodGroup, "large")["status"]["conditions"].is_null());
+    let mut changed = world.object(Kind::PodGroup, "large").clone();
+    changed["metadata"]["annotations"] = json!({ "somebody": "else" });
+    world.put_object(Kind::PodGroup, "large", &changed);
+    world.lost.clear();
+    world.is_get_slow = false;
+    world.answer_gets();
+    world.pass_ms(60_000);
+    let group = world.object(Kind::PodGroup, "large");
+    assert!(group["status"]["conditions"].is_array(), "{group}");
+    assert!(world.driver.is_quiet());
 }
