@@ -9,11 +9,11 @@ use crate::Violation;
 use crate::plans::writes_of;
 
 /// Amounts by kind, added up from tasks.
-type Amounts = BTreeMap<Kind, i64>;
+type Amounts = BTreeMap<Kind, i128>;
 
 fn add(sum: &mut Amounts, tables: &Tables, task: TaskId) {
     for (kind, value) in tables.shape_of(task).spec.requests.entries() {
-        *sum.entry(kind).or_default() += value;
+        *sum.entry(kind).or_default() += i128::from(value);
     }
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn rooms(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
             if askers().next().is_none() {
                 continue;
             }
-            let all = node.spec.allocatable.get(*kind);
+            let all = i128::from(node.spec.allocatable.get(*kind));
             let (name, kind_name) = (&node.spec.name, tables.kinds().name(*kind));
             let kept = (at(&promised) - at(&leaving)).max(0);
             let (invariant, what) = if *used > all {
@@ -127,7 +127,7 @@ pub(crate) fn ceilings(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>)
             let asks =
                 |place: &&&model::Place| tables.shape_of(place.task).spec.requests.get(kind) > 0;
             let askers = || places.iter().copied().filter(|place| asks(&place));
-            let ceiling = ceiling.max(queue.spec.guarantee.get(kind));
+            let ceiling = i128::from(ceiling.max(queue.spec.guarantee.get(kind)));
             let used = used.get(&kind).copied().unwrap_or(0);
             // Upstream: a ceiling of zero or less on cpu or memory means none.
             let is_none = ceiling <= 0 && (kind == Kind::CPU || kind == Kind::MEMORY);

@@ -6,12 +6,17 @@ use model::{Gate, Key, Kind, Node, NodeId, Phase, Queue, QueueId, Tables, TaskId
 
 use crate::Violation;
 
-type Sums<Id> = BTreeMap<Id, BTreeMap<u16, i64>>;
+/// As a row reads it: the greatest number that fits where the sum does not.
+fn read(sum: i128) -> i64 {
+    i64::try_from(sum).unwrap_or(if sum < 0 { i64::MIN } else { i64::MAX })
+}
+
+type Sums<Id> = BTreeMap<Id, BTreeMap<u16, i128>>;
 
 fn add<Id: Ord + Copy>(sums: &mut Sums<Id>, id: Id, tables: &Tables, task: TaskId) {
     let row = sums.entry(id).or_default();
     for (kind, value) in tables.shape_of(task).spec.requests.entries() {
-        *row.entry(kind.0).or_default() += value;
+        *row.entry(kind.0).or_default() += i128::from(value);
     }
 }
 
@@ -65,10 +70,8 @@ fn node_row(tables: &Tables, id: NodeId, node: &Node, held: &Held, found: &mut V
     let name = &node.spec.name;
     for (kind, kind_name) in tables.kinds().iter() {
         let at = |sums: &Sums<NodeId>| {
-            sums.get(&id)
-                .and_then(|sum| sum.get(&kind.0))
-                .copied()
-                .unwrap_or(0)
+            let sum = sums.get(&id).and_then(|sum| sum.get(&kind.0));
+            sum.map_or(0, |sum| read(*sum))
         };
         for (what, kept, real) in [
             ("used", node.used.get(kind), at(&held.used)),
@@ -116,7 +119,7 @@ pub(crate) fn queues(tables: &Tables, found: &mut Vec<Violation>) {
 
 /// I3: what queues hold in groups of nodes, with what they are promised there.
 pub(crate) fn groups(tables: &Tables, found: &mut Vec<Violation>) {
-    let mut real: BTreeMap<(QueueId, String), BTreeMap<u16, i64>> = BTreeMap::new();
+    let mut real: BTreeMap<(QueueId, String), BTreeMap<u16, i128>> = BTreeMap::new();
     for (_, task) in tables.tasks() {
         let is_there = task.phase.is_allocated() || task.phase == Phase::Pipelined;
         let group = task.node.filter(|_| is_there);
@@ -127,11 +130,14 @@ pub(crate) fn groups(tables: &Tables, found: &mut Vec<Violation>) {
         };
         let row = real.entry((queue, group.to_owned())).or_default();
         for (kind, value) in tables.shape(task.shape).spec.requests.entries() {
-            *row.entry(kind.0).or_default() += value;
+            *row.entry(kind.0).or_default() += i128::from(value);
         }
     }
-    real.values_mut()
-        .for_each(|row| row.retain(|_, value| *value != 0));
+    let real = real.into_iter().map(|(of, row)| {
+        let row = row.into_iter().filter(|(_, value)| *value != 0);
+        (of, row.map(|(kind, value)| (kind, read(value))).collect())
+    });
+    let mut real: BTreeMap<_, BTreeMap<u16, i64>> = real.collect();
     real.retain(|_, row| !row.is_empty());
     let kept = tables.group_uses().map(|(queue, group, sum)| {
         let sum = sum.entries().filter(|(_, value)| *value != 0);
@@ -162,16 +168,16 @@ pub(crate) fn classes(tables: &Tables, found: &mut Vec<Violation>) {
             queue = tables.queue(at).parent;
         }
     }
-    let mut real: BTreeMap<(QueueId, Kind), i64> = BTreeMap::new();
+    let mut real: BTreeMap<(QueueId, Kind), i128> = BTreeMap::new();
     for ((queue, _), amounts) in claims {
         for (kind, amount) in amounts {
-            *real.entry((queue, *kind)).or_default() += amount;
+            *real.entry((queue, *kind)).or_default() += i128::from(*amount);
         }
     }
     for (id, queue) in tables.queues() {
         let kept = tables.classes_taken(id);
         for (kind, name) in tables.kinds().iter() {
-            let real = real.get(&(id, kind)).copied().unwrap_or(0);
+            let real = real.get(&(id, kind)).map_or(0, |sum| read(*sum));
             let kept = kept.map_or(0, |sum| sum.get(kind));
             if real != kept {
                 let queue = &queue.spec.name;
@@ -186,27 +192,25 @@ pub(crate) fn classes(tables: &Tables, found: &mut Vec<Violation>) {
 fn queue_row(
     tables: &Tables,
     queue: &Queue,
-    own: Option<&BTreeMap<u16, i64>>,
+    own: Option<&BTreeMap<u16, i128>>,
     found: &mut Vec<Violation>,
 ) {
     let name = &queue.spec.name;
     for (kind, kind_name) in tables.kinds().iter() {
-        let real = own.and_then(|sum| sum.get(&kind.0)).copied().unwrap_or(0);
+        let real = own.and_then(|sum| sum.get(&kind.0));
+        let real = real.map_or(0, |sum| read(*sum));
         let kept = queue.used_own.get(kind);
         if real != kept {
             let what = format!("queue {name} uses {real} {kind_name}, its row says {kept}");
             found.push(Violation::of("I3", what));
         }
-        let children: i64 = queue
-            .children
-            .iter()
-            .map(|c| tables.queue(*c).used.get(kind))
-            .sum();
-        if queue.used.get(kind) != kept + children {
+        let children = queue.children.iter().map(|child| tables.queue(*child));
+        let children = children.map(|child| i128::from(child.used.get(kind)));
+        let whole = read(i128::from(kept) + children.sum::<i128>());
+        if queue.used.get(kind) != whole {
             let what = format!(
-                "queue {name} says {} {kind_name}, its own and its children's are {}",
-                queue.used.get(kind),
-                kept + children
+                "queue {name} says {} {kind_name}, its own and its children's are {whole}",
+                queue.used.get(kind)
             );
             found.push(Violation::of("I3", what));
         }

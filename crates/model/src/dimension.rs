@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::resource::shown;
+
 /// So much of one dimension of a device's capacity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Taking {
@@ -106,13 +108,13 @@ pub struct PartLoad {
     /// How many parts.
     pub parts: i64,
     /// How much of each dimension; one of which nothing is held has no row.
-    amounts: BTreeMap<Arc<str>, i64>,
+    amounts: BTreeMap<Arc<str>, i128>,
 }
 
 impl PartLoad {
     /// How much of a dimension is held.
     pub fn of(&self, dimension: &str) -> i64 {
-        self.amounts.get(dimension).copied().unwrap_or(0)
+        self.amounts.get(dimension).map_or(0, |held| shown(*held))
     }
 
     /// Somebody takes a part.
@@ -120,7 +122,7 @@ impl PartLoad {
         self.parts += 1;
         for taking in part.iter().filter(|taking| taking.amount != 0) {
             let amount = self.amounts.entry(taking.dimension.clone()).or_default();
-            *amount = amount.saturating_add(taking.amount);
+            *amount += i128::from(taking.amount);
         }
     }
 
@@ -130,7 +132,7 @@ impl PartLoad {
         for taking in part.iter().filter(|taking| taking.amount != 0) {
             let amount = self.amounts.get_mut(&taking.dimension);
             let amount = amount.expect("what is given back was taken before");
-            *amount = amount.saturating_sub(taking.amount);
+            *amount -= i128::from(taking.amount);
             if *amount == 0 {
                 self.amounts.remove(&taking.dimension);
             }

@@ -80,7 +80,7 @@ pub use plan::{
 pub use queue::{Branch, GroupLimits, NodeGroups, Queue, QueueSpec, QueueState, TreeSums};
 pub use ranked::{Rank, Ranked};
 pub use reason::{CardLack, DeviceLack, Misplaced, Missing, NoFit, QuotaGap, Reason, Refusal};
-pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector};
+pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector, shown};
 pub use roles::{TOPOLOGY_ROLES_MAX, TaskTopology, TopologyFault};
 pub use shape::{
     Fill, HostPort, Inclusion, PodTerm, Preferred, ShapeSpec, Spread, Strategy, Toleration,

@@ -82,8 +82,8 @@ pub struct Node {
     /// Requests of the tasks that are promised room here once it is released.
     pub pipelined: Vector,
     /// Used cpu and memory, where a pod that requests none counts as 100m and 200Mi (upstream's
-    /// non-zero requests, which scores of empty pods need).
-    pub used_nonzero: [i64; 2],
+    /// non-zero requests, which scores of empty pods need); wide, so that no sum is lost.
+    pub used_nonzero: [i128; 2],
     /// The tasks that hold room here.
     pub tasks: BTreeSet<TaskId>,
     /// The tasks that are promised room here.

@@ -156,13 +156,29 @@ fn bytes(value: i64) -> String {
     value.to_string()
 }
 
+/// A sum as it is read: the greatest or least number that fits where it does not.
+pub fn shown(sum: i128) -> i64 {
+    i64::try_from(sum).unwrap_or(if sum < 0 { i64::MIN } else { i64::MAX })
+}
+
 /// Amounts by kind; a kind beyond the end is zero.
+///
+/// Sums are exact however large they are: one that no longer fits is read as the greatest (or least)
+/// number that does, and is right again once what was too large has been taken away. Anybody may ask for as
+/// much as can be written, and what others ask for must not be lost in that.
 #[derive(Clone, Debug, Default)]
-pub struct Vector(Vec<i64>);
+pub struct Vector {
+    shown: Vec<i64>,
+    /// All amounts, as long as one of them does not fit.
+    exact: Option<Box<[i128]>>,
+}
 
 impl Vector {
     /// All zero.
-    pub const ZERO: Vector = Vector(Vec::new());
+    pub const ZERO: Vector = Vector {
+        shown: Vec::new(),
+        exact: None,
+    };
 
     /// A vector of the given amounts; the last amount wins where a kind occurs twice.
     pub fn of(amounts: impl IntoIterator<Item = (Kind, i64)>) -> Vector {
@@ -176,29 +192,35 @@ impl Vector {
     /// The amount of `kind`.
     #[inline]
     pub fn get(&self, kind: Kind) -> i64 {
-        self.0.get(kind.index()).copied().unwrap_or(0)
+        self.shown.get(kind.index()).copied().unwrap_or(0)
     }
 
     /// Sets the amount of `kind`.
     pub fn set(&mut self, kind: Kind, value: i64) {
-        if kind.index() >= self.0.len() {
+        if kind.index() >= self.shown.len() {
             if value == 0 {
                 return;
             }
-            self.0.resize(kind.index() + 1, 0);
+            self.shown.resize(kind.index() + 1, 0);
         }
-        self.0[kind.index()] = value;
+        if self.exact.is_some() {
+            let mut exact = self.exact();
+            exact[kind.index()] = value.into();
+            *self = Vector::shown(exact);
+        } else {
+            self.shown[kind.index()] = value;
+        }
     }
 
     /// Amounts in order of kind; kinds beyond the end are zero.
     pub fn amounts(&self) -> &[i64] {
-        &self.0
+        &self.shown
     }
 
     /// The kinds with a non-zero amount, with it.
     #[inline]
     pub fn entries(&self) -> impl Iterator<Item = (Kind, i64)> {
-        self.0
+        self.shown
             .iter()
             .enumerate()
             .filter(|(_, value)| **value != 0)
@@ -212,26 +234,60 @@ impl Vector {
 
     /// Whether every amount is zero.
     pub fn is_zero(&self) -> bool {
-        self.0.iter().all(|value| *value == 0)
+        self.shown.iter().all(|value| *value == 0)
     }
 
-    /// Adds `other`, saturating.
+    /// Adds `other`.
     pub fn add(&mut self, other: &Vector) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
-        }
-        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
-            *mine = mine.saturating_add(*theirs);
-        }
+        self.combine(other, i64::overflowing_add, i128::saturating_add);
     }
 
-    /// Subtracts `other`, saturating; amounts may become negative.
+    /// Subtracts `other`; amounts may become negative.
     pub fn sub(&mut self, other: &Vector) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
+        self.combine(other, i64::overflowing_sub, i128::saturating_sub);
+    }
+
+    #[inline]
+    fn combine(
+        &mut self,
+        other: &Vector,
+        narrow: impl Fn(i64, i64) -> (i64, bool),
+        wide: fn(i128, i128) -> i128,
+    ) {
+        if self.shown.len() < other.shown.len() {
+            self.shown.resize(other.shown.len(), 0);
         }
-        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
-            *mine = mine.saturating_sub(*theirs);
+        if self.exact.is_none() && other.exact.is_none() {
+            let pairs = self.shown.iter().zip(&other.shown);
+            if !pairs.into_iter().any(|(mine, its)| narrow(*mine, *its).1) {
+                for (mine, its) in self.shown.iter_mut().zip(&other.shown) {
+                    *mine = narrow(*mine, *its).0;
+                }
+                return;
+            }
+        }
+        let (mut exact, its) = (self.exact(), other.exact());
+        for (mine, its) in exact.iter_mut().zip(its) {
+            *mine = wide(*mine, its);
+        }
+        *self = Vector::shown(exact);
+    }
+
+    /// All amounts as they are.
+    fn exact(&self) -> Box<[i128]> {
+        let mut exact: Vec<i128> = match &self.exact {
+            Some(exact) => exact.to_vec(),
+            None => self.shown.iter().map(|value| (*value).into()).collect(),
+        };
+        exact.resize(self.shown.len(), 0);
+        exact.into()
+    }
+
+    fn shown(exact: Box<[i128]>) -> Vector {
+        let fits = |value: &i128| i64::try_from(*value).is_ok();
+        Vector {
+            shown: exact.iter().map(|value| shown(*value)).collect(),
+            exact: (!exact.iter().all(fits)).then_some(exact),
         }
     }
 
@@ -261,7 +317,12 @@ impl Vector {
 
     /// Raises negative amounts to zero.
     pub fn floor(&mut self) {
-        for value in &mut self.0 {
+        if self.exact.is_some() {
+            let floored = self.exact().iter().map(|value| (*value).max(0)).collect();
+            *self = Vector::shown(floored);
+            return;
+        }
+        for value in &mut self.shown {
             *value = (*value).max(0);
         }
     }
@@ -278,27 +339,35 @@ impl Vector {
         self.zip(other, i64::max)
     }
 
+    /// How the first amount that is not zero stands to it.
+    fn cmp_zero(&self) -> Ordering {
+        let signs = self.shown.iter().map(|value| value.cmp(&0));
+        signs
+            .into_iter()
+            .find(|it| it.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+
     fn zip(&self, other: &Vector, f: fn(i64, i64) -> i64) -> Vector {
-        let len = self.0.len().max(other.0.len());
-        Vector(
-            (0..len)
-                .map(|at| {
-                    f(
-                        self.0.get(at).copied().unwrap_or(0),
-                        other.0.get(at).copied().unwrap_or(0),
-                    )
-                })
-                .collect(),
-        )
+        let len = self.shown.len().max(other.shown.len());
+        let at = |vector: &Vector, at: usize| vector.shown.get(at).copied().unwrap_or(0);
+        Vector {
+            shown: (0..len).map(|i| f(at(self, i), at(other, i))).collect(),
+            exact: None,
+        }
     }
 
     /// Whether every amount is at most the other's.
     pub fn fits(&self, room: &Vector) -> bool {
-        self.0
+        self.shown
             .iter()
             .enumerate()
-            .all(|(at, value)| *value <= room.0.get(at).copied().unwrap_or(0))
-            && room.0.iter().skip(self.0.len()).all(|value| *value >= 0)
+            .all(|(at, value)| *value <= room.shown.get(at).copied().unwrap_or(0))
+            && room
+                .shown
+                .iter()
+                .skip(self.shown.len())
+                .all(|value| *value >= 0)
     }
 
     /// The first kind that `request` asks for and in which `self` exceeds `limit`, in the order cpu,
@@ -328,12 +397,15 @@ impl PartialOrd for Vector {
 /// An arbitrary but fixed order, for interning; it says nothing about which is larger.
 impl Ord for Vector {
     fn cmp(&self, other: &Self) -> Ordering {
-        let len = self.0.len().max(other.0.len());
-        let at = |v: &Vector, i: usize| v.0.get(i).copied().unwrap_or(0);
+        let len = self.shown.len().max(other.shown.len());
+        let at = |v: &Vector, i: usize| v.shown.get(i).copied().unwrap_or(0);
         (0..len)
             .map(|i| at(self, i).cmp(&at(other, i)))
             .find(|o| o.is_ne())
-            .unwrap_or(Ordering::Equal)
+            .unwrap_or_else(|| match (&self.exact, &other.exact) {
+                (None, None) => Ordering::Equal,
+                _ => self.minus(other).cmp_zero(),
+            })
     }
 }
 
@@ -532,9 +604,29 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_saturates_and_trailing_zeros_do_not_matter() {
-        let huge = Vector::of([(Kind::CPU, i64::MAX)]);
-        assert_eq!(huge.plus(&huge).get(Kind::CPU), i64::MAX);
+    fn a_sum_that_does_not_fit_is_right_again_without_what_was_too_large() {
+        let huge = Vector::of([(Kind::CPU, i64::MAX), (Kind::PODS, 1)]);
+        let small = Vector::of([(Kind::CPU, 500), (Kind::MEMORY, 7)]);
+        let mut sum = huge.plus(&small).plus(&huge);
+        assert_eq!(sum.get(Kind::CPU), i64::MAX);
+        assert_ne!(sum, huge.plus(&small), "they only look alike");
+        sum.set(Kind::PODS, 5);
+        sum.sub(&huge);
+        assert_eq!(sum.get(Kind::CPU), i64::MAX);
+        sum.sub(&huge);
+        assert_eq!(
+            sum,
+            Vector::of([(Kind::CPU, 500), (Kind::MEMORY, 7), (Kind::PODS, 3)])
+        );
+        assert!(sum.exact.is_none());
+        let mut owed = small.minus(&huge.plus(&huge));
+        assert_eq!(owed.get(Kind::CPU), i64::MIN);
+        owed.floor();
+        assert_eq!(owed, Vector::of([(Kind::MEMORY, 7)]));
+    }
+
+    #[test]
+    fn trailing_zeros_do_not_matter() {
         let mut padded = Vector::of([(Kind::CPU, 1), (Kind::PODS, 1)]);
         padded.set(Kind::PODS, 0);
         assert_eq!(padded, Vector::of([(Kind::CPU, 1)]));

@@ -214,11 +214,10 @@ impl Tables {
             apply(&mut node.releasing, &shape.held, sign);
         }
         for (sum, part) in node.used_nonzero.iter_mut().zip(shape.nonzero) {
-            *sum = if sign == Sign::Add {
-                sum.saturating_add(part)
-            } else {
-                sum.saturating_sub(part)
-            };
+            match sign {
+                Sign::Add => *sum += i128::from(part),
+                Sign::Take => *sum -= i128::from(part),
+            }
         }
         if sign == Sign::Add {
             node.tasks.insert(id);

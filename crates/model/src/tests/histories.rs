@@ -27,7 +27,11 @@ struct Rows {
 
 fn amounts(dice: &mut Dice, most: u64) -> Vector {
     let kinds = [Kind::CPU, Kind::MEMORY, Kind(3)];
-    Vector::of(kinds.map(|kind| (kind, dice.roll(most) as i64)))
+    Vector::of(kinds.map(|kind| match dice.roll(40) {
+        // More than any sum can hold.
+        0 => (kind, i64::MAX - dice.roll(most) as i64),
+        _ => (kind, dice.roll(most) as i64),
+    }))
 }
 
 fn some<T>(dice: &mut Dice, of: usize, what: impl FnOnce(&mut Dice) -> T) -> Option<T> {
@@ -340,7 +344,7 @@ impl Rows {
                     0 => stand_in,
                     asked => asked,
                 };
-                [or(Kind::CPU, 100), or(Kind::MEMORY, 200 << 20)]
+                [or(Kind::CPU, 100), or(Kind::MEMORY, 200 << 20)].map(i128::from)
             });
             let id = tables.node_named(name).expect("it was just found");
             self.check_storage(tables, id);

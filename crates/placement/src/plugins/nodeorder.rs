@@ -1,6 +1,6 @@
 //! Nodeorder: kube-scheduler's scores. Each is a whole number of points from 0 to 100, times a weight.
 
-use model::{Kind, NodeId, Shape};
+use model::{Kind, NodeId, Shape, shown};
 
 use crate::arguments::Asked;
 use crate::plugin::{Plugin, Score, View};
@@ -89,7 +89,7 @@ fn score(view: View<'_>, shape: &Shape, node: NodeId) -> Score {
             }
             count += 1;
             // Kubernetes: pods that request nothing still count as a little here.
-            let wanted = node.used_nonzero[at].saturating_add(shape.nonzero[at]);
+            let wanted = shown(node.used_nonzero[at] + i128::from(shape.nonzero[at]));
             if wanted <= whole {
                 least += percent(whole - wanted, whole);
             }
