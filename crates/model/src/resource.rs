@@ -156,6 +156,18 @@ fn bytes(value: i64) -> String {
     value.to_string()
 }
 
+/// Changes amounts by others, wrapping; whether one of them did not fit.
+#[inline]
+fn step(mine: &mut [i64], its: &[i64], change: impl Fn(i64, i64) -> (i64, bool)) -> bool {
+    let mut is_beyond = false;
+    for (mine, its) in mine.iter_mut().zip(its) {
+        let (value, wraps) = change(*mine, *its);
+        *mine = value;
+        is_beyond |= wraps;
+    }
+    is_beyond
+}
+
 /// A sum as it is read: the greatest or least number that fits where it does not.
 pub fn shown(sum: i128) -> i64 {
     i64::try_from(sum).unwrap_or(if sum < 0 { i64::MIN } else { i64::MAX })
@@ -239,33 +251,37 @@ impl Vector {
 
     /// Adds `other`.
     pub fn add(&mut self, other: &Vector) {
-        self.combine(other, i64::overflowing_add, i128::saturating_add);
+        if self.is_narrow_with(other) {
+            if !step(&mut self.shown, &other.shown, i64::overflowing_add) {
+                return;
+            }
+            step(&mut self.shown, &other.shown, i64::overflowing_sub);
+        }
+        self.combine(other, i128::saturating_add);
     }
 
     /// Subtracts `other`; amounts may become negative.
     pub fn sub(&mut self, other: &Vector) {
-        self.combine(other, i64::overflowing_sub, i128::saturating_sub);
+        if self.is_narrow_with(other) {
+            if !step(&mut self.shown, &other.shown, i64::overflowing_sub) {
+                return;
+            }
+            step(&mut self.shown, &other.shown, i64::overflowing_add);
+        }
+        self.combine(other, i128::saturating_sub);
     }
 
+    /// Whether both hold nothing that does not fit; it is made as long as the other.
     #[inline]
-    fn combine(
-        &mut self,
-        other: &Vector,
-        narrow: impl Fn(i64, i64) -> (i64, bool),
-        wide: fn(i128, i128) -> i128,
-    ) {
+    fn is_narrow_with(&mut self, other: &Vector) -> bool {
         if self.shown.len() < other.shown.len() {
             self.shown.resize(other.shown.len(), 0);
         }
-        if self.exact.is_none() && other.exact.is_none() {
-            let pairs = self.shown.iter().zip(&other.shown);
-            if !pairs.into_iter().any(|(mine, its)| narrow(*mine, *its).1) {
-                for (mine, its) in self.shown.iter_mut().zip(&other.shown) {
-                    *mine = narrow(*mine, *its).0;
-                }
-                return;
-            }
-        }
+        self.exact.is_none() && other.exact.is_none()
+    }
+
+    #[cold]
+    fn combine(&mut self, other: &Vector, wide: fn(i128, i128) -> i128) {
         let (mut exact, its) = (self.exact(), other.exact());
         for (mine, its) in exact.iter_mut().zip(its) {
             *mine = wide(*mine, its);
