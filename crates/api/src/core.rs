@@ -13,13 +13,10 @@ mod objects;
 mod pod;
 mod policy;
 mod requests;
+mod resource_list;
 mod scopes;
 mod storage;
 mod text_map;
-
-use std::collections::BTreeMap;
-
-use crate::quantity::Quantity;
 
 pub use affinity::*;
 pub use apps::*;
@@ -31,17 +28,9 @@ pub use objects::*;
 pub use pod::*;
 pub use policy::*;
 pub use requests::{claims_named, limits_of, requests_of};
+pub use resource_list::ResourceList;
 pub use storage::*;
 pub use text_map::TextMap;
-
-/// Amounts per resource name, sorted by name.
-pub type ResourceList = BTreeMap<Box<str>, Quantity>;
-
-/// Whether two lists have the same in them, written the same.
-fn are_alike(one: &ResourceList, other: &ResourceList) -> bool {
-    let mut amounts = one.values().zip(other.values());
-    one == other && amounts.all(|(mine, its)| mine.is_written_like(its))
-}
 
 read_only! {
     /// A condition in a status: of a pod, node, claim, volume, namespace or batch job.

@@ -44,7 +44,12 @@ fn a_job_survives_a_round_trip() {
     assert!(job.spec.has_plugin("ssh") && !job.spec.has_plugin("mpi"));
     let template = job.spec.tasks[0].template().unwrap();
     assert_eq!(
-        template.spec.containers[0].resources.requests["memory"].to_string(),
+        template.spec.containers[0]
+            .resources
+            .requests
+            .get("memory")
+            .expect("it is there")
+            .to_string(),
         "1536Mi"
     );
     let events: Vec<&str> = job.spec.policies[1].events().collect();

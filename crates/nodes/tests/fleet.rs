@@ -396,8 +396,9 @@ fn a_thousand_idle_nodes_are_made_once_and_never_wake() {
         &*node.metadata.labels["topology.kubernetes.io/zone"],
         "zone-0"
     );
-    assert_eq!(node.status.allocatable["cpu"].to_string(), "32");
-    assert_eq!(node.status.allocatable["memory"].to_string(), "256Gi");
+    let amount = |name: &str| node.status.allocatable.get(name).map(ToString::to_string);
+    assert_eq!(amount("cpu").as_deref(), Some("32"));
+    assert_eq!(amount("memory").as_deref(), Some("256Gi"));
 }
 
 #[test]

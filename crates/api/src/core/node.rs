@@ -1,6 +1,6 @@
 //! Nodes.
 
-use super::{DatedCondition, Images, ResourceList, Taint, are_alike};
+use super::{DatedCondition, Images, ResourceList, Taint};
 use crate::meta::ObjectMeta;
 use crate::shared::List;
 
@@ -65,7 +65,7 @@ impl NodeRoom {
             (&self.capacity, &other.capacity),
             (&self.allocatable, &other.allocatable),
         ];
-        lists.into_iter().all(|(mine, its)| are_alike(mine, its))
+        lists.into_iter().all(|(mine, its)| mine.is_alike(its))
     }
 }
 

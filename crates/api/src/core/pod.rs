@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{
-    Affinity, Condition, ResourceList, TextMap, Toleration, TopologySpreadConstraint, are_alike,
-};
+use super::{Affinity, Condition, ResourceList, TextMap, Toleration, TopologySpreadConstraint};
 use crate::meta::ObjectMeta;
 use crate::shared::List;
 use crate::time::Time;
@@ -83,7 +81,7 @@ read_only! {
         /// Requests and limits.
         pub resources: ResourceRequirements,
         /// Ports.
-        pub ports: Vec<ContainerPort>,
+        pub ports: Box<[ContainerPort]>,
         /// `Always` makes an init container a sidecar.
         pub restart_policy: Option<Box<str>>,
     }
@@ -217,17 +215,17 @@ parted! {
         /// Who places it.
         pub scheduler_name: Box<str>,
         /// Main containers.
-        pub containers: Vec<Container>,
+        pub containers: Box<[Container]>,
         /// Run first and in order; those with `restartPolicy: Always` stay.
-        pub init_containers: Vec<Container>,
+        pub init_containers: Box<[Container]>,
         /// Required node labels.
         pub node_selector: TextMap,
         /// Wishes about nodes and other pods.
         pub affinity: Option<Box<Affinity>>,
         /// Borne taints.
-        pub tolerations: Vec<Toleration>,
+        pub tolerations: Box<[Toleration]>,
         /// How evenly to spread.
-        pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
+        pub topology_spread_constraints: Box<[TopologySpreadConstraint]>,
         /// Resolved from the class by the server.
         pub priority: Option<i32>,
         /// The priority class.
@@ -235,11 +233,11 @@ parted! {
         /// `Never` or `PreemptLowerPriority` (default).
         pub preemption_policy: Option<Box<str>>,
         /// While there is one, the pod is not placed.
-        pub scheduling_gates: Vec<SchedulingGate>,
+        pub scheduling_gates: Box<[SchedulingGate]>,
         /// The group of Kubernetes' own that it is part of.
         pub scheduling_group: Option<SchedulingGroup>,
         /// Claims of devices (`resource.k8s.io`).
-        pub resource_claims: Vec<PodResourceClaim>,
+        pub resource_claims: Box<[PodResourceClaim]>,
         /// `Always` (default), `OnFailure` or `Never`.
         pub restart_policy: Box<str>,
         /// What the runtime itself needs on top.
@@ -287,11 +285,11 @@ parted! {
         /// Where preemption makes room for it.
         pub nominated_node_name: Box<str>,
         /// Init containers, in order of the spec.
-        pub init_container_statuses: Vec<ContainerStatus>,
+        pub init_container_statuses: Box<[ContainerStatus]>,
         /// `Guaranteed`, `Burstable` or `BestEffort`.
         pub qos_class: Box<str>,
         /// Claims of devices that were made for it.
-        pub resource_claim_statuses: Vec<PodResourceClaimStatus>,
+        pub resource_claim_statuses: Box<[PodResourceClaimStatus]>,
     }
 }
 
@@ -323,7 +321,7 @@ impl PodWants {
     /// Whether nothing tells the two apart, not even how amounts are written.
     fn is_alike(&self, other: &PodWants) -> bool {
         let mut amounts = self.amounts().zip(other.amounts());
-        self == other && amounts.all(|(mine, its)| are_alike(mine, its))
+        self == other && amounts.all(|(mine, its)| mine.is_alike(its))
     }
 
     /// All amounts that are in it.
