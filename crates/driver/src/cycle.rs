@@ -69,6 +69,9 @@ pub(crate) struct Told {
 
 /// How long what the checker refuses stands in the tables before it is taken back.
 const KEPT_BACK_MS: i64 = 10_000;
+/// So many statuses, or reasons of tasks, are turned into writes at a time: each takes some kilobytes until it
+/// has found its lane, and a first plan may tell tens of thousands.
+const PART_MAX: usize = 256;
 
 /// How a write of a plan ended.
 #[derive(Debug)]
@@ -437,15 +440,30 @@ impl Cycles {
         }
         let kept_back = self.doubt(&plan, now);
         self.news.decided(&self.tables, &plan, &kept_back);
+        for part in plan.into_parts(PART_MAX) {
+            self.carry_out(&part, &kept_back, (mirror, writes), now);
+        }
+        self.tell_shard(mirror, writes, now);
+        self.tell_misfits(mirror, writes, now);
+    }
+
+    /// Hands out what a part of a plan comes to.
+    fn carry_out(
+        &mut self,
+        plan: &model::Plan,
+        kept_back: &BTreeSet<WriteId>,
+        (mirror, writes): (&Mirror, &mut Writes),
+        now: Time,
+    ) {
         let voice = Voice {
             component: &self.component,
             now,
             events: self.events,
         };
-        let lowered = mirror.lower(&self.tables, &plan, voice);
+        let lowered = mirror.lower(&self.tables, plan, voice);
         let mut binds = lowered.binds;
         binds.retain(|bind| !kept_back.contains(&bind.write));
-        let binds = self.consents.keep_back(binds, &self.tables, &plan);
+        let binds = self.consents.keep_back(binds, &self.tables, plan);
         self.bind_or_hold(binds, mirror, writes, now);
         for evict in lowered.evictions {
             if !kept_back.contains(&evict.write) {
@@ -475,8 +493,6 @@ impl Cycles {
         for note in lowered.releases.into_iter().chain(lowered.notes) {
             self.unsaid.note(note, writes, now);
         }
-        self.tell_shard(mirror, writes, now);
-        self.tell_misfits(mirror, writes, now);
     }
 
     /// The checker looks at the plan. What breaks an invariant is told and not carried out: it is

@@ -2,6 +2,7 @@
 //! and over only when their effect has been seen in the mirror.
 
 mod effect;
+mod packed;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,6 +18,7 @@ use crate::request::{Request, RequestId};
 use crate::timers;
 use crate::work::{Ended, Passes, WorkKey};
 use effect::{Effect, ReadBack, has_controller, is_based_on, is_seen, read_back};
+use packed::Packed;
 
 /// Who waits for a write.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +85,8 @@ pub(crate) fn passes(refusal: &Refusal) -> Passes {
 
 /// A pod that nobody has bound, although a bind of it met a conflict, is read so often at most.
 const READS_MAX: u32 = 5;
+/// Writes that have so many before them are packed.
+const PACKED_FROM: usize = 1_024;
 
 /// Counts for the metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +102,7 @@ struct FlightId(u64);
 #[derive(Debug)]
 struct Flight {
     /// Taken out when it is handed to the shell.
-    intent: Option<Intent>,
+    intent: Option<Packed>,
     target: ObjectKey,
     effect: Effect,
     origin: Origin,
@@ -167,11 +171,17 @@ impl Writes {
     pub(crate) fn submit(&mut self, intent: Intent, origin: Origin, lane: Lane) {
         self.next_flight += 1;
         let id = FlightId(self.next_flight);
+        let lane = &mut self.lanes[lane as usize];
+        let (target, effect) = (intent.target.clone(), Effect::of(&intent));
+        let intent = match lane.len() < PACKED_FROM {
+            true => Packed::loosely(intent),
+            false => Packed::tightly(intent),
+        };
         self.flights.insert(
             id,
             Flight {
-                target: intent.target.clone(),
-                effect: Effect::of(&intent),
+                target,
+                effect,
                 intent: Some(intent),
                 origin,
                 reads: 0,
@@ -179,7 +189,7 @@ impl Writes {
                 unseen: None,
             },
         );
-        self.lanes[lane as usize].push_back(id);
+        lane.push_back(id);
     }
 
     /// Whether a note would be taken.
@@ -211,7 +221,7 @@ impl Writes {
             if let Some(flight_id) = lane.pop_front() {
                 let intent = self.flights.get_mut(&flight_id)?.intent.take()?;
                 self.sent.insert(id, flight_id);
-                return Some(Request::Write(intent));
+                return Some(Request::Write(intent.unpacked()));
             }
         }
         None

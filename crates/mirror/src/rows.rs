@@ -321,7 +321,7 @@ impl Rows {
     }
 }
 
-fn node_spec(node: &Node, tables: &mut Tables) -> NodeSpec {
+fn node_spec(node: &Node, words: &mut words::Words, tables: &mut Tables) -> NodeSpec {
     let taints = node.spec.taints.iter().filter_map(|taint| {
         Some(Taint {
             key: (&*taint.key).into(),
@@ -331,7 +331,7 @@ fn node_spec(node: &Node, tables: &mut Tables) -> NodeSpec {
     });
     NodeSpec {
         name: (&*node.metadata.name).into(),
-        labels: constraints::labels(&node.metadata.labels),
+        labels: words.node_labels(&node.metadata.labels),
         taints: taints.collect(),
         allocatable: vector(&node.status.allocatable, tables),
         unschedulable: node.spec.unschedulable,

@@ -1,6 +1,7 @@
 //! The plan: all moves of one cycle. Each row is one wanted write, and pending in the tables until
 //! it is answered.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::gang::GangStatus;
@@ -53,6 +54,37 @@ impl Plan {
             && self.waits.is_empty()
             && self.remarks.is_empty()
             && self.queues.is_empty()
+    }
+
+    /// The same in parts, to be carried out in this order: statuses, and why tasks wait with what those
+    /// tasks are promised, come so many at a time, for there may be as many as gangs and tasks. Everything
+    /// else is in the first.
+    pub fn into_parts(mut self, most: usize) -> Vec<Plan> {
+        let statuses = self.statuses.split_off(self.statuses.len().min(most));
+        let waits = self.waits.split_off(self.waits.len().min(most));
+        let later: BTreeSet<TaskId> = waits.iter().map(|wait| wait.task).collect();
+        let promises = self
+            .nominations
+            .extract_if(.., |it| later.contains(&it.task));
+        let mut promises: BTreeMap<TaskId, Nomination> =
+            promises.map(|promise| (promise.task, promise)).collect();
+        let tick = self.tick;
+        let mut parts = vec![self];
+        parts.extend(statuses.chunks(most).map(|statuses| Plan {
+            tick,
+            statuses: statuses.to_vec(),
+            ..Plan::default()
+        }));
+        parts.extend(waits.chunks(most).map(|waits| {
+            let promised = waits.iter().filter_map(|wait| promises.remove(&wait.task));
+            Plan {
+                tick,
+                nominations: promised.collect(),
+                waits: waits.to_vec(),
+                ..Plan::default()
+            }
+        }));
+        parts
     }
 }
 

@@ -145,16 +145,17 @@ impl Cycles {
     /// Says again what could not be said, as it is to be said by now.
     pub(super) fn say_again(&mut self, mirror: &Mirror, writes: &mut Writes, now: Time) {
         while let Some(pod) = self.unsaid.due(now) {
+            if !writes.has_room_for_notes() {
+                let failures = self.unsaid.forget(&pod).failures;
+                self.unsaid.wait(pod, failures, now.plus_ms(FULL_MS));
+                continue;
+            }
             let key = Key::new(&*pod.namespace, &*pod.name);
             let task = self.tables.task_keyed(&key);
             let says = task.and_then(|task| mirror.pod_says(&self.tables, task, now));
             match says {
                 None => {
                     self.unsaid.forget(&pod);
-                }
-                Some(_) if !writes.has_room_for_notes() => {
-                    let failures = self.unsaid.forget(&pod).failures;
-                    self.unsaid.wait(pod, failures, now.plus_ms(FULL_MS));
                 }
                 Some(intent) => self.unsaid.submit(intent, writes),
             }

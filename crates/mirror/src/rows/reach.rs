@@ -125,7 +125,7 @@ impl Rows {
             tables.leave_node(&(&*node.metadata.name).into());
             return;
         }
-        let mut spec = node_spec(node, tables);
+        let mut spec = node_spec(node, &mut self.words, tables);
         spec.foreign = side == Side::Last;
         spec.numa = layout;
         spec.volume_limits = volume::limits(mirror, &node.metadata.name);

@@ -13,10 +13,12 @@ const SHORT_MAX: usize = 8;
 /// When so many short values are known, others may be met anew.
 const VALUES_MAX: usize = 1_024;
 
-/// What the last pod said: pods come in order of their names, those of one task after one another.
+/// What the last pod and the last node said: pods come in order of their names, those of one task after one another.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     labels: Arc<Labels>,
+    /// Those of the last node.
+    node_labels: Labels,
     namespace: Arc<str>,
     role: Arc<str>,
     values: Values,
@@ -36,6 +38,16 @@ impl Words {
             self.labels = Arc::new(labels);
         }
         Arc::clone(&self.labels)
+    }
+
+    /// Labels of a node: those of one make differ in their names and zones.
+    pub(super) fn node_labels(&mut self, map: &TextMap) -> Labels {
+        let pairs = map.iter().map(|(key, value)| (&**key, &**value));
+        let varied = self
+            .node_labels
+            .varied(pairs, |value| self.values.word(value));
+        self.node_labels = varied.unwrap_or_else(|| constraints::labels(map));
+        self.node_labels.clone()
     }
 
     /// The namespace of a pod.

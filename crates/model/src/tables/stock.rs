@@ -57,7 +57,8 @@ pub(super) struct Stock {
     by_host: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Things that name no hosts, and are not everywhere.
     elsewhere: BTreeSet<Arc<str>>,
-    hosts: BTreeMap<Arc<str>, BTreeSet<NodeId>>,
+    /// Nodes by their hosts.
+    hosts: BTreeSet<(Arc<str>, NodeId)>,
     host_of: BTreeMap<NodeId, Arc<str>>,
 }
 
@@ -95,7 +96,8 @@ impl Stock {
         for host in hosts {
             let things = self.by_host.entry(host.clone()).or_default();
             things.insert(name.clone());
-            let near = self.hosts.get(host).into_iter().flatten();
+            let from = self.hosts.range((host.clone(), NodeId::from(0))..);
+            let near = from.take_while(|(of, _)| of == host).map(|(_, id)| *id);
             reached.extend(near.filter(|id| nodes.get(id.index()).is_some_and(accepts)));
         }
         reached
@@ -184,19 +186,18 @@ impl Stock {
         let mut touched = self.elsewhere.clone();
         let host = spec.and_then(|spec| spec.labels.get(HOST));
         let before = self.host_of.remove(&id);
-        if let Some(before) = &before {
-            touched.extend(self.by_host.get(before).into_iter().flatten().cloned());
-            if let Some(nodes) = self.hosts.get_mut(before) {
-                nodes.remove(&id);
-                if nodes.is_empty() {
-                    self.hosts.remove(before);
-                }
-            }
+        if let Some(before) = before {
+            touched.extend(self.by_host.get(&before).into_iter().flatten().cloned());
+            self.hosts.remove(&(before, id));
         }
-        if let Some(host) = host {
-            let host: Arc<str> = host.into();
+        if let (Some(spec), Some(host)) = (spec, host) {
+            // A node is mostly called as its host is.
+            let host = match *spec.name == *host {
+                true => spec.name.clone(),
+                false => host.into(),
+            };
             touched.extend(self.by_host.get(&host).into_iter().flatten().cloned());
-            self.hosts.entry(host.clone()).or_default().insert(id);
+            self.hosts.insert((host.clone(), id));
             self.host_of.insert(id, host);
         }
         for name in touched {
