@@ -109,7 +109,7 @@ pub struct TaskSpec {
     /// Claims of its namespace that one pod may use at a time (`ReadWriteOncePod`).
     pub sole: Vec<Arc<str>>,
     /// Labels, which other tasks' affinities look at.
-    pub labels: Arc<Labels>,
+    pub labels: Labels,
     /// Priority, or 1 when the pod has none.
     pub priority: i32,
     /// What the pod's status says: never Pipelined, Allocated or Binding, which only plans make.
@@ -150,7 +150,7 @@ impl Default for TaskSpec {
             shape: ShapeSpec::default(),
             claims: Vec::new(),
             sole: Vec::new(),
-            labels: Arc::default(),
+            labels: Labels::default(),
             priority: 1,
             phase: Phase::Pending,
             node: None,
@@ -185,7 +185,7 @@ pub struct Task {
     /// Requests and constraints.
     pub shape: ShapeId,
     /// Labels.
-    pub labels: Arc<Labels>,
+    pub labels: Labels,
     /// Priority.
     pub priority: i32,
     /// Where it is in its life.

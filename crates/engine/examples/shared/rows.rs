@@ -92,7 +92,7 @@ impl Gang<'_> {
                     requests: self.requests.clone(),
                     ..self.shape.clone()
                 },
-                labels: Arc::new(self.labels(index)),
+                labels: self.labels(index),
                 phase: node.map_or(Phase::Pending, |_| Phase::Running),
                 node: node.map(node_name),
                 started: node.map(|_| Time::from_micros(0)),

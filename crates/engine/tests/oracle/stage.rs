@@ -300,7 +300,7 @@ impl Stage {
                 .iter()
                 .map(|claim| Arc::from(claim.to_string()))
                 .collect(),
-            labels: Arc::new(Labels::of([("gang", label.as_str())])),
+            labels: Labels::of([("gang", label.as_str())]),
             phase: if self.running.contains(&number) {
                 Phase::Running
             } else {

@@ -16,7 +16,7 @@ const VALUES_MAX: usize = 1_024;
 /// What the last pod and the last node said: pods come in order of their names, those of one task after one another.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    labels: Arc<Labels>,
+    labels: Labels,
     /// Those of the last node.
     node_labels: Labels,
     namespace: Arc<str>,
@@ -30,24 +30,13 @@ struct Values(BTreeSet<Arc<str>>);
 
 impl Words {
     /// Labels of a pod.
-    pub(super) fn labels(&mut self, map: &TextMap) -> Arc<Labels> {
-        let pairs = || map.iter().map(|(key, value)| (&**key, &**value));
-        if !pairs().eq(self.labels.iter()) {
-            let varied = self.labels.varied(pairs(), |value| self.values.word(value));
-            let labels = varied.unwrap_or_else(|| constraints::labels(map));
-            self.labels = Arc::new(labels);
-        }
-        Arc::clone(&self.labels)
+    pub(super) fn labels(&mut self, map: &TextMap) -> Labels {
+        like_the_last(&mut self.labels, &mut self.values, map)
     }
 
     /// Labels of a node: those of one make differ in their names and zones.
     pub(super) fn node_labels(&mut self, map: &TextMap) -> Labels {
-        let pairs = map.iter().map(|(key, value)| (&**key, &**value));
-        let varied = self
-            .node_labels
-            .varied(pairs, |value| self.values.word(value));
-        self.node_labels = varied.unwrap_or_else(|| constraints::labels(map));
-        self.node_labels.clone()
+        like_the_last(&mut self.node_labels, &mut self.values, map)
     }
 
     /// The namespace of a pod.
@@ -76,6 +65,15 @@ impl Values {
         self.0.insert(Arc::clone(&word));
         word
     }
+}
+
+fn like_the_last(last: &mut Labels, values: &mut Values, map: &TextMap) -> Labels {
+    let pairs = || map.iter().map(|(key, value)| (&**key, &**value));
+    if !pairs().eq(last.iter()) {
+        let varied = last.varied(pairs(), |value| values.word(value));
+        *last = varied.unwrap_or_else(|| constraints::labels(map));
+    }
+    last.clone()
 }
 
 fn shared(last: &mut Arc<str>, text: &str) -> Arc<str> {

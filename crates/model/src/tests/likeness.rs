@@ -241,7 +241,7 @@ const ASKS: [Change<Task>; 19] = [
     |it| it.shape = ShapeId(7),
     |it| it.extras_mut().claims.push("other".into()),
     |it| it.extras_mut().sole.push("other".into()),
-    |it| it.labels = Arc::new(Labels::of([("other", "")])),
+    |it| it.labels = Labels::of([("other", "")]),
     |it| it.priority = 7,
     |it| it.node = None,
     |it| it.extras_mut().grants.push(Grant::default()),

@@ -186,7 +186,7 @@ impl World {
             uid: name.as_str().into(),
             gang: Some(gang),
             shape,
-            labels: Arc::new(Labels::of([("app", self.dice.pick(&["a", "b", "c"]))])),
+            labels: Labels::of([("app", self.dice.pick(&["a", "b", "c"]))]),
             phase,
             node: (phase != Phase::Pending).then(|| node.as_str().into()),
             ..TaskSpec::default()

@@ -16,7 +16,7 @@ use crate::plugins::deviceshare;
 const FACES_MAX: usize = 64;
 
 /// What others see of a task: its shape and its labels.
-type Face = (ShapeId, Arc<Labels>);
+type Face = (ShapeId, Labels);
 
 /// Whether nobody knows where the task may run once others have gone.
 pub(super) fn is_unforeseeable(view: View<'_>, task: TaskId) -> bool {
