@@ -3,7 +3,7 @@
 //! Source: `specs/native-groups.md`, sections 1 and 2. v1beta1 is spoken; a Workload is a template
 //! from which others make groups, so no room reads it.
 
-use crate::core::DatedCondition;
+use crate::core::{DISRUPTION_TARGET, DatedCondition};
 use crate::meta::ObjectMeta;
 
 /// Condition type: the group was placed once. It never goes back to `False`.
@@ -102,7 +102,16 @@ impl PodGroup {
 
     /// Whether its condition says that it was placed once.
     pub fn is_scheduled(&self) -> bool {
+        self.says(INITIALLY_SCHEDULED)
+    }
+
+    /// Whether its condition says that its pods go.
+    pub fn is_disrupted(&self) -> bool {
+        self.says(DISRUPTION_TARGET)
+    }
+
+    fn says(&self, condition: &str) -> bool {
         let mut conditions = self.status.conditions.iter();
-        conditions.any(|it| &*it.kind == INITIALLY_SCHEDULED && &*it.status == "True")
+        conditions.any(|it| &*it.kind == condition && &*it.status == "True")
     }
 }

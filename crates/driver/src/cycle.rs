@@ -323,6 +323,7 @@ impl Cycles {
     ) {
         self.feed(mirror, change, now);
         self.misfits.changed(change);
+        self.disruption_seen(mirror, change, now);
         if let Some(refusals) = self.refusals_by_key.remove(&change.key) {
             for (at, write) in refusals {
                 if self.refusals.remove(&(at, write)) {
@@ -443,6 +444,7 @@ impl Cycles {
         for part in plan.into_parts(PART_MAX) {
             self.carry_out(&part, &kept_back, (mirror, writes), now);
         }
+        self.say_again(mirror, writes, now);
         self.tell_shard(mirror, writes, now);
         self.tell_misfits(mirror, writes, now);
     }
@@ -465,8 +467,12 @@ impl Cycles {
         binds.retain(|bind| !kept_back.contains(&bind.write));
         let binds = self.consents.keep_back(binds, &self.tables, plan);
         self.bind_or_hold(binds, mirror, writes, now);
-        for evict in lowered.evictions {
+        for mut evict in lowered.evictions {
             if !kept_back.contains(&evict.write) {
+                let disruption = evict.disruption.take();
+                disruption
+                    .into_iter()
+                    .for_each(|it| self.unsaid.disrupted(it, now));
                 self.take_away(evict, writes);
             }
         }

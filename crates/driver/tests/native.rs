@@ -6,7 +6,7 @@ use api::kind::Kind;
 use driver::EngineSettings;
 use engine::Engine;
 use serde_json::{Value, json};
-use world::{World, settings};
+use world::{World, refusal, settings};
 
 fn plane(native_groups: bool) -> World {
     plane_with(native_groups, &[])
@@ -152,10 +152,10 @@ fn a_group_stays_within_one_value_of_its_label() {
     assert_ne!(node_of(&world, "p-1"), "node-1");
 }
 
-/// `g` runs on `node-1`, which is full, and a more important gang of Volcano's wants half of it.
-fn crowd(world: &mut World) {
+/// `g` runs on `node-1`, which is full.
+fn fill(world: &mut World, disruption: &str) {
     let mut spec = gang(1);
-    spec["disruptionMode"] = json!({ "all": {} });
+    spec["disruptionMode"] = json!({ disruption: {} });
     group(world, &spec);
     for name in ["p-0", "p-1"] {
         pod(world, name, "volcano");
@@ -169,13 +169,96 @@ fn crowd(world: &mut World) {
             &json!({ "status": { "phase": "Running" } }),
         );
     }
+}
+
+/// And a more important gang of Volcano's wants half of it.
+fn crowd(world: &mut World) {
+    fill(world, "all");
+    want(world);
+    world.pass_ms(5_000);
+}
+
+fn want(world: &mut World) {
     let class = json!({ "value": 1_000 });
     world.put_object(Kind::PriorityClass, "high", &class);
     let job =
         json!({ "spec": { "minMember": 1, "queue": "default", "priorityClassName": "high" } });
     world.put_object(Kind::PodGroup, "top", &job);
     world.put_member("top", "top-0");
-    world.pass_ms(5_000);
+}
+
+/// What the group says of its going: nothing, or status, reason and message.
+fn disruption(world: &World) -> Vec<String> {
+    let shown = world.object(Kind::NativeGroup, "g")["status"]["conditions"].as_array();
+    let shown = shown.into_iter().flatten();
+    let ours = shown.filter(|it| it["type"] == "DisruptionTarget");
+    let text = |it: &Value, name: &str| it[name].as_str().unwrap_or_default().to_owned();
+    ours.map(|it| {
+        let words = ["status", "reason", "message"].map(|name| text(it, name));
+        words.join(" ")
+    })
+    .collect()
+}
+
+const GOES: &str = "True PreemptionByScheduler Pod is evicted, because of gangpreempt";
+
+#[test]
+fn a_group_that_goes_as_a_whole_says_so_and_one_whose_pods_go_singly_does_not() {
+    for (mode, action, says) in [
+        ("all", "gangpreempt", vec![GOES.to_owned()]),
+        ("single", "preempt", Vec::new()),
+    ] {
+        let mut world = plane_with(true, &[action]);
+        fill(&mut world, mode);
+        assert_eq!(disruption(&world), Vec::<String>::new());
+        want(&mut world);
+        world.pass_ms(5_000);
+        assert_eq!(disruption(&world), says, "{mode}");
+        assert_eq!(node_of(&world, "top-0"), "node-1", "{mode}");
+        assert_eq!(
+            condition(&world),
+            "PodGroupInitiallyScheduled True Scheduled",
+            "what else it says stays"
+        );
+    }
+}
+
+#[test]
+fn that_a_group_goes_is_said_again_until_the_write_is_taken() {
+    let busy = || refusal(503, "ServiceUnavailable");
+    let conflict = || refusal(409, "Conflict");
+    for refusals in [vec![busy(); 6], vec![conflict(); 6]] {
+        let mut world = plane_with(true, &["gangpreempt"]);
+        fill(&mut world, "all");
+        world.refusals_of.insert(Kind::NativeGroup, refusals.into());
+        want(&mut world);
+        world.pass_ms(120_000);
+        assert_eq!(disruption(&world), [GOES]);
+        assert!(world.refusals_of[&Kind::NativeGroup].is_empty());
+    }
+}
+
+#[test]
+fn who_begins_anew_tells_for_a_group_what_its_pods_say() {
+    let mut world = plane_with(true, &["gangpreempt"]);
+    fill(&mut world, "all");
+    // Whoever evicted it told one pod and no more.
+    let told = json!({ "status": { "phase": "Running", "conditions": [{
+        "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
+        "message": "Pod is evicted, because of gangpreempt",
+    }] } });
+    world.put_object(Kind::Pod, "p-0", &told);
+    world.pass_ms(2_000);
+    assert_eq!(disruption(&world), [GOES]);
+    // What others do to one of its pods is not about the group.
+    let mut world = plane_with(true, &["gangpreempt"]);
+    fill(&mut world, "all");
+    let told = json!({ "status": { "phase": "Running", "conditions": [{
+        "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager",
+    }] } });
+    world.put_object(Kind::Pod, "p-0", &told);
+    world.pass_ms(2_000);
+    assert_eq!(disruption(&world), Vec::<String>::new());
 }
 
 #[test]

@@ -26,8 +26,8 @@ pub use extender::{ExtenderNews, extender_body, extender_news};
 pub use held::{Change, Listing, Mirror};
 pub use index::{Index, label_term};
 pub use lower::{
-    Bind, Events, Evict, Given, Lowered, ToldFaults, Voice, claims_given_back, device_claims_of,
-    plain_words,
+    Bind, Disruption, Events, Evict, Given, Lowered, ToldFaults, Voice, claims_given_back,
+    device_claims_of, plain_words,
 };
 pub use object::{Object, Problem, Typed};
 pub use rows::{

@@ -30,6 +30,7 @@ pub use condition::plain_words;
 pub use devices::{Given, claims_given_back, device_claims_of};
 pub use evict::Evict;
 pub use hyper_nodes::ToldFaults;
+pub use native::Disruption;
 
 /// What a plan comes to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -227,9 +228,10 @@ impl Mirror {
             return;
         };
         let message = note::why_evicted(eviction);
-        lowered
-            .evictions
-            .push(Evict::of(pod, eviction, &message, voice.now));
+        lowered.evictions.push(Evict {
+            disruption: self.disruption(pod, &message),
+            ..Evict::of(pod, eviction, &message, voice.now)
+        });
         lowered.notes.push(note::evicted(pod, &message, voice));
     }
 

@@ -1,5 +1,5 @@
 //! What pods are to say of themselves and do not yet, since a write of it failed: why they wait, and
-//! which node they are promised.
+//! which node they are promised. And what groups of Kubernetes' own say that go as a whole.
 //!
 //! Others write to the status of the same pods (whoever makes their claims, their node), so that such a
 //! write may well meet a conflict. A decision says a reason once; nobody would say it again while
@@ -7,10 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::core::Pod;
 use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
 use api::time::Time;
-use mirror::Mirror;
+use mirror::{Change, Disruption, Index, Mirror};
 use model::Key;
 
 use super::Cycles;
@@ -24,10 +25,12 @@ const TRIES_MAX: u32 = 16;
 /// Where too many notes wait already, a pod's waits for so long.
 const FULL_MS: i64 = 1_000;
 
-/// Pods that do not say yet what they are to say.
+/// Pods and groups that do not say yet what they are to say.
 #[derive(Debug, Default)]
 pub(super) struct Unsaid {
     pods: BTreeMap<ObjectKey, Pending>,
+    /// What groups are to say, as long as they do not.
+    disruptions: BTreeMap<ObjectKey, Disruption>,
     timers: BTreeSet<(Time, ObjectKey)>,
 }
 
@@ -106,6 +109,19 @@ impl Unsaid {
         pending
     }
 
+    /// A group is to say that it goes; once for all its pods that do.
+    pub(super) fn disrupted(&mut self, disruption: Disruption, now: Time) {
+        let group = disruption.group.clone();
+        let before = self.disruptions.insert(group.clone(), disruption);
+        if before == self.disruptions.get(&group).cloned() {
+            return;
+        }
+        match self.pods.get_mut(&group) {
+            Some(pending) if pending.at.is_none() => pending.has_more = true,
+            _ => self.wait(group, 0, now),
+        }
+    }
+
     /// The next pod whose time has come.
     fn due(&mut self, now: Time) -> Option<ObjectKey> {
         let (at, _) = self.timers.first()?;
@@ -123,8 +139,9 @@ impl Cycles {
     pub(crate) fn pod_told(&mut self, over: &Over, now: Time) {
         let (law, retry_after_ms) = match over.ended {
             Ended::Done => {
-                if self.unsaid.forget(&over.target).has_more {
-                    self.unsaid.wait(over.target.clone(), 0, now);
+                match self.unsaid.forget(&over.target).has_more {
+                    true => self.unsaid.wait(over.target.clone(), 0, now),
+                    false => drop(self.unsaid.disruptions.remove(&over.target)),
                 }
                 return;
             }
@@ -135,6 +152,7 @@ impl Cycles {
         let has_gone = over.refusal.as_ref().is_some_and(|it| it.code == 404);
         let failures = self.unsaid.forget(&over.target).failures.saturating_add(1);
         if has_gone || failures > TRIES_MAX {
+            self.unsaid.disruptions.remove(&over.target);
             return;
         }
         let delay = law.delay_ms(failures).max(retry_after_ms);
@@ -150,15 +168,42 @@ impl Cycles {
                 self.unsaid.wait(pod, failures, now.plus_ms(FULL_MS));
                 continue;
             }
-            let key = Key::new(&*pod.namespace, &*pod.name);
-            let task = self.tables.task_keyed(&key);
-            let says = task.and_then(|task| mirror.pod_says(&self.tables, task, now));
+            let says = match pod.kind {
+                Kind::NativeGroup => {
+                    let disruption = self.unsaid.disruptions.get(&pod);
+                    disruption.and_then(|it| mirror.group_says(it, now))
+                }
+                _ => {
+                    let key = Key::new(&*pod.namespace, &*pod.name);
+                    let task = self.tables.task_keyed(&key);
+                    task.and_then(|task| mirror.pod_says(&self.tables, task, now))
+                }
+            };
             match says {
                 None => {
                     self.unsaid.forget(&pod);
+                    self.unsaid.disruptions.remove(&pod);
                 }
                 Some(intent) => self.unsaid.submit(intent, writes),
             }
+        }
+    }
+
+    /// A pod or a group of Kubernetes' own has come or changed: what one says of itself its group may
+    /// have to say, too.
+    pub(super) fn disruption_seen(&mut self, mirror: &Mirror, change: &Change, now: Time) {
+        let (namespace, name) = (&change.key.namespace, &change.key.name);
+        let untold = match change.kind() {
+            Kind::Pod => change
+                .after::<Pod>()
+                .and_then(|pod| mirror.untold_disruption(pod)),
+            Kind::NativeGroup => mirror
+                .indexed::<Pod>(Index::PodNativeGroup, namespace, name)
+                .find_map(|pod| mirror.untold_disruption(pod)),
+            _ => None,
+        };
+        if let Some(untold) = untold.filter(|it| !self.unsaid.disruptions.contains_key(&it.group)) {
+            self.unsaid.disrupted(untold, now);
         }
     }
 }

@@ -33,6 +33,8 @@ pub struct World {
     pub is_answer_slow: bool,
     /// Refusals for the next writes.
     pub refusals: VecDeque<Refusal>,
+    /// Refusals for the next writes of objects of a kind.
+    pub refusals_of: BTreeMap<Kind, VecDeque<Refusal>>,
     /// Answers to the next questions to others than the API.
     pub told: VecDeque<Result<Vec<u8>, String>>,
     /// Who answers questions to others than the API, before `told` does.
@@ -96,6 +98,7 @@ impl World {
             is_watch_slow: false,
             is_answer_slow: false,
             refusals: VecDeque::new(),
+            refusals_of: BTreeMap::new(),
             told: VecDeque::new(),
             teller: None,
             get_refusals: VecDeque::new(),
@@ -433,7 +436,9 @@ impl World {
     }
 
     fn write(&mut self, intent: &Intent) -> WriteOutcome {
-        if let Some(refusal) = self.refusals.pop_front() {
+        let of_kind = self.refusals_of.get_mut(&intent.target.kind);
+        let refusal = of_kind.and_then(VecDeque::pop_front);
+        if let Some(refusal) = refusal.or_else(|| self.refusals.pop_front()) {
             if &*refusal.reason == "Conflict" {
                 self.touch(&intent.target);
             }

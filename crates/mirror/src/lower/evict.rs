@@ -8,10 +8,11 @@ use api::time::Time;
 use model::{Eviction, WriteId};
 use serde_json::json;
 
+use super::native::Disruption;
 use super::patched;
 
 /// The reason of `DisruptionTarget` (kube-scheduler's, as upstream writes it).
-const TARGET_REASON: &str = "PreemptionByScheduler";
+pub(super) const TARGET_REASON: &str = "PreemptionByScheduler";
 /// The reason of `Ready=False` (upstream's).
 const UNREADY_REASON: &str = "Evict";
 
@@ -26,12 +27,15 @@ pub struct Evict {
     pub mark: Option<Intent>,
     /// The deletion, with the grace that the pod asks for.
     pub delete: Intent,
+    /// What its group is to say, if that goes as a whole.
+    pub disruption: Option<Disruption>,
 }
 
 impl Evict {
     pub(super) fn of(pod: &Pod, eviction: &Eviction, message: &str, now: Time) -> Evict {
         let meta = &pod.metadata;
         Evict {
+            disruption: None,
             write: eviction.write,
             mark: mark(pod, message, now),
             delete: Intent {

@@ -1,17 +1,83 @@
-//! What groups of Kubernetes' own are told: once, that they were placed, and until then why not.
+//! What groups of Kubernetes' own are told: once, that they were placed, and until then why not; and
+//! that they go, where all their pods do.
 
-use api::core::DatedCondition;
-use api::intent::Part;
+use api::core::{DISRUPTION_TARGET, DatedCondition, Pod, condition as shown};
+use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::native::{INITIALLY_SCHEDULED, PodGroup, SCHEDULED_REASON, UNSCHEDULABLE_REASON};
 use api::time::Time;
 use model::{Gang, StatusWrite, Tables, Verdict};
 use serde_json::{Value, json};
 
+use super::evict::TARGET_REASON;
 use super::{Lowered, Voice, condition, note, patched};
 use crate::held::Mirror;
 
+/// A group that goes as a whole: its status is to say so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disruption {
+    /// The group.
+    pub group: ObjectKey,
+    /// Its uid: another group of the name has nothing to say of it.
+    pub uid: Box<str>,
+    /// What its pods are told.
+    pub message: Box<str>,
+}
+
 impl Mirror {
+    /// What the group of a victim is to say: nothing where the pod may go by itself.
+    pub(super) fn disruption(&self, pod: &Pod, message: &str) -> Option<Disruption> {
+        let group = self.get::<PodGroup>(&pod.metadata.namespace, pod.native_group()?)?;
+        let meta = &group.metadata;
+        group.is_disrupted_whole().then(|| Disruption {
+            group: ObjectKey::new(Kind::NativeGroup, &meta.namespace, &meta.name),
+            uid: meta.uid.clone(),
+            message: message.into(),
+        })
+    }
+
+    /// The same for a pod that says already that it is a victim, where its group says nothing yet: so
+    /// that whoever goes on from what is held tells what could not be told before.
+    pub fn untold_disruption(&self, pod: &Pod) -> Option<Disruption> {
+        pod.native_group()?;
+        let target = shown(&pod.status.conditions, DISRUPTION_TARGET)?;
+        if &*target.status != "True" || &*target.reason != TARGET_REASON {
+            return None;
+        }
+        let disruption = self.disruption(pod, &target.message)?;
+        let group = self.get::<PodGroup>(&disruption.group.namespace, &disruption.group.name)?;
+        (!group.is_disrupted()).then_some(disruption)
+    }
+
+    /// The patch by which a group says that it goes; `None` where it says so, or has gone.
+    pub fn group_says(&self, disruption: &Disruption, now: Time) -> Option<Intent> {
+        let Disruption {
+            group,
+            uid,
+            message,
+        } = disruption;
+        let group = self.get::<PodGroup>(&group.namespace, &group.name)?;
+        if group.metadata.uid != *uid {
+            return None;
+        }
+        let wanted = DatedCondition {
+            kind: DISRUPTION_TARGET.into(),
+            status: "True".into(),
+            reason: TARGET_REASON.into(),
+            message: message.clone(),
+            observed_generation: group.metadata.generation,
+            ..DatedCondition::default()
+        };
+        let conditions = conditions(group, wanted, now)?;
+        let patch = json!({ "status": { "conditions": conditions } });
+        Some(patched(
+            &group.metadata,
+            Kind::NativeGroup,
+            Part::Status,
+            patch,
+        ))
+    }
+
     pub(super) fn lower_native(
         &self,
         tables: &Tables,
