@@ -3,9 +3,11 @@
 //! Source: `specs/native-groups.md`, sections 1 and 2. v1beta1 is spoken; a Workload is a template
 //! from which others make groups, so no room reads it.
 
-use crate::core::{DISRUPTION_TARGET, DatedCondition};
+use crate::core::{DISRUPTION_TARGET, DatedCondition, PodResourceClaim, PodResourceClaimStatus};
 use crate::meta::ObjectMeta;
 
+/// The API group.
+pub const GROUP: &str = "scheduling.k8s.io";
 /// Condition type: the group was placed once. It never goes back to `False`.
 pub const INITIALLY_SCHEDULED: &str = "PodGroupInitiallyScheduled";
 /// Reason of [`INITIALLY_SCHEDULED`] while it is `False`.
@@ -38,6 +40,8 @@ read_only! {
         pub priority: Option<i32>,
         /// `Never` or `PreemptLowerPriority` (default).
         pub preemption_policy: Option<Box<str>>,
+        /// Claims of devices that its pods share, four at most (KEP-5729).
+        pub resource_claims: Vec<PodResourceClaim>,
         /// The group of groups that it is part of.
         pub parent_composite_pod_group_name: Box<str>,
     }
@@ -83,6 +87,8 @@ read_only! {
     pub struct PodGroupStatus {
         /// Conditions.
         pub conditions: Vec<DatedCondition>,
+        /// The claims that were made for it.
+        pub resource_claim_statuses: Vec<PodResourceClaimStatus>,
     }
 }
 
@@ -92,6 +98,11 @@ impl PodGroup {
         let constraints = self.spec.scheduling_constraints.as_ref()?;
         let key = &*constraints.topology.first()?.key;
         (!key.is_empty()).then_some(key)
+    }
+
+    /// Whether what one of its pods claims is the group's: every field is the same.
+    pub fn shares(&self, claim: &PodResourceClaim) -> bool {
+        self.spec.resource_claims.contains(claim)
     }
 
     /// Whether its pods are evicted all or not at all.

@@ -18,6 +18,8 @@ use crate::time::Time;
 pub const GROUP: &str = "resource.k8s.io";
 /// On a claim that was made for a pod: what the pod calls it.
 pub const POD_CLAIM_NAME: &str = "resource.kubernetes.io/pod-claim-name";
+/// On a claim that was made for a group of Kubernetes' own: what the group calls it (KEP-5729).
+pub const GROUP_CLAIM_NAME: &str = "resource.kubernetes.io/podgroup-claim-name";
 /// Keeps a claim that is allocated from vanishing.
 pub const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 /// The label of a namespace whose claims may look after devices that others hold.
@@ -333,7 +335,7 @@ read_only! {
     pub struct Consumer {
         /// Group of its kind.
         pub api_group: Box<str>,
-        /// `pods`.
+        /// `pods`, or `podgroups` of Kubernetes' own.
         pub resource: Box<str>,
         /// Its name.
         pub name: Box<str>,
@@ -412,6 +414,31 @@ impl AllocatedDevice {
 }
 
 impl Consumer {
+    /// A pod.
+    pub fn pod(pod: &ObjectMeta) -> Consumer {
+        Consumer {
+            resource: "pods".into(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            ..Consumer::default()
+        }
+    }
+
+    /// A group of Kubernetes' own, for all its pods.
+    pub fn group(group: &ObjectMeta) -> Consumer {
+        Consumer {
+            api_group: crate::native::GROUP.into(),
+            resource: "podgroups".into(),
+            name: group.name.clone(),
+            uid: group.uid.clone(),
+        }
+    }
+
+    /// Whether it is a group of Kubernetes' own.
+    pub fn is_group(&self) -> bool {
+        &*self.api_group == crate::native::GROUP && &*self.resource == "podgroups"
+    }
+
     /// Whether it is a pod.
     pub fn is_pod(&self) -> bool {
         self.api_group.is_empty() && &*self.resource == "pods"
@@ -432,9 +459,9 @@ impl ResourceClaim {
         told.any(|it| *it.kind == *condition && &*it.status == "True")
     }
 
-    /// Whether it was made for this pod.
-    pub fn is_of_pod(&self, pod_uid: &str) -> bool {
-        self.metadata.is_controlled_by(pod_uid)
+    /// Whether it was made for the pod or group of this uid.
+    pub fn is_made_for(&self, uid: &str) -> bool {
+        self.metadata.is_controlled_by(uid)
     }
 
     /// How one of its requests is served that is called `request`, or `request/way`.
@@ -448,19 +475,19 @@ impl ResourceClaim {
         }
     }
 
-    /// Who uses it, and this pod.
-    pub fn users_with(&self, pod: &ObjectMeta) -> Vec<Consumer> {
-        let mut users = self.status.reserved_for.clone();
-        users.push(Consumer {
-            resource: "pods".into(),
-            name: pod.name.clone(),
-            uid: pod.uid.clone(),
-            ..Consumer::default()
-        });
-        users
+    /// Who uses it, and this one.
+    pub fn users_with(&self, user: &Consumer) -> Vec<Consumer> {
+        let users = self.status.reserved_for.iter().chain([user]);
+        users.cloned().collect()
     }
 
-    /// Whether a pod of this uid uses it.
+    /// Whether a group of this name uses it: pods name their group so, which may have gone before them.
+    pub fn is_reserved_for_group(&self, name: &str) -> bool {
+        let mut users = self.status.reserved_for.iter();
+        users.any(|user| user.is_group() && &*user.name == name)
+    }
+
+    /// Whether a pod or group of this uid uses it.
     pub fn is_reserved_for(&self, uid: &str) -> bool {
         let mut users = self.status.reserved_for.iter();
         users.any(|user| &*user.uid == uid)

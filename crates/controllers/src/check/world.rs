@@ -92,7 +92,7 @@ impl World {
         std::mem::take(&mut self.printed)
     }
 
-    /// `apart`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why`, `open`, `service_accounts`, `first_status_waits`, `gate=slice`, `gate=dns`.
+    /// `apart`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why`, `open`, `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`.
     pub(crate) fn set(&mut self, setting: &str) {
         match setting {
             "apart" => self.is_apart = true,
@@ -102,6 +102,7 @@ impl World {
                 self.queue.extend(self.refusals.keys().cloned());
             }
             "service_accounts" => self.settings.service_accounts = true,
+            "native_groups" => self.settings.native_groups = true,
             "ssh=upstream" => self.settings.ssh = crate::SshRules::Upstream,
             "first_status_waits" => {
                 self.settings.first_status_ms = Settings::default().first_status_ms;

@@ -1,6 +1,7 @@
 //! Claims of devices in the loop: the claim gets them and is kept for its pod, and then the pod is bound.
 
 mod parts;
+mod shared;
 #[path = "../world/mod.rs"]
 mod world;
 

@@ -180,6 +180,11 @@ impl World {
         self.remove(kind, name);
     }
 
+    /// The object, if it is there.
+    pub fn try_object(&self, kind: Kind, name: &str) -> Option<&Value> {
+        self.objects.get(&(kind, name.to_owned()))
+    }
+
     pub fn object(&self, kind: Kind, name: &str) -> &Value {
         &self.objects[&(kind, name.to_owned())]
     }

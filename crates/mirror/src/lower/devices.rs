@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::patched;
 use crate::held::Mirror;
 use crate::index::Index;
-use crate::rows::{Claims, claim_name, failure, find_device, node_labels, node_terms};
+use crate::rows::{Claims, claim_name, claim_user, failure, find_device, node_labels, node_terms};
 
 /// What must be true of a device before its pod is bound.
 const CONDITIONS: &str = "bindingConditions";
@@ -84,7 +84,8 @@ pub fn device_claims_of(
             return Claims::Conflict(format!("resourceclaim \"{name}\" not found"));
         };
         let given: Vec<&Given> = given.iter().filter(|it| it.claim == named.name).collect();
-        match stands(mirror, pod, node, claim, &given, now) {
+        let user = claim_user(mirror, pod, named);
+        match stands(mirror, (node, &user), claim, &given, now) {
             Ok(Standing::Kept) => {}
             Ok(Standing::Waits) => waits = true,
             Ok(Standing::Tell(intent)) => tell.push(intent),
@@ -110,8 +111,7 @@ enum Standing {
 
 fn stands(
     mirror: &Mirror,
-    pod: &Pod,
-    node: &str,
+    (node, user): (&str, &Consumer),
     claim: &ResourceClaim,
     given: &[&Given],
     now: Time,
@@ -127,7 +127,7 @@ fn stands(
                 "devices of claim {name} cannot be reached from node {node}"
             ));
         }
-        if claim.is_reserved_for(&pod.metadata.uid) {
+        if claim.is_reserved_for(&user.uid) {
             return readiness(claim);
         }
         if claim.status.reserved_for.len() >= CLAIM_USERS_MAX {
@@ -135,7 +135,7 @@ fn stands(
                 "claim {name} is used by {CLAIM_USERS_MAX} pods already"
             ));
         }
-        let status = json!({ "reservedFor": claim.users_with(&pod.metadata) });
+        let status = json!({ "reservedFor": claim.users_with(user) });
         return Ok(Standing::Tell(told(
             claim,
             Part::Status,
@@ -157,7 +157,7 @@ fn stands(
     }
     let status = json!({
         "allocation": allocation(mirror, claim, node, given, now),
-        "reservedFor": claim.users_with(&pod.metadata),
+        "reservedFor": claim.users_with(user),
     });
     Ok(Standing::Tell(told(
         claim,
@@ -403,10 +403,16 @@ fn node_selector(mirror: &Mirror, node: &str, given: &[&Given]) -> Option<NodeSe
 /// What is to be written so that claims are free again which nobody uses but pods that wait, this one
 /// among them. Whoever is being bound keeps what it has.
 pub fn claims_given_back(mirror: &Mirror, tables: &Tables, pod: &Pod) -> Vec<Intent> {
-    let waits = |user: &Consumer| {
-        let key = Key::new(&*pod.metadata.namespace, &*user.name);
+    let waits = |name: &str, uid: &str| {
+        let key = Key::new(&*pod.metadata.namespace, name);
         let task = tables.task_keyed(&key).and_then(|id| tables.find_task(id));
-        task.is_some_and(|task| task.uid.is(&user.uid) && task.phase.is_waiting())
+        task.is_some_and(|task| task.uid.is(uid) && task.phase.is_waiting())
+    };
+    // Of a group those use the claim who name it.
+    let pods_wait = |claim: &ResourceClaim| {
+        let meta = &claim.metadata;
+        let mut pods = mirror.indexed::<Pod>(Index::PodDeviceClaim, &meta.namespace, &meta.name);
+        pods.all(|pod| pod.is_finished() || waits(&pod.metadata.name, &pod.metadata.uid))
     };
     let mut intents = Vec::new();
     for named in &pod.spec.resource_claims {
@@ -416,7 +422,11 @@ pub fn claims_given_back(mirror: &Mirror, tables: &Tables, pod: &Pod) -> Vec<Int
         let Some(claim) = claim.filter(|claim| claim.status.allocation.is_some()) else {
             continue;
         };
-        if claim.status.reserved_for.iter().all(waits) {
+        let is_idle = |user: &Consumer| match user.is_group() {
+            true => pods_wait(claim),
+            false => waits(&user.name, &user.uid),
+        };
+        if claim.status.reserved_for.iter().all(is_idle) {
             let nothing = json!({ "allocation": null, "reservedFor": null, "devices": null });
             let nothing = json!({ "status": nothing });
             intents.push(told(claim, Part::Status, nothing));

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use api::core::{Namespace, Pod, PodResourceClaim};
+use api::native::PodGroup;
 use api::quantity::Quantity;
 use api::resource::{
-    ADMIN_ACCESS, AllocatedDevice, DeviceClass, DeviceConstraint, DeviceSelector, ExactRequest,
-    POD_CLAIM_NAME, ResourceClaim,
+    ADMIN_ACCESS, AllocatedDevice, Consumer, DeviceClass, DeviceConstraint, DeviceSelector,
+    ExactRequest, POD_CLAIM_NAME, ResourceClaim,
 };
 use model::{
     Agreement, AttributeRule, CLAIM_DEVICES_MAX, CLAIM_USERS_MAX, ClaimLack, DeviceAsk,
@@ -19,8 +20,11 @@ use crate::held::Mirror;
 use crate::index::Index;
 use crate::rows::constraints;
 
-/// The name of the claim that a pod means: the one that it names, or the one that was made for it. `None`
-/// while there is none, and where none is needed.
+/// The name of the claim that a pod means: the one that it names, or the one that was made for it or its
+/// group. `None` while there is none, and where none is needed.
+///
+/// One that was made for a group counts once the pod was told of it: by that, pods that share a claim
+/// find each other.
 pub fn claim_name(mirror: &Mirror, pod: &Pod, claim: &PodResourceClaim) -> Option<Box<str>> {
     if let Some(name) = &claim.resource_claim_name {
         return Some(name.clone());
@@ -28,17 +32,42 @@ pub fn claim_name(mirror: &Mirror, pod: &Pod, claim: &PodResourceClaim) -> Optio
     let mut told = pod.status.resource_claim_statuses.iter();
     match told.find(|told| told.name == claim.name) {
         Some(told) => told.resource_claim_name.clone(),
-        None => own_claim(mirror, pod, &claim.name).map(|claim| claim.metadata.name.clone()),
+        None => own_claim(mirror, (&pod.metadata.uid, POD_CLAIM_NAME), &claim.name)
+            .map(|claim| claim.metadata.name.clone()),
     }
 }
 
-/// The claim that was made for what a pod calls so, whether the pod was told or not.
-pub fn own_claim<'a>(mirror: &'a Mirror, pod: &Pod, name: &str) -> Option<&'a Arc<ResourceClaim>> {
-    let mut owned = mirror.owned_by::<ResourceClaim>(&pod.metadata.uid);
+/// The claim that was made for what a pod or group calls so, whether it was told or not: by its uid and
+/// the annotation that says what it calls the claim.
+pub fn own_claim<'a>(
+    mirror: &'a Mirror,
+    (uid, mark): (&str, &str),
+    name: &str,
+) -> Option<&'a Arc<ResourceClaim>> {
+    let mut owned = mirror.owned_by::<ResourceClaim>(uid);
     owned.find(|claim| {
-        let meaning = claim.metadata.annotations.get(POD_CLAIM_NAME);
-        claim.is_of_pod(&pod.metadata.uid) && meaning.is_some_and(|it| **it == *name)
+        let meaning = claim.metadata.annotations.get(mark);
+        claim.is_made_for(uid) && meaning.is_some_and(|it| **it == *name)
     })
+}
+
+/// The group of Kubernetes' own whose claim this one of a pod's is, if any: the pod shares it with the
+/// others of the group (KEP-5729).
+pub fn sharing_group<'a>(
+    mirror: &'a Mirror,
+    pod: &Pod,
+    claim: &PodResourceClaim,
+) -> Option<&'a Arc<PodGroup>> {
+    let group = mirror.get::<PodGroup>(&pod.metadata.namespace, pod.native_group()?)?;
+    group.shares(claim).then_some(group)
+}
+
+/// For whom a claim of a pod is kept: its group, where that shares the claim, else the pod.
+pub fn claim_user(mirror: &Mirror, pod: &Pod, claim: &PodResourceClaim) -> Consumer {
+    match sharing_group(mirror, pod, claim) {
+        Some(group) => Consumer::group(&group.metadata),
+        None => Consumer::pod(&pod.metadata),
+    }
 }
 
 /// The device that cannot be made ready for an allocated claim, and the condition that says so
@@ -113,7 +142,8 @@ impl Wants {
         let claim = name.and_then(|name| mirror.get::<ResourceClaim>(namespace, &name));
         let claim = claim.ok_or(ClaimLack::Missing)?;
         let is_made = named.resource_claim_name.is_none();
-        if is_made && !claim.is_of_pod(&pod.metadata.uid) {
+        let user = claim_user(mirror, pod, named);
+        if is_made && !claim.is_made_for(&user.uid) {
             return Err(ClaimLack::Foreign);
         }
         if claim.metadata.deletion_timestamp.is_some() {
@@ -124,7 +154,7 @@ impl Wants {
         }
         if let Some(allocation) = &claim.status.allocation {
             let is_full = claim.status.reserved_for.len() >= CLAIM_USERS_MAX;
-            if is_full && !claim.is_reserved_for(&pod.metadata.uid) {
+            if is_full && !claim.is_reserved_for(&user.uid) {
                 return Err(ClaimLack::Full);
             }
             let terms = allocation.node_selector.as_ref();
