@@ -10,6 +10,7 @@ mod probe;
 mod queues;
 mod room;
 mod rules;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use model::{Change, GangSpec, QueueSpec, QueueState, Reason, Refusal, Tables};
 use super::holders::kind_short;
 use super::probe::{Asked, Case, LOOKS_MAX};
 use super::room::Draft;
-use super::{Fix, Limit, Remedy, queues, room, rules};
+use super::{Fix, Limit, Remedy, queues, room, rules, volumes};
 
 /// All that are proved, cheapest first, and whether others would have helped but for a crowd that
 /// comes first.
@@ -39,7 +39,24 @@ pub(super) fn of(asked: &mut Asked<'_>, tables: &mut Tables, reason: &Reason) ->
             .then_with(|| a.remedy.cmp(&b.remedy))
     });
     fixes.dedup_by(|a, b| a.remedy == b.remedy);
-    (fixes, case.is_crowded)
+    (without_more_than_it_takes(fixes), case.is_crowded)
+}
+
+/// Where some of the tasks are enough that a remedy ends, it is not told.
+fn without_more_than_it_takes(fixes: Vec<Fix>) -> Vec<Fix> {
+    let mut kept: Vec<Fix> = Vec::new();
+    for fix in fixes {
+        let is_enough = |before: &Fix| match (&before.remedy, &fix.remedy) {
+            (Remedy::EndTasks { tasks: few }, Remedy::EndTasks { tasks: many }) => {
+                few.iter().all(|task| many.contains(task))
+            }
+            _ => false,
+        };
+        if !kept.iter().any(is_enough) {
+            kept.push(fix);
+        }
+    }
+    kept
 }
 
 fn prove(case: &mut Case<'_, '_>, draft: Draft) -> Option<Fix> {
@@ -65,6 +82,8 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
                 drafts.extend(unselected(case));
             }
             drafts.extend(rules::lifted(case, no_fit));
+            drafts.extend(volumes::let_go(case, no_fit));
+            drafts.extend(volumes::detached(case, no_fit));
             drafts.extend(apart(case));
             drafts
         }

@@ -63,7 +63,7 @@ pub(super) fn shape_of<'t>(tables: &'t Tables, no_fit: &NoFit) -> Option<&'t Sha
 }
 
 /// How many tasks of the shape would have a place where so much is free.
-fn slots(shape: &Shape, free: impl Fn(Kind) -> i64) -> i64 {
+pub(super) fn places(shape: &Shape, free: impl Fn(Kind) -> i64) -> i64 {
     let each = shape.held.entries().filter(|(_, need)| *need > 0);
     each.map(|(kind, need)| (free(kind) / need).max(0))
         .min()
@@ -156,7 +156,7 @@ fn roomiest(
     let mut nodes: Vec<(i64, NodeId)> = tables
         .nodes()
         .filter(|(_, node)| is_one(node))
-        .map(|(id, node)| (slots(shape, |kind| node.free(kind)), id))
+        .map(|(id, node)| (places(shape, |kind| node.free(kind)), id))
         .filter(|(places, _)| *places > 0)
         .collect();
     nodes.sort_by_key(|(places, id)| (-places, *id));
@@ -185,15 +185,26 @@ pub(super) fn ended(case: &Case<'_, '_>, no_fit: &NoFit, missing: i64) -> Option
             steps.insert((next.len(), node), of_node);
         }
     }
-    let mut tasks: Vec<TaskId> = Vec::new();
-    for _ in 0..missing {
-        let ((_, node), mut rest) = steps.pop_first()?;
-        tasks.extend(rest.pop()?);
+    let steps = cheapest(steps, missing);
+    (size_of(&steps) == missing).then(|| end(tables, &steps.concat()))
+}
+
+/// So many steps, or as many as there are, each time the smallest of those that are next on their nodes;
+/// of a node the last one is next.
+pub(super) fn cheapest(
+    mut of_nodes: BTreeMap<(usize, NodeId), Vec<Vec<TaskId>>>,
+    most: i64,
+) -> Vec<Vec<TaskId>> {
+    let mut steps = Vec::new();
+    while size_of(&steps) < most
+        && let Some(((_, node), mut rest)) = of_nodes.pop_first()
+    {
+        steps.extend(rest.pop());
         if let Some(next) = rest.last() {
-            steps.insert((next.len(), node), rest);
+            of_nodes.insert((next.len(), node), rest);
         }
     }
-    Some(end(tables, &tasks))
+    steps
 }
 
 /// The remedy that these tasks are over.
@@ -225,21 +236,21 @@ fn steps_on(case: &Case<'_, '_>, shape: &Shape, id: NodeId, most: i64) -> Vec<Ve
         free.set(kind, node.free(kind));
     }
     let (mut steps, mut step) = (Vec::new(), Vec::new());
-    let mut places = slots(shape, |kind| free.get(kind));
+    let mut before = places(shape, |kind| free.get(kind));
     for task in tasks {
         if size_of(&steps) >= most {
             break;
         }
         free.add(&tables.shape_of(task).held);
         step.push(task);
-        let now = slots(shape, |kind| free.get(kind));
-        if now > places {
+        let now = places(shape, |kind| free.get(kind));
+        if now > before {
             steps.push(std::mem::take(&mut step));
             // A large task may make several places; those after the first cost nothing.
-            for _ in places + 1..now.min(places + most) {
+            for _ in before + 1..now.min(before + most) {
                 steps.push(Vec::new());
             }
-            places = now;
+            before = now;
         }
     }
     steps
@@ -264,9 +275,9 @@ pub(super) fn added(case: &Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
     let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
     let all = tables.nodes();
     let suited = all.filter(|(id, node)| is_open_to(shape, node) && takes(case, shape, *id));
-    let places = |node: &Node| slots(shape, |kind| node.spec.allocatable.get(kind));
+    let each = |node: &Node| places(shape, |kind| node.spec.allocatable.get(kind));
     let best = suited
-        .map(|(id, node)| (places(node), std::cmp::Reverse(id)))
+        .map(|(id, node)| (each(node), std::cmp::Reverse(id)))
         .max()?;
     let (each, std::cmp::Reverse(like)) = best;
     if each == 0 {

@@ -12,6 +12,9 @@ use crate::fixture::World;
 /// A cluster that is short of everything in turn, as a script.
 fn script(seed: u64) -> Vec<String> {
     let mut dice = Dice(seed);
+    // In every fourth cluster what volumes allow is short.
+    let of_volumes = seed % 4 == 3;
+    let limit = if of_volumes { "limit=csi:2" } else { "" };
     let mut lines = vec!["class high 1000".to_owned()];
     match dice.roll(4) {
         0 => lines.push("actions enqueue allocate backfill reclaim preempt".to_owned()),
@@ -35,10 +38,10 @@ fn script(seed: u64) -> Vec<String> {
             "cordoned",
         ]);
         let cores = 1 + dice.roll(8);
-        lines.push(format!("node n{node} cpu={cores} mem=8Gi {extra}"));
+        lines.push(format!("node n{node} cpu={cores} mem=8Gi {extra} {limit}"));
     }
     for at in 0..6 + dice.roll(12) {
-        lines.push(gang(&mut dice, at));
+        lines.push(gang(&mut dice, at, of_volumes));
         if dice.roll(3) > 0 {
             lines.push("cycle".to_owned());
         }
@@ -50,7 +53,7 @@ fn script(seed: u64) -> Vec<String> {
     lines
 }
 
-fn gang(dice: &mut Dice, at: u64) -> String {
+fn gang(dice: &mut Dice, at: u64, of_volumes: bool) -> String {
     let queue = dice.pick(&["default", "default", "gold", "iron", "shut", "gone"]);
     let class = dice.pick(&["", "", "class=high"]);
     let count = 1 + dice.roll(5);
@@ -74,6 +77,25 @@ fn gang(dice: &mut Dice, at: u64) -> String {
         "claim-unbound=c",
         "finds=local:5",
     ]);
+    let wish = match of_volumes {
+        true => dice.pick(&[
+            "",
+            "alone=c",
+            "alone=c",
+            "alone=c",
+            "alone=d",
+            "alone=d",
+            "alone=e",
+            "alone=e",
+            "makes=csi:1",
+            "makes=csi:1",
+            "makes=csi:2",
+            "shares=csi:s",
+            "volume=csi:v",
+            "volume=csi:w",
+        ]),
+        false => wish,
+    };
     let minres = dice.pick(&["", "minres=none", "minres=none"]);
     let cpu = 1 + dice.roll(4);
     format!(
@@ -148,11 +170,22 @@ fn who_is_in_the_way_of_a_rule_may_end() {
         ("port=80", "port=80"),
         ("label=x:y", "apart=x:y"),
         ("label=x:z apart=x:y", "label=x:y"),
+        ("alone=data", "alone=data"),
+        ("volume=csi:v", "volume=csi:w"),
+        ("makes=csi:1", "volume=csi:w"),
+        ("volume=csi:v", "makes=csi:1"),
     ] {
         let mut world = World::new();
         let old = format!("gang a/old : 1 x cpu=1 {there}");
         let new = format!("gang a/new : 1 x cpu=1 {wish}");
-        for line in ["node n1 cpu=8", &old, "cycle", "run a/old-", &new, "cycle"] {
+        for line in [
+            "node n1 cpu=8 limit=csi:1",
+            &old,
+            "cycle",
+            "run a/old-",
+            &new,
+            "cycle",
+        ] {
             world.perform(line);
         }
         let gang = world.tables.gang_keyed(&Key::new("a", "new"));
@@ -173,8 +206,9 @@ fn who_is_in_the_way_of_a_rule_may_end() {
 #[test]
 fn a_stated_fix_admits_the_gang() {
     let mut tried: BTreeMap<String, u32> = BTreeMap::new();
+    let mut of_volumes = [0, 0];
     let mut explained = 0;
-    for seed in 0..160 {
+    for seed in 0..260 {
         let mut world = world(seed);
         for gang in waiting(&world) {
             let found = engine::explain(&world.engine, &mut world.tables, gang, world.now);
@@ -190,10 +224,16 @@ fn a_stated_fix_admits_the_gang() {
                 let named = format!("{:?}", fix.remedy);
                 let word = named.split([' ', '{']).next().unwrap_or_default();
                 *tried.entry(word.to_owned()).or_default() += 1;
+                for (times, word) in of_volumes.iter_mut().zip(["VolumeInUse", "VolumeLimit"]) {
+                    let is_about = format!("{:?}", found.reason).contains(word);
+                    let ends = matches!(fix.remedy, Remedy::EndTasks { .. });
+                    *times += u32::from(is_about && ends);
+                }
             }
         }
     }
-    eprintln!("{explained} explained: {tried:?}");
+    eprintln!("{explained} explained: {tried:?}, of volumes {of_volumes:?}");
+    assert!(of_volumes.iter().all(|times| *times > 5), "{of_volumes:?}");
     for remedy in [
         "AddNodes",
         "BindClaim",
