@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{Closeness, GangId, Highest, NodeId, Plan, SubGroups, Tables, Task};
 
 use crate::Violation;
-use crate::plans::writes_of;
+use crate::plans::{Waived, writes_of};
 
 /// Looks at the gangs of which the plan places a task.
-pub(crate) fn together(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
+pub(crate) fn together(waived: Waived, tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
+    let is_looked_at = |closeness: &Closeness| {
+        !(waived.hyper_nodes && matches!(closeness, Closeness::HyperNode(_)))
+    };
     let places = plan.places.iter();
     let gangs: BTreeSet<GangId> = places
         .filter_map(|place| tables.task(place.task).gang)
@@ -18,6 +21,7 @@ pub(crate) fn together(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>)
         let tasks: Vec<&Task> = gang.tasks.iter().map(|task| tables.task(*task)).collect();
         let mut wrong = Vec::new();
         if let Some(closeness) = &gang.spec.closeness
+            && is_looked_at(closeness)
             && !are_close(tables, closeness, &tasks)
         {
             wrong.push(format!("gang {} is scattered", gang.spec.key));
@@ -39,7 +43,7 @@ pub(crate) fn together(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>)
                 let placed = tables.task(place.task);
                 part.iter().any(|task| task.key == placed.key)
             });
-            if is_placed && held < rules.size as usize {
+            if is_placed && held < rules.size as usize && !waived.parts {
                 let size = rules.size;
                 wrong.push(format!(
                     "{} is left with {held} of {size} tasks placed",
@@ -48,6 +52,7 @@ pub(crate) fn together(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>)
             }
             if let Some(closeness) = &rules.closeness
                 && is_placed
+                && is_looked_at(closeness)
                 && !are_close(tables, closeness, &part)
             {
                 wrong.push(format!("{} is scattered", name()));

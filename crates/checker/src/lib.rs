@@ -34,7 +34,7 @@ mod volumes;
 
 pub use digest::{describe, digest};
 pub use invariants::{Applies, INVARIANTS, Invariant, not_yet};
-pub use plans::{Ceilings, check_plan, check_plan_by, is_quiet};
+pub use plans::{Waived, check_plan, check_plan_by, is_quiet};
 
 use model::{Tables, WriteId};
 

@@ -7,23 +7,24 @@ use model::{Eviction, Gang, GangId, Phase, Plan, Sake, Tables, Task, WriteId};
 
 use crate::{Violation, cards, close, counters, rooms, volumes};
 
-/// Whether somebody keeps queues within their ceilings: where no rule is configured that does, a ceiling is
-/// only a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ceilings {
-    /// A queue is within its ceiling.
-    Hold,
-    /// A ceiling says nothing.
-    SayNothing,
+/// What no rule is configured to keep: it is only written down then, and no plan breaks it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waived {
+    /// That a queue is within its ceiling.
+    pub ceilings: bool,
+    /// That tasks which must be close together are in one hyper-node.
+    pub hyper_nodes: bool,
+    /// That gangs within a gang are whole.
+    pub parts: bool,
 }
 
-/// Everything that is wrong with a plan that was just committed to the tables, where ceilings hold.
+/// Everything that is wrong with a plan that was just committed to the tables, where all holds.
 pub fn check_plan(tables: &Tables, plan: &Plan) -> Vec<Violation> {
-    check_plan_by(Ceilings::Hold, tables, plan)
+    check_plan_by(Waived::default(), tables, plan)
 }
 
-/// The same by rules of which is said whether they keep ceilings.
-pub fn check_plan_by(rules: Ceilings, tables: &Tables, plan: &Plan) -> Vec<Violation> {
+/// The same by rules of which is said what they do not keep.
+pub fn check_plan_by(waived: Waived, tables: &Tables, plan: &Plan) -> Vec<Violation> {
     let mut found = Vec::new();
     let gangs: BTreeSet<GangId> = plan
         .places
@@ -71,12 +72,12 @@ pub fn check_plan_by(rules: Ceilings, tables: &Tables, plan: &Plan) -> Vec<Viola
     cards::plan(tables, plan, &mut found);
     counters::plan(tables, plan, &mut found);
     volumes::plan(tables, plan, &mut found);
-    if rules == Ceilings::Hold {
+    if !waived.ceilings {
         rooms::ceilings(tables, plan, &mut found);
     }
     evictions(tables, plan, &mut found);
     whole(tables, plan, &mut found);
-    close::together(tables, plan, &mut found);
+    close::together(waived, tables, plan, &mut found);
     found
 }
 

@@ -505,11 +505,12 @@ impl Cycles {
     /// taken back after a while, for a decision that was wrong once would be so again at once.
     fn doubt(&mut self, plan: &model::Plan, now: Time) -> BTreeSet<WriteId> {
         let mut kept_back = BTreeSet::new();
-        let rules = match self.engine.keeps_ceilings() {
-            true => checker::Ceilings::Hold,
-            false => checker::Ceilings::SayNothing,
+        let waived = checker::Waived {
+            ceilings: !self.engine.keeps_ceilings(),
+            hyper_nodes: !self.engine.keeps_hyper_nodes(),
+            parts: !self.engine.keeps_parts(),
         };
-        for violation in checker::check_plan_by(rules, &self.tables, plan) {
+        for violation in checker::check_plan_by(waived, &self.tables, plan) {
             self.counts.violations += 1;
             self.violations.push(violation.to_string());
             kept_back.extend(violation.writes);

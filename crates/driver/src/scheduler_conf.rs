@@ -152,8 +152,8 @@ impl Understanding<'_> {
                 .warning(said.place, field, text, "remove it".to_owned());
         }
         if !is_on && always_holds(&settings.name, switch) {
-            let text = "this changes nothing here: what must lie together does, and gangs within a gang are \
-                        whole, whatever plugins say"
+            let text = "this changes nothing here: of gangs within a gang those come first that only lack \
+                        another task, whatever this plugin says"
                 .to_owned();
             self.remarks
                 .note(said.place, field, text, "remove it".to_owned());
@@ -397,12 +397,7 @@ fn is_unread(plugin: &str, switch: Switch) -> bool {
 
 /// Whether it changes nothing to switch off what upstream's plugin decides and our gangs always hold to.
 fn always_holds(plugin: &str, switch: Switch) -> bool {
-    match switch {
-        Switch::HyperNodeGradient => plugin == "network-topology-aware",
-        Switch::SubJobOrder => matches!(plugin, "gang" | "priority"),
-        Switch::SubJobPipelined | Switch::SubJobReady => plugin == "gang",
-        _ => false,
-    }
+    plugin == "gang" && switch == Switch::SubJobOrder
 }
 
 fn is_action(name: &str) -> bool {

@@ -135,6 +135,16 @@ impl Engine {
         self.rules.keeps_ceilings()
     }
 
+    /// Whether its rules keep tasks that must be close together within their hyper-node.
+    pub fn keeps_hyper_nodes(&self) -> bool {
+        self.rules.keeps_hyper_nodes()
+    }
+
+    /// Whether its rules start gangs within a gang whole.
+    pub fn keeps_parts(&self) -> bool {
+        self.rules.keeps_parts()
+    }
+
     /// Whether its rules look at NUMA nodes: nodes and pods need to be read for that only then.
     pub fn wants_numa(&self) -> bool {
         self.rules.wants_numa()

@@ -8,6 +8,7 @@ use model::{
     Closeness, DomainId, Highest, NodeId, Reason, Shape, Tables, TaskId, Topology, Vector, Within,
 };
 
+use crate::arguments::Switched;
 use crate::cycle::Cycle;
 use crate::feasibility::Index;
 use crate::footing::Asker;
@@ -136,17 +137,20 @@ pub(crate) fn slots(
 }
 
 /// The scopes that may hold tasks which must be this close together, some of which are on `placed`
-/// already, each with its tier; the lowest tiers first. None where nobody has described the network and
-/// any tier would do.
+/// already, each with its tier; the lowest tiers first. None where they may be anywhere: nobody has
+/// described the network and any tier would do, or nobody is to look at it.
 pub(crate) fn allowed(
-    tables: &Tables,
+    view: View<'_>,
     closeness: &Closeness,
     placed: &[NodeId],
     within: Option<&Scope>,
 ) -> Result<Vec<(u32, Scope)>, Reason> {
     match closeness {
-        Closeness::HyperNode(highest) => in_hyper_nodes(tables.topology(), highest, placed, within),
-        Closeness::Label(key) => Ok(with_one_value(tables, key, placed, within)),
+        Closeness::HyperNode(_) if view.config.bonds.hyper_nodes == Switched::Off => Ok(Vec::new()),
+        Closeness::HyperNode(highest) => {
+            in_hyper_nodes(view.tables.topology(), highest, placed, within)
+        }
+        Closeness::Label(key) => Ok(with_one_value(view.tables, key, placed, within)),
     }
 }
 

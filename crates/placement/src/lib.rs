@@ -20,6 +20,7 @@
 
 mod actions;
 mod arguments;
+mod bonds;
 mod clearing;
 mod coupling;
 mod cycle;

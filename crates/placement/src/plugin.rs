@@ -357,7 +357,8 @@ impl Plugin {
                     (self.victim_tasks, self.victims_at) = (None, None);
                     self.spares_shuffled = None;
                 }
-                // No row has the hooks of these yet.
+                // No row has the hooks of these; of the gradient and of gangs within gangs the rules'
+                // bonds speak.
                 Switch::BestNode
                 | Switch::ClusterOrder
                 | Switch::Hierarchy

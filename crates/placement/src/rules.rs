@@ -17,6 +17,7 @@ use model::{
 use crate::actions::bundles::Reach;
 use crate::actions::preempt::Comparison;
 use crate::arguments::{Arguments, Asked, Complaint};
+use crate::bonds::Bonds;
 use crate::domains::DomainSums;
 use crate::plugin::{Action, GangCheck, Plugin, Room, Score, View, Vote};
 use crate::plugins::{self, PLUGINS};
@@ -110,6 +111,7 @@ impl std::fmt::Display for Problem {
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     pub(crate) binpack: plugins::binpack::Weights,
+    pub(crate) bonds: Bonds,
     pub(crate) capacity: plugins::capacity::Setup,
     pub(crate) devices: plugins::deviceshare::Sharing,
     pub(crate) extender: Option<plugins::extender::Extender>,
@@ -175,6 +177,7 @@ impl Rules {
             keepers: Keepers::default(),
             config: Config {
                 as_upstream: as_upstream.clone(),
+                bonds: Bonds::of(tiers),
                 ..Config::default()
             },
         };
@@ -330,11 +333,6 @@ impl Rules {
     /// Which cards are shared out: nodes and pods need to be read for these only.
     pub fn card_families(&self) -> Vec<CardFamily> {
         self.config.devices.families()
-    }
-
-    /// Whether a rule keeps queues within their ceilings.
-    pub fn keeps_ceilings(&self) -> bool {
-        self.flat.iter().any(|row| row.allocatable.is_some())
     }
 
     /// Whether a rule looks at NUMA nodes: nodes and pods need to be read for that only then.

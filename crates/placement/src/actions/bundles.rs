@@ -182,7 +182,7 @@ impl Hunt {
             return vec![None];
         };
         let placed = domains::places(view, row.tasks.iter().copied());
-        let Ok(allowed) = domains::allowed(view.tables, closeness, &placed, None) else {
+        let Ok(allowed) = domains::allowed(view, closeness, &placed, None) else {
             return Vec::new();
         };
         if allowed.is_empty() {
@@ -446,9 +446,10 @@ impl Hunt {
         let needed = group.needed as usize;
         let view = cycle.view();
         let placed = domains::places(view, group.tasks.iter().copied());
-        let allowed = group.closeness.as_ref().map(|closeness| {
-            domains::allowed(view.tables, closeness, &placed, cycle.scope.as_ref())
-        });
+        let allowed = group
+            .closeness
+            .as_ref()
+            .map(|closeness| domains::allowed(view, closeness, &placed, cycle.scope.as_ref()));
         let scopes = match allowed {
             None => Vec::new(),
             Some(Err(_)) => return,

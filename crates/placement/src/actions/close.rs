@@ -10,6 +10,7 @@ use crate::actions::allocate::{
     waiting_tasks,
 };
 use crate::actions::attempt::Attempt;
+use crate::arguments::Switched;
 use crate::cycle::{Cycle, Lacks, Outcome, Turn};
 use crate::domains::{self, Scope};
 use crate::parts::{Part, parts};
@@ -144,7 +145,7 @@ fn scopes(
     };
     let view = cycle.view();
     let placed = domains::places(view, all.iter().copied());
-    let allowed = domains::allowed(view.tables, closeness, &placed, outer.as_ref())?;
+    let allowed = domains::allowed(view, closeness, &placed, outer.as_ref())?;
     if allowed.is_empty() {
         return Ok(anywhere(outer));
     }
@@ -190,8 +191,12 @@ fn start_in_parts(
 pub(super) struct Group {
     /// Its tasks are placed one by one.
     pub(super) is_loose: bool,
-    /// How many more of its tasks must be placed together.
+    /// How many more of its tasks are placed together.
     pub(super) needed: u32,
+    /// How many of these at least.
+    least: u32,
+    /// The highest priority of its tasks.
+    priority: i32,
     /// How close together they must be.
     pub(super) closeness: Option<Closeness>,
     /// All of them.
@@ -200,19 +205,27 @@ pub(super) struct Group {
 
 impl Group {
     fn of(cycle: &Cycle<'_, '_>, part: &Part<'_>) -> Group {
-        let settled = part.settled(cycle.trial.tables());
+        let tables = cycle.trial.tables();
+        let needed = match part.rules {
+            Some(_) => part.size().saturating_sub(part.settled(tables)),
+            None => 0,
+        };
+        let priorities = part.tasks.iter().map(|task| tables.task(*task).priority);
         Group {
             is_loose: part.rules.is_none(),
-            needed: match part.rules {
-                Some(_) => part.size().saturating_sub(settled),
-                None => 0,
+            needed,
+            least: match cycle.view().config.bonds.parts {
+                Switched::On => needed,
+                Switched::Off => 1,
             },
+            priority: priorities.max().unwrap_or(0),
             closeness: part.rules.and_then(|rules| rules.closeness.clone()),
             tasks: part.tasks.clone(),
         }
     }
 
     /// Places as many of its tasks as it needs, at least one, or none; what is lacking is added to the attempt.
+    /// Where nobody looks at whether it is whole, fewer will do in the last place that is tried.
     fn place(
         &self,
         cycle: &mut Cycle<'_, '_>,
@@ -232,6 +245,7 @@ impl Group {
         };
         let last = scopes.len() - 1;
         let needed = self.needed.max(1) as usize;
+        let least = self.least.max(1) as usize;
         for (at, place) in scopes.into_iter().enumerate() {
             if place.is_hopeless && at < last {
                 continue;
@@ -245,12 +259,14 @@ impl Group {
                 }
                 one.place(cycle, queue, *task);
             }
-            if one.places.len() == needed {
-                attempt.places.extend(one.places);
-                break;
-            }
-            if at == last {
+            let places = std::mem::take(&mut one.places);
+            let (is_whole, is_some) = (places.len() == needed, places.len() >= least);
+            if at == last && !is_whole {
                 attempt.lacks(cycle, gang, one);
+            }
+            if is_whole || at == last && is_some {
+                attempt.places.extend(places);
+                break;
             }
             cycle.trial.rewind(mark);
         }
@@ -284,12 +300,20 @@ fn next_parts(cycle: &Cycle<'_, '_>, gang: GangId) -> Vec<Group> {
     let parts = parts(cycle.trial.tables(), gang);
     let mut groups: Vec<Group> = parts.iter().map(|part| Group::of(cycle, part)).collect();
     groups.retain(|group| !waiting_of(cycle, gang, &group.tasks).is_empty());
+    sort_by_importance(cycle, &mut groups);
     groups.sort_by_key(|group| !group.is_loose && group.needed > 0);
     groups
 }
 
+/// Where the more important part comes first, those with a task of the highest priority do.
+fn sort_by_importance(cycle: &Cycle<'_, '_>, groups: &mut [Group]) {
+    if cycle.view().config.bonds.order == Switched::On {
+        groups.sort_by_key(|group| std::cmp::Reverse(group.priority));
+    }
+}
+
 /// The parts that are not whole yet: first as many of each rule as must start with the gang, then the
-/// tasks of none, then the others.
+/// tasks of none, then the others; of each of these the more important first.
 pub(super) fn in_order(cycle: &Cycle<'_, '_>, gang: GangId) -> Vec<Group> {
     let tables = cycle.trial.tables();
     let (mut first, mut loose, mut later) = (Vec::new(), Vec::new(), Vec::new());
@@ -300,11 +324,14 @@ pub(super) fn in_order(cycle: &Cycle<'_, '_>, gang: GangId) -> Vec<Group> {
         let whole = of_rule().filter(|part| part.is_whole(tables)).count();
         let missing = (rule.min as usize).saturating_sub(whole);
         let open = of_rule().filter(|part| !part.is_whole(tables));
-        for (at, part) in open.enumerate() {
-            let list = if at < missing { &mut first } else { &mut later };
-            list.push(Group::of(cycle, part));
-        }
+        let mut open: Vec<Group> = open.map(|part| Group::of(cycle, part)).collect();
+        sort_by_importance(cycle, &mut open);
+        let rest = open.split_off(missing.min(open.len()));
+        first.extend(open);
+        later.extend(rest);
     }
+    sort_by_importance(cycle, &mut first);
+    sort_by_importance(cycle, &mut later);
     for part in parts.iter().filter(|part| part.rules.is_none()) {
         loose.push(Group::of(cycle, part));
     }

@@ -182,7 +182,7 @@ fn find(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Place
     let mut allowed = Vec::new();
     for closeness in &wishes {
         let own = domains::places(view, row.tasks.iter().copied());
-        allowed.extend(domains::allowed(view.tables, closeness, &own, None).ok()?);
+        allowed.extend(domains::allowed(view, closeness, &own, None).ok()?);
     }
     let outer = cycle.scope.take();
     let found = match allowed.is_empty() {
