@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::core::TextMap;
 use crate::kind::Kind;
+use crate::shared::Word;
 
 /// Names one object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,7 +56,7 @@ pub enum Action {
         /// The object's uid; another uid refuses the write.
         uid: Box<str>,
         /// The version that the decision was based on; another one refuses the write.
-        resource_version: Box<str>,
+        resource_version: Word,
         /// Which part is written.
         part: Part,
         /// The merge patch, without preconditions: the performer adds them under `metadata`.
@@ -66,7 +67,7 @@ pub enum Action {
         /// The object's uid; another uid refuses the write.
         uid: Box<str>,
         /// If given, the version that the decision was based on.
-        resource_version: Option<Box<str>>,
+        resource_version: Option<Word>,
         /// Grace in seconds; `None` leaves the kind's own default.
         grace_seconds: Option<i64>,
         /// What becomes of dependants.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::core::TextMap;
-use crate::shared::List;
+use crate::shared::{List, Word};
 use crate::time::Time;
 
 parted! {
@@ -14,7 +14,7 @@ parted! {
         /// Identity over time: the same name with another uid is another object.
         pub uid: Box<str>,
         /// Opaque to others; our own server's are increasing decimal integers.
-        pub resource_version: Box<str>,
+        pub resource_version: Word,
         /// Sorted by key.
         pub labels: TextMap,
         /// Sorted by key.

@@ -7,6 +7,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// A text that takes no memory elsewhere where it is short, as versions, addresses and names of nodes are:
+/// up to 15 bytes. A longer one is held once by all its copies.
+pub type Word = ecow::EcoString;
+
 /// A part of an object that others may have, too.
 #[derive(Clone, Debug, Default)]
 pub struct Shared<T>(Arc<T>);

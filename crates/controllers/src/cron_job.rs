@@ -325,7 +325,7 @@ impl View<'_> {
                 namespace: meta.namespace.clone(),
                 name: meta.name.clone(),
                 uid: meta.uid.clone(),
-                resource_version: meta.resource_version.clone(),
+                resource_version: (&*meta.resource_version).into(),
                 field_path: "".into(),
             });
         }

@@ -149,7 +149,7 @@ impl View<'_> {
             let text = pod.metadata.annotations.get(COST);
             text.and_then(|text| text.parse().ok()).unwrap_or(0)
         };
-        let neighbours = |pod: &Pod| by_node.get(&pod.spec.node_name).copied().unwrap_or(0);
+        let neighbours = |pod: &Pod| by_node.get(&*pod.spec.node_name).copied().unwrap_or(0);
         ranking::sort(
             &mut pods,
             Ages::Magnitude(self.inputs.now),
@@ -170,7 +170,7 @@ impl View<'_> {
         let mut by_node: BTreeMap<Box<str>, usize> = BTreeMap::new();
         for pod in sets.iter().flat_map(|uid| mirror.owned_by::<Pod>(uid)) {
             if ranking::is_active(pod) {
-                *by_node.entry(pod.spec.node_name.clone()).or_default() += 1;
+                *by_node.entry((&*pod.spec.node_name).into()).or_default() += 1;
             }
         }
         by_node

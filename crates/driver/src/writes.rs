@@ -85,6 +85,8 @@ pub(crate) fn passes(refusal: &Refusal) -> Passes {
 
 /// A pod that nobody has bound, although a bind of it met a conflict, is read so often at most.
 const READS_MAX: u32 = 5;
+/// Where so many notes wait no pod is told anything more.
+const WORDS_MAX: usize = 1_024;
 /// Writes that have so many before them are packed.
 const PACKED_FROM: usize = 1_024;
 
@@ -195,6 +197,11 @@ impl Writes {
     /// Whether a note would be taken.
     pub(crate) fn has_room_for_notes(&self) -> bool {
         self.lanes[Lane::Low as usize].len() < self.budget.notes_max
+    }
+
+    /// Whether what a pod says of itself would be taken: it can be said later as well.
+    pub(crate) fn has_room_for_words(&self) -> bool {
+        self.lanes[Lane::Low as usize].len() < self.budget.notes_max.min(WORDS_MAX)
     }
 
     /// The next request, if the budget has room; `id` is what it will be called.

@@ -2,7 +2,7 @@
 
 use api::core::{Condition, Pod, PodPhase};
 use api::intent::WriteOutcome;
-use api::shared::List;
+use api::shared::{List, Word};
 use api::time::Time;
 
 use crate::SIM_EXIT_CODE;
@@ -24,7 +24,7 @@ const GRACE_SECONDS: i64 = 30;
 pub(crate) struct Resident {
     pub uid: Box<str>,
     /// As last seen.
-    pub resource_version: Box<str>,
+    pub resource_version: Word,
     pub revision: u64,
     pub node: u32,
     /// Last part of its address.

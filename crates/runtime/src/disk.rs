@@ -344,8 +344,8 @@ impl Hand {
             let answer = answer.accepted().map_err(|error| error.to_string())?;
             let object: Value =
                 serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
-            let text = |field: &str| object["metadata"][field].as_str().unwrap_or("").into();
-            let uid: Box<str> = text("uid");
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or("");
+            let uid: Box<str> = text("uid").into();
             if uid != task.uid {
                 return Ok(());
             }
@@ -354,7 +354,7 @@ impl Hand {
                 target: ObjectKey::new(kind, "", name),
                 action: Action::Patch {
                     uid,
-                    resource_version: text("resourceVersion"),
+                    resource_version: text("resourceVersion").into(),
                     part,
                     patch,
                 },

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Affinity, Condition, ResourceList, TextMap, Toleration, TopologySpreadConstraint};
 use crate::meta::ObjectMeta;
-use crate::shared::List;
+use crate::shared::{List, Word};
 use crate::time::Time;
 
 texts! {
@@ -203,7 +203,7 @@ parted! {
     /// What a pod wants.
     pub struct PodSpec {
         /// Empty until bound.
-        pub node_name: Box<str>,
+        pub node_name: Word,
         /// Host name; the pod's name if empty.
         pub hostname: Box<str>,
         /// Volumes.
@@ -267,7 +267,7 @@ parted! {
         /// Where it is in its life.
         pub phase: PodPhase,
         /// Its address, the first if it has several.
-        pub pod_ip: Box<str> as "podIP",
+        pub pod_ip: Word as "podIP",
         /// When the node accepted it.
         pub start_time: Option<Time>,
         /// Conditions.

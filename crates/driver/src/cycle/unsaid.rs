@@ -22,8 +22,9 @@ use crate::writes::{Lane, Origin, Over, Writes};
 
 /// After so many failures in a row, some half an hour, nobody tries any more.
 const TRIES_MAX: u32 = 16;
-/// Where too many notes wait already, a pod's waits for so long.
-const FULL_MS: i64 = 1_000;
+/// Where too many notes wait already, nobody is told anything for so long. What is to be said is known from
+/// the tables at any time, while a write that waits takes memory.
+const FULL_MS: i64 = 100;
 
 /// Pods and groups that do not say yet what they are to say.
 #[derive(Debug, Default)]
@@ -32,6 +33,8 @@ pub(super) struct Unsaid {
     /// What groups are to say, as long as they do not.
     disruptions: BTreeMap<ObjectKey, Disruption>,
     timers: BTreeSet<(Time, ObjectKey)>,
+    /// Too many notes wait: whose time has come waits until then.
+    full_until: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,12 +55,14 @@ impl Unsaid {
 
     /// When somebody is to be told again.
     pub(super) fn next_timer(&self) -> Option<Time> {
-        self.timers.first().map(|(at, _)| *at)
+        let (at, _) = self.timers.first()?;
+        Some(self.full_until.map_or(*at, |until| until.max(*at)))
     }
 
     /// Whatever is waited for is due now.
     pub(super) fn hurry(&mut self, now: Time) {
         timers::hurry(&mut self.timers, now);
+        self.full_until = None;
         for pending in self.pods.values_mut() {
             pending.at = pending.at.map(|at| at.min(now));
         }
@@ -77,9 +82,12 @@ impl Unsaid {
         }
         // What is newer stands for what could not be said before.
         self.forget(&note.target);
-        match writes.has_room_for_notes() {
+        match writes.has_room_for_words() {
             true => self.submit(note, writes),
-            false => self.wait(note.target, 0, now.plus_ms(FULL_MS)),
+            false => {
+                self.wait(note.target, 0, now);
+                self.full_until.get_or_insert(now.plus_ms(FULL_MS));
+            }
         }
     }
 
@@ -124,10 +132,10 @@ impl Unsaid {
 
     /// The next pod whose time has come.
     fn due(&mut self, now: Time) -> Option<ObjectKey> {
-        let (at, _) = self.timers.first()?;
-        if *at > now {
+        if self.next_timer()? > now {
             return None;
         }
+        self.full_until = None;
         let (_, pod) = self.timers.pop_first()?;
         self.pods.entry(pod.clone()).or_default().at = None;
         Some(pod)
@@ -163,10 +171,11 @@ impl Cycles {
     /// Says again what could not be said, as it is to be said by now.
     pub(super) fn say_again(&mut self, mirror: &Mirror, writes: &mut Writes, now: Time) {
         while let Some(pod) = self.unsaid.due(now) {
-            if !writes.has_room_for_notes() {
+            if !writes.has_room_for_words() {
                 let failures = self.unsaid.forget(&pod).failures;
-                self.unsaid.wait(pod, failures, now.plus_ms(FULL_MS));
-                continue;
+                self.unsaid.wait(pod, failures, now);
+                self.unsaid.full_until = Some(now.plus_ms(FULL_MS));
+                return;
             }
             let says = match pod.kind {
                 Kind::NativeGroup => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api::core::Lease;
 use api::intent::{Action, Intent, ObjectKey, Part, Refusal, WriteOutcome};
+use api::shared::Word;
 use api::time::Time;
 use serde_json::{Value, json};
 
@@ -44,7 +45,7 @@ struct Seen {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Version {
     uid: Box<str>,
-    resource_version: Box<str>,
+    resource_version: Word,
 }
 
 /// Whether a write rests on what is remembered, or on what was just read.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
+use api::shared::Word;
 use api::time::Time;
 use mirror::Object;
 use model::Measured;
@@ -87,7 +88,7 @@ pub struct LeaseState {
     /// When the last granted renewal was asked for.
     pub proved: Option<Time>,
     /// Uid and version, where they are known.
-    pub version: Option<(Box<str>, Box<str>)>,
+    pub version: Option<(Box<str>, Word)>,
     /// What it says, and for how many microseconds it has said so.
     pub seen: Option<SeenState>,
 }

@@ -204,13 +204,13 @@ impl Decoder {
             2 => How::Create(Some(KeyMaterial::SshRsa2048)),
             3..=5 => How::Patch {
                 uid: word(reader)?,
-                resource_version: word(reader)?,
+                resource_version: reader.word()?.into(),
                 part: [Part::Whole, Part::Status, Part::Finalize][usize::from(tag - 3)],
             },
             6..=8 => {
                 let uid = word(reader)?;
                 let has_version = reader.byte()? == 1;
-                let version = word(reader)?;
+                let version = reader.word()?.into();
                 let has_grace = reader.byte()? == 1;
                 let grace = reader.signed()?;
                 let all = [

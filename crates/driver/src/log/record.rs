@@ -8,6 +8,7 @@ use api::intent::{
     Action, Intent, KeyMaterial, ObjectKey, Part, Propagation, Refusal, WriteOutcome,
 };
 use api::kind::Kind;
+use api::shared::Word;
 use api::time::Time;
 use api::token::Tokens;
 use mirror::{Change, Object};
@@ -177,7 +178,7 @@ pub enum How {
         /// Of this object.
         uid: Box<str>,
         /// At this version.
-        resource_version: Box<str>,
+        resource_version: Word,
         /// Of this part.
         part: Part,
     },
@@ -186,7 +187,7 @@ pub enum How {
         /// Of this object.
         uid: Box<str>,
         /// At this version.
-        resource_version: Option<Box<str>>,
+        resource_version: Option<Word>,
         /// With this grace.
         grace_seconds: Option<i64>,
         /// And this for its dependants.

@@ -1,6 +1,7 @@
 //! What the world looks like once a write has happened, and whether it does.
 
 use api::intent::{Action, Intent, ObjectKey};
+use api::shared::Word;
 use mirror::{Mirror, Object};
 
 /// What the world looks like once the write has happened.
@@ -11,7 +12,7 @@ pub(super) enum Effect {
     },
     Patch {
         uid: Box<str>,
-        resource_version: Box<str>,
+        resource_version: Word,
     },
     Delete {
         uid: Box<str>,

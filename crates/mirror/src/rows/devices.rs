@@ -44,7 +44,7 @@ pub(super) fn holder<'a>(mirror: &'a Mirror, claim: &ResourceClaim) -> Option<&'
     let is_own = terms.iter().flat_map(|term| &term.match_fields).any(|it| {
         &*it.key == "metadata.name"
             && &*it.operator == "In"
-            && *it.values == [pod.spec.node_name.clone()]
+            && *it.values == [(&*pod.spec.node_name).into()]
     });
     (is_there && is_own).then_some(pod)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::resource::{Device, DeviceAttribute, ResourceSlice};
+use api::shared::Word;
 use cel::{Lens, Selector, Trait};
 use model::{ClaimLack, Passed, SelectorId};
 
@@ -16,7 +17,7 @@ const SHOWN_MAX: usize = 120;
 #[derive(Clone, Debug, Default)]
 struct Heard {
     uid: Box<str>,
-    version: Box<str>,
+    version: Word,
     /// How many questions were asked.
     asked: usize,
     answers: Vec<Answers>,
