@@ -31,7 +31,7 @@ fn policies_are_printed_with_their_bindings() {
     assert_eq!(count("ValidatingAdmissionPolicy"), 7);
     assert_eq!(count("ValidatingAdmissionPolicyBinding"), 7);
     // Gates are off.
-    assert_eq!(count("MutatingAdmissionPolicy"), 2);
+    assert_eq!(count("MutatingAdmissionPolicy"), 3);
     let gates = "--feature-gates=SchedulingGatesQueueAdmission=true";
     let all = printed(&webhooks(&["--print", "policies", gates]));
     assert!(all.contains(&(

@@ -101,6 +101,13 @@ pub enum PluginKeys {
     Accepted,
 }
 
+impl Settings {
+    /// Who places what does not say who.
+    fn first_scheduler(&self) -> &str {
+        self.scheduler_names.first().map_or("", |name| name)
+    }
+}
+
 impl Default for Settings {
     fn default() -> Settings {
         Settings {

@@ -9,6 +9,7 @@
 //! whole pod templates, cron schedules, time zones and patterns.
 
 mod changes;
+mod jobs;
 
 use api::admission::Operation;
 use serde_json::{Value, json};

@@ -162,12 +162,17 @@ fn names_ours(settings: &Settings) -> String {
     let names: Vec<String> = settings
         .scheduler_names
         .iter()
-        .map(|name| format!("'{}'", name.replace('\\', "\\\\").replace('\'', "\\'")))
+        .map(|name| quoted(name))
         .collect();
     format!(
         "has(object.spec.schedulerName) && object.spec.schedulerName in [{}]",
         names.join(", ")
     )
+}
+
+/// A text as it stands in CEL.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 /// `CREATE`, `UPDATE` or `DELETE`.

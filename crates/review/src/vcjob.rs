@@ -1,6 +1,7 @@
 //! Volcano jobs: defaults on create, and all that upstream refuses on create and update.
 
-mod plugins;
+pub(crate) mod defaults;
+pub(crate) mod plugins;
 mod policies;
 mod template;
 mod update;
@@ -11,12 +12,11 @@ use std::collections::BTreeSet;
 use api::admission::Operation;
 use api::kind::Kind;
 use api::names::{check_label, check_qualified, go_list};
-use api::volcano::{DEFAULT_QUEUE, Job, ROOT_QUEUE, Task};
+use api::volcano::{Job, ROOT_QUEUE, Task};
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
 pub(crate) use self::update::FIXED;
-use crate::fields::{inside, is_unset, items, number, text};
+use crate::fields::{items, text};
 use crate::pod_group::{TIER_TWICE, names_tier_twice};
 use crate::queue::{children_of, is_open, not_found, state_of};
 
@@ -27,7 +27,7 @@ pub(crate) const MUTATE: Webhook = Webhook {
     name: "mutatejob.volcano.sh",
     kind: Kind::VcJob,
     operations: WRITES,
-    rule: Rule::Mutate(|case| case.changed(|job| fill(case, job))),
+    rule: Rule::Mutate(|case| case.changed(|job| defaults::fill(case, job))),
 };
 
 pub(crate) const VALIDATE: Webhook = Webhook {
@@ -37,68 +37,6 @@ pub(crate) const VALIDATE: Webhook = Webhook {
     operations: WRITES,
     rule: Rule::Validate(validate),
 };
-
-const MAX_RETRY: i64 = 3;
-
-/// Queue, scheduler, retries, names and sizes of tasks, gang size, implied plugins.
-///
-/// Zero is taken for "not set", as upstream does, so neither maxRetry nor minAvailable can be 0.
-/// The same on update: a manifest that was applied once may be applied again.
-fn fill(case: &Case<'_>, object: &mut Value) {
-    let Some(spec) = inside(object, "spec") else {
-        return;
-    };
-    let scheduler = case.settings.scheduler_names.first();
-    default(spec, "queue", DEFAULT_QUEUE);
-    default(spec, "schedulerName", scheduler.map_or("", |name| &**name));
-    default(spec, "maxRetry", MAX_RETRY);
-    if let Some(Value::Array(tasks)) = spec.get_mut("tasks") {
-        for (index, task) in tasks.iter_mut().enumerate() {
-            if let Value::Object(task) = task {
-                mutate_task(index, task);
-            }
-        }
-    }
-    if is_unset(spec, "minAvailable") {
-        let tasks = spec.get("tasks").and_then(Value::as_array);
-        let sum = tasks.into_iter().flatten().fold(0_i64, |sum, task| {
-            let least = task["minAvailable"].as_i64();
-            sum.saturating_add(least.unwrap_or_else(|| number(task, "replicas")))
-        });
-        let sum = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
-        spec.insert("minAvailable".to_owned(), sum.into());
-    }
-    if let Some(Value::Object(plugins)) = spec.get_mut("plugins") {
-        plugins::imply(plugins);
-    }
-}
-
-fn mutate_task(index: usize, task: &mut Map<String, Value>) {
-    default(task, "name", format!("default{index}"));
-    let template = task.get_mut("template");
-    if let Some(Value::Object(pod)) = template.and_then(|template| template.get_mut("spec"))
-        && pod.get("hostNetwork") == Some(&Value::Bool(true))
-    {
-        default(pod, "dnsPolicy", "ClusterFirstWithHostNet");
-    }
-    if task.get("minAvailable").is_none_or(Value::is_null) {
-        let policy = task.get("partitionPolicy").unwrap_or(&Value::Null);
-        let partitions = number(policy, "minPartitions");
-        let least = if partitions > 0 {
-            partitions.saturating_mul(number(policy, "partitionSize"))
-        } else {
-            task.get("replicas").and_then(Value::as_i64).unwrap_or(0)
-        };
-        task.insert("minAvailable".to_owned(), least.into());
-    }
-    default(task, "maxRetry", MAX_RETRY);
-}
-
-fn default(map: &mut Map<String, Value>, field: &str, value: impl Into<Value>) {
-    if is_unset(map, field) {
-        map.insert(field.to_owned(), value.into());
-    }
-}
 
 fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {
     let job = Job::deserialize(case.object).map_err(|error| error.to_string())?;

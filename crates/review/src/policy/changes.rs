@@ -7,9 +7,10 @@
 use api::admission::Operation;
 use serde_json::{Value, json};
 
-use super::{UPDATES, guard};
+use super::{UPDATES, guard, jobs};
 use crate::{CREATES, Settings, WRITES, Webhook};
 
+const JOBS: &str = "/jobs/mutate";
 const QUEUES: &str = "/queues/mutate";
 const PODGROUPS: &str = "/podgroups/mutate";
 const PODS: &str = "/pods/mutate";
@@ -47,7 +48,7 @@ const fn make(
 /// A path of the hierarchy that does not begin at the root, and its weights.
 const UNROOTED: &str = "has(object.metadata.annotations) && 'volcano.sh/hierarchy' in object.metadata.annotations && 'volcano.sh/hierarchy-weights' in object.metadata.annotations && object.metadata.annotations['volcano.sh/hierarchy'] != '' && object.metadata.annotations['volcano.sh/hierarchy-weights'] != '' && !object.metadata.annotations['volcano.sh/hierarchy'].startsWith('root')";
 
-/// All of them, by path; those of one path in their order, each of which sees what those before it
+/// All but those of jobs, by path; those of one path in their order, each of which sees what those before it
 /// made.
 const CHANGES: &[Change] = &[
     make(
@@ -125,20 +126,33 @@ const CHANGES: &[Change] = &[
 /// One mutation of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutation {
+    /// A list of the object, as a JSON pointer, each item of which may be changed; it is called `task`
+    /// below and its number `place`.
+    pub each: Option<&'static str>,
     /// CEL over `object`, `oldObject`, `request` and `namespaceObject`: whether there is something
     /// to change.
     pub when: String,
-    /// What is set, as a JSON pointer.
-    pub at: &'static str,
+    /// What is set, as a JSON pointer into the object or the item.
+    pub at: String,
     /// What it becomes, in CEL over the same.
-    pub value: &'static str,
+    pub value: String,
 }
 
 impl Mutation {
     /// The JSON patch that it is, in CEL.
     fn expression(&self) -> String {
-        let Mutation { when, at, value } = self;
-        format!("({when}) ? [JSONPatch{{op: 'add', path: '{at}', value: {value}}}] : []")
+        let Mutation {
+            when, at, value, ..
+        } = self;
+        let Some(each) = self.each else {
+            return format!(
+                "({when}) ? [JSONPatch{{op: 'add', path: '{at}', value: {value}}}] : []"
+            );
+        };
+        let list = format!("object{}", each.replace('/', "."));
+        format!(
+            "has({list}) ? {list}.transformList(place, task, {when}, JSONPatch{{op: 'add', path: '{each}/' + string(place) + '{at}', value: {value}}}) : []"
+        )
     }
 }
 
@@ -148,14 +162,18 @@ impl Webhook {
         if !self.is_wanted(settings) || !settings.resource_groups.is_empty() && self.path == PODS {
             return Vec::new();
         }
+        if self.path == JOBS {
+            return jobs::mutations(settings);
+        }
         let own = CHANGES.iter().filter(|it| it.path == self.path);
         own.map(|it| Mutation {
+            each: None,
             when: match guard(it.on, self.operations) {
                 Some(guard) => format!("{guard} && {}", it.when),
                 None => it.when.to_owned(),
             },
-            at: it.at,
-            value: it.value,
+            at: it.at.to_owned(),
+            value: it.value.to_owned(),
         })
         .collect()
     }

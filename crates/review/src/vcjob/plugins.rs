@@ -2,7 +2,7 @@
 //!
 //! Source: `specs/volcano.md`, sections 2.1.7, 4.1 and 4.2.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use api::names::go_quote;
 use api::volcano::JobSpec;
@@ -143,12 +143,23 @@ fn find(name: &str) -> Option<&'static Plugin> {
     PLUGINS.iter().find(|plugin| plugin.name == name)
 }
 
+/// Each plugin that another cannot do without, by name, with those who cannot.
+pub(crate) fn implied() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let mut implied: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for row in PLUGINS {
+        for name in row.implies {
+            implied.entry(name).or_default().push(row.name);
+        }
+    }
+    implied
+}
+
 /// Adds the plugins that those named cannot do without.
 pub(super) fn imply(plugins: &mut Map<String, Value>) {
-    let named = PLUGINS.iter().filter(|row| plugins.contains_key(row.name));
-    let implied: BTreeSet<&str> = named.flat_map(|row| row.implies).copied().collect();
-    for name in implied {
-        plugins.entry(name).or_insert_with(|| json!([]));
+    for (name, by) in implied() {
+        if by.iter().any(|it| plugins.contains_key(*it)) {
+            plugins.entry(name).or_insert_with(|| json!([]));
+        }
     }
 }
 
