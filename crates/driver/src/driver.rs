@@ -427,13 +427,13 @@ impl Driver {
                 return None;
             }
             let Some((work, last)) = self.work.next() else {
-                return self.look_or_inquire(id);
+                return self.look_or_inquire(id, now);
             };
             self.step(&work, &last, now);
         }
         // Look-ups come last, so that keys that ask for the same share one.
         self.has_more = true;
-        self.look_or_inquire(id)
+        self.look_or_inquire(id, now)
     }
 
     fn next_stream(&mut self, id: RequestId, now: Time) -> Option<Request> {

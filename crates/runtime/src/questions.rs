@@ -47,7 +47,7 @@ impl From<Cluster> for Reach {
         Reach {
             cluster,
             pods: None,
-            names: names::NameServers::At(Vec::new()),
+            names: names::NameServers::at(Vec::new()),
         }
     }
 }
@@ -65,7 +65,7 @@ impl Reach {
     /// Names of pods are asked for there; where nobody is named, whom the system asks for any name.
     #[must_use]
     pub fn naming(mut self, servers: Vec<SocketAddr>) -> Reach {
-        self.names = names::NameServers::At(servers);
+        self.names = names::NameServers::at(servers);
         self
     }
 }

@@ -24,9 +24,9 @@ impl Driver {
     }
 
     /// The next look-up or question of a key.
-    pub(super) fn look_or_inquire(&mut self, id: RequestId) -> Option<Request> {
+    pub(super) fn look_or_inquire(&mut self, id: RequestId, now: Time) -> Option<Request> {
         let look = self.looks.poll(id);
-        look.or_else(|| self.inquiries.poll(id).map(Request::Ask))
+        look.or_else(|| self.inquiries.poll(id, now).map(Request::Ask))
     }
 
     /// Takes what counts of an answer to a key's question. One that is refused is an answer, too.
@@ -36,11 +36,10 @@ impl Driver {
             id,
             answer: answer.clone(),
         });
-        let Some(work) = self.inquiries.answered(id, answer, now) else {
-            return;
-        };
-        if let Some(round) = self.work.look_ended(&work, Ok(()), now) {
-            self.round_ended(&work, round);
+        for work in self.inquiries.answered(id, answer, now) {
+            if let Some(round) = self.work.look_ended(&work, Ok(()), now) {
+                self.round_ended(&work, round);
+            }
         }
     }
 

@@ -39,6 +39,8 @@ pub struct World {
     pub told: VecDeque<Result<Vec<u8>, String>>,
     /// Who answers questions to others than the API, before `told` does.
     pub teller: Option<Teller>,
+    /// Questions that nobody has answered, and since when they wait.
+    pub unanswered: VecDeque<(RequestId, Time)>,
     /// Refusals for the next reads.
     pub get_refusals: VecDeque<Refusal>,
     /// Whether reads are answered only by [`World::answer_gets`].
@@ -101,6 +103,7 @@ impl World {
             refusals_of: BTreeMap::new(),
             told: VecDeque::new(),
             teller: None,
+            unanswered: VecDeque::new(),
             get_refusals: VecDeque::new(),
             is_get_slow: false,
             gets: VecDeque::new(),
@@ -363,8 +366,9 @@ impl World {
                     Some(teller) => teller(&ask),
                     None => self.told.pop_front(),
                 };
-                if let Some(answer) = answer {
-                    self.driver.handle_answer(id, answer, self.now);
+                match answer {
+                    Some(answer) => self.driver.handle_answer(id, answer, self.now),
+                    None => self.unanswered.push_back((id, self.now)),
                 }
             }
             Request::List {

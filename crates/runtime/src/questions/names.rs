@@ -2,6 +2,8 @@
 //! comes whole, and a plane's pod network lets in nothing else.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use driver::Ask;
@@ -25,11 +27,27 @@ pub(super) enum NameServers {
     Pods(PodDoor),
     /// Nobody: pods have the names of the host.
     None,
-    /// These, one after the other; where there are none, those that this process has itself.
-    At(Vec<SocketAddr>),
+    /// These, one after the other.
+    At(Servers),
+}
+
+/// Servers that know the same names.
+#[derive(Clone)]
+pub(super) struct Servers {
+    /// Who they are; where there are none, those that this process has itself.
+    given: Vec<SocketAddr>,
+    /// Which of them answered last, and is asked first: one that is silent costs a question its time
+    /// once, and not all that come after it.
+    first: Arc<AtomicUsize>,
 }
 
 impl NameServers {
+    /// These, or where none is named, whom the system asks.
+    pub(super) fn at(given: Vec<SocketAddr>) -> NameServers {
+        let first = Arc::default();
+        NameServers::At(Servers { given, first })
+    }
+
     /// Those of a node's pods.
     pub(super) fn of(node: &ProcessNode) -> NameServers {
         match node.level().kind {
@@ -53,13 +71,7 @@ pub(super) async fn ask(servers: &NameServers, ask: &Ask) -> Result<Vec<u8>, Str
                 .map_err(|error| unreachable(to, &error))?;
             look_up(socket, &name).await
         }
-        NameServers::At(given) => {
-            let servers = match given.is_empty() {
-                true => own_servers().await?,
-                false => given.clone(),
-            };
-            of_any(&servers, &name, ask.within_ms).await
-        }
+        NameServers::At(servers) => servers.ask(&name, ask.within_ms).await,
     }?;
     match answer.len() > ask.bytes_max {
         true => Err(super::too_long(ask)),
@@ -67,23 +79,37 @@ pub(super) async fn ask(servers: &NameServers, ask: &Ask) -> Result<Vec<u8>, Str
     }
 }
 
-/// The answer of the first server that has one. Each has its share of the time.
-async fn of_any(servers: &[SocketAddr], name: &Name, within_ms: i64) -> Result<String, String> {
-    let count = u64::try_from(servers.len()).unwrap_or(1).max(1);
-    let share = Duration::from_millis(u64::try_from(within_ms).unwrap_or(0) / count);
-    let mut why = "no name server is known".to_owned();
-    for server in servers {
-        let asked = async {
-            let socket = TcpStream::connect(server).await;
-            look_up(socket.map_err(|error| unreachable(*server, &error))?, name).await
+impl Servers {
+    /// The answer of the first server that has one. Each has its share of the time.
+    async fn ask(&self, name: &Name, within_ms: i64) -> Result<String, String> {
+        let servers = match self.given.is_empty() {
+            true => own_servers().await?,
+            false => self.given.clone(),
         };
-        match tokio::time::timeout(share, asked).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(reason)) => why = reason,
-            Err(_) => why = format!("name server {server} did not answer"),
+        let count = servers.len().max(1);
+        let all_ms = u64::try_from(within_ms).unwrap_or(0);
+        let share = Duration::from_millis(all_ms / u64::try_from(count).unwrap_or(1));
+        let begin = self.first.load(Ordering::Relaxed) % count;
+        let mut why = "no name server is known".to_owned();
+        for at in (begin..count).chain(0..begin) {
+            let Some(server) = servers.get(at) else {
+                continue;
+            };
+            let asked = async {
+                let socket = TcpStream::connect(server).await;
+                look_up(socket.map_err(|error| unreachable(*server, &error))?, name).await
+            };
+            match tokio::time::timeout(share, asked).await {
+                Ok(Ok(answer)) => {
+                    self.first.store(at, Ordering::Relaxed);
+                    return Ok(answer);
+                }
+                Ok(Err(reason)) => why = reason,
+                Err(_) => why = format!("name server {server} did not answer"),
+            }
         }
+        Err(why)
     }
-    Err(why)
 }
 
 fn unreachable(server: SocketAddr, error: &std::io::Error) -> String {
@@ -218,6 +244,10 @@ mod tests {
     }
 
     async fn asked(servers: Vec<SocketAddr>) -> Result<String, String> {
+        asked_of(&NameServers::at(servers)).await
+    }
+
+    async fn asked_of(servers: &NameServers) -> Result<String, String> {
         let question = Ask {
             topic: Topic("names train.ml.svc.cluster.local".to_owned()),
             door: Door::Names,
@@ -230,7 +260,7 @@ mod tests {
             within_ms: 2_000,
             bytes_max: 64,
         };
-        let answer = ask(&NameServers::At(servers), &question).await;
+        let answer = ask(servers, &question).await;
         answer.map(|text| String::from_utf8(text).expect("it is text"))
     }
 
@@ -278,6 +308,21 @@ mod tests {
         assert_eq!(answer.as_deref(), Ok("NXDOMAIN"));
         let why = asked(vec![gone]).await.expect_err("nobody is there");
         assert!(why.contains("cannot be reached"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn who_answered_last_is_asked_first() {
+        let silent = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port is free");
+        let address = silent.local_addr().expect("an address");
+        let known = server(ResponseCode::NXDomain, Vec::new()).await;
+        let servers = NameServers::at(vec![address, known]);
+        assert_eq!(asked_of(&servers).await.as_deref(), Ok("NXDOMAIN"));
+        silent.accept().await.expect("it was asked");
+        // The one that knows answers once here: the silent one is asked after it, and not before.
+        let why = asked_of(&servers).await.expect_err("nobody answers");
+        assert_eq!(why, format!("name server {address} did not answer"));
     }
 
     #[test]
