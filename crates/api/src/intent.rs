@@ -119,6 +119,8 @@ pub enum Propagation {
 pub enum KeyMaterial {
     /// An Ed25519 pair in OpenSSH form.
     SshEd25519,
+    /// The same, and another pair for the hosts where it is used.
+    SshEd25519AndHost,
     /// An RSA 2048 pair, PKCS#1, as upstream makes it.
     SshRsa2048,
 }
@@ -129,15 +131,24 @@ pub struct DrawnKey {
     pub private: String,
     /// The public one, as a line of `authorized_keys`.
     pub public: String,
+    /// The pair by which the hosts show who they are, if one was wanted.
+    pub host: Option<Box<DrawnKey>>,
 }
 
 impl DrawnKey {
-    /// The Secret with this key in it, under the names that Volcano's jobs know.
+    /// The Secret with this key in it, under the names that Volcano's jobs know; and that of hosts
+    /// under the names that OpenSSH gives it. In `known_hosts` their names stand already.
     fn put_into(&self, mut body: Value) -> Value {
         let data = &mut body["stringData"];
         data["id_rsa"] = self.private.as_str().into();
         data["id_rsa.pub"] = self.public.as_str().into();
         data["authorized_keys"] = self.public.as_str().into();
+        if let Some(host) = &self.host {
+            let names = data["known_hosts"].as_str().unwrap_or("*");
+            data["known_hosts"] = format!("{names} {}", host.public).into();
+            data["ssh_host_ed25519_key"] = host.private.as_str().into();
+            data["ssh_host_ed25519_key.pub"] = host.public.as_str().into();
+        }
         body
     }
 }

@@ -47,15 +47,21 @@ pub(crate) async fn filled(intent: &Intent) -> Result<Cow<'_, Intent>, Refusal> 
 
 fn draw(key: KeyMaterial) -> Result<DrawnKey, KeyError> {
     match key {
-        KeyMaterial::SshEd25519 => {
-            let mut seed = [0; SEED_BYTES];
-            OsRng.try_fill_bytes(&mut seed).map_err(KeyError::Random)?;
-            let mut check = [0; 4];
-            OsRng.try_fill_bytes(&mut check).map_err(KeyError::Random)?;
-            ed25519(&seed, check)
-        }
+        KeyMaterial::SshEd25519 => draw_ed25519(),
+        KeyMaterial::SshEd25519AndHost => Ok(DrawnKey {
+            host: Some(Box::new(draw_ed25519()?)),
+            ..draw_ed25519()?
+        }),
         KeyMaterial::SshRsa2048 => rsa::draw(&mut OsRng),
     }
+}
+
+fn draw_ed25519() -> Result<DrawnKey, KeyError> {
+    let mut seed = [0; SEED_BYTES];
+    OsRng.try_fill_bytes(&mut seed).map_err(KeyError::Random)?;
+    let mut check = [0; 4];
+    OsRng.try_fill_bytes(&mut check).map_err(KeyError::Random)?;
+    ed25519(&seed, check)
 }
 
 /// The pair that follows from a seed. `check` stands in the private key twice: whoever reads it sees
@@ -84,11 +90,16 @@ fn ed25519(seed: &[u8; SEED_BYTES], check: [u8; 4]) -> Result<DrawnKey, KeyError
     Ok(DrawnKey {
         private: pem("OPENSSH PRIVATE KEY", &file.0),
         public: line(ED25519, &public),
+        host: None,
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use api::intent::{Action, ObjectKey};
+    use api::kind::Kind;
+    use serde_json::json;
+
     use super::*;
 
     const PRIVATE: &str = "\
@@ -113,10 +124,34 @@ Bgc=\n\
     }
 
     #[test]
+    fn the_key_of_hosts_stands_behind_their_name() {
+        let secret = Intent {
+            target: ObjectKey::new(Kind::Secret, "ml", "a-ssh"),
+            action: Action::CreateSecret {
+                body: json!({ "stringData": { "known_hosts": "a.ml" } }),
+                key: KeyMaterial::SshEd25519AndHost,
+            },
+        };
+        let filled = secret.drawn(draw).unwrap();
+        let Action::CreateSecret { body, .. } = &filled.action else {
+            panic!("it is a Secret still");
+        };
+        let text = |file: &str| body["stringData"][file].as_str().unwrap().to_owned();
+        let public = text("ssh_host_ed25519_key.pub");
+        assert_eq!(text("known_hosts"), format!("a.ml {public}"));
+        assert_ne!(public, text("id_rsa.pub"));
+        assert!(text("ssh_host_ed25519_key").starts_with("-----BEGIN OPENSSH PRIVATE KEY-----"));
+    }
+
+    #[test]
     fn each_key_is_another_one_and_is_not_printed() {
         let [one, other] = [0, 1].map(|_| draw(KeyMaterial::SshEd25519).unwrap());
         assert_ne!(one.private, other.private);
         assert_ne!(one.public, other.public);
         assert!(!format!("{one:?}").contains(&one.private));
+        let both = draw(KeyMaterial::SshEd25519AndHost).unwrap();
+        let host = both.host.as_ref().unwrap();
+        assert_ne!(both.public, host.public);
+        assert!(!format!("{both:?}").contains(&host.private));
     }
 }

@@ -1,7 +1,7 @@
 //! Calls of somebody who is neither a driver nor a node, and names no version.
 
 use api::call::{self, Call};
-use api::intent::{DrawnKey, Intent};
+use api::intent::{DrawnKey, Intent, KeyMaterial};
 use serde_json::Value;
 
 /// What performs an intent. In the place of a key that it wants is a word that follows from the
@@ -9,9 +9,15 @@ use serde_json::Value;
 pub(crate) fn write(intent: &Intent) -> Call {
     let imitation = |key| -> Result<DrawnKey, std::convert::Infallible> {
         let (namespace, name) = (&intent.target.namespace, &intent.target.name);
+        let pair = |what: &str| DrawnKey {
+            private: format!("imitation of a private {what}: {key:?} {namespace}/{name}\n"),
+            public: format!("imitation of a public {what}: {key:?} {namespace}/{name}\n"),
+            host: None,
+        };
+        let host = (key == KeyMaterial::SshEd25519AndHost).then(|| Box::new(pair("host key")));
         Ok(DrawnKey {
-            private: format!("imitation of a private key: {key:?} {namespace}/{name}\n"),
-            public: format!("imitation of a public key: {key:?} {namespace}/{name}\n"),
+            host,
+            ..pair("key")
         })
     };
     let Ok(intent) = intent.drawn(imitation);

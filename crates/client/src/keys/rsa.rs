@@ -35,6 +35,7 @@ pub(super) fn draw(random: &mut (impl RngCore + CryptoRng)) -> Result<DrawnKey, 
     Ok(DrawnKey {
         private: pem("RSA PRIVATE KEY", &private),
         public: line(NAME, &public),
+        host: None,
     })
 }
 

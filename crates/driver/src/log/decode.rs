@@ -233,6 +233,7 @@ impl Decoder {
                     _ => TextMap::new(),
                 },
             },
+            11 => How::Create(Some(KeyMaterial::SshEd25519AndHost)),
             other => return Err(reader.problem(&format!("no write begins with {other}"))),
         };
         let mut body = Body::default();

@@ -347,6 +347,7 @@ pub(super) fn how_tag(how: &How) -> u8 {
         },
         How::Bind { annotations, .. } if annotations.is_empty() => 9,
         How::Bind { .. } => 10,
+        How::Create(Some(KeyMaterial::SshEd25519AndHost)) => 11,
     }
 }
 

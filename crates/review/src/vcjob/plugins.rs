@@ -114,6 +114,8 @@ const PLUGINS: &[Plugin] = &[
             text(PRIVATE_KEY),
             text("ssh-public-key"),
             number("ssh-port"),
+            switch("disable-network-policy"),
+            switch("host-keys"),
         ],
     ),
     row(
@@ -123,6 +125,7 @@ const PLUGINS: &[Plugin] = &[
             switch("publish-not-ready-addresses"),
             switch("disable-network-policy"),
             switch("inject-hosts-env"),
+            switch("addresses"),
             switch_or_text("wait-for-peers"),
         ],
     ),

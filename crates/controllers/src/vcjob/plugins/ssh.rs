@@ -32,6 +32,12 @@ const PUBLIC: &str = "ssh-public-key";
 const ROOT_PATH: &str = "/root/.ssh";
 /// The files of the Secret.
 const FILES: [&str; 4] = ["id_rsa", "id_rsa.pub", "authorized_keys", "config"];
+/// What it has besides where the job wants its hosts to be checked.
+const HOST_FILES: [&str; 3] = [
+    "known_hosts",
+    "ssh_host_ed25519_key",
+    "ssh_host_ed25519_key.pub",
+];
 /// A group for pods that name none, so that whoever they run as can read the keys.
 const GROUP: i64 = 65_532;
 /// What a Secret may hold, less some room for the keys.
@@ -46,6 +52,11 @@ fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
     let config = config(job, arguments)?;
     let mut data = json!({ "config": config });
     let key = match (given, arguments.ssh) {
+        ("", SshRules::Safe) if checks_hosts(arguments) => {
+            // Whoever draws the key puts it behind the name.
+            data["known_hosts"] = json!(alias(job));
+            Some(KeyMaterial::SshEd25519AndHost)
+        }
         ("", SshRules::Safe) => Some(KeyMaterial::SshEd25519),
         ("", SshRules::Upstream) => Some(KeyMaterial::SshRsa2048),
         (_, SshRules::Safe) => {
@@ -80,17 +91,28 @@ fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
     Ok(children)
 }
 
+/// Whether the job has a key of its own for its hosts, which its clients check: `host-keys`. Images have
+/// to start their server with it. Only by our rules; upstream's check nobody.
+fn checks_hosts(arguments: &Arguments) -> bool {
+    arguments.ssh == SshRules::Safe && arguments.flag("host-keys").unwrap_or(false)
+}
+
+/// What all hosts of the job are called in `known_hosts`: they have one key, whatever their names and ports.
+fn alias(job: &Job) -> String {
+    format!("{}.{}", job.metadata.name, job.metadata.namespace)
+}
+
 /// The client's configuration: which port, and by which name each host is found.
 ///
 /// Host keys are made by each image for itself, so that nobody knows them beforehand. They are not
-/// checked for the job's own hosts, by patterns that hold for pods to come, too; all other hosts are
-/// checked as they are by default. Upstream's way checks nobody's, and names the pods that there are.
+/// checked for the job's own hosts, unless these have a key of the job ([`checks_hosts`]), by patterns
+/// that hold for pods to come, too; all other hosts are checked as they are by default. Upstream's way checks nobody's, and names the pods that there are.
 fn config(job: &Job, arguments: &Arguments) -> Result<String, String> {
     let port = arguments.port(&PORT);
     let mut config = String::new();
     if arguments.ssh == SshRules::Safe {
         for task in &job.spec.tasks {
-            config.push_str(&stanza(job, task, port));
+            config.push_str(&stanza(job, task, &rules(job, arguments)));
         }
         return Ok(config);
     }
@@ -116,16 +138,29 @@ fn config(job: &Job, arguments: &Arguments) -> Result<String, String> {
     Ok(config)
 }
 
+/// What holds for every host of the job.
+fn rules(job: &Job, arguments: &Arguments) -> String {
+    let port = arguments.port(&PORT);
+    if !checks_hosts(arguments) {
+        return format!(
+            "  Port {port}\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n"
+        );
+    }
+    let (alias, path) = (alias(job), arguments.text(PATH, ROOT_PATH));
+    let path = path.trim_end_matches('/');
+    format!(
+        "  Port {port}\n  HostKeyAlias {alias}\n  StrictHostKeyChecking yes\n  UserKnownHostsFile \"{path}/known_hosts\"\n"
+    )
+}
+
 /// What holds for the pods of one task, with and without the job's domain in their names.
-fn stanza(job: &Job, task: &Task, port: u16) -> String {
+fn stanza(job: &Job, task: &Task, rules: &str) -> String {
     let spec = &task.template["spec"];
     let (first, subdomain) = split(&hosts::of_pod(job, task, 0));
     let pattern = match text(spec, "hostname") {
         "" => format!("{}-{}-*", job.metadata.name, task.name),
         _ => first,
     };
-    let rules =
-        format!("  Port {port}\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n");
     format!(
         "Host {pattern} !*.*\n  HostName %h.{subdomain}\n{rules}Host {pattern}.{subdomain} {pattern}.{subdomain}.*\n{rules}"
     )
@@ -149,7 +184,11 @@ fn pod(job: &Job, arguments: &Arguments, _place: &Place<'_>, pod: &mut Value) {
     if arguments.ssh == SshRules::Safe && !is_root {
         share(&mut pod["spec"]);
     }
-    let items = FILES.map(|file| json!({ "key": file, "path": format!(".ssh/{file}") }));
+    let host_files = HOST_FILES.iter().filter(|_| checks_hosts(arguments));
+    let files = FILES.iter().chain(host_files);
+    let items: Vec<Value> = files
+        .map(|file| json!({ "key": file, "path": format!(".ssh/{file}") }))
+        .collect();
     let secret = json!({ "secretName": name, "items": items, "defaultMode": mode });
     append(
         &mut pod["spec"],
