@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statvfs::{FsFlags, statvfs};
+use nix::unistd::{AccessFlags, access};
 
 use super::frame::{ContainerPlan, Mount, Root};
 
@@ -235,6 +236,11 @@ impl Builder {
         }
         if seen.is_dir() {
             make_directory(&target)?;
+            if !may_enter(&host) {
+                // An empty one of the container's own: a shown one would take no mount, as the home
+                // of the superuser (`/root/.ssh`) would not in the plane of another user.
+                return Ok(());
+            }
             copy_owner(&seen, &target);
             if self.holds_mounts(&host) {
                 if level < SPLIT_LEVELS {
@@ -377,6 +383,11 @@ fn prepare(host: &Path, upper: &Path, below: &Path, kind: Wanted) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Whether the user may reach what is in a directory. A plane of the superuser's may always.
+fn may_enter(directory: &Path) -> bool {
+    access(directory, AccessFlags::X_OK).is_ok()
 }
 
 fn copy_owner(seen: &fs::Metadata, target: &Path) {

@@ -1,5 +1,8 @@
 //! What a container finds in its volumes and in its root.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use super::*;
 
 pub(super) async fn volumes(world: World) {
@@ -70,7 +73,12 @@ pub(super) async fn roots(world: World) {
     }
     let directory = world.directory.join("rootfs");
     root(&directory);
-    let script = "cat /etc/mark /v/key; echo; cat /etc/hostname; ls /etc/passwd || echo alone; echo x > /etc/made; cat /etc/made; ls -d /proc/self /dev/null /tmp/deep";
+    // What nobody but the superuser may enter takes a mount all the same.
+    let closed = directory.join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    let mode = |bits| std::fs::set_permissions(&closed, Permissions::from_mode(bits)).unwrap();
+    mode(0o000);
+    let script = "cat /etc/mark /v/key /closed/in/key; echo; cat /etc/hostname; ls /etc/passwd || echo alone; echo x > /etc/made; cat /etc/made; ls -d /proc/self /dev/null /tmp/deep";
     let key = ObjectKey::new(Kind::ConfigMap, "default", "map");
     world.memory.put(
         key,
@@ -78,9 +86,10 @@ pub(super) async fn roots(world: World) {
     );
     world.pod("p", json!({"restartPolicy": "Never",
         "containers": [{"name": "c", "image": "rooted:1", "args": ["-c", script], "workingDir": "/tmp/deep",
-            "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
+            "volumeMounts": [{"name": "v", "mountPath": "/v"}, {"name": "v", "mountPath": "/closed/in"}]}],
         "volumes": [{"name": "v", "configMap": {"name": "map"}}]}));
     world.phase("p", "Succeeded").await;
+    mode(0o700);
     let log = world.log("p", "c").await;
     let told: Vec<&str> = log
         .lines()
@@ -90,7 +99,7 @@ pub(super) async fn roots(world: World) {
         told,
         [
             "mine",
-            "value",
+            "valuevalue",
             "p",
             "alone",
             "x",
