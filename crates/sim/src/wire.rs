@@ -27,6 +27,8 @@ pub(crate) struct Server {
     settings: store::Settings,
     random: Random,
     records: Vec<Vec<u8>>,
+    /// With more records than these they begin anew with what is there.
+    rebase_at: usize,
     /// Nothing can be written to the journal before this.
     full_until: Option<Time>,
     /// The next record is not taken.
@@ -151,6 +153,7 @@ impl Server {
             settings,
             random,
             records: Vec::new(),
+            rebase_at: RECORDS_MAX,
             full_until: None,
             refuses_next: false,
             has_refused: false,
@@ -325,7 +328,7 @@ impl Server {
             return;
         }
         self.records.push(commit.record.clone());
-        if self.records.len() > RECORDS_MAX {
+        if self.records.len() > self.rebase_at {
             // This write is not visible yet, so that its record comes after what is.
             self.rebase();
             self.records.push(commit.record.clone());
@@ -335,6 +338,8 @@ impl Server {
     fn rebase(&mut self) {
         self.records = snapshot(&self.store);
         self.mark_revision();
+        // There may be more objects than that.
+        self.rebase_at = RECORDS_MAX.max(2 * self.records.len());
     }
 
     /// The newest revision may be that of an object that has gone.
