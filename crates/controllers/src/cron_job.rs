@@ -148,12 +148,15 @@ impl View<'_> {
         let mut notes = Vec::new();
         for job in &self.jobs {
             let (uid, name) = (&job.meta.uid, &job.meta.name);
+            // What was made is taken down whatever comes next: it counts with those that run.
+            let new = self.new_time_of(job);
+            if let Some(time) = new {
+                notes.push(self.note_started(job, time, &mut status));
+            }
             let is_active = status.active.iter().any(|it| it.uid == *uid);
             let occasion = self.occasion(uid);
             let Some(ending) = job.ending else {
-                let last = status.last_schedule_time;
-                let is_new = self.time_of(job).is_some_and(|time| Some(time) > last);
-                if !is_active && !is_new && job.meta.deletion_timestamp.is_none() {
+                if !is_active && new.is_none() && job.meta.deletion_timestamp.is_none() {
                     let message =
                         format!("Saw a job that the controller did not create or forgot: {name}");
                     notes.push(occasion.warning(words.strange_job, &message, now));
@@ -187,6 +190,14 @@ impl View<'_> {
         let stem = format!("{}-", self.it.meta.name);
         let minutes: i64 = job.meta.name.strip_prefix(&*stem)?.parse().ok()?;
         Some(Time::from_seconds(minutes.checked_mul(60)?))
+    }
+
+    /// The same, where nobody has taken down yet that it was made.
+    fn new_time_of(&self, job: &Child<'_>) -> Option<Time> {
+        let time = self.time_of(job)?;
+        let last = self.it.status.last_schedule_time;
+        let known = last.or(self.it.meta.creation_timestamp);
+        (Some(time) > known).then_some(time)
     }
 
     fn zone(&self) -> Option<Zone> {
@@ -256,11 +267,8 @@ impl View<'_> {
         let id = time.seconds_text();
         let spec = self.it.spec;
         let name = format!("{}-{}", self.it.meta.name, time.micros() / 60_000_000);
-        if let Some(job) = self.jobs.iter().find(|job| *job.meta.name == *name) {
-            return Start {
-                intents: self.note_started(job, time, status),
-                ..Start::default()
-            };
+        if self.jobs.iter().any(|job| *job.meta.name == *name) {
+            return Start::default();
         }
         let is_late = |seconds: i64| time.plus_ms(seconds.saturating_mul(1_000)) < now;
         if spec.starting_deadline_seconds.is_some_and(is_late) {
@@ -311,11 +319,8 @@ impl View<'_> {
     }
 
     /// Takes down that the job of a time was made, and tells it: now it is certain.
-    fn note_started(&self, job: &Child<'_>, time: Time, status: &mut CronJobStatus) -> Vec<Intent> {
-        if status.last_schedule_time >= Some(time) {
-            return Vec::new();
-        }
-        status.last_schedule_time = Some(time);
+    fn note_started(&self, job: &Child<'_>, time: Time, status: &mut CronJobStatus) -> Intent {
+        status.last_schedule_time = status.last_schedule_time.max(Some(time));
         let (kind, meta) = (self.family.job, job.meta);
         let is_known = status.active.iter().any(|it| it.uid == meta.uid);
         if job.ending.is_none() && !is_known {
@@ -332,7 +337,7 @@ impl View<'_> {
         let message = format!("Created job {}", meta.name);
         let id = time.seconds_text();
         let occasion = self.occasion(&id);
-        vec![occasion.normal("SuccessfulCreate", &message, self.inputs.now)]
+        occasion.normal("SuccessfulCreate", &message, self.inputs.now)
     }
 
     /// Ends the jobs that still run; the new one is made once they are active no more.
@@ -359,7 +364,8 @@ impl View<'_> {
         [write::delete(self.family.job, job.meta), note]
     }
 
-    /// The oldest jobs beyond those that are to be kept.
+    /// The oldest jobs beyond those that are to be kept. One that went before its time is taken down would
+    /// be made again.
     fn surplus(&self) -> Vec<&Child<'_>> {
         let spec = self.it.spec;
         let mut all = Vec::new();
@@ -373,6 +379,7 @@ impl View<'_> {
             let has_ended = |job: &&Child<'_>| {
                 job.ending.is_some_and(|it| it.is_success == is_success)
                     && job.meta.deletion_timestamp.is_none()
+                    && self.new_time_of(job).is_none()
             };
             let mut ended: Vec<&Child<'_>> = self.jobs.iter().filter(has_ended).collect();
             ended.sort_by_key(|job| (job.started.is_none(), job.started, &job.meta.name));
