@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Closeness, GangId, Highest, NodeId, Plan, SubGroups, Tables, Task};
+use model::{Closeness, GangId, Highest, NodeId, Phase, Plan, SubGroups, Tables, Task};
 
 use crate::Violation;
 use crate::plans::{Waived, writes_of};
@@ -35,10 +35,12 @@ pub(crate) fn together(waived: Waived, tables: &Tables, plan: &Plan, found: &mut
                     gang.spec.key
                 )
             };
-            let held = part
-                .iter()
-                .filter(|task| task.phase.is_under_way() || holds(task));
-            let held = held.count();
+            let count = |is: fn(&Task) -> bool| part.iter().filter(|task| is(task)).count();
+            // Where too few are alive, whoever failed after a start makes up the rest.
+            let alive = count(|task| task.phase != Phase::Failed);
+            let failed = count(|task| task.phase == Phase::Failed && task.started.is_some());
+            let rest = failed.min((rules.size as usize).saturating_sub(alive));
+            let held = rest + count(|task| task.phase.is_under_way() || holds(task));
             let is_placed = plan.places.iter().any(|place| {
                 let placed = tables.task(place.task);
                 part.iter().any(|task| task.key == placed.key)

@@ -12,6 +12,8 @@ pub(crate) struct Part<'a> {
     pub(crate) rules: Option<&'a SubGroups>,
     /// Its tasks, in order of id.
     pub(crate) tasks: Vec<TaskId>,
+    /// Whose part it is.
+    gang: GangId,
 }
 
 impl Part<'_> {
@@ -27,9 +29,18 @@ impl Part<'_> {
         })
     }
 
+    /// Those, and whoever is over badly and had his part in the start: see [`Tables::spent`].
+    pub(crate) fn begun(&self, tables: &Tables) -> u32 {
+        self.settled(tables) + self.spent(tables)
+    }
+
     /// Whether enough of its tasks have a place.
     pub(crate) fn is_whole(&self, tables: &Tables) -> bool {
-        self.settled(tables) >= self.size()
+        self.begun(tables) >= self.size()
+    }
+
+    fn spent(&self, tables: &Tables) -> u32 {
+        tables.spent_among(self.gang, self.size(), &self.tasks)
     }
 
     fn count(&self, tables: &Tables, is: impl Fn(&Task) -> bool) -> u32 {
@@ -60,6 +71,7 @@ pub(crate) fn parts(tables: &Tables, gang: GangId) -> Vec<Part<'_>> {
     let part = |((at, _), tasks)| Part {
         rules: rules.get::<usize>(at),
         tasks,
+        gang,
     };
     by_rule.into_iter().map(part).collect()
 }
@@ -88,7 +100,8 @@ pub(crate) fn short_of(
         let of_rule = parts
             .iter()
             .filter(|part| part.rules.is_some_and(|other| std::ptr::eq(other, rule)));
-        let whole = of_rule.filter(|part| part.count(tables, &counts) >= part.size());
+        let have = |part: &&Part<'_>| part.count(tables, &counts) + part.spent(tables);
+        let whole = of_rule.filter(|part| have(part) >= part.size());
         let have = u32::try_from(whole.count()).unwrap_or(u32::MAX);
         (have < rule.min).then(|| (rule.name.clone(), have, rule.min))
     })

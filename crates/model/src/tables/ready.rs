@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{GangId, Tables};
+use super::{GangId, Tables, TaskId};
 use crate::gang::Verdict;
 use crate::reason::Reason;
 use crate::task::{Phase, Task};
@@ -47,10 +47,25 @@ impl Tables {
         if failed == 0 || role.is_none() && gang.tasks.len() >= (min + failed) as usize {
             return 0;
         }
+        let is_of = |task: TaskId| role.is_none_or(|role| *self.task(task).role == *role);
+        self.spent_of(id, min, &is_of)
+    }
+
+    /// The same of a gang within the gang: of these tasks, which are in order and of which so many must
+    /// start together.
+    pub fn spent_among(&self, id: GangId, min: u32, tasks: &[TaskId]) -> u32 {
+        match self.gang(id).count(Phase::Failed) {
+            0 => 0,
+            _ => self.spent_of(id, min, &|task| tasks.binary_search(&task).is_ok()),
+        }
+    }
+
+    fn spent_of(&self, id: GangId, min: u32, is_of: &dyn Fn(TaskId) -> bool) -> u32 {
+        let gang = self.gang(id);
         let tasks = || gang.tasks.iter().map(|task| self.task(*task));
         let count = |is: &dyn Fn(&Task) -> bool| {
-            let is_of = |task: &&Task| role.is_none_or(|role| *task.role == *role);
-            let counted = tasks().filter(is_of).filter(|task| is(task)).count();
+            let ours = gang.tasks.iter().filter(|task| is_of(**task));
+            let counted = ours.filter(|task| is(self.task(**task))).count();
             u32::try_from(counted).unwrap_or(u32::MAX)
         };
         let missing = min.saturating_sub(count(&|task| task.phase != Phase::Failed));

@@ -207,7 +207,7 @@ impl Group {
     fn of(cycle: &Cycle<'_, '_>, part: &Part<'_>) -> Group {
         let tables = cycle.trial.tables();
         let needed = match part.rules {
-            Some(_) => part.size().saturating_sub(part.settled(tables)),
+            Some(_) => part.size().saturating_sub(part.begun(tables)),
             None => 0,
         };
         let priorities = part.tasks.iter().map(|task| tables.task(*task).priority);
