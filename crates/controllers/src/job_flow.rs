@@ -70,24 +70,29 @@ fn ended(record: &FlowJobStatus) -> Option<JobPhase> {
     JobPhase::parse(&record.state).filter(|phase| phase.is_over())
 }
 
-/// Whether a flow has still to take down how this job of its own ended.
-pub(crate) fn awaits_the_end_of(mirror: &Mirror, job: &Job) -> bool {
+/// What to do before a job that has ended may go: to wait until its flow has taken down how it ended, or to
+/// find out whether a flow is there of which nothing is heard. `None` where it may go.
+pub(crate) fn before_going(inputs: &Inputs<'_>, job: &Job) -> Option<Step> {
     let meta = &job.metadata;
-    let Some(owner) = meta.controller() else {
-        return false;
-    };
+    let owner = meta.controller()?;
     if Kind::find(&owner.api_version, &owner.kind) != Some(Kind::JobFlow) {
-        return false;
+        return None;
     }
-    let flow = mirror.get::<JobFlow>(&meta.namespace, &owner.name);
-    flow.is_some_and(|flow| {
+    let key = ObjectKey::new(Kind::JobFlow, &meta.namespace, &owner.name);
+    let named = std::iter::once((key, &*owner.uid));
+    if let Some(first) = inputs.before_presence(named, meta.revision()) {
+        return Some(first);
+    }
+    let flow = inputs.mirror.get::<JobFlow>(&meta.namespace, &owner.name);
+    let awaits = flow.is_some_and(|flow| {
         let mut records = flow.status.job_status_list.iter();
         let is_known = records.any(|it| it.name == meta.name && ended(it).is_some());
         flow.metadata.uid == owner.uid
             && flow.metadata.deletion_timestamp.is_none()
             && !is_over(flow.status.state.phase)
             && !is_known
-    })
+    });
+    awaits.then(Step::idle)
 }
 
 /// Whether a flow makes no more jobs.

@@ -51,8 +51,8 @@ fn step(inputs: &Inputs<'_>) -> Step {
     if inputs.now < due {
         return Step::wake_at(due);
     }
-    if job_flow::awaits_the_end_of(inputs.mirror, job) {
-        return Step::idle();
+    if let Some(first) = job_flow::before_going(inputs, job) {
+        return first;
     }
     Step::write(vec![write::delete_with(
         Kind::VcJob,

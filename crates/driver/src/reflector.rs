@@ -343,8 +343,10 @@ impl Reflector {
         reflected.trouble = is_news.then(|| {
             format!("the API serves no {plural}: it is as if there were none, and looked again every minute")
         });
-        let (nothing, seen) = (mirror.begin_list(self.kind), mirror.seen(self.kind));
-        reflected.changes.extend(mirror.end_list(nothing, seen));
+        // Nothing was seen of it either: what somebody names of the kind may come back with it, and whoever
+        // wants to know whether it has gone looks it up.
+        let nothing = mirror.begin_list(self.kind);
+        reflected.changes.extend(mirror.end_list(nothing, 0));
         self.revision = 0;
         self.failures = 0;
         self.state = State::ListDue {
