@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::volcano::{GROUP_NAME, PARTITION_ID, TASK_SPEC};
 use serde_json::Value;
 
 use crate::stored::{is_over, list, map, milli, text};
@@ -73,6 +74,43 @@ pub(crate) fn wholeness(groups: &[Value], pods: &[Value]) -> Vec<Finding> {
                 law: "I4",
                 text: format!("{space}/{name} has {bound} of {min} tasks bound"),
             });
+        }
+    }
+    findings
+}
+
+/// I23: of a gang within a gang, by the labels that divide them, either nothing is bound or as much as it
+/// has to be. Of those that have not begun, as gangs that have may lose some.
+pub(crate) fn partitions(groups: &[Value], pods: &[Value]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for group in groups
+        .iter()
+        .filter(|it| it["status"]["phase"] != "Running")
+    {
+        let [space, name] = ["namespace", "name"].map(|it| text(&group["metadata"][it]));
+        let of_group = |pod: &&Value| {
+            text(&pod["metadata"]["namespace"]) == space
+                && text(&pod["metadata"]["annotations"][GROUP_NAME]) == name
+                && pod["spec"]["nodeName"].is_string()
+        };
+        for rule in list(&group["spec"]["subGroupPolicy"]) {
+            let task = text(&rule["name"]);
+            let size = rule["subGroupSize"].as_u64().unwrap_or(1);
+            let mut bound: BTreeMap<&str, u64> = BTreeMap::new();
+            for pod in pods.iter().filter(of_group) {
+                let labels = &pod["metadata"]["labels"];
+                if text(&labels[TASK_SPEC]) == task {
+                    *bound.entry(text(&labels[PARTITION_ID])).or_default() += 1;
+                }
+            }
+            for (part, count) in bound.into_iter().filter(|(_, count)| *count < size) {
+                findings.push(Finding {
+                    law: "I23",
+                    text: format!(
+                        "partition {part} of task {task} of {space}/{name} has {count} of {size} bound"
+                    ),
+                });
+            }
         }
     }
     findings

@@ -22,6 +22,7 @@
 
 mod calls;
 mod census;
+mod chronicle;
 mod counts;
 mod coverage;
 mod disk;

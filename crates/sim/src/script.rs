@@ -17,8 +17,11 @@
 //! at 500ms strike node-loss
 //! at 1s delete Pod training-work-0
 //! at 1s command training AbortJob
+//! at 2s patch CronJob nightly
+//!   spec: {suspend: true}
 //! run 100s
 //! expect job training Completed
+//! expect field JobFlow weekly status.state.phase Succeed
 //! expect quiet
 //! ```
 //!
@@ -55,8 +58,20 @@ enum Step {
 #[derive(Clone, Debug)]
 enum Deed {
     Create(Value),
-    Delete { kind: api::kind::Kind, name: String },
-    Command { job: String, action: &'static str },
+    Delete {
+        kind: api::kind::Kind,
+        name: String,
+    },
+    Command {
+        job: String,
+        action: &'static str,
+    },
+    /// Some fields are changed.
+    Patch {
+        kind: api::kind::Kind,
+        name: String,
+        patch: Value,
+    },
     Strike(Fault),
 }
 
@@ -65,6 +80,13 @@ enum Deed {
 enum Wish {
     /// A job is in this phase.
     Job { name: String, phase: String },
+    /// A field of an object is this text.
+    Field {
+        kind: api::kind::Kind,
+        name: String,
+        path: String,
+        value: String,
+    },
     /// There are so many objects of a kind.
     Count { kind: api::kind::Kind, count: usize },
     /// Nothing is left to do, nothing is broken, and nothing is written any more.

@@ -3,9 +3,13 @@
 //! Every part is small and every gang fits the cluster alone (but those that are made too large on
 //! purpose), so that in the end each part stands as its fate says, whatever went wrong meanwhile.
 
+mod cron;
 mod edit;
+mod flow;
 mod manifest;
 mod part;
+mod series;
+mod shape;
 mod tree;
 mod verdict;
 
@@ -24,6 +28,7 @@ use crate::settings::{Faults, Settings};
 use crate::world::World;
 use edit::Edit;
 use part::{Fate, Ground, Part};
+use series::Series;
 use tree::Tree;
 
 /// How far apart the things of a story are.
@@ -70,6 +75,7 @@ pub struct Story {
     has_priorities: bool,
     parts: Vec<Part>,
     edits: Vec<Edit>,
+    series: Vec<Series>,
 }
 
 impl Story {
@@ -90,7 +96,8 @@ impl Story {
         let parts = (0..count)
             .map(|index| Part::draw(&mut random, index, &ground))
             .collect();
-        people.story(settings, parts, &SHORT)
+        let story = people.story(settings, parts, &SHORT);
+        story.with_shapes().with_series(&SHORT)
     }
 
     /// The long story of a seed: twenty nodes, fifty parts an hour, and faults from its beginning
@@ -124,7 +131,7 @@ impl Story {
         let keen_on = settings.faults.keen_on;
         let mut story = people.story(settings, parts, &pace);
         story.stores(seed, keen_on, parts_ms);
-        story
+        story.with_shapes().with_series(&pace)
     }
 
     /// Where a story is keen on a phase in which no job would want a volume, somebody does.
@@ -163,6 +170,7 @@ impl Story {
         let mut story = self.clone();
         story.parts.retain(|part| kept.contains(&part.index));
         story.edits.retain(|edit| kept.contains(&edit.index));
+        story.series.retain(|series| kept.contains(&series.index()));
         story
     }
 
@@ -173,10 +181,12 @@ impl Story {
         story
     }
 
-    /// The numbers of its parts, and after them those of what somebody changes.
+    /// The numbers of its parts, and after them those of what somebody changes, and of series.
     pub fn parts(&self) -> Vec<usize> {
         let parts = self.parts.iter().map(|part| part.index);
-        parts.chain(self.edits.iter().map(|it| it.index)).collect()
+        let edits = self.edits.iter().map(|edit| edit.index);
+        let series = self.series.iter().map(Series::index);
+        parts.chain(edits).chain(series).collect()
     }
 
     /// The world that it is played in.
@@ -216,6 +226,10 @@ impl Story {
             world.note(&edit.told());
             edit.schedule(&self.tree, world);
         }
+        for series in &self.series {
+            world.note(&series.told());
+            series.schedule(world);
+        }
     }
 
     /// What is not as it must be once the world is quiet.
@@ -228,7 +242,24 @@ impl Story {
         for queue in &self.tree.queues {
             findings.extend(verdict::of_queue(&queue.name, &rest));
         }
+        let sound_ms = self.sound_ms();
+        for series in &self.series {
+            findings.extend(verdict::of_series(series, sound_ms, &rest));
+        }
         findings
+    }
+
+    /// So many milliseconds after the beginning, nobody waits any more for what went wrong before: waits
+    /// grow with the time for which it did, and the clock of a driver may have been ahead.
+    fn sound_ms(&self) -> i64 {
+        const LONG_WAIT_MS: i64 = 480_000;
+        const LEAP_MS: i64 = 600_000;
+        let faults = &self.settings.faults;
+        let leap_ms = match faults.has(Fault::ClockJump) {
+            true => LEAP_MS,
+            false => 0,
+        };
+        faults.until_ms + (3 * faults.until_ms).min(LONG_WAIT_MS) + leap_ms
     }
 
     fn schedule(&self, part: &Part, world: &mut World) {
@@ -353,6 +384,7 @@ impl People {
         });
         Story {
             edits: edits.collect(),
+            series: Vec::new(),
             settings,
             has_priorities: self.has_priorities,
             parts,
@@ -472,13 +504,22 @@ mod tests {
             "Scaled",
             " in queue-",
             " as high",
+            "Partitions",
+            "Stages",
+            "flow-",
+            "Listening",
+            "cron-",
+            "Forbid",
+            "Asia/Kolkata",
         ];
         let stories: Vec<String> = (0..200)
             .map(|seed| {
                 let story = Story::draw_long(seed);
                 let parts = story.parts.iter().map(Part::told);
                 let edits = story.edits.iter().map(Edit::told);
-                parts.chain(edits).collect::<Vec<_>>().join("\n")
+                let series = story.series.iter().map(Series::told);
+                let all = parts.chain(edits).chain(series);
+                all.collect::<Vec<_>>().join("\n")
             })
             .collect();
         for word in words {

@@ -10,6 +10,7 @@ use api::time::Time;
 use serde_json::Value;
 
 use crate::census::Census;
+use crate::chronicle::{Chronicle, Moment};
 use crate::coverage::Phases;
 use crate::follower::{Begins, Follower};
 use crate::judge::{self, Finding};
@@ -59,6 +60,7 @@ pub(crate) struct Witness {
     findings: Vec<Finding>,
     seen: u64,
     census: Census,
+    pub(crate) chronicle: Chronicle,
     /// Nodes that may hold more than they have, until then.
     excused: BTreeMap<String, Time>,
     /// Services whose creation was told to be lost and arrives after all, by namespace and name: that
@@ -124,9 +126,13 @@ impl Witness {
     /// A write that was told to be lost has been done after all.
     pub(crate) fn note_overdue(&mut self, intent: &Intent) {
         let target = &intent.target;
-        if target.kind == Kind::Service && matches!(intent.action, Action::Create { .. }) {
-            let place = format!("{}/{}", target.namespace, target.name);
-            self.overdue.insert(place);
+        match (target.kind, &intent.action) {
+            (Kind::Service, Action::Create { .. }) => {
+                let place = format!("{}/{}", target.namespace, target.name);
+                self.overdue.insert(place);
+            }
+            (Kind::VcJob, Action::Create { .. }) => self.chronicle.note_overdue(&target.name),
+            _ => {}
         }
     }
 
@@ -221,13 +227,15 @@ impl Witness {
                 after: is_there.then(|| object.clone()),
             });
         }
+        let at = revision(&object);
         if !is_there {
-            return;
+            return self.chronicle.take(kind, &object, Moment::Gone(at));
         }
         let before = before.filter(|before| uid(before) == uid(&object));
         if before.is_none() {
             self.appeared(kind, &object);
         }
+        self.chronicle.take(kind, &object, Moment::Written(at));
         if kind == Kind::Pod && self.is_stranded(&object) {
             let hurt = controller(&object).unwrap_or(text(&object["metadata"]["name"]));
             self.hurt.insert(hurt.to_owned());
@@ -278,6 +286,18 @@ impl Witness {
             .get(&Kind::VcJob)
             .and_then(|jobs| jobs.values().find(|job| uid(job) == owner));
         let Some(job) = job else { return };
+        if kind == Kind::Pod
+            && let Some(task) = self.chronicle.too_early(job, object)
+            && !self.hurt.contains(owner)
+        {
+            let name = text(&object["metadata"]["name"]);
+            let text =
+                format!("pod {name} was made before task {task}, which it waits for, had started");
+            self.findings.push(Finding {
+                law: "stages",
+                text,
+            });
+        }
         let volumes = list(&job["spec"]["volumes"])
             .iter()
             .filter(|volume| volume["volumeClaim"].is_object())

@@ -476,6 +476,7 @@ impl World {
         let groups = self.objects(Kind::PodGroup);
         let pods = self.objects(Kind::Pod);
         let mut findings = judge::wholeness(&groups, &pods);
+        findings.extend(judge::partitions(&groups, &pods));
         let mut all = Vec::new();
         for row in KINDS {
             let mut objects = self.objects(row.kind);
@@ -655,9 +656,7 @@ impl World {
             Event::Crash => self.restart(self.deciding()),
             Event::Pause(ms) => self.stand_still(self.deciding(), ms),
             Event::Supplant(late_ms) => self.take_over(self.deciding(), late_ms),
-            Event::Late(intent) => {
-                self.perform("former driver", &intent);
-            }
+            Event::Late(intent) => self.perform_late(&intent),
             Event::Overdue(asked, intent) => self.perform_overdue(asked, &intent),
             Event::Trouble(fault) => self.trouble(fault),
             Event::Strike(fault) => self.inflict(fault),

@@ -77,6 +77,10 @@ fn prepare(world: &mut World, at: i64, deed: &Deed) -> Result<(), String> {
             let target = kind.path(namespace, name);
             world.call(at, calls::delete(target));
         }
+        Deed::Patch { kind, name, patch } => {
+            let namespace = if kind.row().namespaced { "default" } else { "" };
+            world.call(at, calls::merge(&kind.path(namespace, name), patch));
+        }
         Deed::Command { job, action } => world.command(at, job, action),
         Deed::Strike(fault) => world.strike(at, *fault),
     }
@@ -90,6 +94,19 @@ fn unmet(world: &mut World, wish: &Wish) -> Option<String> {
             let found = world.objects(*kind).len();
             let plural = kind.row().plural;
             (found != *count).then(|| format!("there are {found} {plural}"))
+        }
+        Wish::Field {
+            kind,
+            name,
+            path,
+            value,
+        } => {
+            let objects = world.objects(*kind);
+            let Some(object) = objects.iter().find(|it| it["metadata"]["name"] == **name) else {
+                return Some(format!("there is no {name}"));
+            };
+            let found = path.split('.').fold(object, |it, field| &it[field]);
+            (*found != **value).then(|| format!("{path} of {name} is {found}"))
         }
         Wish::Job { name, phase } => {
             let jobs = world.objects(Kind::VcJob);

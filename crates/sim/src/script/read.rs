@@ -211,6 +211,11 @@ impl<'a> Words<'a> {
                 name: self.next("a name")?.to_owned(),
             },
             "gang" => Deed::Create(self.gang()?),
+            "patch" => Deed::Patch {
+                kind: self.kind()?,
+                name: self.next("a name")?.to_owned(),
+                patch: decode(document)?,
+            },
             "strike" => Deed::Strike(self.fault()?),
             other => return Err(format!("{other} is no deed of a script")),
         })
@@ -285,6 +290,12 @@ impl<'a> Words<'a> {
                     .next("a number")?
                     .parse()
                     .map_err(|_| "a number is missing")?,
+            },
+            "field" => Wish::Field {
+                kind: self.kind()?,
+                name: self.next("a name")?.to_owned(),
+                path: self.next("a path")?.to_owned(),
+                value: self.next("a value")?.to_owned(),
             },
             "job" => Wish::Job {
                 name: self.next("a name")?.to_owned(),

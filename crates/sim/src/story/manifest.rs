@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::part::{Fate, PRIORITIES, Part};
+use super::part::{Fate, PRIORITIES, Part, RETRIES};
 
 const SOURCE: &str = "source";
 const AT_ONCE: &str = "at-once";
@@ -24,7 +24,7 @@ pub(super) fn job(part: &Part) -> Value {
     let mut spec = json!({
         "minAvailable": part.workers + part.helpers,
         "schedulerName": "volcano",
-        "maxRetry": 2,
+        "maxRetry": RETRIES,
         "tasks": tasks,
         "volumes": volumes(part),
     });
@@ -54,6 +54,7 @@ pub(super) fn job(part: &Part) -> Value {
         Fate::LateQueue { .. } => spec["queue"] = json!(LATE_QUEUE),
         _ => {}
     }
+    part.shape.lay_over(part, &mut spec);
     json!({
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",

@@ -2,12 +2,16 @@
 
 use api::intent::Propagation;
 
+use super::shape::Shape;
 use super::tree::{Place, Tree};
 use super::{Pace, pick};
 use crate::random::Random;
 
 /// Priority classes, with their values.
 pub(super) const PRIORITIES: [(&str, i64); 3] = [("low", 1), ("middle", 10), ("high", 100)];
+
+/// Retries that every job of a story has.
+pub(super) const RETRIES: i64 = 2;
 
 /// A workload that somebody submits.
 #[derive(Clone, Debug)]
@@ -33,6 +37,7 @@ pub(super) struct Part {
     /// None where the story has no priority classes.
     pub(super) priority: Option<&'static str>,
     pub(super) fate: Fate,
+    pub(super) shape: Shape,
 }
 
 /// What parts are drawn on.
@@ -185,6 +190,7 @@ impl Part {
                 false => None,
             },
             fate,
+            shape: Shape::Plain,
         }
     }
 
@@ -195,7 +201,7 @@ impl Part {
     /// For the transcript.
     pub(super) fn told(&self) -> String {
         format!(
-            "{} at {} ms{}{}: {} workers and {} helpers of {}m cpu for {} ms, {} claims{}: {:?}",
+            "{} at {} ms{}{}: {} workers and {} helpers of {}m cpu for {} ms, {} claims{}: {:?}{}",
             self.name(),
             self.at_ms,
             self.queue
@@ -209,7 +215,8 @@ impl Part {
             self.runs_ms,
             self.own_claims,
             if self.has_service { ", a service" } else { "" },
-            self.fate
+            self.fate,
+            self.shape.told()
         )
     }
 }

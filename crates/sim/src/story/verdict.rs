@@ -1,27 +1,31 @@
 //! What must have become of a part of a story once the world is quiet.
 
+mod cron;
+mod flow;
+
 use std::collections::BTreeMap;
 
 use api::kind::Kind;
 use serde_json::Value;
 
-use super::part::{Fate, Part};
+use super::part::{Fate, Part, RETRIES};
+use super::series::Series;
 use crate::judge::Finding;
 use crate::world::World;
-
-/// Retries that every job of a story has.
-const RETRIES: i64 = 2;
 
 /// The kinds of what parts are made of and leave.
 const KINDS: &[Kind] = &[
     Kind::BatchJob,
     Kind::ConfigMap,
+    Kind::JobFlow,
+    Kind::JobTemplate,
     Kind::NetworkPolicy,
     Kind::PersistentVolumeClaim,
     Kind::Pod,
     Kind::PodGroup,
     Kind::Queue,
     Kind::Service,
+    Kind::VcCronJob,
     Kind::VcJob,
 ];
 
@@ -55,6 +59,15 @@ pub(super) fn of(part: &Part, rest: &AtRest<'_>) -> Vec<Finding> {
         Fate::Batch | Fate::BatchSuspended { .. } => batch(part, rest),
         Fate::Deleted { .. } | Fate::Expires => gone(part, rest),
         _ => job(part, rest),
+    }
+}
+
+/// What is wrong with a series, where nothing can go wrong any more since so many milliseconds after the
+/// beginning.
+pub(super) fn of_series(series: &Series, sound_ms: i64, rest: &AtRest<'_>) -> Vec<Finding> {
+    match series {
+        Series::Flow(flow) => flow::of(flow, rest),
+        Series::Cron(cron) => cron::of(cron, sound_ms, rest),
     }
 }
 
@@ -179,20 +192,28 @@ fn gone(part: &Part, rest: &AtRest<'_>) -> Vec<Finding> {
     if rest.named(Kind::VcJob, &name).is_some() {
         return vec![finding("I6", format!("job {name} is still there"))];
     }
+    left_of(&name, rest)
+}
+
+/// What is called after something that is not there any more.
+fn left_of(name: &str, rest: &AtRest<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for kind in [
         Kind::ConfigMap,
+        Kind::JobFlow,
         Kind::NetworkPolicy,
         Kind::PersistentVolumeClaim,
         Kind::Pod,
         Kind::PodGroup,
         Kind::Service,
+        Kind::VcCronJob,
+        Kind::VcJob,
     ] {
         for object in rest.objects(kind) {
             let left = object["metadata"]["name"].as_str().unwrap_or("");
             if left == name || left.starts_with(&format!("{name}-")) {
                 let plural = kind.row().plural;
-                let text = format!("{plural} {left} outlived job {name}");
+                let text = format!("{plural} {left} outlived {name}");
                 findings.push(finding("I6", text));
             }
         }

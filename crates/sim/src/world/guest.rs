@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use store::{Response, User};
 
 use super::{Event, Patience, World};
+use crate::chronicle::Life;
 use crate::ledger::Ledger;
 use crate::stored::text;
 
@@ -122,6 +123,17 @@ impl World {
     /// A user's call reaches the server after `ms` milliseconds from now.
     pub(crate) fn submit(&mut self, ms: i64, call: Call, patience: Patience) {
         self.push(self.now.plus_ms(ms), Event::User(call, patience));
+    }
+
+    /// The lives of the vcjobs whose names begin so, in the order in which they were made.
+    pub(crate) fn lives(&self, stem: &str) -> Vec<&Life> {
+        self.witness.chronicle.lives(stem)
+    }
+
+    /// The minutes since 1970 that begin within a time, which is told in milliseconds after the world began.
+    pub(crate) fn minutes(&self, from_ms: i64, to_ms: i64) -> std::ops::RangeInclusive<i64> {
+        let [from, to] = [from_ms, to_ms].map(|ms| self.settings.begins.plus_ms(ms).micros());
+        from.div_euclid(60_000_000) + 1..=to.div_euclid(60_000_000)
     }
 
     /// All objects of a kind that the witness has seen last.

@@ -164,6 +164,15 @@ impl World {
         }
     }
 
+    /// A write of a driver that was supplanted arrives: nobody awaits it.
+    pub(super) fn perform_late(&mut self, intent: &Intent) {
+        let before = self.server.revision();
+        self.perform("former driver", intent);
+        if self.server.revision() > before {
+            self.witness.note_overdue(intent);
+        }
+    }
+
     /// Who asks now, if that life has not ended.
     fn asked(&self, life: u32) -> Option<Asked> {
         let at = self.living(life)?;
