@@ -592,7 +592,7 @@ mod tests {
         tables.put_gang(spec);
         for (name, part) in [("t0", "x"), ("t1", "x"), ("t2", "y")] {
             tables.put_task(TaskSpec {
-                labels: Labels::of([("part", part)]).into(),
+                labels: Labels::of([("part", part)]),
                 ..task(name, 1_000)
             });
         }

@@ -200,7 +200,7 @@ impl Asked {
                 uid: format!("g-{at}").as_str().into(),
                 gang: Some(key.clone()),
                 index: at,
-                labels: Labels::of([("part", part)]).into(),
+                labels: Labels::of([("part", part)]),
                 shape: ShapeSpec {
                     requests: Vector::of([(Kind::CPU, self.cpu * CPU)]),
                     ..ShapeSpec::default()
