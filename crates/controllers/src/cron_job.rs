@@ -285,7 +285,7 @@ impl View<'_> {
                 let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
                 Start::only(self.note(&id, self.family.words.forbidden, message))
             }
-            "Replace" if is_active => Start {
+            "Replace" if is_active || self.jobs.iter().any(runs_on) => Start {
                 intents: self.replace(&id, status),
                 ..Start::default()
             },
@@ -340,11 +340,12 @@ impl View<'_> {
         occasion.normal("SuccessfulCreate", &message, self.inputs.now)
     }
 
-    /// Ends the jobs that still run; the new one is made once they are active no more.
+    /// Ends the jobs that still run; the new one is made once they are active no more, and none of them runs
+    /// on: an end that was asked for may have been lost.
     fn replace(&self, id: &str, status: &mut CronJobStatus) -> Vec<Intent> {
         let active = std::mem::take(&mut status.active);
-        let is_active = |job: &&Child<'_>| active.iter().any(|it| it.uid == job.meta.uid);
-        let jobs = self.jobs.iter().filter(is_active);
+        let is_active = |job: &Child<'_>| active.iter().any(|it| it.uid == job.meta.uid);
+        let jobs = (self.jobs.iter()).filter(|job| is_active(job) || runs_on(job));
         let told = self.family.words.replaced.map(|reason| {
             self.note(
                 id,
@@ -407,6 +408,11 @@ impl View<'_> {
         }
         json!({ "metadata": metadata, "spec": template["spec"] })
     }
+}
+
+/// Whether a job has not ended, and nobody has told it to.
+fn runs_on(job: &Child<'_>) -> bool {
+    job.ending.is_none() && job.meta.deletion_timestamp.is_none()
 }
 
 /// A status as JSON; what is empty is left out.
