@@ -6,6 +6,7 @@ use api::intent::Propagation;
 use api::kind::Kind;
 use serde_json::{Value, json};
 
+use super::manifest::plain_template;
 use super::series::Room;
 use super::{create, delete, pick};
 use crate::random::Random;
@@ -244,20 +245,7 @@ pub(super) fn job_spec(pods: i64, milli_cpu: i64, runs_ms: i64, exit_code: &str)
         "tasks": [{
             "name": "work",
             "replicas": pods,
-            "template": {
-                "metadata": { "annotations": {
-                    "katmai.dev/sim-duration": format!("{runs_ms}ms"),
-                    "katmai.dev/sim-exit-code": exit_code,
-                }},
-                "spec": {
-                    "restartPolicy": "Never",
-                    "containers": [{
-                        "name": "main",
-                        "image": "busybox",
-                        "resources": { "requests": { "cpu": format!("{milli_cpu}m") } },
-                    }],
-                },
-            },
+            "template": plain_template(milli_cpu, runs_ms, exit_code),
         }],
     })
 }

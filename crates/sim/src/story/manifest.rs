@@ -161,10 +161,11 @@ fn task(part: &Part, name: &str, replicas: i64, exit_code: &str) -> Value {
     })
 }
 
-fn template(part: &Part, exit_code: &str, names_scheduler: bool) -> Value {
-    let mut template = json!({
+/// Pods that ask for so much, run so long and end so, with nothing else about them.
+pub(super) fn plain_template(milli_cpu: i64, runs_ms: i64, exit_code: &str) -> Value {
+    json!({
         "metadata": { "annotations": {
-            "katmai.dev/sim-duration": format!("{}ms", part.runs_ms),
+            "katmai.dev/sim-duration": format!("{runs_ms}ms"),
             "katmai.dev/sim-exit-code": exit_code,
         }},
         "spec": {
@@ -172,10 +173,14 @@ fn template(part: &Part, exit_code: &str, names_scheduler: bool) -> Value {
             "containers": [{
                 "name": "main",
                 "image": "busybox",
-                "resources": { "requests": { "cpu": format!("{}m", part.milli_cpu) } },
+                "resources": { "requests": { "cpu": format!("{milli_cpu}m") } },
             }],
         },
-    });
+    })
+}
+
+fn template(part: &Part, exit_code: &str, names_scheduler: bool) -> Value {
+    let mut template = plain_template(part.milli_cpu, part.runs_ms, exit_code);
     if part.has_sidecar {
         template["spec"]["initContainers"] =
             json!([{ "name": "sidecar", "image": "busybox", "restartPolicy": "Always" }]);
