@@ -35,23 +35,36 @@ impl Follower {
             return None;
         }
         self.seen = server.revision();
-        let mut begins = Begins::Not;
-        if self.stream.is_none() {
-            let call = Call {
-                method: "GET",
-                target: format!("{}?watch=true", kind.path("", "")),
-                content_type: "",
-                body: Vec::new(),
-            };
-            if let Answered::Stream(watch) = server.answer(&call, now) {
-                self.stream = Some(watch);
-                begins = Begins::Anew;
-            }
+        let mut begins = self.begin(server, kind, now);
+        let (mut lines, mut next) = server.lines(self.stream.as_mut()?, now);
+        if next == Next::End {
+            // What was written last may not be among its lines.
+            self.stream = None;
+            begins = self.begin(server, kind, now);
+            (lines, next) = server.lines(self.stream.as_mut()?, now);
         }
-        let (lines, next) = server.lines(self.stream.as_mut()?, now);
         if next == Next::End {
             self.stream = None;
         }
         Some((begins, lines))
+    }
+
+    fn begin(&mut self, server: &mut Server, kind: Kind, now: Time) -> Begins {
+        if self.stream.is_some() {
+            return Begins::Not;
+        }
+        let call = Call {
+            method: "GET",
+            target: format!("{}?watch=true", kind.path("", "")),
+            content_type: "",
+            body: Vec::new(),
+        };
+        match server.answer(&call, now) {
+            Answered::Stream(watch) => {
+                self.stream = Some(watch);
+                Begins::Anew
+            }
+            Answered::Whole(_) => Begins::Not,
+        }
     }
 }

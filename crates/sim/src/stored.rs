@@ -102,6 +102,13 @@ pub(crate) struct Version<'a> {
     pub(crate) metadata: VersionMeta<'a>,
 }
 
+impl Version<'_> {
+    /// As [`key`].
+    pub(crate) fn key(&self) -> String {
+        format!("{}/{}", self.metadata.namespace, self.metadata.name)
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct VersionMeta<'a> {

@@ -105,6 +105,20 @@ impl Witness {
             .flat_map(BTreeMap::values)
     }
 
+    /// A line for each pod and each gang that waits, with what it says of itself.
+    pub(crate) fn waiting(&self) -> Vec<String> {
+        let waits = |object: &&Value| {
+            let phase = text(&object["status"]["phase"]);
+            let is_bound = object["spec"]["nodeName"].is_string();
+            !is_bound && matches!(phase, "" | "Pending" | "Inqueue")
+        };
+        let all = [Kind::PodGroup, Kind::Pod]
+            .into_iter()
+            .flat_map(|it| self.all(it));
+        let line = |object: &Value| format!("{} waits: {}", key(object), object["status"]);
+        all.filter(waits).map(line).collect()
+    }
+
     /// A pod.
     pub(crate) fn pod(&self, namespace: &str, name: &str) -> Option<&Value> {
         self.objects
@@ -174,17 +188,29 @@ impl Witness {
             let Some((begins, lines)) = stream.look(server, *kind, now) else {
                 continue;
             };
+            let mut there = BTreeSet::new();
             for line in lines {
                 let (object, is_there) = match &line {
                     WatchLine::Applied(object) => (object, true),
                     WatchLine::Deleted(object) => (object, false),
                     WatchLine::Bookmark(_) | WatchLine::Failed(_) => continue,
                 };
-                if is_there && begins == Begins::Anew && self.knows(*kind, object.get()) {
-                    continue;
+                if is_there && begins == Begins::Anew {
+                    let Ok(version) = serde_json::from_str::<Version<'_>>(object.get()) else {
+                        continue;
+                    };
+                    let is_known = self.knows(*kind, &version);
+                    there.insert(version.key());
+                    if is_known {
+                        continue;
+                    }
                 }
                 let object = stored::object(object.get());
                 news.push((revision(&object), *kind, object, is_there));
+            }
+            if begins == Begins::Anew {
+                let gone = self.gone(*kind, &there, server.revision());
+                news.extend(gone.map(|(at, object)| (at, *kind, object, false)));
             }
         }
         news.sort_by_key(|(revision, kind, _, _)| (*revision, *kind));
@@ -200,15 +226,32 @@ impl Witness {
         std::mem::take(&mut self.findings)
     }
 
-    /// Whether this very version was seen already: a server that has started again tells of all.
-    fn knows(&self, kind: Kind, text: &str) -> bool {
-        let Ok(Version { metadata }) = serde_json::from_str(text) else {
-            return false;
-        };
-        let key = format!("{}/{}", metadata.namespace, metadata.name);
-        let known = self.objects.get(&kind).and_then(|shelf| shelf.get(&key));
-        known
-            .is_some_and(|known| known["metadata"]["resourceVersion"] == *metadata.resource_version)
+    /// Whether this very version was seen already: a stream that begins anew tells of all.
+    fn knows(&self, kind: Kind, version: &Version<'_>) -> bool {
+        let known = self
+            .objects
+            .get(&kind)
+            .and_then(|shelf| shelf.get(&version.key()));
+        known.is_some_and(|known| {
+            known["metadata"]["resourceVersion"] == *version.metadata.resource_version
+        })
+    }
+
+    /// What was known and is not there where a stream begins anew, gone by this revision: nothing else
+    /// tells of it.
+    fn gone(
+        &self,
+        kind: Kind,
+        there: &BTreeSet<String>,
+        revision: u64,
+    ) -> impl Iterator<Item = (u64, Value)> + use<> {
+        let known = self.objects.get(&kind).into_iter().flatten();
+        let missing = known.filter(|(key, _)| !there.contains(*key));
+        let gone: Vec<Value> = missing.map(|(_, object)| object.clone()).collect();
+        gone.into_iter().map(move |mut object| {
+            object["metadata"]["resourceVersion"] = revision.to_string().into();
+            (revision, object)
+        })
     }
 
     fn take(&mut self, kind: Kind, object: Value, is_there: bool) {

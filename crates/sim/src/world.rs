@@ -578,6 +578,9 @@ impl World {
             },
         );
         self.note(&text);
+        for text in self.witness.waiting() {
+            self.note(&text);
+        }
     }
 
     /// Says who does not let time pass.

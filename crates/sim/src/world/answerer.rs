@@ -56,10 +56,10 @@ impl World {
         }
     }
 
-    /// Who asks for a name waits for no longer than the question says, and is told so by the shell.
-    /// Others are asked on behalf of the engine, which counts the time itself.
+    /// Who asks for a name, or a pod, waits for no longer than the question says, and is told so by the
+    /// shell. Others are asked on behalf of the engine, which counts the time itself.
     fn give_up(&mut self, life: u32, id: RequestId, ask: &Ask) {
-        if ask.door == Door::Names {
+        if matches!(ask.door, Door::Names | Door::Pod { .. }) {
             let why = format!("no answer came within {} ms", ask.within_ms);
             let at = self.now.plus_ms(ask.within_ms);
             self.push(at, Event::Answer(life, id, Answer::Told(Err(why))));
