@@ -401,6 +401,16 @@ impl Gang {
         self.status().phase
     }
 
+    /// What it has been let in for and does not hold yet (A.2 `inqueue`).
+    pub fn inqueue(&self) -> &Vector {
+        &self.inqueue
+    }
+
+    /// The same as the cluster counts it: until it runs, all of its minimum.
+    pub fn inqueue_whole(&self) -> &Vector {
+        &self.inqueue_whole
+    }
+
     /// The status as planned if a write is on its way, else as seen.
     pub fn status(&self) -> &GangStatus {
         self.wanted.as_ref().unwrap_or(&self.spec.status)

@@ -18,6 +18,7 @@ pub(crate) mod predicates;
 mod priority;
 pub(crate) mod proportion;
 pub(crate) mod rescheduling;
+pub(crate) mod reserved;
 pub(crate) mod resource_strategy_fit;
 mod resourcequota;
 pub(crate) mod sla;

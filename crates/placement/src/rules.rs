@@ -145,6 +145,8 @@ pub struct State {
     pub(crate) now: Time,
     pub(crate) capacity: plugins::capacity::Capacities,
     pub(crate) drf: plugins::drf::Tree,
+    /// What is kept in vain of the whole cluster.
+    pub(crate) overcommit: plugins::reserved::InVain,
     pub(crate) proportion: plugins::proportion::Shares,
     pub(crate) task_topology: plugins::task_topology::Topologies,
 }

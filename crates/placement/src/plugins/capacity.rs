@@ -8,13 +8,14 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use model::{
-    Counted, GangId, Kind, Misplaced, Queue, QueueId, QueueState, Reason, Share, Tables, TaskId,
-    Vector,
+    Counted, Gang, GangId, Kind, Misplaced, Queue, QueueId, QueueState, Reason, Share, Tables,
+    TaskId, Vector,
 };
 
 use crate::arguments::Asked;
 use crate::ledger::Account;
 use crate::plugin::{Claimant, Plugin, View, Vote};
+use crate::plugins::reserved::InVain;
 use crate::plugins::{insufficient, queue_of};
 use crate::rules::{Config, State};
 use crate::settings::Difference;
@@ -79,6 +80,7 @@ struct Row {
     /// The way to it from the top, with itself.
     way: Vec<QueueId>,
     misplaced: Option<Misplaced>,
+    in_vain: InVain,
 }
 
 /// Ceilings by kind; no entry means none.
@@ -162,6 +164,7 @@ impl Capacities {
                 above: Vec::new(),
                 way: vec![id],
                 misplaced: None,
+                in_vain: InVain::default(),
             };
             self.put(id, row);
         }
@@ -203,6 +206,7 @@ impl Capacities {
             above: Vec::new(),
             way: vec![top],
             misplaced,
+            in_vain: InVain::default(),
         };
         self.put(top, row);
         let mut next = vec![top];
@@ -235,6 +239,7 @@ impl Capacities {
                 .collect(),
             way: above.way.iter().copied().chain([id]).collect(),
             misplaced: above.misplaced.clone(),
+            in_vain: InVain::default(),
         };
         self.put(id, row);
     }
@@ -311,6 +316,33 @@ impl Capacities {
         }
     }
 
+    /// What a queue uses, what its gangs have reserved and what they hold beyond their minimum, in a tree
+    /// with all below it.
+    fn sums<'a>(&self, queue: &'a Queue) -> (&'a Vector, &'a Vector, &'a Vector) {
+        match self.is_tree {
+            true => (&queue.used, &queue.tree.inqueue, &queue.tree.elastic),
+            false => (&queue.used_own, &queue.inqueue, &queue.elastic),
+        }
+    }
+
+    /// The gangs of a queue, in a tree with all below it.
+    fn gangs_below<'a>(
+        &self,
+        tables: &'a Tables,
+        id: QueueId,
+    ) -> impl Iterator<Item = GangId> + use<'a> {
+        let is_tree = self.is_tree;
+        let mut queues = vec![id];
+        let next = move || {
+            let queue = tables.queue(queues.pop()?);
+            if is_tree {
+                queues.extend(&queue.children);
+            }
+            Some(queue.gangs.iter().copied())
+        };
+        std::iter::from_fn(next).flatten()
+    }
+
     /// The way to a queue from the top, with itself.
     fn way(&self, id: QueueId) -> &[QueueId] {
         self.row(id).map_or(&[], |row| &row.way)
@@ -370,10 +402,7 @@ fn account(view: View<'_>, id: QueueId) -> Option<Account> {
     let all = &view.state.capacity;
     let row = all.row(id)?;
     let queue = view.tables.queue(id);
-    let (allocated, inqueue) = match all.is_tree {
-        true => (&queue.used, &queue.tree.inqueue),
-        false => (&queue.used_own, &queue.inqueue),
-    };
+    let (allocated, inqueue, _) = all.sums(queue);
     let share = all.share(view.tables, id);
     Some(Account {
         allocated: allocated.clone(),
@@ -449,15 +478,20 @@ fn enqueueable(view: View<'_>, id: GangId) -> Vote {
     };
     for (at, row) in all.path(queue) {
         let queue = tables.queue(at);
-        let (used, inqueue, elastic) = if all.is_tree {
-            (&queue.used, &queue.tree.inqueue, &queue.tree.elastic)
-        } else {
-            (&queue.used_own, &queue.inqueue, &queue.elastic)
+        let (used, inqueue, elastic) = all.sums(queue);
+        let is_beyond =
+            |kind, amount| ceiling_of(tables, row, kind).is_some_and(|ceiling| amount > ceiling);
+        let is_too_much = |amounts: &Vector| {
+            let mut amounts = amounts.entries();
+            amounts.any(|(kind, amount)| is_beyond(kind, amount))
         };
-        let wanted = min.plus(used).plus(inqueue).minus(elastic);
-        let short = insufficient(tables, min, |kind| {
-            ceiling_of(tables, row, kind).is_some_and(|ceiling| wanted.get(kind) > ceiling)
-        });
+        let mut wanted = min.plus(used).plus(inqueue).minus(elastic);
+        if is_too_much(&wanted.minus(min)) {
+            let gangs = all.gangs_below(tables, at);
+            let in_vain = row.in_vain.of(tables, gangs, Gang::inqueue, is_too_much);
+            wanted.sub(in_vain);
+        }
+        let short = insufficient(tables, min, |kind| is_beyond(kind, wanted.get(kind)));
         if !short.is_empty() {
             let queue = queue.spec.name.clone();
             return Vote::Reject(Reason::QueueQuota { queue, short });

@@ -1,8 +1,9 @@
 //! Overcommit: no more work is let in than the cluster, times a factor, could hold.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use model::{GangId, Kind, Reason, Vector};
+use model::{Gang, GangId, Kind, Reason, Vector};
 
 use crate::arguments::Asked;
 use crate::plugin::{Plugin, View, Vote};
@@ -54,7 +55,7 @@ fn enqueueable(view: View<'_>, gang: GangId) -> Vote {
             .map(|(kind, value)| (kind, scale(value))),
     );
     let idle = total.minus(view.tables.used_total());
-    let wanted = view.tables.inqueue_whole().plus(min);
+    let wanted = reserved(view, &total).plus(min);
     let mut short: Vec<Arc<str>> = min
         .entries()
         .filter(|(kind, need)| *need > 0 && wanted.get(*kind) > idle.get(*kind))
@@ -73,4 +74,19 @@ fn enqueueable(view: View<'_>, gang: GangId) -> Vote {
     } else {
         Vote::Reject(Reason::Overcommitted { short })
     }
+}
+
+/// What gangs have reserved without what cannot help them, since it is more than all there is.
+fn reserved<'a>(view: View<'a>, total: &Vector) -> Cow<'a, Vector> {
+    let tables = view.tables;
+    let all = tables.inqueue_whole();
+    if all.fits(total) {
+        return Cow::Borrowed(all);
+    }
+    let gangs = tables
+        .queues()
+        .flat_map(|(_, queue)| queue.gangs.iter().copied());
+    let is_too_much = |min: &Vector| !min.fits(tables.total());
+    let in_vain = &view.state.overcommit;
+    Cow::Owned(all.minus(in_vain.of(tables, gangs, Gang::inqueue_whole, is_too_much)))
 }

@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use model::{GangId, Kind, Queue, QueueId, QueueState, Reason, Share, Tables, TaskId, Vector};
+use model::{
+    Gang, GangId, Kind, Queue, QueueId, QueueState, Reason, Share, Tables, TaskId, Vector,
+};
 
 use crate::ledger::Account;
 use crate::plugin::{Claimant, Plugin, View, Vote};
-use crate::plugins::queue_of;
+use crate::plugins::reserved::InVain;
+use crate::plugins::{insufficient, queue_of};
 use crate::rules::{Config, State};
 
 /// The row.
@@ -40,6 +42,33 @@ struct Row {
     request: Vector,
     guarantee: Vector,
     deserved: Vector,
+    in_vain: InVain,
+}
+
+impl Row {
+    /// Whether an amount is more than the queue may have, where it has less than the cluster.
+    ///
+    /// Where the queue has neither a ceiling nor others' guarantees to respect, it is the cluster that is
+    /// short, and that is overcommit's to judge: else no gang would be let in that needs a little more
+    /// than there is, and its pods would never say what is missing.
+    fn is_beyond(&self, tables: &Tables, kind: Kind, amount: i64) -> bool {
+        let real = self.real.get(kind);
+        real < tables.total().get(kind) && amount > real
+    }
+
+    /// What its gangs have reserved without what cannot help them.
+    fn reserved<'a>(&self, tables: &Tables, queue: &'a Queue) -> Cow<'a, Vector> {
+        let is_too_much = |amounts: &Vector| {
+            let mut amounts = amounts.entries();
+            amounts.any(|(kind, amount)| self.is_beyond(tables, kind, amount))
+        };
+        if !is_too_much(&queue.inqueue.plus(&queue.used_own)) {
+            return Cow::Borrowed(&queue.inqueue);
+        }
+        let gangs = queue.gangs.iter().copied();
+        let in_vain = self.in_vain.of(tables, gangs, Gang::inqueue, is_too_much);
+        Cow::Owned(queue.inqueue.minus(in_vain))
+    }
 }
 
 fn open(tables: &Tables, _: &Config, state: &mut State) {
@@ -67,6 +96,7 @@ fn open(tables: &Tables, _: &Config, state: &mut State) {
             request: queue.used_own.plus(&queue.pending),
             guarantee: queue.spec.guarantee.clone(),
             deserved: Vector::ZERO,
+            in_vain: InVain::default(),
         };
         rows.insert(id, row);
     }
@@ -257,19 +287,11 @@ fn enqueueable(view: View<'_>, id: GangId) -> Vote {
     };
     let wanted = min
         .plus(&queue.used_own)
-        .plus(&queue.inqueue)
+        .plus(&row.reserved(view.tables, queue))
         .minus(&queue.elastic);
-    let short: Vec<Arc<str>> = min
-        .entries()
-        .filter(|(kind, need)| {
-            // Where the queue has neither a ceiling nor others' guarantees to respect, it is the
-            // cluster that is short, and that is overcommit's to judge: else no gang would be let in
-            // that needs a little more than there is, and its pods would never say what is missing.
-            let real = row.real.get(*kind);
-            real < view.tables.total().get(*kind) && *need > 0 && wanted.get(*kind) > real
-        })
-        .map(|(kind, _)| view.tables.kinds().name(kind).clone())
-        .collect();
+    let short = insufficient(view.tables, min, |kind| {
+        row.is_beyond(view.tables, kind, wanted.get(kind))
+    });
     if short.is_empty() {
         Vote::Permit
     } else {

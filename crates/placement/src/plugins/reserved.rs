@@ -1,0 +1,34 @@
+//! Reservations that help nobody: a gang that was let in and by now wants more for itself alone than there
+//! is for it, because a guarantee or a ceiling came or nodes went. It cannot start, whatever others do, and
+//! what is kept for it would be kept from all others for ever.
+
+use std::cell::OnceCell;
+
+use model::{Gang, GangId, Tables, Vector};
+
+/// What is kept in vain, reckoned when it is first asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct InVain(OnceCell<Vector>);
+
+impl InVain {
+    /// What these gangs have reserved of which `is_too_much` says so alone; `kept` is what counts of a gang.
+    pub(super) fn of(
+        &self,
+        tables: &Tables,
+        gangs: impl IntoIterator<Item = GangId>,
+        kept: impl Fn(&Gang) -> &Vector,
+        is_too_much: impl Fn(&Vector) -> bool,
+    ) -> &Vector {
+        self.0.get_or_init(|| {
+            let mut in_vain = Vector::ZERO;
+            for gang in gangs.into_iter().map(|id| tables.gang(id)) {
+                let reserved = kept(gang);
+                let min = gang.spec.min_resources.as_ref();
+                if !reserved.is_zero() && min.is_some_and(&is_too_much) {
+                    in_vain.add(reserved);
+                }
+            }
+            in_vain
+        })
+    }
+}
