@@ -1,7 +1,8 @@
 //! docs/requirements.md: which test proves which statement.
 //!
 //! The statements are `docs/requirements.txt`, one a line: id, a tab, the sentence. A proof is a
-//! scenario or a test that names the id, as `S0.1` or, in a function's name, `s0_1`.
+//! scenario, a test or, of what is to be measured, an example that names the id, as `S0.1` or, in a
+//! function's name, `s0_1`.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +69,8 @@ fn proofs<'id>(tree: &Tree, ids: &[&'id str]) -> BTreeMap<&'id str, Vec<String>>
         if path.starts_with("xtask/") {
             continue;
         }
-        let part = if is_test(path) || path.contains("/scenarios/") {
+        let measures = path.ends_with(".rs") && path.contains("/examples/");
+        let part = if is_test(path) || measures || path.contains("/scenarios/") {
             text.as_str()
         } else if path.ends_with(".rs") {
             &text[without_tests(text).len()..]

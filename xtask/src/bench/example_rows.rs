@@ -11,6 +11,7 @@ pub const ROWS: &[Row] = &[
     of("katmai-engine", "explain", "explain"),
     of("katmai-engine", "numa", "N1-"),
     of("katmai-sim", "jobs", "S10-10000x1-"),
+    of("katmai-sim", "unified", "S1.10-"),
     of("katmai-engine", "s2", "S2-10000x1-proc"),
     of("katmai-engine", "s2", "S2-1x10000-proc"),
     of("katmai-engine", "s2", "S2-20x500-proc"),
