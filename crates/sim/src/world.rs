@@ -578,9 +578,8 @@ impl World {
             },
         );
         self.note(&text);
-        for text in self.witness.waiting() {
-            self.note(&text);
-        }
+        let waiting = self.witness.waiting();
+        waiting.iter().for_each(|text| self.note(text));
     }
 
     /// Says who does not let time pass.
