@@ -9,6 +9,7 @@ use futures::StreamExt;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// How long to wait after a kind could not be listed or watched.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -58,13 +59,15 @@ pub async fn follow<T: DeserializeOwned + Send>(
     };
     loop {
         let tell = following.tell.clone();
+        let began = Instant::now();
         let end = tokio::select! {
             () = tell.closed() => return,
             end = following.once() => end,
         };
         match end {
-            // The server ends long watches by and by; that is no trouble.
-            Ok(()) => continue,
+            // The server ends long watches by and by; that is no trouble. One that stops ends them at once.
+            Ok(()) if began.elapsed() >= AGAIN => continue,
+            Ok(()) => {}
             Err(ClientError::Refused(refusal)) if refusal.code == GONE => {
                 following.revision = None;
                 continue;
