@@ -508,6 +508,8 @@ mod tests {
             "Stages",
             "flow-",
             "Listening",
+            "Answering",
+            "GoesByFlow",
             "cron-",
             "Forbid",
             "Asia/Kolkata",

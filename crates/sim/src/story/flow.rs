@@ -54,14 +54,18 @@ pub(super) enum Waits {
     Running,
     /// The same, and they take connections.
     Listening,
+    /// The same, and they answer requests.
+    Answering,
 }
 
 /// How the job of a step ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
     Well,
-    /// Well, and it is removed after its time to live.
+    /// Well, and it is removed after its time to live, which its template says.
     AndGoes,
+    /// The same, but that it is the flow that says so of a template without.
+    GoesByFlow,
     Badly,
 }
 
@@ -76,6 +80,13 @@ const SHAPES: [&[&[usize]]; 4] = [
     &[&[], &[0]],
 ];
 
+impl Step {
+    /// Whether its job is removed after its time to live.
+    pub(super) fn goes(&self) -> bool {
+        matches!(self.ends, Ends::AndGoes | Ends::GoesByFlow)
+    }
+}
+
 impl Flow {
     pub(super) fn draw(random: &mut Random, index: usize, room: &Room<'_>) -> Flow {
         let shape = SHAPES[pick(random, 4)];
@@ -85,7 +96,7 @@ impl Flow {
             let (milli_cpu, pods) = room.pods(random);
             let ends = match (failing == Some(at), random.once_in(4)) {
                 (true, _) => Ends::Badly,
-                (false, true) => Ends::AndGoes,
+                (false, true) => [Ends::AndGoes, Ends::GoesByFlow][pick(random, 2)],
                 (false, false) => Ends::Well,
             };
             let is_late = random.once_in(4);
@@ -98,7 +109,8 @@ impl Flow {
                     Waits::Completed,
                     Waits::Running,
                     Waits::Listening,
-                ][pick(random, 4)],
+                    Waits::Answering,
+                ][pick(random, 5)],
                 pods,
                 milli_cpu,
                 runs_ms: random.between(50, pace.runs_ms / 8),
@@ -174,6 +186,9 @@ impl Flow {
 
     fn entry(&self, step: &Step) -> Value {
         let mut entry = json!({ "name": self.template(step) });
+        if step.ends == Ends::GoesByFlow {
+            entry["patch"] = json!({ "jobSpec": { "ttlSecondsAfterFinished": 3 } });
+        }
         if step.targets.is_empty() {
             return entry;
         }
@@ -189,6 +204,9 @@ impl Flow {
                 json!({ "taskStatusList": [{ "taskName": task, "phase": "Running" }] })
             }
             Waits::Listening => json!({ "tcpSocketList": [{ "taskName": task, "port": 80 }] }),
+            Waits::Answering => {
+                json!({ "httpGetList": [{ "taskName": task, "port": 80, "path": "/ready" }] })
+            }
         };
         entry["dependsOn"]["probe"] = probe;
         entry

@@ -109,7 +109,7 @@ impl Told<'_> {
                 ));
             }
             let is_there = self.rest.named(Kind::VcJob, &job).is_some();
-            let is_kept = self.flow.retains == Retains::All && step.ends != Ends::AndGoes;
+            let is_kept = self.flow.retains == Retains::All && !step.goes();
             if is_there != is_kept {
                 let said = if is_there { "still" } else { "no longer" };
                 self.find(format!(
@@ -152,7 +152,7 @@ fn came_far_enough(life: &Life, step: &Step, target: &Step) -> Option<u64> {
     let pods = usize::try_from(target.pods).unwrap_or(0);
     let has_run = match step.waits {
         Waits::Completed => None,
-        Waits::Running | Waits::Listening => life.ready(pods),
+        Waits::Running | Waits::Listening | Waits::Answering => life.ready(pods),
     };
     has_run.into_iter().chain(life.completed()).min()
 }
