@@ -148,6 +148,11 @@ pub const INVARIANTS: &[Invariant] = &[
         "a free volume is given to one claim, which it serves where the claim's node reaches it",
         Applies::Here("check, check_plan"),
     ),
+    row(
+        "I25",
+        "a claim that one pod may use at a time is used by one, and nobody goes for who does not get it",
+        Applies::Here("check_plan"),
+    ),
 ];
 
 /// Those that cannot be asked yet, with what they lack.

@@ -5,7 +5,7 @@
 //! What this room refuses to know: how anything is decided. It shares no code with the deciders and
 //! trusts no sum that the tables keep.
 //!
-//! Its list: [`INVARIANTS`], I1 to I24, with those that cannot be asked yet marked as such.
+//! Its list: [`INVARIANTS`], I1 to I25, with those that cannot be asked yet marked as such.
 //!
 //! Its door: [`check`] for the tables at any moment between cycles, [`check_plan`] for a plan that was
 //! just committed, [`digest`] for comparing two states.
@@ -20,6 +20,7 @@
 //! - a violation names the row and both numbers.
 
 mod cards;
+mod claims;
 mod close;
 mod counters;
 mod digest;

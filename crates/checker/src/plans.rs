@@ -1,11 +1,11 @@
-//! I1, I2, I3, I4, I5, I6, I14, I20, I23, I24: what a committed plan may not be. Only what it touches is
-//! looked at.
+//! I1, I2, I3, I4, I5, I6, I14, I20, I23, I24, I25: what a committed plan may not be. Only what it touches
+//! is looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Eviction, Gang, GangId, Phase, Plan, Sake, Tables, Task, WriteId};
 
-use crate::{Violation, cards, close, counters, rooms, volumes};
+use crate::{Violation, cards, claims, close, counters, rooms, volumes};
 
 /// What no rule is configured to keep: it is only written down then, and no plan breaks it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,11 +67,12 @@ pub fn check_plan_by(waived: Waived, tables: &Tables, plan: &Plan) -> Vec<Violat
             });
         }
     }
-    claims(tables, plan, &mut found);
+    shared_claims(tables, plan, &mut found);
     rooms::rooms(tables, plan, &mut found);
     cards::plan(tables, plan, &mut found);
     counters::plan(tables, plan, &mut found);
     volumes::plan(tables, plan, &mut found);
+    claims::plan(tables, plan, &mut found);
     if !waived.ceilings {
         rooms::ceilings(tables, plan, &mut found);
     }
@@ -202,7 +203,7 @@ fn reaches(driven: &BTreeMap<GangId, BTreeSet<GangId>>, from: GangId, to: GangId
 
 /// I4: tasks that share a claim which is nowhere yet are not sent to different nodes; else the ones
 /// that come second can never be bound.
-fn claims(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
+fn shared_claims(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
     let named = |task: &Task| {
         let space = task.key.namespace.clone();
         let names = task.claims.clone().into_iter();
