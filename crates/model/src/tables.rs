@@ -134,8 +134,8 @@ pub struct Tables {
     group_use: groups::GroupUse,
     classes: classes::Classes,
     claim_homes: BTreeMap<Key, BTreeMap<NodeId, u32>>,
-    /// How many tasks use each claim that one pod may use at a time.
-    sole_users: BTreeMap<Key, u32>,
+    /// Who uses each claim that one pod may use at a time.
+    sole_users: BTreeMap<Key, BTreeSet<TaskId>>,
     shared_loads: CardLoads,
     volumes: volumes::Volumes,
     /// Nodes with devices that others reach, too.
@@ -334,9 +334,9 @@ impl Tables {
         self.claim_homes.get(claim)?.keys().next().copied()
     }
 
-    /// How many tasks are on a node, or are promised one, with a claim that one pod may use at a time.
-    pub fn sole_users(&self, claim: &Key) -> u32 {
-        self.sole_users.get(claim).copied().unwrap_or(0)
+    /// The tasks that are on a node, or are promised one, with a claim that one pod may use at a time.
+    pub fn sole_users<'t>(&'t self, claim: &Key) -> impl Iterator<Item = TaskId> + use<'t> {
+        self.sole_users.get(claim).into_iter().flatten().copied()
     }
 
     /// What is held of devices that several nodes reach.

@@ -4,6 +4,7 @@
 //! then the fewest victims for each task that finds room. When there is room for enough of the gang,
 //! everybody is spared without whom there still is. Where the victims do not suffice, nobody goes.
 
+mod claims;
 mod dry_run;
 mod grounds;
 mod one_by_one;
@@ -15,13 +16,14 @@ use model::{GangId, Mark, NodeId, Phase, QueueId, Share, Tables, TaskId};
 
 use crate::actions::allocate::{Asking, waiting_tasks};
 use crate::cycle::Cycle;
-use crate::plugin::Claimant;
+use crate::plugin::{Claimant, Room};
 use crate::settings::Difference;
+use crate::together::{self, Home};
 use crate::victims::{self, Against, Search};
 
 pub(crate) use grounds::{Grounds, will_take};
 
-use grounds::{Ground, Likeness};
+use grounds::{Field, Ground, Likeness};
 
 /// One gang's search for room.
 struct Clearing<'r> {
@@ -136,7 +138,10 @@ impl Clearing<'_> {
                 if !cycle.rules.job_starving(cycle.view(), self.gang) {
                     return shapes.len() > 1;
                 }
-                if hopeless.contains(&shape) || refused.is_some_and(|it| alike(cycle, it, task)) {
+                let is_alike = speaks_for_others(cycle, task);
+                if is_alike && hopeless.contains(&shape)
+                    || refused.is_some_and(|it| alike(cycle, it, task))
+                {
                     continue;
                 }
                 if !self.may_claim(cycle, task) {
@@ -148,7 +153,8 @@ impl Clearing<'_> {
                 }
                 match self.take(cycle, grounds, task) {
                     true => refused = None,
-                    false => drop(hopeless.insert(shape)),
+                    false if is_alike => drop(hopeless.insert(shape)),
+                    false => {}
                 }
             }
         }
@@ -182,24 +188,25 @@ impl Clearing<'_> {
     fn take(&mut self, cycle: &mut Cycle<'_, '_>, grounds: &mut Grounds, task: TaskId) -> bool {
         let search = self.search(cycle, task);
         let mark = cycle.trial.mark();
-        if !self.make_share(cycle, &search) {
+        let is_alike = speaks_for_others(cycle, task);
+        let may = self.free_claims(cycle, &search) && self.make_share(cycle, &search);
+        if !may {
+            cycle.trial.rewind(mark);
             return false;
         }
-        let field = grounds.field(self.ground(cycle, task));
-        field.meet(cycle, &search, &self.likeness);
-        let found = match self.compared(cycle) {
-            Some(most) => {
-                field.forget(cycle, &search, 0);
-                dry_run::least_disturbed(cycle, &search, field, most)
+        let found = match is_alike {
+            true => {
+                let field = grounds.field(self.ground(cycle, task));
+                field.meet(cycle, &search, &self.likeness);
+                self.find(cycle, &search, field)
             }
-            None if self.is_one_by_one() => one_by_one::first_that_does(cycle, &search),
-            None => {
-                let cheapest = field.cheapest(cycle, &search);
-                cheapest.map(|(node, offer)| (node, offer.victims))
+            false => {
+                let field = self.own_field(cycle, &search);
+                field.and_then(|mut field| self.find(cycle, &search, &mut field))
             }
         };
         let Some((node, victims)) = found else {
-            if self.promised.is_empty() && self.ceiling == i32::MAX {
+            if is_alike && self.promised.is_empty() && self.ceiling == i32::MAX {
                 grounds
                     .hopeless
                     .insert(self.likeness(cycle, task), cycle.moves);
@@ -215,6 +222,26 @@ impl Clearing<'_> {
         cycle.promise(task, node);
         self.promised.push((task, node));
         true
+    }
+
+    /// The node of the field where its room costs the least, and whom it takes there.
+    fn find(
+        &self,
+        cycle: &mut Cycle<'_, '_>,
+        search: &Search<'_>,
+        field: &mut Field,
+    ) -> Option<(NodeId, Vec<TaskId>)> {
+        match self.compared(cycle) {
+            Some(most) => {
+                field.forget(cycle, search, 0);
+                dry_run::least_disturbed(cycle, search, field, most)
+            }
+            None if self.is_one_by_one() => one_by_one::first_that_does(cycle, search),
+            None => {
+                let cheapest = field.cheapest(cycle, search);
+                cheapest.map(|(node, offer)| (node, offer.victims))
+            }
+        }
     }
 
     /// Whether nodes are cleared as upstream does it, whatever that costs.
@@ -274,6 +301,7 @@ impl Clearing<'_> {
     /// Whether somebody who may take the same found no node just now.
     fn is_hopeless(&self, cycle: &Cycle<'_, '_>, grounds: &Grounds, task: TaskId) -> bool {
         self.promised.is_empty()
+            && speaks_for_others(cycle, task)
             && grounds.hopeless.get(&self.likeness(cycle, task)) == Some(&cycle.moves)
     }
 
@@ -302,6 +330,12 @@ enum First {
     Largest,
     /// Those that ask for the most kinds of resources: what is left suits the others.
     Pickiest,
+}
+
+/// Whether what is found for the task holds for others of its shape: where others use its claims, or these
+/// are on a node, it does not.
+fn speaks_for_others(cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
+    together::home(cycle.trial.tables(), task, Room::Later) == Home::Anywhere
 }
 
 /// Whether the rules that say who may take room cannot tell the two tasks of a gang apart.

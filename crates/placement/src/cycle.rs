@@ -291,7 +291,7 @@ impl<'a, 't> Cycle<'a, 't> {
     pub(crate) fn best_node(&mut self, task: TaskId) -> Option<NodeId> {
         self.work.tasks += 1;
         let view = self.rules.view(self.trial.tables(), &self.state);
-        let home = match together::home(view.tables, task) {
+        let home = match together::home(view.tables, task, Room::Now) {
             Home::Anywhere => None,
             Home::At { node, .. } => Some(node),
             Home::InUse | Home::Nowhere { .. } => return None,

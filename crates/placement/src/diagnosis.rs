@@ -51,7 +51,7 @@ fn look(
     let (rules, view, scope) = (cycle.rules, cycle.view(), cycle.scope.as_ref());
     let shape = view.tables.shape_of(task);
     let footing = rules.footing(view, task);
-    let mut home = together::home(view.tables, task);
+    let mut home = together::home(view.tables, task, Room::Now);
     let mut refusals: BTreeMap<Refusal, u32> = BTreeMap::new();
     let mut nearest: Option<(Kind, i64, NodeId)> = None;
     let inside = view.tables.nodes();

@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{Key, NodeId, Refusal, Tables, TaskId, Vector};
+use model::{Key, NodeId, Phase, Refusal, Tables, TaskId, Vector};
 
 use crate::cycle::Cycle;
+use crate::plugin::Room;
 
 /// How many nodes are tried for a group that no node can take whole.
 const TRIES_MAX: usize = 16;
@@ -48,14 +49,17 @@ impl Home {
     }
 }
 
-/// Where the claims of a task go.
-pub(crate) fn home(tables: &Tables, task: TaskId) -> Home {
+/// Where the claims of a task go, now or once those on their way out are gone.
+pub(crate) fn home(tables: &Tables, task: TaskId, room: Room) -> Home {
     let row = tables.task(task);
-    let claim_of = |name: &Arc<str>| Key::new(row.key.namespace.clone(), name.clone());
-    let mut sole = row.sole.iter();
-    if sole.any(|name| tables.sole_users(&claim_of(name)) > 0) {
+    let is_used = match room {
+        Room::Now => sole_users(tables, task).next().is_some(),
+        Room::Later => staying_users(tables, task).next().is_some(),
+    };
+    if is_used {
         return Home::InUse;
     }
+    let claim_of = |name: &Arc<str>| Key::new(row.key.namespace.clone(), name.clone());
     let mut found = Home::Anywhere;
     for name in &row.claims {
         let Some(node) = tables.claim_home(&claim_of(name)) else {
@@ -71,12 +75,34 @@ pub(crate) fn home(tables: &Tables, task: TaskId) -> Home {
     found
 }
 
+/// Who uses claims of the task that one may use at a time; who uses several of them is named for each.
+fn sole_users(tables: &Tables, task: TaskId) -> impl Iterator<Item = TaskId> {
+    let row = tables.task(task);
+    let claims = row.sole.iter();
+    claims.flat_map(|name| {
+        let claim = Key::new(row.key.namespace.clone(), name.clone());
+        tables.sole_users(&claim)
+    })
+}
+
+/// Those of them that are not on their way out.
+fn staying_users(tables: &Tables, task: TaskId) -> impl Iterator<Item = TaskId> {
+    sole_users(tables, task).filter(|user| tables.task(*user).phase != Phase::Releasing)
+}
+
+/// The others that have to go before the task can have its claims, each of them once.
+pub(crate) fn rivals(tables: &Tables, task: TaskId) -> BTreeSet<TaskId> {
+    let users = staying_users(tables, task);
+    users.filter(|user| *user != task).collect()
+}
+
 /// Those of the waiting tasks that are tied to one another by claims which go nowhere yet, the
 /// largest group first, each in the order given. Tasks that share nothing are in no group.
 pub(crate) fn groups(tables: &Tables, waiting: &[TaskId]) -> Vec<Vec<TaskId>> {
     let claims = |at: usize| &tables.task(waiting[at]).claims;
-    let is_loose =
-        |at: &usize| !claims(*at).is_empty() && home(tables, waiting[*at]) == Home::Anywhere;
+    let is_loose = |at: &usize| {
+        !claims(*at).is_empty() && home(tables, waiting[*at], Room::Now) == Home::Anywhere
+    };
     let loose: Vec<usize> = (0..waiting.len()).filter(is_loose).collect();
     let mut by_claim: BTreeMap<(&Arc<str>, &Arc<str>), Vec<usize>> = BTreeMap::new();
     let named = |at: usize| {

@@ -1,5 +1,7 @@
 //! Whose room a task may take on one node, and the fewest of them that make enough.
 
+use std::collections::BTreeSet;
+
 use model::{Gang, GangId, Kind, NodeId, Phase, Shape, Share, Tables, TaskId};
 
 use crate::plugin::{Claimant, View};
@@ -135,6 +137,30 @@ impl Search<'_> {
         self.rules
             .victims(view, self.against, self.claimant, &mut candidates);
         candidates
+    }
+
+    /// All of these in the order in which they go, if the rules let the claimant evict every one of them and
+    /// each is less important: what only one may have is not divided by shares.
+    pub(crate) fn all_of(&self, view: View<'_>, tasks: BTreeSet<TaskId>) -> Option<Vec<TaskId>> {
+        let mut in_turn: Vec<TaskId> = tasks.into_iter().collect();
+        let may_go = |task: &TaskId| self.may_give(view, *task) && self.is_lesser(view, *task);
+        if !in_turn.iter().all(may_go) {
+            return None;
+        }
+        self.sort(view, &mut in_turn);
+        let going = self.candidates(view, &in_turn);
+        (going.len() == in_turn.len()).then_some(going)
+    }
+
+    /// Whether the task is less important than the claimant; of one gang by their own priorities.
+    fn is_lesser(&self, view: View<'_>, task: TaskId) -> bool {
+        let claimant = view.tables.task(self.claimant.task);
+        match self.against {
+            Against::OwnTasks => view.tables.task(task).priority < claimant.priority,
+            Against::OtherGangs | Against::OtherQueues => {
+                priority_of(view.tables, task) < priority_of(view.tables, self.claimant.task)
+            }
+        }
     }
 
     /// Puts tasks in the order in which they go. Two gangs are compared once at most, however many tasks

@@ -181,7 +181,14 @@ impl Tables {
                 namespace: task.key.namespace.clone(),
                 name: claim.clone(),
             };
-            count(&mut self.sole_users, &claim, 1, sign);
+            let users = self.sole_users.entry(claim.clone()).or_default();
+            match sign {
+                Sign::Add => drop(users.insert(id)),
+                Sign::Take => drop(users.remove(&id)),
+            }
+            if users.is_empty() {
+                self.sole_users.remove(&claim);
+            }
         }
     }
 

@@ -367,7 +367,7 @@ impl Rows {
             let users = self.tasks.values().filter(has);
             let users = users.filter(|task| task.phase.holds_node() && task.node.is_some());
             let told = tables.sole_users(&Key::new("ns", claim));
-            assert_eq!(told as usize, users.count());
+            assert_eq!(told.count(), users.count());
         }
         for image in ["app", "base", "sidecar"] {
             let has = |node: &&NodeSpec| node.images.iter().any(|(name, _)| **name == *image);
@@ -495,8 +495,13 @@ fn described(tables: &Tables) -> String {
     }
     for name in ["c0", "c1", "s0", "s1"] {
         let key = Key::new("ns", name);
-        let (home, users) = (tables.claim_home(&key), tables.sole_users(&key));
-        lines.push(format!("claim {name} {} {users}", home.is_some()));
+        let home = tables.claim_home(&key);
+        let users = sorted(
+            tables
+                .sole_users(&key)
+                .map(|id| tables.task(id).key.clone()),
+        );
+        lines.push(format!("claim {name} {} {users:?}", home.is_some()));
     }
     lines.sort();
     lines.join("\n")

@@ -6,6 +6,7 @@ use model::{GangId, NodeId, QueueId, Reason, ShapeId, TaskId};
 
 use super::allocate::{Asking, Obstacle, is_enough, try_task, waiting_tasks};
 use crate::cycle::{Cycle, Lacks, Placed};
+use crate::plugin::Room;
 use crate::together::{self, Home};
 
 /// Shapes of which one found no room, so that the others need not be tried. A task whose claim is at
@@ -16,12 +17,13 @@ pub(super) struct Hopeless(BTreeSet<ShapeId>);
 impl Hopeless {
     pub(super) fn has(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
         let tables = cycle.trial.tables();
-        self.0.contains(&tables.task(task).shape) && together::home(tables, task) == Home::Anywhere
+        self.0.contains(&tables.task(task).shape)
+            && together::home(tables, task, Room::Now) == Home::Anywhere
     }
 
     pub(super) fn add(&mut self, cycle: &Cycle<'_, '_>, task: TaskId) {
         let tables = cycle.trial.tables();
-        if together::home(tables, task) == Home::Anywhere {
+        if together::home(tables, task, Room::Now) == Home::Anywhere {
             self.0.insert(tables.task(task).shape);
         }
     }

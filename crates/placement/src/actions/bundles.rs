@@ -17,9 +17,10 @@ use crate::arguments::{Asked, Switched};
 use crate::clearing::will_take;
 use crate::cycle::{Cycle, Turn};
 use crate::domains::{self, Scope};
-use crate::plugin::{Claimant, View};
+use crate::plugin::{Claimant, Room, View};
 use crate::plugins::can_be_spared;
 use crate::rules::Config;
+use crate::together::{self, Home};
 use crate::victims::{Against, Search};
 
 /// How far an action looks.
@@ -253,6 +254,10 @@ impl Hunt {
         let needed = self.needed(cycle);
         let mut gone: Vec<Bundle> = Vec::new();
         let mut is_done = self.place(cycle, &nodes);
+        if !is_done {
+            self.free_claims(cycle, &waiting, &mut gone);
+            is_done = !gone.is_empty() && self.place(cycle, &nodes);
+        }
         for is_whole in [false, true] {
             if is_whole && self.reach.whole == Switched::Off {
                 break;
@@ -281,6 +286,45 @@ impl Hunt {
         }
         self.spare(cycle, &nodes, &mut gone);
         Some(self.found(cycle, &gone))
+    }
+
+    /// Evicts who uses claims that waiting tasks need and one may use at a time, wherever they are. A queue's
+    /// share is room and no claim: nobody of another queue goes.
+    fn free_claims(&self, cycle: &mut Cycle<'_, '_>, waiting: &[TaskId], gone: &mut Vec<Bundle>) {
+        if self.against == Against::OtherQueues {
+            return;
+        }
+        for task in waiting {
+            for user in together::rivals(cycle.trial.tables(), *task) {
+                let bundle = self.bundle_of(cycle, *task, user);
+                if let Some(bundle) = bundle.filter(|bundle| self.evict(cycle, *task, bundle)) {
+                    gone.push(bundle);
+                }
+            }
+        }
+    }
+
+    /// The task alone if its gang can spare it, else its gang as a whole, if such may go.
+    fn bundle_of(&self, cycle: &Cycle<'_, '_>, claimant: TaskId, task: TaskId) -> Option<Bundle> {
+        let view = cycle.view();
+        let gang = view.tables.task(task).gang?;
+        let may_lose = view.tables.gang(gang).spec.preemptable != Some(false);
+        let search = self.search(cycle, claimant);
+        let is_spare = || can_be_spared(view, self.claimant(claimant), task);
+        // It has gone with its gang for another claim.
+        if !may_lose || view.tables.task(task).phase == Phase::Releasing {
+            return None;
+        }
+        if search.may_give(view, task) && is_spare() {
+            return Some(Bundle {
+                gang,
+                tasks: vec![task],
+                is_whole: false,
+            });
+        }
+        let may_be_whole = self.reach.whole == Switched::On;
+        let mut rest = self.rest_of(cycle, claimant, gang).into_iter();
+        rest.next().filter(|_| may_be_whole)
     }
 
     fn found(&self, cycle: &Cycle<'_, '_>, gone: &[Bundle]) -> Found {
@@ -489,15 +533,15 @@ impl Hunt {
             }
             let tables = cycle.trial.tables();
             let shape = tables.task(*task).shape;
-            let is_coupled = tables.shape(shape).spec.is_coupled();
+            // What claims of its own refuse to a task says nothing about others.
+            let is_alike = !tables.shape(shape).spec.is_coupled()
+                && together::home(tables, *task, Room::Later) == Home::Anywhere;
             // A node that takes no task of a shape takes none when more has been promised.
-            let start = from
-                .get(&shape)
-                .copied()
-                .filter(|_| !is_coupled)
-                .unwrap_or(0);
+            let start = from.get(&shape).copied().filter(|_| is_alike).unwrap_or(0);
             let found = (start..nodes.len()).find(|at| will_take(cycle, *task, nodes[*at]));
-            from.insert(shape, found.unwrap_or(nodes.len()));
+            if is_alike {
+                from.insert(shape, found.unwrap_or(nodes.len()));
+            }
             if let Some(at) = found {
                 cycle.promise(*task, nodes[at]);
                 count += 1;

@@ -10,6 +10,7 @@ use model::{GangId, NodeId, Phase, QueueId, Share, TaskId};
 
 use crate::actions::allocate::{Asking, is_enough, waiting_tasks};
 use crate::cycle::Cycle;
+use crate::plugin::Room;
 use crate::together;
 
 /// Larger gangs are not packed: the search goes one call deeper with each task.
@@ -140,7 +141,7 @@ impl Search {
             }
             self.looks -= 1;
             let node = nodes[from];
-            let home = together::home(cycle.trial.tables(), task);
+            let home = together::home(cycle.trial.tables(), task, Room::Now);
             if home.refuses(node).is_some() || !cycle.takes(task, node) {
                 continue;
             }

@@ -57,6 +57,16 @@ pub(super) struct Field {
 }
 
 impl Field {
+    /// One of these nodes, for one claimant.
+    pub(super) fn of(cycle: &Cycle<'_, '_>, search: &Search<'_>, nodes: Vec<NodeId>) -> Field {
+        let mut field = Field {
+            cursor: cycle.trial.tables().log_end(),
+            ..Field::default()
+        };
+        field.look_again(cycle, search, nodes);
+        field
+    }
+
     fn put(&mut self, node: NodeId, cost: Option<Cost>) {
         if node.index() >= self.leaves.len() {
             self.leaves.resize(node.index() + 1, None);
@@ -250,7 +260,7 @@ pub(super) fn may_be_there(cycle: &Cycle<'_, '_>, search: &Search<'_>, node: Nod
     let task = search.claimant.task;
     let view = cycle.view();
     let shape = view.tables.shape_of(task);
-    let home = together::home(view.tables, task);
+    let home = together::home(view.tables, task, Room::Later);
     // Who leaves may make room within the queue's limit, and no other rule changes with that.
     home.refuses(node).is_none()
         && search.rules.suits(view, shape, node).is_none()
@@ -329,5 +339,7 @@ fn has_later(cycle: &Cycle<'_, '_>, task: TaskId, node: NodeId) -> bool {
             .rules
             .has_room(view, shape, node, Room::Later)
             .is_none()
-        && together::home(view.tables, task).refuses(node).is_none()
+        && together::home(view.tables, task, Room::Later)
+            .refuses(node)
+            .is_none()
 }

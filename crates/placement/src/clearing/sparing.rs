@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::{Mark, NodeId, ShapeId, Tables, TaskId};
 
 use super::grounds::{Grounds, is_about_amounts, will_take};
-use super::{Clearing, First, put_first};
+use super::{Clearing, First, put_first, speaks_for_others};
 use crate::cycle::Cycle;
 use crate::footing;
 use crate::settings::Difference;
@@ -52,7 +52,11 @@ impl Clearing<'_> {
             cycle.trial.spare(victim);
             let is_stuck =
                 shapes.len() == 1 && node.is_some_and(|node| self.is_stuck(cycle, grounds, node));
-            if is_stuck || !self.is_within_share(cycle) || !footing::holds(cycle, &self.promised) {
+            let holds = !is_stuck
+                && self.has_its_claims(cycle)
+                && self.is_within_share(cycle)
+                && footing::holds(cycle, &self.promised);
+            if !holds {
                 cycle.trial.rewind(here);
                 continue;
             }
@@ -137,6 +141,9 @@ impl Clearing<'_> {
             return false;
         }
         moved.into_iter().all(|task| {
+            if !speaks_for_others(cycle, task) {
+                return false;
+            }
             let search = self.search(cycle, task);
             let field = grounds.field(self.ground(cycle, task));
             field.meet_again(cycle, &search, &self.likeness);
