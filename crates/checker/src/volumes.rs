@@ -161,6 +161,7 @@ mod tests {
                 need: 0,
                 claim: None,
                 volume: volume.into(),
+                attach: None,
             }];
             let hands = Hands {
                 volumes: Some(Arc::from(volumes)),

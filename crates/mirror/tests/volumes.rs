@@ -223,3 +223,15 @@ fn a_claim_for_one_pod_at_a_time_is_named_by_its_task() {
     // It waits: nobody uses the claim yet.
     assert_eq!(tables.sole_users(&Key::new("a", "one")).count(), 0);
 }
+
+#[test]
+fn a_free_volume_says_whose_attach_slot_it_takes() {
+    let csi = json!({ "csi": { "driver": "disk", "volumeHandle": "h" } });
+    let tables = tables(&[
+        volume("v", json!({}), csi),
+        volume("w", json!({}), json!({})),
+    ]);
+    let attach = |name| tables.free_volume(name).expect("it is free").attach.clone();
+    assert_eq!(attach("v"), Some(("disk".into(), "h".into())));
+    assert_eq!(attach("w"), None);
+}

@@ -23,6 +23,7 @@
 //!   is held has no row, so that a rewind restores exactly;
 //! - a write id is never used twice, so a late answer for a deleted row changes nothing.
 
+mod attach;
 mod charge;
 mod claim;
 mod device;
@@ -52,6 +53,7 @@ mod trial;
 mod uid;
 mod volume;
 
+pub use attach::{Attached, attached};
 pub use charge::{Charge, Counted, DEVICE_CLASS, device_class};
 pub use claim::{
     Agreement, AttributeRule, CLAIM_DEVICES_MAX, CLAIM_USERS_MAX, ClaimLack, Counter, Device,

@@ -191,34 +191,11 @@ pub enum VolumeNeed {
 }
 
 impl VolumeNeed {
-    /// Driver and handle of the volume that takes an attach slot, however many pods use it.
-    pub fn attached(&self) -> Option<&(Arc<str>, Arc<str>)> {
-        match self {
-            VolumeNeed::Bound { attach, .. } => attach.as_ref(),
-            VolumeNeed::FirstConsumer {
-                unmade: Some(Unmade::Shared(attach)),
-                ..
-            } => Some(attach),
-            VolumeNeed::Alone | VolumeNeed::FirstConsumer { .. } | VolumeNeed::Waits { .. } => None,
-        }
-    }
-
     /// What a volume that is there already must be like to serve the claim.
     pub fn ask(&self) -> Option<&VolumeAsk> {
         match self {
             VolumeNeed::FirstConsumer { ask, .. } => ask.as_deref(),
             VolumeNeed::Alone | VolumeNeed::Bound { .. } | VolumeNeed::Waits { .. } => None,
-        }
-    }
-
-    /// The driver of volumes of the pod's own that have yet to be made, and how many slots they take.
-    pub fn own(&self) -> Option<(&Arc<str>, u32)> {
-        match self {
-            VolumeNeed::FirstConsumer {
-                unmade: Some(Unmade::Own(driver, count)),
-                ..
-            } => Some((driver, *count)),
-            _ => None,
         }
     }
 }

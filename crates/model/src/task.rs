@@ -336,6 +336,11 @@ impl Task {
         }
     }
 
+    /// The free volumes that a plan gives to its claims.
+    pub fn taken(&self) -> &[TakenVolume] {
+        self.volumes.as_deref().unwrap_or_default()
+    }
+
     /// Whether where others are decides, by its claims, where it may go.
     pub fn is_tied(&self) -> bool {
         !(self.claims.is_empty() && self.sole.is_empty())

@@ -101,6 +101,8 @@ pub struct FreeVolume {
     pub labels: Labels,
     /// From where it can be reached.
     pub whence: Whence,
+    /// Driver and handle, where it takes an attach slot.
+    pub attach: Option<(Arc<str>, Arc<str>)>,
 }
 
 /// Storage of a class from which volumes can be made.
@@ -181,6 +183,8 @@ pub struct TakenVolume {
     pub claim: Option<Key>,
     /// The volume.
     pub volume: Arc<str>,
+    /// Its driver and handle, where it takes an attach slot.
+    pub attach: Option<(Arc<str>, Arc<str>)>,
 }
 
 /// What a task takes with it when it is placed.

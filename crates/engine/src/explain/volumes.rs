@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{Key, NoFit, NodeId, Phase, Refusal, Shape, TaskId, VolumeNeed};
+use model::{Attached, Key, NoFit, NodeId, Phase, Refusal, Shape, TaskId, VolumeNeed, attached};
 
 use super::probe::Case;
 use super::queues;
@@ -80,9 +80,9 @@ pub(super) fn detached(case: &mut Case<'_, '_>, no_fit: &NoFit) -> Option<Draft>
 fn steps_on(case: &Case<'_, '_>, shape: &Shape, id: NodeId, most: i64) -> Vec<Vec<TaskId>> {
     let tables = &*case.tables;
     let node = tables.node(id);
-    let mut attached = Attached::default();
+    let mut attached = Taken::default();
     for task in node.tasks.iter().chain(&node.promised) {
-        attached.add(&tables.shape_of(*task).spec.volumes);
+        attached.add(tables.attached_by(*task));
     }
     let limits = node.spec.volume_limits.iter();
     let limits: Vec<Slots<'_>> = limits
@@ -93,9 +93,9 @@ fn steps_on(case: &Case<'_, '_>, shape: &Shape, id: NodeId, most: i64) -> Vec<Ve
         })
         .filter(|slots| slots.each > 0)
         .collect();
-    let fits = |attached: &Attached<'_>, count: i64| {
+    let fits = |attached: &Taken<'_>, count: i64| {
         let mut limits = limits.iter();
-        limits.all(|it| attached.taken(it.driver) + it.each * count <= it.limit)
+        limits.all(|it| attached.of(it.driver) + it.each * count <= it.limit)
     };
     let mut rest = detachable(case, id, &attached, &limits);
     let (mut steps, mut step) = (Vec::new(), Vec::new());
@@ -104,18 +104,17 @@ fn steps_on(case: &Case<'_, '_>, shape: &Shape, id: NodeId, most: i64) -> Vec<Ve
         return steps;
     }
     while let Some(task) = rest.pop() {
-        attached.remove(&tables.shape_of(task).spec.volumes);
+        attached.remove(tables.attached_by(task));
         step.push(task);
         while count <= most && fits(&attached, count) {
             // Of a volume that several use all must go; who went for one that was not needed stays.
             step.retain(|task| {
-                let volumes = &tables.shape_of(*task).spec.volumes;
-                attached.add(volumes);
+                attached.add(tables.attached_by(*task));
                 let stays = fits(&attached, count);
                 if stays {
                     rest.push(*task);
                 } else {
-                    attached.remove(volumes);
+                    attached.remove(tables.attached_by(*task));
                 }
                 !stays
             });
@@ -141,24 +140,22 @@ struct Slots<'t> {
 fn detachable(
     case: &Case<'_, '_>,
     id: NodeId,
-    attached: &Attached<'_>,
+    attached: &Taken<'_>,
     limits: &[Slots<'_>],
 ) -> Vec<TaskId> {
     let is_limited = |driver: &Arc<str>| limits.iter().any(|it| it.driver == driver);
     let tables = &*case.tables;
     let node = tables.node(id);
-    let volumes = |task: TaskId| &tables.shape_of(task).spec.volumes;
     let mut kept: BTreeSet<&(Arc<str>, Arc<str>)> = BTreeSet::new();
     for task in node.tasks.iter().chain(&node.promised) {
         if !may_end(case, *task) {
-            kept.extend(volumes(*task).iter().filter_map(VolumeNeed::attached));
+            kept.extend(handles(tables.attached_by(*task)));
         }
     }
     let frees = |task: &TaskId| {
-        volumes(*task).iter().any(|volume| {
-            let shared = volume.attached();
-            shared.is_some_and(|it| is_limited(&it.0) && !kept.contains(it))
-                || volume.own().is_some_and(|(driver, _)| is_limited(driver))
+        tables.attached_by(*task).any(|volume| {
+            let stays = matches!(volume, Attached::One(it) if kept.contains(it));
+            is_limited(volume.driver()) && !stays
         })
     };
     let there = node.tasks.iter().copied();
@@ -168,75 +165,83 @@ fn detachable(
     let leaves = |task: &TaskId| tables.task(*task).phase == Phase::Releasing;
     tasks.sort_by_key(|task| {
         let priority = std::cmp::Reverse(tables.task(*task).priority);
-        let is_alone = !attached.shares(volumes(*task));
+        let is_alone = !attached.shares(tables.attached_by(*task));
         (leaves(task), priority, is_alone, std::cmp::Reverse(*task))
     });
     tasks
 }
 
+/// The volumes among these that are there, or are one claim's.
+fn handles<'t>(
+    volumes: impl Iterator<Item = Attached<'t>>,
+) -> impl Iterator<Item = &'t (Arc<str>, Arc<str>)> {
+    volumes.filter_map(|volume| match volume {
+        Attached::One(handle) => Some(handle),
+        Attached::Unmade(..) => None,
+    })
+}
+
 /// What takes attach slots on a node.
 #[derive(Default)]
-struct Attached<'t> {
+struct Taken<'t> {
     /// By driver and handle how many tasks use a volume.
     users: BTreeMap<(&'t str, &'t str), i64>,
     /// By driver, of volumes that have yet to be made.
     unmade: BTreeMap<&'t str, i64>,
 }
 
-impl<'t> Attached<'t> {
-    fn add(&mut self, volumes: &'t [VolumeNeed]) {
+impl<'t> Taken<'t> {
+    fn add(&mut self, volumes: impl Iterator<Item = Attached<'t>>) {
         self.change(volumes, 1);
     }
 
-    fn remove(&mut self, volumes: &'t [VolumeNeed]) {
+    fn remove(&mut self, volumes: impl Iterator<Item = Attached<'t>>) {
         self.change(volumes, -1);
     }
 
-    fn change(&mut self, volumes: &'t [VolumeNeed], by: i64) {
-        let handles = volumes.iter().filter_map(VolumeNeed::attached);
+    fn change(&mut self, volumes: impl Iterator<Item = Attached<'t>>, by: i64) {
         // A task that names a volume twice uses it once.
-        let handles: BTreeSet<_> = handles
-            .map(|(driver, handle)| (&**driver, &**handle))
-            .collect();
-        for handle in handles {
-            *self.users.entry(handle).or_default() += by;
+        let mut named = BTreeSet::new();
+        for volume in volumes {
+            match volume {
+                Attached::One((driver, handle)) => drop(named.insert((&**driver, &**handle))),
+                Attached::Unmade(driver, count) => {
+                    *self.unmade.entry(&**driver).or_default() += by * i64::from(count);
+                }
+            }
         }
-        for (driver, count) in volumes.iter().filter_map(VolumeNeed::own) {
-            *self.unmade.entry(&**driver).or_default() += by * i64::from(count);
+        for handle in named {
+            *self.users.entry(handle).or_default() += by;
         }
     }
 
     /// Whether others use one of these volumes, too.
-    fn shares(&self, volumes: &[VolumeNeed]) -> bool {
-        let mut handles = volumes.iter().filter_map(VolumeNeed::attached);
-        handles.any(|(driver, handle)| {
-            self.users
-                .get(&(&**driver, &**handle))
-                .is_some_and(|it| *it > 1)
+    fn shares(&self, volumes: impl Iterator<Item = Attached<'t>>) -> bool {
+        handles(volumes).any(|(driver, handle)| {
+            let users = self.users.get(&(&**driver, &**handle));
+            users.is_some_and(|users| *users > 1)
         })
     }
 
-    fn taken(&self, driver: &str) -> i64 {
+    fn of(&self, driver: &str) -> i64 {
         let users = self.users.iter();
         let handles = users.filter(|((of, _), users)| *of == driver && **users > 0);
         let handles = i64::try_from(handles.count()).unwrap_or(i64::MAX);
         handles.saturating_add(self.unmade.get(driver).copied().unwrap_or(0))
     }
 
-    /// How many slots of a driver one task with these volumes takes beside what is there.
+    /// How many slots of a driver one task with these volumes takes beside what is there. Which free volumes
+    /// it would get is not asked here: a remedy is proved before it is told.
     fn wanted(&self, driver: &str, volumes: &[VolumeNeed]) -> i64 {
-        let handles = volumes.iter().filter_map(VolumeNeed::attached);
-        let fresh: BTreeSet<&str> = handles
-            .filter(|(of, handle)| {
-                **of == *driver && !self.users.contains_key(&(driver, &**handle))
-            })
-            .map(|(_, handle)| &**handle)
-            .collect();
-        let own = volumes.iter().filter_map(VolumeNeed::own);
-        let own = own.filter(|(of, _)| ***of == *driver);
-        let own: i64 = own.map(|(_, count)| i64::from(count)).sum();
-        i64::try_from(fresh.len())
-            .unwrap_or(i64::MAX)
-            .saturating_add(own)
+        let (mut fresh, mut own) = (BTreeSet::new(), 0_i64);
+        for volume in attached(volumes, &[]).filter(|it| **it.driver() == *driver) {
+            match volume {
+                Attached::One((_, handle)) => drop(fresh.insert(&**handle)),
+                Attached::Unmade(_, count) => own = own.saturating_add(i64::from(count)),
+            }
+        }
+        fresh.retain(|handle| !self.users.contains_key(&(driver, handle)));
+        let fresh = i64::try_from(fresh.len()).unwrap_or(i64::MAX);
+        fresh.saturating_add(own)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{
-    FreeVolume, Key, Making, NodeTerm, Requirement, Storage, Tables, TakenVolume, TaskSpec,
+    FreeVolume, Key, Making, NodeTerm, Requirement, Storage, Tables, TakenVolume, TaskSpec, Unmade,
     VolumeAsk, VolumeNeed, Whence, Zone,
 };
 
@@ -19,7 +19,13 @@ fn on(whence: &mut Whence, value: &str) {
     });
 }
 
-/// `volume v1 class=local size=10 on=host:n1 mode=RWX label=disk:ssd block`
+/// `csi:h1`: driver and handle
+fn attach(value: &str) -> (Arc<str>, Arc<str>) {
+    let (driver, handle) = value.split_once(':').expect("driver:handle");
+    (driver.into(), handle.into())
+}
+
+/// `volume v1 class=local size=10 on=host:n1 mode=RWX label=disk:ssd block attach=csi:h1`
 pub fn volume(text: &str) -> FreeVolume {
     let mut volume = FreeVolume {
         modes: vec!["RWO".into()],
@@ -38,6 +44,7 @@ pub fn volume(text: &str) -> FreeVolume {
                 labels.insert(key.to_owned(), value.to_owned());
             }
             "block" => volume.form = "Block".into(),
+            "attach" => volume.attach = Some(attach(value)),
             name => volume.name = name.into(),
         }
     }
@@ -61,7 +68,7 @@ pub fn storage(text: &str) -> Storage {
 
 /// `finds=local:5` is a claim of the pod's own for which nobody makes a volume, `finds-or-makes=local:5` one
 /// for which somebody does, `makes-where-room=fast:5` one for which storage is needed; `local:5:data` is the
-/// claim `data`, which others share. Whether the word is one of these.
+/// claim `data`, which others share. `made-by=csi` says which driver makes it. Whether the word is one of these.
 pub fn wants(
     (volumes, claims): (&mut Vec<VolumeNeed>, &mut Vec<Arc<str>>),
     word: &str,
@@ -71,15 +78,26 @@ pub fn wants(
         "finds" => Making::Never,
         "finds-or-makes" => Making::Anywhere,
         "makes-where-room" => Making::WhereRoom,
-        "mode" | "block" | "disk" | "made-on" => {
+        "mode" | "block" | "disk" | "made-on" | "made-by" => {
             let last = volumes.last_mut().expect("a claim");
-            let VolumeNeed::FirstConsumer { ask, topology, .. } = last else {
+            let VolumeNeed::FirstConsumer {
+                ask,
+                topology,
+                unmade,
+            } = last
+            else {
                 panic!("{word} is said of a claim that finds a volume");
             };
             let ask = Arc::make_mut(ask.as_mut().expect("an ask"));
             match word {
                 "mode" => ask.modes = vec![value.into()],
                 "block" => ask.form = "Block".into(),
+                "made-by" => {
+                    *unmade = Some(match &ask.claim {
+                        None => Unmade::Own(value.into(), ask.count),
+                        Some(claim) => Unmade::Shared((value.into(), claim.to_string().into())),
+                    });
+                }
                 "disk" => ask.labels.push(Requirement::equals("disk", value)),
                 _ => {
                     let mut whence = Whence::default();
@@ -151,15 +169,35 @@ pub fn taken(volumes: Option<&[TakenVolume]>) -> String {
 pub fn bind(tables: &mut Tables, pod: &mut TaskSpec) {
     let task = tables.task_keyed(&pod.key).expect("a task");
     let taken = tables.task(task).volumes.clone();
-    for need in &mut pod.shape.volumes {
-        if need.ask().is_some() {
-            *need = VolumeNeed::Bound {
-                affinity: None,
-                zones: Vec::new(),
-                attach: None,
-            };
-        }
+    let bound = |attach| VolumeNeed::Bound {
+        affinity: None,
+        zones: Vec::new(),
+        attach,
+    };
+    let mut needs = Vec::new();
+    for (at, need) in pod.shape.volumes.iter().enumerate() {
+        let Some(ask) = need.ask() else {
+            needs.push(need.clone());
+            continue;
+        };
+        let given = taken.iter().flat_map(|it| it.iter());
+        let given: Vec<_> = given.filter(|it| it.need as usize == at).collect();
+        needs.extend(given.iter().map(|it| bound(it.attach.clone())));
+        let VolumeNeed::FirstConsumer { unmade, .. } = need else {
+            continue;
+        };
+        needs.extend(
+            (given.len()..ask.count as usize).map(|number| match unmade {
+                Some(Unmade::Own(driver, _)) => {
+                    let handle = format!("{}-{at}-{number}", pod.key);
+                    bound(Some((driver.clone(), handle.into())))
+                }
+                Some(Unmade::Shared(attach)) => bound(Some(attach.clone())),
+                None => bound(None),
+            }),
+        );
     }
+    pod.shape.volumes = needs;
     for it in taken.iter().flat_map(|it| it.iter()) {
         tables.remove_volume(&it.volume);
     }

@@ -221,11 +221,7 @@ fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
     // One that is kept for the claim is as good as bound: whoever binds claims has only to follow.
     if let Some(volume) = volume.or_else(|| reserved(mirror, claim)) {
         let affinity = affinity(volume);
-        let attach = volume
-            .spec
-            .csi
-            .as_ref()
-            .map(|csi| ((&*csi.driver).into(), (&*csi.volume_handle).into()));
+        let attach = attach(volume);
         let zones = zones(volume);
         if affinity.is_none() && zones.is_empty() && attach.is_none() {
             return None;
@@ -310,6 +306,12 @@ fn reserved<'a>(mirror: &'a Mirror, claim: &PersistentVolumeClaim) -> Option<&'a
             && kept.is_some_and(|kept| kept.uid.is_empty() || kept.uid == meta.uid)
     })?;
     Some(volume)
+}
+
+/// Driver and handle of a volume that takes an attach slot.
+fn attach(volume: &PersistentVolume) -> Option<(Arc<str>, Arc<str>)> {
+    let csi = volume.spec.csi.as_ref()?;
+    Some(((&*csi.driver).into(), (&*csi.volume_handle).into()))
 }
 
 fn affinity(volume: &PersistentVolume) -> Option<Vec<NodeTerm>> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{GangId, Key, Kind, NodeId, QueueId, Tables, TaskId, Vector};
+use crate::attach::{Attached, attached};
 use crate::gang::{Census, Gang, GangPhase};
 use crate::queue::TreeSums;
 use crate::task::{Gate, Phase, Task};
@@ -234,12 +235,10 @@ impl Tables {
         for port in &shape.spec.ports {
             count(&mut node.ports, port, 1, sign);
         }
-        for volume in &shape.spec.volumes {
-            if let Some(attach) = volume.attached() {
-                count(&mut node.volumes, attach, 1, sign);
-            }
-            if let Some((driver, slots)) = volume.own() {
-                count(&mut node.unmade, driver, slots, sign);
+        for volume in attached(&shape.spec.volumes, task.taken()) {
+            match volume {
+                Attached::One(attach) => count(&mut node.volumes, attach, 1, sign),
+                Attached::Unmade(driver, slots) => count(&mut node.unmade, driver, slots, sign),
             }
         }
         for grant in &task.grants {

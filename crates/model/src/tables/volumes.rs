@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::stock::{Reached, Stock, Taken, Thing};
-use super::{Key, NodeId, Tables};
+use super::{Key, NodeId, Tables, TaskId};
+use crate::attach::{Attached, attached};
 use crate::node::NodeSpec;
 use crate::shape::ShapeSpec;
 use crate::volume::{FreeVolume, Storage, TakenVolume};
@@ -18,7 +19,7 @@ pub(crate) struct Volumes {
     storages: BTreeMap<Arc<str>, Storage>,
     /// How many tasks take each; a volume that is taken for a shared claim is by several.
     taken: BTreeMap<Arc<str>, u32>,
-    by_claim: BTreeMap<Key, (Arc<str>, u32)>,
+    by_claim: BTreeMap<Key, (TakenVolume, u32)>,
     /// How many shapes ask for any of it: while none does nobody is told.
     askers: u32,
 }
@@ -123,8 +124,13 @@ impl Tables {
     }
 
     /// The volume that a task which shares the claim takes for it.
-    pub fn volume_for(&self, claim: &Key) -> Option<&Arc<str>> {
+    pub fn volume_for(&self, claim: &Key) -> Option<&TakenVolume> {
         Some(&self.volumes.by_claim.get(claim)?.0)
+    }
+
+    /// What a task's volumes take of attach slots, on the node that it has or is promised.
+    pub fn attached_by(&self, task: TaskId) -> impl Iterator<Item = Attached<'_>> {
+        attached(&self.shape_of(task).spec.volumes, self.task(task).taken())
     }
 
     /// How many tasks take the volume.
@@ -160,7 +166,7 @@ impl Tables {
             }
             if let Some(claim) = &taken.claim {
                 let row = self.volumes.by_claim.entry(claim.clone());
-                row.or_insert_with(|| (taken.volume.clone(), 0)).1 += 1;
+                row.or_insert_with(|| (taken.clone(), 0)).1 += 1;
             }
         }
     }

@@ -197,6 +197,7 @@ fn volume(dice: &mut Dice) -> FreeVolume {
             },
             zones: Vec::new(),
         },
+        attach: some(dice, 2, attach),
         ..FreeVolume::default()
     }
 }

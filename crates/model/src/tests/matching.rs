@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::dice::Dice;
 use super::{CASES, one};
-use crate::volume::FreeVolume;
+use crate::attach::{Attached, attached};
+use crate::volume::{FreeVolume, TakenVolume};
 use crate::{
     Agreement, AttributeRule, Card, CardAsk, Cards, Counter, Device, DeviceRequest, Drawer, GPU,
     HostPort, Key, Labels, Making, Memory, NodeTerm, Operator, Part, PodTerm, Purpose, Requirement,
@@ -288,6 +289,7 @@ fn volume() -> FreeVolume {
         attributes: "gold".into(),
         labels: Labels::of([("a", "1")]),
         whence: Whence::default(),
+        attach: None,
     }
 }
 
@@ -391,22 +393,62 @@ fn a_need_of_a_volume_says_what_it_takes() {
         exists: true,
     };
     let driver: Arc<str> = "driver".into();
-    for (need, attached, owned, asks) in [
-        (bound(Some(attach())), true, false, false),
-        (bound(None), false, false, false),
+    let (handle, other) = (attach(), (Arc::from("other"), Arc::from("free")));
+    let taken = |need, attach: Option<&(Arc<str>, Arc<str>)>| TakenVolume {
+        need,
+        claim: None,
+        volume: "v".into(),
+        attach: attach.cloned(),
+    };
+    let (one, unmade) = (Attached::One, |count| Attached::Unmade(&driver, count));
+    let csi = || vec![taken(0, Some(&other))];
+    let local = || vec![taken(0, None)];
+    let elsewhere = || vec![taken(1, Some(&other))];
+    for (need, given, takes) in [
+        (bound(Some(attach())), vec![], vec![one(&handle)]),
+        // It is bound by now, whatever it was given.
+        (bound(Some(attach())), csi(), vec![one(&handle)]),
+        (bound(None), vec![], vec![]),
         (
             first(Some(Unmade::Shared(attach())), None),
-            true,
-            false,
-            false,
+            vec![],
+            vec![one(&handle)],
         ),
-        (first(Some(own()), Some(ask())), false, true, true),
-        (first(None, Some(ask())), false, false, true),
-        (VolumeNeed::Alone, false, false, false),
-        (waits, false, false, false),
+        (
+            first(Some(Unmade::Shared(attach())), None),
+            csi(),
+            vec![one(&other)],
+        ),
+        (first(Some(Unmade::Shared(attach())), None), local(), vec![]),
+        (first(Some(own()), None), vec![], vec![unmade(3)]),
+        (
+            first(Some(own()), None),
+            csi(),
+            vec![one(&other), unmade(2)],
+        ),
+        (first(Some(own()), None), local(), vec![unmade(2)]),
+        (
+            first(Some(own()), None),
+            [local(), local(), local()].concat(),
+            vec![],
+        ),
+        (first(Some(own()), None), elsewhere(), vec![unmade(3)]),
+        (first(None, None), vec![], vec![]),
+        (first(None, None), csi(), vec![one(&other)]),
+        (VolumeNeed::Alone, csi(), vec![]),
+        (waits.clone(), csi(), vec![]),
     ] {
-        assert_eq!(need.attached(), attached.then(attach).as_ref(), "{need:?}");
-        assert_eq!(need.own(), owned.then_some((&driver, 3)), "{need:?}");
+        let found: Vec<Attached<'_>> = attached(std::slice::from_ref(&need), &given).collect();
+        assert_eq!(found, takes, "{need:?} {given:?}");
+    }
+    for (need, asks) in [
+        (first(Some(own()), Some(ask())), true),
+        (first(None, Some(ask())), true),
+        (first(None, None), false),
+        (bound(None), false),
+        (VolumeNeed::Alone, false),
+        (waits, false),
+    ] {
         assert_eq!(need.ask(), asks.then(ask).as_ref(), "{need:?}");
     }
 }

@@ -210,24 +210,32 @@ fn has_room(view: View<'_>, shape: &Shape, id: NodeId, room: Room) -> Option<Ref
             return Some(Refusal::Ports);
         }
     }
-    let node = view.tables.node(id);
-    if checks.volume_limits == Switched::On && !node.spec.volume_limits.is_empty() {
-        for (driver, limit) in &node.spec.volume_limits {
-            let wanted = Slots::of(driver, &shape.spec.volumes);
-            let taken = || Slots::at(view, id, room, driver);
-            if !wanted.is_empty() && wanted.exceed(&taken(), *limit) {
-                return Some(Refusal::VolumeLimit);
-            }
-        }
-    }
-    if checks.volume_binding == Switched::On
-        && !shape.spec.volumes.is_empty()
-        && let Err(refusal) = volumes::choose(view, shape, id)
-    {
+    if let Some(refusal) = lacks_volumes(view, shape, id, room) {
         return Some(refusal);
     }
     let ask = claimed(view, shape)?;
     devices::choose(view, ask, id, room).err().map(refusal)
+}
+
+/// Why the node cannot have the shape's volumes: it bears no more of their drivers, or claims get none there.
+fn lacks_volumes(view: View<'_>, shape: &Shape, id: NodeId, room: Room) -> Option<Refusal> {
+    let (checks, needs) = (&view.config.predicates, &shape.spec.volumes);
+    if needs.is_empty() {
+        return None;
+    }
+    let found = volumes::choose(view, shape, id);
+    let chosen = found.as_ref().ok().and_then(Option::as_deref);
+    let limits = view.tables.node(id).spec.volume_limits.iter();
+    for (driver, limit) in limits.filter(|_| checks.volume_limits == Switched::On) {
+        let wanted = Slots::of(driver, model::attached(needs, chosen.unwrap_or_default()));
+        let taken = || Slots::at(view, id, room, driver);
+        if !wanted.is_empty() && wanted.exceed(&taken(), *limit) {
+            return Some(Refusal::VolumeLimit);
+        }
+    }
+    found
+        .err()
+        .filter(|_| checks.volume_binding == Switched::On)
 }
 
 /// The tasks that will be on the node once those on their way out are gone and the promised ones in.

@@ -12,7 +12,7 @@ use api::quantity::Quantity;
 use model::{FreeVolume, Making, NodeTerm, Storage, TakenVolume, VolumeAsk, VolumeNeed, Whence};
 use serde_json::json;
 
-use super::{affinity, is_alike, need, zones};
+use super::{affinity, attach, is_alike, need, zones};
 use crate::held::Mirror;
 use crate::lower::patched;
 use crate::rows::constraints;
@@ -51,6 +51,7 @@ pub(crate) fn free_volume(volume: &PersistentVolume) -> Option<FreeVolume> {
             nodes: affinity(volume),
             zones: zones(volume),
         },
+        attach: attach(volume),
     })
 }
 

@@ -1,12 +1,13 @@
 //! Attach slots: how many volumes of one driver a node can bear.
 //!
 //! Source: Kubernetes' node volume limits (`CSINode.spec.drivers[].allocatable.count`). A volume that
-//! several pods use takes one slot, also one that has yet to be made.
+//! several pods use takes one slot, also one that has yet to be made; a free volume that a claim gets takes one
+//! of its own driver, whoever makes volumes of the claim's class.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{NodeId, VolumeNeed};
+use model::{Attached, NodeId, TaskId};
 
 use super::later_on;
 use crate::plugin::{Room, View};
@@ -21,12 +22,10 @@ pub(super) struct Slots<'a> {
 }
 
 impl<'a> Slots<'a> {
-    /// What volumes of a pod would take.
-    pub(super) fn of(driver: &str, volumes: &'a [VolumeNeed]) -> Slots<'a> {
+    /// What of these is the driver's.
+    pub(super) fn of(driver: &str, volumes: impl Iterator<Item = Attached<'a>>) -> Slots<'a> {
         let mut slots = Slots::default();
-        for volume in volumes {
-            slots.add(driver, volume);
-        }
+        volumes.for_each(|volume| slots.add(driver, volume));
         slots
     }
 
@@ -34,10 +33,9 @@ impl<'a> Slots<'a> {
     pub(super) fn at(view: View<'a>, id: NodeId, room: Room, driver: &Arc<str>) -> Slots<'a> {
         let node = view.tables.node(id);
         let mut slots = Slots::default();
-        let mut hold = |task| {
-            for volume in &view.tables.shape_of(task).spec.volumes {
-                slots.add(driver, volume);
-            }
+        let mut hold = |task: TaskId| {
+            let volumes = view.tables.attached_by(task);
+            volumes.for_each(|volume| slots.add(driver, volume));
         };
         match room {
             Room::Now => {
@@ -70,16 +68,13 @@ impl<'a> Slots<'a> {
             > limit
     }
 
-    fn add(&mut self, driver: &str, volume: &'a VolumeNeed) {
-        if let Some((of, handle)) = volume.attached()
-            && **of == *driver
-        {
-            self.handles.insert(handle);
+    fn add(&mut self, driver: &str, volume: Attached<'a>) {
+        if **volume.driver() != *driver {
+            return;
         }
-        if let Some((of, count)) = volume.own()
-            && **of == *driver
-        {
-            self.unmade = self.unmade.saturating_add(count);
+        match volume {
+            Attached::One((_, handle)) => drop(self.handles.insert(handle)),
+            Attached::Unmade(_, count) => self.unmade = self.unmade.saturating_add(count),
         }
     }
 }

@@ -167,19 +167,20 @@ fn take(
     chosen: &mut Vec<TakenVolume>,
 ) -> u32 {
     let tables = view.tables;
-    let taken = |volume: &Arc<str>| TakenVolume {
+    let taken = |volume: &Arc<str>, attach: &Option<(Arc<str>, Arc<str>)>| TakenVolume {
         need: u32::try_from(at).expect("a pod has few volumes"),
         claim: ask.claim.clone(),
         volume: Arc::clone(volume),
+        attach: attach.clone(),
     };
     if let Some(claim) = &ask.claim {
         // Another task has gone before: what it took, or is to be made for it, serves this one as well.
-        if let Some(volume) = tables.volume_for(claim) {
+        if let Some(before) = tables.volume_for(claim) {
             let row = &tables.node(node).spec;
             let reaches = tables
-                .free_volume(volume)
+                .free_volume(&before.volume)
                 .is_none_or(|it| it.whence.accepts(&row.name, &row.labels));
-            chosen.extend(reaches.then(|| taken(volume)));
+            chosen.extend(reaches.then(|| taken(&before.volume, &before.attach)));
             return u32::from(!reaches);
         }
         if tables.claim_home(claim).is_some() {
@@ -193,7 +194,7 @@ fn take(
         }
         let is_ours = chosen.iter().any(|it| it.volume == volume.name);
         if !is_ours && ask.accepts(volume) {
-            chosen.push(taken(&volume.name));
+            chosen.push(taken(&volume.name, &volume.attach));
             missing -= 1;
         }
     }
