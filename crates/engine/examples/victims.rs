@@ -7,7 +7,8 @@
 //! The other 250 bring 8 gangs of 20 each; what they deserve is enough for 200 of these gangs.
 //! S6: 2,000 nodes of 8 GPUs, held by 16,000 tasks of a low class in gangs of 8; 100 gangs of a high class
 //! come, each of 8 tasks of 8 GPUs, all at once or one after the other, that also where nodes are compared by
-//! dry runs. `S6-planted` fills the same nodes
+//! dry runs. `S6-gangpreempt-256`: of 200 such nodes a gang of 256 tasks of one GPU gets room from 32 gangs,
+//! which go whole. `S6-planted` fills the same nodes
 //! at random with tasks of 1 to 8 GPUs, some of whom may not be evicted, and leaves some GPUs free: what
 //! the fewest victims are for 100 gangs of 8 tasks is then found exactly, and compared.
 
@@ -37,6 +38,9 @@ fn main() {
     }
     if asked.has("S6-preempt") {
         preemption_storm(asked.runs(100));
+    }
+    if asked.has("S6-gangpreempt-256-proc") {
+        bundles(asked.runs(RUNS));
     }
     for gpus in [8, 4] {
         let row = format!("S6-planted-{gpus}-gpus");
@@ -167,7 +171,7 @@ fn storm_of_leaves() -> Tables {
 }
 
 /// 2,000 nodes of 8 GPUs, and three classes.
-fn gpu_nodes() -> (Tables, Kind) {
+fn gpu_nodes(count: u32) -> (Tables, Kind) {
     let mut tables = Tables::new();
     queue(&mut tables, "default", None, Vector::ZERO);
     for (name, value) in [("low", 10), ("high", 1_000), ("kept", 2_000)] {
@@ -177,7 +181,7 @@ fn gpu_nodes() -> (Tables, Kind) {
             global_default: false,
         });
     }
-    (0..2_000).for_each(|at| node(&mut tables, at, 64, 8));
+    (0..count).for_each(|at| node(&mut tables, at, 64, 8));
     let gpu = tables.kind("nvidia.com/gpu");
     (tables, gpu)
 }
@@ -186,8 +190,42 @@ fn with_gpus(gpu: Kind, count: i64) -> Vector {
     cores(count).plus(&Vector::of([(gpu, count * 1_000)]))
 }
 
+/// Gangs that lose all of their tasks for one that is larger than each of them.
+fn bundles(runs: usize) {
+    let (mut tables, gpu) = gpu_nodes(200);
+    for at in 0..200_u32 {
+        let low = Gang {
+            at,
+            queue: "default",
+            class: Some("low"),
+            min: 8,
+            requests: with_gpus(gpu, 1),
+            ..Gang::default()
+        };
+        low.put(&mut tables, &[Some(at); 8]);
+    }
+    let mut quiet = engine("gangpreempt", false);
+    while !quiet.cycle(&mut tables, Time::from_micros(0)).is_empty() {}
+    let large = Gang {
+        at: 999,
+        queue: "default",
+        class: Some("high"),
+        min: 256,
+        requests: with_gpus(gpu, 1),
+        ..Gang::default()
+    };
+    large.put(&mut tables, &[None; 256]);
+    let mut times = Vec::new();
+    for _ in 0..runs {
+        let (time, plan) = timed(&mut quiet.clone(), &mut tables.clone());
+        assert_eq!(plan.evictions.len(), 256, "nobody goes in vain or in part");
+        times.push(time);
+    }
+    print("S6-gangpreempt-256-proc", median(times), "ms", 100.0);
+}
+
 fn preemption_storm(runs: usize) {
-    let (mut tables, gpu) = gpu_nodes();
+    let (mut tables, gpu) = gpu_nodes(2_000);
     for at in 0..2_000_u32 {
         // Every other gang fills a node, the others lie across eight.
         let nodes: Vec<_> = (0..8)
@@ -323,7 +361,7 @@ fn fewest(beds: &[Bed], gpus: i64, tasks: usize) -> usize {
 
 /// 100 gangs of 8 tasks take room where what the best is, is known.
 fn planted(row: &str, gpus: i64) {
-    let (mut tables, gpu) = gpu_nodes();
+    let (mut tables, gpu) = gpu_nodes(2_000);
     let mut dice = Dice(7);
     let mut beds = Vec::new();
     for at in 0..2_000_u32 {

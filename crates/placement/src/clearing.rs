@@ -339,7 +339,7 @@ fn speaks_for_others(cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
 }
 
 /// Whether the rules that say who may take room cannot tell the two tasks of a gang apart.
-fn alike(cycle: &Cycle<'_, '_>, one: TaskId, other: TaskId) -> bool {
+pub(crate) fn alike(cycle: &Cycle<'_, '_>, one: TaskId, other: TaskId) -> bool {
     let tables = cycle.trial.tables();
     let (one, other) = (tables.task(one), tables.task(other));
     one.preempts == other.preempts && one.counts_like(other)

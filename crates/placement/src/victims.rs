@@ -1,6 +1,6 @@
 //! Whose room a task may take on one node, and the fewest of them that make enough.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Gang, GangId, Kind, NodeId, Phase, Shape, Share, Tables, TaskId};
 
@@ -102,14 +102,26 @@ impl Search<'_> {
         tasks
     }
 
-    /// The same on some nodes.
-    pub(crate) fn in_turn_on(&self, view: View<'_>, nodes: &[NodeId]) -> Vec<TaskId> {
-        let mut tasks = self.who_may_go_on(view, nodes);
-        tasks.retain(|task| self.may_give(view, *task));
+    /// Those of one gang on some nodes, whose places in their order these are.
+    pub(crate) fn in_turn_of(
+        &self,
+        view: View<'_>,
+        gang: GangId,
+        nodes: &BTreeMap<NodeId, usize>,
+    ) -> Vec<TaskId> {
+        let place = |task: TaskId| nodes.get(&view.tables.task(task).node?).copied();
+        let tasks = view.tables.gang(gang).tasks.iter().copied();
+        let there = tasks.filter_map(|task| Some((place(task)?, task)));
+        let mut there: Vec<(usize, TaskId)> = there
+            .filter(|(_, task)| self.may_give(view, *task))
+            .collect();
+        there.sort_unstable();
+        let mut tasks: Vec<TaskId> = there.into_iter().map(|(_, task)| task).collect();
+        self.sort(view, &mut tasks);
         tasks
     }
 
-    /// The same with those that go with all of their gang.
+    /// Those on some nodes, also who goes with all of his gang only.
     pub(crate) fn who_may_go_on(&self, view: View<'_>, nodes: &[NodeId]) -> Vec<TaskId> {
         let nodes = nodes.iter().map(|node| view.tables.node(*node));
         let tasks = nodes.flat_map(|node| &node.tasks).copied();
@@ -171,7 +183,8 @@ impl Search<'_> {
         gangs.sort_unstable();
         gangs.dedup();
         gangs.sort_by(|a, b| self.rules.victim_order(view, self.claimant.queue, *a, *b));
-        let turn = |task: &TaskId| gangs.iter().position(|gang| Some(*gang) == gang_of(task));
+        let turns: BTreeMap<GangId, usize> = gangs.into_iter().zip(0..).collect();
+        let turn = |task: &TaskId| turns.get(&gang_of(task)?).copied();
         let mut in_turn: Vec<_> = tasks.drain(..).map(|task| (turn(&task), task)).collect();
         in_turn.sort_by(|a, b| {
             let same_gang = || self.rules.task_order(view, b.1, a.1);

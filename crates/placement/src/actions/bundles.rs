@@ -14,7 +14,7 @@ use crate::actions::allocate::{Asking, waiting_tasks};
 use crate::actions::close;
 use crate::actions::reclaim::starving;
 use crate::arguments::{Asked, Switched};
-use crate::clearing::will_take;
+use crate::clearing::{alike, will_take};
 use crate::cycle::{Cycle, Turn};
 use crate::domains::{self, Scope};
 use crate::plugin::{Claimant, Room, View};
@@ -107,6 +107,23 @@ struct Price {
     tasks: usize,
 }
 
+/// What a gang wants: the same however many have gone for it, as long as nothing is promised to it.
+struct Wanted {
+    /// Its tasks that wait, in their order.
+    waiting: Vec<TaskId>,
+    /// How many of each shape.
+    shapes: BTreeMap<ShapeId, u32>,
+    /// With how many more it starts.
+    needed: u32,
+}
+
+/// Where room is sought.
+struct Place {
+    nodes: Vec<NodeId>,
+    /// The place of each node among them.
+    order: BTreeMap<NodeId, usize>,
+}
+
 /// Who goes, and what room is promised then.
 struct Found {
     price: Price,
@@ -163,16 +180,20 @@ impl Hunt {
             == Ordering::Less
     }
 
-    fn waiting(&self, cycle: &Cycle<'_, '_>) -> Vec<TaskId> {
-        let mut tasks = waiting_tasks(cycle, self.gang, Asking::Something);
-        tasks.extend(waiting_tasks(cycle, self.gang, Asking::Nothing));
-        tasks
-    }
-
-    fn needed(&self, cycle: &Cycle<'_, '_>) -> u32 {
+    fn wanted(&self, cycle: &Cycle<'_, '_>) -> Wanted {
+        let mut waiting = waiting_tasks(cycle, self.gang, Asking::Something);
+        waiting.extend(waiting_tasks(cycle, self.gang, Asking::Nothing));
         let tables = cycle.trial.tables();
         let min = tables.gang(self.gang).spec.min_member;
-        min.saturating_sub(tables.ready(self.gang)).max(1)
+        let mut shapes: BTreeMap<ShapeId, u32> = BTreeMap::new();
+        for task in &waiting {
+            *shapes.entry(tables.task(*task).shape).or_default() += 1;
+        }
+        Wanted {
+            waiting,
+            shapes,
+            needed: min.saturating_sub(tables.ready(self.gang)).max(1),
+        }
     }
 
     /// Where to look, those first that lack the fewest places.
@@ -189,17 +210,10 @@ impl Hunt {
         if allowed.is_empty() {
             return vec![None];
         }
-        let needed = self.needed(cycle);
-        let waiting = self.waiting(cycle);
+        let wanted = self.wanted(cycle);
         let mut scopes: Vec<(u32, u32, Scope)> = allowed
             .into_iter()
-            .map(|(tier, scope)| {
-                (
-                    self.lacking(view, &waiting, needed, scope.nodes()),
-                    tier,
-                    scope,
-                )
-            })
+            .map(|(tier, scope)| (lacking(view, &wanted, scope.nodes()), tier, scope))
             .collect();
         // Stable: among equals the lower tier, then the first.
         scopes.sort_by_key(|(lacking, tier, _)| (*lacking, *tier));
@@ -211,63 +225,39 @@ impl Hunt {
             .collect()
     }
 
-    /// How many of the needed tasks find no room on these nodes once whoever is leaving has left, each
-    /// shape counted by itself.
-    fn lacking(&self, view: View<'_>, waiting: &[TaskId], needed: u32, nodes: &[NodeId]) -> u32 {
-        let mut by_shape: BTreeMap<ShapeId, u32> = BTreeMap::new();
-        for task in waiting {
-            *by_shape.entry(view.tables.task(*task).shape).or_default() += 1;
-        }
-        let mut found = 0_u32;
-        for (shape, count) in by_shape {
-            let held = &view.tables.shape(shape).held;
-            let mut slots = 0_i64;
-            for node in nodes {
-                let row = view.tables.node(*node);
-                let wanted = held.entries().filter(|(_, need)| *need > 0);
-                let fits = wanted.map(|(kind, need)| row.free_later(kind).max(0) / need);
-                slots = slots.saturating_add(fits.min().unwrap_or(1));
-                if slots >= i64::from(count) {
-                    break;
-                }
-            }
-            found += u32::try_from(slots).unwrap_or(u32::MAX).min(count);
-        }
-        needed.saturating_sub(found)
-    }
-
-    fn nodes(&self, cycle: &Cycle<'_, '_>) -> Vec<NodeId> {
-        match &cycle.scope {
+    fn place_of(&self, cycle: &Cycle<'_, '_>) -> Place {
+        let nodes: Vec<NodeId> = match &cycle.scope {
             Some(scope) => scope.nodes().to_vec(),
             None => cycle.trial.tables().nodes().map(|(id, _)| id).collect(),
-        }
+        };
+        let order = nodes.iter().copied().zip(0..).collect();
+        Place { nodes, order }
     }
 
     /// Evicts bundles within the scope until the gang has room, and spares whom it does not need.
     fn clear_here(&self, cycle: &mut Cycle<'_, '_>) -> Option<Found> {
-        let waiting = self.waiting(cycle);
-        let first = *waiting.first()?;
-        if !waiting.iter().all(|task| self.may_claim(cycle, *task)) {
+        let wanted = self.wanted(cycle);
+        let first = *wanted.waiting.first()?;
+        if !self.may_all_claim(cycle, &wanted.waiting) {
             return None;
         }
-        let nodes = self.nodes(cycle);
-        let needed = self.needed(cycle);
+        let place = self.place_of(cycle);
         let mut gone: Vec<Bundle> = Vec::new();
-        let mut is_done = self.place(cycle, &nodes);
+        let mut is_done = self.promise(cycle, &wanted, &place.nodes);
         if !is_done {
-            self.free_claims(cycle, &waiting, &mut gone);
-            is_done = !gone.is_empty() && self.place(cycle, &nodes);
+            self.free_claims(cycle, &wanted.waiting, &mut gone);
+            is_done = !gone.is_empty() && self.promise(cycle, &wanted, &place.nodes);
         }
         for is_whole in [false, true] {
             if is_whole && self.reach.whole == Switched::Off {
                 break;
             }
-            for gang in self.gangs_in_turn(cycle, first, &nodes) {
+            for gang in self.gangs_in_turn(cycle, first, &place.nodes) {
                 if is_done {
                     break;
                 }
                 let bundles = match is_whole {
-                    false => self.spare_tasks(cycle, first, gang, &nodes),
+                    false => self.spare_tasks(cycle, first, gang, &place),
                     true => self.rest_of(cycle, first, gang),
                 };
                 for bundle in bundles {
@@ -276,15 +266,15 @@ impl Hunt {
                     }
                     gone.push(bundle);
                     let view = cycle.view();
-                    is_done = self.lacking(view, &waiting, needed, &nodes) == 0
-                        && self.place(cycle, &nodes);
+                    is_done = lacking(view, &wanted, &place.nodes) == 0
+                        && self.promise(cycle, &wanted, &place.nodes);
                 }
             }
         }
         if !is_done {
             return None;
         }
-        self.spare(cycle, &nodes, &mut gone);
+        self.spare(cycle, &wanted, &place.nodes, &mut gone);
         Some(self.found(cycle, &gone))
     }
 
@@ -351,6 +341,15 @@ impl Hunt {
         }
     }
 
+    /// Whether all of these may; who counts like the one before is not asked again.
+    fn may_all_claim(&self, cycle: &Cycle<'_, '_>, tasks: &[TaskId]) -> bool {
+        let mut before: Option<TaskId> = None;
+        tasks.iter().all(|task| {
+            let last = before.replace(*task);
+            last.is_some_and(|last| alike(cycle, last, *task)) || self.may_claim(cycle, *task)
+        })
+    }
+
     fn may_claim(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
         let view = cycle.view();
         match self.against {
@@ -403,11 +402,10 @@ impl Hunt {
         cycle: &Cycle<'_, '_>,
         task: TaskId,
         gang: GangId,
-        nodes: &[NodeId],
+        place: &Place,
     ) -> Vec<Bundle> {
-        let view = cycle.view();
-        let mut tasks = self.search(cycle, task).in_turn_on(view, nodes);
-        tasks.retain(|task| view.tables.task(*task).gang == Some(gang));
+        let search = self.search(cycle, task);
+        let tasks = search.in_turn_of(cycle.view(), gang, &place.order);
         let one = |task| Bundle {
             gang,
             tasks: vec![task],
@@ -451,7 +449,7 @@ impl Hunt {
     }
 
     /// Promises room to enough of the gang, or to nothing of it.
-    fn place(&self, cycle: &mut Cycle<'_, '_>, nodes: &[NodeId]) -> bool {
+    fn promise(&self, cycle: &mut Cycle<'_, '_>, wanted: &Wanted, nodes: &[NodeId]) -> bool {
         let mark = cycle.trial.mark();
         let in_parts = !cycle
             .trial
@@ -468,9 +466,7 @@ impl Hunt {
                 self.place_group(cycle, &group, nodes);
             }
         } else {
-            let tasks = self.waiting(cycle);
-            let needed = self.needed(cycle) as usize;
-            self.place_some(cycle, &tasks, needed, nodes);
+            self.place_some(cycle, &wanted.waiting, wanted.needed as usize, nodes);
         }
         let is_enough = cycle.rules.job_pipelined(cycle.view(), self.gang)
             && cycle.trial.tables().gang(self.gang).count(Phase::Pipelined) > 0;
@@ -551,7 +547,13 @@ impl Hunt {
     }
 
     /// Lets those go on without whom there is room as well, the last chosen first.
-    fn spare(&self, cycle: &mut Cycle<'_, '_>, nodes: &[NodeId], gone: &mut Vec<Bundle>) {
+    fn spare(
+        &self,
+        cycle: &mut Cycle<'_, '_>,
+        wanted: &Wanted,
+        nodes: &[NodeId],
+        gone: &mut Vec<Bundle>,
+    ) {
         for at in (0..gone.len()).rev() {
             let bundle = &gone[at];
             let went_whole = |other: &Bundle| other.is_whole && other.gang == bundle.gang;
@@ -571,11 +573,32 @@ impl Hunt {
             for task in &gone[at].tasks {
                 cycle.trial.spare(*task);
             }
-            if self.place(cycle, nodes) {
+            if self.promise(cycle, wanted, nodes) {
                 gone.remove(at);
             } else {
                 cycle.trial.rewind(mark);
             }
         }
     }
+}
+
+/// How many of the needed tasks find no room on these nodes once whoever is leaving has left, each
+/// shape counted by itself.
+fn lacking(view: View<'_>, wanted: &Wanted, nodes: &[NodeId]) -> u32 {
+    let mut found = 0_u32;
+    for (shape, count) in &wanted.shapes {
+        let held = &view.tables.shape(*shape).held;
+        let mut slots = 0_i64;
+        for node in nodes {
+            let row = view.tables.node(*node);
+            let wanted = held.entries().filter(|(_, need)| *need > 0);
+            let fits = wanted.map(|(kind, need)| row.free_later(kind).max(0) / need);
+            slots = slots.saturating_add(fits.min().unwrap_or(1));
+            if slots >= i64::from(*count) {
+                break;
+            }
+        }
+        found += u32::try_from(slots).unwrap_or(u32::MAX).min(*count);
+    }
+    wanted.needed.saturating_sub(found)
 }
