@@ -8,7 +8,7 @@ use super::flow::job_spec;
 use super::series::Room;
 use super::{create, delete, merge, pick};
 use crate::random::Random;
-use crate::world::World;
+use crate::world::{Patience, World};
 
 const MINUTE_MS: i64 = 60_000;
 /// The local hours of a schedule that names some: that in which the world begins, and three more.
@@ -167,7 +167,10 @@ impl Cron {
         world.insist(at, create(Kind::VcCronJob, self.manifest()));
         if let Some((after_ms, for_ms)) = self.sleeps {
             world.call(at + after_ms, merge(&target, &suspend(true)));
-            world.insist(at + after_ms + for_ms, merge(&target, &suspend(false)));
+            // Nobody wakes it any more once it is to end.
+            let patience = Patience::of_ms(self.ends_after_ms - after_ms - for_ms);
+            let wake = merge(&target, &suspend(false));
+            world.submit(at + after_ms + for_ms, wake, patience);
         }
         let ends = at + self.ends_after_ms;
         match self.deleted {
