@@ -195,14 +195,19 @@ impl Cluster {
         }
         let (total, minimum) = (self.total(), self.minimum(&member.gang));
         let held = sum(self.nodes.keys().map(|node| self.used(*node)));
-        let promised = sum(self.gangs.values().map(|other| self.promised(other)[0]));
+        // What is more than may be promised at all helps nobody, and is kept from nobody.
+        let can_be = |promised: &Amounts| (0..3).all(|k| promised[k] <= total[k] * 12 / 10);
+        let promised = self.gangs.values().map(|other| self.promised(other)[0]);
+        let promised = sum(promised.filter(can_be));
         let asks = |k: &usize| minimum[*k] > 0;
         let is_too_much = |k: usize| promised[k] + minimum[k] > total[k] * 12 / 10 - held[k];
         if (0..3).filter(asks).any(is_too_much) || self.queues[&member.gang.queue].is_closed {
             return false;
         }
         let queue = member.gang.queue;
-        let inside = sum(self.of_queue(queue).map(|other| self.promised(other)[1]));
+        let can_be = |inside: &Amounts| (0..3).all(|k| real[k] >= total[k] || inside[k] <= real[k]);
+        let inside = self.of_queue(queue).map(|other| self.promised(other)[1]);
+        let inside = sum(inside.filter(can_be));
         let more_than_minimum = |other: &Member| match other.gang.states_minimum {
             true => beyond(self.held_by(other), self.minimum(&other.gang)),
             false => [0; 3],

@@ -486,7 +486,7 @@ fn enqueueable(view: View<'_>, id: GangId) -> Vote {
             amounts.any(|(kind, amount)| is_beyond(kind, amount))
         };
         let mut wanted = min.plus(used).plus(inqueue).minus(elastic);
-        if is_too_much(&wanted.minus(min)) {
+        if is_too_much(inqueue) {
             let gangs = all.gangs_below(tables, at);
             let in_vain = row.in_vain.of(tables, gangs, Gang::inqueue, is_too_much);
             wanted.sub(in_vain);

@@ -76,17 +76,16 @@ fn enqueueable(view: View<'_>, gang: GangId) -> Vote {
     }
 }
 
-/// What gangs have reserved without what cannot help them, since it is more than all there is.
+/// What gangs have reserved without what cannot help them, since it is more than may be promised of all there is.
 fn reserved<'a>(view: View<'a>, total: &Vector) -> Cow<'a, Vector> {
     let tables = view.tables;
     let all = tables.inqueue_whole();
-    if all.fits(total) {
+    let is_too_much = |reserved: &Vector| !reserved.fits(total);
+    if !is_too_much(all) {
         return Cow::Borrowed(all);
     }
-    let gangs = tables
-        .queues()
-        .flat_map(|(_, queue)| queue.gangs.iter().copied());
-    let is_too_much = |min: &Vector| !min.fits(tables.total());
+    let queues = tables.queues();
+    let gangs = queues.flat_map(|(_, queue)| queue.gangs.iter().copied());
     let in_vain = &view.state.overcommit;
     Cow::Owned(all.minus(in_vain.of(tables, gangs, Gang::inqueue_whole, is_too_much)))
 }

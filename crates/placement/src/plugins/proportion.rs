@@ -62,7 +62,7 @@ impl Row {
             let mut amounts = amounts.entries();
             amounts.any(|(kind, amount)| self.is_beyond(tables, kind, amount))
         };
-        if !is_too_much(&queue.inqueue.plus(&queue.used_own)) {
+        if !is_too_much(&queue.inqueue) {
             return Cow::Borrowed(&queue.inqueue);
         }
         let gangs = queue.gangs.iter().copied();

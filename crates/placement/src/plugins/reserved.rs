@@ -1,4 +1,4 @@
-//! Reservations that help nobody: a gang that was let in and by now wants more for itself alone than there
+//! Reservations that help nobody: a gang that was let in and by now lacks more for itself alone than there
 //! is for it, because a guarantee or a ceiling came or nodes went. It cannot start, whatever others do, and
 //! what is kept for it would be kept from all others for ever.
 
@@ -12,6 +12,7 @@ pub(crate) struct InVain(OnceCell<Vector>);
 
 impl InVain {
     /// What these gangs have reserved of which `is_too_much` says so alone; `kept` is what counts of a gang.
+    /// Where it does not say so of their sum it says so of none.
     pub(super) fn of(
         &self,
         tables: &Tables,
@@ -23,8 +24,7 @@ impl InVain {
             let mut in_vain = Vector::ZERO;
             for gang in gangs.into_iter().map(|id| tables.gang(id)) {
                 let reserved = kept(gang);
-                let min = gang.spec.min_resources.as_ref();
-                if !reserved.is_zero() && min.is_some_and(&is_too_much) {
+                if is_too_much(reserved) {
                     in_vain.add(reserved);
                 }
             }
