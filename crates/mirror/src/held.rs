@@ -8,7 +8,7 @@ use std::sync::Arc;
 use api::core::Pod;
 use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
-use model::Ranked;
+use model::{Rank, Ranked};
 
 use crate::index::{Index, Indexes};
 use crate::names::ImageNames;
@@ -313,13 +313,14 @@ impl Mirror {
     /// Takes one object of a list, already read.
     pub fn list_object(&mut self, listing: &Listing, object: Object) -> Option<Change> {
         let shelf = &mut self.shelves[listing.kind as usize];
-        if let Some(held) = shelf.held_mut(object.namespace(), object.name()) {
+        let place = shelf.place(object.namespace(), object.name());
+        if let Some(held) = place.ok().and_then(|at| shelf.at(object.namespace(), at)) {
             held.round = listing.round;
             if same_state(&held.object, &object) {
                 return None;
             }
         }
-        Some(self.put(object, listing.round))
+        Some(self.put(object, place, listing.round))
     }
 
     /// Ends a list that was served at `revision`: objects that it did not name have gone.
@@ -347,13 +348,14 @@ impl Mirror {
         }
         shelf.seen = shelf.seen.max(revision);
         let round = shelf.round;
-        if let Some(held) = shelf.held_mut(object.namespace(), object.name())
+        let place = shelf.place(object.namespace(), object.name());
+        if let Some(held) = place.ok().and_then(|at| shelf.at(object.namespace(), at))
             && (same_state(&held.object, &object)
                 || is_stale(revision, held.object.meta().revision()))
         {
             return None;
         }
-        Some(self.put(object, round))
+        Some(self.put(object, place, round))
     }
 
     /// Takes a "deleted" event, which carries the object's last state.
@@ -389,19 +391,14 @@ impl Mirror {
         shelf.seen = shelf.seen.max(revision);
     }
 
-    fn put(&mut self, object: Object, round: u32) -> Change {
+    /// Puts an object where it was found, or found missing.
+    fn put(&mut self, object: Object, place: Result<Rank, Rank>, round: u32) -> Change {
         let shelf = &mut self.shelves[object.kind() as usize];
-        let held = shelf.held_mut(object.namespace(), object.name());
+        let held = place.ok().and_then(|at| shelf.at(object.namespace(), at));
         let mut object = self.image_names.shared(object, held.map(|it| &it.object));
-        shelf.share(&mut object);
-        let before = shelf.put(object.clone(), round);
-        if let Some(before) = &before {
-            self.forget(before);
-        }
-        self.indexes.insert(&object);
-        if let Some(uids) = self.uids.get_mut() {
-            uids.insert(&object);
-        }
+        shelf.share(&mut object, place);
+        let before = shelf.put(object.clone(), place, round);
+        self.took(before.as_ref(), Some(&object));
         Change {
             key: Arc::new(object.key()),
             before,
@@ -416,7 +413,7 @@ impl Mirror {
 
     fn take(&mut self, key: ObjectKey) -> Option<Change> {
         let before = self.shelves[key.kind as usize].remove(&key)?;
-        self.forget(&before);
+        self.took(Some(&before), None);
         Some(Change {
             key: Arc::new(key),
             before: Some(before),
@@ -424,10 +421,11 @@ impl Mirror {
         })
     }
 
-    fn forget(&mut self, object: &Object) {
-        self.indexes.remove(object);
+    /// What was held under a key, if anything, has become this, if anything: whoever is looked up finds it.
+    fn took(&mut self, before: Option<&Object>, after: Option<&Object>) {
+        self.indexes.change(before, after);
         if let Some(uids) = self.uids.get_mut() {
-            uids.remove(object);
+            uids.change(before, after);
         }
     }
 }
@@ -435,11 +433,10 @@ impl Mirror {
 impl Shelf {
     /// Lets an object have in common what it can with what is held of it, and with the one before it by
     /// name: pods of one task stand side by side.
-    fn share(&self, object: &mut Object) {
+    fn share(&self, object: &mut Object, place: Result<Rank, Rank>) {
         let Some(names) = self.objects.get(object.namespace()) else {
             return;
         };
-        let place = names.place(|held| held.order(object.name()));
         let (Ok(at) | Err(at)) = place;
         if let Some(held) = place.ok().and_then(|at| names.get(at)) {
             object.share(&held.object);
@@ -450,18 +447,29 @@ impl Shelf {
     }
 
     fn held_mut(&mut self, namespace: &str, name: &str) -> Option<&mut Held> {
-        let names = self.objects.get_mut(namespace)?;
-        let place = names.place(|held| held.order(name)).ok()?;
-        names.get_mut(place)
+        let place = self.place(namespace, name).ok()?;
+        self.at(namespace, place)
+    }
+
+    /// Where the object of that name is among those of its namespace, or would be.
+    fn place(&self, namespace: &str, name: &str) -> Result<Rank, Rank> {
+        let place = |names: &Ranked<Held>| names.place(|held| held.order(name));
+        match self.objects.get(namespace) {
+            Some(names) => place(names),
+            None => place(&Ranked::default()),
+        }
+    }
+
+    fn at(&mut self, namespace: &str, place: Rank) -> Option<&mut Held> {
+        self.objects.get_mut(namespace)?.get_mut(place)
     }
 
     /// Puts an object in its place; the one of its name that was there before is handed back.
-    fn put(&mut self, object: Object, round: u32) -> Option<Object> {
+    fn put(&mut self, object: Object, place: Result<Rank, Rank>, round: u32) -> Option<Object> {
         let names = match self.objects.get_mut(object.namespace()) {
             Some(names) => names,
             None => self.objects.entry(object.namespace().into()).or_default(),
         };
-        let place = names.place(|held| held.order(object.name()));
         if let Some(held) = place.ok().and_then(|at| names.get_mut(at)) {
             held.round = round;
             return Some(std::mem::replace(&mut held.object, object));

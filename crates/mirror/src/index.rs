@@ -3,6 +3,7 @@
 //! An index is a row of [`INDEXES`]: a name, the kind that it covers and the terms that an object
 //! of that kind stands under.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
@@ -74,8 +75,11 @@ pub const ANY_NODE: &str = "*";
 pub struct IndexRow {
     /// Its name.
     pub index: Index,
-    terms: fn(&Object, &mut Terms),
+    terms: TermsOf,
 }
+
+/// Tells the terms of an object.
+type TermsOf = for<'a> fn(&'a Object, &mut Terms<'a>);
 
 /// The list, in the order of [`Index`].
 pub const INDEXES: &[IndexRow] = &[
@@ -104,18 +108,27 @@ pub const INDEXES: &[IndexRow] = &[
     row(Index::VolumeClass, volume_class),
 ];
 
-const fn row(index: Index, terms: fn(&Object, &mut Terms)) -> IndexRow {
+const fn row(index: Index, terms: TermsOf) -> IndexRow {
     IndexRow { index, terms }
 }
 
-/// Collects the terms of one object.
-#[derive(Debug)]
-struct Terms(Vec<(Box<str>, Box<str>)>);
+/// Collects the terms of one object: namespace and term.
+#[derive(Debug, Default, PartialEq)]
+struct Terms<'a>(Vec<(&'a str, Cow<'a, str>)>);
 
-impl Terms {
-    fn add(&mut self, namespace: &str, term: &str) {
+impl<'a> Terms<'a> {
+    /// Takes the terms of an object, if there is one, in place of what was there.
+    fn read(&mut self, row: &IndexRow, object: Option<&'a Object>) {
+        self.0.clear();
+        if let Some(object) = object {
+            (row.terms)(object, self);
+        }
+    }
+
+    fn add(&mut self, namespace: &'a str, term: impl Into<Cow<'a, str>>) {
+        let term = term.into();
         if !term.is_empty() {
-            self.0.push((namespace.into(), term.into()));
+            self.0.push((namespace, term));
         }
     }
 }
@@ -140,23 +153,27 @@ impl Indexes {
         }
     }
 
-    pub(crate) fn insert(&mut self, object: &Object) {
-        for (row, entries) in INDEXES.iter().zip(&mut self.entries) {
-            if let Some(entries) = entries.get_mut() {
-                put(entries, row, object);
-            }
-        }
-    }
-
-    pub(crate) fn remove(&mut self, object: &Object) {
+    /// What was held under a key, if anything, has become this, if anything. Mostly an object stays under the
+    /// terms that it had, and is only looked up there.
+    pub(crate) fn change(&mut self, before: Option<&Object>, after: Option<&Object>) {
+        let (mut old, mut new) = (Terms::default(), Terms::default());
         for (row, entries) in INDEXES.iter().zip(&mut self.entries) {
             let Some(entries) = entries.get_mut() else {
                 continue;
             };
-            let mut terms = Terms(Vec::new());
-            (row.terms)(object, &mut terms);
-            for (namespace, term) in terms.0 {
-                remove_term(entries, &namespace, &term, object);
+            old.read(row, before);
+            new.read(row, after);
+            if old != new
+                && let Some(before) = before
+            {
+                for (namespace, term) in &old.0 {
+                    remove_term(entries, namespace, term, before);
+                }
+            }
+            if let Some(after) = after {
+                for (namespace, term) in &new.0 {
+                    put_term(entries, namespace, term, after);
+                }
             }
         }
     }
@@ -192,25 +209,35 @@ impl Indexes {
 
     fn entries<'a>(&'a self, all: All<'_, 'a>, index: Index) -> &'a Entries {
         self.entries[index as usize].get_or_init(|| {
-            let mut entries = Entries::new();
+            let (mut entries, mut terms) = (Entries::new(), Terms::default());
             for object in all {
-                put(&mut entries, &INDEXES[index as usize], object);
+                terms.read(&INDEXES[index as usize], Some(object));
+                for (namespace, term) in &terms.0 {
+                    put_term(&mut entries, namespace, term, object);
+                }
             }
             entries
         })
     }
 }
 
-fn put(entries: &mut Entries, row: &IndexRow, object: &Object) {
-    let mut terms = Terms(Vec::new());
-    (row.terms)(object, &mut terms);
-    for (namespace, term) in terms.0 {
-        let terms = entries.entry(namespace).or_default();
-        let objects = terms.entry(term).or_default();
-        // One that names a term twice is there once.
-        if let Err(place) = objects.place(|held| held.order(object)) {
-            objects.insert(place, object.clone());
+/// The object stands under the term from now on, in place of what its key had there.
+fn put_term(entries: &mut Entries, namespace: &str, term: &str, object: &Object) {
+    let terms = match entries.get_mut(namespace) {
+        Some(terms) => terms,
+        None => entries.entry(namespace.into()).or_default(),
+    };
+    let objects = match terms.get_mut(term) {
+        Some(objects) => objects,
+        None => terms.entry(term.into()).or_default(),
+    };
+    match objects.place(|held| held.order(object)) {
+        Ok(place) => {
+            if let Some(held) = objects.get_mut(place) {
+                held.clone_from(object);
+            }
         }
+        Err(place) => objects.insert(place, object.clone()),
     }
 }
 
@@ -231,27 +258,27 @@ fn remove_term(entries: &mut Entries, namespace: &str, term: &str, object: &Obje
     }
 }
 
-fn command_target(object: &Object, terms: &mut Terms) {
+fn command_target<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::Command(command) = object
         && let Some(target) = &command.target
     {
-        terms.add("", &target.uid);
+        terms.add("", &*target.uid);
     }
 }
 
-fn endpoint_slice_service(object: &Object, terms: &mut Terms) {
+fn endpoint_slice_service<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::EndpointSlice(slice) = object
         && let Some(service) = slice.metadata.labels.get("kubernetes.io/service-name")
     {
-        terms.add(&slice.metadata.namespace, service);
+        terms.add(&slice.metadata.namespace, &**service);
     }
 }
 
-fn service_label(object: &Object, terms: &mut Terms) {
+fn service_label<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::Service(service) = object
         && let Some(label) = telling_label(&service.spec.selector)
     {
-        terms.add(&service.metadata.namespace, &label);
+        terms.add(&service.metadata.namespace, label);
     }
 }
 
@@ -269,7 +296,7 @@ pub fn label_term(key: &str, value: &str) -> String {
     format!("{key}={value}")
 }
 
-fn orphan(object: &Object, terms: &mut Terms) {
+fn orphan<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     let is_adoptable = matches!(
         object,
         Object::Pod(_) | Object::ReplicaSet(_) | Object::ControllerRevision(_)
@@ -279,54 +306,54 @@ fn orphan(object: &Object, terms: &mut Terms) {
     }
 }
 
-fn owner(object: &Object, terms: &mut Terms) {
+fn owner<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     for owner in &object.meta().owner_references {
-        terms.add("", &owner.uid);
+        terms.add("", &*owner.uid);
     }
 }
 
-fn claim_class(object: &Object, terms: &mut Terms) {
+fn claim_class<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::ResourceClaim(claim) = object {
         for request in &claim.spec.devices.requests {
             for way in request.exactly.iter().chain(&request.first_available) {
-                terms.add("", &way.device_class_name);
+                terms.add("", &*way.device_class_name);
             }
         }
     }
 }
 
-fn claim_device(object: &Object, terms: &mut Terms) {
+fn claim_device<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::ResourceClaim(claim) = object {
         for device in claim.allocated().iter().filter(|it| !it.is_admin()) {
-            terms.add("", &device.id());
+            terms.add("", device.id());
         }
     }
 }
 
-fn claim_node(object: &Object, terms: &mut Terms) {
+fn claim_node<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::PersistentVolumeClaim(claim) = object
         && claim.spec.volume_name.is_empty()
         && let Some(node) = claim.metadata.annotations.get(SELECTED_NODE)
     {
-        terms.add("", node);
+        terms.add("", &**node);
     }
 }
 
-fn claim_volume(object: &Object, terms: &mut Terms) {
+fn claim_volume<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::PersistentVolumeClaim(claim) = object {
-        terms.add("", &claim.spec.volume_name);
+        terms.add("", &*claim.spec.volume_name);
     }
 }
 
-fn pod_claim(object: &Object, terms: &mut Terms) {
+fn pod_claim<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::Pod(pod) = object {
         for claim in api::core::claims_named(&pod.metadata.name, &pod.spec.volumes) {
-            terms.add(&pod.metadata.namespace, &claim);
+            terms.add(&pod.metadata.namespace, claim);
         }
     }
 }
 
-fn pod_device_claim(object: &Object, terms: &mut Terms) {
+fn pod_device_claim<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::Pod(pod) = object {
         let named = pod.spec.resource_claims.iter();
         let named = named.filter_map(|claim| claim.resource_claim_name.as_deref());
@@ -338,15 +365,15 @@ fn pod_device_claim(object: &Object, terms: &mut Terms) {
     }
 }
 
-fn pod_group(object: &Object, terms: &mut Terms) {
+fn pod_group<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::Pod(pod) = object
         && let Some(group) = pod.metadata.annotations.get(GROUP_NAME)
     {
-        terms.add(&pod.metadata.namespace, group);
+        terms.add(&pod.metadata.namespace, &**group);
     }
 }
 
-fn pod_native_group(object: &Object, terms: &mut Terms) {
+fn pod_native_group<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::Pod(pod) = object
         && let Some(group) = pod.native_group()
     {
@@ -354,19 +381,19 @@ fn pod_native_group(object: &Object, terms: &mut Terms) {
     }
 }
 
-fn pod_node(object: &Object, terms: &mut Terms) {
+fn pod_node<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::Pod(pod) = object {
-        terms.add("", &pod.spec.node_name);
+        terms.add("", &*pod.spec.node_name);
     }
 }
 
-fn pod_group_queue(object: &Object, terms: &mut Terms) {
+fn pod_group_queue<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::PodGroup(group) = object {
         terms.add("", queue_or_default(&group.spec.queue));
     }
 }
 
-fn queue_parent(object: &Object, terms: &mut Terms) {
+fn queue_parent<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::Queue(queue) = object
         && let Some(parent) = queue.parent()
     {
@@ -374,34 +401,34 @@ fn queue_parent(object: &Object, terms: &mut Terms) {
     }
 }
 
-fn slice_node(object: &Object, terms: &mut Terms) {
+fn slice_node<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::ResourceSlice(slice) = object {
         terms.add("", slice.spec.node_name.as_deref().unwrap_or(ANY_NODE));
     }
 }
 
-fn slice_pool(object: &Object, terms: &mut Terms) {
+fn slice_pool<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::ResourceSlice(slice) = object {
         let spec = &slice.spec;
-        terms.add("", &format!("{}/{}", spec.driver, spec.pool.name));
+        terms.add("", format!("{}/{}", spec.driver, spec.pool.name));
     }
 }
 
-fn vcjob_claim(object: &Object, terms: &mut Terms) {
+fn vcjob_claim<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::VcJob(job) = object {
         for volume in &job.spec.volumes {
-            terms.add(&job.metadata.namespace, &volume.volume_claim_name);
+            terms.add(&job.metadata.namespace, &*volume.volume_claim_name);
         }
     }
 }
 
-fn vcjob_queue(object: &Object, terms: &mut Terms) {
+fn vcjob_queue<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::VcJob(job) = object {
         terms.add("", queue_or_default(&job.spec.queue));
     }
 }
 
-fn vcjob_template(object: &Object, terms: &mut Terms) {
+fn vcjob_template<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::VcJob(job) = object
         && let Some(template) = job.template()
     {
@@ -409,17 +436,17 @@ fn vcjob_template(object: &Object, terms: &mut Terms) {
     }
 }
 
-fn volume_claim(object: &Object, terms: &mut Terms) {
+fn volume_claim<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::PersistentVolume(volume) = object
         && let Some(claim) = &volume.spec.claim_ref
     {
-        terms.add("", &format!("{}/{}", claim.namespace, claim.name));
+        terms.add("", format!("{}/{}", claim.namespace, claim.name));
     }
 }
 
-fn volume_class(object: &Object, terms: &mut Terms) {
+fn volume_class<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     match object {
-        Object::PersistentVolume(volume) => terms.add("", &volume.spec.storage_class_name),
+        Object::PersistentVolume(volume) => terms.add("", &*volume.spec.storage_class_name),
         Object::PersistentVolumeClaim(claim) => {
             terms.add("", claim.spec.storage_class_name.as_deref().unwrap_or(""));
         }

@@ -22,8 +22,26 @@ impl Uids {
         }
     }
 
+    /// What was held under a key, if anything, has become this, if anything.
+    pub(crate) fn change(&mut self, before: Option<&Object>, after: Option<&Object>) {
+        let uid = after.map_or("", Object::uid);
+        if let Some(before) = before.filter(|before| before.uid() != uid) {
+            self.remove(before);
+        }
+        let Some(after) = after else {
+            return;
+        };
+        if before.is_some_and(|before| before.uid() == uid)
+            && let Some(held) = self.0.get_mut(&uid.into())
+        {
+            held.clone_from(after);
+        } else {
+            self.insert(after);
+        }
+    }
+
     /// This object has it no more, if the one of its key had it.
-    pub(crate) fn remove(&mut self, object: &Object) {
+    fn remove(&mut self, object: &Object) {
         let uid = object.uid();
         if self.get(uid).is_some_and(|held| held.order(object).is_eq()) {
             self.0.remove(&uid.into());
