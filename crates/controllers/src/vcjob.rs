@@ -15,6 +15,7 @@ use mirror::{Change, Index, Mirror, Object};
 use serde_json::json;
 
 mod delay;
+mod dependants;
 mod gate;
 mod group;
 mod obstacle;
@@ -33,6 +34,7 @@ pub use obstacle::blocked_reasons;
 pub(crate) use restart::is_final;
 
 use crate::{Controller, Inputs, Outcome, Step, write};
+use dependants::Dependants;
 use gate::Gate;
 use obstacle::{Obstacle, Word};
 use plugins::Equipment;
@@ -65,6 +67,7 @@ pub const CONTROLLER: Controller = Controller {
 struct View<'a> {
     inputs: &'a Inputs<'a>,
     job: &'a Job,
+    dependants: Dependants<'a>,
     roster: Roster,
     group: Option<&'a PodGroup>,
     /// Somebody else's PodGroup bears the name.
@@ -218,19 +221,21 @@ impl<'a> View<'a> {
             let meta = &command.metadata;
             (meta.creation_timestamp, meta.revision(), meta.name.clone())
         });
-        let (group, group_obstacle) = match group::of(inputs.mirror, job) {
+        let dependants = Dependants::of(inputs.mirror, job);
+        let (group, group_obstacle) = match group::of(&dependants, job) {
             Ok(group) => (group, None),
             Err(obstacle) => (None, Some(obstacle)),
         };
         let equipment = plugins::equipment(job, inputs.settings);
         let children = equipment.iter().flat_map(|it| &it.children);
         let namespace = &job.metadata.namespace;
-        let held = children.map(|it| inputs.mirror.find(it.kind, namespace, &it.name));
+        let held = children.map(|it| dependants.find(it.kind, namespace, &it.name));
         let held = held.collect();
         let mut view = View {
             inputs,
             job,
-            roster: Roster::read(inputs.mirror, job, &job.status),
+            roster: Roster::read(&dependants, job, &job.status),
+            dependants,
             group,
             group_obstacle,
             commands,

@@ -11,11 +11,12 @@ use api::volcano::{
     Job, PARTITION_ID, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupSpec, SCHEDULER,
     SubGroupPolicy, TASK_SPEC, Task, pod_group_of_job,
 };
-use mirror::Mirror;
+use mirror::{Mirror, Object};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::View;
+use super::dependants::Dependants;
 use super::obstacle::{Obstacle, Word};
 use crate::write;
 
@@ -31,9 +32,13 @@ pub(super) fn name(job: &Job) -> String {
 
 /// The job's PodGroup, if it is there, or why it cannot be: one of that name that another object
 /// controls, or nobody, is none of the job's, and neither followed nor changed.
-pub(super) fn of<'a>(mirror: &'a Mirror, job: &Job) -> Result<Option<&'a PodGroup>, Obstacle> {
+pub(super) fn of<'a>(
+    dependants: &Dependants<'a>,
+    job: &Job,
+) -> Result<Option<&'a PodGroup>, Obstacle> {
     let (namespace, name) = (&job.metadata.namespace, name(job));
-    let Some(group) = mirror.get::<PodGroup>(namespace, &name) else {
+    let group = dependants.find(Kind::PodGroup, namespace, &name);
+    let Some(group) = group.and_then(Object::typed::<PodGroup>) else {
         return Ok(None);
     };
     if group.metadata.is_controlled_by(&job.metadata.uid) {

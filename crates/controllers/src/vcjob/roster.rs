@@ -7,8 +7,8 @@ use api::core::{Pod, PodPhase};
 use api::volcano::{
     JOB_RETRY_COUNT, JOB_VERSION, Job, JobStatus, OUT_OF_SYNC, PARTITION_ID, TASK_INDEX, TASK_SPEC,
 };
-use mirror::Mirror;
 
+use super::dependants::Dependants;
 use super::pods;
 use super::restart::{LastKill, is_killing};
 
@@ -75,7 +75,7 @@ impl Counts {
 
 impl Roster {
     /// Reads the job's pods under a status, which says whom the last kill takes.
-    pub(super) fn read(mirror: &Mirror, job: &Job, status: &JobStatus) -> Roster {
+    pub(super) fn read(dependants: &Dependants<'_>, job: &Job, status: &JobStatus) -> Roster {
         let replicas: BTreeMap<&str, i64> = job
             .spec
             .tasks
@@ -83,8 +83,8 @@ impl Roster {
             .map(|task| (&*task.name, i64::from(task.replicas())))
             .collect();
         let kill = LastKill::of(status);
-        let members: Vec<Member> = mirror
-            .owned_by::<Pod>(&job.metadata.uid)
+        let members: Vec<Member> = dependants
+            .pods()
             .filter_map(|pod| {
                 let mut member = Member::read(job, pod)?;
                 let wanted = replicas.get(&*member.task).copied().unwrap_or(0);

@@ -269,7 +269,7 @@ fn count(view: &View<'_>, next: &mut Next) -> Counts {
     let roster = if next.is_moved
         || is_killing(next.status.state.phase) != is_killing(view.job.status.state.phase)
     {
-        fresh = Roster::read(view.inputs.mirror, view.job, &next.status);
+        fresh = Roster::read(&view.dependants, view.job, &next.status);
         &fresh
     } else {
         &view.roster
