@@ -9,6 +9,7 @@ mod leaping;
 mod looking;
 mod naming;
 mod recording;
+mod streaming;
 mod telling;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -30,7 +31,7 @@ use crate::log::{Asked, LineHeard, PageTaken, Record};
 use crate::looks::Looks;
 use crate::metrics::{Level, Metrics, Notice};
 use crate::notes::Notes;
-use crate::reflector::{self, Reflected, Reflector};
+use crate::reflector::{Reflected, Reflector};
 use crate::request::{Request, RequestId, decoded};
 use crate::settings::Settings;
 use crate::tallies::Tallies;
@@ -39,6 +40,7 @@ use crate::writes::{Budget, Lane, Origin, Over, Writes};
 use answering::Asking;
 use naming::Named;
 use recording::{Anew, Recorder};
+use streaming::Streaming;
 
 /// The event loop as a value. See the crate's page for the order of calls.
 #[derive(Debug)]
@@ -48,6 +50,7 @@ pub struct Driver {
     reflectors: BTreeMap<Kind, Reflector>,
     /// Lists and watches that are open.
     streams: BTreeMap<RequestId, Kind>,
+    streaming: Streaming,
     /// Rows that watch a kind, by kind.
     rows_by_kind: Vec<Vec<u16>>,
     work: WorkQueue,
@@ -92,6 +95,7 @@ impl Driver {
                 .map(|kind| (*kind, Reflector::new(*kind, settings.seed)))
                 .collect(),
             streams: BTreeMap::new(),
+            streaming: Streaming::default(),
             rows_by_kind: rows_by_kind(&settings),
             work: WorkQueue::new(Backoff::KEY, limits.failures_max),
             writes: Writes::new(&watched, budget),
@@ -317,13 +321,6 @@ impl Driver {
         self.metrics.cycles + now.unwrap_or(0)
     }
 
-    /// Whether every watched kind has been listed once; before that nothing is decided.
-    pub fn is_synced(&self) -> bool {
-        self.reflectors
-            .keys()
-            .all(|kind| self.mirror.is_listed(*kind))
-    }
-
     /// Whether all is known that decisions are made on: what is watched, and what is read by itself.
     pub fn is_informed(&self) -> bool {
         self.is_synced() && self.asking.is_ready()
@@ -436,25 +433,11 @@ impl Driver {
         self.look_or_inquire(id, now)
     }
 
-    fn next_stream(&mut self, id: RequestId, now: Time) -> Option<Request> {
-        let limits = reflector::Limits {
-            page: self.settings.limits.list_page,
-            watch_seconds: self.settings.limits.watch_seconds,
-        };
-        for (kind, reflector) in &mut self.reflectors {
-            if let Some(request) = reflector.poll(&mut self.mirror, limits, id, now) {
-                match request {
-                    Request::Watch { .. } => self.metrics.watches += 1,
-                    _ => self.metrics.list_pages += 1,
-                }
-                self.streams.insert(id, *kind);
-                return Some(request);
-            }
-        }
-        None
-    }
-
     fn reflected(&mut self, kind: Kind, reflected: Reflected, now: Time) {
+        let reflector = self.reflectors.get(&kind);
+        if reflector.is_some_and(|it| it.wake().is_some()) {
+            self.streaming.stirred();
+        }
         for problem in reflected.problems {
             self.metrics.unreadable += 1;
             self.notice(Level::Warning, problem.to_string());

@@ -21,6 +21,7 @@ impl Driver {
         for reflector in self.reflectors.values_mut() {
             reflector.hurry(now);
         }
+        self.streaming.stirred();
         self.work.hurry(now);
         self.writes.hurry(now);
         self.asking.hurry(now);
