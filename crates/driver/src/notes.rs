@@ -32,6 +32,10 @@ impl Notes {
 
     /// The notes that waited for a write.
     pub(crate) fn take(&mut self, work: &WorkKey, target: &ObjectKey) -> Vec<Intent> {
+        // Mostly nobody waits, and the key need not be made.
+        if self.0.is_empty() {
+            return Vec::new();
+        }
         let waited = (work.clone(), target.clone());
         self.0.remove(&waited).unwrap_or_default()
     }

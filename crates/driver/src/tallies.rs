@@ -130,8 +130,10 @@ impl Tallies {
     /// A job that has come to be blocked, or for another reason than before.
     fn job_blocked(&mut self, before: &Job, after: &Job) {
         let (before, after) = (&before.status.state.reason, &after.status.state.reason);
-        let mut reasons = blocked_reasons().filter(|it| **it == **after && before != after);
-        if let Some(reason) = reasons.next() {
+        if before == after {
+            return;
+        }
+        if let Some(reason) = blocked_reasons().find(|it| **it == **after) {
             *self.blocked.entry(reason).or_default() += 1;
         }
     }

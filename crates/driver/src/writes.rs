@@ -124,7 +124,8 @@ struct Unseen {
 
 #[derive(Debug)]
 pub(crate) struct Writes {
-    flights: BTreeMap<FlightId, Flight>,
+    /// Each by itself: they come and go one after the other, and those beside one are moved then.
+    flights: BTreeMap<FlightId, Box<Flight>>,
     next_flight: u64,
     lanes: [VecDeque<FlightId>; 3],
     reads_ready: VecDeque<FlightId>,
@@ -179,18 +180,16 @@ impl Writes {
             true => Packed::loosely(intent),
             false => Packed::tightly(intent),
         };
-        self.flights.insert(
-            id,
-            Flight {
-                target,
-                effect,
-                intent: Some(intent),
-                origin,
-                reads: 0,
-                conflict: None,
-                unseen: None,
-            },
-        );
+        let flight = Flight {
+            target,
+            effect,
+            intent: Some(intent),
+            origin,
+            reads: 0,
+            conflict: None,
+            unseen: None,
+        };
+        self.flights.insert(id, Box::new(flight));
         lane.push_back(id);
     }
 
@@ -508,7 +507,7 @@ impl Writes {
 
     fn over(&mut self, id: FlightId, ended: Ended, refusal: Option<Refusal>) -> Option<Over> {
         self.stop_waiting(id);
-        let flight = self.flights.remove(&id)?;
+        let flight = *self.flights.remove(&id)?;
         let target = &flight.target;
         if target.kind == Kind::Event && ended != Ended::Done {
             self.correlator.lost(&target.namespace, &target.name);
@@ -531,8 +530,10 @@ impl Writes {
             return;
         };
         self.timers.remove(&(unseen.until, id));
-        self.by_revision
-            .remove(&(flight.target.kind, unseen.revision, id));
+        let by_revision = (flight.target.kind, unseen.revision, id);
+        if self.by_revision.remove(&by_revision) {
+            return;
+        }
         if let Some(waiting) = self.by_key.get_mut(&flight.target) {
             waiting.remove(&id);
             if waiting.is_empty() {

@@ -76,18 +76,18 @@ pub(super) fn has_controller(object: &Object, controller: Option<&str>) -> bool 
 
 /// Whether the mirror shows the effect on `target`. `revision` is the answer's, 0 where it had none.
 pub(super) fn is_seen(effect: &Effect, target: &ObjectKey, revision: u64, mirror: &Mirror) -> bool {
-    let held = mirror.object(target);
+    let held = || mirror.object(target);
     match effect {
         Effect::Create { .. } | Effect::Patch { .. } => {
             revision == 0 || mirror.seen(target.kind) >= revision
         }
-        Effect::Delete { uid, is_forced } => held.is_none_or(|object| {
+        Effect::Delete { uid, is_forced } => held().is_none_or(|object| {
             let meta = object.meta();
             let is_going = meta.deletion_timestamp.is_some();
             // A forced deletion leaves the object only while a finalizer holds it.
             meta.uid != *uid || (is_going && (!is_forced || !meta.finalizers.is_empty()))
         }),
-        Effect::Bind { uid, .. } => held.is_none_or(|object| {
+        Effect::Bind { uid, .. } => held().is_none_or(|object| {
             object.uid() != &**uid || node_of(object).is_some_and(|node| !node.is_empty())
         }),
     }
