@@ -155,22 +155,25 @@ fn passes(name: &str, test: impl FnOnce() + std::panic::UnwindSafe) -> bool {
 
 fn run(name: &str, test: Test) {
     let in_time = within_a_minute(name, test);
-    if !in_time {
-        tell_processes();
-    }
     assert!(in_time, "an end within a minute");
 }
 
 /// Whether the test ended in time; a failed assertion unwinds as ever.
 fn within_a_minute(name: &str, test: Test) -> bool {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
+    let (directory, ended) = runtime.block_on(async {
         let world = World::new(name).await;
         let directory = world.directory.clone();
         let ended = tokio::time::timeout(Duration::from_secs(60), test(world)).await;
-        std::fs::remove_dir_all(directory).unwrap();
-        ended.is_ok()
-    })
+        (directory, ended.is_ok())
+    });
+    if !ended {
+        tell_processes();
+    }
+    // The node is still there, and may be writing; with the runtime it ends.
+    drop(runtime);
+    std::fs::remove_dir_all(directory).unwrap();
+    ended
 }
 
 /// What hangs, for whoever reads the log.
