@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::core::TextMap;
-use crate::shared::{List, Word};
+use crate::shared::{List, Name, Word};
 use crate::time::Time;
 
 parted! {
     /// `metav1.ObjectMeta` without `managedFields`, which no room below `store` reads.
     pub struct ObjectMeta {
         /// Empty only while `generate_name` is still to be resolved.
-        pub name: Box<str>,
+        pub name: Name,
         /// Identity over time: the same name with another uid is another object.
         pub uid: Box<str>,
         /// Opaque to others; our own server's are increasing decimal integers.

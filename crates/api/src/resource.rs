@@ -418,7 +418,7 @@ impl Consumer {
     pub fn pod(pod: &ObjectMeta) -> Consumer {
         Consumer {
             resource: "pods".into(),
-            name: pod.name.clone(),
+            name: (&pod.name).into(),
             uid: pod.uid.clone(),
             ..Consumer::default()
         }
@@ -429,7 +429,7 @@ impl Consumer {
         Consumer {
             api_group: crate::native::GROUP.into(),
             resource: "podgroups".into(),
-            name: group.name.clone(),
+            name: (&group.name).into(),
             uid: group.uid.clone(),
         }
     }

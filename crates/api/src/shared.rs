@@ -2,14 +2,125 @@
 //!
 //! They are read like what they hold. To change one makes a copy of its own where others have it, too.
 
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A text that takes no memory elsewhere where it is short, as versions, addresses and names of nodes are:
 /// up to 15 bytes. A longer one is held once by all its copies.
 pub type Word = ecow::EcoString;
+
+/// A name, held once by all its copies: the object's, its row's, and a pod's host name.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Arc<str>);
+
+impl Name {
+    /// Takes over the other's text where both say the same.
+    pub fn share(&mut self, other: &Name) {
+        if self == other {
+            self.0 = Arc::clone(&other.0);
+        }
+    }
+
+    /// Whether both have one text.
+    pub fn shares_with(&self, other: &Name) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The text, which whoever keeps it shares.
+    pub fn text(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::borrow::Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        self
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Name {
+        Name(text.into())
+    }
+}
+
+impl From<String> for Name {
+    fn from(text: String) -> Name {
+        Name(text.into())
+    }
+}
+
+impl From<Box<str>> for Name {
+    fn from(text: Box<str>) -> Name {
+        Name(text.into())
+    }
+}
+
+impl From<&Name> for Box<str> {
+    fn from(name: &Name) -> Box<str> {
+        (**name).into()
+    }
+}
+
+impl PartialEq<str> for Name {
+    fn eq(&self, text: &str) -> bool {
+        **self == *text
+    }
+}
+
+impl PartialEq<Box<str>> for Name {
+    fn eq(&self, text: &Box<str>) -> bool {
+        **self == **text
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Name;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Name, E> {
+                Ok(text.into())
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
 
 /// A part of an object that others may have, too.
 #[derive(Clone, Debug, Default)]
@@ -139,7 +250,23 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{List, Shared};
+    use super::{List, Name, Shared};
+
+    #[test]
+    fn a_name_that_is_another_one_is_held_with_it() {
+        let first = Name::from("train-worker-0");
+        let mut second: Name = serde_json::from_str(r#""train-worker-0""#).expect("a text");
+        assert!(second == first && !second.shares_with(&first));
+        second.share(&first);
+        assert!(second.shares_with(&first));
+        let mut third = Name::from("train-worker-1");
+        third.share(&first);
+        assert_eq!(
+            (&*third, third.to_string()),
+            ("train-worker-1", third.to_string())
+        );
+        assert!(serde_json::from_str::<Name>("1").is_err());
+    }
 
     #[test]
     fn what_is_alike_is_shared_until_one_is_changed() {

@@ -319,7 +319,7 @@ fn reserved<'a>(
 fn is_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     volume.spec.claim_ref.as_ref().is_some_and(|reference| {
         reference.namespace == claim.metadata.namespace
-            && reference.name == claim.metadata.name
+            && claim.metadata.name == reference.name
             && (reference.uid.is_empty() || reference.uid == claim.metadata.uid)
     })
 }

@@ -328,7 +328,7 @@ impl View<'_> {
                 api_version: kind.api_version().into(),
                 kind: kind.row().name.into(),
                 namespace: meta.namespace.clone(),
-                name: meta.name.clone(),
+                name: (&meta.name).into(),
                 uid: meta.uid.clone(),
                 resource_version: (&*meta.resource_version).into(),
                 field_path: "".into(),

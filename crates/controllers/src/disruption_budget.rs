@@ -274,13 +274,13 @@ impl View<'_> {
         let mut left = BTreeMap::new();
         let mut recheck: Option<Time> = None;
         for pod in self.pods.iter().filter(|pod| !pod.is_terminating()) {
-            let name = &pod.metadata.name;
+            let name = &*pod.metadata.name;
             let Some(granted) = self.budget.status.disrupted_pods.get(name) else {
                 continue;
             };
             let due = granted.plus_ms(DELETION_MS);
             if due >= self.inputs.now {
-                left.insert(name.clone(), *granted);
+                left.insert(name.into(), *granted);
                 recheck = Some(recheck.map_or(due, |known| known.min(due)));
             }
         }
@@ -290,7 +290,7 @@ impl View<'_> {
     fn healthy(&self, disrupted: &BTreeMap<Box<str>, Time>) -> i32 {
         let pods = self.pods.iter();
         let healthy = pods.filter(|pod| {
-            let is_leaving = pod.is_terminating() || disrupted.contains_key(&pod.metadata.name);
+            let is_leaving = pod.is_terminating() || disrupted.contains_key(&*pod.metadata.name);
             !is_leaving && pod.is_ready()
         });
         i32::try_from(healthy.count()).unwrap_or(i32::MAX)

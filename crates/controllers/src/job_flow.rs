@@ -86,7 +86,7 @@ pub(crate) fn before_going(inputs: &Inputs<'_>, job: &Job) -> Option<Step> {
     let flow = inputs.mirror.get::<JobFlow>(&meta.namespace, &owner.name);
     let awaits = flow.is_some_and(|flow| {
         let mut records = flow.status.job_status_list.iter();
-        let is_known = records.any(|it| it.name == meta.name && ended(it).is_some());
+        let is_known = records.any(|it| meta.name == it.name && ended(it).is_some());
         flow.metadata.uid == owner.uid
             && flow.metadata.deletion_timestamp.is_none()
             && !is_over(flow.status.state.phase)

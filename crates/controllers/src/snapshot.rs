@@ -200,7 +200,7 @@ fn protect(view: &View<'_>) -> Intent {
 /// Points a content at its snapshot; once both point at each other, tells how it stands.
 fn bind(view: &View<'_>, content: &VolumeSnapshotContent) -> Result<Vec<Intent>, Trouble> {
     let (meta, of) = (view.meta(), &content.spec.volume_snapshot_ref);
-    if of.namespace != meta.namespace || of.name != meta.name {
+    if of.namespace != meta.namespace || meta.name != of.name {
         return Err(misbound(view, content));
     }
     if of.uid.is_empty() && content.metadata.deletion_timestamp.is_none() {

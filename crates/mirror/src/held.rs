@@ -558,6 +558,7 @@ mod tests {
             assert!(pod.spec.common.shares_with(&first.spec.common));
             assert!(pod.status.common.shares_with(&first.status.common));
             assert!(pod.status.conditions.shares_with(&first.status.conditions));
+            assert!(pod.spec.hostname.shares_with(&meta.name));
         }
     }
 

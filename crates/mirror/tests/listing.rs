@@ -90,10 +90,8 @@ fn a_recreation_is_one_change_with_two_uids_and_its_predecessors_deletion_is_ign
         .delete(Kind::Pod, &pod("a", "u1", 10, "node-1"))
         .unwrap();
     assert!(late.is_none());
-    assert_eq!(
-        mirror.get::<Pod>("ml", "a").unwrap().metadata.uid,
-        "u2".into()
-    );
+    let pod = mirror.get::<Pod>("ml", "a").expect("it is held");
+    assert_eq!(pod.metadata.uid.to_string(), "u2");
 }
 
 #[test]

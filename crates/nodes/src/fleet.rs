@@ -311,7 +311,7 @@ impl Fleet {
 }
 
 fn key_of(pod: &Pod) -> PodKey {
-    (pod.metadata.namespace.clone(), pod.metadata.name.clone())
+    (pod.metadata.namespace.clone(), (&pod.metadata.name).into())
 }
 
 /// Whether a failed creation may succeed later. A node that exists already is what was wanted.

@@ -143,16 +143,16 @@ struct Desk {
 fn heard<T>(
     all: &mut BTreeMap<Box<str>, T>,
     said: Followed<T>,
-    name: fn(&T) -> &Box<str>,
+    name: fn(&T) -> &str,
 ) -> Vec<Box<str>> {
     match said {
         Followed::Listed(list) => {
-            let named = list.into_iter().map(|one| (name(&one).clone(), one));
+            let named = list.into_iter().map(|one| (name(&one).into(), one));
             *all = named.collect();
             all.keys().cloned().collect()
         }
         Followed::Applied(one) => {
-            let changed = name(&one).clone();
+            let changed: Box<str> = name(&one).into();
             all.insert(changed.clone(), one);
             vec![changed]
         }

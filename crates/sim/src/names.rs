@@ -147,7 +147,7 @@ fn apply(slices: &mut Slices, lines: &[WatchLine]) {
             continue;
         };
         let meta = &slice.metadata;
-        let key = (meta.namespace.clone(), meta.name.clone());
+        let key = (meta.namespace.clone(), (&meta.name).into());
         let Some(service) = meta.labels.get(SERVICE_NAME).filter(|_| is_there) else {
             slices.remove(&key);
             continue;

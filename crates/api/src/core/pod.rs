@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Affinity, Condition, ResourceList, TextMap, Toleration, TopologySpreadConstraint};
 use crate::meta::ObjectMeta;
-use crate::shared::{List, Word};
+use crate::shared::{List, Name, Word};
 use crate::time::Time;
 
 texts! {
@@ -204,8 +204,8 @@ parted! {
     pub struct PodSpec {
         /// Empty until bound.
         pub node_name: Word,
-        /// Host name; the pod's name if empty.
-        pub hostname: Box<str>,
+        /// Host name; the pod's name if empty. Where it says that name, both are held as one.
+        pub hostname: Name,
         /// Volumes.
         pub volumes: Volumes,
     }
@@ -335,9 +335,11 @@ impl PodWants {
 }
 
 impl Pod {
-    /// Shares with another pod what both have alike: mostly all but names, addresses and the node.
+    /// Shares with another pod what both have alike: mostly all but names, addresses and the node. A host
+    /// name that is the pod's name is held with it.
     pub fn share(&mut self, other: &Pod) {
         self.metadata.share(&other.metadata);
+        self.spec.hostname.share(&self.metadata.name);
         let (spec, its) = (&mut self.spec, &other.spec);
         spec.volumes.0.share(&its.volumes.0);
         spec.common.share(&its.common, PodWants::is_alike);

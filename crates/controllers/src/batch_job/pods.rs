@@ -224,10 +224,10 @@ impl View<'_> {
         let template = self.job.spec.template.value();
         let mut body = child::pod(&template, (Kind::BatchJob, meta), stem, name);
         for (key, value) in [
-            ("batch.kubernetes.io/controller-uid", &meta.uid),
-            ("batch.kubernetes.io/job-name", &meta.name),
-            ("controller-uid", &meta.uid),
-            ("job-name", &meta.name),
+            ("batch.kubernetes.io/controller-uid", &*meta.uid),
+            ("batch.kubernetes.io/job-name", &*meta.name),
+            ("controller-uid", &*meta.uid),
+            ("job-name", &*meta.name),
         ] {
             body["metadata"]["labels"][key] = json!(value);
         }

@@ -79,7 +79,7 @@ fn phase(mirror: &Mirror, volume: &PersistentVolume) -> VolumePhase {
     };
     let claim = mirror.get::<PersistentVolumeClaim>(&reference.namespace, &reference.name);
     match claim.filter(|claim| claim.metadata.uid == reference.uid) {
-        Some(claim) if claim.spec.volume_name == volume.metadata.name => VolumePhase::Bound,
+        Some(claim) if volume.metadata.name == claim.spec.volume_name => VolumePhase::Bound,
         // Kept for a claim that does not name it yet.
         Some(_) => volume.status.phase,
         None => VolumePhase::Released,
@@ -117,7 +117,7 @@ pub(super) fn body(
             .metadata
             .labels
             .get(HOSTNAME)
-            .unwrap_or(&node.metadata.name);
+            .map_or(&*node.metadata.name, |host| host);
         let term = json!({ "key": HOSTNAME, "operator": "In", "values": [host] });
         spec["nodeAffinity"] =
             json!({ "required": { "nodeSelectorTerms": [{ "matchExpressions": [term] }] } });

@@ -55,7 +55,7 @@ pub(super) fn parted(
 
 /// Orders ReplicaSets by age.
 pub(super) fn age_key(meta: &ObjectMeta) -> (Option<api::time::Time>, Box<str>) {
-    (meta.creation_timestamp, meta.name.clone())
+    (meta.creation_timestamp, (&meta.name).into())
 }
 
 fn without_hash(mut template: Value) -> Value {

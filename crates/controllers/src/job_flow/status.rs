@@ -72,7 +72,7 @@ fn seen(job: &Job) -> FlowJobStatus {
     let state = &job.status.state;
     let is_over = state.phase.is_over();
     FlowJobStatus {
-        name: job.metadata.name.clone(),
+        name: (&job.metadata.name).into(),
         state: state.phase.text().into(),
         start_timestamp: job.metadata.creation_timestamp,
         end_timestamp: state.last_transition_time.filter(|_| is_over),

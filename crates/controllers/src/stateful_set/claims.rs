@@ -104,8 +104,8 @@ impl View<'_> {
         pod: &ObjectMeta,
     ) -> Option<Intent> {
         let set = &self.set.metadata;
-        let is_set = |it: &OwnerReference| &*it.kind == "StatefulSet" && it.name == set.name;
-        let is_pod = |it: &OwnerReference| &*it.kind == "Pod" && it.name == pod.name;
+        let is_set = |it: &OwnerReference| &*it.kind == "StatefulSet" && set.name == it.name;
+        let is_pod = |it: &OwnerReference| &*it.kind == "Pod" && pod.name == it.name;
         let owners = &claim.metadata.owner_references;
         // A former set's or pod's claim is not touched.
         let is_stale = owners

@@ -24,8 +24,8 @@ impl View<'_> {
             available_replicas: count(&|pod| self.is_available(pod)),
             current_replicas: of(&current.metadata.name),
             updated_replicas: of(&update.metadata.name),
-            current_revision: current.metadata.name.clone(),
-            update_revision: update.metadata.name.clone(),
+            current_revision: (&current.metadata.name).into(),
+            update_revision: (&update.metadata.name).into(),
             collision_count: Some(self.set.status.collision_count.unwrap_or(0)),
         };
         let wanted = self.wanted();

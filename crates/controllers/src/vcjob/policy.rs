@@ -189,7 +189,7 @@ fn of_pod<'a>(member: &Member, task: Option<&'a Task>) -> Option<Happening<'a>> 
         event,
         exit_code,
         task,
-        pod: Some(pod.metadata.name.clone()),
+        pod: Some((&pod.metadata.name).into()),
         partition: member.partition().map(Into::into),
         since,
     })
@@ -204,7 +204,7 @@ fn of_task<'a>(job: &Job, roster: &Roster, task: &'a Task) -> Vec<Happening<'a>>
         event,
         exit_code: None,
         task: Some(task),
-        pod: pod.map(|pod| pod.metadata.name.clone()),
+        pod: pod.map(|pod| (&pod.metadata.name).into()),
         partition: pod.and_then(|pod| pod.metadata.labels.get("volcano.sh/partition-id").cloned()),
         since,
     };

@@ -139,7 +139,7 @@ fn told_of(spec: &NumatopologySpec, pod: &Pod) -> Option<BTreeMap<&'static str, 
     let is_it = |told: &&PodAllocation| {
         let by_uid = !told.uid.is_empty() && told.uid == meta.uid;
         by_uid
-            || !told.name.is_empty() && told.name == meta.name && told.namespace == meta.namespace
+            || !told.name.is_empty() && meta.name == told.name && told.namespace == meta.namespace
     };
     let told = spec.pod_allocations.iter().find(is_it)?;
     let units = RESOURCES.map(|name| Some((name, given(told, name)?)));

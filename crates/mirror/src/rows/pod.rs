@@ -73,7 +73,7 @@ impl Rows {
     /// they have no row before they are bound and, without a gang, after they are over.
     pub(super) fn put_pod(&mut self, mirror: &Mirror, pod: &Pod, tables: &mut Tables) {
         let meta = &pod.metadata;
-        let key = Key::new(self.words.namespace(&meta.namespace), &*meta.name);
+        let key = Key::new(self.words.namespace(&meta.namespace), meta.name.text());
         let takes_lone = self.reach.owns(meta) && self.is_lone(pod);
         let gang = self.gang_of(pod);
         let is_lone = takes_lone && gang.as_ref() == Some(&lone_gang(&meta.namespace, &meta.name));

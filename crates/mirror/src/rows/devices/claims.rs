@@ -33,7 +33,7 @@ pub fn claim_name(mirror: &Mirror, pod: &Pod, claim: &PodResourceClaim) -> Optio
     match told.find(|told| told.name == claim.name) {
         Some(told) => told.resource_claim_name.clone(),
         None => own_claim(mirror, (&pod.metadata.uid, POD_CLAIM_NAME), &claim.name)
-            .map(|claim| claim.metadata.name.clone()),
+            .map(|claim| (&claim.metadata.name).into()),
     }
 }
 

@@ -91,7 +91,7 @@ impl Judge {
         slice: &ResourceSlice,
     ) -> (&[Answers], &BTreeMap<SelectorId, Arc<str>>) {
         let meta = &slice.metadata;
-        let heard = self.slices.entry(meta.name.clone()).or_default();
+        let heard = self.slices.entry((&meta.name).into()).or_default();
         if heard.uid != meta.uid || heard.version != meta.resource_version {
             *heard = Heard {
                 uid: meta.uid.clone(),
