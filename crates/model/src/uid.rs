@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// A uid. One as servers make them is held as the number that it writes, which takes no memory of its own;
@@ -11,10 +12,22 @@ pub struct Uid(Held);
 
 #[derive(Clone, PartialEq, Eq)]
 enum Held {
-    /// Its two halves: a whole one would have to lie at every sixteenth byte.
-    Number([u64; 2]),
-    /// Never what a number writes.
-    Text(Arc<str>),
+    /// Its two halves: a whole one would have to lie at every sixteenth byte. That the upper one is not 0
+    /// tells it from a text without a word more.
+    Number(Halves),
+    /// Never what a number writes; nothing where it is empty.
+    Text(Option<Arc<Box<str>>>),
+}
+
+type Halves = (NonZeroU64, u64);
+
+impl Held {
+    fn of(text: &str) -> Held {
+        match number(text) {
+            Some(halves) => Held::Number(halves),
+            None => Held::Text((!text.is_empty()).then(|| Arc::new(text.into()))),
+        }
+    }
 }
 
 /// Where dashes stand in a uid that servers make.
@@ -26,7 +39,7 @@ impl Uid {
     pub fn text(&self) -> Arc<str> {
         match &self.0 {
             Held::Number(halves) => written(halves, |text| text.into()),
-            Held::Text(text) => Arc::clone(text),
+            Held::Text(text) => shown(text).into(),
         }
     }
 
@@ -34,13 +47,18 @@ impl Uid {
     pub fn is(&self, text: &str) -> bool {
         match &self.0 {
             Held::Number(halves) => number(text).as_ref() == Some(halves),
-            Held::Text(held) => **held == *text,
+            Held::Text(held) => shown(held) == text,
         }
     }
 }
 
+fn shown(text: &Option<Arc<Box<str>>>) -> &str {
+    text.as_deref().map_or("", |text| text)
+}
+
 /// What is done with the text of a number.
-fn written<T>(halves: &[u64; 2], show: impl FnOnce(&str) -> T) -> T {
+fn written<T>((upper, lower): &Halves, show: impl FnOnce(&str) -> T) -> T {
+    let halves = [upper.get(), *lower];
     let mut text = [b'-'; LENGTH];
     let places = (0..LENGTH).filter(|at| !DASHES.contains(at));
     for (digit, at) in (0..).zip(places) {
@@ -51,7 +69,7 @@ fn written<T>(halves: &[u64; 2], show: impl FnOnce(&str) -> T) -> T {
 }
 
 /// The number that a uid writes, if it is written as servers do: no two texts write the same.
-fn number(uid: &str) -> Option<[u64; 2]> {
+fn number(uid: &str) -> Option<Halves> {
     let bytes = uid.as_bytes();
     if bytes.len() != LENGTH {
         return None;
@@ -67,15 +85,12 @@ fn number(uid: &str) -> Option<[u64; 2]> {
         };
         number = number << 4 | u128::from(digit);
     }
-    Some([(number >> 64) as u64, number as u64])
+    Some((NonZeroU64::new((number >> 64) as u64)?, number as u64))
 }
 
 impl From<&str> for Uid {
     fn from(text: &str) -> Uid {
-        Uid(match number(text) {
-            Some(halves) => Held::Number(halves),
-            None => Held::Text(text.into()),
-        })
+        Uid(Held::of(text))
     }
 }
 
@@ -87,16 +102,13 @@ impl From<String> for Uid {
 
 impl From<Arc<str>> for Uid {
     fn from(text: Arc<str>) -> Uid {
-        match number(&text) {
-            Some(halves) => Uid(Held::Number(halves)),
-            None => Uid(Held::Text(text)),
-        }
+        Uid::from(&*text)
     }
 }
 
 impl Default for Uid {
     fn default() -> Uid {
-        Uid(Held::Text(Arc::default()))
+        Uid(Held::Text(None))
     }
 }
 
@@ -105,8 +117,8 @@ impl Ord for Uid {
         match (&self.0, &other.0) {
             (Held::Number(mine), Held::Number(its)) => mine.cmp(its),
             (Held::Text(mine), Held::Text(its)) => mine.cmp(its),
-            (Held::Number(mine), Held::Text(its)) => written(mine, |mine| mine.cmp(its)),
-            (Held::Text(mine), Held::Number(its)) => written(its, |its| (**mine).cmp(its)),
+            (Held::Number(mine), Held::Text(its)) => written(mine, |mine| mine.cmp(shown(its))),
+            (Held::Text(mine), Held::Number(its)) => written(its, |its| shown(mine).cmp(its)),
         }
     }
 }
@@ -121,7 +133,7 @@ impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Held::Number(halves) => written(halves, |text| f.write_str(text)),
-            Held::Text(text) => f.write_str(text),
+            Held::Text(text) => f.write_str(shown(text)),
         }
     }
 }
@@ -140,6 +152,7 @@ mod tests {
     fn a_uid_is_what_it_was_and_stands_where_its_text_does() {
         let texts = [
             "",
+            "00000000-0000-0000-0000-00000000002a",
             "0000002a-5a1c-4d2e-9f00-000000000001",
             "0000002a-5a1c-4d2e-9f00-00000000000f",
             "0000002A-5a1c-4d2e-9f00-000000000001",
@@ -150,6 +163,7 @@ mod tests {
             "u",
         ];
         let uids: Vec<Uid> = texts.iter().map(|text| Uid::from(*text)).collect();
+        assert_eq!(size_of::<Uid>(), 16);
         let as_numbers = uids.iter().filter(|it| matches!(it.0, Held::Number(_)));
         assert_eq!(as_numbers.count(), 3);
         for (text, uid) in texts.iter().zip(&uids) {
