@@ -53,7 +53,7 @@ impl LabelSelector {
         let equal = self
             .match_labels
             .iter()
-            .map(|(key, value)| Requirement::new(key, Operator::In, vec![value.clone()]));
+            .map(|(key, value)| Requirement::new(key, Operator::In, vec![(&**value).into()]));
         let others = self.match_expressions.iter().map(|expression| {
             let operator = expression.operator().ok_or_else(|| {
                 format!(

@@ -499,7 +499,9 @@ fn provision(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim, class: &str) ->
         return vec![write::create(Kind::PersistentVolume, made)];
     }
     let known = claim.metadata.annotations.get(STORAGE_PROVISIONER);
-    if known == Some(&row.provisioner) || &*row.provisioner == "kubernetes.io/no-provisioner" {
+    if known.is_some_and(|it| *it == *row.provisioner)
+        || &*row.provisioner == "kubernetes.io/no-provisioner"
+    {
         return Vec::new();
     }
     let provisioner = &row.provisioner;

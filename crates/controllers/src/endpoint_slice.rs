@@ -241,7 +241,7 @@ fn endpoint(mirror: &Mirror, service: &Service, pod: &Pod) -> Value {
 fn labels(service: &Service) -> TextMap {
     let mut labels = service.metadata.labels.clone();
     labels.remove(HEADLESS);
-    labels.insert(SERVICE_NAME.into(), (&service.metadata.name).into());
+    labels.insert(SERVICE_NAME.into(), (&*service.metadata.name).into());
     labels.insert(MANAGED_BY.into(), MANAGER.into());
     if service.is_headless() {
         labels.insert(HEADLESS.into(), "".into());

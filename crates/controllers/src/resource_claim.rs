@@ -227,7 +227,7 @@ impl<'a> Claimant<'a> {
             return Err(Box::new(self.without_template(inputs, claim, template)));
         };
         let mut annotations = template.spec.metadata.annotations.clone();
-        annotations.insert(self.mark.into(), claim.name.clone());
+        annotations.insert(self.mark.into(), (&*claim.name).into());
         let mut body = json!({
             "metadata": {
                 "name": name_of(meta, &claim.name),

@@ -70,7 +70,7 @@ fn of_token(inputs: &Inputs<'_>) -> Step {
     let meta = &secret.metadata;
     let found = inputs.mirror.get::<ServiceAccount>(namespace, account);
     let uid = meta.annotations.get(OF_ACCOUNT_UID);
-    if found.is_some_and(|it| uid.is_none_or(|uid| *uid == it.metadata.uid)) {
+    if found.is_some_and(|it| uid.is_none_or(|uid| **uid == *it.metadata.uid)) {
         return Step::idle();
     }
     let key = ObjectKey::new(Kind::ServiceAccount, namespace, account);

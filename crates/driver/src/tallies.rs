@@ -144,7 +144,7 @@ impl Tallies {
         let (Some(uid), old) = (known(after), known(before)) else {
             return;
         };
-        let service = service_of(mirror, after).filter(|it| it.metadata.uid == uid);
+        let service = service_of(mirror, after).filter(|it| uid == *it.metadata.uid);
         let born = service.and_then(|it| it.metadata.creation_timestamp);
         if let Some(born) = born.filter(|_| old.as_ref() != Some(&uid)) {
             self.timings

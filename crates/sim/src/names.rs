@@ -153,7 +153,7 @@ fn apply(slices: &mut Slices, lines: &[WatchLine]) {
             continue;
         };
         let said = Slice {
-            service: service.clone(),
+            service: (&**service).into(),
             hosts: hosts(&slice),
         };
         slices.insert(key, said);

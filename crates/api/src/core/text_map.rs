@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-type Pair = (Box<str>, Box<str>);
+use crate::shared::Word;
+
+type Pair = (Box<str>, Word);
 
 /// Texts per key, sorted by key: labels, annotations, selectors.
 ///
@@ -23,15 +25,15 @@ pub struct TextMap {
 }
 
 /// Values that hold instead of those of the list, by their place in it, in order. A single one, as most
-/// pods have (their number), takes no memory elsewhere.
+/// pods have (their number), takes no memory elsewhere, and a short value in no case.
 #[derive(Clone, Debug, PartialEq)]
 enum Own {
-    One(u32, Box<str>),
-    Others(Box<[(u32, Box<str>)]>),
+    One(u32, Word),
+    Others(Box<[(u32, Word)]>),
 }
 
 impl Own {
-    fn of(mut values: Vec<(u32, Box<str>)>) -> Own {
+    fn of(mut values: Vec<(u32, Word)>) -> Own {
         match (values.pop(), values.is_empty()) {
             (Some((at, value)), true) => Own::One(at, value),
             (last, _) => {
@@ -41,11 +43,7 @@ impl Own {
         }
     }
 
-    #[expect(
-        clippy::borrowed_box,
-        reason = "compared with values of other maps, as they are held"
-    )]
-    fn get(&self, at: usize) -> Option<&Box<str>> {
+    fn get(&self, at: usize) -> Option<&Word> {
         match self {
             Own::One(place, value) => (*place as usize == at).then_some(value),
             Own::Others(all) if all.is_empty() => None,
@@ -70,11 +68,7 @@ impl TextMap {
     }
 
     /// The value of a key.
-    #[expect(
-        clippy::borrowed_box,
-        reason = "compared with values of other maps, as they are held"
-    )]
-    pub fn get(&self, key: &str) -> Option<&Box<str>> {
+    pub fn get(&self, key: &str) -> Option<&Word> {
         let list = self.list();
         let at = list
             .binary_search_by(|(known, _)| (**known).cmp(key))
@@ -112,12 +106,12 @@ impl TextMap {
     }
 
     /// The values, in order of their keys.
-    pub fn values(&self) -> impl Iterator<Item = &Box<str>> {
+    pub fn values(&self) -> impl Iterator<Item = &Word> {
         self.iter().map(|(_, value)| value)
     }
 
     /// Sets a value; the one that stood there before.
-    pub fn insert(&mut self, key: Box<str>, value: Box<str>) -> Option<Box<str>> {
+    pub fn insert(&mut self, key: Box<str>, value: Word) -> Option<Word> {
         let mut pairs = self.pairs();
         let place = pairs.binary_search_by(|(known, _)| known.cmp(&key));
         let before = match place {
@@ -132,7 +126,7 @@ impl TextMap {
     }
 
     /// Takes a key away; the value that stood there.
-    pub fn remove(&mut self, key: &str) -> Option<Box<str>> {
+    pub fn remove(&mut self, key: &str) -> Option<Word> {
         let mut pairs = self.pairs();
         let place = pairs.binary_search_by(|(known, _)| (**known).cmp(key));
         let (_, value) = pairs.remove(place.ok()?);
@@ -205,9 +199,9 @@ impl TextMap {
 
 /// The value of a key that is there.
 impl std::ops::Index<&str> for TextMap {
-    type Output = Box<str>;
+    type Output = Word;
 
-    fn index(&self, key: &str) -> &Box<str> {
+    fn index(&self, key: &str) -> &Word {
         self.get(key).expect("the key is there")
     }
 }
@@ -252,7 +246,7 @@ pub struct Iter<'a> {
 }
 
 impl<'a> Iterator for Iter<'a> {
-    type Item = (&'a Box<str>, &'a Box<str>);
+    type Item = (&'a Box<str>, &'a Word);
 
     fn next(&mut self) -> Option<Self::Item> {
         let ((key, shared), rest) = self.list.split_first()?;
@@ -269,7 +263,7 @@ impl<'a> Iterator for Iter<'a> {
 impl ExactSizeIterator for Iter<'_> {}
 
 impl<'a> IntoIterator for &'a TextMap {
-    type Item = (&'a Box<str>, &'a Box<str>);
+    type Item = (&'a Box<str>, &'a Word);
     type IntoIter = Iter<'a>;
 
     fn into_iter(self) -> Iter<'a> {

@@ -124,7 +124,7 @@ fn pods<'a>(mirror: &'a Mirror, job: &Job, task: &Task) -> Option<Vec<&'a Arc<Po
     let wanted = wanted.min(PODS_MAX);
     let is_up = |pod: &&Arc<Pod>| {
         let of_task = pod.metadata.annotations.get(TASK_SPEC);
-        of_task.is_some_and(|name| *name == task.name)
+        of_task.is_some_and(|name| **name == *task.name)
             && is_active(pod)
             && pod.status.phase == PodPhase::Running
             && !pod.status.pod_ip.is_empty()

@@ -132,9 +132,9 @@ impl Gate {
     }
 
     /// What the status keeps of it.
-    pub(super) fn holding(&self) -> Option<(Box<str>, Box<str>)> {
-        let uid = self.known.clone()?;
-        Some((SERVICE_KNOWN.into(), uid))
+    pub(super) fn holding(&self) -> Option<(Box<str>, api::shared::Word)> {
+        let uid = self.known.as_deref()?;
+        Some((SERVICE_KNOWN.into(), uid.into()))
     }
 }
 
@@ -231,7 +231,7 @@ impl View<'_> {
     /// Whether the status says that DNS has known this Service.
     fn is_known(&self, service: &Service) -> bool {
         let held = self.job.status.controlled_resources.get(SERVICE_KNOWN);
-        held.is_some_and(|uid| *uid == service.metadata.uid)
+        held.is_some_and(|uid| **uid == *service.metadata.uid)
     }
 
     /// Since when a pod that has not ended has an address.

@@ -193,7 +193,7 @@ fn sub_group(task: &Task) -> Option<SubGroupPolicy> {
         sub_group_size: Some(policy.partition_size),
         min_sub_groups: Some(policy.min_partitions.unwrap_or(0)),
         label_selector: Some(LabelSelector {
-            match_labels: TextMap::from([(TASK_SPEC.into(), task.name.clone())]),
+            match_labels: TextMap::from([(TASK_SPEC.into(), (&*task.name).into())]),
             ..LabelSelector::default()
         }),
         match_label_keys: vec![PARTITION_ID.into()],

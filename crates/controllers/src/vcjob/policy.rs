@@ -205,7 +205,9 @@ fn of_task<'a>(job: &Job, roster: &Roster, task: &'a Task) -> Vec<Happening<'a>>
         exit_code: None,
         task: Some(task),
         pod: pod.map(|pod| (&pod.metadata.name).into()),
-        partition: pod.and_then(|pod| pod.metadata.labels.get("volcano.sh/partition-id").cloned()),
+        partition: pod
+            .and_then(|pod| pod.metadata.labels.get("volcano.sh/partition-id"))
+            .map(|id| (&**id).into()),
         since,
     };
     let mut found = Vec::new();

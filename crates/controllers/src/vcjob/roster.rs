@@ -217,7 +217,7 @@ fn of_marks(job: &Job, pod: &Pod) -> Option<(Box<str>, u32)> {
     let mark = |name: &str| meta.annotations.get(name).or_else(|| meta.labels.get(name));
     let task = mark(TASK_SPEC)?;
     let index = mark(TASK_INDEX)?.parse().ok()?;
-    pods::is_named(&meta.name, job, task, index).then(|| (task.clone(), index))
+    pods::is_named(&meta.name, job, task, index).then(|| ((&**task).into(), index))
 }
 
 /// Task and index by the pod's name, if it is that of a pod that the job wants.

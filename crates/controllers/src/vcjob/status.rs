@@ -59,7 +59,7 @@ pub(super) fn turn<'a>(job: &Job, commands: &'a [Arc<Command>]) -> Turn<'a> {
     let mut turn = Turn::default();
     let handled = job.status.controlled_resources.get(LAST_COMMAND);
     for command in commands {
-        if handled.is_some_and(|uid| *uid == command.metadata.uid) {
+        if handled.is_some_and(|uid| **uid == *command.metadata.uid) {
             // Until it has gone, it could not be told from one that is new.
             turn.spent.push(command);
             break;
@@ -171,7 +171,7 @@ fn act(view: &View<'_>, next: &mut Next) {
         };
         let uid = command.metadata.uid.clone();
         let handled = &mut next.status.controlled_resources;
-        handled.insert(LAST_COMMAND.into(), uid.clone());
+        handled.insert(LAST_COMMAND.into(), (&*uid).into());
         let message = format!(
             "Start to execute command {action}, and clean it up to make sure executed not more than once."
         );

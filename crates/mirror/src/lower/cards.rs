@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use api::core::TextMap;
+use api::shared::Word;
 use api::time::Time;
 use api::volcano::{
     BIND_PHASE, BIND_PHASE_ALLOCATING, BIND_TIME, GPU_INDEX, NPU_BIND_PHASE, NPU_BIND_TIME,
@@ -27,9 +28,9 @@ pub(super) fn annotations(ask: &CardAsk, grants: &[Grant], node: &str, now: Time
     }
     let parts = ask.parts.iter().enumerate();
     let (gpus, npus): (Vec<_>, Vec<_>) = parts.partition(|(_, part)| part.is_of_gpus());
-    let seconds: Box<str> = now.micros().div_euclid(1_000_000).to_string().into();
+    let seconds: Word = now.micros().div_euclid(1_000_000).to_string().into();
     if !gpus.is_empty() {
-        let ids: Box<str> = by_container(&gpus, grants, VGPU_VENDOR).join(";").into();
+        let ids: Word = by_container(&gpus, grants, VGPU_VENDOR).join(";").into();
         told.extend(TextMap::from([
             (BIND_PHASE.into(), BIND_PHASE_ALLOCATING.into()),
             (BIND_TIME.into(), seconds.clone()),
@@ -96,7 +97,7 @@ type Numbered<'a> = (usize, &'a Part);
 
 fn of_npus(kind: &str, parts: &[Numbered<'_>], grants: &[Grant]) -> TextMap {
     // Each container's list has an end here.
-    let ids: Box<str> = by_container(parts, grants, kind)
+    let ids: Word = by_container(parts, grants, kind)
         .iter()
         .map(|one| format!("{one};"))
         .collect::<String>()

@@ -76,7 +76,9 @@ impl Reach {
 
     fn side(&self, node: &Node, tables: &Tables) -> Side {
         let meta = &node.metadata;
-        let has = |(key, value): &(Box<str>, Box<str>)| meta.labels.get(key) == Some(value);
+        let has = |(key, value): &(Box<str>, Box<str>)| {
+            meta.labels.get(key).is_some_and(|it| *it == **value)
+        };
         let is_selected = self.selector.is_empty() || self.selector.iter().any(has);
         if !is_selected || self.slice.is_some_and(|slice| !slice.owns(&meta.name)) {
             return Side::Others;
