@@ -8,6 +8,12 @@
 //! that the process was given, without the making of pages: they hold on a busy machine, too.
 //! `-- objects` holds the objects alone, without tables, engine and driver; a number says how many gangs
 //! there are instead of 5,000.
+//!
+//! `-- 5k-150k` tells the time from the first list to the first bind for 5,000 nodes and 150,040 pods, as
+//! a scheduler has it that starts again: lists are encoded before, as a server holds them, and handed
+//! over by another thread as bodies of 500 objects, one when it is asked for. What is counted is to take
+//! a body, to part it into its objects, to read them into mirror and tables, and to decide for the first
+//! time; no socket and no TLS.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(
@@ -15,6 +21,8 @@
     reason = "a benchmark reads the clock, and what it holds in memory"
 )]
 
+use std::collections::BTreeMap;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use api::call::Page;
@@ -31,6 +39,10 @@ use serde_json::{Value, json};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const NODES: usize = 10_000;
+/// Nodes and gangs of the cluster for which the time of a restart is told elsewhere: 150,040 pods.
+const RESTART: (usize, usize) = (5_000, 3_410);
+/// So many objects are on a page, as the driver asks for them.
+const PAGE: usize = 500;
 const QUEUES: usize = 500;
 const GANGS: usize = 5_000;
 /// Of a gang run so many pods, four to a node in two gangs' worth, and so many fit nowhere.
@@ -42,15 +54,88 @@ fn main() {
     if std::env::args().any(|word| word == "objects") {
         return objects();
     }
-    let now = Time::from_seconds(1_800_000_000);
+    if is_restart() {
+        return restart();
+    }
     let before = resident_mb();
+    let mut bytes = 0;
+    let (driver, took) = read_and_plan(&mut |kind, limit, token| {
+        let start = cpu();
+        let page = page(kind, limit, token);
+        if kind == Kind::Pod {
+            let texts = page.items.iter();
+            bytes += texts.map(|item| item.get().len()).sum::<usize>();
+        }
+        (page, cpu() - start)
+    });
+    let bytes = bytes / pods();
+    assert!(bytes > 3_000, "{bytes} bytes are no real pod");
+    for (row, took) in [
+        ("S4-10k-220k-first-bind", took.first_bind),
+        ("S4-10k-220k-first-bind-cpu", took.first_bind_cpu),
+        ("S4-10k-220k-read", took.read),
+        ("S4-10k-220k-read-cpu", took.read_cpu),
+    ] {
+        print(row, took.as_secs_f64(), "s", 8.0);
+    }
+    print("S4-10k-220k-rss", resident_mb() - before, "MB", 250.0);
+    drop(driver);
+}
+
+/// From the first list that is asked for to the first bind, where the lists are there as a server has
+/// them: encoded before, and handed over by another thread.
+fn restart() {
+    let (ask, asked) = mpsc::channel::<(Kind, usize, String)>();
+    let (hand, handed) = mpsc::sync_channel::<Vec<u8>>(1);
+    let (ready, is_ready) = mpsc::channel();
+    let server = std::thread::spawn(move || {
+        let bodies = bodies();
+        ready.send(()).expect("somebody waits for it");
+        for (kind, limit, token) in asked {
+            assert!(limit == PAGE || token.is_empty(), "pages are made before");
+            // A copy, as a socket makes one.
+            let body = match bodies.get(&(kind, from(&token))) {
+                Some(body) => body.clone(),
+                None => body(kind, limit, &token),
+            };
+            hand.send(body).expect("who asks waits for it");
+        }
+    });
+    is_ready.recv().expect("pages can be made");
+    let (driver, took) = read_and_plan(&mut |kind, limit, token| {
+        let question = (kind, limit, token.to_owned());
+        ask.send(question).expect("the server is there");
+        let body = handed.recv().expect("the server answers");
+        let page = api::call::page(&body).expect("it is a list");
+        (page, Duration::ZERO)
+    });
+    drop((driver, ask));
+    server.join().expect("the server ends in peace");
+    for (row, took) in [
+        ("restart-5k-150k-first-bind", took.first_bind),
+        ("restart-5k-150k-first-bind-cpu", took.first_bind_cpu),
+        ("restart-5k-150k-read-cpu", took.read_cpu),
+    ] {
+        print(row, took.as_secs_f64(), "s", 8.0);
+    }
+}
+
+/// How long it was until when, and what time the process was given.
+struct Took {
+    first_bind: Duration,
+    first_bind_cpu: Duration,
+    read: Duration,
+    read_cpu: Duration,
+}
+
+/// A driver that has read everything and decided once. `list` gives a page, and what of the time that it
+/// took is nobody's business here.
+fn read_and_plan(list: &mut dyn FnMut(Kind, usize, &str) -> (Page, Duration)) -> (Driver, Took) {
+    let now = Time::from_seconds(1_800_000_000);
     let mut driver = Driver::new(settings());
     let (began, began_cpu) = (Instant::now(), cpu());
+    let (mut making, mut read, mut read_cpu) = Default::default();
     let mut first_bind = None;
-    let mut making = Duration::ZERO;
-    let mut read_cpu = Duration::ZERO;
-    let mut bytes = 0;
-    let mut read = Vec::new();
     while let Some((id, request)) = driver.poll_request(now) {
         match request {
             Request::List {
@@ -58,19 +143,11 @@ fn main() {
                 limit,
                 continue_token,
             } => {
-                let start = cpu();
-                let page = page(kind, limit as usize, &continue_token);
-                making += cpu() - start;
-                if kind == Kind::Pod {
-                    bytes += page
-                        .items
-                        .iter()
-                        .map(|item| item.get().len())
-                        .sum::<usize>();
-                }
+                let (page, took) = list(kind, limit as usize, &continue_token);
+                making += took;
                 let (start, start_cpu) = (Instant::now(), cpu());
                 driver.handle_page(id, Ok(page), now);
-                read.push(start.elapsed());
+                read += start.elapsed();
                 read_cpu += cpu() - start_cpu;
             }
             Request::Write(intent) => {
@@ -85,19 +162,38 @@ fn main() {
     }
     let tables = driver.tables().expect("the engine runs");
     assert_eq!(tables.tasks().count(), pods());
-    let bytes = bytes / pods();
-    assert!(bytes > 3_000, "{bytes} bytes are no real pod");
-    let read: Duration = read.iter().sum();
     let (first_bind, first_bind_cpu) = first_bind.expect("four pods find room");
-    for (row, took) in [
-        ("S4-10k-220k-first-bind", first_bind),
-        ("S4-10k-220k-first-bind-cpu", first_bind_cpu),
-        ("S4-10k-220k-read", read),
-        ("S4-10k-220k-read-cpu", read_cpu),
-    ] {
-        print(row, took.as_secs_f64(), "s", 8.0);
+    let took = Took {
+        first_bind,
+        first_bind_cpu,
+        read,
+        read_cpu,
+    };
+    (driver, took)
+}
+
+/// Every page that has something in it as a server sends it, by kind and by its first object.
+fn bodies() -> BTreeMap<(Kind, usize), Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for kind in [Kind::Node, Kind::Pod, Kind::PodGroup, Kind::Queue] {
+        let firsts = (0..count(kind)).step_by(PAGE);
+        all.extend(firsts.map(|first| ((kind, first), body(kind, PAGE, &first.to_string()))));
     }
-    print("S4-10k-220k-rss", resident_mb() - before, "MB", 250.0);
+    all
+}
+
+fn body(kind: Kind, limit: usize, token: &str) -> Vec<u8> {
+    let page = page(kind, limit, token);
+    let row = kind.row();
+    let list = json!({
+        "kind": format!("{}List", row.name),
+        "metadata": { "resourceVersion": page.revision.to_string(), "continue": page.continue_token },
+        "items": [],
+    });
+    let items: Vec<&str> = page.items.iter().map(|item| item.get()).collect();
+    let list = list.to_string();
+    list.replacen("[]", &format!("[{}]", items.join(",")), 1)
+        .into_bytes()
 }
 
 /// What the objects alone take.
@@ -124,7 +220,21 @@ fn objects() {
     }
 }
 
+fn is_restart() -> bool {
+    std::env::args().any(|word| word.ends_with("5k-150k"))
+}
+
+fn nodes() -> usize {
+    match is_restart() {
+        true => RESTART.0,
+        false => NODES,
+    }
+}
+
 fn gangs() -> usize {
+    if is_restart() {
+        return RESTART.1;
+    }
     let mut words = std::env::args();
     let number = words.find_map(|word| word.parse().ok());
     number.unwrap_or(GANGS)
@@ -158,14 +268,28 @@ fn refuse(driver: &mut Driver, id: RequestId, now: Time) {
     driver.handle_written(id, WriteOutcome::Refused(refusal), now);
 }
 
+fn count(kind: Kind) -> usize {
+    match kind {
+        Kind::Node => nodes(),
+        Kind::Pod => pods(),
+        Kind::PodGroup => gangs(),
+        Kind::Queue => QUEUES,
+        _ => 0,
+    }
+}
+
+fn from(token: &str) -> usize {
+    token.parse().unwrap_or(0)
+}
+
 fn page(kind: Kind, limit: usize, token: &str) -> Page {
-    let from: usize = token.parse().unwrap_or(0);
-    let (count, object): (usize, fn(usize) -> Value) = match kind {
-        Kind::Node => (NODES, node),
-        Kind::Pod => (pods(), pod),
-        Kind::PodGroup => (gangs(), group),
-        Kind::Queue => (QUEUES, queue),
-        _ => (0, |_| Value::Null),
+    let (from, count) = (from(token), count(kind));
+    let object: fn(usize) -> Value = match kind {
+        Kind::Node => node,
+        Kind::Pod => pod,
+        Kind::PodGroup => group,
+        Kind::Queue => queue,
+        _ => |_| Value::Null,
     };
     let to = count.min(from.saturating_add(limit));
     let text = |at| RawValue::from_string(object(at).to_string()).expect("it is JSON");
@@ -325,7 +449,7 @@ fn pod(at: usize) -> Value {
         "status": { "phase": "Pending", "qosClass": "Guaranteed" },
     });
     if is_running {
-        pod["spec"]["nodeName"] = json!(format!("node-{:05}", (gang * 20 + index / 2) % NODES));
+        pod["spec"]["nodeName"] = json!(format!("node-{:05}", (gang * 20 + index / 2) % nodes()));
         pod["status"] = running(at);
     }
     pod

@@ -27,6 +27,7 @@ pub const ROWS: &[Row] = &[
     of("katmai-engine", "victims", "S5-reclaim-4000-proc"),
     of("katmai-engine", "victims", "S6-"),
     of("katmai-engine", "topology", "S7-"),
+    of("katmai-sim", "memory", "restart-5k-150k"),
     of("katmai-engine", "vast", "vast-"),
 ];
 
