@@ -41,7 +41,7 @@ forward() {
   local out=$home/forward.out pid port
   timeout 30 "$KUBECTL" --kubeconfig "$state/kubeconfig" port-forward "$1" ":$2" > "$out" 2>&1 &
   pid=$!
-  for _ in $(seq 100); do grep -q '127.0.0.1:' "$out" && break; sleep 0.05; done
+  for _ in $(seq 500); do grep -q '127.0.0.1:' "$out" && break; sleep 0.05; done
   port=$(grep -o '127.0.0.1:[0-9]*' "$out" | head -1 | cut -d: -f2)
   python3 - "$port" "$3" "$4" <<'P'
 import os, socket, sys, threading
