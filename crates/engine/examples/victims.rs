@@ -190,19 +190,23 @@ fn with_gpus(gpu: Kind, count: i64) -> Vector {
     cores(count).plus(&Vector::of([(gpu, count * 1_000)]))
 }
 
+/// A gang of a low class, of eight tasks of one GPU each.
+fn holder(at: u32, gpu: Kind) -> Gang<'static> {
+    Gang {
+        at,
+        queue: "default",
+        class: Some("low"),
+        min: 8,
+        requests: with_gpus(gpu, 1),
+        ..Gang::default()
+    }
+}
+
 /// Gangs that lose all of their tasks for one that is larger than each of them.
 fn bundles(runs: usize) {
     let (mut tables, gpu) = gpu_nodes(200);
     for at in 0..200_u32 {
-        let low = Gang {
-            at,
-            queue: "default",
-            class: Some("low"),
-            min: 8,
-            requests: with_gpus(gpu, 1),
-            ..Gang::default()
-        };
-        low.put(&mut tables, &[Some(at); 8]);
+        holder(at, gpu).put(&mut tables, &[Some(at); 8]);
     }
     let mut quiet = engine("gangpreempt", false);
     while !quiet.cycle(&mut tables, Time::from_micros(0)).is_empty() {}
@@ -237,15 +241,7 @@ fn preemption_storm(runs: usize) {
                 })
             })
             .collect();
-        let gang = Gang {
-            at,
-            queue: "default",
-            class: Some("low"),
-            min: 8,
-            requests: with_gpus(gpu, 1),
-            ..Gang::default()
-        };
-        gang.put(&mut tables, &nodes);
+        holder(at, gpu).put(&mut tables, &nodes);
     }
     let mut quiet = engine("preempt", false);
     while !quiet.cycle(&mut tables, Time::from_micros(0)).is_empty() {}

@@ -8,6 +8,9 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+#[path = "shared/patch.rs"]
+mod patch;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -16,6 +19,7 @@ use api::intent::{Action, Intent, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
 use driver::{Driver, Limits, Request, RequestId, Settings};
+use patch::merge;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -251,21 +255,6 @@ fn gone() -> WriteOutcome {
 
 fn raw(value: &Value) -> Box<RawValue> {
     RawValue::from_string(value.to_string()).expect("a value prints as JSON")
-}
-
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(fields) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    for (name, value) in fields {
-        match value {
-            Value::Null => {
-                target.as_object_mut().map(|held| held.remove(name));
-            }
-            value => merge(&mut target[name.as_str()], value),
-        }
-    }
 }
 
 /// One JSON object a line.
