@@ -31,7 +31,7 @@ pub(crate) use pdb::beyond_budgets;
 
 use std::sync::Arc;
 
-use model::{Kind, QueueId, Tables, TaskId, Vector};
+use model::{Kind, Queue, QueueId, Tables, TaskId, Vector};
 
 use crate::plugin::Plugin;
 
@@ -79,6 +79,25 @@ pub(crate) fn insufficient(
 /// The queue to which a task is charged, if there is one.
 pub(crate) fn queue_of(tables: &Tables, task: TaskId) -> Option<QueueId> {
     tables.gang(tables.task(task).gang?).queue
+}
+
+/// The ceiling that the queue names of a kind. One of zero or less on cpu or memory means none, as upstream
+/// has it.
+pub(crate) fn named_ceiling(queue: &Queue, kind: Kind) -> Option<i64> {
+    let may_be_nothing = kind != Kind::CPU && kind != Kind::MEMORY;
+    let ceiling = queue.spec.capability.get(kind);
+    ceiling.filter(|value| *value > 0 || may_be_nothing)
+}
+
+/// What limits a queue in a kind of which it may have `share`, if anything does. A share of the whole cluster
+/// is no limit: it is room that is short then. Its own ceiling holds all the same: what runs on a node that
+/// counts no more is still held. What is guaranteed to the queue is its own beyond that.
+pub(crate) fn limit(tables: &Tables, queue: &Queue, kind: Kind, share: i64) -> Option<i64> {
+    if share < tables.total().get(kind) {
+        return Some(share);
+    }
+    let guarantee = queue.spec.guarantee.get(kind);
+    named_ceiling(queue, kind).map(|ceiling| ceiling.max(guarantee))
 }
 
 /// `part / whole` in millionths; a whole of zero or less gives none.

@@ -3,6 +3,7 @@
 
 mod card_laws;
 mod cards;
+mod changing;
 mod claim_laws;
 mod class_laws;
 mod counted;

@@ -8,7 +8,7 @@ use crate::fixture::World;
 use crate::laws::{play, script};
 
 /// Rules that are drawn by lot, as the beginning of a script.
-fn rules(seed: u64) -> Vec<String> {
+pub fn rules(seed: u64) -> Vec<String> {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
     // An extender is somebody to be asked, and nobody is there who would answer.
     let all = PLUGINS.iter().map(|row| row.name);

@@ -16,7 +16,7 @@ use crate::arguments::Asked;
 use crate::ledger::Account;
 use crate::plugin::{Claimant, Plugin, View, Vote};
 use crate::plugins::reserved::InVain;
-use crate::plugins::{insufficient, queue_of};
+use crate::plugins::{insufficient, limit, named_ceiling, queue_of};
 use crate::rules::{Config, State};
 use crate::settings::Difference;
 
@@ -104,10 +104,11 @@ fn open(tables: &Tables, config: &Config, state: &mut State) {
     state.capacity = found;
 }
 
-/// A ceiling of zero or less on cpu or memory means none, as upstream has it.
+/// The ceilings that the queue names itself.
 fn ceilings(queue: &Queue) -> Ceilings {
-    let all = queue.spec.capability.entries();
-    all.filter(|(kind, value)| *value > 0 || (*kind != Kind::CPU && *kind != Kind::MEMORY))
+    let kinds = queue.spec.capability.entries().map(|(kind, _)| kind);
+    kinds
+        .filter_map(|kind| Some((kind, named_ceiling(queue, kind)?)))
         .collect()
 }
 
@@ -435,7 +436,7 @@ fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
     let request = &tables.shape_of(task).spec.requests;
     for (at, row) in all.path(id) {
         for (kind, need) in request.entries().filter(|(_, need)| *need > 0) {
-            let Some(ceiling) = ceiling_of(tables, row, kind) else {
+            let Some(ceiling) = ceiling_of(tables, tables.queue(at), row, kind) else {
                 continue;
             };
             let held = all.held_by_others(tables, at, kind, task);
@@ -453,10 +454,10 @@ fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
     classes::allocatable(view, way, task)
 }
 
-/// The ceiling that is the queue's own: where it has the whole cluster it is room that is short.
-fn ceiling_of(tables: &Tables, row: &Row, kind: Kind) -> Option<i64> {
-    let ceiling = row.real.get(&kind).copied()?;
-    (ceiling < tables.total().get(kind)).then_some(ceiling)
+/// The most that a queue may have of a kind, where there is such a limit: the lower of its ceiling and of
+/// what others' guarantees leave.
+fn ceiling_of(tables: &Tables, queue: &Queue, row: &Row, kind: Kind) -> Option<i64> {
+    limit(tables, queue, kind, row.real.get(&kind).copied()?)
 }
 
 fn enqueueable(view: View<'_>, id: GangId) -> Vote {
@@ -479,8 +480,9 @@ fn enqueueable(view: View<'_>, id: GangId) -> Vote {
     for (at, row) in all.path(queue) {
         let queue = tables.queue(at);
         let (used, inqueue, elastic) = all.sums(queue);
-        let is_beyond =
-            |kind, amount| ceiling_of(tables, row, kind).is_some_and(|ceiling| amount > ceiling);
+        let is_beyond = |kind, amount| {
+            ceiling_of(tables, queue, row, kind).is_some_and(|ceiling| amount > ceiling)
+        };
         let is_too_much = |amounts: &Vector| {
             let mut amounts = amounts.entries();
             amounts.any(|(kind, amount)| is_beyond(kind, amount))

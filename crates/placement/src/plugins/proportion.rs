@@ -11,7 +11,7 @@ use model::{
 use crate::ledger::Account;
 use crate::plugin::{Claimant, Plugin, View, Vote};
 use crate::plugins::reserved::InVain;
-use crate::plugins::{insufficient, queue_of};
+use crate::plugins::{insufficient, limit, named_ceiling, queue_of};
 use crate::rules::{Config, State};
 
 /// The row.
@@ -46,21 +46,20 @@ struct Row {
 }
 
 impl Row {
-    /// Whether an amount is more than the queue may have, where it has less than the cluster.
+    /// Whether an amount is more than the queue may have.
     ///
     /// Where the queue has neither a ceiling nor others' guarantees to respect, it is the cluster that is
     /// short, and that is overcommit's to judge: else no gang would be let in that needs a little more
     /// than there is, and its pods would never say what is missing.
-    fn is_beyond(&self, tables: &Tables, kind: Kind, amount: i64) -> bool {
-        let real = self.real.get(kind);
-        real < tables.total().get(kind) && amount > real
+    fn is_beyond(&self, tables: &Tables, queue: &Queue, kind: Kind, amount: i64) -> bool {
+        limit(tables, queue, kind, self.real.get(kind)).is_some_and(|limit| amount > limit)
     }
 
     /// What its gangs have reserved without what cannot help them.
     fn reserved<'a>(&self, tables: &Tables, queue: &'a Queue) -> Cow<'a, Vector> {
         let is_too_much = |amounts: &Vector| {
             let mut amounts = amounts.entries();
-            amounts.any(|(kind, amount)| self.is_beyond(tables, kind, amount))
+            amounts.any(|(kind, amount)| self.is_beyond(tables, queue, kind, amount))
         };
         if !is_too_much(&queue.inqueue) {
             return Cow::Borrowed(&queue.inqueue);
@@ -83,10 +82,9 @@ fn open(tables: &Tables, _: &Config, state: &mut State) {
         .filter(|(_, q)| q.known && !q.gangs.is_empty())
     {
         let mut real = shared.plus(&queue.spec.guarantee);
-        for (kind, ceiling) in queue.spec.capability.entries() {
-            // Upstream: a ceiling of zero or less on cpu or memory means none.
-            let none = ceiling <= 0 && (kind == Kind::CPU || kind == Kind::MEMORY);
-            if !none && real.get(kind) > ceiling {
+        for (kind, _) in queue.spec.capability.entries() {
+            let ceiling = named_ceiling(queue, kind).filter(|most| *most < real.get(kind));
+            if let Some(ceiling) = ceiling {
                 real.set(kind, ceiling);
             }
         }
@@ -222,18 +220,13 @@ fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
     let row = view.state.proportion.0.get(&id)?;
     let request = &view.tables.shape_of(task).spec.requests;
     let charged = charged(queue);
-    let (kind, need) = request.entries().find(|(kind, need)| {
-        // As above: a share of the whole cluster is no limit of the queue's.
-        let share = row.deserved.get(*kind);
-        share < view.tables.total().get(*kind)
-            && *need > 0
-            && charged.get(*kind).saturating_add(*need) > share
+    let mut asked = request.entries().filter(|(_, need)| *need > 0);
+    let (kind, need, share) = asked.find_map(|(kind, need)| {
+        let share = limit(view.tables, queue, kind, row.deserved.get(kind))?;
+        let held = charged.get(kind).saturating_add(need);
+        (held > share).then_some((kind, need, share))
     })?;
-    let left = row
-        .deserved
-        .get(kind)
-        .saturating_sub(charged.get(kind))
-        .max(0);
+    let left = share.saturating_sub(charged.get(kind)).max(0);
     let kinds = view.tables.kinds();
     Some(Reason::QueueFull {
         queue: name,
@@ -290,7 +283,7 @@ fn enqueueable(view: View<'_>, id: GangId) -> Vote {
         .plus(&row.reserved(view.tables, queue))
         .minus(&queue.elastic);
     let short = insufficient(view.tables, min, |kind| {
-        row.is_beyond(view.tables, kind, wanted.get(kind))
+        row.is_beyond(view.tables, queue, kind, wanted.get(kind))
     });
     if short.is_empty() {
         Vote::Permit
