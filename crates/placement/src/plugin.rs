@@ -186,6 +186,8 @@ pub struct Plugin {
     pub unready: Option<fn(View<'_>, GangId) -> Option<Reason>>,
     /// Whether enough of a gang is placed or promised room.
     pub job_pipelined: Option<GangCheck>,
+    /// Whether a gang has waited for so long that upstream lets it hold what it can get of what it needs.
+    pub holds_in_part: Option<GangCheck>,
     /// Whether a gang may take others' room, being short of tasks.
     pub job_starving: Option<GangCheck>,
     /// Whether a gang may be let in.
@@ -281,6 +283,7 @@ impl Plugin {
         job_ready: None,
         unready: None,
         job_pipelined: None,
+        holds_in_part: None,
         job_starving: None,
         enqueueable: None,
         remark: None,
@@ -328,7 +331,7 @@ impl Plugin {
                 Switch::Allocatable => (self.allocatable, self.opens) = (None, None),
                 Switch::JobEnqueued => self.enqueueable = None,
                 Switch::JobOrder => self.job_order = None,
-                Switch::JobPipelined => self.job_pipelined = None,
+                Switch::JobPipelined => (self.job_pipelined, self.holds_in_part) = (None, None),
                 Switch::JobReady => (self.job_ready, self.unready) = (None, None),
                 Switch::JobStarving => self.job_starving = None,
                 Switch::HyperNodeOrder => self.hyper_node_order = None,

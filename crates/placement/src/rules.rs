@@ -516,6 +516,18 @@ impl Rules {
         said.unwrap_or(true)
     }
 
+    /// Whether the gang holds what it can get although that is not enough: a way of upstream's, of a plugin that
+    /// lets it wait for the rest before any tier is asked whether that is enough.
+    pub(crate) fn holds_in_part(&self, view: View<'_>, gang: GangId) -> bool {
+        if !self.is_as_upstream(Difference::UsableRoom) {
+            return false;
+        }
+        let is_asked = |tier: &&Vec<Plugin>| tier.iter().all(|row| row.job_pipelined.is_none());
+        let before = self.tiers.iter().take_while(is_asked).flatten();
+        let mut checks = before.filter_map(|row| row.holds_in_part);
+        checks.any(|check| check(view, gang))
+    }
+
     /// Whether the gang may take others' room: the first tier that has an opinion decides.
     pub(crate) fn job_starving(&self, view: View<'_>, gang: GangId) -> bool {
         let said = self.first_tier(view, gang, |plugin| plugin.job_starving);

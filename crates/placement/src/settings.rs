@@ -28,14 +28,18 @@ pub enum Difference {
     MinimalVictims,
     /// A queue that is wrong in the tree stops itself and those below it. Upstream: all queues.
     QueueErrorsApart,
+    /// Nobody holds room that is of no use to it: who started in part comes before anybody else's start, and
+    /// what is reserved for who cannot start counts for nothing. Upstream: each in its turn, and it counts.
+    UsableRoom,
 }
 
 impl Difference {
     /// All of them, in the order of their keys.
-    pub const ALL: [Difference; 3] = [
+    pub const ALL: [Difference; 4] = [
         Difference::KeptPromises,
         Difference::MinimalVictims,
         Difference::QueueErrorsApart,
+        Difference::UsableRoom,
     ];
 
     /// Its key in the configuration.
@@ -44,6 +48,7 @@ impl Difference {
             Difference::KeptPromises => "keptPromises",
             Difference::MinimalVictims => "minimalVictims",
             Difference::QueueErrorsApart => "queueErrorsApart",
+            Difference::UsableRoom => "usableRoom",
         }
     }
 

@@ -154,11 +154,15 @@ fn upstreams_ways_break_nothing_either() {
         let ways = placement::Difference::ALL.into_iter().enumerate();
         for (at, way) in ways.filter(|(at, _)| (seed >> at) & 1 == 0) {
             world.perform(&format!("as-upstream {}", way.key()));
-            assert!(at < 3, "each way is left out in half of the seeds");
+            assert!(at < 4, "each way is left out in half of the seeds");
         }
         if Dice(seed).roll(2) == 0 {
             world.perform("tiers priority gang conformance / predicates capacity nodeorder");
             world.perform("on capacity enableHierarchy");
+        } else if seed % 3 == 0 {
+            world
+                .perform("tiers sla / priority gang conformance / predicates proportion nodeorder");
+            world.perform("argument sla sla-waiting-time=1s");
         }
         for line in script(seed) {
             play(&mut world, &line);

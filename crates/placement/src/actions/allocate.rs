@@ -35,7 +35,10 @@ fn run(cycle: &mut Cycle<'_, '_>) {
     }
     // A gang that is bound in part, because a bind of it was refused or whoever bound it died, holds
     // room for nothing: the rest of it comes before anybody else's start.
-    let mut begun = eligible.clone();
+    let mut begun = match cycle.rules.is_as_upstream(Difference::UsableRoom) {
+        true => Vec::new(),
+        false => eligible.clone(),
+    };
     begun.retain(|(_, gang)| is_begun(cycle.trial.tables(), *gang));
     let mut starved = drain::first(cycle, &eligible);
     starved.retain(|row| !begun.contains(row));
@@ -291,13 +294,16 @@ fn keep_promises(
 
 /// Places enough of a gang for it to start, or nothing of it.
 fn whole(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
-    if let Some(outcome) = beyond::outcome(cycle, queue, gang) {
+    let holds_in_part = cycle.rules.holds_in_part(cycle.view(), gang);
+    let beyond = beyond::outcome(cycle, queue, gang).filter(|_| !holds_in_part);
+    if let Some(outcome) = beyond {
         cycle.outcomes.insert(gang, outcome);
         return Turn::Done;
     }
     let promises = take_promises_back(cycle, gang);
     let known = known_to_fail(cycle, queue, gang);
-    if let Some(reason) = known.filter(|_| !drain::is_overdue(cycle.view(), gang)) {
+    let tries = holds_in_part || drain::is_overdue(cycle.view(), gang);
+    if let Some(reason) = known.filter(|_| !tries) {
         cycle.outcomes.insert(gang, reason);
         return Turn::Done;
     }
@@ -387,8 +393,8 @@ fn waits(
         if let Some(outcome) = keep_promises(cycle, gang, promises) {
             return outcome;
         }
-        for (task, node) in as_tried {
-            cycle.place(task, node);
+        for (task, node) in &as_tried {
+            cycle.place(*task, *node);
         }
     }
     match promise(cycle, gang, mark, &attempt) {
@@ -397,6 +403,11 @@ fn waits(
             let attempt = Attempt { later, ..attempt };
             let outcome = give_up(cycle, gang, attempt);
             cycle.trial.rewind(mark);
+            if cycle.rules.holds_in_part(cycle.view(), gang) && promise_again(cycle, &as_tried) > 0
+            {
+                cycle.moves += 1;
+                return outcome;
+            }
             match outcome {
                 Outcome::WaitsForRoom(..) | Outcome::WaitsForShares(_) => {
                     drain::keep(cycle, gang, outcome)

@@ -490,7 +490,7 @@ fn enqueueable(view: View<'_>, id: GangId) -> Vote {
         let mut wanted = min.plus(used).plus(inqueue).minus(elastic);
         if is_too_much(inqueue) {
             let gangs = all.gangs_below(tables, at);
-            let in_vain = row.in_vain.of(tables, gangs, Gang::inqueue, is_too_much);
+            let in_vain = row.in_vain.of(view, gangs, Gang::inqueue, is_too_much);
             wanted.sub(in_vain);
         }
         let short = insufficient(tables, min, |kind| is_beyond(kind, wanted.get(kind)));

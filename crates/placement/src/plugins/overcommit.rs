@@ -87,5 +87,5 @@ fn reserved<'a>(view: View<'a>, total: &Vector) -> Cow<'a, Vector> {
     let queues = tables.queues();
     let gangs = queues.flat_map(|(_, queue)| queue.gangs.iter().copied());
     let in_vain = &view.state.overcommit;
-    Cow::Owned(all.minus(in_vain.of(tables, gangs, Gang::inqueue_whole, is_too_much)))
+    Cow::Owned(all.minus(in_vain.of(view, gangs, Gang::inqueue_whole, is_too_much)))
 }

@@ -56,16 +56,16 @@ impl Row {
     }
 
     /// What its gangs have reserved without what cannot help them.
-    fn reserved<'a>(&self, tables: &Tables, queue: &'a Queue) -> Cow<'a, Vector> {
+    fn reserved<'a>(&self, view: View<'_>, queue: &'a Queue) -> Cow<'a, Vector> {
         let is_too_much = |amounts: &Vector| {
             let mut amounts = amounts.entries();
-            amounts.any(|(kind, amount)| self.is_beyond(tables, queue, kind, amount))
+            amounts.any(|(kind, amount)| self.is_beyond(view.tables, queue, kind, amount))
         };
         if !is_too_much(&queue.inqueue) {
             return Cow::Borrowed(&queue.inqueue);
         }
         let gangs = queue.gangs.iter().copied();
-        let in_vain = self.in_vain.of(tables, gangs, Gang::inqueue, is_too_much);
+        let in_vain = self.in_vain.of(view, gangs, Gang::inqueue, is_too_much);
         Cow::Owned(queue.inqueue.minus(in_vain))
     }
 }
@@ -280,7 +280,7 @@ fn enqueueable(view: View<'_>, id: GangId) -> Vote {
     };
     let wanted = min
         .plus(&queue.used_own)
-        .plus(&row.reserved(view.tables, queue))
+        .plus(&row.reserved(view, queue))
         .minus(&queue.elastic);
     let short = insufficient(view.tables, min, |kind| {
         row.is_beyond(view.tables, queue, kind, wanted.get(kind))

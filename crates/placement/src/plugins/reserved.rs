@@ -4,7 +4,10 @@
 
 use std::cell::OnceCell;
 
-use model::{Gang, GangId, Tables, Vector};
+use model::{Gang, GangId, Vector};
+
+use crate::plugin::View;
+use crate::settings::Difference;
 
 /// What is kept in vain, reckoned when it is first asked for.
 #[derive(Clone, Debug, Default)]
@@ -12,17 +15,20 @@ pub(crate) struct InVain(OnceCell<Vector>);
 
 impl InVain {
     /// What these gangs have reserved of which `is_too_much` says so alone; `kept` is what counts of a gang.
-    /// Where it does not say so of their sum it says so of none.
+    /// Where it does not say so of their sum it says so of none. Upstream counts all that is reserved.
     pub(super) fn of(
         &self,
-        tables: &Tables,
+        view: View<'_>,
         gangs: impl IntoIterator<Item = GangId>,
         kept: impl Fn(&Gang) -> &Vector,
         is_too_much: impl Fn(&Vector) -> bool,
     ) -> &Vector {
         self.0.get_or_init(|| {
             let mut in_vain = Vector::ZERO;
-            for gang in gangs.into_iter().map(|id| tables.gang(id)) {
+            if view.config.as_upstream.contains(&Difference::UsableRoom) {
+                return in_vain;
+            }
+            for gang in gangs.into_iter().map(|id| view.tables.gang(id)) {
                 let reserved = kept(gang);
                 if is_too_much(reserved) {
                     in_vain.add(reserved);

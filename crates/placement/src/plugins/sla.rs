@@ -1,7 +1,8 @@
 //! SLA: whoever waits for too long is let in whatever later tiers say, and who has to be let in sooner
 //! comes first.
 //!
-//! Upstream also lets such a gang hold room in part. Here no gang holds room that it cannot use.
+//! Upstream also lets such a gang hold room in part. Here no gang holds room that it cannot use, unless
+//! that is asked for ([`Difference::UsableRoom`]).
 
 use std::cmp::Ordering;
 
@@ -10,6 +11,7 @@ use model::{GangId, GangPhase, Time};
 use crate::arguments::Asked;
 use crate::plugin::{Plugin, View, Vote};
 use crate::rules::Config;
+use crate::settings::Difference;
 
 /// The row.
 pub const PLUGIN: Plugin = Plugin {
@@ -17,6 +19,7 @@ pub const PLUGIN: Plugin = Plugin {
     configure: Some(configure),
     job_order: Some(job_order),
     enqueueable: Some(enqueueable),
+    holds_in_part: Some(is_late),
     wakes_at: Some(wakes_at),
     ..Plugin::NONE
 };
@@ -49,14 +52,23 @@ fn job_order(view: View<'_>, a: GangId, b: GangId) -> Ordering {
     }
 }
 
+fn is_late(view: View<'_>, gang: GangId) -> bool {
+    deadline(view, gang).is_some_and(|at| at <= view.state.now)
+}
+
 fn enqueueable(view: View<'_>, gang: GangId) -> Vote {
-    match deadline(view, gang) {
-        Some(at) if at <= view.state.now => Vote::Permit,
-        _ => Vote::Abstain,
+    match is_late(view, gang) {
+        true => Vote::Permit,
+        false => Vote::Abstain,
     }
 }
 
 fn wakes_at(view: View<'_>, gang: GangId) -> Option<Time> {
-    let waits = view.tables.gang(gang).phase() == GangPhase::Pending;
+    let waits = match view.tables.gang(gang).phase() {
+        GangPhase::Pending => true,
+        // Then it holds what it can get.
+        GangPhase::Inqueue => view.config.as_upstream.contains(&Difference::UsableRoom),
+        _ => false,
+    };
     deadline(view, gang).filter(|_| waits)
 }

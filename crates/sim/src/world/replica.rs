@@ -343,8 +343,11 @@ fn other_version(ours: &driver::Settings) -> driver::Settings {
     if let Some(settings) = &mut other.engine {
         let mut rules = settings.engine.settings().clone();
         let differences = &mut rules.placement.as_upstream;
+        // By that way of upstream's who cannot start keeps others out for ever, and stories are to end.
+        let ways = Difference::ALL.into_iter();
+        let ways = ways.filter(|way| *way != Difference::UsableRoom);
         *differences = match differences.is_empty() {
-            true => Difference::ALL.into_iter().collect(),
+            true => ways.collect(),
             false => BTreeSet::new(),
         };
         let (engine, _) = Engine::new(rules).expect("rules that differ in ways of upstream only");
