@@ -31,6 +31,7 @@ use crate::log::{Asked, LineHeard, PageTaken, Record};
 use crate::looks::Looks;
 use crate::metrics::{Level, Metrics, Notice};
 use crate::notes::Notes;
+use crate::read::{ReadLine, ReadPage};
 use crate::reflector::{Reflected, Reflector};
 use crate::request::{Request, RequestId, decoded};
 use crate::settings::Settings;
@@ -177,6 +178,19 @@ impl Driver {
 
     /// Answers [`Request::List`].
     pub fn handle_page(&mut self, id: RequestId, answer: Result<Page, Refusal>, now: Time) {
+        if let Some(kind) = self.streams.get(&id) {
+            let answer = answer.map(|page| ReadPage::of(*kind, page));
+            self.handle_read_page(id, answer, now);
+        }
+    }
+
+    /// The same with objects that were read already, as of the kind that was asked for.
+    pub fn handle_read_page(
+        &mut self,
+        id: RequestId,
+        answer: Result<ReadPage, Refusal>,
+        now: Time,
+    ) {
         let Some(kind) = self.streams.remove(&id) else {
             return;
         };
@@ -206,13 +220,21 @@ impl Driver {
 
     /// One line of an open watch.
     pub fn handle_watch(&mut self, id: RequestId, line: WatchLine, now: Time) {
+        if let Some(kind) = self.streams.get(&id) {
+            let line = ReadLine::of(*kind, line);
+            self.handle_read_line(id, line, now);
+        }
+    }
+
+    /// The same with an object that was read already, as of the kind that is watched.
+    pub fn handle_read_line(&mut self, id: RequestId, line: ReadLine, now: Time) {
         let Some(&kind) = self.streams.get(&id) else {
             return;
         };
         let Some(reflector) = self.reflectors.get_mut(&kind) else {
             return;
         };
-        let is_end = matches!(line, WatchLine::Failed(_));
+        let is_end = matches!(line, ReadLine::Failed(_));
         let heard = (self.recorder.is_some()).then(|| LineHeard::of(&line));
         let reflected = reflector.line(&mut self.mirror, id, line, now);
         if let Some(heard) = heard {

@@ -5,7 +5,8 @@
 //! [`Driver::poll_request`] until it returns `None`, then wait for the next event or until
 //! [`Driver::poll_wake`], whichever is first.
 //!
-//! - *In*: `handle_page`, `handle_watch`, `handle_closed` (lists and watches), `handle_written`,
+//! - *In*: `handle_page`, `handle_watch`, `handle_closed` (lists and watches; `handle_read_page` and
+//!   `handle_read_line` where a shell has read them itself), `handle_written`,
 //!   `handle_got` (writes, read-backs and look-ups), `handle_answer` (questions to others than the API),
 //!   `handle_time`.
 //! - *Out*: [`Request`]s, each under a [`RequestId`]; lines for the log (`poll_notice`).
@@ -47,6 +48,7 @@ mod looks;
 mod measures;
 mod metrics;
 mod notes;
+mod read;
 mod recent;
 mod reflector;
 mod request;
@@ -64,5 +66,6 @@ pub use cycle::Otherwise;
 pub use driver::Driver;
 pub use election::{ElectionSettings, LeaseStanding};
 pub use metrics::{ControllerCounts, Level, Metrics, Notice};
+pub use read::{Read, ReadLine, ReadPage};
 pub use request::{Ask, Credentials, Door, Request, RequestId, Topic};
 pub use settings::{EngineSettings, Limits, Settings};

@@ -1,14 +1,14 @@
 //! Keeps the mirror's copy of one kind up to date: list in pages, then watch, resume where the
 //! watch ended, list again where the server has forgotten.
 
-use api::call::{Page, WatchLine};
 use api::intent::Refusal;
 use api::kind::Kind;
 use api::time::Time;
-use mirror::{Change, Listing, Mirror, Object, Problem};
+use mirror::{Change, Listing, Mirror, Problem};
 
 use crate::backoff::{Backoff, Draws};
 use crate::log::{StreamAt, StreamState};
+use crate::read::{ReadLine, ReadPage};
 use crate::request::{Request, RequestId};
 
 /// A watch that lived this long without a line counts as healthy when it ends.
@@ -189,7 +189,7 @@ impl Reflector {
         &mut self,
         mirror: &mut Mirror,
         id: RequestId,
-        answer: Result<Page, Refusal>,
+        answer: Result<ReadPage, Refusal>,
         now: Time,
     ) -> Reflected {
         let mut reflected = Reflected::default();
@@ -227,8 +227,8 @@ impl Reflector {
             return reflected;
         }
         part.revision = page.revision;
-        for item in &page.items {
-            match mirror.list_item(&part.listing, item.get()) {
+        for item in page.items {
+            match mirror.list_read(&part.listing, item) {
                 Ok(change) => reflected.changes.extend(change),
                 Err(problem) => reflected.problems.push(problem),
             }
@@ -256,27 +256,27 @@ impl Reflector {
         &mut self,
         mirror: &mut Mirror,
         id: RequestId,
-        line: WatchLine,
+        line: ReadLine,
         now: Time,
     ) -> Reflected {
         let mut reflected = Reflected::default();
         if !matches!(self.state, State::Watching { id: open, .. } if open == id) {
             return reflected;
         }
-        let (text, is_there) = match &line {
-            WatchLine::Applied(object) => (object.get(), true),
-            WatchLine::Deleted(object) => (object.get(), false),
-            WatchLine::Bookmark(revision) => {
-                mirror.bookmark(self.kind, *revision);
+        let (read, is_there) = match line {
+            ReadLine::Applied(read) => (read, true),
+            ReadLine::Deleted(read) => (read, false),
+            ReadLine::Bookmark(revision) => {
+                mirror.bookmark(self.kind, revision);
                 self.goes_well(mirror);
                 return reflected;
             }
-            WatchLine::Failed(refusal) => {
-                self.watch_failed(refusal, now, &mut reflected);
+            ReadLine::Failed(refusal) => {
+                self.watch_failed(&refusal, now, &mut reflected);
                 return reflected;
             }
         };
-        match Object::decode(self.kind, text) {
+        match read {
             Ok(object) if mirror.is_behind(&object) => {
                 return self.doubt("a line came out of order", now);
             }
@@ -355,7 +355,7 @@ impl Reflector {
         };
     }
 
-    fn is_stale(&mut self, mirror: &Mirror, page: &Page) -> bool {
+    fn is_stale(&mut self, mirror: &Mirror, page: &ReadPage) -> bool {
         if page.revision == 0 || page.revision >= mirror.seen(self.kind) {
             return false;
         }

@@ -298,7 +298,16 @@ impl Mirror {
 
     /// Takes one object of a list. An object that cannot be read keeps the copy that is held.
     pub fn list_item(&mut self, listing: &Listing, text: &str) -> Result<Option<Change>, Problem> {
-        match Object::decode(listing.kind, text) {
+        self.list_read(listing, Object::decode(listing.kind, text))
+    }
+
+    /// The same of an object that was read, or could not be.
+    pub fn list_read(
+        &mut self,
+        listing: &Listing,
+        read: Result<Object, Problem>,
+    ) -> Result<Option<Change>, Problem> {
+        match read {
             Ok(object) => Ok(self.list_object(listing, object)),
             Err(problem) => {
                 let shelf = &mut self.shelves[listing.kind as usize];

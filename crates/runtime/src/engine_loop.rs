@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use api::call::{self, Page, WatchLine};
+use api::call::{self, WatchLine};
 use api::intent::{Intent, ObjectKey, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
 use client::{ClientError, Cluster};
 use driver::scheduler_conf::MetricsConf;
-use driver::{Driver, LeaseStanding, Level, Metrics, Request, RequestId};
+use driver::{Driver, LeaseStanding, Level, Metrics, ReadLine, ReadPage, Request, RequestId};
 use engine::Engine;
 use futures::StreamExt;
 use tokio::runtime::Handle;
@@ -173,8 +173,8 @@ pub(crate) enum Came {
         RequestId,
         Result<Option<Box<serde_json::value::RawValue>>, Refusal>,
     ),
-    Page(RequestId, Result<Page, Refusal>),
-    Line(RequestId, WatchLine),
+    Page(RequestId, Result<ReadPage, Refusal>),
+    Line(RequestId, ReadLine),
     Closed(RequestId, Option<Refusal>),
     Written(RequestId, WriteOutcome),
     Answer(RequestId, Result<Vec<u8>, String>),
@@ -253,8 +253,8 @@ async fn turn(
 fn take(driver: &mut Driver, came: Came) {
     match came {
         Came::Got(id, object) => driver.handle_got(id, object, now()),
-        Came::Page(id, page) => driver.handle_page(id, page, now()),
-        Came::Line(id, line) => driver.handle_watch(id, line, now()),
+        Came::Page(id, page) => driver.handle_read_page(id, page, now()),
+        Came::Line(id, line) => driver.handle_read_line(id, line, now()),
         Came::Closed(id, why) => driver.handle_closed(id, why, now()),
         Came::Written(id, outcome) => driver.handle_written(id, outcome, now()),
         Came::Answer(id, answer) => driver.handle_answer(id, answer, now()),
@@ -321,6 +321,7 @@ async fn perform(
                 continue_token,
             } => {
                 let page = cluster.list(kind, limit, &continue_token).await;
+                let page = page.map(|page| ReadPage::of(kind, page));
                 send(&came, Came::Page(id, page.map_err(refusal))).await;
             }
             Request::Watch {
@@ -383,6 +384,8 @@ async fn follow(
         match line {
             Ok(WatchLine::Failed(why)) => return Some(why),
             Ok(line) => {
+                // Read here: the loop has one thread, and streams have all others.
+                let line = ReadLine::of(kind, line);
                 if came.send(Came::Line(id, line)).await.is_err() {
                     return None;
                 }

@@ -2,8 +2,9 @@
 //! controller and no engine. Somebody else lets each group in, and runs each pod to its end at once.
 //!
 //! `cargo run --release -p katmai-sim --example jobs` prints one JSON object a line: jobs a second until
-//! all pods are created, and until all jobs have ended, by the time spent in the driver alone. What the
-//! imitation of an API costs does not count.
+//! all pods are created, and until all jobs have ended, by the time spent in the driver alone. What shells do
+//! beside it, on as many threads as there are streams, is to read what these bring: jobs a second that one
+//! thread reads. What the imitation of an API costs does not count.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -18,7 +19,7 @@ use api::call::{Page, WatchLine};
 use api::intent::{Action, Intent, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
-use driver::{Driver, Limits, Request, RequestId, Settings};
+use driver::{Driver, Limits, ReadLine, Request, RequestId, Settings};
 use patch::merge;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -47,6 +48,8 @@ struct Api {
     ended: usize,
     /// Time spent in the driver.
     spent: Duration,
+    /// Time spent on reading what streams bring, which shells do beside the driver.
+    reading: Duration,
 }
 
 fn main() {
@@ -58,6 +61,7 @@ fn main() {
     api.put((Kind::Queue, String::new(), "default".into()), default);
     while api.turn() {}
     api.spent = Duration::ZERO;
+    api.reading = Duration::ZERO;
     for at in 0..JOBS {
         let name = format!("job-{at}");
         let job = job(&name);
@@ -66,13 +70,15 @@ fn main() {
     let mut until_pods = None;
     while api.turn() {
         if api.pods == JOBS {
-            until_pods.get_or_insert(api.spent);
+            until_pods.get_or_insert((api.spent, api.reading));
         }
     }
     assert_eq!(api.ended, JOBS, "all of them end");
-    let until_pods = until_pods.expect("each has had its pod");
-    print("S10-10000x1-pods-proc", until_pods);
+    let (spent, reading) = until_pods.expect("each has had its pod");
+    print("S10-10000x1-pods-proc", spent);
+    print("S10-10000x1-pods-read-proc", reading);
     print("S10-10000x1-ended-proc", api.spent);
+    print("S10-10000x1-ended-read-proc", api.reading);
 }
 
 fn job(name: &str) -> Value {
@@ -114,6 +120,7 @@ impl Api {
             pods: 0,
             ended: 0,
             spent: Duration::ZERO,
+            reading: Duration::ZERO,
         }
     }
 
@@ -135,7 +142,10 @@ impl Api {
         for (kind, line) in std::mem::take(&mut self.news) {
             if let Some(id) = self.watches.get(&kind).copied() {
                 is_busy = true;
-                self.timed(|driver, now| driver.handle_watch(id, line, now));
+                let start = Instant::now();
+                let line = ReadLine::of(kind, line);
+                self.reading += start.elapsed();
+                self.timed(|driver, now| driver.handle_read_line(id, line, now));
             }
         }
         // What waits for its time has it at once, until nobody is left who could.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use api::call::WatchLine;
 use api::core::TextMap;
 use api::intent::{
     Action, Intent, KeyMaterial, ObjectKey, Part, Propagation, Refusal, WriteOutcome,
@@ -15,6 +14,7 @@ use mirror::{Change, Object};
 
 use super::body::Body;
 use super::checkpoint::Checkpoint;
+use crate::read::ReadLine;
 use crate::reflector::Reflected;
 use crate::request::{Request, RequestId, Topic};
 use crate::settings::Settings;
@@ -413,9 +413,9 @@ pub(crate) enum LineHeard {
 }
 
 impl LineHeard {
-    pub(crate) fn of(line: &WatchLine) -> LineHeard {
+    pub(crate) fn of(line: &ReadLine) -> LineHeard {
         match line {
-            WatchLine::Failed(refusal) => LineHeard::Failed(refusal.clone()),
+            ReadLine::Failed(refusal) => LineHeard::Failed(refusal.clone()),
             _ => LineHeard::Other,
         }
     }
