@@ -55,7 +55,9 @@ pub(crate) async fn run(process: Process) -> anyhow::Result<u8> {
     ))];
     if let Deciding::Scheduler { questions, .. } = &process.deciding {
         if let Some(wish) = questions {
-            let opened = questions::open(wish, engine.ask_door(), cluster.clone()).await?;
+            let opened =
+                questions::open(wish, engine.ask_door(), cluster.clone(), engine.counted());
+            let opened = opened.await?;
             doors.push(opened.0);
             tasks.push(opened.1);
         }
@@ -210,10 +212,7 @@ async fn open(process: &Process, engine: &EngineLoop) -> anyhow::Result<Vec<List
     if let Some(address) = wish.health {
         let counted = engine.counted();
         let files = wish.tls.as_ref().map(crate::certificate_files);
-        let door = Door::Health(
-            Box::new(move || foreign(&counted.borrow()).map(|foreign| foreign.why)),
-            files,
-        );
+        let door = Door::Health(Box::new(move || unready(&counted.borrow())), files);
         doors.push(server::open(address, door).await?);
     }
     Ok(doors)
@@ -272,6 +271,28 @@ struct Foreign {
     why: String,
 }
 
+/// Why it cannot do its work, if it cannot. Who waits for a Lease that another holds can: it is its work to wait.
+fn unready(counted: &Counted) -> Option<String> {
+    if let Some(foreign) = foreign(counted) {
+        return Some(foreign.why);
+    }
+    let mut leases = counted.leases.iter();
+    if let Some(unknown) = leases.find(|it| !it.is_held && it.holder.is_empty()) {
+        let lease = &unknown.lease;
+        let (namespace, name) = (&lease.namespace, &lease.name);
+        return Some(format!(
+            "nobody is known to hold the lease {namespace}/{name}, and it is not ours"
+        ));
+    }
+    let unread: Vec<&str> = counted
+        .unread
+        .iter()
+        .map(|kind| kind.row().plural)
+        .collect();
+    let is_waiting = counted.metrics.is_leading && !unread.is_empty();
+    is_waiting.then(|| format!("not read yet: {}", unread.join(", ")))
+}
+
 fn foreign(counted: &Counted) -> Option<Foreign> {
     counted.leases.iter().find_map(|standing| {
         let serves = standing.foreign.as_ref()?;
@@ -322,5 +343,41 @@ async fn create(cluster: &client::Cluster, kind: Kind, body: Value) -> Option<St
         WriteOutcome::Refused(refusal) if refusal.code == CONFLICT => None,
         WriteOutcome::Refused(refusal) => Some(refusal.message.into()),
         WriteOutcome::Unknown { message } => Some(message.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(is_held: bool, holder: &str) -> driver::LeaseStanding {
+        driver::LeaseStanding {
+            lease: ObjectKey::new(Kind::Lease, "volcano-system", "volcano"),
+            is_held,
+            holder: holder.into(),
+            transitions: 0,
+            renewed: None,
+            foreign: None,
+        }
+    }
+
+    #[test]
+    fn who_cannot_do_its_work_yet_says_what_it_lacks() {
+        let mut counted = Counted {
+            leases: vec![standing(false, "")],
+            unread: vec![Kind::Pod, Kind::Queue],
+            ..Counted::default()
+        };
+        // S1.9: who may not read its Lease never hears of a holder.
+        let why = unready(&counted).expect("it does not know its Lease");
+        assert!(why.contains("volcano-system/volcano"), "{why}");
+        counted.leases = vec![standing(false, "other")];
+        assert_eq!(unready(&counted), None, "it waits for its turn");
+        counted.leases = vec![standing(true, "")];
+        counted.metrics.is_leading = true;
+        let why = unready(&counted).expect("it has not read all");
+        assert_eq!(why, "not read yet: pods, queues");
+        counted.unread.clear();
+        assert_eq!(unready(&counted), None);
     }
 }

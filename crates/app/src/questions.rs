@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cli::start::Questions;
 use client::ask::AskDoor;
+use runtime::engine_loop::Counted;
 use server::{
     AskEndpoint, AskService, CertificateKeeper, FrontProxy, Listening, ServedCertificate,
 };
@@ -20,11 +21,13 @@ const SECRET: &str = "katmai-scheduler-questions";
 const NAMESPACE: &str = "volcano-system";
 
 /// Answers questions from now on. What is kept up beside that, the task does; a scheduler decides whether or
-/// not it can be asked, so what fails there is told and tried again.
+/// not it can be asked, so what fails there is told and tried again. Who may not decide writes nothing (S1.8):
+/// it shows the certificate that the one keeps who may.
 pub(crate) async fn open(
     wish: &Questions,
     door: impl AskDoor + 'static,
     cluster: client::Cluster,
+    counted: watch::Receiver<Counted>,
 ) -> anyhow::Result<(Listening, JoinHandle<()>)> {
     let (front, known) = watch::channel(None);
     let endpoint = AskEndpoint::new(Arc::new(door), cluster.clone(), known);
@@ -36,6 +39,7 @@ pub(crate) async fn open(
         served,
         front,
         cluster,
+        counted,
     };
     Ok((listening, tokio::spawn(kept.keep())))
 }
@@ -47,25 +51,37 @@ struct Kept {
     served: ServedCertificate,
     front: watch::Sender<Option<Arc<FrontProxy>>>,
     cluster: client::Cluster,
+    counted: watch::Receiver<Counted>,
 }
 
 impl Kept {
-    async fn keep(self) {
+    async fn keep(mut self) {
         loop {
-            let next = match self.look().await {
-                Ok(()) => LOOK,
+            let leads = self.counted.borrow().metrics.is_leading;
+            let next = match self.look(leads).await {
+                Ok(true) => LOOK,
+                Ok(false) => LOOK_SOON,
                 Err(error) => {
                     tracing::warn!("questions: {error:#}");
                     LOOK_SOON
                 }
             };
-            tokio::time::sleep(next).await;
+            let turn = self.counted.wait_for(|it| it.metrics.is_leading != leads);
+            // Time has passed, or who leads has changed; where nobody counts any more the process ends.
+            if let Ok(Err(_)) = tokio::time::timeout(next, turn).await {
+                return;
+            }
         }
     }
 
-    async fn look(&self) -> anyhow::Result<()> {
+    /// Whether there is a certificate to serve with.
+    async fn look(&self, leads: bool) -> anyhow::Result<bool> {
         let now = runtime::clock::now();
-        let authorities = self.keeper.keep(&self.served, now).await?;
+        let authorities = match leads {
+            true => Some(self.keeper.keep(&self.served, now).await?),
+            false if self.keeper.look(&self.served).await? => None,
+            false => return Ok(false),
+        };
         match FrontProxy::read(&self.cluster).await {
             Ok(front) => {
                 self.front.send_replace(front.map(Arc::new));
@@ -73,12 +89,12 @@ impl Kept {
             // Who asks by token is answered all the same.
             Err(error) => tracing::warn!("cannot ask who may speak for others: {error}"),
         }
-        if let Some(service) = &self.service
-            && let Err(error) = service.register(&self.cluster, &authorities).await
+        if let (Some(service), Some(authorities)) = (&self.service, &authorities)
+            && let Err(error) = service.register(&self.cluster, authorities).await
         {
             tracing::warn!("cannot tell the API server where questions are answered: {error}");
         }
-        Ok(())
+        Ok(true)
     }
 }
 

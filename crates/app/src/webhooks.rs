@@ -46,8 +46,13 @@ async fn serve(
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let cluster = crate::client_of(&request.connection).await?;
+    let (up, is_up) = watch::channel(false);
     let health = match request.health {
-        Some(address) => Some(server::open(address, Door::Health(Box::new(|| None), None)).await?),
+        Some(address) => {
+            let unready =
+                move || (!*is_up.borrow()).then(|| "there is no certificate yet".to_owned());
+            Some(server::open(address, Door::Health(Box::new(unready), None)).await?)
+        }
         None => None,
     };
     let keeper = keeper(&request, &cluster);
@@ -64,6 +69,7 @@ async fn serve(
     let (rules, judged_by) = watch::channel(Arc::new(settings));
     let endpoint = Endpoint::new(judged_by, webhooks.clone(), facts);
     let listening = endpoint.listen(request.address, &served).await?;
+    up.send_replace(true);
     console::say(&format!("webhooks are served at {}", listening.url()));
     let mut looks = tokio::time::interval(LOOK);
     loop {

@@ -20,13 +20,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command};
 
 use crate::console;
 use crate::start::{Connection, Deciding, Decisions, Outcome, Process, Start};
 use crate::verbs::version;
 use flag::{Flag, Group};
 use typed::Typed;
+
+/// Words that are no flags.
+const WORDS: &str = "words";
 
 /// One process.
 pub(crate) struct Row {
@@ -74,7 +77,8 @@ impl Row {
         let command = Command::new(self.verb)
             .about(self.about)
             .after_help(self.after)
-            .disable_version_flag(true);
+            .disable_version_flag(true)
+            .arg(Arg::new(WORDS).num_args(0..).hide(true));
         self.groups.iter().fold(command, |command, group| {
             let arguments = group.flags.iter().map(Flag::argument);
             command.next_help_heading(group.title).args(arguments)
@@ -91,6 +95,10 @@ impl Row {
         }
         for warning in typed.warnings() {
             console::complain(&format!("warning: {warning}"));
+        }
+        // Upstream's parser passes over them, and its chart ends with one that was meant for a shell: `2>&1`.
+        for word in matches.get_many::<String>(WORDS).into_iter().flatten() {
+            console::complain(&format!("warning: {word} is no flag and says nothing here"));
         }
         (self.read)(&typed).unwrap_or_else(|error| {
             console::complain(&format!("error: {error:#}"));

@@ -58,6 +58,8 @@ pub struct Counted {
     pub metrics: Metrics,
     /// The Leases of its election; none without one.
     pub leases: Vec<LeaseStanding>,
+    /// What it has yet to read before it decides.
+    pub unread: Vec<Kind>,
 }
 
 impl Counted {
@@ -65,6 +67,7 @@ impl Counted {
         Counted {
             metrics: driver.metrics(),
             leases: driver.leases(now()),
+            unread: driver.unread().collect(),
         }
     }
 }

@@ -399,6 +399,7 @@ fn webhooks_are_what_they_were_told_to_be() {
         "--logtostderr",
         "--port=8443",
         "-v=4",
+        "2>&1",
     ];
     let by_name = request(&typed);
     assert_eq!(by_name.paths, ["/jobs/mutate", "/jobs/validate"]);

@@ -1,5 +1,6 @@
 //! What streams have to ask: looked for only when one of them may have something.
 
+use api::kind::Kind;
 use api::time::Time;
 
 use super::Driver;
@@ -40,6 +41,12 @@ impl Driver {
                 .reflectors
                 .keys()
                 .all(|kind| self.mirror.is_listed(*kind))
+    }
+
+    /// The kinds of which not everything has been listed yet; nothing is decided before it was.
+    pub fn unread(&self) -> impl Iterator<Item = Kind> {
+        let kinds = self.reflectors.keys().copied();
+        kinds.filter(|kind| !self.mirror.is_listed(*kind))
     }
 
     /// The next list or watch.

@@ -54,6 +54,34 @@ pub enum CertificateKeeper {
 }
 
 impl CertificateKeeper {
+    /// Shows the certificate that others keep, and writes nothing; whether there is one.
+    pub async fn look(&self, served: &ServedCertificate) -> Result<bool, CertificateError> {
+        match self {
+            CertificateKeeper::Files(files) => {
+                served.show(&read(&files.chain)?, &read(&files.key)?)?;
+                Ok(true)
+            }
+            CertificateKeeper::Secret {
+                cluster,
+                namespace,
+                name,
+                ..
+            } => {
+                let secret = Secret {
+                    cluster,
+                    namespace,
+                    name,
+                };
+                let stored = secret.get().await?;
+                let Some(kept) = stored.and_then(|stored| Kept::read(&stored["data"])) else {
+                    return Ok(false);
+                };
+                served.show(&kept.current.chain, &kept.current.key)?;
+                Ok(true)
+            }
+        }
+    }
+
     /// Shows the certificate that is to be shown now, made or renewed if it is time to; gives the
     /// authorities, any of which may vouch for it. To be called now and then.
     pub async fn keep(
