@@ -361,6 +361,59 @@ mod tests {
         }
     }
 
+    /// The kinds that a process reads which was typed so.
+    fn read_by(typed: &[&str]) -> Vec<Kind> {
+        let typed = typed.iter().map(Into::into).collect();
+        let cli::start::Outcome::Start(start) = cli::parse(typed) else {
+            panic!("it is none");
+        };
+        let cli::start::Start::Beside(process) = *start else {
+            panic!("it is none beside a cluster");
+        };
+        let (settings, ..) = settings(&process).expect("it can be set up");
+        Driver::new(settings).unread().collect()
+    }
+
+    #[test]
+    fn roles_are_enough_to_read_what_is_read() {
+        let roles = include_str!("../../../deploy/roles.yaml");
+        let may_read = |role: &str, kind: Kind| {
+            let of_role = format!("kind: ClusterRole\nmetadata:\n  name: {role}\n");
+            let rules = roles.split("---").find(|it| it.contains(&of_role));
+            let version = kind.api_version();
+            let group = version.rsplit_once('/').map_or("\"\"", |it| it.0);
+            let group = format!("apiGroups: [{group}]");
+            let mut rules = rules.expect("there is such a role").split("  - ");
+            rules.any(|rule| {
+                let mut lines = rule.lines();
+                let is_of_group = lines.next().is_some_and(|line| line == group);
+                let resources = lines.next().unwrap_or_default().trim();
+                let resources = resources
+                    .trim_start_matches("resources: [")
+                    .trim_end_matches(']');
+                let is_named = resources.split(", ").any(|it| it == kind.row().plural);
+                is_of_group && is_named && rule.contains("verbs: [get, list, watch]")
+            })
+        };
+        for (role, typed) in [
+            ("katmai-scheduler", vec!["katmai", "scheduler"]),
+            ("katmai-scheduler", vec!["katmai", "agent-scheduler"]),
+            (
+                "katmai-controllers",
+                vec!["katmai", "controllers", "--controllers=*"],
+            ),
+            ("katmai-controllers", vec!["katmai", "hypernode-controller"]),
+        ] {
+            let kinds = read_by(&typed);
+            assert!(!kinds.is_empty(), "{typed:?} reads something");
+            let missing: Vec<Kind> = kinds
+                .into_iter()
+                .filter(|kind| !may_read(role, *kind))
+                .collect();
+            assert_eq!(missing, [], "{typed:?}");
+        }
+    }
+
     #[test]
     fn who_cannot_do_its_work_yet_says_what_it_lacks() {
         let mut counted = Counted {
