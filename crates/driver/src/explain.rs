@@ -9,7 +9,7 @@ use api::kind::Kind;
 use api::time::Time;
 use api::volcano::PodGroup;
 use engine::{Engine, Explanation, Remedy};
-use mirror::Mirror;
+use mirror::{Mirror, group_name, native_gang};
 use model::{Amount, Key, Tables};
 
 /// Why a question has no answer.
@@ -85,7 +85,7 @@ impl Found {
         let reason = explanation.reason.as_ref();
         Report {
             namespace: gang.namespace.to_string(),
-            pod_group: gang.name.to_string(),
+            pod_group: group_name(gang).to_owned(),
             phase: explanation.phase.word().to_owned(),
             places_now: explanation.places.len() as u64,
             reason: reason.map(|reason| reason.code().to_owned()),
@@ -131,10 +131,14 @@ fn gang_of(mirror: &Mirror, tables: &Tables, subject: &Subject) -> Result<Key, U
                 .ok_or(Unanswered::NoGroup)
         }
         _ => {
-            let row = tables.gang_keyed(&key).map(|id| tables.gang(id));
-            (row.is_some_and(|row| row.known))
-                .then_some(key)
-                .ok_or(Unanswered::Unknown)
+            // A group of Kubernetes' own, where Volcano has none of that name.
+            let native = native_gang(&subject.namespace, &subject.name);
+            let is_known = |key: &Key| {
+                let gang = tables.gang_keyed(key).map(|id| tables.gang(id));
+                gang.is_some_and(|gang| gang.known)
+            };
+            let mut keys = [key, native].into_iter();
+            keys.find(is_known).ok_or(Unanswered::Unknown)
         }
     }
 }
@@ -148,7 +152,7 @@ fn holders(found: &Explanation, sees: &dyn Fn(&str) -> bool) -> Vec<Holder> {
             let told = held((1, holder.tasks, &holder.holds), holder.node.as_deref());
             named.push(Holder {
                 namespace: Some(holder.who.namespace.to_string()),
-                name: Some(holder.who.name.to_string()),
+                name: Some(group_name(&holder.who).to_owned()),
                 ..told
             });
             continue;

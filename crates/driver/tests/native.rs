@@ -2,8 +2,10 @@
 
 mod world;
 
+use api::ask::Subject;
 use api::kind::Kind;
 use driver::EngineSettings;
+use driver::explain::Unanswered;
 use engine::Engine;
 use serde_json::{Value, json};
 use world::{World, refusal, settings};
@@ -290,4 +292,27 @@ fn what_is_not_served_is_not_asked_for() {
     };
     assert_eq!(lists(false), 1, "Volcano's");
     assert_eq!(lists(true), 2, "and Kubernetes' own");
+}
+
+#[test]
+fn a_group_is_explained_by_its_own_name() {
+    let mut world = plane(true);
+    group(&mut world, &gang(3));
+    for at in 0..3 {
+        pod(&mut world, &format!("p-{at}"), "default-scheduler");
+    }
+    world.settle();
+    let subject = |name: &str| Subject {
+        kind: Kind::PodGroup,
+        namespace: "ns".to_owned(),
+        name: name.to_owned(),
+    };
+    let found = world.driver.explain(&subject("g"), world.now);
+    let told = found.expect("there is such a group").told(&|_| true);
+    assert_eq!(
+        (&*told.pod_group, told.reason.as_deref()),
+        ("g", Some("NoFit"))
+    );
+    let found = world.driver.explain(&subject("h"), world.now);
+    assert_eq!(found.err(), Some(Unanswered::Unknown));
 }

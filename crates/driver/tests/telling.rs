@@ -158,6 +158,17 @@ fn a_session_tells_everything_before_it_is_decided() {
         Some(Ok(b"{}".to_vec()))
     }));
     pod(&mut world, "a");
+    let says = |annotations: Value| json!({ "metadata": { "annotations": annotations } });
+    let group = says(json!({
+        "volcano.sh/sla-waiting-time": "2s",
+        "volcano.sh/revocable-zone": "*",
+        "volcano.sh/jdb-min-available": "50%",
+    }));
+    world.put_object(Kind::PodGroup, "a", &group);
+    let branch = json!({ "volcano.sh/hierarchy": "root/x", "volcano.sh/hierarchy-weights": "1/2" });
+    world.put_object(Kind::Queue, "default", &says(branch));
+    let holds = json!({ "status": { "capacity": { "cpu": "5", "memory": "1Ki", "x/y": "2" } } });
+    world.put_object(Kind::Node, "node-1", &holds);
     world.pass_ms(10_000);
     let told = [
         "ask extender onSessionOpen",
@@ -169,9 +180,26 @@ fn a_session_tells_everything_before_it_is_decided() {
     let task = &everything["Jobs"]["ns/a"]["Tasks"]["uid-a"];
     assert_eq!(json!([task["Status"], task["NodeName"]]), json!([1, ""]));
     assert_eq!(everything["Nodes"]["node-2"]["Idle"]["MilliCPU"], 4000);
-    assert_eq!(everything["NodeList"][0]["Name"], "node-1");
+    assert_eq!(everything["NodeList"], json!(["node-1", "node-2"]));
     assert_eq!(everything["Queues"]["default"]["Name"], "default");
     assert_eq!(everything["RevocableNodes"], json!({}));
+    let gang = &everything["Jobs"]["ns/a"];
+    let said = [
+        &gang["WaitingTime"],
+        &gang["RevocableZone"],
+        &gang["Budget"],
+    ];
+    let budget = json!({ "MinAvailable": "50%", "MaxUnavilable": "" });
+    assert_eq!(json!(said), json!([2_000_000_000_i64, "*", budget]));
+    let queue = &everything["Queues"]["default"];
+    assert_eq!(
+        json!([queue["Hierarchy"], queue["Weights"]]),
+        json!(["root/x", "1/2"])
+    );
+    let capacity = json!({
+        "MilliCPU": 5000, "Memory": 1024, "ScalarResources": { "x/y": 2000 }, "MaxTaskNum": 0,
+    });
+    assert_eq!(everything["Nodes"]["node-1"]["Capacity"], capacity);
 }
 
 #[test]

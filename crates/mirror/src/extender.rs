@@ -9,13 +9,18 @@ mod form;
 
 use std::collections::BTreeMap;
 
-use api::core::{Node, Pod, ResourceQuota};
-use api::volcano::{NUMA_TOPOLOGY_POLICY, PodGroup, Queue, REVOCABLE_ZONE, TOPOLOGY_DECISION};
+use api::core::{Node, Pod, ResourceList, ResourceQuota};
+use api::volcano::{
+    HIERARCHY, HIERARCHY_WEIGHTS, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, NUMA_TOPOLOGY_POLICY,
+    PodGroup, Queue, REVOCABLE_ZONE, TOPOLOGY_DECISION,
+};
 use model::{GangId, Kind, NodeId, Phase, Question, QueueId, Tables, TaskId, Vector};
 use serde_json::Value;
 
 use crate::held::Mirror;
-use form::{Amounts, Body, Everything, GangRow, Namespace, NodeRow, NumaInfo, QueueRow, TaskRow};
+use form::{
+    Amounts, Body, Budget, Everything, GangRow, Namespace, NodeRow, NumaInfo, QueueRow, TaskRow,
+};
 
 /// What is sent: JSON.
 pub fn extender_body(mirror: &Mirror, tables: &Tables, question: &Question) -> Vec<u8> {
@@ -146,8 +151,7 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// All gangs, nodes, queues and quotas. The list of nodes has them without their tasks, which stand in
-    /// the map.
+    /// All gangs, nodes, queues and quotas. The list of nodes has their names.
     fn everything(self) -> Everything<'a> {
         let tables = self.tables;
         let gangs = tables.gangs().filter(|(_, gang)| gang.known);
@@ -168,7 +172,7 @@ impl<'a> Wire<'a> {
                 .collect(),
             namespace_info: self.namespaces(),
             revocable_nodes: nodes().filter(is_lent).map(named).collect(),
-            node_list: nodes().map(|(id, _)| self.node(id)).collect(),
+            node_list: nodes().map(|(_, node)| &*node.spec.name).collect(),
         }
     }
 
@@ -204,6 +208,10 @@ impl<'a> Wire<'a> {
         }
         let minima = row.spec.min_task_member.iter();
         let minima = minima.map(|(role, min)| (&**role, *min));
+        let says = |key: &str| {
+            let text = group?.metadata.annotations.get(key)?;
+            Some(&**text)
+        };
         GangRow {
             uid: key.to_string(),
             pg_uid: &row.spec.uid,
@@ -212,7 +220,7 @@ impl<'a> Wire<'a> {
             queue: &row.spec.queue,
             priority: row.priority,
             min_available: row.spec.min_member,
-            waiting_time: (),
+            waiting_time: (row.spec.waits_at_most_ms).map(|ms| ms.saturating_mul(1_000_000)),
             job_fit_errors: "",
             nodes_fit_errors: BTreeMap::new(),
             tasks,
@@ -223,8 +231,17 @@ impl<'a> Wire<'a> {
             creation_timestamp: group.map(|group| group.metadata.creation_timestamp),
             pod_group: group.map(|group| &**group),
             preemptable: row.spec.preemptable == Some(true),
-            revocable_zone: "",
-            budget: (),
+            revocable_zone: match says(REVOCABLE_ZONE) {
+                Some("*") => "*",
+                _ => "",
+            },
+            budget: match (says(JDB_MIN_AVAILABLE), says(JDB_MAX_UNAVAILABLE)) {
+                (None, None) => None,
+                (min_available, max_unavailable) => Some(Budget {
+                    min_available: min_available.unwrap_or_default(),
+                    max_unavailable: max_unavailable.unwrap_or_default(),
+                }),
+            },
         }
     }
 
@@ -232,12 +249,16 @@ impl<'a> Wire<'a> {
         let row = self.tables.queue(id);
         let name = &row.spec.name;
         let queue = self.mirror.get::<Queue>("", name);
+        let says = |key: &str| {
+            let text = queue.and_then(|queue| queue.metadata.annotations.get(key));
+            text.map_or("", |text| &**text)
+        };
         QueueRow {
             uid: name,
             name,
             weight: row.spec.weight,
-            weights: "",
-            hierarchy: "",
+            weights: says(HIERARCHY_WEIGHTS),
+            hierarchy: says(HIERARCHY),
             queue: queue.map(|queue| &**queue),
         }
     }
@@ -264,7 +285,11 @@ impl<'a> Wire<'a> {
             idle: self.amounts(&room.minus(&row.used)),
             used: self.amounts(&row.used),
             allocatable: self.amounts(room),
-            capacity: self.amounts(room),
+            // A node that says nothing of it has what it gives.
+            capacity: match node.filter(|node| !node.status.capacity.is_empty()) {
+                Some(node) => listed(&node.status.capacity),
+                None => self.amounts(room),
+            },
             tasks: BTreeMap::new(),
         }
     }
@@ -283,6 +308,22 @@ impl<'a> Wire<'a> {
                 .collect(),
             max_task_num: vector.get(Kind::PODS),
         }
+    }
+}
+
+/// Amounts as an object lists them, in the same units.
+fn listed(list: &ResourceList) -> Amounts<'_> {
+    let has = |name: &str| list.get(name);
+    let others = list
+        .iter()
+        .filter(|(name, _)| !["cpu", "memory", "pods"].contains(&&***name));
+    Amounts {
+        milli_cpu: has("cpu").map_or(0, |it| it.milli_value()),
+        memory: has("memory").map_or(0, |it| it.value()),
+        scalar_resources: others
+            .map(|(name, it)| (&**name, it.milli_value()))
+            .collect(),
+        max_task_num: has("pods").map_or(0, |it| it.value()),
     }
 }
 

@@ -250,12 +250,13 @@ impl Fields {
         })
     }
 
-    /// `code`: zero yes, anything else no, for the reason in `status`.
+    /// `code` of zero and no `status` yes; anything else no, for the reason in `status`, which alone is no, too:
+    /// extenders that are older than `code` say so.
     fn verdict(&self) -> Result<Opinion, String> {
         let code = self.number("code")?;
         let why = self.text("status")?;
         Ok(match (code, why.is_empty()) {
-            (0, _) => Opinion::Yes,
+            (0, true) => Opinion::Yes,
             (_, true) => Opinion::No(format!("code {code}").into()),
             (_, false) => Opinion::No(why.into()),
         })

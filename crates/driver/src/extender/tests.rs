@@ -28,7 +28,9 @@ fn answers_are_read_as_go_reads_them() {
     let fits = Query::Fits(1, "n".into());
     let rows = [
         (&fits, "{}", "0 |yes"),
-        (&fits, r#"{"code":0,"status":"fine"}"#, "0 |yes"),
+        (&fits, r#"{"code":0,"status":""}"#, "0 |yes"),
+        (&fits, r#"{"status":"too hot"}"#, "0 |no too hot"),
+        (&fits, r#"{"code":0,"status":"no"}"#, "0 |no no"),
         (&fits, r#"{"Code":3,"STATUS":"no\nway"}"#, "0 |no no way"),
         (&fits, r#"{"code":2}"#, "0 |no code 2"),
         (

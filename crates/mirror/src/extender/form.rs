@@ -50,7 +50,7 @@ pub(super) struct Everything<'a> {
     pub(super) queues: BTreeMap<&'a str, QueueRow<'a>>,
     pub(super) namespace_info: BTreeMap<&'a str, Namespace<'a>>,
     pub(super) revocable_nodes: BTreeMap<&'a str, NodeRow<'a>>,
-    pub(super) node_list: Vec<NodeRow<'a>>,
+    pub(super) node_list: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -94,7 +94,8 @@ pub(super) struct GangRow<'a> {
     pub(super) queue: &'a str,
     pub(super) priority: i32,
     pub(super) min_available: u32,
-    pub(super) waiting_time: (),
+    /// Nanoseconds.
+    pub(super) waiting_time: Option<i64>,
     pub(super) job_fit_errors: &'static str,
     pub(super) nodes_fit_errors: BTreeMap<&'a str, &'a str>,
     pub(super) tasks: BTreeMap<String, TaskRow<'a>>,
@@ -106,7 +107,17 @@ pub(super) struct GangRow<'a> {
     pub(super) pod_group: Option<&'a PodGroup>,
     pub(super) preemptable: bool,
     pub(super) revocable_zone: &'static str,
-    pub(super) budget: (),
+    pub(super) budget: Option<Budget<'a>>,
+}
+
+/// What a gang says of its disruption, in its own words.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Budget<'a> {
+    pub(super) min_available: &'a str,
+    /// Upstream's own spelling.
+    #[serde(rename = "MaxUnavilable")]
+    pub(super) max_unavailable: &'a str,
 }
 
 #[derive(Serialize)]
@@ -116,8 +127,8 @@ pub(super) struct QueueRow<'a> {
     pub(super) uid: &'a str,
     pub(super) name: &'a str,
     pub(super) weight: i32,
-    pub(super) weights: &'static str,
-    pub(super) hierarchy: &'static str,
+    pub(super) weights: &'a str,
+    pub(super) hierarchy: &'a str,
     pub(super) queue: Option<&'a Queue>,
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::evict::TARGET_REASON;
 use super::{Lowered, Voice, condition, note, patched};
 use crate::held::Mirror;
+use crate::rows::group_name;
 
 /// A group that goes as a whole: its status is to say so.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +88,7 @@ impl Mirror {
         lowered: &mut Lowered,
     ) {
         let key = &gang.spec.key;
-        let name = key.name.strip_prefix("native:").unwrap_or(&key.name);
+        let name = group_name(key);
         let group = self.get::<PodGroup>(&key.namespace, name);
         let Some(group) = group.filter(|group| *group.metadata.uid == *gang.spec.uid) else {
             lowered.lost.push(write.write);

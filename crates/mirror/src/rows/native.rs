@@ -9,9 +9,17 @@ use super::{Rows, count, created, pod};
 use crate::held::Mirror;
 use crate::index::Index;
 
+/// What stands before the name of a native group in its gang's.
+const NATIVE: &str = "native:";
+
 /// The key of a native group's gang: a PodGroup of Volcano's may have the same name.
 pub fn native_gang(namespace: &str, group: &str) -> Key {
-    Key::new(namespace, format!("native:{group}"))
+    Key::new(namespace, format!("{NATIVE}{group}"))
+}
+
+/// The name of a gang's group, native or Volcano's.
+pub fn group_name(gang: &Key) -> &str {
+    gang.name.strip_prefix(NATIVE).unwrap_or(&gang.name)
 }
 
 impl Rows {
