@@ -14,6 +14,12 @@ says "podgroups have upstream's columns" "NAME +STATUS +MINMEMBER +RUNNINGS +AGE
 says "queues can be told apart by their parent" "research +root" k get queues
 says "no task of it was placed" "^$" k get pods -o jsonpath='{.items[*].spec.nodeName}'
 says "a vcjob can be described by vcctl" "Unschedulable" katmai vcctl --kubeconfig "$state/kubeconfig" job view -N training
+"$KATMAI" vcctl --kubeconfig "$state/kubeconfig" queue list --watch -o json > "$home/followed" 2>&1 < /dev/null & following=$!
+eventually "vcctl follows a list as documents" '"name": "default"' cat "$home/followed"
+k create -f - > /dev/null <<< '{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"Queue","metadata":{"name":"followed"},"spec":{"weight":7}}'
+eventually "what is new comes as one of its own" '"weight": 7' cat "$home/followed"
+k delete queue followed > /dev/null
+kill "$following"; wait "$following" 2> /dev/null
 
 needs nothing
 # ── every kind ────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@
 
 mod end;
 mod flow;
+mod follow;
 mod job;
 mod pod;
 mod pod_state;
@@ -35,6 +36,7 @@ use crate::start::{Connection, Outcome, Question, Start};
 use crate::state::StateDir;
 use crate::verbs::version;
 use end::{End, Failures};
+use follow::Followed;
 use told::{Form, Manner, Told};
 
 /// Between two tables of a watch at least.
@@ -264,13 +266,13 @@ impl Asked {
         }
     }
 
-    /// Where the objects of a list are; none of what is no list.
-    fn listed(&self) -> Option<String> {
+    /// Where the objects of a list are, and those that it counts; none of what is no list.
+    fn listed(&self) -> Option<Vec<String>> {
         match self {
-            Asked::Job(job::Request::List(list)) => Some(job::Request::listed(list)),
-            Asked::Flow(family, flow::Request::List(list)) => Some(family.listed(list)),
-            Asked::Pod(pod::Request::List(list)) => Some(pod::listed(list)),
-            Asked::Queue(queue::Request::List) => Some(queue::QUEUES.to_owned()),
+            Asked::Job(job::Request::List(list)) => Some(vec![job::Request::listed(list)]),
+            Asked::Flow(family, flow::Request::List(list)) => Some(vec![family.listed(list)]),
+            Asked::Pod(pod::Request::List(list)) => Some(vec![pod::listed(list)]),
+            Asked::Queue(queue::Request::List) => Some(queue::listed()),
             Asked::Tool(request) => request.listed(),
             Asked::Job(_) | Asked::Flow(..) | Asked::Queue(_) => None,
         }
@@ -325,20 +327,21 @@ impl Request {
     }
 }
 
-/// Prints a list, then each of its lines that changes, until the user has enough. What has changed is read
-/// as a whole, now and then.
-async fn follow(request: &Request, listed: String, rest: &Rest) -> anyhow::Result<()> {
+/// Prints a list, then each of its objects that changes or goes, until the user has enough. What has changed is
+/// read as a whole, now and then.
+async fn follow(request: &Request, listed: Vec<String>, rest: &Rest) -> anyhow::Result<()> {
     let (seen, mut news) = mpsc::channel(NEWS_WAITING_MAX);
-    tokio::spawn(rest.clone().watch(listed, seen));
-    let mut before = String::new();
+    for listed in listed {
+        tokio::spawn(rest.clone().watch(listed, seen.clone()));
+    }
+    drop(seen);
+    let mut followed = Followed::default();
     loop {
         let told = request.asked.answer(request.manner(run::now()), rest);
-        let now = told.await?.text(request.form)?;
-        let lines = told::news(&before, &now);
-        if !lines.is_empty() {
-            console::say(&lines.join("\n"));
+        let text = followed.news(told.await?, request.form)?;
+        if !text.is_empty() {
+            console::say(&text);
         }
-        before = now;
         match news.recv().await {
             Some(Seen::Lost(error)) => return Err(error.into()),
             Some(_) => {}

@@ -11,6 +11,13 @@ use super::told::{Form, NOTHING, Told, widened};
 use crate::rest::{Place, Rest, text};
 
 pub(super) const QUEUES: &str = "/apis/scheduling.volcano.sh/v1beta1/queues";
+/// Whose phases are counted for queues.
+const GROUPS: &str = "/apis/scheduling.volcano.sh/v1beta1/podgroups";
+
+/// Where that is which a list of queues tells.
+pub(super) fn listed() -> Vec<String> {
+    vec![QUEUES.to_owned(), GROUPS.to_owned()]
+}
 
 /// One of the queue commands.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
@@ -141,8 +148,7 @@ async fn told(queues: Vec<Value>, form: Form, rest: &Rest) -> anyhow::Result<Tol
 }
 
 pub(super) async fn groups(rest: &Rest) -> anyhow::Result<Vec<Value>> {
-    rest.list("/apis/scheduling.volcano.sh/v1beta1/podgroups")
-        .await
+    rest.list(GROUPS).await
 }
 
 fn place(name: &str) -> anyhow::Result<Place> {

@@ -113,12 +113,6 @@ pub(super) fn widened(table: &str, objects: &[Value], columns: &[Column]) -> Str
     out.join("\n")
 }
 
-/// Lines of a table that were not there before; the heading comes again where it has changed.
-pub(super) fn news<'a>(before: &str, now: &'a str) -> Vec<&'a str> {
-    let old: Vec<&str> = before.lines().collect();
-    now.lines().filter(|line| !old.contains(line)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,11 +154,5 @@ mod tests {
             widened("No resources found", &[], &[("Queue", queue)]),
             "No resources found"
         );
-    }
-
-    #[test]
-    fn a_watch_tells_what_is_new() {
-        assert_eq!(news("", "N\na 1\nb 1"), ["N", "a 1", "b 1"]);
-        assert_eq!(news("N\na 1\nb 1", "N\na 2\nb 1"), ["a 2"]);
     }
 }

@@ -214,10 +214,12 @@ pub(crate) struct Submit {
 
 impl Request {
     /// Where the objects of a list are; none of what is no list.
-    pub(super) fn listed(&self) -> Option<String> {
+    pub(super) fn listed(&self) -> Option<Vec<String>> {
         match self {
-            Request::Jobs(jobs) if jobs.name.is_empty() => Some(job::Request::listed(&jobs.list())),
-            Request::Queues(queues) if queues.name.is_empty() => Some(queue::QUEUES.to_owned()),
+            Request::Jobs(jobs) if jobs.name.is_empty() => {
+                Some(vec![job::Request::listed(&jobs.list())])
+            }
+            Request::Queues(queues) if queues.name.is_empty() => Some(queue::listed()),
             _ => None,
         }
     }
@@ -396,7 +398,7 @@ mod tests {
             "x",
         ]);
         let all = all.listed().expect("it is a list");
-        assert_eq!(all, "/apis/batch.volcano.sh/v1alpha1/jobs");
+        assert_eq!(all, ["/apis/batch.volcano.sh/v1alpha1/jobs"]);
         assert_eq!(asked(&["vjobs", "-n", "a"]).listed(), None);
     }
 
