@@ -49,12 +49,12 @@ fn a_policy_denies_nothing_that_its_rule_allows_and_some_of_what_it_denies() {
         let file = File::read(&std::fs::read_to_string(&path).unwrap());
         for case in &file.cases {
             for webhook in WEBHOOKS.iter().filter(|it| it.kind.row().name == file.kind) {
-                for message in denials(webhook, &file, case) {
+                for (expression, message) in denials(webhook, &file, case) {
                     let first = case.answer.first().unwrap();
                     let by_rule = format!("denied by {}", webhook.name);
                     let shown = path.display();
                     assert!(first.starts_with(&by_rule), "{shown}: {message}\n{first}");
-                    denied.insert(message);
+                    denied.insert((webhook.path, expression));
                 }
             }
         }
@@ -62,14 +62,18 @@ fn a_policy_denies_nothing_that_its_rule_allows_and_some_of_what_it_denies() {
     // Every sentence was seen to deny something.
     for webhook in WEBHOOKS {
         for validation in webhook.validations(&Settings::default()) {
-            let message = validation.message;
-            assert!(denied.contains(message), "nothing broke: {message}");
+            let (message, seen) = (validation.message, (webhook.path, validation.expression));
+            assert!(
+                denied.contains(&seen),
+                "nothing broke: {message}: {}",
+                seen.1
+            );
         }
     }
 }
 
-/// What the policy says of a case that it denies.
-fn denials(webhook: &Webhook, file: &File, case: &Case) -> Vec<&'static str> {
+/// What the policy says of a case that it denies, and by which expression.
+fn denials(webhook: &Webhook, file: &File, case: &Case) -> Vec<(String, &'static str)> {
     let settings = world::settings(case);
     let (old, new) = case.objects(&file.base);
     if new.to_string().len() > BYTES_MAX {
@@ -91,7 +95,7 @@ fn denials(webhook: &Webhook, file: &File, case: &Case) -> Vec<&'static str> {
     }
     let all = webhook.validations(&settings).into_iter();
     all.filter(|it| truth(&it.expression) == Ok(false))
-        .map(|it| it.message)
+        .map(|it| (it.expression, it.message))
         .collect()
 }
 
