@@ -195,6 +195,21 @@ impl<T> List<T> {
     }
 }
 
+impl<T> List<T> {
+    /// Whether somebody else has it, too.
+    pub fn is_shared(&self) -> bool {
+        self.0
+            .as_ref()
+            .is_some_and(|list| Arc::strong_count(list) > 1)
+    }
+}
+
+impl<T: std::hash::Hash> std::hash::Hash for List<T> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
 impl<T> Default for List<T> {
     fn default() -> List<T> {
         List(None)

@@ -289,7 +289,7 @@ impl View<'_> {
             .conditions
             .iter()
             .map(|it| {
-                let mut value = it.wire();
+                let mut value = it.wire(pod.status.start_time);
                 if &*it.kind == "Ready" {
                     value["status"] = json!("False");
                     value["lastTransitionTime"] = json!(now);

@@ -1,7 +1,7 @@
 //! Pods that nobody would remove otherwise: on nodes that have gone, never placed but being
 //! deleted, or finished and too many.
 
-use api::core::{DISRUPTION_TARGET, Node, Pod, condition, conditions_with, disruption_target};
+use api::core::{DISRUPTION_TARGET, Node, Pod, disruption_target};
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use mirror::{Change, Mirror};
@@ -71,13 +71,13 @@ fn orphan(inputs: &Inputs<'_>, pod: &Pod) -> Step {
         // Whoever holds it lets it go.
         return Step::idle();
     }
-    let is_told = condition(&pod.status.conditions, DISRUPTION_TARGET).is_some();
+    let is_told = pod.status.condition(DISRUPTION_TARGET).is_some();
     if pod.is_finished() || (!is_held && is_told) {
         return Step::write(vec![write::delete_now(Kind::Pod, &pod.metadata)]);
     }
     let message = "PodGC: node no longer exists";
     let target = disruption_target("DeletionByPodGC", message, inputs.now);
-    let list = conditions_with(&pod.status.conditions, target);
+    let list = pod.status.conditions_with(vec![target]);
     let mut status = json!({ "conditions": list });
     if is_held {
         status["phase"] = json!("Failed");

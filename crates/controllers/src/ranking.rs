@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use api::core::{Pod, PodPhase, condition};
+use api::core::{Pod, PodPhase};
 use api::time::Time;
 
 /// Whether a pod works or will: it has neither ended nor is under deletion.
@@ -70,10 +70,9 @@ fn age(ages: Ages, since: Option<Time>) -> i64 {
 
 /// Since when a pod has been ready.
 pub(crate) fn ready_since(pod: &Pod) -> Option<Time> {
-    let ready = condition(&pod.status.conditions, "Ready");
-    ready
-        .filter(|it| &*it.status == "True")
-        .and_then(|it| it.last_transition_time)
+    let ready = pod.status.condition("Ready");
+    let ready = ready.filter(|it| &*it.status == "True")?;
+    pod.status.at(ready.last_transition_time)
 }
 
 /// When a pod has been, or will have been, ready for `seconds`; `None` while it is not ready.

@@ -1,8 +1,6 @@
 //! Pods on nodes whose `NoExecute` taints they do not bear, or no longer: they are deleted.
 
-use api::core::{
-    DISRUPTION_TARGET, Node, Pod, Taint, condition, conditions_with, disruption_target,
-};
+use api::core::{DISRUPTION_TARGET, Node, Pod, Taint, disruption_target};
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use api::time::Time;
@@ -88,12 +86,11 @@ fn due(pod: &Pod, node: &Node, now: Time) -> Option<Time> {
 /// Says why, then deletes.
 fn evict(inputs: &Inputs<'_>, pod: &Pod) -> Step {
     let meta = &pod.metadata;
-    let told =
-        condition(&pod.status.conditions, DISRUPTION_TARGET).filter(|it| &*it.status == "True");
+    let told = (pod.status.condition(DISRUPTION_TARGET)).filter(|it| &*it.status == "True");
     if told.is_none() {
         let message = "Taint manager: deleting due to NoExecute taint";
         let target = disruption_target("DeletionByTaintManager", message, inputs.now);
-        let list = conditions_with(&pod.status.conditions, target);
+        let list = pod.status.conditions_with(vec![target]);
         let status = json!({ "conditions": list });
         return Step::write(vec![write::patch_status(Kind::Pod, meta, status)]);
     }

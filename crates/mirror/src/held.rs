@@ -13,6 +13,7 @@ use model::{Rank, Ranked};
 use crate::index::{Index, Indexes};
 use crate::names::ImageNames;
 use crate::object::{Object, Problem, Typed};
+use crate::patterns::Patterns;
 use crate::uids::Uids;
 
 /// What one event did to one object. A recreation under the same name has both sides, with
@@ -87,6 +88,7 @@ pub struct Mirror {
     indexes: Indexes,
     uids: OnceCell<Uids>,
     image_names: ImageNames,
+    patterns: Patterns,
 }
 
 #[derive(Debug, Default)]
@@ -127,6 +129,7 @@ impl Mirror {
             indexes: Indexes::new(),
             uids: OnceCell::new(),
             image_names: ImageNames::default(),
+            patterns: Patterns::default(),
         }
     }
 
@@ -406,6 +409,9 @@ impl Mirror {
         let held = place.ok().and_then(|at| shelf.at(object.namespace(), at));
         let mut object = self.image_names.shared(object, held.map(|it| &it.object));
         shelf.share(&mut object, place);
+        if let Object::Pod(pod) = &mut object {
+            self.patterns.share(&mut Arc::make_mut(pod).status);
+        }
         let before = shelf.put(object.clone(), place, round);
         self.took(before.as_ref(), Some(&object));
         Change {

@@ -18,6 +18,7 @@ pub mod index;
 mod lower;
 mod names;
 mod object;
+mod patterns;
 mod rows;
 mod state_hash;
 mod uids;

@@ -1,6 +1,6 @@
 //! What a fleet remembers of one pod.
 
-use api::core::{Condition, Pod, PodPhase};
+use api::core::{Pod, PodCondition, PodPhase};
 use api::intent::WriteOutcome;
 use api::shared::{List, Word};
 use api::time::Time;
@@ -45,7 +45,8 @@ pub(crate) struct Resident {
     pub wait_for: u64,
     pub exit_code: i32,
     pub restart_policy: Box<str>,
-    pub conditions: List<Condition>,
+    /// Their times count from its start.
+    pub conditions: List<PodCondition>,
     pub start_time: Option<Time>,
     pub containers: Vec<Part>,
     pub init_containers: Vec<Part>,
@@ -83,7 +84,7 @@ impl Resident {
         let life = Life::of(pod.status.phase, deleted)?;
         let told = match life {
             Life::Running => running
-                .and_then(|running| running.started_at)
+                .and_then(|running| pod.status.at(running.started_at))
                 .or(pod.status.start_time),
             Life::Pending | Life::Deleted => None,
         };

@@ -141,7 +141,7 @@ fn conditions(pod: &Resident, phase: PodPhase, now: Time) -> Vec<Value> {
                 }
             }
             if let Some(time) = condition.last_transition_time {
-                kept["lastTransitionTime"] = time.seconds_text().into();
+                kept["lastTransitionTime"] = time.after(pod.start_time).seconds_text().into();
             }
             kept
         })
@@ -166,10 +166,11 @@ fn conditions(pod: &Resident, phase: PodPhase, now: Time) -> Vec<Value> {
         ("ContainersReady", ready, reason),
     ];
     for (kind, status, reason) in wanted {
-        let known = api::core::condition(&pod.conditions, kind);
+        let known = pod.conditions.iter().find(|it| &*it.kind == kind);
         let since = known
             .filter(|known| &*known.status == status)
-            .and_then(|known| known.last_transition_time);
+            .and_then(|known| known.last_transition_time)
+            .map(|since| since.after(pod.start_time));
         let mut condition = json!({
             "type": kind,
             "status": status,

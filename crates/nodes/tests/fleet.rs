@@ -198,7 +198,7 @@ fn a_pod_starts_and_runs_for_ever() {
     assert_eq!(world.fleet.poll_wake(), None);
     let pod: Pod = serde_json::from_value(world.pods["p"].clone()).unwrap();
     assert!(pod.is_ready());
-    assert!(api::core::condition(&pod.status.conditions, "PodScheduled").is_some());
+    assert!(pod.status.condition("PodScheduled").is_some());
 }
 
 #[test]

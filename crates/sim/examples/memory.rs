@@ -391,7 +391,7 @@ fn pod(at: usize) -> Value {
         "metadata": {
             "name": name, "namespace": NAMESPACE, "uid": uid(8, at),
             "resourceVersion": (2_000_000 + at).to_string(), "generation": 1,
-            "creationTimestamp": "2026-11-01T08:00:00Z",
+            "creationTimestamp": second(gang, 0),
             "labels": {
                 "app": "train", "team": "vision", "volcano.sh/job-name": job,
                 "volcano.sh/job-namespace": NAMESPACE, "volcano.sh/queue-name": format!("queue-{}", gang % QUEUES),
@@ -450,31 +450,42 @@ fn pod(at: usize) -> Value {
     });
     if is_running {
         pod["spec"]["nodeName"] = json!(format!("node-{:05}", (gang * 20 + index / 2) % nodes()));
-        pod["status"] = running(at);
+        pod["status"] = running(gang, index, at);
     }
     pod
 }
 
-fn running(at: usize) -> Value {
-    let condition = |kind: &str| {
+/// A gang is made every third second; what becomes of its pods takes each of them its own time.
+fn second(gang: usize, after: usize) -> String {
+    let at = gang * 3 + after;
+    let (hour, minute, second) = (8 + at / 3_600, at / 60 % 60, at % 60);
+    format!("2026-11-01T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+fn running(gang: usize, index: usize, at: usize) -> Value {
+    let bound = 1 + index / 16;
+    let pulled = bound + 1 + index * 7 % 5;
+    let ready = pulled + 1 + index % 2;
+    let condition = |kind: &str, after: usize| {
         json!({
-            "type": kind, "status": "True", "lastProbeTime": null, "lastTransitionTime": "2026-11-01T08:00:05Z",
+            "type": kind, "status": "True", "lastProbeTime": null,
+            "lastTransitionTime": second(gang, after),
         })
     };
     let address = format!("10.{}.{}.{}", at >> 16, (at >> 8) & 255, at & 255);
     json!({
         "phase": "Running", "qosClass": "Guaranteed", "hostIP": "172.16.0.1", "hostIPs": [{ "ip": "172.16.0.1" }],
-        "podIP": address, "podIPs": [{ "ip": address }], "startTime": "2026-11-01T08:00:01Z",
+        "podIP": address, "podIPs": [{ "ip": address }], "startTime": second(gang, bound),
         "conditions": [
-            condition("PodReadyToStartContainers"), condition("Initialized"), condition("Ready"),
-            condition("ContainersReady"), condition("PodScheduled"),
+            condition("PodReadyToStartContainers", pulled), condition("Initialized", bound),
+            condition("Ready", ready), condition("ContainersReady", ready), condition("PodScheduled", bound),
         ],
         "containerStatuses": [{
             "name": "main", "ready": true, "started": true, "restartCount": 0,
             "image": "registry.example/team/image-7:v1",
             "imageID": format!("registry.example/team/image-7@sha256:{:064x}", 7),
             "containerID": format!("containerd://{at:064x}"),
-            "state": { "running": { "startedAt": "2026-11-01T08:00:04Z" } }, "lastState": {},
+            "state": { "running": { "startedAt": second(gang, pulled) } }, "lastState": {},
         }],
     })
 }

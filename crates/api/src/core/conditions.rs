@@ -1,35 +1,8 @@
-//! Conditions of pods and nodes as they are written back: the whole list, which a merge patch
-//! replaces.
+//! Conditions of pods that several rooms write.
 
 use serde_json::{Value, json};
 
-use super::Condition;
 use crate::time::Time;
-
-impl Condition {
-    /// The condition as it stands; what is empty is left out.
-    pub fn wire(&self) -> Value {
-        let mut value = json!({ "type": self.kind, "status": self.status });
-        for (field, text) in [("reason", &self.reason), ("message", &self.message)] {
-            if !text.is_empty() {
-                value[field] = json!(text);
-            }
-        }
-        if let Some(time) = self.last_transition_time {
-            value["lastTransitionTime"] = json!(time);
-        }
-        value
-    }
-}
-
-/// The conditions as they stand, with `wanted` (whole, with its `type`) last and instead of the one
-/// of its type.
-pub fn conditions_with(shown: &[Condition], wanted: Value) -> Vec<Value> {
-    let others = shown.iter().filter(|it| *it.kind != wanted["type"]);
-    let mut list: Vec<Value> = others.map(Condition::wire).collect();
-    list.push(wanted);
-    list
-}
 
 /// The type of the condition of a pod that is taken away through no fault of its own; a Job's
 /// podFailurePolicy asks for it.

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Affinity, Condition, ResourceList, TextMap, Toleration, TopologySpreadConstraint};
+use super::{
+    Affinity, PodRemarks, PodStatus, ResourceList, TextMap, Toleration, TopologySpreadConstraint,
+};
 use crate::meta::ObjectMeta;
 use crate::shared::{List, Name, Word};
-use crate::time::Time;
 
 texts! {
     /// Where a pod is in its life.
@@ -140,63 +141,6 @@ read_only! {
         /// The claim's metadata and spec.
         pub volume_claim_template: serde_json::Value,
     }
-
-    /// What a container is.
-    pub struct ContainerStatus {
-        /// Name.
-        pub name: Box<str>,
-        /// Now.
-        pub state: ContainerState,
-        /// Before the last restart.
-        pub last_state: ContainerState,
-        /// May be sent work.
-        pub ready: bool,
-        /// Restarts so far.
-        pub restart_count: i32,
-        /// Passed its start-up probe.
-        pub started: Option<bool>,
-    }
-
-    /// One of three.
-    pub struct ContainerState {
-        /// Not yet.
-        pub waiting: Option<ContainerWaiting>,
-        /// Now.
-        pub running: Option<ContainerRunning>,
-        /// No more.
-        pub terminated: Option<ContainerTerminated>,
-    }
-
-    /// Not yet running.
-    pub struct ContainerWaiting {
-        /// One word.
-        pub reason: Box<str>,
-        /// A sentence.
-        pub message: Box<str>,
-    }
-
-    /// Running.
-    pub struct ContainerRunning {
-        /// Since when.
-        pub started_at: Option<Time>,
-    }
-
-    /// Ended.
-    pub struct ContainerTerminated {
-        /// Exit code; 128 + signal if killed.
-        pub exit_code: i32,
-        /// Signal.
-        pub signal: i32,
-        /// One word.
-        pub reason: Box<str>,
-        /// A sentence.
-        pub message: Box<str>,
-        /// From.
-        pub started_at: Option<Time>,
-        /// To.
-        pub finished_at: Option<Time>,
-    }
-
 }
 
 parted! {
@@ -258,38 +202,6 @@ parted! {
         pub service_account_name: Box<str>,
         /// Who runs its containers.
         pub runtime_class_name: Option<Box<str>>,
-    }
-}
-
-parted! {
-    /// What a pod is.
-    pub struct PodStatus {
-        /// Where it is in its life.
-        pub phase: PodPhase,
-        /// Its address, the first if it has several.
-        pub pod_ip: Word as "podIP",
-        /// When the node accepted it.
-        pub start_time: Option<Time>,
-        /// Conditions.
-        pub conditions: List<Condition>,
-        /// Containers.
-        pub container_statuses: List<ContainerStatus>,
-    }
-
-    /// What most pods say alike of what they are.
-    pub struct PodRemarks {
-        /// Why it is so, for people.
-        pub message: Box<str>,
-        /// Why it is so, one word, such as `Evicted`.
-        pub reason: Box<str>,
-        /// Where preemption makes room for it.
-        pub nominated_node_name: Box<str>,
-        /// Init containers, in order of the spec.
-        pub init_container_statuses: Box<[ContainerStatus]>,
-        /// `Guaranteed`, `Burstable` or `BestEffort`.
-        pub qos_class: Box<str>,
-        /// Claims of devices that were made for it.
-        pub resource_claim_statuses: Box<[PodResourceClaimStatus]>,
     }
 }
 
@@ -367,7 +279,7 @@ impl Pod {
 
     /// Whether its condition `Ready` is `True`.
     pub fn is_ready(&self) -> bool {
-        super::condition(&self.status.conditions, "Ready")
-            .is_some_and(|condition| &*condition.status == "True")
+        let ready = self.status.condition("Ready");
+        ready.is_some_and(|ready| &*ready.status == "True")
     }
 }

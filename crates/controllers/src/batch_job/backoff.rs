@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use api::core::{Pod, PodPhase, condition};
+use api::core::{Pod, PodPhase};
 use api::time::Time;
 
 use super::count::{index_failures, is_failed};
@@ -66,15 +66,17 @@ pub(super) fn ended_at(pod: &Pod) -> Time {
         let early = early.filter(|it| sidecars.contains(&&*it.name));
         let all = pod.status.container_statuses.iter().chain(early);
         let ends: Option<Vec<Time>> = all
-            .map(|it| it.state.terminated.as_ref()?.finished_at)
+            .map(|it| {
+                let ended = it.state.terminated.as_ref()?;
+                pod.status.at(ended.finished_at)
+            })
             .collect();
         ends?.into_iter().max()
     };
     let of_ready = || {
-        let ready = condition(&pod.status.conditions, "Ready")?;
-        ready
-            .last_transition_time
-            .filter(|_| &*ready.status == "False")
+        let ready = pod.status.condition("Ready")?;
+        let since = pod.status.at(ready.last_transition_time);
+        since.filter(|_| &*ready.status == "False")
     };
     let of_deletion = || {
         let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);

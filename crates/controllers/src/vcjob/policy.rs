@@ -176,7 +176,7 @@ fn of_pod<'a>(member: &Member, task: Option<&'a Task>) -> Option<Happening<'a>> 
     let (event, since, exit_code) = match pod.status.phase {
         PodPhase::Failed => {
             let ended = first_end(pod);
-            let since = ended.and_then(|end| end.finished_at);
+            let since = pod.status.at(ended.and_then(|end| end.finished_at));
             let exit_code = ended.map_or(0, |end| end.exit_code);
             (BusEvent::PodFailed, since, Some(exit_code))
         }
@@ -231,7 +231,7 @@ fn of_task<'a>(job: &Job, roster: &Roster, task: &'a Task) -> Vec<Happening<'a>>
         .count();
     if task.replicas() > 0 && i64::try_from(succeeded).unwrap_or(0) >= i64::from(task.replicas()) {
         let last = members()
-            .filter_map(|member| first_end(&member.pod)?.finished_at)
+            .filter_map(|member| member.pod.status.at(first_end(&member.pod)?.finished_at))
             .max();
         found.push(happening(BusEvent::TaskCompleted, None, last));
     }

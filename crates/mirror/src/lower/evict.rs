@@ -1,7 +1,7 @@
 //! Victims: first they are told why, then they are deleted, so that whoever owns them does not take
 //! it for their own failure.
 
-use api::core::{DISRUPTION_TARGET, Pod, condition, conditions_with, disruption_target};
+use api::core::{DISRUPTION_TARGET, Pod, disruption_target};
 use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
 use api::kind::Kind;
 use api::time::Time;
@@ -52,7 +52,7 @@ impl Evict {
 }
 
 fn mark(pod: &Pod, message: &str, now: Time) -> Option<Intent> {
-    let shown = condition(&pod.status.conditions, DISRUPTION_TARGET);
+    let shown = pod.status.condition(DISRUPTION_TARGET);
     if shown.is_some_and(|it| &*it.status == "True" && &*it.reason == TARGET_REASON) {
         return None;
     }
@@ -61,10 +61,7 @@ fn mark(pod: &Pod, message: &str, now: Time) -> Option<Intent> {
     unready["type"] = json!("Ready");
     unready["status"] = json!("False");
     unready["reason"] = json!(UNREADY_REASON);
-    let others = (pod.status.conditions.iter()).filter(|it| &*it.kind != "Ready");
-    let others: Vec<_> = others.cloned().collect();
-    let mut conditions = conditions_with(&others, target);
-    conditions.push(unready);
+    let conditions = pod.status.conditions_with(vec![target, unready]);
     let patch = json!({ "status": { "conditions": conditions } });
     Some(patched(&pod.metadata, Kind::Pod, Part::Status, patch))
 }

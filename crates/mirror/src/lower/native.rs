@@ -1,7 +1,7 @@
 //! What groups of Kubernetes' own are told: once, that they were placed, and until then why not; and
 //! that they go, where all their pods do.
 
-use api::core::{DISRUPTION_TARGET, DatedCondition, Pod, condition as shown};
+use api::core::{DISRUPTION_TARGET, DatedCondition, Pod};
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::native::{INITIALLY_SCHEDULED, PodGroup, SCHEDULED_REASON, UNSCHEDULABLE_REASON};
@@ -41,7 +41,7 @@ impl Mirror {
     /// that whoever goes on from what is held tells what could not be told before.
     pub fn untold_disruption(&self, pod: &Pod) -> Option<Disruption> {
         pod.native_group()?;
-        let target = shown(&pod.status.conditions, DISRUPTION_TARGET)?;
+        let target = pod.status.condition(DISRUPTION_TARGET)?;
         if &*target.status != "True" || &*target.reason != TARGET_REASON {
             return None;
         }

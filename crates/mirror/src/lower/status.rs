@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::core::{Pod, ResourceList, conditions_with};
+use api::core::{Pod, ResourceList};
 use api::intent::{Intent, Part};
 use api::kind::Kind;
 use api::quantity::Quantity;
@@ -292,7 +292,7 @@ struct PodCondition<'a> {
 impl PodCondition<'_> {
     /// The patch of `PodScheduled=False`, or `None` where it is shown already.
     fn patch(&self, pod: &Pod, now: Time) -> Option<Intent> {
-        let shown = api::core::condition(&pod.status.conditions, "PodScheduled");
+        let shown = pod.status.condition("PodScheduled");
         if shown.is_some_and(|shown| {
             &*shown.status == "False"
                 && *shown.reason == *self.reason
@@ -302,7 +302,7 @@ impl PodCondition<'_> {
         }
         let since = shown
             .filter(|shown| &*shown.status == "False")
-            .and_then(|shown| shown.last_transition_time)
+            .and_then(|shown| pod.status.at(shown.last_transition_time))
             .unwrap_or(now);
         let wanted = json!({
             "type": "PodScheduled",
@@ -312,7 +312,7 @@ impl PodCondition<'_> {
             "reason": self.reason,
             "message": self.message,
         });
-        let conditions = conditions_with(&pod.status.conditions, wanted);
+        let conditions = pod.status.conditions_with(vec![wanted]);
         let patch = json!({ "status": { "conditions": conditions } });
         Some(patched(&pod.metadata, Kind::Pod, Part::Status, patch))
     }
