@@ -1,6 +1,7 @@
 //! S3 on clusters that grow: one pod comes to nodes that hold two pods each, again and again. The first of
 //! its shape is told apart: it meets every node. S4: what the tables and the engine hold in memory for
-//! 10,000 nodes, 200,000 running and 20,000 waiting tasks in 5,000 gangs of 500 queues.
+//! 10,000 nodes, 200,000 running and 20,000 waiting tasks in 5,000 gangs of 500 queues; and on clusters that
+//! grow, with two pods on each node.
 //!
 //! `cargo run --release -p katmai-engine --example growth [ROW…] [--once]` prints one JSON object a line;
 //! a ROW selects all rows whose name begins with it, and how much longer a pod takes on the large cluster
@@ -73,12 +74,26 @@ const WAYS: [Way; 4] = [
     },
 ];
 
+/// How a process of its own is asked what a cluster of so many nodes takes.
+const RESIDENT: &str = "--resident-of";
+/// What a node may take with what runs on it: as much as on the cluster of S4.
+const OF_A_NODE_MB: f64 = 0.025;
+/// How much more a node may take on the largest cluster than on the one that it is compared with.
+const LINEAR: f64 = 1.2;
+
 fn main() {
+    let mut words = std::env::args().skip(1);
+    if words.next().as_deref() == Some(RESIDENT) {
+        let nodes = words.next().and_then(|word| word.parse().ok());
+        println!("{}", resident_of(nodes.expect("a number of nodes")));
+        return;
+    }
     let asked = Asked::read();
     // Before anything else takes memory.
     if asked.has("S4-tables-10k-220k-rss") {
         memory();
     }
+    resident(&asked);
     for way in WAYS {
         let (mut from, mut to) = (None, None);
         for (size, nodes) in SIZES {
@@ -97,6 +112,54 @@ fn main() {
             print(&row, to / from, "x", way.times);
         }
     }
+}
+
+/// What clusters of all sizes take in memory, each in a process of its own: a part that is measured after
+/// another one would have the room that it left.
+fn resident(asked: &Asked) {
+    let (mut from, mut to) = (None, None);
+    for (size, nodes) in SIZES {
+        let row = format!("S4-tables-{size}-rss");
+        if !asked.has(&row) {
+            continue;
+        }
+        let own = std::env::current_exe().expect("the program knows where it lies");
+        let told = std::process::Command::new(own)
+            .args([RESIDENT, &nodes.to_string()])
+            .output()
+            .expect("the program can be run");
+        let text = String::from_utf8_lossy(&told.stdout);
+        let held: f64 = text.trim().parse().expect("it says a number");
+        print(&row, held, "MB", f64::from(nodes) * OF_A_NODE_MB);
+        let of_a_node = held / f64::from(nodes);
+        from = from.or((nodes == 10_000).then_some(of_a_node));
+        to = (nodes == 100_000).then_some(of_a_node);
+    }
+    if let (Some(from), Some(to)) = (from, to) {
+        print("S4-tables-10k-to-100k-rss", to / from, "x", LINEAR);
+    }
+}
+
+/// How many megabytes the tables and the engine of a cluster hold in which two pods run on each node.
+fn resident_of(nodes: u32) -> f64 {
+    let before = resident_mb();
+    let mut tables = Tables::new();
+    queue(&mut tables, "default", None, Vector::ZERO);
+    (0..nodes).for_each(|at| node(&mut tables, at, 32, 0));
+    for at in 0..nodes / 10 {
+        let places: Vec<_> = (0..20).map(|i| Some(at * 10 + i % 10)).collect();
+        let gang = Gang {
+            at,
+            queue: "default",
+            min: 1,
+            requests: Vector::of([(Kind::CPU, 1_000), (Kind::MEMORY, 1 << 30)]),
+            ..Gang::default()
+        };
+        gang.put(&mut tables, &places);
+    }
+    let mut engine = Engine::with_defaults();
+    while !engine.cycle(&mut tables, Time::from_micros(0)).is_empty() {}
+    resident_mb() - before
 }
 
 /// How many milliseconds it takes to place the first pod of its shape, and one more, the median of so many.

@@ -23,7 +23,7 @@ pub const ROWS: &[Row] = &[
     of("katmai-engine", "growth", "S3-plain-"),
     of("katmai-engine", "growth", "S3-spread-"),
     of("katmai-sim", "memory", "S4-10k-220k"),
-    of("katmai-engine", "growth", "S4-tables-10k-220k-rss"),
+    of("katmai-engine", "growth", "S4-tables-"),
     of("katmai-engine", "victims", "S5-reclaim-4000-proc"),
     of("katmai-engine", "victims", "S6-"),
     of("katmai-engine", "topology", "S7-"),
