@@ -10,6 +10,7 @@ use api::disk::SELECTED_NODE;
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::quantity::Quantity;
+use api::snapshot::VolumeSnapshotContent;
 use mirror::{Change, Index, Mirror};
 use serde_json::{Value, json};
 
@@ -34,6 +35,7 @@ pub const CONTROLLER: Controller = Controller {
         Kind::Pod,
         Kind::StorageClass,
         Kind::VolumeSnapshot,
+        Kind::VolumeSnapshotContent,
     ],
     keys,
     step,
@@ -82,6 +84,16 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
                 keys.extend(pending(mirror));
             }
         }
+        Kind::VolumeSnapshotContent if change.before.is_none() => {
+            // It may be heard of after its snapshot has said that it is ready.
+            if let Some(content) = change.after::<VolumeSnapshotContent>() {
+                let of = &content.spec.volume_snapshot_ref;
+                let kind = Kind::VolumeSnapshot;
+                let claims = source::awaited(mirror, &of.namespace, &of.name, kind);
+                keys.extend(claims.map(|claim| key_of(&of.namespace, &claim.metadata.name)));
+            }
+        }
+        Kind::VolumeSnapshotContent => {}
         Kind::StorageClass => keys.extend(pending(mirror)),
         Kind::Node if change.before.is_none() || change.after.is_none() => {
             of_node(mirror, &change.key.name, keys);

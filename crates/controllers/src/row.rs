@@ -17,7 +17,8 @@ pub struct Controller {
     pub name: &'static str,
     /// Who speaks in its events.
     pub component: &'static str,
-    /// The kinds whose events may wake it.
+    /// The kinds that a step looks at: where it runs alone, nothing else is known. Those whose events
+    /// wake nobody are among them.
     pub watches: &'static [Kind],
     /// The keys that an event wakes; may repeat a key.
     pub keys: fn(&Mirror, &Change, &mut Vec<ObjectKey>),

@@ -50,9 +50,12 @@ pub const CONTROLLER: Controller = Controller {
         Kind::ConfigMap,
         Kind::EndpointSlice,
         Kind::NetworkPolicy,
+        Kind::Node,
+        Kind::PersistentVolume,
         Kind::PersistentVolumeClaim,
         Kind::Pod,
         Kind::PodGroup,
+        Kind::PriorityClass,
         Kind::Queue,
         Kind::Secret,
         Kind::Service,
@@ -100,20 +103,13 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
                 keys.extend(jobs);
             }
         }
-        Kind::StorageClass => {
-            let waits = |job: &&Arc<Job>| {
-                let reason = &*job.status.state.reason;
-                [
-                    Word::ClassNotFound,
-                    Word::NoDefaultClass,
-                    Word::ClaimNotFound,
-                ]
-                .iter()
-                .any(|word| word.reason() == reason)
-            };
-            let jobs = mirror.list::<Job>().filter(waits);
-            keys.extend(jobs.map(|job| key_of(job)));
+        Kind::StorageClass => keys.extend(volumes::waiting_for_class(mirror)),
+        Kind::PersistentVolume if volumes::makes_class(mirror, change) => {
+            keys.extend(volumes::waiting_for_class(mirror));
         }
+        // Nodes are counted when a job is warned, which is nothing that changes with them.
+        Kind::Node | Kind::PersistentVolume => {}
+        Kind::PriorityClass => keys.extend(group::of_priority(mirror, change)),
         Kind::PersistentVolumeClaim => {
             crate::keys::of_owner(change, Kind::VcJob, keys);
             if change.before.is_none() || change.after.is_none() {

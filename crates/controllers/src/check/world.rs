@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
-use api::kind::{KINDS, Kind};
+use api::kind::Kind;
 use api::time::Time;
 use mirror::{Change, Mirror, Object};
 use serde_json::{Value, json};
@@ -17,7 +17,9 @@ const STEPS_MAX: usize = 2_000;
 
 /// What is there, what has been printed, what is to be looked at.
 pub(crate) struct World {
-    pub(crate) mirror: Mirror,
+    /// What each row sees: its mirror holds the kinds that it watches, and nothing else, as if no
+    /// other row ran beside it.
+    mirrors: Vec<Mirror>,
     pub(crate) settings: Settings,
     pub(crate) now: Time,
     objects: BTreeMap<ObjectKey, Value>,
@@ -54,7 +56,9 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> World {
         World {
-            mirror: listed(&BTreeMap::new(), 0).0,
+            mirrors: rows()
+                .map(|row| listed(row, &BTreeMap::new(), 0).0)
+                .collect(),
             settings: Settings {
                 service_accounts: false,
                 volumes_directory: "/volumes".into(),
@@ -282,7 +286,7 @@ impl World {
 
     fn decide(&self, index: usize, key: &ObjectKey) -> Step {
         (row(index).step)(&Inputs {
-            mirror: &self.mirror,
+            mirror: &self.mirrors[index],
             key,
             now: self.now,
             settings: &self.settings,
@@ -390,8 +394,7 @@ impl World {
         let kind = self.unheard.take().expect("a kind is unheard of");
         for key in self.keys(kind) {
             let text = self.objects[&key].to_string();
-            let change = self.mirror.apply(kind, &text).unwrap();
-            self.wake(change);
+            self.tell(kind, &text);
         }
     }
 
@@ -563,11 +566,7 @@ impl World {
         if let Some(backlog) = &mut self.backlog {
             return backlog.push((key.kind, object.to_string()));
         }
-        let change = self
-            .mirror
-            .apply(key.kind, &object.to_string())
-            .unwrap_or_else(|problem| panic!("{problem}"));
-        self.wake(change);
+        self.tell(key.kind, &object.to_string());
     }
 
     fn erase(&mut self, key: &ObjectKey) {
@@ -580,39 +579,55 @@ impl World {
         }
         object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
         let object = Object::decode(key.kind, &object.to_string()).unwrap();
-        let change = self.mirror.delete_object(&object);
-        self.wake(change);
+        let news = self.heed(key.kind, |mirror| mirror.delete_object(&object));
+        self.wake(news);
     }
 
-    fn wake(&mut self, change: Option<Change>) {
-        for row in KINDS.iter().filter(|_| !self.is_apart) {
-            self.mirror.bookmark(row.kind, self.revision);
-        }
-        let Some(change) = change else {
-            return;
-        };
-        for (index, row) in rows().enumerate() {
-            if row.watches.contains(&change.kind()) {
-                let mut keys = Vec::new();
-                (row.keys)(&self.mirror, &change, &mut keys);
-                self.queue.extend(keys.into_iter().map(|key| (index, key)));
+    /// Tells an object as it is now to whoever watches its kind.
+    fn tell(&mut self, kind: Kind, text: &str) {
+        let news = self.news(kind, text);
+        self.wake(news);
+    }
+
+    fn news(&mut self, kind: Kind, text: &str) -> Vec<(usize, Change)> {
+        let object = Object::decode(kind, text).unwrap_or_else(|problem| panic!("{problem}"));
+        self.heed(kind, |mirror| mirror.apply_object(object.clone()))
+    }
+
+    /// What an event of a kind is to each row that watches it.
+    fn heed(
+        &mut self,
+        kind: Kind,
+        mut take: impl FnMut(&mut Mirror) -> Option<Change>,
+    ) -> Vec<(usize, Change)> {
+        let mirrors = rows().zip(&mut self.mirrors).enumerate();
+        let watching = mirrors.filter(|(_, (row, _))| row.watches.contains(&kind));
+        let news = watching.filter_map(|(index, (_, mirror))| Some((index, take(mirror)?)));
+        news.collect()
+    }
+
+    fn wake(&mut self, news: Vec<(usize, Change)>) {
+        for (row, mirror) in rows().zip(&mut self.mirrors).filter(|_| !self.is_apart) {
+            for kind in row.watches {
+                mirror.bookmark(*kind, self.revision);
             }
         }
-        for (waiter, waits_for) in &self.waits {
-            if waits_for.contains(&change.key) {
-                self.queue.insert(waiter.clone());
-            }
+        for (index, change) in news {
+            let mut keys = Vec::new();
+            (row(index).keys)(&self.mirrors[index], &change, &mut keys);
+            self.queue.extend(keys.into_iter().map(|key| (index, key)));
+            let waits = self.waits.iter();
+            let ended = waits.filter(|((at, _), keys)| *at == index && keys.contains(&change.key));
+            self.queue.extend(ended.map(|(waiter, _)| waiter.clone()));
         }
     }
 
     /// Lets the mirror see what it has missed.
     pub(crate) fn catch_up(&mut self) {
         let backlog = self.backlog.take().unwrap_or_default();
-        let changes: Vec<_> = backlog
-            .iter()
-            .map(|(kind, text)| self.mirror.apply(*kind, text).unwrap())
-            .collect();
-        changes.into_iter().for_each(|change| self.wake(change));
+        let news = backlog.iter().map(|(kind, text)| self.news(*kind, text));
+        let news: Vec<_> = news.collect();
+        news.into_iter().for_each(|news| self.wake(news));
     }
 
     /// Steps one row for one key, whether anything happened or not.
@@ -640,10 +655,10 @@ impl World {
         self.wakes.clear();
         self.waits.clear();
         self.writes_left = None;
-        let (mirror, changes) = listed(&self.objects, self.revision);
-        self.mirror = mirror;
-        for change in changes {
-            self.wake(Some(change));
+        for (index, row) in rows().enumerate() {
+            let (mirror, changes) = listed(row, &self.objects, self.revision);
+            self.mirrors[index] = mirror;
+            self.wake(changes.into_iter().map(|change| (index, change)).collect());
         }
     }
 }
@@ -657,13 +672,17 @@ fn row(index: usize) -> &'static Controller {
     on_request.map_or_else(|| &CONTROLLERS[index], |at| &ON_REQUEST[at])
 }
 
-/// A mirror that has listed every kind.
-fn listed(objects: &BTreeMap<ObjectKey, Value>, revision: u64) -> (Mirror, Vec<Change>) {
+/// A mirror that has listed every kind that a row watches.
+fn listed(
+    row: &Controller,
+    objects: &BTreeMap<ObjectKey, Value>,
+    revision: u64,
+) -> (Mirror, Vec<Change>) {
     let mut mirror = Mirror::new();
     let mut changes = Vec::new();
-    for row in KINDS {
-        let listing = mirror.begin_list(row.kind);
-        for (key, object) in objects.iter().filter(|(key, _)| key.kind == row.kind) {
+    for kind in row.watches {
+        let listing = mirror.begin_list(*kind);
+        for (key, object) in objects.iter().filter(|(key, _)| key.kind == *kind) {
             let change = mirror.list_item(&listing, &object.to_string());
             changes.extend(change.unwrap_or_else(|problem| panic!("{key:?}: {problem}")));
         }

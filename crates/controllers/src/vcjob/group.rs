@@ -1,6 +1,7 @@
 //! The PodGroup of a vcjob: what the scheduler is told about the gang.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::core::{PodSpec, PriorityClass, ResourceList, TextMap, requests_of};
 use api::intent::{Intent, ObjectKey, Part};
@@ -11,7 +12,7 @@ use api::volcano::{
     Job, PARTITION_ID, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupSpec, SCHEDULER,
     SubGroupPolicy, TASK_SPEC, Task, pod_group_of_job,
 };
-use mirror::{Mirror, Object};
+use mirror::{Change, Mirror, Object};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -244,6 +245,25 @@ fn min_resources(mirror: &Mirror, job: &Job) -> ResourceList {
         left -= more;
     }
     total
+}
+
+/// Jobs that name a priority class which has come, gone or got another value: what the smallest of
+/// their gangs asks for may have changed.
+pub(super) fn of_priority(mirror: &Mirror, change: &Change) -> Vec<ObjectKey> {
+    let sides = [change.before(), change.after()];
+    let [before, after] = sides.map(|side| side.map(|class: &Arc<PriorityClass>| class.value));
+    if before == after {
+        return Vec::new();
+    }
+    let name = &*change.key.name;
+    let of_task = |task: &Task| task.template["spec"]["priorityClassName"] == *name;
+    let names = |job: &&Arc<Job>| {
+        let spec = &job.spec;
+        let is_over = super::is_final(job.status.state.phase);
+        !is_over && (&*spec.priority_class_name == name || spec.tasks.iter().any(of_task))
+    };
+    let jobs = mirror.list::<Job>().filter(names);
+    jobs.map(|job| super::key_of(job)).collect()
 }
 
 fn priority(mirror: &Mirror, job: &Job, class: &str) -> i64 {

@@ -12,7 +12,7 @@ use api::volcano::{
 };
 
 use super::delay::{Notes, Subject};
-use super::obstacle::{Obstacle, WORDS};
+use super::obstacle::{Obstacle, WORDS, Word};
 use super::phase::{self, Move};
 use super::policy::{Advice, Wanted};
 use super::restart::{LAST_KILL, LastKill, is_final, is_killing};
@@ -98,6 +98,8 @@ pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
     let status = &mut next.status;
     if status.state.phase == JobPhase::Unset {
         status.state.phase = JobPhase::Pending;
+    }
+    if knows_claims(job, obstacle) {
         for message in super::volumes::warnings(view.inputs.mirror, job) {
             let occasion = view.occasion("start");
             let note = occasion.warning("AccessModeSingleNode", &message, view.inputs.now);
@@ -138,6 +140,15 @@ pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
     let held = &mut next.status.controlled_resources;
     held.extend(view.gate.holding());
     next
+}
+
+/// Whether the claims that a job names are all there for the first time: at its start, or once those
+/// that it waited for have come. Only then can they be judged.
+fn knows_claims(job: &Job, obstacle: Option<&Obstacle>) -> bool {
+    let missing = Word::ClaimNotFound;
+    let were_missing = &*job.status.state.reason == missing.reason();
+    let are_missing = obstacle.is_some_and(|obstacle| obstacle.word == missing);
+    (job.status.state.phase == JobPhase::Unset || were_missing) && !are_missing
 }
 
 /// Until when the first status, which says that the job is pending, waits for its pods: they mostly

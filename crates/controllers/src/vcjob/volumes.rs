@@ -4,15 +4,17 @@
 //! never touched. A volume with `volumeClaim` is ours: its claim's name follows from the job's uid
 //! and the volume's index, so no number of attempts makes a second one.
 
+use std::sync::Arc;
+
 use api::core::{PersistentVolume, PersistentVolumeClaim, StorageClass};
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use api::quantity::Quantity;
 use api::volcano::{Job, JobPhase, JobVolume};
-use mirror::{Index, Mirror};
+use mirror::{Change, Index, Mirror};
 use serde_json::Value;
 
-use super::obstacle::{Obstacle, Word};
+use super::obstacle::{Obstacle, WORDS, Word};
 use crate::write::stable_suffix;
 
 /// The claim that a volume of a job stands for.
@@ -45,6 +47,36 @@ pub(super) fn obstacle(mirror: &Mirror, job: &Job) -> Option<Obstacle> {
         }
     }
     Obstacle::together(found)
+}
+
+/// Jobs that may wait for a class of volumes, or for one to be the default. Of several obstacles a
+/// job's status names one only, so that it may be any that is told before those about classes.
+pub(super) fn waiting_for_class(mirror: &Mirror) -> impl Iterator<Item = ObjectKey> {
+    let may_wait = |job: &&Arc<Job>| {
+        let reason = &*job.status.state.reason;
+        let mut words = WORDS.iter().filter(|word| **word <= Word::NoDefaultClass);
+        words.any(|word| word.reason() == reason)
+    };
+    let jobs = mirror.list::<Job>().filter(may_wait);
+    jobs.map(|job| super::key_of(job))
+}
+
+/// Whether a change of a volume brings a class that had been none: one without an object of its own,
+/// of which this is the first volume.
+pub(super) fn makes_class(mirror: &Mirror, change: &Change) -> bool {
+    let [before, after] = [change.before(), change.after::<PersistentVolume>()];
+    let class = |volume: &Arc<PersistentVolume>| volume.spec.storage_class_name.clone();
+    let Some(new) = after.map(class) else {
+        return false;
+    };
+    if new.is_empty() || before.map(class).as_ref() == Some(&new) {
+        return false;
+    }
+    if mirror.get::<StorageClass>("", &new).is_some() {
+        return false;
+    }
+    let mut volumes = mirror.indexed::<PersistentVolume>(Index::VolumeClass, "", &new);
+    volumes.nth(1).is_none()
 }
 
 /// What may go wrong later: claims that only one node can mount, where there are several.
