@@ -382,6 +382,7 @@ impl Driver {
             asks: self.metrics.asks + asks.asked + self.inquiries.asked_count(),
             asks_failed: self.metrics.asks_failed + asks.failed,
             values_refused: self.metrics.values_refused + asks.refused,
+            controllers: self.controller_counts(),
             is_leading: !self.is_standby(),
             keys_ready: self.work.ready_count(),
             keys_known: self.work.known_count(),
@@ -653,15 +654,15 @@ impl Driver {
     }
 
     fn round_ended(&mut self, work: &WorkKey, round: Round) {
-        if !round.is_parked {
+        if !round.is_stuck_now {
             return;
         }
         let name = self.settings.controllers[usize::from(work.row)].name;
-        self.metrics.controllers.entry(name).or_default().parked += 1;
         let text = format!(
-            "{name}: {}: given up after {} failures, until something about it changes",
+            "{name}: {}: failed {} times in a row, is tried again when something about it changes, or after {} s",
             Named(&work.key),
-            round.failures
+            round.failures,
+            Backoff::KEY.max_ms / 1_000
         );
         self.notice(Level::Error, text);
     }

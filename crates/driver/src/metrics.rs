@@ -81,8 +81,8 @@ pub struct ControllerCounts {
     pub fatal: u64,
     /// Rounds whose writes were refused.
     pub write_failures: u64,
-    /// Keys given up until an event.
-    pub parked: u64,
+    /// Gauge: keys that have failed more often in a row than the limit, and wait for long.
+    pub stuck: usize,
 }
 
 /// One line for the log.

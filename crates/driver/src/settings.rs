@@ -135,7 +135,8 @@ pub struct Limits {
     pub notes_queued_max: usize,
     /// A write whose effect is not seen after this many milliseconds is read back.
     pub unseen_max_ms: i64,
-    /// After so many failures in a row a key waits for an event; `None` tries for ever.
+    /// A key that fails more often in a row waits its longest back-off, or for an event, and is told of.
+    /// With `None` it just backs off, and no event hurries it.
     pub failures_max: Option<u32>,
     /// Steps without a request before the shell gets the turn, so that it can hand in events.
     pub steps_per_turn_max: u32,

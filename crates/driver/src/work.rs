@@ -48,13 +48,25 @@ pub(crate) enum Ended {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Round {
     pub(crate) failures: u32,
-    pub(crate) is_parked: bool,
+    /// Whether this was the first failure too many in a row.
+    pub(crate) is_stuck_now: bool,
+}
+
+impl Round {
+    fn failed(failures: u32) -> Round {
+        Round {
+            failures,
+            is_stuck_now: false,
+        }
+    }
 }
 
 /// Refused writes that a key remembers for its next step.
 const REFUSED_MAX: usize = 3;
 /// After so many failures in a row even a refusal that passes by itself is told.
 const TOLD_AFTER: u32 = 5;
+/// A stuck key is not tried more often than this, in milliseconds, whatever happens about it.
+pub(crate) const STUCK_PAUSE_MS: i64 = 1_000;
 
 #[derive(Debug)]
 struct Entry {
@@ -72,8 +84,8 @@ struct Entry {
     backs_off_until: Option<Time>,
     /// An event ends the back-off.
     is_outdated: bool,
-    /// Too many failures: only an event wakes the key.
-    is_parked: bool,
+    /// Too many failures: it waits for long, and an event ends that soon.
+    is_stuck: bool,
     timer: Option<Time>,
     standing: Standing,
 }
@@ -90,7 +102,7 @@ impl Entry {
             round: Ended::Done,
             backs_off_until: None,
             is_outdated: false,
-            is_parked: false,
+            is_stuck: false,
             timer: None,
             standing: Standing::Idle,
         }
@@ -147,6 +159,8 @@ struct Due {
     timers: BTreeSet<(Time, WorkKey)>,
     backoff: Backoff,
     failures_max: Option<u32>,
+    /// Keys that are stuck, by row.
+    stuck: BTreeMap<u16, usize>,
 }
 
 /// Who waits for which object.
@@ -162,6 +176,7 @@ impl WorkQueue {
                 timers: BTreeSet::new(),
                 backoff,
                 failures_max,
+                stuck: BTreeMap::new(),
             },
             waits: Waits::default(),
         }
@@ -178,8 +193,13 @@ impl WorkQueue {
             entry.is_dirty = true;
             return;
         }
-        if entry.backs_off_until.is_some_and(|until| until > now) && !entry.is_outdated {
+        if let Some(until) = entry.backs_off_until.filter(|until| *until > now)
+            && !entry.is_outdated
+        {
             entry.is_dirty = true;
+            if entry.is_stuck {
+                self.due.set_timer(entry, &work, Some(until));
+            }
             return;
         }
         self.due.queue(entry, &work);
@@ -232,7 +252,6 @@ impl WorkQueue {
         entry.is_dirty = false;
         entry.backs_off_until = None;
         entry.is_outdated = false;
-        entry.is_parked = false;
         let last = Last {
             failures: entry.failures,
             refused: std::mem::take(&mut entry.refused),
@@ -252,10 +271,7 @@ impl WorkQueue {
         writes: u32,
         now: Time,
     ) -> Round {
-        let nothing = Round {
-            failures: 0,
-            is_parked: false,
-        };
+        let nothing = Round::failed(0);
         let Place::Occupied(mut held) = self.entries.entry(Spot(work.clone())) else {
             return nothing;
         };
@@ -352,6 +368,11 @@ impl WorkQueue {
         self.due.ready.len()
     }
 
+    /// Keys of a row that have failed more often in a row than the limit.
+    pub(crate) fn stuck_count(&self, row: u16) -> usize {
+        self.due.stuck.get(&row).copied().unwrap_or(0)
+    }
+
     /// Keys known at all: ready, busy, waiting or backing off.
     pub(crate) fn known_count(&self) -> usize {
         self.entries.len()
@@ -381,16 +402,18 @@ impl Due {
         let retry_after_ms = match entry.round {
             Ended::Done => {
                 entry.failures = 0;
+                if std::mem::take(&mut entry.is_stuck)
+                    && let Some(count) = self.stuck.get_mut(&work.row)
+                {
+                    *count -= 1;
+                }
                 entry.refused.clear();
                 entry.told.clear();
                 // Its own writes have changed the world: the next stage may be due.
                 if after == After::Writes || entry.is_dirty {
                     self.queue(entry, work);
                 }
-                return Round {
-                    failures: 0,
-                    is_parked: false,
-                };
+                return Round::failed(0);
             }
             Ended::Outdated => 0,
             Ended::Failed { retry_after_ms } => retry_after_ms,
@@ -400,25 +423,37 @@ impl Due {
         let failures = entry.failures;
         if entry.is_outdated && entry.is_dirty {
             self.queue(entry, work);
-            return Round {
-                failures,
-                is_parked: false,
-            };
+            return Round::failed(failures);
         }
         if self.failures_max.is_some_and(|max| failures > max) {
-            entry.is_parked = true;
-            return Round {
-                failures,
-                is_parked: true,
-            };
+            return self.rest(entry, work, retry_after_ms, now);
         }
         let delay = self.backoff.delay_ms(failures).max(retry_after_ms);
         let until = now.plus_ms(delay);
         entry.backs_off_until = Some(until);
         self.set_timer(entry, work, Some(until));
+        Round::failed(failures)
+    }
+
+    /// A key has failed too often: whatever is in its way may still be lifted without any event about
+    /// it (a quota, a webhook), so it is tried again, but seldom.
+    fn rest(&mut self, entry: &mut Entry, work: &WorkKey, pause_ms: i64, now: Time) -> Round {
+        // What happened meanwhile may have been this step's own writes: it hurries nothing, but it does
+        // not wait longer than it would have either.
+        let longest = match entry.is_dirty {
+            true => self.backoff.delay_ms(entry.failures),
+            false => self.backoff.max_ms,
+        };
+        let pause_ms = pause_ms.max(STUCK_PAUSE_MS);
+        entry.backs_off_until = Some(now.plus_ms(pause_ms));
+        self.set_timer(entry, work, Some(now.plus_ms(longest.max(pause_ms))));
+        let is_stuck_now = !std::mem::replace(&mut entry.is_stuck, true);
+        if is_stuck_now {
+            *self.stuck.entry(work.row).or_default() += 1;
+        }
         Round {
-            failures,
-            is_parked: false,
+            failures: entry.failures,
+            is_stuck_now,
         }
     }
 }

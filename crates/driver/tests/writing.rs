@@ -319,17 +319,51 @@ fn s0_10_a_failing_key_backs_off_by_doubling_and_events_do_not_hurry_it() {
 }
 
 #[test]
-fn s0_10_with_a_limit_a_key_is_given_up_after_limit_plus_one_tries_until_an_event() {
+fn s0_10_with_a_limit_a_key_is_tried_seldom_or_by_event_once_it_failed_more_often() {
     let mut settings = settings(&[MAKER]);
     settings.limits.failures_max = Some(3);
     let mut world = World::new(settings);
+    let stuck = |world: &World| world.driver.metrics().controllers["maker"].stuck;
     world.put("a", json!({ "fails": "yes" }));
+    world.pass_ms(60_000);
+    assert_eq!((steps(&world), stuck(&world)), (4, 1));
+    // Nothing happens about it, and it is tried all the same: a quota may have been lifted.
     world.pass_ms(3_600_000);
-    assert_eq!(steps(&world), 4);
-    assert_eq!(world.driver.metrics().controllers["maker"].parked, 1);
-    world.put("a", json!({ "want": "0" }));
+    assert_eq!((steps(&world), stuck(&world)), (7, 1));
+    // An event ends the wait, and a hundred of them do so once a second.
+    world.put("a", json!({ "fails": "still" }));
     world.settle();
-    assert_eq!(steps(&world), 5);
+    assert_eq!(steps(&world), 8);
+    for value in 0..100 {
+        world.put("a", json!({ "fails": value.to_string() }));
+        world.settle();
+    }
+    assert_eq!(steps(&world), 8);
+    world.pass_ms(1_000);
+    assert_eq!(steps(&world), 9);
+    world.put("a", json!({ "want": "0" }));
+    world.pass_ms(1_000);
+    assert_eq!((steps(&world), stuck(&world)), (10, 0));
+    let lines = std::iter::from_fn(|| world.driver.poll_notice());
+    let told = lines.filter(|line| line.text.contains("in a row"));
+    assert_eq!(told.count(), 1);
+}
+
+/// What is refused for an hour goes on by itself once it is not, with the limit of `katmai controllers`.
+#[test]
+fn s0_10_what_is_lifted_without_an_event_goes_on() {
+    let mut settings = settings(&[MAKER]);
+    settings.limits.failures_max = Some(15);
+    let mut world = World::new(settings);
+    let quota = || refusal(403, "Forbidden");
+    world
+        .refusals
+        .extend(std::iter::repeat_with(quota).take(20));
+    world.put("a", json!({ "want": "1" }));
+    world.pass_ms(3_600_000);
+    assert!(!world.exists("a-0"));
+    world.pass_ms(7_200_000);
+    assert!(world.exists("a-0"));
 }
 
 #[test]

@@ -199,7 +199,7 @@ const OWN: Group = Group {
             "max-requeue-num",
             Takes::Whole(i64::MIN, i64::MAX),
             "15",
-            "How often a step that fails is tried again before it waits for a change; below 0 for ever",
+            "How often a step that fails is tried again, ever later; then it is told of, and tried when something changes or after 1,000 s. Below 0 it is never told of",
         ),
         kept(
             "leader-elect-resource-name",

@@ -1,11 +1,14 @@
 //! Figures for those who ask.
 
+use std::collections::BTreeMap;
+
 use api::kind::Kind;
 use api::time::Time;
 use api::volcano::Job;
 
 use super::Driver;
 use crate::census::{self, Census, Untold};
+use crate::metrics::ControllerCounts;
 use crate::tallies::Came;
 use crate::work::{Ended, WorkKey};
 use crate::writes::Over;
@@ -41,6 +44,18 @@ impl Driver {
             },
             figures,
         }
+    }
+
+    /// What each controller came to, with the keys that are stuck now.
+    pub(super) fn controller_counts(&self) -> BTreeMap<&'static str, ControllerCounts> {
+        let mut counts = self.metrics.controllers.clone();
+        for (at, row) in self.settings.controllers.iter().enumerate() {
+            let stuck = u16::try_from(at).map_or(0, |row| self.work.stuck_count(row));
+            if let Some(counts) = counts.get_mut(row.name) {
+                counts.stuck = stuck;
+            }
+        }
+        counts
     }
 
     /// A write of a controller is over.

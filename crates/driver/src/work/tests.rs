@@ -52,20 +52,36 @@ struct Expected {
     open: u32,
     /// Something of this round failed, and whether all of that was outdated only.
     failed: Option<bool>,
-    not_before: Option<(Time, bool)>,
+    /// When it may be handed out again, and when where an event is about it.
+    not_before: Option<(Time, Time)>,
+    limit: Option<u32>,
+    /// Something happened since the last round ended.
+    has_event: bool,
 }
 
 impl Expected {
     fn end_round(&mut self, now: Time) {
-        match self.failed.take() {
+        let Some(is_outdated) = self.failed.take() else {
             // Success, and nothing else, clears the counter.
-            None => self.failures = 0,
-            Some(is_outdated) => {
-                self.failures += 1;
-                let delay = Backoff::KEY.delay_ms(self.failures);
-                self.not_before = Some((now.plus_ms(delay), is_outdated));
-            }
+            self.failures = 0;
+            return;
+        };
+        self.failures += 1;
+        let by_itself = now.plus_ms(Backoff::KEY.delay_ms(self.failures));
+        if is_outdated {
+            // What has happened while it was written counts, too.
+            self.not_before = Some((by_itself, now));
+            return;
         }
+        self.has_event = false;
+        let is_stuck = self.limit.is_some_and(|limit| self.failures > limit);
+        self.not_before = Some(match is_stuck {
+            true => {
+                let pause = now.plus_ms(STUCK_PAUSE_MS);
+                (by_itself.max(pause), pause)
+            }
+            false => (by_itself, by_itself),
+        });
     }
 
     fn note(&mut self, ended: Ended) {
@@ -80,18 +96,22 @@ impl Expected {
 proptest! {
     #[test]
     fn s0_10_counters_clear_on_success_only_and_no_key_is_handed_out_too_early(
+        limit in proptest::option::of(0_u32..4),
         acts in proptest::collection::vec(act(), 1..200),
     ) {
         let work = WorkKey {
             row: 0,
             key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")),
         };
-        let mut queue = WorkQueue::new(Backoff::KEY, None);
-        let mut expected = Expected::default();
+        let mut queue = WorkQueue::new(Backoff::KEY, limit);
+        let mut expected = Expected { limit, ..Expected::default() };
         let mut now = Time(0);
         for act in acts {
             match act {
-                Act::Event => queue.wake(work.clone(), now),
+                Act::Event => {
+                    expected.has_event = true;
+                    queue.wake(work.clone(), now);
+                }
                 Act::Pass(ms) => {
                     now = now.plus_ms(i64::from(ms));
                     queue.advance(now);
@@ -103,9 +123,11 @@ proptest! {
                     prop_assert_eq!(&key, &work);
                     prop_assert_eq!(last.failures, expected.failures);
                     prop_assert_eq!(expected.open, 0, "handed out while a write is unseen");
-                    if let Some((at, is_outdated)) = expected.not_before.take() {
-                        prop_assert!(is_outdated || now >= at, "handed out while backing off");
+                    if let Some((by_itself, by_event)) = expected.not_before.take() {
+                        let at = if expected.has_event { by_event } else { by_itself };
+                        prop_assert!(now >= at, "handed out while backing off");
                     }
+                    expected.has_event = false;
                     let standing = standing(kind);
                     expected.failed = (standing == Standing::Retry).then_some(false);
                     expected.open = u32::from(writes);

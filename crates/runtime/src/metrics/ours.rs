@@ -155,6 +155,7 @@ pub(super) fn tell(text: &mut String, census: &Census, is_complete: bool, now: T
     }
     seconds(text, metrics.cycle_micros);
     steps(text, metrics);
+    troubles(text, metrics);
     writes(text, metrics);
     counters(text, metrics);
     blocked(text, census);
@@ -198,6 +199,23 @@ fn steps(text: &mut String, metrics: &Metrics) {
         for (outcome, count) in outcomes {
             family.sample(&[controller, outcome], count);
         }
+    }
+}
+
+/// What controllers do not get done.
+fn troubles(text: &mut String, metrics: &Metrics) {
+    let labels = &["controller"];
+    let help = "Keys whose steps failed more often in a row than the limit; they are tried seldom.";
+    let name = "katmai_controller_keys_stuck";
+    let mut gauge = family(text, name, (Type::Gauge, help), labels);
+    for (controller, counts) in &metrics.controllers {
+        gauge.sample(&[controller], counts.stuck);
+    }
+    let help = "Steps some of whose writes were not taken.";
+    let name = "katmai_controller_write_failures_total";
+    let mut counter = family(text, name, (Type::Counter, help), labels);
+    for (controller, counts) in &metrics.controllers {
+        counter.sample(&[controller], counts.write_failures);
     }
 }
 
@@ -348,6 +366,8 @@ mod tests {
         let mut text = String::new();
         let mut census = Census::default();
         census.metrics.cycles = 3;
+        let vcjob = census.metrics.controllers.entry("vcjob").or_default();
+        (vcjob.stuck, vcjob.write_failures) = (2, 40);
         // One of upstream's is not told twice, one of ours has its prefix once.
         census.metrics.counters = [("job_failed_phase_count", 2), ("katmai_made_total", 3)].into();
         tell(&mut text, &census, true, Time(0));
@@ -359,6 +379,8 @@ mod tests {
             );
         }
         for line in [
+            "katmai_controller_keys_stuck{controller=\"vcjob\"} 2",
+            "katmai_controller_write_failures_total{controller=\"vcjob\"} 40",
             "katmai_engine_cycles_total 3",
             "katmai_made_total 3",
             "katmai_metrics_complete 1",
