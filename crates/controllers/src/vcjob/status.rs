@@ -190,6 +190,7 @@ fn act(view: &View<'_>, next: &mut Next) {
             view.occasion(&uid)
                 .normal("CommandIssued", &message, view.inputs.now),
         );
+        next.notes.push(executed(view, &uid, action));
         apply(next, change);
         next.status.state.reason = command.reason.clone();
         next.status.state.message = command.message.clone();
@@ -221,15 +222,18 @@ fn act(view: &View<'_>, next: &mut Next) {
     };
     let action = wanted.action;
     let occasion = format!("{}/{}", job.status.version, job.status.retry_count);
-    next.notes.push(view.occasion(&occasion).normal(
-        "ExecuteAction",
-        &format!("Start to execute action {action} "),
-        view.inputs.now,
-    ));
+    next.notes.push(executed(view, &occasion, action));
     apply(next, change);
     next.status.state.reason = wanted.event.text().into();
     next.status.state.message =
         format!("{action} because of {} of {}", wanted.event, wanted.subject).into();
+}
+
+/// Tells of an action, whoever wanted it. The blank at the end is upstream's.
+fn executed(view: &View<'_>, occasion: &str, action: BusAction) -> Intent {
+    let message = format!("Start to execute action {action} ");
+    let occasion = view.occasion(occasion);
+    occasion.normal("ExecuteAction", &message, view.inputs.now)
 }
 
 /// Whether an action settles what a delayed policy would have acted on, too: what caused it, and
