@@ -73,7 +73,10 @@ fn step(inputs: &Inputs<'_>) -> Step {
     };
     let conf = match conf {
         Ok(conf) => conf,
-        Err((map, why)) => return Step::write(vec![warn(inputs, map, &why)]),
+        Err((map, why)) => {
+            let message = format!("{why}; the shards stay as they are");
+            return Step::write(vec![warn(inputs, map, ("InvalidSharding", &message))]);
+        }
     };
     let period_ms = conf
         .period_ms
@@ -81,19 +84,24 @@ fn step(inputs: &Inputs<'_>) -> Step {
         .unwrap_or(PERIOD_MS);
     let mut step = Step::write(writes(inputs.mirror, &conf));
     step.intents.truncate(inputs.settings.writes_per_step_max);
+    if let Some((map, _)) = text {
+        let idle = conf.idle.iter();
+        let told = idle.map(|it| warn(inputs, &map.metadata, ("IgnoredSetting", it)));
+        step.intents.extend(told);
+    }
     step.wake_at = Some(inputs.now.plus_ms(period_ms));
     step
 }
 
-fn warn(inputs: &Inputs<'_>, map: &ObjectMeta, why: &str) -> Intent {
+/// Tells whoever wrote the file, by a reason and a message.
+fn warn(inputs: &Inputs<'_>, map: &ObjectMeta, (reason, message): (&str, &str)) -> Intent {
     let occasion = Occasion {
         kind: Kind::ConfigMap,
         meta: map,
         component: CONTROLLER.component,
         id: SHARDING_CONF,
     };
-    let message = format!("{why}; the shards stay as they are");
-    occasion.warning("InvalidSharding", &message, inputs.now)
+    occasion.warning(reason, message, inputs.now)
 }
 
 /// Names of nodes.

@@ -31,6 +31,8 @@ pub struct ShardingConf {
     pub shards: Vec<ShardConf>,
     /// How often they are divided anew, in milliseconds, where it is said.
     pub period_ms: Option<i64>,
+    /// What was said and has no effect here, each with why.
+    pub idle: Vec<String>,
 }
 
 /// One scheduler's part.
@@ -107,6 +109,7 @@ impl ShardingConf {
         ShardingConf {
             shards: shards.collect::<Result<_, _>>()?,
             period_ms: period,
+            idle: idle(&value, rows),
         }
         .checked()
     }
@@ -137,6 +140,7 @@ impl ShardingConf {
         ShardingConf {
             shards: shards.collect::<Result<_, _>>()?,
             period_ms: None,
+            idle: Vec::new(),
         }
         .checked()
     }
@@ -153,6 +157,23 @@ impl ShardingConf {
         }
         Ok(self)
     }
+}
+
+/// What upstream's file may say without any effect here.
+fn idle(conf: &Value, rows: &[Value]) -> Vec<String> {
+    let trigger = "enableNodeEventTrigger";
+    let never = (conf[trigger] == false).then(|| {
+        format!("{trigger}: nodes that come, go or get other labels count at once, and pods once in a period, whatever is said")
+    });
+    let former = rows.iter().enumerate().filter_map(|(at, row)| {
+        let is_said = !row["arguments"].is_null();
+        is_said.then(|| {
+            format!(
+                "schedulerConfigs[{at}].arguments: policies have arguments, schedulers have none"
+            )
+        })
+    });
+    never.into_iter().chain(former).collect()
 }
 
 fn shard(row: &Value) -> Result<ShardConf, String> {
@@ -304,6 +325,22 @@ mod tests {
             ShardingConf::read(&timed).expect("it is right").period_ms,
             Some(30_000)
         );
+    }
+
+    #[test]
+    fn what_has_no_effect_is_told() {
+        let conf = "{enableNodeEventTrigger: false, schedulerConfigs: [{name: a}, {name: b, arguments: {c: 1}}]}";
+        let conf = ShardingConf::read(conf).expect("it is right");
+        let about: Vec<_> = (conf.idle.iter())
+            .filter_map(|it| it.split(':').next())
+            .collect();
+        assert_eq!(
+            about,
+            ["enableNodeEventTrigger", "schedulerConfigs[1].arguments"]
+        );
+        let usual =
+            ShardingConf::read("{enableNodeEventTrigger: true, schedulerConfigs: [{name: a}]}");
+        assert_eq!(usual.expect("it is right").idle, Vec::<String>::new());
     }
 
     #[test]
