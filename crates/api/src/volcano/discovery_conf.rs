@@ -41,6 +41,8 @@ pub struct DiscoveryConf {
     pub label: Option<Vec<LabelledNetwork>>,
     /// By a fabric manager.
     pub ufm: Option<Ufm>,
+    /// Sources that are enabled and that there are not, in the order of the file.
+    pub unknown: Vec<String>,
 }
 
 /// A sort of network, whose tiers are labels of nodes.
@@ -95,7 +97,8 @@ impl DiscoveryConf {
     /// Reads the file. It costs no more than a constant times its length.
     ///
     /// # Errors
-    /// What is wrong with it: nothing of it counts then.
+    /// What is wrong with it: nothing of it counts then. A source that there is not is nothing of that
+    /// kind, as it says nothing about the others.
     pub fn read(text: &str) -> Result<DiscoveryConf, String> {
         if text.len() > BYTES_MAX {
             return Err(format!(
@@ -139,11 +142,7 @@ impl DiscoveryConf {
         match &*row.source {
             "label" => self.label = Some(networks(&row.config)?),
             "ufm" => self.ufm = Some(ufm(&row)?),
-            other => {
-                return Err(format!(
-                    "there is no source {other:?}; there are label and ufm"
-                ));
-            }
+            _ => self.unknown.push(row.source),
         }
         Ok(())
     }
@@ -226,11 +225,13 @@ mod tests {
             "networkTopologyDiscovery:\n\
              - {source: ufm, enabled: true, interval: 10m, credentials: {secretRef: {name: password, namespace: fabric}},\n   \
                 config: {endpoint: ufm.example.com, insecureSkipVerify: true}}\n\
-             - {source: roce, enabled: false}\n\
+             - {source: roce, enabled: true}\n\
+             - {source: other, enabled: false}\n\
              - source: label\n  enabled: true\n  config:\n    networkTopologyTypes:\n      rack:\n\
              \x20     - nodeLabel: example.com/zone\n      - nodeLabel: example.com/rack\n      - nodeLabel: kubernetes.io/hostname\n",
         );
         let conf = conf.expect("nothing is wrong");
+        assert_eq!(conf.unknown, ["roce"]);
         let networks = conf.label.expect("labels are a source");
         assert_eq!(networks[0].tiers, ["example.com/rack", "example.com/zone"]);
         let ufm = conf.ufm.expect("a manager is a source");
@@ -253,7 +254,6 @@ mod tests {
         let host = "{nodeLabel: kubernetes.io/hostname}";
         for (text, why) in [
             ("networkTopologyDiscovery: 1".to_owned(), "a list is wanted"),
-            (row("{source: roce, enabled: true}"), "no source"),
             (row("{source: a}, {source: a}"), "named twice"),
             (row("{source: ufm, enabled: true}"), "endpoint"),
             (label("a: [{nodeLabel: b}]"), "the last label"),

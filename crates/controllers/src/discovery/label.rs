@@ -37,17 +37,22 @@ fn step(inputs: &Inputs<'_>) -> Step {
     let Some((map, conf)) = super::configured(inputs) else {
         return Step::idle();
     };
-    let found = match conf {
-        Err(why) => Err(why),
-        Ok(conf) => match conf.label {
-            None => return Step::idle(),
-            Some(networks) => found(inputs.mirror, &networks),
-        },
+    let conf = match conf {
+        Ok(conf) => conf,
+        Err(why) => return Step::write(vec![super::warn(inputs, map, SOURCE, &why)]),
     };
-    match found {
-        Ok(found) => super::reconcile(inputs, SOURCE, &found),
-        Err(why) => Step::write(vec![super::warn(inputs, map, SOURCE, &why)]),
-    }
+    let mut step = match conf.label.map(|networks| found(inputs.mirror, &networks)) {
+        None => Step::idle(),
+        Some(Ok(found)) => super::reconcile(inputs, SOURCE, &found),
+        Some(Err(why)) => Step::write(vec![super::warn(inputs, map, SOURCE, &why)]),
+    };
+    // One of the sources tells of those that there are not.
+    let unknown = conf.unknown.iter();
+    step.intents.extend(unknown.map(|source| {
+        let why = "there is no such source, there are label and ufm";
+        super::warn(inputs, map, source, why)
+    }));
+    step
 }
 
 fn found(mirror: &Mirror, networks: &[LabelledNetwork]) -> Result<Vec<Found>, String> {
