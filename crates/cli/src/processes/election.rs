@@ -8,9 +8,12 @@ use api::names::check_subdomain;
 use driver::ElectionSettings;
 
 use super::typed::Typed;
+use crate::console;
 
 /// The flag of old, which still names the namespace.
 const OLD_NAMESPACE: &str = "lock-object-namespace";
+/// The one thing that is held.
+const LOCK: &str = "leases";
 const NAMESPACE: &str = "leader-elect-resource-namespace";
 const NAME: &str = "leader-elect-resource-name";
 
@@ -28,8 +31,10 @@ pub(super) fn election(
         return Ok(None);
     }
     let lock = typed.text("leader-elect-resource-lock");
-    if lock != "leases" {
-        bail!("--leader-elect-resource-lock {lock}: only leases are supported");
+    if lock != LOCK {
+        console::complain(&format!(
+            "warning: --leader-elect-resource-lock={lock} has no effect: a Lease is held, as Volcano's schedulers do whatever is said"
+        ));
     }
     let old = typed.text(OLD_NAMESPACE);
     let namespace = match typed.is_given(NAMESPACE) || old.is_empty() {

@@ -100,7 +100,7 @@ pub(super) const ELECTION: Group = Group {
             "leader-elect-resource-lock",
             Takes::Text,
             "leases",
-            "What is held; only leases are supported",
+            "What is held: a Lease, whatever is said",
         ),
         kept(
             "leader-elect-resource-namespace",

@@ -411,15 +411,26 @@ fn webhooks_are_what_they_were_told_to_be() {
     assert_eq!(request(&as_verb), by_name);
 }
 
+/// Manifests of old name other locks, which Volcano's schedulers do not look at.
+#[test]
+fn a_lease_is_held_whatever_lock_is_named() {
+    let leases = |typed: &[&str]| {
+        let process = process(typed);
+        process.election.map(|election| election.names)
+    };
+    let said = leases(&[
+        "katmai",
+        "scheduler",
+        "--leader-elect-resource-lock=endpoints",
+    ]);
+    assert!(said.is_some());
+    assert_eq!(said, leases(&["katmai", "scheduler"]));
+}
+
 #[test]
 fn what_cannot_be_meant_is_refused_with_its_flag() {
     for wrong in [
-        &[
-            "katmai",
-            "scheduler",
-            "--leader-elect-resource-lock=endpoints",
-        ][..],
-        &["katmai", "scheduler", "--leader-elect-renew-deadline=20s"],
+        &["katmai", "scheduler", "--leader-elect-renew-deadline=20s"][..],
         &["katmai", "scheduler", "--leader-elect-resource-name=A_b"],
         &["katmai", "scheduler", "--disable-default-scheduler-config"],
         &[
