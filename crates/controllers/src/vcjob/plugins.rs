@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use api::volcano::{Job, Task};
+use api::volcano::{ArgumentFault, Job, JobPlugin, Task};
 use serde_json::{Value, json};
 
 mod addresses;
@@ -29,8 +29,6 @@ pub(super) use child::Child;
 pub(super) struct Plugin {
     /// Its key in `spec.plugins`.
     pub(super) name: &'static str,
-    /// Its arguments that are ports, each with what it is if it is not given.
-    pub(super) ports: &'static [Port],
     /// Objects that must exist before any pod does, without owner.
     pub(super) children: Option<Children>,
     /// Each pod is told the names of all others.
@@ -93,13 +91,8 @@ fn chosen(job: &Job, settings: &Settings) -> Result<Vec<(&'static Plugin, Argume
         let arguments = Arguments {
             ssh: settings.ssh,
             patience: Patience::of(settings),
-            ..Arguments::parse(words)
+            ..Arguments::read(plugin.name, words)?
         };
-        for port in plugin.ports {
-            arguments
-                .given_port(port.name)
-                .map_err(|problem| format!("plugin {}: {problem}", plugin.name))?;
-        }
         chosen.push((plugin, arguments));
     }
     Ok(chosen)
@@ -121,7 +114,7 @@ pub(super) fn equipment(job: &Job, settings: &Settings) -> Result<Equipment, Str
 /// the operator.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
-    values: BTreeMap<String, String>,
+    values: BTreeMap<&'static str, String>,
     /// Whose rules hold for keys.
     ssh: SshRules,
     /// How pods wait for the names of their peers.
@@ -153,28 +146,23 @@ impl Patience {
 }
 
 impl Arguments {
-    fn parse(words: &[Box<str>]) -> Arguments {
-        let mut values = BTreeMap::new();
-        let mut rest = words.iter().peekable();
-        while let Some(word) = rest.next() {
-            let Some(flag) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else {
-                break;
-            };
-            let (name, value) = match flag.split_once('=') {
-                Some((name, value)) => (name, value.to_owned()),
-                // A boolean flag never takes the next word in Go, but no argument of ours that is
-                // a boolean is ever followed by a word without a dash.
-                None => match rest.next_if(|next| !next.starts_with('-')) {
-                    Some(next) => (flag, next.to_string()),
-                    None => (flag, "true".to_owned()),
-                },
-            };
-            values.insert(name.to_owned(), value);
+    /// What counts of the arguments that a job gives a plugin: what ends their reading is told to
+    /// whoever writes the job, but a port that is none is refused.
+    fn read(plugin: &str, words: &[Box<str>]) -> Result<Arguments, String> {
+        let reading = JobPlugin::find(plugin).map(|row| row.read(words));
+        let reading = reading.unwrap_or_default();
+        if let Some(ArgumentFault::Port(name, value)) = reading.fault {
+            return Err(format!(
+                "plugin {plugin}: {name} must be a port from 1 to 65535, not {value:?}"
+            ));
         }
-        Arguments {
-            values,
+        let given = reading.given.into_iter();
+        Ok(Arguments {
+            values: given
+                .map(|(name, value)| (name, value.into_owned()))
+                .collect(),
             ..Arguments::default()
-        }
+        })
     }
 
     /// The text of an argument, or what it is where it is not given.
@@ -182,30 +170,16 @@ impl Arguments {
         self.values.get(name).map_or(default, |value| value)
     }
 
-    /// A port that is known to be one.
+    /// A port, which reading has found to be one where it is given.
     fn port(&self, port: &Port) -> u16 {
-        let given = self.given_port(port.name).ok().flatten();
+        let given = self.values.get(port.name);
+        let given = given.and_then(|value| value.parse().ok());
         given.unwrap_or(port.default)
     }
 
-    fn given_port(&self, name: &str) -> Result<Option<u16>, String> {
-        let Some(value) = self.values.get(name) else {
-            return Ok(None);
-        };
-        match value.parse::<u16>() {
-            Ok(port @ 1..) => Ok(Some(port)),
-            _ => Err(format!(
-                "{name} must be a port from 1 to 65535, not {value:?}"
-            )),
-        }
-    }
-
+    /// A switch, where it is given.
     fn flag(&self, name: &str) -> Option<bool> {
-        match &**self.values.get(name)? {
-            "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
-            "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
-            _ => None,
-        }
+        self.values.get(name)?.parse().ok()
     }
 }
 

@@ -7,7 +7,6 @@ use super::{Arguments, Place, Plugin, each_container, set_env};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "env",
-    ports: &[],
     children: None,
     lists_peers: false,
     pod,

@@ -8,7 +8,6 @@ use super::{Arguments, Place, Plugin};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "hcclrank",
-    ports: &[],
     children: None,
     lists_peers: false,
     pod,

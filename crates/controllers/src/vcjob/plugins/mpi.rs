@@ -13,7 +13,6 @@ const PORT: Port = Port {
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "mpi",
-    ports: &[PORT],
     children: None,
     lists_peers: false,
     pod,

@@ -22,7 +22,6 @@ const CLIENT: Port = Port {
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "ray",
-    ports: &[GCS, DASHBOARD, CLIENT],
     children: Some(children),
     lists_peers: false,
     pod,

@@ -15,7 +15,6 @@ use crate::settings::SshRules;
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "ssh",
-    ports: &[PORT],
     children: Some(children),
     lists_peers: false,
     pod,

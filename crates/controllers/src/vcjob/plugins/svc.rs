@@ -12,7 +12,6 @@ use super::{Arguments, Body, Child, Place, Plugin, addresses, append, each_conta
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "svc",
-    ports: &[],
     children: Some(children),
     lists_peers: false,
     pod,
