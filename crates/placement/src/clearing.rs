@@ -8,6 +8,7 @@ mod claims;
 mod dry_run;
 mod grounds;
 mod one_by_one;
+mod shares;
 mod sparing;
 
 use std::collections::BTreeSet;
@@ -164,7 +165,7 @@ impl Clearing<'_> {
     fn may_claim(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
         let view = cycle.view();
         match self.against {
-            Against::OtherQueues => cycle.rules.preemptive(view, self.queue, task),
+            Against::OtherQueues => cycle.rules.preemptive(view, self.queue, &[task]),
             Against::OtherGangs | Against::OwnTasks => view.tables.task(task).preempts,
         }
     }
@@ -188,40 +189,60 @@ impl Clearing<'_> {
     fn take(&mut self, cycle: &mut Cycle<'_, '_>, grounds: &mut Grounds, task: TaskId) -> bool {
         let search = self.search(cycle, task);
         let mark = cycle.trial.mark();
-        let is_alike = speaks_for_others(cycle, task);
+        if self.is_short_above(cycle, task) {
+            let node = self.make_room_below(cycle, grounds, &search);
+            return node.is_some_and(|node| self.promise(cycle, task, node));
+        }
         let may = self.free_claims(cycle, &search) && self.make_share(cycle, &search);
         if !may {
             cycle.trial.rewind(mark);
             return false;
         }
-        let found = match is_alike {
-            true => {
-                let field = grounds.field(self.ground(cycle, task));
-                field.meet(cycle, &search, &self.likeness);
-                self.find(cycle, &search, field)
-            }
-            false => {
-                let field = self.own_field(cycle, &search);
-                field.and_then(|mut field| self.find(cycle, &search, &mut field))
-            }
-        };
-        let Some((node, victims)) = found else {
-            if is_alike && self.promised.is_empty() && self.ceiling == i32::MAX {
-                grounds
-                    .hopeless
-                    .insert(self.likeness(cycle, task), cycle.moves);
+        let Some((node, victims)) = self.find_for(cycle, grounds, &search) else {
+            if self.may_speak_for_all(cycle, task) {
+                let likeness = self.likeness(cycle, task);
+                grounds.hopeless.insert(likeness, cycle.moves);
             }
             cycle.trial.rewind(mark);
             return false;
         };
-        let cause = self.against.cause();
-        for victim in &victims {
-            cycle.trial.evict(*victim, self.gang, cause);
-            cycle.evictions += 1;
-        }
+        self.evict(cycle, &victims);
+        self.promise(cycle, task, node)
+    }
+
+    fn promise(&mut self, cycle: &mut Cycle<'_, '_>, task: TaskId, node: NodeId) -> bool {
         cycle.promise(task, node);
         self.promised.push((task, node));
         true
+    }
+
+    fn evict(&self, cycle: &mut Cycle<'_, '_>, victims: &[TaskId]) {
+        for victim in victims {
+            cycle.trial.evict(*victim, self.gang, self.against.cause());
+            cycle.evictions += 1;
+        }
+    }
+
+    /// The node where the task's room costs the least, and whom it takes there.
+    fn find_for(
+        &self,
+        cycle: &mut Cycle<'_, '_>,
+        grounds: &mut Grounds,
+        search: &Search<'_>,
+    ) -> Option<(NodeId, Vec<TaskId>)> {
+        let task = search.claimant.task;
+        if !speaks_for_others(cycle, task) {
+            let mut field = self.own_field(cycle, search)?;
+            return self.find(cycle, search, &mut field);
+        }
+        let field = grounds.field(self.ground(cycle, task));
+        field.meet(cycle, search, &self.likeness);
+        self.find(cycle, search, field)
+    }
+
+    /// Whether that nothing is found for the task says the same of all who may take the same.
+    fn may_speak_for_all(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
+        speaks_for_others(cycle, task) && self.promised.is_empty() && self.ceiling == i32::MAX
     }
 
     /// The node of the field where its room costs the least, and whom it takes there.
@@ -255,34 +276,6 @@ impl Clearing<'_> {
         wanted.filter(|_| self.against != Against::OtherQueues)
     }
 
-    /// Where it is the queue's share that is short, others of the queue leave it, wherever they are, until
-    /// the task is within it.
-    fn make_share(&self, cycle: &mut Cycle<'_, '_>, search: &Search<'_>) -> bool {
-        let task = search.claimant.task;
-        let is_within = |cycle: &Cycle<'_, '_>| {
-            let refused = cycle.rules.allocatable(cycle.view(), self.queue, task);
-            refused.is_none()
-        };
-        if is_within(cycle) {
-            return true;
-        }
-        if self.against == Against::OtherQueues {
-            return false;
-        }
-        let mark = cycle.trial.mark();
-        let view = cycle.view();
-        let in_turn = search.all_in_turn(view);
-        for victim in search.candidates(view, &in_turn) {
-            cycle.trial.evict(victim, self.gang, self.against.cause());
-            cycle.evictions += 1;
-            if is_within(cycle) {
-                return true;
-            }
-        }
-        cycle.trial.rewind(mark);
-        false
-    }
-
     fn ground(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> Ground {
         let shape = cycle.trial.tables().task(task).shape;
         let whose = match self.against {
@@ -300,9 +293,13 @@ impl Clearing<'_> {
 
     /// Whether somebody who may take the same found no node just now.
     fn is_hopeless(&self, cycle: &Cycle<'_, '_>, grounds: &Grounds, task: TaskId) -> bool {
-        self.promised.is_empty()
-            && speaks_for_others(cycle, task)
-            && grounds.hopeless.get(&self.likeness(cycle, task)) == Some(&cycle.moves)
+        if !self.promised.is_empty() || !speaks_for_others(cycle, task) {
+            return false;
+        }
+        let likeness = self.likeness(cycle, task);
+        let now = Some(&cycle.moves);
+        grounds.hopeless.get(&likeness) == now
+            || !grounds.short.is_empty() && grounds.short.get(&(self.queue, likeness)) == now
     }
 
     /// Forgets what nodes cost in an attempt that was taken back: with it went its evictions.

@@ -49,9 +49,9 @@ pub use domains::DomainSums;
 pub use feasibility::{Indexes, may_fit, stance};
 pub use ledger::{Account, Ledger};
 pub use plugin::{
-    Action, AskRule, Asks, CardChoice, Claimant, CoupledScore, DomainScore, GangCheck,
-    HyperNodeOrder, LeaveCheck, Leaver, NodeCheck, NodePoints, Plugin, Room, RoomCheck, Score,
-    ShareCheck, VictimCheck, VictimQueueOrder, View, Vote,
+    Action, AskRule, Asks, CardChoice, ClaimCheck, Claimant, CoupledScore, DomainScore, FullCheck,
+    GangCheck, HyperNodeOrder, LeaveCheck, Leaver, NodeCheck, NodePoints, Plugin, Room, RoomCheck,
+    Score, ShareCheck, VictimCheck, VictimQueueOrder, View, Vote,
 };
 pub use plugins::PLUGINS;
 pub use plugins::extender::{COUNTS_MS, Extender, Verb};

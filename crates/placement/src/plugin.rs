@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    DomainId, GangId, Grant, NodeId, Query, Question, QueueId, Reason, Refusal, Shape, Share,
+    DomainId, GangId, Grant, Kind, NodeId, Query, Question, QueueId, Reason, Refusal, Shape, Share,
     Tables, TaskId, Time,
 };
 
@@ -111,6 +111,12 @@ pub type Leaver = (TaskId, Arc<Reason>);
 /// Of two tasks that count alike ([`model::Task::counts_like`]) it says the same.
 pub type ShareCheck = fn(View<'_>, QueueId, TaskId) -> Option<Reason>;
 
+/// The queue above one that its tasks would together take beyond what it may have, and in what.
+pub type FullCheck = fn(View<'_>, QueueId, &[TaskId]) -> Option<(QueueId, Kind)>;
+
+/// Whether a queue may take room from others for all of its tasks that are named.
+pub type ClaimCheck = fn(View<'_>, QueueId, &[TaskId]) -> bool;
+
 /// What is to be asked of somebody outside for a gang that waits for this reason.
 pub type AskRule = fn(&Rules, View<'_>, GangId, &Reason, &mut Asks);
 
@@ -204,6 +210,9 @@ pub struct Plugin {
     pub overused: Option<fn(View<'_>, QueueId) -> Option<Reason>>,
     /// Whether a task keeps its queue within its share.
     pub allocatable: Option<ShareCheck>,
+    /// The queue above the named one that the tasks together would take beyond what it may have, and in
+    /// what: those below it that give some of that make room there.
+    pub full_above: Option<FullCheck>,
     /// Whether a queue has room for a task that waits behind its gate.
     pub opens: Option<ShareCheck>,
     /// Whether the node's own nature suits the shape: labels, taints, volumes' places.
@@ -244,8 +253,8 @@ pub struct Plugin {
     pub spares_reclaimed: Option<VictimCheck>,
     /// Whether its checks of victims count as gone also those whom they refuse.
     pub counts_refused: bool,
-    /// Whether a queue may take room from others for a task; the same of two that count alike.
-    pub preemptive: Option<fn(View<'_>, QueueId, TaskId) -> bool>,
+    /// Whether a queue may take room from others for all of these tasks; the same of two that count alike.
+    pub preemptive: Option<ClaimCheck>,
     /// From which of two other queues the named one takes room first.
     pub victim_queue_order: Option<VictimQueueOrder>,
     /// Who has to leave its node, of those whom the protection lets go.
@@ -292,6 +301,7 @@ impl Plugin {
         gang_share: None,
         overused: None,
         allocatable: None,
+        full_above: None,
         opens: None,
         suits: None,
         has_room: None,
@@ -328,7 +338,9 @@ impl Plugin {
     pub(crate) fn without(mut self, off: impl IntoIterator<Item = Switch>) -> Plugin {
         for switch in off {
             match switch {
-                Switch::Allocatable => (self.allocatable, self.opens) = (None, None),
+                Switch::Allocatable => {
+                    (self.allocatable, self.opens, self.full_above) = (None, None, None);
+                }
                 Switch::JobEnqueued => self.enqueueable = None,
                 Switch::JobOrder => self.job_order = None,
                 Switch::JobPipelined => (self.job_pipelined, self.holds_in_part) = (None, None),

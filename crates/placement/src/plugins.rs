@@ -29,6 +29,7 @@ pub(crate) mod usage;
 pub(crate) use gang::{PLUGIN as GANG, can_be_spared, ready_without_promises};
 pub(crate) use pdb::beyond_budgets;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use model::{Kind, Queue, QueueId, Tables, TaskId, Vector};
@@ -79,6 +80,18 @@ pub(crate) fn insufficient(
 /// The queue to which a task is charged, if there is one.
 pub(crate) fn queue_of(tables: &Tables, task: TaskId) -> Option<QueueId> {
     tables.gang(tables.task(task).gang?).queue
+}
+
+/// What the tasks request together.
+pub(crate) fn requests_of<'t>(tables: &'t Tables, tasks: &[TaskId]) -> Cow<'t, Vector> {
+    if let [task] = tasks {
+        return Cow::Borrowed(&tables.shape_of(*task).spec.requests);
+    }
+    let mut sum = Vector::ZERO;
+    for task in tasks {
+        sum.add(&tables.shape_of(*task).spec.requests);
+    }
+    Cow::Owned(sum)
 }
 
 /// The ceiling that the queue names of a kind. One of zero or less on cpu or memory means none, as upstream

@@ -529,14 +529,6 @@ impl Rules {
             .fold(0, i64::saturating_add)
     }
 
-    /// Whether the queue may take room from others for the task.
-    pub(crate) fn preemptive(&self, view: View<'_>, queue: QueueId, task: TaskId) -> bool {
-        self.flat
-            .iter()
-            .filter_map(|p| p.preemptive)
-            .all(|f| f(view, queue, task))
-    }
-
     /// Votes: a rejection in a tier refuses; a permit ends the asking after its tier.
     pub(crate) fn enqueueable(&self, view: View<'_>, gang: GangId) -> Option<Reason> {
         for tier in &self.tiers {

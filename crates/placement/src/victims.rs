@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Gang, GangId, Kind, NodeId, Phase, Shape, Share, Tables, TaskId};
+use model::{Gang, GangId, Kind, NodeId, Phase, QueueId, Shape, Share, Tables, TaskId};
 
 use crate::plugin::{Claimant, View};
 use crate::rules::Rules;
@@ -138,6 +138,22 @@ impl Search<'_> {
             .flat_map(|(_, node)| &node.tasks)
             .copied();
         let mut tasks: Vec<TaskId> = tasks.filter(|task| self.may_give(view, *task)).collect();
+        self.sort(view, &mut tasks);
+        tasks
+    }
+
+    /// Those of the queues below the named one who hold some of the kind.
+    pub(crate) fn below_in_turn(&self, view: View<'_>, above: QueueId, kind: Kind) -> Vec<TaskId> {
+        let mut queues = vec![above];
+        let mut tasks = Vec::new();
+        while let Some(queue) = queues.pop().map(|id| view.tables.queue(id)) {
+            queues.extend(&queue.children);
+            let gangs = queue.gangs.iter().map(|gang| view.tables.gang(*gang));
+            let own = gangs.flat_map(|gang| &gang.tasks).copied();
+            let gives =
+                |task: &TaskId| holds(view.tables, *task, kind) && self.may_give(view, *task);
+            tasks.extend(own.filter(gives));
+        }
         self.sort(view, &mut tasks);
         tasks
     }
@@ -393,6 +409,13 @@ impl Search<'_> {
 pub(crate) fn is_starting(gang: &Gang) -> bool {
     let starting = gang.count(Phase::Allocated) + gang.count(Phase::Binding);
     starting > 0 && starting < gang.spec.min_member
+}
+
+/// Whether the task, or a claim of its, counts for some of the kind in its queue.
+fn holds(tables: &Tables, task: TaskId, kind: Kind) -> bool {
+    let claims = tables.task(task).charges.iter();
+    tables.shape_of(task).spec.requests.get(kind) > 0
+        || (claims.flat_map(|claim| &claim.amounts)).any(|(of, _)| *of == kind)
 }
 
 fn cost(priority: i32, victims: u32, tasks: u64) -> Cost {

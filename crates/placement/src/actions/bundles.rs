@@ -238,10 +238,11 @@ impl Hunt {
     fn clear_here(&self, cycle: &mut Cycle<'_, '_>) -> Option<Found> {
         let wanted = self.wanted(cycle);
         let first = *wanted.waiting.first()?;
-        if !self.may_all_claim(cycle, &wanted.waiting) {
+        if !self.may_claim(cycle, &wanted.waiting) {
             return None;
         }
         let place = self.place_of(cycle);
+        let mut has_room = lacking(cycle.view(), &wanted, &place.nodes) == 0;
         let mut gone: Vec<Bundle> = Vec::new();
         let mut is_done = self.promise(cycle, &wanted, &place.nodes);
         if !is_done {
@@ -260,14 +261,14 @@ impl Hunt {
                     false => self.spare_tasks(cycle, first, gang, &place),
                     true => self.rest_of(cycle, first, gang),
                 };
-                for bundle in bundles {
+                let helps = !has_room || self.makes_share(cycle, &wanted, gang);
+                for bundle in bundles.into_iter().filter(|_| helps) {
                     if is_done || !self.evict(cycle, first, &bundle) {
                         continue;
                     }
                     gone.push(bundle);
-                    let view = cycle.view();
-                    is_done = lacking(view, &wanted, &place.nodes) == 0
-                        && self.promise(cycle, &wanted, &place.nodes);
+                    has_room |= lacking(cycle.view(), &wanted, &place.nodes) == 0;
+                    is_done = has_room && self.promise(cycle, &wanted, &place.nodes);
                 }
             }
         }
@@ -342,20 +343,33 @@ impl Hunt {
     }
 
     /// Whether all of these may; who counts like the one before is not asked again.
-    fn may_all_claim(&self, cycle: &Cycle<'_, '_>, tasks: &[TaskId]) -> bool {
+    fn may_claim(&self, cycle: &Cycle<'_, '_>, tasks: &[TaskId]) -> bool {
+        let view = cycle.view();
         let mut before: Option<TaskId> = None;
         tasks.iter().all(|task| {
             let last = before.replace(*task);
-            last.is_some_and(|last| alike(cycle, last, *task)) || self.may_claim(cycle, *task)
+            let is_known = last.is_some_and(|last| alike(cycle, last, *task));
+            is_known
+                || match self.against {
+                    Against::OtherQueues => cycle.rules.preemptive(view, self.queue, &[*task]),
+                    Against::OtherGangs | Against::OwnTasks => view.tables.task(*task).preempts,
+                }
         })
     }
 
-    fn may_claim(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
+    /// Whether a gang that goes is of use where there is room for all: below a queue that is full it is where
+    /// it is below it, too.
+    fn makes_share(&self, cycle: &Cycle<'_, '_>, wanted: &Wanted, gang: GangId) -> bool {
         let view = cycle.view();
-        match self.against {
-            Against::OtherQueues => cycle.rules.preemptive(view, self.queue, task),
-            Against::OtherGangs | Against::OwnTasks => view.tables.task(task).preempts,
-        }
+        let needed = &wanted.waiting[..wanted.waiting.len().min(wanted.needed as usize)];
+        let full = (self.against == Against::OtherQueues)
+            .then(|| cycle.rules.full_above(view, self.queue, needed))
+            .flatten();
+        let queue = view.tables.gang(gang).queue;
+        let mut way = queue
+            .into_iter()
+            .flat_map(|queue| view.tables.up_from(queue));
+        full.is_none_or(|(full, _)| way.any(|at| at == full))
     }
 
     fn search<'r>(&self, cycle: &Cycle<'r, '_>, task: TaskId) -> Search<'r> {

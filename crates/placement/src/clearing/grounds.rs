@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{NodeId, Refusal, ShapeId, Tables, TaskId};
+use model::{NodeId, QueueId, Refusal, ShapeId, Tables, TaskId};
 
 use crate::coupling;
 use crate::cycle::Cycle;
@@ -26,6 +26,8 @@ pub(crate) struct Grounds {
     pub(super) fields: BTreeMap<Ground, Field>,
     /// For whom no node was found when so many moves were kept.
     pub(super) hopeless: BTreeMap<Likeness, u64>,
+    /// The same of claimants of a queue where one above it is full.
+    pub(super) short: BTreeMap<(QueueId, Likeness), u64>,
 }
 
 impl Grounds {

@@ -21,18 +21,6 @@ const REFIT_NODES_MAX: usize = 16;
 const REFIT_LOOKS_MAX: u32 = 2_000;
 
 impl Clearing<'_> {
-    /// Whether the queue has its share for what is promised to the gang.
-    fn is_within_share(&self, cycle: &mut Cycle<'_, '_>) -> bool {
-        let Some((task, _)) = self.promised.last().copied() else {
-            return true;
-        };
-        let mark = cycle.trial.mark();
-        cycle.trial.unpromise(task);
-        let refused = cycle.rules.allocatable(cycle.view(), self.queue, task);
-        cycle.trial.rewind(mark);
-        refused.is_none()
-    }
-
     /// Lets everybody go on without whom the gang has room as well, the last chosen first. Upstream spares
     /// nobody.
     pub(super) fn spare(&mut self, cycle: &mut Cycle<'_, '_>, grounds: &mut Grounds, mark: Mark) {

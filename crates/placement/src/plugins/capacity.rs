@@ -16,7 +16,7 @@ use crate::arguments::Asked;
 use crate::ledger::Account;
 use crate::plugin::{Claimant, Plugin, View, Vote};
 use crate::plugins::reserved::InVain;
-use crate::plugins::{insufficient, limit, named_ceiling, queue_of};
+use crate::plugins::{insufficient, limit, named_ceiling, queue_of, requests_of};
 use crate::rules::{Config, State};
 use crate::settings::Difference;
 
@@ -31,6 +31,7 @@ pub const PLUGIN: Plugin = Plugin {
     victim_queue_order: Some(victim_queue_order),
     enqueueable: Some(enqueueable),
     allocatable: Some(allocatable),
+    full_above: Some(full_above),
     opens: Some(allocatable),
     preemptive: Some(preemptive),
     reclaimable: Some(reclaimable),
@@ -295,13 +296,37 @@ impl Capacities {
         }
     }
 
-    /// The same without what the queue keeps for this task.
-    fn held_by_others(&self, tables: &Tables, id: QueueId, kind: Kind, task: TaskId) -> i64 {
-        let own = match tables.task(task).is_kept_for() {
-            true => tables.shape_of(task).spec.requests.get(kind),
-            false => 0,
-        };
-        self.held(tables, id, kind).saturating_sub(own)
+    /// The same without what the queue keeps for these tasks.
+    fn held_by_others(&self, tables: &Tables, id: QueueId, kind: Kind, tasks: &[TaskId]) -> i64 {
+        let kept = tasks
+            .iter()
+            .filter(|task| tables.task(**task).is_kept_for());
+        let own = kept.map(|task| tables.shape_of(*task).spec.requests.get(kind));
+        let held = self.held(tables, id, kind);
+        held.saturating_sub(own.fold(0, i64::saturating_add))
+    }
+
+    /// The first queue of the path that the tasks with these requests would take beyond its ceiling.
+    fn beyond<'a>(
+        &self,
+        tables: &Tables,
+        mut path: impl Iterator<Item = (QueueId, &'a Row)>,
+        request: &Vector,
+        tasks: &[TaskId],
+    ) -> Option<Beyond> {
+        path.find_map(|(at, row)| {
+            let mut asked = request.entries().filter(|(_, need)| *need > 0);
+            asked.find_map(|(kind, need)| {
+                let ceiling = ceiling_of(tables, tables.queue(at), row, kind)?;
+                let left = ceiling.saturating_sub(self.held_by_others(tables, at, kind, tasks));
+                (need > left).then_some(Beyond {
+                    at,
+                    kind,
+                    need,
+                    left,
+                })
+            })
+        })
     }
 
     fn share(&self, tables: &Tables, id: QueueId) -> Share {
@@ -434,24 +459,39 @@ fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
         return Some(reason);
     }
     let request = &tables.shape_of(task).spec.requests;
-    for (at, row) in all.path(id) {
-        for (kind, need) in request.entries().filter(|(_, need)| *need > 0) {
-            let Some(ceiling) = ceiling_of(tables, tables.queue(at), row, kind) else {
-                continue;
-            };
-            let held = all.held_by_others(tables, at, kind, task);
-            if held.saturating_add(need) > ceiling {
-                let kinds = tables.kinds();
-                return Some(Reason::QueueFull {
-                    queue: tables.queue(at).spec.name.clone(),
-                    need: kinds.amount(kind, need),
-                    left: kinds.amount(kind, ceiling.saturating_sub(held).max(0)),
-                });
-            }
-        }
-    }
-    let way = all.path(id).map(|(at, _)| at);
-    classes::allocatable(view, way, task)
+    let said = all.beyond(tables, all.path(id), request, &[task]);
+    let way = || all.path(id).map(|(at, _)| at);
+    let beyond = said.or_else(|| classes::beyond(view, way(), task))?;
+    let kinds = tables.kinds();
+    Some(Reason::QueueFull {
+        queue: tables.queue(beyond.at).spec.name.clone(),
+        need: kinds.amount(beyond.kind, beyond.need),
+        left: kinds.amount(beyond.kind, beyond.left.max(0)),
+    })
+}
+
+/// The queue above that these tasks together would take beyond its ceiling, and in what.
+fn full_above(view: View<'_>, id: QueueId, tasks: &[TaskId]) -> Option<(QueueId, Kind)> {
+    let (tables, all) = (view.tables, &view.state.capacity);
+    let request = requests_of(tables, tasks);
+    let above = || all.path(id).skip(1);
+    let way = || above().map(|(at, _)| at);
+    let of_classes = || {
+        let mut tasks = tasks.iter();
+        tasks.find_map(|task| classes::beyond(view, way(), *task))
+    };
+    let beyond = all.beyond(tables, above(), &request, tasks);
+    let beyond = beyond.or_else(of_classes)?;
+    Some((beyond.at, beyond.kind))
+}
+
+/// A queue that is asked for more than its ceiling leaves.
+struct Beyond {
+    at: QueueId,
+    kind: Kind,
+    need: i64,
+    /// What it has left; less than nothing where its ceiling was lowered.
+    left: i64,
 }
 
 /// The most that a queue may have of a kind, where there is such a limit: the lower of its ceiling and of
@@ -502,17 +542,23 @@ fn enqueueable(view: View<'_>, id: GangId) -> Vote {
     Vote::Permit
 }
 
-/// Whether the queue, with one more task, is within its ceiling, and in something within what it
-/// deserves; in a tree the queues above it may answer for it.
-fn preemptive(view: View<'_>, id: QueueId, task: TaskId) -> bool {
+/// Whether the queue, with these tasks, is within its own ceiling, and in something within what it
+/// deserves; in a tree the queues above it may answer for the latter. Their ceilings are no question here:
+/// who goes for the tasks may bring them within these.
+fn preemptive(view: View<'_>, id: QueueId, tasks: &[TaskId]) -> bool {
     let (tables, all) = (view.tables, &view.state.capacity);
-    if allocatable(view, id, task).is_some() {
+    if not_open(tables.queue(id)).is_some() || all.misplaced(tables, id).is_some() {
         return false;
     }
-    let request = &tables.shape_of(task).spec.requests;
+    let request = requests_of(tables, tasks);
+    let of_class = |task| classes::beyond(view, std::iter::once(id), task).is_some();
+    let own = all.path(id).take(1);
+    if all.beyond(tables, own, &request, tasks).is_some() || tasks.iter().copied().any(of_class) {
+        return false;
+    }
     let deserves = |(at, row): (QueueId, &Row)| {
         request.entries().any(|(kind, need)| {
-            let future = all.held_by_others(tables, at, kind, task);
+            let future = all.held_by_others(tables, at, kind, tasks);
             let future = future.saturating_add(need);
             let deserved = row.deserved.get(kind);
             // Amounts that are both nothing say nothing.

@@ -11,7 +11,7 @@ use model::{
 use crate::ledger::Account;
 use crate::plugin::{Claimant, Plugin, View, Vote};
 use crate::plugins::reserved::InVain;
-use crate::plugins::{insufficient, limit, named_ceiling, queue_of};
+use crate::plugins::{insufficient, limit, named_ceiling, queue_of, requests_of};
 use crate::rules::{Config, State};
 
 /// The row.
@@ -236,8 +236,21 @@ fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
 }
 
 /// A queue takes room from others up to its share.
-fn preemptive(view: View<'_>, id: QueueId, task: TaskId) -> bool {
-    allocatable(view, id, task).is_none()
+fn preemptive(view: View<'_>, id: QueueId, tasks: &[TaskId]) -> bool {
+    let queue = view.tables.queue(id);
+    if queue.spec.state != QueueState::Open {
+        return false;
+    }
+    let Some(row) = view.state.proportion.0.get(&id) else {
+        return true;
+    };
+    let charged = charged(queue);
+    let request = requests_of(view.tables, tasks);
+    let mut asked = request.entries().filter(|(_, need)| *need > 0);
+    asked.all(|(kind, need)| {
+        let share = limit(view.tables, queue, kind, row.deserved.get(kind));
+        share.is_none_or(|share| charged.get(kind).saturating_add(need) <= share)
+    })
 }
 
 /// A queue gives as long as it holds more than its share of anything (A.2).

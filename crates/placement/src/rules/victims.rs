@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use model::{GangId, QueueId, TaskId};
+use model::{GangId, Kind, QueueId, TaskId};
 
 use super::{Rules, first_decided};
 use crate::plugin::{Claimant, Plugin, VictimCheck, View};
@@ -29,6 +29,23 @@ impl Keepers {
 }
 
 impl Rules {
+    /// Whether the queue may take room from others for all of these tasks.
+    pub(crate) fn preemptive(&self, view: View<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
+        let mut said = self.flat.iter().filter_map(|p| p.preemptive);
+        said.all(|f| f(view, queue, tasks))
+    }
+
+    /// The queue above the named one that has no room for all of these tasks, and of what.
+    pub(crate) fn full_above(
+        &self,
+        view: View<'_>,
+        queue: QueueId,
+        tasks: &[TaskId],
+    ) -> Option<(QueueId, Kind)> {
+        let mut said = self.flat.iter().filter_map(|p| p.full_above);
+        said.find_map(|f| f(view, queue, tasks))
+    }
+
     /// Whether a rule keeps the task from being a victim, whatever the tiers say.
     pub(crate) fn keeps(
         &self,

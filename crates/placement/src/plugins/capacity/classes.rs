@@ -12,6 +12,7 @@ use model::{
     Vector, device_class,
 };
 
+use super::Beyond;
 use crate::arguments::{Asked, Switched};
 use crate::plugin::View;
 use crate::plugins::insufficient;
@@ -53,12 +54,12 @@ fn sum<'a>(charges: impl Iterator<Item = &'a Charge>) -> Vector {
     sum
 }
 
-/// Why the task's claims would take a queue of the path beyond what it may have.
-pub(super) fn allocatable(
+/// The first queue of the path that the task's claims would take beyond what it may have.
+pub(super) fn beyond(
     view: View<'_>,
     path: impl Iterator<Item = QueueId>,
     task: TaskId,
-) -> Option<Reason> {
+) -> Option<Beyond> {
     let tables = view.tables;
     let charges = &tables.task(task).charges;
     if charges.is_empty() || view.config.capacity.counted.is_none() {
@@ -74,11 +75,12 @@ pub(super) fn allocatable(
             let taken = tables.classes_taken(at).map_or(0, |sum| sum.get(kind));
             let most = ceiling(view, queue, kind);
             if let Some(most) = most.filter(|most| taken.saturating_add(need) > *most) {
-                let kinds = tables.kinds();
-                return Some(Reason::QueueFull {
-                    queue: queue.spec.name.clone(),
-                    need: kinds.amount(kind, need),
-                    left: kinds.amount(kind, most.saturating_sub(taken).max(0)),
+                let left = most.saturating_sub(taken);
+                return Some(Beyond {
+                    at,
+                    kind,
+                    need,
+                    left,
                 });
             }
         }
