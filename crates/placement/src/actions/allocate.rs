@@ -80,9 +80,10 @@ fn turn(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
 }
 
 fn place(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
+    let overused = overused(cycle, queue, gang);
     let view = cycle.view();
-    let passed_over = (cycle.rules.overused(view, queue))
-        .filter(|_| !drain::is_overdue(view, gang) && has_requests(view.tables, gang));
+    let passed_over =
+        overused.filter(|_| !drain::is_overdue(view, gang) && has_requests(view.tables, gang));
     if let Some(reason) = passed_over {
         let reason = Arc::new(reason);
         // A gang that had turns before keeps what they brought.
@@ -106,6 +107,20 @@ fn place(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     } else {
         whole(cycle, queue, gang)
     }
+}
+
+/// Why nothing is placed for the queue now. What the gang itself is promised does not speak against it: it
+/// was within the queue's share when it was promised, and is charged already.
+fn overused(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Reason> {
+    let said = cycle.rules.overused(cycle.view(), queue)?;
+    if cycle.trial.tables().gang(gang).count(Phase::Pipelined) == 0 {
+        return Some(said);
+    }
+    let mark = cycle.trial.mark();
+    take_promises_back(cycle, gang);
+    let said = cycle.rules.overused(cycle.view(), queue);
+    cycle.trial.rewind(mark);
+    said
 }
 
 /// Gangs that were let in and are valid; the others get their reason.
