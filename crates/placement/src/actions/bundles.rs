@@ -117,6 +117,14 @@ struct Wanted {
     needed: u32,
 }
 
+impl Wanted {
+    /// The first ones, as many as it starts with.
+    fn first(&self) -> &[TaskId] {
+        let many = self.waiting.len().min(self.needed as usize);
+        &self.waiting[..many]
+    }
+}
+
 /// Where room is sought.
 struct Place {
     nodes: Vec<NodeId>,
@@ -238,7 +246,7 @@ impl Hunt {
     fn clear_here(&self, cycle: &mut Cycle<'_, '_>) -> Option<Found> {
         let wanted = self.wanted(cycle);
         let first = *wanted.waiting.first()?;
-        if !self.may_claim(cycle, &wanted.waiting) {
+        if !self.may_claim(cycle, &wanted) {
             return None;
         }
         let place = self.place_of(cycle);
@@ -342,28 +350,36 @@ impl Hunt {
         }
     }
 
-    /// Whether all of these may; who counts like the one before is not asked again.
-    fn may_claim(&self, cycle: &Cycle<'_, '_>, tasks: &[TaskId]) -> bool {
-        let view = cycle.view();
-        let mut before: Option<TaskId> = None;
-        tasks.iter().all(|task| {
+    /// Whether it is worth while to look: each of those who wait may by itself, and where all are alike those
+    /// may together with whom the gang starts. Who counts like the one before is not asked again.
+    fn may_claim(&self, cycle: &Cycle<'_, '_>, wanted: &Wanted) -> bool {
+        let (mut before, mut kinds): (Option<TaskId>, u32) = (None, 0);
+        let may = wanted.waiting.iter().all(|task| {
             let last = before.replace(*task);
             let is_known = last.is_some_and(|last| alike(cycle, last, *task));
-            is_known
-                || match self.against {
-                    Against::OtherQueues => cycle.rules.preemptive(view, self.queue, &[*task]),
-                    Against::OtherGangs | Against::OwnTasks => view.tables.task(*task).preempts,
-                }
-        })
+            kinds += u32::from(!is_known);
+            is_known || self.may_have(cycle, &[*task])
+        });
+        may && (kinds > 1 || self.may_have(cycle, wanted.first()))
+    }
+
+    /// Whether these tasks together may take what others have, beside what is promised to others of the gang.
+    fn may_have(&self, cycle: &Cycle<'_, '_>, tasks: &[TaskId]) -> bool {
+        let view = cycle.view();
+        match self.against {
+            Against::OtherQueues => cycle.rules.preemptive(view, self.queue, tasks),
+            Against::OtherGangs | Against::OwnTasks => {
+                tasks.iter().all(|task| view.tables.task(*task).preempts)
+            }
+        }
     }
 
     /// Whether a gang that goes is of use where there is room for all: below a queue that is full it is where
     /// it is below it, too.
     fn makes_share(&self, cycle: &Cycle<'_, '_>, wanted: &Wanted, gang: GangId) -> bool {
         let view = cycle.view();
-        let needed = &wanted.waiting[..wanted.waiting.len().min(wanted.needed as usize)];
         let full = (self.against == Against::OtherQueues)
-            .then(|| cycle.rules.full_above(view, self.queue, needed))
+            .then(|| cycle.rules.full_above(view, self.queue, wanted.first()))
             .flatten();
         let queue = view.tables.gang(gang).queue;
         let mut way = queue
@@ -534,11 +550,8 @@ impl Hunt {
             if count == needed {
                 break;
             }
-            if cycle
-                .rules
-                .allocatable(cycle.view(), self.queue, *task)
-                .is_some()
-            {
+            let refused = (cycle.rules).allocatable(cycle.view(), self.queue, *task);
+            if refused.is_some() || !self.may_have(cycle, &[*task]) {
                 continue;
             }
             let tables = cycle.trial.tables();
