@@ -164,10 +164,9 @@ impl Clearing<'_> {
 
     fn may_claim(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
         let view = cycle.view();
-        match self.against {
-            Against::OtherQueues => cycle.rules.preemptive(view, self.queue, &[task]),
-            Against::OtherGangs | Against::OwnTasks => view.tables.task(task).preempts,
-        }
+        let asks_the_queue = self.against == Against::OtherQueues;
+        view.tables.task(task).preempts
+            && (!asks_the_queue || cycle.rules.preemptive(view, self.queue, &[task]))
     }
 
     fn search(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> Search<'_> {

@@ -366,12 +366,9 @@ impl Hunt {
     /// Whether these tasks together may take what others have, beside what is promised to others of the gang.
     fn may_have(&self, cycle: &Cycle<'_, '_>, tasks: &[TaskId]) -> bool {
         let view = cycle.view();
-        match self.against {
-            Against::OtherQueues => cycle.rules.preemptive(view, self.queue, tasks),
-            Against::OtherGangs | Against::OwnTasks => {
-                tasks.iter().all(|task| view.tables.task(*task).preempts)
-            }
-        }
+        let may = tasks.iter().all(|task| view.tables.task(*task).preempts);
+        let asks_the_queue = self.against == Against::OtherQueues;
+        may && (!asks_the_queue || cycle.rules.preemptive(view, self.queue, tasks))
     }
 
     /// Whether a gang that goes is of use where there is room for all: below a queue that is full it is where
