@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use model::Tables;
+use model::{Phase, PodTerm, Tables};
 
 /// The digest of everything that the world would see of the tables: who is where, in which state, and
 /// what is used. Equal histories, however ordered or repeated, give equal digests.
@@ -36,6 +36,15 @@ pub fn describe(tables: &Tables) -> String {
             .map_or("-", |node| &node.spec.name);
         let line = format!("{} {:?} {node} {}", task.uid, task.phase, task.gated);
         lines.insert(format!("task {}", task.key), line);
+        let spec = &tables.shape(task.shape).spec;
+        let wished = spec.preferred_pods.iter().map(|wish| &wish.term);
+        let required = spec.pod_affinity.iter().chain(&spec.pod_anti_affinity);
+        let terms: Vec<&PodTerm> = required.chain(wished).collect();
+        // Of whom is over nobody asks any more where it may be.
+        let is_over = matches!(task.phase, Phase::Succeeded | Phase::Failed);
+        if !terms.is_empty() && !is_over {
+            lines.insert(format!("task {} terms", task.key), format!("{terms:?}"));
+        }
     }
     for (_, gang) in tables.gangs().filter(|(_, gang)| gang.known) {
         let line = format!(

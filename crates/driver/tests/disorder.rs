@@ -34,7 +34,7 @@ fn undecided() -> (Driver, BTreeMap<Kind, RequestId>) {
     while let Some((id, request)) = driver.poll_request(NOW) {
         match request {
             Request::List {
-                kind: Kind::Namespace,
+                kind: Kind::PriorityClass,
                 ..
             } => {}
             Request::List { .. } => {
@@ -62,6 +62,9 @@ fn object(kind: Kind, name: usize, value: u8) -> Value {
         Kind::Queue => json!({ "spec": { "weight": u32::from(value) + 1 } }),
         Kind::PodGroup => json!({ "spec": { "minMember": value % 4, "queue": "n1" } }),
         Kind::PersistentVolumeClaim => json!({ "spec": { "storageClassName": "c" } }),
+        Kind::Namespace => {
+            json!({ "metadata": { "labels": { "team": format!("t{}", value % 3) } } })
+        }
         _ => json!({
             "metadata": { "annotations": { "scheduling.k8s.io/group-name": format!("n{}", value % 3) } },
             "spec": {
@@ -69,6 +72,7 @@ fn object(kind: Kind, name: usize, value: u8) -> Value {
                 "nodeName": if value.is_multiple_of(2) { format!("n{}", value % 3) } else { String::new() },
                 "containers": [{ "name": "c", "resources": { "requests": { "cpu": "100m" } } }],
                 "volumes": [{ "name": "v", "persistentVolumeClaim": { "claimName": "n0" } }],
+                "affinity": terms(value),
             },
             "status": { "phase": if value.is_multiple_of(7) { "Succeeded" } else { "Pending" } },
         }),
@@ -78,7 +82,22 @@ fn object(kind: Kind, name: usize, value: u8) -> Value {
     body
 }
 
-const KINDS: [Kind; 5] = [
+/// Terms that choose namespaces by the team that they belong to.
+fn terms(value: u8) -> Value {
+    let term = json!({
+        "labelSelector": {}, "topologyKey": "zone",
+        "namespaceSelector": { "matchLabels": { "team": format!("t{}", value % 2) } },
+    });
+    match value % 4 {
+        0 => json!({ "podAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [term] } }),
+        1 => json!({ "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution":
+            [{ "weight": 1, "podAffinityTerm": term }] } }),
+        _ => Value::Null,
+    }
+}
+
+const KINDS: [Kind; 6] = [
+    Kind::Namespace,
     Kind::Node,
     Kind::Queue,
     Kind::PodGroup,

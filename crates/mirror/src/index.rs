@@ -13,6 +13,7 @@ use api::volcano::{DEFAULT_QUEUE, GROUP_NAME, JOB_NAME};
 use model::Ranked;
 
 use crate::object::Object;
+use crate::rows::namespaces::by_labels;
 
 /// Names one index. The order is [`INDEXES`]'s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +44,8 @@ pub enum Index {
     PodGroup,
     /// PodGroups by their queue (no namespace).
     PodGroupQueue,
+    /// Pods with terms that choose namespaces by labels: all of them under [`BY_LABELS`] (no namespace).
+    PodNamespaces,
     /// Pods by the group of Kubernetes' own that they name.
     PodNativeGroup,
     /// Pods by the node that they are bound to (no namespace).
@@ -70,6 +73,9 @@ pub enum Index {
 /// The term of slices that are not for one node.
 pub const ANY_NODE: &str = "*";
 
+/// The term of pods with terms that choose namespaces by labels.
+pub const BY_LABELS: &str = "labels";
+
 /// One index.
 #[derive(Debug)]
 pub struct IndexRow {
@@ -95,6 +101,7 @@ pub const INDEXES: &[IndexRow] = &[
     row(Index::PodDeviceClaim, pod_device_claim),
     row(Index::PodGroup, pod_group),
     row(Index::PodGroupQueue, pod_group_queue),
+    row(Index::PodNamespaces, pod_namespaces),
     row(Index::PodNativeGroup, pod_native_group),
     row(Index::PodNode, pod_node),
     row(Index::QueueParent, queue_parent),
@@ -370,6 +377,14 @@ fn pod_group<'a>(object: &'a Object, terms: &mut Terms<'a>) {
         && let Some(group) = pod.metadata.annotations.get(GROUP_NAME)
     {
         terms.add(&pod.metadata.namespace, &**group);
+    }
+}
+
+fn pod_namespaces<'a>(object: &'a Object, terms: &mut Terms<'a>) {
+    if let Object::Pod(pod) = object
+        && by_labels(pod).next().is_some()
+    {
+        terms.add("", BY_LABELS);
     }
 }
 

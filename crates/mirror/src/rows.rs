@@ -9,6 +9,7 @@ mod cards;
 mod constraints;
 mod devices;
 mod groups;
+pub(crate) mod namespaces;
 mod native;
 mod network;
 mod numa;
@@ -197,6 +198,7 @@ impl Rows {
             Some(Object::DeviceClass(_) | Object::ResourceClaim(_) | Object::ResourceSlice(_)) => {
                 self.feed_devices(mirror, change, tables);
             }
+            Some(Object::Namespace(_)) => self.feed_namespace(mirror, change, tables),
             Some(Object::NativeGroup(group)) => self.put_native(mirror, group, tables),
             Some(Object::PodGroup(group)) => {
                 let ownership = self.ownership(mirror, group);
@@ -214,6 +216,7 @@ impl Rows {
             }
             Some(_) => self.feed_volumes(mirror, change, tables),
             None => match change.kind() {
+                Kind::Namespace => self.feed_namespace(mirror, change, tables),
                 Kind::NativeGroup => {
                     self.remove_native(mirror, &change.key.namespace, &name, tables);
                 }

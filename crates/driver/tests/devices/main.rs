@@ -646,3 +646,20 @@ fn devices_of_a_claim_may_have_to_differ() {
     world.pass_ms(2_000);
     assert_eq!(devices(&world, "mixed"), ["r=n1/gpu-0", "r=n1/gpu-2"]);
 }
+
+#[test]
+fn a_namespace_that_is_labelled_later_gets_admin_access() {
+    let mut world = plane();
+    node(&mut world, "n1", &["a100"]);
+    let exactly = json!({ "deviceClassName": "gpu", "adminAccess": true });
+    let requests = json!([{ "name": "r", "exactly": exactly }]);
+    claim_of(&mut world, "looks", json!({ "requests": requests }));
+    pod(&mut world, "p", "looks");
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "p"), "-");
+    let labels = json!({ "resource.kubernetes.io/admin-access": "true" });
+    let namespace = json!({ "metadata": { "labels": labels } });
+    world.put_object(Kind::Namespace, "ns", &namespace);
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "p"), "n1");
+}

@@ -142,16 +142,42 @@ impl Rows {
 
     fn feed_device_claim(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
         let sides = [change.before::<ResourceClaim>(), change.after()];
-        let owners = sides.into_iter().flatten();
-        let owners = owners.filter_map(|claim| claim.metadata.controller());
-        let owners: BTreeSet<&str> = owners.map(|owner| &*owner.name).collect();
-        for owner in owners {
-            if let Some(pod) = mirror.get::<Pod>(&change.key.namespace, owner) {
+        self.renew_owners(mirror, &sides, tables);
+        self.renew_users(mirror, &change.key, tables);
+        self.renew_allocated(mirror, &sides, tables);
+    }
+
+    /// What the claim asks for counts otherwise now: the pods with it are looked at again.
+    pub(super) fn renew_claim(
+        &mut self,
+        mirror: &Mirror,
+        claim: &Arc<ResourceClaim>,
+        tables: &mut Tables,
+    ) {
+        let meta = &claim.metadata;
+        let key = ObjectKey::new(Kind::ResourceClaim, &meta.namespace, &meta.name);
+        self.renew_owners(mirror, &[Some(claim)], tables);
+        self.renew_users(mirror, &key, tables);
+    }
+
+    /// The pods that these claims were made for.
+    fn renew_owners(
+        &mut self,
+        mirror: &Mirror,
+        sides: &[Option<&Arc<ResourceClaim>>],
+        tables: &mut Tables,
+    ) {
+        let claims = sides.iter().copied().flatten();
+        let owners = claims.filter_map(|claim| {
+            let owner = claim.metadata.controller()?;
+            Some((&*claim.metadata.namespace, &*owner.name))
+        });
+        let owners: BTreeSet<(&str, &str)> = owners.collect();
+        for (namespace, owner) in owners {
+            if let Some(pod) = mirror.get::<Pod>(namespace, owner) {
                 self.put_pod(mirror, pod, tables);
             }
         }
-        self.renew_users(mirror, &change.key, tables);
-        self.renew_allocated(mirror, &sides, tables);
     }
 
     /// Nodes whose devices these claims have, or had.

@@ -6,8 +6,8 @@ use api::core::{Namespace, Pod, PodResourceClaim};
 use api::native::PodGroup;
 use api::quantity::Quantity;
 use api::resource::{
-    ADMIN_ACCESS, AllocatedDevice, Consumer, DeviceClass, DeviceConstraint, DeviceSelector,
-    ExactRequest, POD_CLAIM_NAME, ResourceClaim,
+    AllocatedDevice, Consumer, DeviceClass, DeviceConstraint, DeviceSelector, ExactRequest,
+    POD_CLAIM_NAME, ResourceClaim,
 };
 use model::{
     Agreement, AttributeRule, CLAIM_DEVICES_MAX, CLAIM_USERS_MAX, ClaimLack, DeviceAsk,
@@ -18,7 +18,7 @@ use model::{
 use super::{Judge, holder, pools};
 use crate::held::Mirror;
 use crate::index::Index;
-use crate::rows::constraints;
+use crate::rows::{constraints, namespaces};
 
 /// The name of the claim that a pod means: the one that it names, or the one that was made for it or its
 /// group. `None` while there is none, and where none is needed.
@@ -310,8 +310,7 @@ fn count(way: &ExactRequest) -> Result<Wanted, ClaimLack> {
 /// Upstream refuses such claims when they are written, in namespaces without the label.
 fn allows_admin(mirror: &Mirror, namespace: &str) -> bool {
     let namespace = mirror.get::<Namespace>("", namespace);
-    let label = namespace.and_then(|it| it.metadata.labels.get(ADMIN_ACCESS));
-    label.is_some_and(|value| &**value == "true")
+    namespace.is_some_and(|it| namespaces::allows_admin(&it.metadata.labels))
 }
 
 fn unknown(what: &str) -> ClaimLack {
