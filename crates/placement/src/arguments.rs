@@ -3,7 +3,12 @@
 //! Source: `specs/volcano.md`, section 3.1: a whole number must be written as one, a flag may be a
 //! text, and a value of the wrong type counts as not given.
 
+mod texts;
+
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What is wanted where an amount is.
+const AMOUNT: &str = "an amount such as 250m or 200Mi";
 
 /// Weights count up to here: beyond it a sum of scores could not tell nodes apart any more.
 pub const WEIGHT_MAX: i64 = 1_000_000;
@@ -234,13 +239,13 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// A length of time as Go writes it (`1h30m`, `500ms`), in milliseconds.
+    /// A length of time as Go writes it (`1h30m`, `1.5s`), in milliseconds, of which each counts that is begun.
     pub fn milliseconds(&mut self, key: &str) -> Option<i64> {
         let text = self.text(key);
         if text.is_empty() {
             return None;
         }
-        let found = milliseconds(text);
+        let found = texts::milliseconds(text);
         if found.is_none() {
             let found = "a text that is none";
             self.complain(key, mistyped("a duration such as 1h30m", found));
@@ -344,6 +349,24 @@ impl<'a> Asked<'a> {
             self.complain(key, mistyped(wanted, "a text that is none"));
         }
         found
+    }
+
+    /// An amount as Kubernetes writes it (`250m`, `0.5`, `200Mi`), of which one is `per_one` here; also a number.
+    pub fn amount(&mut self, key: &str, per_one: i64, default: i64) -> i64 {
+        let written = match self.get(key) {
+            None => return default,
+            Some(Argument::Text(text)) => text.clone(),
+            Some(Argument::Whole(value)) => value.to_string(),
+            Some(Argument::Decimal(value)) => value.value().to_string(),
+            Some(other) => {
+                self.mistyped(key, AMOUNT, other);
+                return default;
+            }
+        };
+        texts::amount(&written, per_one).unwrap_or_else(|| {
+            self.complain(key, mistyped(AMOUNT, "one that is none"));
+            default
+        })
     }
 
     /// What `read` makes of the map behind a key; nothing where there is none. Complaints name the way to
@@ -473,30 +496,6 @@ pub enum Switched {
     On,
     /// Off.
     Off,
-}
-
-/// Go's form of a length of time, without a sign: numbers with units from `h` to `ms`.
-fn milliseconds(text: &str) -> Option<i64> {
-    let mut rest = text;
-    let mut total = 0_i64;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let number: i64 = rest[..digits].parse().ok()?;
-        let after = &rest[digits..];
-        let unit = after
-            .find(|c: char| c.is_ascii_digit())
-            .unwrap_or(after.len());
-        let scale = match &after[..unit] {
-            "h" => 3_600_000,
-            "m" => 60_000,
-            "s" => 1_000,
-            "ms" => 1,
-            _ => return None,
-        };
-        total = total.checked_add(number.checked_mul(scale)?)?;
-        rest = &after[unit..];
-    }
-    Some(total)
 }
 
 #[cfg(test)]

@@ -103,33 +103,10 @@ fn estimator(asked: &mut Asked<'_>) -> Estimator {
         risk_threshold: asked.millionths("risk_threshold", default.risk_threshold, 0, WHOLE),
         risk_factor: asked.millionths("risk_factor", default.risk_factor, 0, 10 * WHOLE),
         best_effort: [
-            (asked.read("be_cpu", "an amount such as 250m", milli_cpu)).unwrap_or(cpu),
-            (asked.read("be_mem", "an amount such as 200Mi", bytes)).unwrap_or(memory),
+            asked.amount("be_cpu", 1_000, cpu),
+            asked.amount("be_mem", 1, memory),
         ],
     }
-}
-
-/// `250m` or `2`, in thousandths.
-fn milli_cpu(text: &str) -> Option<i64> {
-    match text.strip_suffix('m') {
-        Some(number) => whole(number),
-        None => whole(text)?.checked_mul(1_000),
-    }
-}
-
-/// `200Mi`, in bytes.
-fn bytes(text: &str) -> Option<i64> {
-    let units = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40)];
-    let unit = units
-        .iter()
-        .find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, *shift)));
-    let (number, shift) = unit.unwrap_or((text, 0));
-    whole(number)?.checked_mul(1 << shift)
-}
-
-fn whole(text: &str) -> Option<i64> {
-    let is_plain = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
-    text.parse().ok().filter(|_| is_plain)
 }
 
 fn suits(view: View<'_>, _: &Shape, node: NodeId) -> Option<Refusal> {
