@@ -5,7 +5,7 @@
 //! looked at, the one where it costs the least is cleared, and no task and no gang goes there without
 //! whom the room would do as well. Where no room can be made nothing changes.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{GangId, NodeId, Phase, QueueId, ShapeId, TaskId};
@@ -20,6 +20,7 @@ use crate::domains::{self, Scope};
 use crate::plugin::{Claimant, Room, View};
 use crate::plugins::can_be_spared;
 use crate::rules::Config;
+use crate::settings::Difference;
 use crate::together::{self, Home};
 use crate::victims::{Against, Search};
 
@@ -155,6 +156,9 @@ impl Hunt {
             {
                 best = Some(found);
             }
+            if best.is_some() && self.is_as_upstream(cycle) {
+                break;
+            }
         }
         let Some(found) = best.filter(|found| !found.victims.is_empty()) else {
             return;
@@ -171,6 +175,11 @@ impl Hunt {
         let tasks = cycle.trial.tables().gang(self.gang).count(Phase::Pipelined);
         let outcome = cycle.kept_for(self.gang, tasks);
         cycle.outcomes.insert(self.gang, outcome);
+    }
+
+    /// Whether the first place that can be cleared is, with all that was tried on the way.
+    fn is_as_upstream(&self, cycle: &Cycle<'_, '_>) -> bool {
+        cycle.rules.is_as_upstream(Difference::MinimalVictims)
     }
 
     /// Of two that cost the same the one whose first gang is served later goes, then the one that lacks
@@ -204,7 +213,7 @@ impl Hunt {
         }
     }
 
-    /// Where to look, those first that lack the fewest places.
+    /// Where to look, those first that lack the fewest places. Upstream: the widest first.
     fn scopes(&self, cycle: &Cycle<'_, '_>) -> Vec<Option<Scope>> {
         let view = cycle.view();
         let row = view.tables.gang(self.gang);
@@ -224,7 +233,10 @@ impl Hunt {
             .map(|(tier, scope)| (lacking(view, &wanted, scope.nodes()), tier, scope))
             .collect();
         // Stable: among equals the lower tier, then the first.
-        scopes.sort_by_key(|(lacking, tier, _)| (*lacking, *tier));
+        match self.is_as_upstream(cycle) {
+            true => scopes.sort_by_key(|(_, _, scope)| Reverse(scope.nodes().len())),
+            false => scopes.sort_by_key(|(lacking, tier, _)| (*lacking, *tier)),
+        }
         let most = usize::try_from(view.config.network.evicted).unwrap_or(usize::MAX);
         scopes.truncate(self.reach.domains.min(most));
         scopes
@@ -283,7 +295,9 @@ impl Hunt {
         if !is_done {
             return None;
         }
-        self.spare(cycle, &wanted, &place.nodes, &mut gone);
+        if !self.is_as_upstream(cycle) {
+            self.spare(cycle, &wanted, &place.nodes, &mut gone);
+        }
         Some(self.found(cycle, &gone))
     }
 
