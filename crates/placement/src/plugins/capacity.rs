@@ -386,11 +386,11 @@ fn queue_order(view: View<'_>, a: QueueId, b: QueueId) -> Ordering {
     let all = &view.state.capacity;
     let share = |id| all.share(view.tables, id);
     let by_priority = y.spec.priority.cmp(&x.spec.priority);
+    // Who has all of nothing comes after who has all of something.
+    let is_of_nothing = |id| view.tables.queue(id).spec.deserved.is_zero();
+    let by_share = |a, b| (share(a), is_of_nothing(a)).cmp(&(share(b), is_of_nothing(b)));
     if !all.is_tree {
-        let deserves = |queue: &Queue| queue.spec.deserved.is_zero();
-        return by_priority
-            .then_with(|| share(a).cmp(&share(b)))
-            .then_with(|| deserves(x).cmp(&deserves(y)));
+        return by_priority.then_with(|| by_share(a, b));
     }
     let leaf = |queue: &Queue| !queue.children.is_empty();
     by_priority
@@ -399,8 +399,7 @@ fn queue_order(view: View<'_>, a: QueueId, b: QueueId) -> Ordering {
             // What counts is where the ways to the two part.
             let depth = all.common(a, b);
             let at_parting = |id: QueueId| all.way(id).get(depth).copied().unwrap_or(id);
-            let (a, b) = (at_parting(a), at_parting(b));
-            share(a).cmp(&share(b))
+            by_share(at_parting(a), at_parting(b))
         })
 }
 
