@@ -99,9 +99,9 @@ fn asks<'a>(view: View<'a>, task: TaskId) -> Vec<Ask<'a>> {
         asks.push(own(&wish.term, Rule::Drawn(i64::from(wish.weight))));
     }
     let speaks = |term: &PodTerm| term.selects(&row.key.namespace, &row.labels);
-    for id in tables.coupled_shapes().keys().filter(|_| has_predicate) {
+    for id in tables.coupled_shapes().keys() {
         let spec = &tables.shape(*id).spec;
-        let apart = spec.pod_anti_affinity.iter();
+        let apart = spec.pod_anti_affinity.iter().filter(|_| has_predicate);
         let apart = apart.map(|term| (term, Rule::Unwelcome));
         let drawn = attractions(spec).map(|(term, weight)| (term, Rule::DrawnBack(weight)));
         let said = apart.chain(drawn).filter(|(term, _)| speaks(term));
@@ -111,13 +111,15 @@ fn asks<'a>(view: View<'a>, task: TaskId) -> Vec<Ask<'a>> {
             rule,
         }));
     }
-    if view.config.predicates.spread == Switched::On {
-        asks.extend(shape.spec.spread.iter().map(|spread| Ask {
-            key: &spread.topology_key,
-            crowd: Crowd::of_spread(spread, shape),
-            rule: Rule::Even(spread, model::matches_all(&spread.selector, &row.labels)),
-        }));
-    }
+    // Wishes are points, whatever is refused.
+    let refuses = view.config.predicates.spread == Switched::On;
+    let spreads = shape.spec.spread.iter();
+    let spreads = spreads.filter(|spread| refuses || !spread.required);
+    asks.extend(spreads.map(|spread| Ask {
+        key: &spread.topology_key,
+        crowd: Crowd::of_spread(spread, shape),
+        rule: Rule::Even(spread, model::matches_all(&spread.selector, &row.labels)),
+    }));
     asks
 }
 

@@ -112,17 +112,17 @@ impl<'a> Anew<'a> {
                     .or_default() += n * i64::from(wish.weight);
             }
         }
-        if pods {
-            around.hear_the_others(tables, row, room);
+        around.hear_the_others(tables, row, room);
+        if !pods {
+            around.avoided.clear();
         }
-        if view.config.predicates.spread == Switched::On {
-            around.spread = shape
-                .spec
-                .spread
-                .iter()
-                .map(|s| spread_counts(tables, shape, row, s, room))
-                .collect();
-        }
+        // Wishes count whatever is refused.
+        let refuses = view.config.predicates.spread == Switched::On;
+        let spreads = shape.spec.spread.iter();
+        around.spread = spreads
+            .filter(|s| refuses || !s.required)
+            .map(|s| spread_counts(tables, shape, row, s, room))
+            .collect();
         around
     }
 
