@@ -7,6 +7,7 @@
 //! a ROW selects all rows whose name begins with it, and how much longer a pod takes on the large cluster
 //! than on the small one is printed where all sizes of its kind were measured.
 
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(
     clippy::disallowed_methods,
     reason = "a benchmark reads the clock, and what it holds in memory"

@@ -40,7 +40,7 @@ fn said(reason: &Reason) -> (&'static str, String) {
 }
 
 #[test]
-fn s0_2_every_reason_has_upstreams_words_and_ends_in_the_plain_sentence() {
+fn every_reason_has_upstreams_words_and_ends_in_the_plain_sentence() {
     let kinds = ResourceKinds::default();
     let cpu = |value| kinds.amount(model::Kind::CPU, value);
     let queue: Arc<str> = "q".into();
