@@ -17,6 +17,8 @@ use crate::start::{Cleanup, Follow, Format, RunRequest};
 use crate::view::{Effect, Event, LogSource, Verdict, View, WorkloadKind};
 use crate::{EXIT_BAD_INPUT, EXIT_FAILED, logs};
 
+/// How long pods may be seen running once everything has ended.
+const LAST_STATES: Duration = Duration::from_millis(500);
 /// How long logs may take to arrive once everything has ended.
 const LAST_LINES: Duration = Duration::from_secs(3);
 /// How often the moving picture is drawn anew when nothing happens.
@@ -216,7 +218,9 @@ impl Run {
             };
         }
         let code = code.unwrap_or(EXIT_FAILED);
-        // Pods report their last states a moment after their workload: the summary wants them.
+        if self.view.verdict().is_some() {
+            self.last_states(&mut seen, &lines, &mut readers).await?;
+        }
         drop(lines);
         self.last_lines(&mut said, &mut readers, code).await;
         let summary = Event::Summary {
@@ -259,6 +263,24 @@ impl Run {
             }
         }
         self.printer.screen(&self.view.screen(now()));
+        Ok(())
+    }
+
+    /// Pods are watched beside their workload, whose end may be heard of before theirs: the summary wants them.
+    async fn last_states(
+        &mut self,
+        seen: &mut mpsc::Receiver<Seen>,
+        lines: &mpsc::Sender<Event>,
+        readers: &mut JoinSet<()>,
+    ) -> anyhow::Result<()> {
+        let late = tokio::time::sleep(LAST_STATES);
+        tokio::pin!(late);
+        while self.view.has_running_pods() {
+            tokio::select! {
+                Some(report) = seen.recv() => self.take(report, lines, readers)?,
+                () = &mut late => break,
+            }
+        }
         Ok(())
     }
 

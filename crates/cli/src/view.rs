@@ -113,6 +113,11 @@ impl View {
             .collect()
     }
 
+    /// Whether some pod runs, as far as it was seen.
+    pub fn has_running_pods(&self) -> bool {
+        self.workloads.iter().any(Workload::has_running_pods)
+    }
+
     /// Whether there is nothing to follow.
     pub fn is_empty(&self) -> bool {
         self.workloads.is_empty()

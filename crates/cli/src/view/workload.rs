@@ -217,6 +217,10 @@ impl Workload {
         ending(&self.phase).or(self.deleted.then_some(Verdict::Failed))
     }
 
+    pub(super) fn has_running_pods(&self) -> bool {
+        self.count("Running") > 0
+    }
+
     pub(super) fn screen(&self, now: Time) -> Vec<String> {
         let lasted = self.ended.unwrap_or(now).micros() - self.began.micros();
         let counts = event::counts(
