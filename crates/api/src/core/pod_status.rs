@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{PodPhase, PodResourceClaimStatus};
 use crate::shared::{List, Shared, Word};
 use crate::time::Time;
+use wire::Wire;
 
 /// An instant in a pod's status. [`PodStatus::at`] says when that was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -146,66 +147,27 @@ pub struct PodRemarks {
     pub resource_claim_statuses: Box<[PodResourceClaimStatus]>,
 }
 
-/// The same as it is written: with times as they are.
-#[derive(Default, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Wire {
-    #[serde(
-        deserialize_with = "crate::meta::null_as_default",
-        skip_serializing_if = "crate::meta::is_default"
-    )]
-    phase: PodPhase,
-    #[serde(
-        rename = "podIP",
-        deserialize_with = "crate::meta::null_as_default",
-        skip_serializing_if = "crate::meta::is_default"
-    )]
-    pod_ip: Word,
-    #[serde(
-        deserialize_with = "crate::meta::null_as_default",
-        skip_serializing_if = "crate::meta::is_default"
-    )]
-    start_time: Option<Time>,
-    #[serde(
-        deserialize_with = "crate::meta::null_as_default",
-        skip_serializing_if = "crate::meta::is_default"
-    )]
-    conditions: Vec<PodCondition>,
-    #[serde(
-        deserialize_with = "crate::meta::null_as_default",
-        skip_serializing_if = "crate::meta::is_default"
-    )]
-    container_statuses: Vec<ContainerStatus>,
-    #[serde(
-        deserialize_with = "crate::meta::null_as_default",
-        skip_serializing_if = "crate::meta::is_default"
-    )]
-    message: Box<str>,
-    #[serde(
-        deserialize_with = "crate::meta::null_as_default",
-        skip_serializing_if = "crate::meta::is_default"
-    )]
-    reason: Box<str>,
-    #[serde(
-        deserialize_with = "crate::meta::null_as_default",
-        skip_serializing_if = "crate::meta::is_default"
-    )]
-    nominated_node_name: Box<str>,
-    #[serde(
-        deserialize_with = "crate::meta::null_as_default",
-        skip_serializing_if = "crate::meta::is_default"
-    )]
-    init_container_statuses: Box<[ContainerStatus]>,
-    #[serde(
-        deserialize_with = "crate::meta::null_as_default",
-        skip_serializing_if = "crate::meta::is_default"
-    )]
-    qos_class: Box<str>,
-    #[serde(
-        deserialize_with = "crate::meta::null_as_default",
-        skip_serializing_if = "crate::meta::is_default"
-    )]
-    resource_claim_statuses: Box<[PodResourceClaimStatus]>,
+mod wire {
+    use super::super::{PodPhase, PodResourceClaimStatus};
+    use super::{ContainerStatus, PodCondition, Time, Word};
+
+    read_only! {
+        /// The same as it is written: with times as they are.
+        pub struct Wire {
+            pub phase: PodPhase,
+            #[serde(rename = "podIP")]
+            pub pod_ip: Word,
+            pub start_time: Option<Time>,
+            pub conditions: Vec<PodCondition>,
+            pub container_statuses: Vec<ContainerStatus>,
+            pub message: Box<str>,
+            pub reason: Box<str>,
+            pub nominated_node_name: Box<str>,
+            pub init_container_statuses: Box<[ContainerStatus]>,
+            pub qos_class: Box<str>,
+            pub resource_claim_statuses: Box<[PodResourceClaimStatus]>,
+        }
+    }
 }
 
 impl Wire {

@@ -9,10 +9,10 @@ use super::{Rows, count, created, pod};
 use crate::held::Mirror;
 use crate::index::Index;
 
-/// What stands before the name of a native group in its gang's.
-const NATIVE: &str = "native:";
+/// What stands before the name of a native group in its gang's: one of Volcano's may have the same name.
+pub const NATIVE: &str = "native:";
 
-/// The key of a native group's gang: a PodGroup of Volcano's may have the same name.
+/// The key of a native group's gang.
 pub fn native_gang(namespace: &str, group: &str) -> Key {
     Key::new(namespace, format!("{NATIVE}{group}"))
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::kind::Kind;
 use api::native::INITIALLY_SCHEDULED;
+use mirror::NATIVE;
 use serde_json::Value;
 
 use super::{Rehearsal, place, said};
@@ -14,9 +15,6 @@ const GROUP: [&str; 2] = [
     "scheduling.k8s.io/group-name",
     "scheduling.volcano.sh/group-name",
 ];
-
-/// How a group of Kubernetes' own is called here: one of Volcano's may have the same name.
-const NATIVE: &str = "native:";
 
 /// What is different after changes were made and the driver has come to rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
