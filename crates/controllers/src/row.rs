@@ -43,6 +43,21 @@ pub struct Inputs<'a> {
     pub looked: &'a Looked,
     /// What came of the questions of the last step, if it had any.
     pub heard: &'a Heard,
+    /// Whether much else waits to be done: what only tells how things stand should rest then.
+    pub is_busy: bool,
+}
+
+/// How long what only tells how things stand rests at most while much else waits to be done.
+const REST_MS: i64 = 5_000;
+
+impl Inputs<'_> {
+    /// Until when what only tells how things stand should rest; a step that lets it rest says so
+    /// ([`Step::rests`]). What changes meanwhile is then told in one write, and work comes before it.
+    pub fn rest(&self) -> Option<Time> {
+        let since = self.last.rests_since.unwrap_or(self.now);
+        let until = since.plus_ms(REST_MS);
+        (self.is_busy && self.now < until).then_some(until)
+    }
 }
 
 /// What look-ups have told, for one step: who is there, by key.
@@ -68,6 +83,8 @@ pub struct Last {
     pub failures: u32,
     /// Some of the writes that the API refused for a reason that does not pass by itself.
     pub refused: Vec<Refused>,
+    /// Since when it lets rest what there is to tell.
+    pub rests_since: Option<Time>,
 }
 
 /// A write that the API refused.
@@ -95,6 +112,8 @@ pub struct Step {
     pub outcome: Outcome,
     /// Metric increments of this decision: name and amount.
     pub counters: Vec<(&'static str, u64)>,
+    /// Whether it lets rest what there is to tell.
+    pub rests: bool,
 }
 
 /// How a key stands.
@@ -143,6 +162,7 @@ impl Step {
             wake_at: None,
             outcome: Outcome::Idle,
             counters: Vec::new(),
+            rests: false,
         }
     }
 

@@ -174,9 +174,13 @@ fn step(inputs: &Inputs<'_>) -> Step {
     let obstacle = view.obstacle();
     let next = status::next(&view, obstacle.as_ref());
     let held = status::held(&view, &next, obstacle.as_ref());
-    let mut step = Step::idle().or_wake_at(next.wake_at).or_wake_at(held);
+    let is_told = held.is_some() || job.status == next.status;
+    let rest = status::resting(&view, &next, obstacle.as_ref()).filter(|_| !is_told);
+    let mut step = Step::idle().or_wake_at(next.wake_at);
+    step = step.or_wake_at(held).or_wake_at(rest);
+    step.rests = rest.is_some();
     step.counters = next.counters;
-    let difference = match held.is_some() || job.status == next.status {
+    let difference = match is_told || step.rests {
         true => None,
         false => write::merge_difference(&json!(job.status), &json!(next.status)),
     };

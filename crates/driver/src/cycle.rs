@@ -424,10 +424,17 @@ impl Cycles {
     }
 
     /// Runs a cycle if it is due.
-    pub(crate) fn run_if_due(&mut self, mirror: &Mirror, writes: &mut Writes, now: Time) {
+    pub(crate) fn run_if_due(
+        &mut self,
+        mirror: &Mirror,
+        writes: &mut Writes,
+        is_busy: bool,
+        now: Time,
+    ) {
         if !self.is_due(writes, now) {
             return;
         }
+        self.engine.rest(is_busy);
         self.spend_token(now);
         let before = self.other.as_ref().map(|_| Other::fork(&self.tables));
         let at = model::Time::from_micros(now.micros());

@@ -43,6 +43,9 @@ use naming::Named;
 use recording::{Anew, Recorder};
 use streaming::Streaming;
 
+/// Where so many keys and writes wait for their turn, what only tells how things stand rests.
+const BUSY_FROM: usize = 256;
+
 /// The event loop as a value. See the crate's page for the order of calls.
 #[derive(Debug)]
 pub struct Driver {
@@ -430,8 +433,9 @@ impl Driver {
             return Some(request);
         }
         self.open_session(now);
+        let is_busy = self.is_busy();
         if let (true, Some(cycles)) = (self.is_informed(), &mut self.cycles) {
-            cycles.run_if_due(&self.mirror, &mut self.writes, now);
+            cycles.run_if_due(&self.mirror, &mut self.writes, is_busy, now);
             self.asking.want(cycles.take_asks());
             if let Some(planned) = cycles.take_planned() {
                 self.note(|| Record::Planned(planned));
@@ -512,7 +516,11 @@ impl Driver {
             last,
             looked: &looked,
             heard: &heard,
+            is_busy: self.is_busy(),
         });
+        if step.rests || last.rests_since.is_some() {
+            self.work.rests(work, step.rests, now);
+        }
         let name = controller.name;
         self.tell_step(name, &work.key, &step);
         let controller = &self.settings.controllers[usize::from(work.row)];
@@ -567,6 +575,11 @@ impl Driver {
             .work
             .stepped(work, standing, step.wake_at, waited_for, now);
         self.round_ended(work, round);
+    }
+
+    /// Whether so much waits to be stepped or written that what only tells how things stand should rest.
+    fn is_busy(&self) -> bool {
+        self.work.ready_count() + self.writes.queued_urgent() >= BUSY_FROM
     }
 
     fn over(&mut self, over: Over, now: Time) {

@@ -87,6 +87,8 @@ struct Entry {
     /// Too many failures: it waits for long, and an event ends that soon.
     is_stuck: bool,
     timer: Option<Time>,
+    /// Since when it lets rest what there is to tell.
+    rests_since: Option<Time>,
     standing: Standing,
 }
 
@@ -104,6 +106,7 @@ impl Entry {
             is_outdated: false,
             is_stuck: false,
             timer: None,
+            rests_since: None,
             standing: Standing::Idle,
         }
     }
@@ -255,6 +258,7 @@ impl WorkQueue {
         let last = Last {
             failures: entry.failures,
             refused: std::mem::take(&mut entry.refused),
+            rests_since: entry.rests_since,
         };
         self.due.set_timer(entry, &work, None);
         self.waits.stand(entry, &work, Standing::Idle);
@@ -291,6 +295,14 @@ impl WorkQueue {
             held.remove();
         }
         round
+    }
+
+    /// The step that begins now lets rest what there is to tell, or has told it.
+    pub(crate) fn rests(&mut self, work: &WorkKey, rests: bool, now: Time) {
+        if let Some(entry) = self.entries.get_mut(&Spot(work.clone())) {
+            let since = entry.rests_since.unwrap_or(now);
+            entry.rests_since = rests.then_some(since);
+        }
     }
 
     /// The key has been stepped and waits for so many look-ups.

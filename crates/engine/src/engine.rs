@@ -54,6 +54,8 @@ pub struct Engine {
     settings: Settings,
     rules: Rules,
     pub(crate) status_interval_ms: i64,
+    /// Whether much else waits to be written.
+    pub(crate) is_busy: bool,
     indexes: Indexes,
     backlog: Backlog,
     pub(crate) due: BTreeMap<GangId, Time>,
@@ -78,6 +80,7 @@ impl Engine {
         let engine = Engine {
             rules: rules.in_local_time(settings.local.clone()),
             status_interval_ms: settings.status_interval_ms,
+            is_busy: false,
             settings,
             indexes: Indexes::default(),
             backlog: Backlog::default(),
@@ -92,6 +95,11 @@ impl Engine {
             cycles: 0,
         };
         Ok((engine, problems))
+    }
+
+    /// Whether much else waits to be written from now on: what only tells that gangs run rests then.
+    pub fn rest(&mut self, is_busy: bool) {
+        self.is_busy = is_busy;
     }
 
     /// The engine of Volcano's built-in configuration.

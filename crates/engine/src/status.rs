@@ -17,6 +17,14 @@ use placement::{Outcome, Placed};
 use crate::engine::Engine;
 use crate::wording::{Waits, Wordings};
 
+/// A gang of which no pod is there is not told that it lacks pods before so many intervals have passed: there
+/// is no pod that waits, and whoever makes thousands of gangs has not come to the pods of this one yet.
+const BARE_RESTS: i64 = 30;
+
+/// While much else waits to be written, that a gang runs and its counts wait for so many intervals: what lets
+/// work go on comes first, and what changes meanwhile is told in one write.
+const BUSY_RESTS: i64 = 5;
+
 /// Gives the gang the status that follows from its tasks and from what the actions found.
 pub(crate) fn settle_gang(
     engine: &mut Engine,
@@ -40,16 +48,21 @@ pub(crate) fn settle_gang(
     let starts = gang.spec.native && verdict == Verdict::Scheduled;
     let is_moved = status.phase != gang.phase();
     let ends = is_moved && status.phase == GangPhase::Completed;
+    let is_resting = engine.is_busy && is_moved && status.phase == GangPhase::Running;
     let is_rewording = is_rewording(gang, &status);
     let rests_until = match &verdict {
         Verdict::Waits(reason) if is_rewording => engine.wordings.rests_until(id, reason, now),
         _ => None,
     };
     let at_once = starts
-        || (is_moved && !ends)
+        || (is_moved && !ends && !is_resting)
         || begins_to_wait(&engine.wordings, (id, &gang.said), &verdict)
         || (rests_until.is_none() && engine.ripe.contains(&id));
     let (written_at, is_lone) = (gang.written_at, gang.spec.lone);
+    let is_bare = gang.tasks.is_empty() && is_passing(&verdict);
+    let is_starting = verdict == Verdict::Scheduled
+        && gang.said != Verdict::Scheduled
+        && gang.count(Phase::Allocated) + gang.count(Phase::Binding) > 0;
     let is_promised = gang.count(Phase::Pipelined) > 0;
     let placed = match outcome {
         Some(Outcome::WaitsForRoom(_, lacks)) => Cow::Borrowed(&lacks.placed),
@@ -84,13 +97,18 @@ pub(crate) fn settle_gang(
     // What was written in a time to come was written before the clock was set back.
     let written_at = written_at.filter(|at| *at <= now);
     let since = match written_at {
-        _ if ends => Some(now),
+        // Its phase moves when its binds are answered, and then tells both.
+        _ if ends || is_starting || is_resting => Some(now),
         None if is_passing(&verdict) => Some(now),
         written_at => written_at,
     };
-    let due = since
-        .map(|at| at.plus_millis(engine.status_interval_ms))
-        .max(rests_until);
+    let rests = match (is_bare, engine.is_busy) {
+        (true, _) => BARE_RESTS,
+        (false, true) => BUSY_RESTS,
+        (false, false) => 1,
+    };
+    let rest_ms = engine.status_interval_ms.saturating_mul(rests);
+    let due = since.map(|at| at.plus_millis(rest_ms)).max(rests_until);
     if let Some(due) = due.filter(|due| *due > now && !at_once) {
         let earlier = engine.due.get(&id).copied().unwrap_or(due);
         // Given its second once, not for ever.

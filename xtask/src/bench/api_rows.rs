@@ -65,7 +65,10 @@ pub const S10_10000X1_API: Row = Row {
         let arguments = ["--ephemeral", "--simulated-nodes", "1000"];
         let seconds = on_a_plane(bench, "s10", &arguments, async |cluster: &Cluster| {
             let jobs = (0..10_000).map(|at| lone_job(&format!("job-{at}")));
-            created_until(cluster, jobs, |_| true).await
+            let began = Instant::now();
+            let counted = counted_until(cluster, 10_000);
+            futures::try_join!(create_all(cluster, Kind::VcJob, jobs), counted)?;
+            Ok(began.elapsed().as_secs_f64())
         })?;
         Ok(vec![Figure::new("S10-10000x1-api", seconds, "s", 15.0)])
     }),
@@ -171,6 +174,21 @@ async fn created_until(
     };
     let ((), seconds) = futures::try_join!(submit, seen)?;
     Ok(seconds)
+}
+
+/// Waits until there are so many pods. They are counted by the server: who reads each pod as it changes takes
+/// a tenth of what is measured for itself.
+async fn counted_until(cluster: &Cluster, pods: u64) -> anyhow::Result<()> {
+    loop {
+        let answer = cluster.send(&get("/api/v1/pods?limit=1")).await?;
+        let page: Value = serde_json::from_slice(&answer.accepted()?.body)?;
+        let first = page["items"].as_array().map_or(0, Vec::len);
+        let others = page["metadata"]["remainingItemCount"].as_u64().unwrap_or(0);
+        if u64::try_from(first)? + others >= pods {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Time spent deciding, where the plane tells it at /metrics.

@@ -41,6 +41,10 @@ pub(crate) struct World {
     barred: Option<(Kind, Box<str>)>,
     /// What became of the last writes of keys of which some were refused.
     refusals: BTreeMap<(usize, ObjectKey), Last>,
+    /// Since when keys let rest what there is to tell.
+    rests: BTreeMap<(usize, ObjectKey), Time>,
+    /// Whether much else waits to be done.
+    is_busy: bool,
     /// Every write that was accepted, in order.
     pub(crate) writes: Vec<ObjectKey>,
     /// Whether accepted writes are to be printed.
@@ -84,6 +88,8 @@ impl World {
             unheard: None,
             barred: None,
             refusals: BTreeMap::new(),
+            rests: BTreeMap::new(),
+            is_busy: false,
             writes: Vec::new(),
             is_quiet: false,
             is_apart: false,
@@ -96,10 +102,12 @@ impl World {
         std::mem::take(&mut self.printed)
     }
 
-    /// `apart`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why`, `open`, `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`.
+    /// `apart`, `busy`, `calm`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why`, `open`, `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`.
     pub(crate) fn set(&mut self, setting: &str) {
         match setting {
             "apart" => self.is_apart = true,
+            "busy" => self.is_busy = true,
+            "calm" => self.is_busy = false,
             "heard" => self.hear(),
             "open" => {
                 self.barred = None;
@@ -285,15 +293,20 @@ impl World {
     }
 
     fn decide(&self, index: usize, key: &ObjectKey) -> Step {
+        let asker = (index, key.clone());
+        let last = Last {
+            rests_since: self.rests.get(&asker).copied(),
+            ..self.refusals.get(&asker).cloned().unwrap_or_default()
+        };
         (row(index).step)(&Inputs {
             mirror: &self.mirrors[index],
             key,
             now: self.now,
             settings: &self.settings,
-            last: (self.refusals.get(&(index, key.clone()))).unwrap_or(&Last::default()),
-            looked: (self.looked.get(&(index, key.clone()))).unwrap_or(&Looked::default()),
-            heard: (self.heard.get(&(index, key.clone())))
-                .map_or(&Heard::default(), |(heard, _)| heard),
+            last: &last,
+            looked: (self.looked.get(&asker)).unwrap_or(&Looked::default()),
+            heard: (self.heard.get(&asker)).map_or(&Heard::default(), |(heard, _)| heard),
+            is_busy: self.is_busy,
         })
     }
 
@@ -305,6 +318,10 @@ impl World {
             Some(at) => self.wakes.insert((index, key.clone()), at),
             None => self.wakes.remove(&(index, key.clone())),
         };
+        match step.rests {
+            true => _ = self.rests.entry(asker.clone()).or_insert(self.now),
+            false => _ = self.rests.remove(&asker),
+        }
         self.waits.remove(&(index, key.clone()));
         self.looked.remove(&(index, key.clone()));
         let now = self.now;

@@ -17,7 +17,7 @@ use super::phase::{self, Move};
 use super::policy::{Advice, Wanted};
 use super::restart::{LAST_KILL, LastKill, is_final, is_killing};
 use super::roster::{Counts, Roster};
-use super::{View, policy};
+use super::{View, group, policy};
 use crate::note::Occasion;
 
 /// Key in `status.controlledResources` with the uid of the last command that was carried out.
@@ -151,6 +151,10 @@ fn knows_claims(job: &Job, obstacle: Option<&Obstacle>) -> bool {
     (job.status.state.phase == JobPhase::Unset || were_missing) && !are_missing
 }
 
+/// So many times longer the first status of a job waits whose gang is let in: nothing keeps its pods back but
+/// the work for others that comes before them.
+const LET_IN_TIMES: i64 = 10;
+
 /// Until when the first status, which says that the job is pending, waits for its pods: they mostly
 /// come at once, and both are then one write. Anything else that there is to say is said now.
 pub(super) fn held(view: &View<'_>, next: &Next, obstacle: Option<&Obstacle>) -> Option<Time> {
@@ -163,8 +167,69 @@ pub(super) fn held(view: &View<'_>, next: &Next, obstacle: Option<&Obstacle>) ->
         return None;
     }
     let created = job.metadata.creation_timestamp?;
-    let until = created.plus_ms(view.inputs.settings.first_status_ms);
+    let rest_ms = view.inputs.settings.first_status_ms;
+    let is_let_in = view.group.is_some_and(group::is_let_in);
+    let rest_ms = match is_let_in && next.status.state.reason.is_empty() {
+        true => rest_ms.saturating_mul(LET_IN_TIMES),
+        false => rest_ms,
+    };
+    let until = created.plus_ms(rest_ms);
     (view.inputs.now < until).then_some(until)
+}
+
+/// Until when a status rests that says nothing but how many pods of an unfinished job wait and run, while
+/// there is much else to do.
+pub(super) fn resting(view: &View<'_>, next: &Next, obstacle: Option<&Obstacle>) -> Option<Time> {
+    let is_telling = !next.is_moved
+        && next.notes.is_empty()
+        && obstacle.is_none()
+        && only_counts(&view.job.status, &next.status);
+    view.inputs.rest().filter(|_| is_telling)
+}
+
+/// Whether a status differs from another by nothing but counts of pods that wait and run, and what follows.
+fn only_counts(was: &JobStatus, is: &JobStatus) -> bool {
+    let goes_on = |status: &JobStatus| {
+        let phase = status.state.phase;
+        matches!(
+            phase,
+            JobPhase::Unset | JobPhase::Pending | JobPhase::Running
+        )
+    };
+    let is_made = |key: &str| key.starts_with("plugin-") || key.starts_with("volume-pvc-");
+    let marks = |status: &JobStatus| {
+        let held = status.controlled_resources.iter();
+        let marks = held.filter(|(key, _)| !is_made(key));
+        marks
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect::<Vec<_>>()
+    };
+    let why = |status: &JobStatus| (status.state.reason.clone(), status.state.message.clone());
+    let ends = |status: &JobStatus| {
+        let JobStatus {
+            succeeded,
+            failed,
+            terminating,
+            unknown,
+            version,
+            retry_count,
+            ..
+        } = status;
+        [
+            succeeded,
+            failed,
+            terminating,
+            unknown,
+            version,
+            retry_count,
+        ]
+        .map(|it| *it)
+    };
+    goes_on(was)
+        && goes_on(is)
+        && ends(was) == ends(is)
+        && why(was) == why(is)
+        && marks(was) == marks(is)
 }
 
 /// Phases in which a job ends as soon as its pods have.
@@ -338,7 +403,7 @@ fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
             let text = format!(
                 "PodGroup {}:{} unschedule,reason: {message}",
                 view.job.metadata.namespace,
-                super::group::name(view.job)
+                group::name(view.job)
             );
             next.notes
                 .push(occasion.warning(WAITS_FOR_QUEUE, &text, view.inputs.now));

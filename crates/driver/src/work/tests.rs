@@ -187,3 +187,30 @@ fn keys_at_rest_are_forgotten() {
     }
     assert_eq!(queue.known_count(), 0);
 }
+
+/// Else what is told in the end would rest anew with each event.
+#[test]
+fn since_when_a_key_lets_rest_what_it_tells_is_known_until_it_tells() {
+    let mut queue = WorkQueue::new(Backoff::KEY, None);
+    let work = WorkKey {
+        row: 0,
+        key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")),
+    };
+    let mut step = |at: i64, rests: bool, writes: u32| {
+        let now = Time(at);
+        queue.wake(work.clone(), now);
+        let (_, last) = queue.next().expect("it is ready");
+        queue.rests(&work, rests, now);
+        let wake_at = rests.then_some(Time(90));
+        queue.stepped(&work, Standing::Idle, wake_at, writes, now);
+        for _ in 0..writes {
+            queue.write_ended(&work, Ended::Done, now);
+        }
+        last.rests_since
+    };
+    assert_eq!(step(1, true, 0), None);
+    assert_eq!(step(2, true, 1), Some(Time(1)));
+    assert_eq!(step(3, false, 0), Some(Time(1)));
+    assert_eq!(step(4, true, 0), None);
+    assert_eq!(step(5, true, 0), Some(Time(4)));
+}

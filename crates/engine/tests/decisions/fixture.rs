@@ -178,6 +178,7 @@ impl World {
             "delete" => self.delete(rest),
             "drop" => self.drop(rest),
             "restart" => self.restart(),
+            "busy" | "calm" => self.engine.rest(command == "busy"),
             "refuse" => {
                 self.refused.insert(rest.to_owned());
             }
