@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::age;
-use super::told::{Form, Manner, NOTHING, Told, widened, written};
+use super::told::{Column, Form, Manner, NOTHING, Told, widened, written};
 use crate::manifest;
 use crate::rest::{Place, Rest, text};
 
@@ -237,16 +237,20 @@ impl Family {
     fn told(&self, objects: Vec<Value>, manner: Manner) -> Told {
         let now = (*self == FLOWS).then_some(manner.now);
         let mut table = table(&objects, now);
-        if manner.form == Form::Wide && now.is_some() {
-            table = widened(
-                &table,
-                &objects,
-                &[
+        if manner.form == Form::Wide {
+            let columns: &[Column] = match now {
+                Some(_) => &[
                     ("Completed", |flow| count(flow, "completedJobs")),
                     ("Running", |flow| count(flow, "runningJobs")),
                     ("Failed", |flow| count(flow, "failedJobs")),
                 ],
-            );
+                None => &[
+                    ("Tasks", |template| tasks(template).count().to_string()),
+                    ("Pods", |template| pods(template).to_string()),
+                    ("Jobs", |template| count(template, "jobDependsOnList")),
+                ],
+            };
+            table = widened(&table, &objects, columns);
         }
         Told::Objects { objects, table }
     }
@@ -264,6 +268,17 @@ fn described(objects: &[Value], form: Form) -> anyhow::Result<String> {
     Ok(parts.join("\n\n"))
 }
 
+fn tasks(template: &Value) -> impl Iterator<Item = &Value> {
+    template["spec"]["tasks"].as_array().into_iter().flatten()
+}
+
+/// How many pods a job of this template has.
+fn pods(template: &Value) -> i64 {
+    let replicas = tasks(template).map(|task| task["replicas"].as_i64().unwrap_or(1));
+    replicas.fold(0, i64::saturating_add)
+}
+
+/// How many names stand in this list of a status.
 fn count(flow: &Value, list: &str) -> String {
     let names = flow["status"][list].as_array();
     names.map_or(0, Vec::len).to_string()

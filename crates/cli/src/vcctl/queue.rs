@@ -125,26 +125,31 @@ async fn told(queues: Vec<Value>, form: Form, rest: &Rest) -> anyhow::Result<Tol
         false => table(&queues, &groups(rest).await?),
     };
     if form == Form::Wide {
-        table = widened(
-            &table,
-            &queues,
-            &[
-                ("Priority", |queue| {
-                    queue["spec"]["priority"].as_i64().unwrap_or(0).to_string()
-                }),
-                ("Reclaimable", |queue| {
-                    queue["spec"]["reclaimable"]
-                        .as_bool()
-                        .unwrap_or(true)
-                        .to_string()
-                }),
-            ],
-        );
+        table = wide(&table, &queues);
     }
     Ok(Told::Objects {
         objects: queues,
         table,
     })
+}
+
+/// A table of queues with the columns that `-o wide` adds.
+pub(super) fn wide(table: &str, queues: &[Value]) -> String {
+    widened(
+        table,
+        queues,
+        &[
+            ("Priority", |queue| {
+                queue["spec"]["priority"].as_i64().unwrap_or(0).to_string()
+            }),
+            ("Reclaimable", |queue| {
+                queue["spec"]["reclaimable"]
+                    .as_bool()
+                    .unwrap_or(true)
+                    .to_string()
+            }),
+        ],
+    )
 }
 
 pub(super) async fn groups(rest: &Rest) -> anyhow::Result<Vec<Value>> {

@@ -10,7 +10,7 @@ use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser};
 use serde_json::Value;
 
 use super::end::End;
-use super::told::{Manner, NOTHING, Told};
+use super::told::{Form, Manner, NOTHING, Told};
 use super::{Asked, Common, job, queue};
 use crate::rest::{Place, Rest, text};
 use crate::start::Outcome;
@@ -251,7 +251,7 @@ impl Named {
 
 pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> anyhow::Result<Told> {
     let as_job = match request {
-        Request::Queues(queues) => return vqueues(&queues.name, rest).await,
+        Request::Queues(queues) => return vqueues(&queues.name, manner.form, rest).await,
         Request::Cancel(Cancel { named }) => {
             job::answer(&job::Request::Delete(named.job()?), manner, rest).await?;
             return Ok(Told::Text(format!(
@@ -290,7 +290,7 @@ fn submitted(submit: &Submit) -> anyhow::Result<job::Run> {
 }
 
 /// Upstream prints counters that nobody writes any more; these are counted.
-async fn vqueues(name: &str, rest: &Rest) -> anyhow::Result<Told> {
+async fn vqueues(name: &str, form: Form, rest: &Rest) -> anyhow::Result<Told> {
     let objects = match name {
         "" => rest.list(queue::QUEUES).await?,
         name => {
@@ -302,7 +302,10 @@ async fn vqueues(name: &str, rest: &Rest) -> anyhow::Result<Told> {
         }
     };
     let groups = queue::groups(rest).await?;
-    let table = queue_table(&objects, &groups);
+    let mut table = queue_table(&objects, &groups);
+    if form == Form::Wide {
+        table = queue::wide(&table, &objects);
+    }
     Ok(Told::Objects { objects, table })
 }
 
