@@ -236,9 +236,14 @@ fn is_another_kept_room(view: View<'_>, queue: QueueId, gang: GangId) -> bool {
     // Nodes are few beside the pods that may wait in a queue.
     let promised = view.tables.nodes().flat_map(|(_, node)| &node.promised);
     let mut gangs = promised.filter_map(|task| view.tables.task(*task).gang);
+    let priority = view.tables.gang(gang).priority;
     gangs.any(|other| {
-        let of_queue = view.tables.gang(other).queue == Some(queue);
-        other != gang && of_queue && view.tables.is_kept_room(other)
+        let row = view.tables.gang(other);
+        // Who has waited as long and waits for no more than an end that is near keeps what it is promised:
+        // the two would take it from each other for ever.
+        let is_as_good = row.priority >= priority && is_overdue(view, other);
+        let is_kept = view.tables.is_kept_room(other) || is_as_good;
+        other != gang && row.queue == Some(queue) && is_kept
     })
 }
 
