@@ -26,6 +26,8 @@ const SUBJECTS: &[(&str, Kind)] = &[
 
 /// The resource of pods' holders: how many fit on a node.
 const POD_SLOTS: &str = "pods";
+/// That of holders of claimed devices.
+const DEVICES: &str = "devices";
 
 /// What is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,6 +144,7 @@ impl Holder {
         match (&*self.resource, &*self.amount) {
             (POD_SLOTS, "1") => "1 pod slot".to_owned(),
             (POD_SLOTS, many) => format!("{many} pod slots"),
+            (DEVICES, "1") => "1 device".to_owned(),
             (resource, amount) => format!("{amount} {resource}"),
         }
     }
@@ -163,6 +166,9 @@ pub struct Refusals {
     pub nodes: u32,
     /// What they are: `without enough cpu`.
     pub are: String,
+    /// What more is known of that, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<String>,
 }
 
 /// What would help.

@@ -1,10 +1,12 @@
 //! Why a workload waits, told to somebody who may not see everything: the question is asked of the
 //! live tables between two cycles, and they are as before when it is answered.
 
+mod words;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::ask::{Fix, Holder, Nodes, Refusals, Report, Subject};
+use api::ask::{Holder, Nodes, Refusals, Report, Subject};
 use api::kind::Kind;
 use api::time::Time;
 use api::volcano::PodGroup;
@@ -97,11 +99,12 @@ impl Found {
                     .map(|(why, nodes)| Refusals {
                         nodes: *nodes,
                         are: why.words(),
+                        more: explanation.notes.get(why).map(words::of_note),
                     })
                     .collect(),
             }),
             fixes: (explanation.fixes.iter())
-                .map(|fix| fix_told(fix, sees))
+                .map(|fix| words::of_fix(fix, sees))
                 .collect(),
             is_crowded: explanation.is_crowded,
         }
@@ -182,113 +185,5 @@ fn held((count, tasks, holds): (u32, u32, &Amount), node: Option<&str>) -> Holde
         node: node.map(str::to_owned),
         resource: holds.name.to_string(),
         amount: holds.number(),
-    }
-}
-
-/// The most names that are told in a sentence.
-const NAMES_MAX: usize = 8;
-
-fn list(names: &[String], unnamed: usize) -> String {
-    let mut text: Vec<String> = names.iter().take(NAMES_MAX).cloned().collect();
-    let rest = names.len().saturating_sub(NAMES_MAX) + unnamed;
-    match (rest, text.is_empty()) {
-        (0, _) => {}
-        (rest, true) => return format!("{rest} of others"),
-        (rest, false) => text.push(format!("{rest} more")),
-    }
-    text.join(", ")
-}
-
-fn amounts(by: &[Amount]) -> String {
-    let texts: Vec<String> = by.iter().map(ToString::to_string).collect();
-    texts.join(" and ")
-}
-
-fn plural(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
-}
-
-fn fix_told(fix: &engine::Fix, sees: &dyn Fn(&str) -> bool) -> Fix {
-    let texts = |names: &[Arc<str>]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let (code, targets, unnamed) = match &fix.remedy {
-        Remedy::AddNodes { like, .. } => ("AddNodes", vec![like.to_string()], 0),
-        Remedy::DropCloseness => ("DropCloseness", Vec::new(), 0),
-        Remedy::BindClaim { claim, .. } => ("BindClaim", vec![claim.to_string()], 0),
-        Remedy::DropPodAffinity => ("DropPodAffinity", Vec::new(), 0),
-        Remedy::DropPorts => ("DropPorts", Vec::new(), 0),
-        Remedy::DropSelector => ("DropSelector", Vec::new(), 0),
-        Remedy::DropSpread => ("DropSpread", Vec::new(), 0),
-        Remedy::ReachVolumes => ("ReachVolumes", Vec::new(), 0),
-        Remedy::EndTasks { tasks } | Remedy::Ungate { tasks } => {
-            let seen = tasks.iter().filter(|task| sees(&task.namespace));
-            let seen: Vec<String> = seen.map(ToString::to_string).collect();
-            let unseen = tasks.len() - seen.len();
-            let code = match fix.remedy {
-                Remedy::Ungate { .. } => "Ungate",
-                _ => "EndTasks",
-            };
-            (code, seen, unseen)
-        }
-        Remedy::LowerMinimum { .. } => ("LowerMinimum", Vec::new(), 0),
-        Remedy::OpenQueue { queue } => ("OpenQueue", vec![queue.to_string()], 0),
-        Remedy::RaiseQueue { queue, .. } => ("RaiseQueue", vec![queue.to_string()], 0),
-        Remedy::RaiseQuota { quota, .. } => ("RaiseQuota", vec![quota.to_string()], 0),
-        Remedy::Uncordon { nodes } => ("Uncordon", texts(nodes), 0),
-        Remedy::Untaint { nodes, .. } => ("Untaint", texts(nodes), 0),
-    };
-    Fix {
-        remedy: code.to_owned(),
-        words: words(&fix.remedy, &list(&targets, unnamed)),
-        targets,
-        unnamed: unnamed as u64,
-        only_enters: fix.only_enters,
-    }
-}
-
-fn words(remedy: &Remedy, names: &str) -> String {
-    match remedy {
-        Remedy::AddNodes { count, like } => {
-            let nodes = plural(*count as usize, "node", "nodes");
-            format!("add {nodes} like {like}")
-        }
-        Remedy::DropCloseness => "let its tasks be in any hyper-nodes".to_owned(),
-        Remedy::BindClaim { claim, exists } => {
-            let make = if *exists { "have" } else { "create" };
-            let bound = if *exists {
-                "bound"
-            } else {
-                "and have it bound"
-            };
-            format!("{make} claim {claim} {bound} to a volume that the nodes with room reach")
-        }
-        Remedy::DropPodAffinity => {
-            "drop the required pod affinity and anti-affinity of its tasks".to_owned()
-        }
-        Remedy::DropPorts => "drop the host ports of its tasks".to_owned(),
-        Remedy::DropSpread => "drop the required topology spread of its tasks".to_owned(),
-        Remedy::ReachVolumes => {
-            "have volumes for its claims that the nodes with room reach".to_owned()
-        }
-        Remedy::DropSelector => {
-            "drop the node selector and required node affinity of its tasks".to_owned()
-        }
-        Remedy::EndTasks { tasks } => {
-            let pods = plural(tasks.len(), "pod", "pods");
-            format!("wait for {pods} to end, or end them: {names}")
-        }
-        Remedy::LowerMinimum { role, from, to } => {
-            let of = role
-                .as_ref()
-                .map_or(String::new(), |role| format!(" of {role}"));
-            format!("let it start with {to}{of} instead of {from}")
-        }
-        Remedy::OpenQueue { queue } => format!("have a queue {queue} that is open"),
-        Remedy::RaiseQueue { queue, limit, by } => {
-            format!("raise {} of queue {queue} by {}", limit.word(), amounts(by))
-        }
-        Remedy::RaiseQuota { quota, by } => format!("raise quota {quota} by {}", amounts(by)),
-        Remedy::Uncordon { .. } => format!("uncordon {names}"),
-        Remedy::Ungate { .. } => format!("take the scheduling gates off {names}"),
-        Remedy::Untaint { key, value, .. } => format!("take the taint {key}={value} off {names}"),
     }
 }

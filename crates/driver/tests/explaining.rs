@@ -8,6 +8,7 @@ use driver::EngineSettings;
 use driver::explain::{Found, Unanswered};
 use engine::Engine;
 use serde_json::json;
+use world::planes::{placing, plane};
 use world::{World, settings};
 
 fn group(world: &mut World, namespace: &str, name: &str, min: u32) {
@@ -85,6 +86,128 @@ fn an_object_of_another_tenant_is_counted_and_never_named() {
     assert_eq!(end.words, "wait for 1 pod to end, or end them: 1 of others");
     let whole = found.told(&|_| true);
     assert_eq!(whole.holders[0].namespace.as_deref(), Some("team-b"));
+}
+
+/// The rules with one more plugin, and its arguments.
+fn rules_with(plugin: &str) -> String {
+    format!(
+        "
+actions: \"enqueue, allocate\"
+tiers:
+- plugins: [{{name: priority}}, {{name: gang}}]
+- plugins: [{{name: predicates}}, {plugin}]
+"
+    )
+}
+
+/// A pod that wants so much of a card, or has it.
+fn user_of_cards(world: &mut World, namespace: &str, name: &str, mib: &str, has: Option<&str>) {
+    group(world, namespace, name, 1);
+    let wanted = json!({ "volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": mib });
+    let mut annotations = json!({ "scheduling.k8s.io/group-name": name });
+    if let Some(has) = has {
+        annotations["volcano.sh/vgpu-ids-new"] = json!(has);
+    }
+    let body = json!({
+        "metadata": { "namespace": namespace, "annotations": annotations },
+        "spec": {
+            "schedulerName": "volcano", "nodeName": has.map(|_| "n1"),
+            "containers": [{ "name": "c", "resources": { "requests": wanted, "limits": wanted } }],
+        },
+        "status": { "phase": if has.is_some() { "Running" } else { "Pending" } },
+    });
+    world.put_object(Kind::Pod, &format!("{name}-0"), &body);
+}
+
+#[test]
+fn who_has_the_cards_is_counted_where_he_may_not_be_seen() {
+    let conf = rules_with("{name: deviceshare, arguments: {deviceshare.VGPUEnable: true}}");
+    let mut world = World::new(placing(&conf));
+    world.put_queues();
+    let register = "GPU-a,10,8000,NVIDIA-A100,true,hami-core:";
+    let node = json!({
+        "metadata": { "annotations": { "volcano.sh/node-vgpu-register": register } },
+        "status": { "allocatable": {
+            "cpu": "8", "memory": "8Gi", "pods": "110", "volcano.sh/vgpu-number": "10",
+            "volcano.sh/vgpu-memory": "8000", "volcano.sh/vgpu-cores": "100",
+        }},
+    });
+    world.put_object(Kind::Node, "n1", &node);
+    let has = Some("GPU-a,NVIDIA,6000,0:");
+    user_of_cards(&mut world, "team-b", "secret", "6000", has);
+    user_of_cards(&mut world, "team-a", "train", "4000", None);
+    world.pass_ms(2_000);
+    let found = ask(&mut world, "train").expect("it is there");
+    let report = found.told(&|namespace| namespace == "team-a");
+    let told = format!("{report:?}");
+    assert!(
+        !told.contains("secret") && !told.contains("team-b"),
+        "{told}"
+    );
+    let holder = &report.holders[0];
+    assert_eq!((&holder.name, holder.count), (&None, 1));
+    assert_eq!(holder.holds(), "6000 volcano.sh/vgpu-memory");
+    let words: Vec<&str> = report.fixes.iter().map(|fix| &*fix.words).collect();
+    assert_eq!(
+        words,
+        [
+            "wait for 1 pod to end, or end them: 1 of others",
+            "add 1 node like n1"
+        ]
+    );
+    let whole = found.told(&|_| true);
+    assert_eq!(whole.holders[0].name.as_deref(), Some("secret"));
+    assert_eq!(whole.fixes[0].targets, ["team-b/secret-0"]);
+}
+
+#[test]
+fn when_a_zone_opens_is_said() {
+    let conf = rules_with("{name: tdm, arguments: {tdm.revocable-zone.night: 22:00-23:00}}");
+    let mut world = plane(&conf, 3);
+    for (node, zone) in [
+        ("node-1", "night"),
+        ("node-2", "never"),
+        ("node-3", "night"),
+    ] {
+        let labels = json!({ "volcano.sh/revocable-zone": zone });
+        world.put_object(
+            Kind::Node,
+            node,
+            &json!({ "metadata": { "labels": labels } }),
+        );
+    }
+    group(&mut world, "team-a", "train", 1);
+    pod(&mut world, "team-a", "train", 0, "2", None);
+    let bears = json!({ "metadata": { "annotations": { "volcano.sh/revocable-zone": "*" } } });
+    world.put_object(Kind::Pod, "train-0", &bears);
+    world.pass_ms(2_000);
+    let report = ask(&mut world, "train").expect("it is there");
+    let report = report.told(&|_| true);
+    let nodes = report.nodes.expect("it waits for one");
+    let said = nodes.refusals.iter();
+    let said = said.map(|it| {
+        format!(
+            "{} {} ({})",
+            it.nodes,
+            it.are,
+            it.more.as_deref().unwrap_or("")
+        )
+    });
+    assert_eq!(
+        said.collect::<Vec<_>>(),
+        [
+            "2 in zone night, which is closed now (it opens at 1970-01-01T22:00:00Z)",
+            "1 in zone never, which is closed now (it has no window, so it never opens)",
+        ]
+    );
+    let words: Vec<&str> = report.fixes.iter().map(|fix| &*fix.words).collect();
+    assert_eq!(
+        words,
+        [
+            "take node-2 out of zone never",
+            "wait until 1970-01-01T22:00:00Z, when zone night opens",
+        ]
+    );
 }
 
 #[test]

@@ -324,6 +324,17 @@ impl Engine {
         self.rules.ledger(tables, now)
     }
 
+    /// All gangs about which it decides: at whom an engine looks that begins.
+    pub(crate) fn everybody(&self, tables: &Tables) -> BTreeSet<GangId> {
+        let gangs = tables.gangs().map(|(id, _)| id);
+        gangs.filter(|gang| is_decided(tables, *gang)).collect()
+    }
+
+    /// As of when rules that look at the clock have judged nodes.
+    pub(crate) fn judged_at(&self) -> Option<Time> {
+        self.judged_at
+    }
+
     pub(crate) fn rules(&self) -> &Rules {
         &self.rules
     }

@@ -5,11 +5,15 @@
 //! rows that it supposes otherwise.
 
 mod fixes;
+mod groups;
 mod holders;
+mod notes;
 mod probe;
 mod queues;
 mod room;
 mod rules;
+mod scarce;
+mod turns;
 mod volumes;
 
 use std::collections::BTreeMap;
@@ -19,7 +23,7 @@ use model::{
     Amount, Change, GangId, GangPhase, Key, Place, Reason, Refusal, Tables, Time, Verdict, WriteId,
 };
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Settings};
 use probe::Asked;
 
 /// What a gang's next look would bring, and what would change that.
@@ -35,6 +39,8 @@ pub struct Explanation {
     pub holders: Vec<Holder>,
     /// How many nodes refuse its tasks for what, most common first, and how many there are.
     pub nodes: Option<(u32, Vec<(Refusal, u32)>)>,
+    /// What more is known of some of these refusals.
+    pub notes: BTreeMap<Refusal, Note>,
     /// Changes any one of which admits it now, cheapest first.
     pub fixes: Vec<Fix>,
     /// Whether so many come before it that what would help it alone was not proved.
@@ -54,6 +60,45 @@ pub struct Holder {
     pub holds: Amount,
 }
 
+/// What more is known of a refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// So many devices of these nodes are held by claims that no pod has alone: nobody's end is sure to
+    /// free them.
+    HeldByClaims {
+        /// How many.
+        devices: u32,
+    },
+    /// What the queue holds in groups of nodes, and how much it may.
+    Limits {
+        /// In which, of what.
+        rows: Vec<GroupLimit>,
+    },
+    /// When the zone opens next; never where it has no window.
+    Opens {
+        /// Then.
+        at: Option<Time>,
+    },
+    /// How much of the nodes is used, in millionths; those come first that are used least.
+    Used {
+        /// The nodes.
+        nodes: Vec<(Arc<str>, i64)>,
+        /// How much may be.
+        most: i64,
+    },
+}
+
+/// A limit of a queue in a group of nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupLimit {
+    /// The group.
+    pub group: Arc<str>,
+    /// What the queue's tasks hold.
+    pub used: Amount,
+    /// What they may.
+    pub limit: Amount,
+}
+
 /// A change that admits the gang: proved by deciding again with it.
 #[derive(Clone, Debug)]
 pub struct Fix {
@@ -63,6 +108,10 @@ pub struct Fix {
     pub size: i64,
     /// The same as rows.
     pub changes: Vec<Change>,
+    /// By which settings that is so, where it is they that change: who decides by them begins anew.
+    pub settings: Option<Box<Settings>>,
+    /// From when on, where it is not now.
+    pub at: Option<Time>,
     /// Whether the gang would be let in and its tasks still have to be made, instead of placed.
     pub only_enters: bool,
 }
@@ -89,10 +138,66 @@ pub enum Remedy {
         /// The nodes.
         nodes: Vec<Arc<str>>,
     },
+    /// Take nodes out of a zone that never opens.
+    LeaveZone {
+        /// The zone.
+        zone: Arc<str>,
+        /// The nodes.
+        nodes: Vec<Arc<str>>,
+    },
     /// Take the scheduling gates off tasks of the gang.
     Ungate {
         /// The pods.
         tasks: Vec<Key>,
+    },
+    /// Put the gang into a queue below its own.
+    MoveToQueue {
+        /// That queue.
+        queue: Arc<str>,
+    },
+    /// Hang a queue below another one.
+    HangQueue {
+        /// The queue.
+        queue: Arc<str>,
+        /// The one above it.
+        parent: Arc<str>,
+    },
+    /// Let a queue use a group of nodes.
+    UseGroup {
+        /// The queue.
+        queue: Arc<str>,
+        /// The group.
+        group: Arc<str>,
+    },
+    /// Put nodes that are in no group into one.
+    JoinGroup {
+        /// The group.
+        group: Arc<str>,
+        /// The nodes.
+        nodes: Vec<Arc<str>>,
+    },
+    /// Take away limits in groups of nodes that cannot be read.
+    DropGroupLimits {
+        /// The queue that has them.
+        queue: Arc<str>,
+    },
+    /// Raise what a queue may have in a group of nodes.
+    RaiseGroupLimit {
+        /// The queue.
+        queue: Arc<str>,
+        /// The group.
+        group: Arc<str>,
+        /// By how much.
+        by: Vec<Amount>,
+    },
+    /// Raise how much of a node may be used before it takes nobody more.
+    RaiseThreshold {
+        /// Of what.
+        resource: Arc<str>,
+        /// How much it is, in millionths.
+        from: i64,
+        /// To so many per cent.
+        to: i64,
     },
     /// Raise what a queue may have or should get.
     RaiseQueue {
@@ -119,6 +224,28 @@ pub enum Remedy {
         /// How many would start now.
         to: u32,
     },
+    /// Let the gang start with fewer of the groups within it.
+    LowerGroups {
+        /// What they are called.
+        name: Arc<str>,
+        /// How many it asks for.
+        from: u32,
+        /// How many would start now.
+        to: u32,
+        /// How many tasks it starts with then, where that has to be fewer, too.
+        tasks: Option<u32>,
+    },
+    /// Let groups within the gang be smaller.
+    ShrinkGroups {
+        /// What they are called.
+        name: Arc<str>,
+        /// How many tasks one has.
+        from: u32,
+        /// How many would do now.
+        to: u32,
+    },
+    /// Let the gang's waiting tasks be on nodes that are lent out only at times.
+    BearLending,
     /// Have a claim of the gang's tasks bound to a volume that every node reaches.
     BindClaim {
         /// The claim.
@@ -130,6 +257,25 @@ pub enum Remedy {
     DropSelector,
     /// Drop the host ports of the gang's waiting tasks.
     DropPorts,
+    /// Drop the words for models of cards of the gang's waiting tasks.
+    DropCardModels {
+        /// Those that they want.
+        wanted: Vec<Arc<str>>,
+        /// Those that they do not.
+        refused: Vec<Arc<str>>,
+    },
+    /// Drop the ids of cards that the gang's waiting tasks name.
+    DropCardIds,
+    /// Let the gang's waiting tasks have cards that are not divided in slices.
+    DropCardSlices,
+    /// Let the gang's tasks be together on a card.
+    DropCardsApart,
+    /// Drop what the devices of a claim of the gang's waiting tasks must have in common, or differ in.
+    DropDeviceRules,
+    /// Have the claims of the gang's waiting tasks bear the taints of devices.
+    BearDeviceTaints,
+    /// Drop the NUMA policy of the gang's waiting tasks.
+    DropNumaPolicy,
     /// Drop the required topology spread of the gang's waiting tasks.
     DropSpread,
     /// Drop the required pod affinity and anti-affinity of the gang's waiting tasks.
@@ -138,6 +284,13 @@ pub enum Remedy {
     ReachVolumes,
     /// Let the gang's tasks be far apart.
     DropCloseness,
+    /// Wait for a zone to open.
+    AwaitZone {
+        /// The zone.
+        zone: Arc<str>,
+        /// Until then.
+        until: Time,
+    },
     /// Wait for tasks of others to end, or end them.
     EndTasks {
         /// The pods.
@@ -175,21 +328,37 @@ impl Remedy {
     /// Where it stands in the order of cost.
     fn rank(&self) -> u32 {
         match self {
-            Remedy::OpenQueue { .. } => 0,
+            Remedy::OpenQueue { .. } | Remedy::HangQueue { .. } | Remedy::MoveToQueue { .. } => 0,
             Remedy::Uncordon { .. } => 1,
-            Remedy::Untaint { .. } => 2,
+            Remedy::Untaint { .. } | Remedy::LeaveZone { .. } | Remedy::JoinGroup { .. } => 2,
             Remedy::Ungate { .. } => 3,
-            Remedy::RaiseQueue { .. } | Remedy::RaiseQuota { .. } => 4,
-            Remedy::LowerMinimum { .. } => 5,
+            Remedy::RaiseQueue { .. }
+            | Remedy::RaiseQuota { .. }
+            | Remedy::RaiseGroupLimit { .. }
+            | Remedy::RaiseThreshold { .. }
+            | Remedy::DropGroupLimits { .. }
+            | Remedy::UseGroup { .. } => 4,
+            Remedy::LowerMinimum { .. }
+            | Remedy::LowerGroups { .. }
+            | Remedy::ShrinkGroups { .. } => 5,
             Remedy::BindClaim { .. } => 6,
-            Remedy::DropSelector
+            Remedy::BearDeviceTaints
+            | Remedy::BearLending
+            | Remedy::DropCardIds
+            | Remedy::DropCardModels { .. }
+            | Remedy::DropCardSlices
+            | Remedy::DropCardsApart
+            | Remedy::DropDeviceRules
+            | Remedy::DropNumaPolicy
+            | Remedy::DropPodAffinity
             | Remedy::DropPorts
-            | Remedy::DropSpread
-            | Remedy::DropPodAffinity => 7,
+            | Remedy::DropSelector
+            | Remedy::DropSpread => 7,
             Remedy::DropCloseness => 8,
             Remedy::ReachVolumes => 9,
-            Remedy::EndTasks { .. } => 10,
-            Remedy::AddNodes { .. } => 11,
+            Remedy::AwaitZone { .. } => 10,
+            Remedy::EndTasks { .. } => 11,
+            Remedy::AddNodes { .. } => 12,
         }
     }
 }
@@ -215,6 +384,7 @@ pub fn explain(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) ->
             places: looked.places,
             holders: Vec::new(),
             nodes: None,
+            notes: BTreeMap::new(),
             fixes: Vec::new(),
             is_crowded: false,
         };
@@ -232,6 +402,7 @@ pub fn explain(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) ->
         explanation.holders = holders::of(engine, tables, gang, &reason, now);
         if let Reason::NoFit(no_fit) = &*reason {
             explanation.nodes = Some((no_fit.nodes, no_fit.refusals.clone()));
+            explanation.notes = notes::of(engine, tables, gang, no_fit, now);
         }
         (explanation.fixes, explanation.is_crowded) = fixes::of(&mut asked, tables, &reason);
         explanation

@@ -25,7 +25,9 @@ mod strays;
 mod wording;
 
 pub use engine::{Engine, Listener, Settings};
-pub use explain::{Explanation, Fix, HOLDERS_MAX, Holder, Limit, Remedy, explain, fork};
+pub use explain::{
+    Explanation, Fix, GroupLimit, HOLDERS_MAX, Holder, Limit, Note, Remedy, explain, fork,
+};
 pub use placement::{
     ACTIONS, Account, Argument, Arguments, COUNTS_MS, Complaint, Decimal, Difference, Extender,
     Ledger, Milestone, Outcome, PLUGINS, PluginSettings, Problem, Seat, Settings as Placement,

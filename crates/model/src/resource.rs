@@ -20,6 +20,8 @@ impl Kind {
     pub const MEMORY: Kind = Kind(1);
     /// Pods, in pieces.
     pub const PODS: Kind = Kind(2);
+    /// Of no table: what is counted in pieces and has no place in a vector, such as cards.
+    pub const PIECES: Kind = Kind(u16::MAX);
 
     /// The position in a vector.
     pub fn index(self) -> usize {
@@ -108,11 +110,20 @@ pub struct Amount {
 }
 
 impl Amount {
+    /// So many pieces of something that has no place in a vector.
+    pub fn pieces(name: impl Into<Arc<str>>, count: i64) -> Amount {
+        Amount {
+            kind: Kind::PIECES,
+            name: name.into(),
+            value: count,
+        }
+    }
+
     /// The number alone, as Kubernetes would write it.
     pub fn number(&self) -> String {
         match self.kind {
             Kind::MEMORY => bytes(self.value),
-            Kind::PODS => self.value.to_string(),
+            Kind::PODS | Kind::PIECES => self.value.to_string(),
             _ => milli(self.value),
         }
     }

@@ -422,19 +422,3 @@ pub(crate) fn could_take(rules: &Rules, view: View<'_>, shape: &Shape, node: Nod
         && lacks(view, shape, node, Room::Now).is_none()
         && rules.has_room(view, shape, node, Room::Now).is_none()
 }
-
-/// Why the node would refuse a task of this shape even if it were empty of others' requests, as far as
-/// the node alone decides; `None` if it would not.
-pub fn stance(
-    rules: &Rules,
-    tables: &model::Tables,
-    shape: &Shape,
-    node: NodeId,
-    now: Time,
-) -> Option<model::Refusal> {
-    let state = crate::rules::State {
-        now,
-        ..crate::rules::State::default()
-    };
-    rules.suits(rules.view(tables, &state), shape, node)
-}

@@ -35,6 +35,7 @@ mod order;
 mod parts;
 mod plugin;
 mod plugins;
+mod regard;
 mod rules;
 mod settings;
 mod shuffling;
@@ -46,7 +47,7 @@ pub use actions::ACTIONS;
 pub use arguments::{Argument, Arguments, Asked, Complaint, Decimal, Switched, WEIGHT_MAX};
 pub use cycle::{Cycle, Lacks, Milestone, Outcome, Placed, Work};
 pub use domains::DomainSums;
-pub use feasibility::{Indexes, may_fit, stance};
+pub use feasibility::{Indexes, may_fit};
 pub use ledger::{Account, Ledger};
 pub use plugin::{
     Action, AskRule, Asks, CardChoice, ClaimCheck, Claimant, CoupledScore, DomainScore, FullCheck,
@@ -55,6 +56,7 @@ pub use plugin::{
 };
 pub use plugins::PLUGINS;
 pub use plugins::extender::{COUNTS_MS, Extender, Verb};
+pub use regard::{Regard, places_on};
 pub use rules::{Problem, Rules, Seat};
 pub use settings::{Difference, PluginSettings, Settings, Switch};
 pub use shuffling::Protection;

@@ -25,7 +25,9 @@ pub(super) fn text(report: &Report) -> String {
     if let Some(nodes) = &report.nodes {
         let _ = writeln!(text, "\nnodes: {}", nodes.count);
         for why in &nodes.refusals {
-            let _ = writeln!(text, "  {} {}", why.nodes, why.are);
+            let more = why.more.iter().map(|more| format!(" ({more})"));
+            let more: String = more.collect();
+            let _ = writeln!(text, "  {} {}{more}", why.nodes, why.are);
         }
     }
     if !report.holders.is_empty() {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use model::{Change, GangSpec, QueueSpec, QueueState, Reason, Refusal, Tables};
+use model::{Change, GangSpec, Misplaced, QueueSpec, QueueState, Reason, Refusal, Tables};
 
-use super::holders::kind_short;
-use super::probe::{Asked, Case, LOOKS_MAX};
+use super::holders::{self, kind_short};
+use super::probe::{Asked, Case, LOOKS_MAX, TRIES_MAX};
 use super::room::Draft;
-use super::{Fix, Limit, Remedy, queues, room, rules, volumes};
+use super::{Fix, Limit, Remedy, groups, queues, room, rules, scarce, turns, volumes};
 
 /// All that are proved, cheapest first, and whether others would have helped but for a crowd that
 /// comes first.
@@ -16,6 +16,7 @@ pub(super) fn of(asked: &mut Asked<'_>, tables: &mut Tables, reason: &Reason) ->
         asked,
         tables,
         looks_left: LOOKS_MAX,
+        tries_left: TRIES_MAX,
         is_crowded: false,
     };
     let drafts = drafts(&mut case, reason);
@@ -30,8 +31,17 @@ pub(super) fn of(asked: &mut Asked<'_>, tables: &mut Tables, reason: &Reason) ->
     {
         // Where others come first, what is freed must be enough for them too.
         let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
-        let more = room::ended(&case, no_fit, missing.saturating_mul(2));
-        fixes.extend(more.and_then(|draft| prove(&mut case, draft)));
+        let missing = missing.saturating_mul(2);
+        let more = room::ended(&case, no_fit, missing);
+        let more = more.and_then(|draft| prove(&mut case, draft));
+        fixes.extend(more.or_else(|| {
+            let more = scarce::cleared_for_all(&mut case, no_fit, missing)?;
+            prove(&mut case, more)
+        }));
+    }
+    if let Reason::NoFit(no_fit) = reason {
+        fixes.extend(turns::awaited(&mut case, no_fit));
+        fixes.extend(turns::raised(&mut case, no_fit));
     }
     fixes.sort_by(|a, b| {
         let rank = a.remedy.rank().cmp(&b.remedy.rank());
@@ -65,6 +75,8 @@ fn prove(case: &mut Case<'_, '_>, draft: Draft) -> Option<Fix> {
         remedy: draft.remedy,
         size: draft.size,
         changes: draft.changes,
+        settings: None,
+        at: None,
         only_enters,
     })
 }
@@ -82,6 +94,9 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
                 drafts.extend(unselected(case));
             }
             drafts.extend(rules::lifted(case, no_fit));
+            drafts.extend(scarce::cleared(case, no_fit, missing));
+            drafts.extend(groups::opened(case, no_fit));
+            drafts.extend(turns::left(case, no_fit));
             drafts.extend(volumes::let_go(case, no_fit));
             drafts.extend(volumes::detached(case, no_fit));
             drafts.extend(apart(case));
@@ -113,13 +128,25 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
             vec![fewer_of(case, role, *have, *min)]
         }
         Reason::Gated { .. } => vec![ungated(case)],
+        Reason::NotEnoughSubGroups { name, have, min } => fewer_groups(case, name, *have, *min),
+        Reason::QueueMisplaced { queue, why } => {
+            let mut drafts = queues::replaced(case, queue, why);
+            if let Misplaced::Astray { parent, .. } = why {
+                drafts.push(open(case.tables, parent));
+            }
+            drafts
+        }
+        Reason::WaitsForDrain { .. } => {
+            let mut drafts: Vec<Draft> = room::drained(case).into_iter().collect();
+            drafts.extend(fewest_tasks(case));
+            let kind = holders::kind_kept(case.tables, case.asked.gang);
+            drafts.extend(room::grown(case, Some(kind)));
+            drafts
+        }
         Reason::WaitsForRelease { .. } => leaving(case).into_iter().collect(),
         Reason::ExtenderRefuses { .. }
         | Reason::GroupMissing { .. }
-        | Reason::NotEnoughSubGroups { .. }
-        | Reason::QueueMisplaced { .. }
         | Reason::WaitsForAnswer { .. }
-        | Reason::WaitsForDrain { .. }
         | Reason::NodeOverused { .. }
         | Reason::TaskTopologyIgnored { .. }
         | Reason::ZoneClosed { .. } => Vec::new(),
@@ -128,7 +155,7 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
 
 fn open(tables: &Tables, queue: &Arc<str>) -> Draft {
     let known = tables.queue_named(queue).map(|id| tables.queue(id));
-    let root = tables.queue_named("root").map(|id| tables.queue(id));
+    let root = tables.queue_named(queues::ROOT).map(|id| tables.queue(id));
     let root = root.filter(|root| root.known && *root.spec.name != **queue);
     let spec = match known.filter(|row| row.known) {
         Some(row) => QueueSpec {
@@ -170,6 +197,82 @@ fn fewer(case: &Case<'_, '_>, to: u32) -> Option<Draft> {
         size: i64::from(from - to),
         changes: vec![gang(case, |spec| spec.min_member = to)],
     })
+}
+
+/// The greatest minimum with which the gang starts where it is kept room.
+fn fewest_tasks(case: &mut Case<'_, '_>) -> Option<Draft> {
+    let from = case.tables.gang(case.asked.gang).spec.min_member;
+    let spec = case.tables.gang(case.asked.gang).spec.clone();
+    let most = usize::try_from(from).ok()?.checked_sub(1)?;
+    queues::fewest(case, most, &|_, less| {
+        let to = from - u32::try_from(less).unwrap_or(from);
+        let spec = GangSpec {
+            min_member: to,
+            ..spec.clone()
+        };
+        Draft {
+            remedy: Remedy::LowerMinimum {
+                role: None,
+                from,
+                to,
+            },
+            size: i64::from(from - to),
+            changes: vec![Change::PutGang(Box::new(spec))],
+        }
+    })
+}
+
+/// As many groups within it as are whole, and as many tasks as those are where that takes it; or
+/// smaller groups.
+fn fewer_groups(case: &mut Case<'_, '_>, name: &Arc<str>, to: u32, from: u32) -> Vec<Draft> {
+    let spec = case.tables.gang(case.asked.gang).spec.clone();
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let with = |edit: &dyn Fn(&mut model::SubGroups), min_member: u32| {
+        let mut spec = GangSpec {
+            min_member,
+            ..spec.clone()
+        };
+        let mut groups = spec.sub_groups.iter_mut();
+        groups.find(|it| it.name == *name).map(edit);
+        vec![Change::PutGang(Box::new(spec))]
+    };
+    let lowered = |less: usize| {
+        let min_member = spec.min_member.saturating_sub(number(less));
+        Draft {
+            remedy: Remedy::LowerGroups {
+                name: name.clone(),
+                from,
+                to,
+                tasks: (less > 0).then_some(min_member),
+            },
+            size: i64::from(from - to),
+            changes: with(&|groups| groups.min = to, min_member),
+        }
+    };
+    let most = |count: u32| count.saturating_sub(1) as usize;
+    let mut drafts = Vec::new();
+    if to > 0 {
+        let plain = lowered(0);
+        drafts.extend(match case.helps(&plain.changes) {
+            true => Some(plain),
+            false => queues::fewest(case, most(spec.min_member), &|_, less| lowered(less)),
+        });
+    }
+    let group = spec.sub_groups.iter().find(|it| it.name == *name);
+    let size = group.map_or(0, |group| group.size);
+    drafts.extend(queues::fewest(case, most(size), &|_, less| {
+        let to = size - number(less);
+        Draft {
+            remedy: Remedy::ShrinkGroups {
+                name: name.clone(),
+                from: size,
+                to,
+            },
+            size: i64::from(size - to),
+            changes: with(&|groups| groups.size = to, spec.min_member),
+        }
+    }));
+    drafts
 }
 
 fn fewer_of(case: &Case<'_, '_>, role: &Arc<str>, have: u32, min: u32) -> Draft {

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{GangId, GangPhase, Kind, NodeId, QueueId, Reason, Tables, Task};
+use model::{GangId, GangPhase, Key, Kind, NodeId, Phase, QueueId, Reason, Refusal, Tables, Task};
 
-use super::{Holder, Sums, most};
+use super::scarce::{self, Scarce};
+use super::{Holder, Sums, groups, most, room};
 use crate::engine::Engine;
-use crate::explain::room;
 
 /// The nodes whose tasks are told: those that come closest.
 const NEAREST: usize = 3;
@@ -22,11 +22,17 @@ pub(super) fn of(
 ) -> Vec<Holder> {
     match reason {
         Reason::NoFit(no_fit) => {
-            let Some(kind) = kind_short(tables, reason) else {
-                return Vec::new();
-            };
-            let nodes = room::nearest(engine, tables, no_fit, NEAREST, now);
-            on_nodes(tables, gang, &nodes, kind)
+            if let Some(kind) = kind_short(tables, reason) {
+                let nodes = room::nearest(engine, tables, no_fit, NEAREST, now);
+                return on_nodes(tables, gang, &nodes, kind);
+            }
+            match Scarce::most_common(no_fit) {
+                Some(it) => scarce::holders(engine, tables, gang, (no_fit, it), now),
+                None if room::refuses(no_fit, |why| *why == Refusal::NodeGroupFull) => {
+                    groups::holders(engine, tables, (gang, no_fit), now)
+                }
+                None => Vec::new(),
+            }
         }
         Reason::QueueFull { queue, .. }
         | Reason::QueueQuota { queue, .. }
@@ -49,16 +55,31 @@ pub(super) fn of(
             let kind = kind_short(tables, reason).unwrap_or(Kind::CPU);
             in_namespace(tables, gang, namespace, kind)
         }
-        Reason::WaitsForRelease { .. } => {
-            let kind = Kind::CPU;
+        Reason::WaitsForDrain { .. } | Reason::WaitsForRelease { .. } => {
             let nodes: BTreeSet<NodeId> = (tables.gang(gang).tasks.iter())
                 .filter_map(|task| tables.task(*task).node)
                 .collect();
             let nodes: Vec<NodeId> = nodes.into_iter().collect();
-            on_nodes(tables, gang, &nodes, kind)
+            on_nodes(tables, gang, &nodes, kind_kept(tables, gang))
         }
         _ => Vec::new(),
     }
+}
+
+/// Of what too little is left yet where the gang is kept room.
+pub(super) fn kind_kept(tables: &Tables, gang: GangId) -> Kind {
+    let tasks = tables.gang(gang).tasks.iter();
+    let promised = tasks.filter(|task| tables.task(**task).phase == Phase::Pipelined);
+    let mut short = promised.filter_map(|task| {
+        let node = tables.node(tables.task(*task).node?);
+        let mut wanted = tables.shape_of(*task).held.entries();
+        let is_short = |(kind, need): &(Kind, i64)| {
+            let allocatable = node.spec.allocatable.get(*kind);
+            allocatable.saturating_sub(node.used.get(*kind)) < *need
+        };
+        wanted.find(is_short).map(|(kind, _)| kind)
+    });
+    short.next().unwrap_or(Kind::CPU)
 }
 
 /// The resource that a reason speaks of.
@@ -78,7 +99,20 @@ pub(super) fn kind_short(tables: &Tables, reason: &Reason) -> Option<Kind> {
     }
 }
 
-fn add(sums: &mut Sums, tables: &Tables, task: &Task, node: Option<Arc<str>>, kind: Kind) {
+/// The gang of a task, or the task where it is in none.
+pub(super) fn who(tables: &Tables, task: &Task) -> Key {
+    let gang = task.gang.map(|gang| &tables.gang(gang).spec.key);
+    gang.unwrap_or(&task.key).clone()
+}
+
+/// Adds what a task holds of a kind.
+pub(super) fn add(
+    sums: &mut Sums,
+    tables: &Tables,
+    task: &Task,
+    node: Option<Arc<str>>,
+    kind: Kind,
+) {
     let claims = task.charges.iter().flat_map(|charge| &charge.amounts);
     let claimed = claims.filter(|(of, _)| *of == kind);
     let claimed = claimed
@@ -92,12 +126,9 @@ fn add(sums: &mut Sums, tables: &Tables, task: &Task, node: Option<Arc<str>>, ki
     if held == 0 {
         return;
     }
-    let who = task.gang.map_or_else(
-        || task.key.clone(),
-        |gang| tables.gang(gang).spec.key.clone(),
-    );
     let none = || (0, tables.kinds().amount(kind, 0));
-    let (tasks, amount) = sums.entry((who, node)).or_insert_with(none);
+    let key = (who(tables, task), node);
+    let (tasks, amount) = sums.entry(key).or_insert_with(none);
     *tasks += 1;
     amount.value = amount.value.saturating_add(held);
 }

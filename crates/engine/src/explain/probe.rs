@@ -49,10 +49,15 @@ const CROWD: usize = 256;
 /// The same, except that far back in a crowd nothing is proved: it finds that the gang waits.
 fn among_others(asked: &mut Asked<'_>, tables: &mut Tables) -> Looked {
     tables.settle();
+    let gangs = asked.engine.would_look_at(tables, asked.now);
+    among(asked, tables, gangs)
+}
+
+fn among(asked: &mut Asked<'_>, tables: &mut Tables, gangs: BTreeSet<GangId>) -> Looked {
+    tables.settle();
     let Asked {
         engine, gang, now, ..
     } = *asked;
-    let gangs = engine.would_look_at(tables, now);
     let is_crowded = gangs.len() > CROWD;
     if is_crowded && engine.rules().ahead_of(tables, gang, &gangs, now) > AHEAD_MAX {
         return Looked {
@@ -130,12 +135,16 @@ pub(super) struct Case<'a, 'e> {
     pub(super) tables: &'a mut Tables,
     /// How many more decisions may be tried.
     pub(super) looks_left: u32,
+    /// How often it may still be tried what a node would take if some tasks were over.
+    pub(super) tries_left: u32,
     /// Whether something would help but for the crowd that comes first.
     pub(super) is_crowded: bool,
 }
 
 /// The most decisions that one explanation tries.
 pub(super) const LOOKS_MAX: u32 = 160;
+/// The most times that it is tried what a node would take.
+pub(super) const TRIES_MAX: u32 = 2_048;
 
 impl Case<'_, '_> {
     /// Whether the gang is admitted with these changes if nobody else is at the table.
@@ -152,6 +161,44 @@ impl Case<'_, '_> {
             return None;
         }
         let looked = self.tried(changes, among_others)?;
+        self.is_crowded |= looked.is_crowded;
+        looked.is_admitted().then_some(!looked.starts)
+    }
+
+    /// The same, with nothing changed but the time. Rules that look at the clock judge nodes anew.
+    pub(super) fn proves_at(&mut self, at: Time) -> Option<bool> {
+        self.looks_left = self.looks_left.checked_sub(2)?;
+        let engine = self.asked.engine;
+        let before = engine.judged_at().unwrap_or(self.asked.now);
+        let turned = engine.rules().turned(self.tables, before, at);
+        let supposed = self.tables.suppose_judged(&turned);
+        let mut asked = Asked::new(engine, self.asked.gang, at);
+        let looked = look(&mut asked, self.tables);
+        let looked = match looked.is_admitted() {
+            true => among_others(&mut asked, self.tables),
+            false => looked,
+        };
+        self.tables.put_back(supposed);
+        self.is_crowded |= looked.is_crowded;
+        looked.is_admitted().then_some(!looked.starts)
+    }
+
+    /// Whether another engine would admit the gang if nobody else was at the table.
+    pub(super) fn helps_by(&mut self, engine: &Engine) -> bool {
+        let Some(left) = self.looks_left.checked_sub(1) else {
+            return false;
+        };
+        self.looks_left = left;
+        let mut asked = Asked::new(engine, self.asked.gang, self.asked.now);
+        look(&mut asked, self.tables).is_admitted()
+    }
+
+    /// Whether another engine would admit the gang with everybody at the table, as one that begins.
+    pub(super) fn proves_by(&mut self, engine: &Engine) -> Option<bool> {
+        self.looks_left = self.looks_left.checked_sub(1)?;
+        let mut asked = Asked::new(engine, self.asked.gang, self.asked.now);
+        let everybody = engine.everybody(self.tables);
+        let looked = among(&mut asked, self.tables, everybody);
         self.is_crowded |= looked.is_crowded;
         looked.is_admitted().then_some(!looked.starts)
     }

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{Amount, Change, Key, Kind, Limits, QueueId, QueueSpec, Quota, Tables, TaskId, Vector};
+use model::{
+    Amount, Change, GangSpec, Key, Kind, Limits, Misplaced, QueueId, QueueSpec, QueueState, Quota,
+    Tables, TaskId, Vector,
+};
 
 use super::probe::Case;
 use super::room::{Draft, end, may_end};
@@ -11,6 +14,8 @@ use super::{Limit, Remedy, holders};
 
 /// How often an amount is halved in search of the least that helps.
 const HALVINGS: u32 = 24;
+/// The queue above all others.
+pub(super) const ROOT: &str = "root";
 /// The most queues on the way up to a root.
 const DEPTH_MAX: usize = 32;
 
@@ -76,7 +81,7 @@ fn draft(tables: &Tables, queue: &Arc<str>, limit: Limit, by: &Vector, change: C
     }
 }
 
-fn amounts(tables: &Tables, by: &Vector) -> (Vec<Amount>, i64) {
+pub(super) fn amounts(tables: &Tables, by: &Vector) -> (Vec<Amount>, i64) {
     let by: Vec<Amount> = by
         .entries()
         .map(|(kind, value)| tables.kinds().amount(kind, value))
@@ -124,7 +129,7 @@ fn limit_of(spec: &QueueSpec, limit: Limit, kind: Kind) -> Option<i64> {
 }
 
 /// By how much limits fall short of a goal, of each kind that is wanted.
-fn short(wanted: &Vector, goal: &Vector, limit: &dyn Fn(Kind) -> Option<i64>) -> Vector {
+pub(super) fn short(wanted: &Vector, goal: &Vector, limit: &dyn Fn(Kind) -> Option<i64>) -> Vector {
     let beyond = wanted.entries().filter_map(|(kind, _)| {
         let beyond = goal.get(kind).saturating_sub(limit(kind)?);
         (beyond > 0).then_some((kind, beyond))
@@ -145,7 +150,7 @@ fn with(spec: &QueueSpec, limit: Limit, by: &Vector) -> QueueSpec {
     spec
 }
 
-fn raised_limits(limits: &Limits, by: &Vector) -> Limits {
+pub(super) fn raised_limits(limits: &Limits, by: &Vector) -> Limits {
     let raise = |(kind, value): (Kind, i64)| (kind, value.saturating_add(by.get(kind)));
     Limits::of(limits.entries().map(raise))
 }
@@ -156,7 +161,7 @@ fn raised_to(limits: &Limits, least: &Vector) -> Limits {
 
 /// The least raise that helps, kind by kind; `None` if even all of it does not. It is looked for at
 /// `near` first: each try is a decision, and there it is mostly found by two of them.
-fn least(
+pub(super) fn least(
     case: &mut Case<'_, '_>,
     most: Vector,
     near: &Vector,
@@ -242,7 +247,8 @@ pub(super) fn ended(
         Some(name) => Some(case.tables.queue_named(name)?),
         None => None,
     };
-    let tasks = in_order(case, queue, kind);
+    let tasks = of_queues(case, queue);
+    let tasks = least_important(case, tasks, kind);
     fewest(case, tasks.len(), &|tables, count| {
         end(tables, &tasks[..count])
     })
@@ -284,18 +290,75 @@ pub(super) fn fewest(
 /// The most tasks of a queue that are thought away.
 const TASKS_MAX: usize = 1_024;
 
-/// Those that leave anyway, then the least important, and of them those that hold most.
-fn in_order(case: &Case<'_, '_>, queue: Option<QueueId>, kind: Option<Kind>) -> Vec<TaskId> {
+/// All tasks of the queue and those below it, or of all queues.
+fn of_queues(case: &Case<'_, '_>, queue: Option<QueueId>) -> Vec<TaskId> {
     let tables = &*case.tables;
-    let mut tasks: Vec<TaskId> = Vec::new();
-    for queue in holders::within(tables, queue) {
-        for gang in &tables.queue(queue).gangs {
-            let all = tables.gang(*gang).tasks.iter().copied();
-            tasks.extend(all.filter(|task| may_end(case, *task)));
-        }
-    }
+    let queues = holders::within(tables, queue).into_iter();
+    let gangs = queues.flat_map(|queue| &tables.queue(queue).gangs);
+    let tasks = gangs.flat_map(|gang| &tables.gang(*gang).tasks);
+    tasks.copied().collect()
+}
+
+/// Those of others that may end, the least important first, and of them those that hold most.
+pub(super) fn least_important(
+    case: &Case<'_, '_>,
+    mut tasks: Vec<TaskId>,
+    kind: Option<Kind>,
+) -> Vec<TaskId> {
+    let tables = &*case.tables;
+    tasks.retain(|task| may_end(case, *task));
     let held = |task: TaskId| kind.map_or(0, |kind| tables.shape_of(task).held.get(kind));
     tasks.sort_by_key(|task| (tables.task(*task).priority, -held(*task), *task));
     tasks.truncate(TASKS_MAX);
     tasks
+}
+
+/// The most queues below the gang's own that are tried.
+const LEAVES_MAX: usize = 8;
+
+/// What would have to be otherwise of a queue that is not where work can be done.
+pub(super) fn replaced(case: &Case<'_, '_>, queue: &str, why: &Misplaced) -> Vec<Draft> {
+    let tables = &*case.tables;
+    match why {
+        Misplaced::AboveOthers => {
+            let Some(id) = tables.queue_named(queue) else {
+                return Vec::new();
+            };
+            let below = holders::below(tables, id).into_iter();
+            let leaves = below.filter(|id| {
+                let row = tables.queue(*id);
+                row.known && row.children.is_empty() && row.spec.state == QueueState::Open
+            });
+            let gang = &tables.gang(case.asked.gang).spec;
+            let moved = leaves.take(LEAVES_MAX).map(|id| {
+                let queue = tables.queue(id).spec.name.clone();
+                let spec = GangSpec {
+                    queue: queue.clone(),
+                    ..gang.clone()
+                };
+                Draft {
+                    remedy: Remedy::MoveToQueue { queue },
+                    size: 1,
+                    changes: vec![Change::PutGang(Box::new(spec))],
+                }
+            });
+            moved.collect()
+        }
+        Misplaced::Astray { at, .. } => {
+            let row = tables.queue_named(at).map(|id| tables.queue(id));
+            let parent: Arc<str> = ROOT.into();
+            let hung = row.filter(|row| row.known).map(|row| Draft {
+                remedy: Remedy::HangQueue {
+                    queue: at.clone(),
+                    parent: parent.clone(),
+                },
+                size: 1,
+                changes: vec![Change::PutQueue(Box::new(QueueSpec {
+                    parent: Some(parent),
+                    ..row.spec.clone()
+                }))],
+            });
+            hung.into_iter().collect()
+        }
+    }
 }

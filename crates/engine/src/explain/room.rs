@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    Change, Key, Kind, Labels, NoFit, Node, NodeId, NodeSpec, Phase, Refusal, Shape, Tables, Taint,
-    TaintEffect, TaskId, Toleration,
+    Change, Device, Dimension, Key, Kind, Labels, NoFit, Node, NodeId, NodeSpec, Phase, Refusal,
+    Shape, ShapeId, Standing, Tables, Taint, TaintEffect, TaskId, Toleration,
 };
-use placement::stance;
+use placement::Regard;
 
 use super::probe::Case;
-use super::{Remedy, queues};
+use super::{Remedy, queues, scarce};
 use crate::engine::Engine;
 
 /// A remedy that is not proved yet.
@@ -35,20 +35,34 @@ pub(super) fn nearest(
     most: usize,
     now: model::Time,
 ) -> Vec<NodeId> {
-    let Some(shape) = shape_of(tables, no_fit) else {
-        return Vec::new();
-    };
     let kind = match &no_fit.missing {
         model::Missing::Room { need, .. } => need.kind,
         _ => Kind::CPU,
     };
+    nearest_by(engine, tables, no_fit, now, |node| node.free(kind))
+        .into_iter()
+        .take(most)
+        .collect()
+}
+
+/// All nodes that would do but for what others hold, those first of which most is left.
+pub(super) fn nearest_by(
+    engine: &Engine,
+    tables: &Tables,
+    no_fit: &NoFit,
+    now: model::Time,
+    left: impl Fn(&Node) -> i64,
+) -> Vec<NodeId> {
+    let Some(task) = task_of(tables, no_fit) else {
+        return Vec::new();
+    };
+    let regard = Regard::of(engine.rules(), tables, task, now);
     let mut nodes: Vec<(i64, NodeId)> = tables
         .nodes()
-        .filter(|(id, _)| stance(engine.rules(), tables, shape, *id, now).is_none())
-        .map(|(id, node)| (-node.free(kind), id))
+        .filter(|(id, _)| regard.stance(*id).is_none())
+        .map(|(id, node)| (-left(node), id))
         .collect();
     nodes.sort_unstable();
-    nodes.truncate(most);
     nodes.into_iter().map(|(_, id)| id).collect()
 }
 
@@ -78,7 +92,7 @@ pub(super) fn opened(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
     };
     let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
     let mut drafts = Vec::new();
-    let cordoned = |node: &Node| node.spec.unschedulable;
+    let cordoned = |_, node: &Node| node.spec.unschedulable;
     if refuses(no_fit, |refusal| *refusal == Refusal::Unschedulable) {
         let nodes = roomiest(tables, shape, missing, cordoned);
         let changes = changed(tables, &nodes, |spec| spec.unschedulable = false);
@@ -96,7 +110,7 @@ pub(super) fn opened(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
                 && taint.value == value
                 && taint.effect != TaintEffect::PreferNoSchedule
         };
-        let bears = |node: &Node| node.spec.taints.iter().any(is);
+        let bears = |_, node: &Node| node.spec.taints.iter().any(is);
         let nodes = roomiest(tables, shape, missing, bears);
         let changes = changed(tables, &nodes, |spec| {
             spec.taints.retain(|taint| !is(taint))
@@ -128,16 +142,20 @@ fn taints(no_fit: &NoFit) -> BTreeSet<(Arc<str>, Arc<str>)> {
     .collect()
 }
 
-fn size(nodes: &[NodeId]) -> i64 {
+pub(super) fn size(nodes: &[NodeId]) -> i64 {
     i64::try_from(nodes.len()).unwrap_or(i64::MAX)
 }
 
-fn names(tables: &Tables, nodes: &[NodeId]) -> Vec<Arc<str>> {
+pub(super) fn names(tables: &Tables, nodes: &[NodeId]) -> Vec<Arc<str>> {
     let name = |node: &NodeId| tables.node(*node).spec.name.clone();
     nodes.iter().map(name).collect()
 }
 
-fn changed(tables: &Tables, nodes: &[NodeId], edit: impl Fn(&mut NodeSpec)) -> Vec<Change> {
+pub(super) fn changed(
+    tables: &Tables,
+    nodes: &[NodeId],
+    edit: impl Fn(&mut NodeSpec),
+) -> Vec<Change> {
     let change = |node: &NodeId| {
         let mut spec = tables.node(*node).spec.clone();
         edit(&mut spec);
@@ -147,15 +165,15 @@ fn changed(tables: &Tables, nodes: &[NodeId], edit: impl Fn(&mut NodeSpec)) -> V
 }
 
 /// Those with the most places first, until there are enough; a node without a place is left out.
-fn roomiest(
+pub(super) fn roomiest(
     tables: &Tables,
     shape: &Shape,
     missing: i64,
-    is_one: impl Fn(&Node) -> bool,
+    is_one: impl Fn(NodeId, &Node) -> bool,
 ) -> Vec<NodeId> {
     let mut nodes: Vec<(i64, NodeId)> = tables
         .nodes()
-        .filter(|(_, node)| is_one(node))
+        .filter(|(id, node)| is_one(*id, node))
         .map(|(id, node)| (places(shape, |kind| node.free(kind)), id))
         .filter(|(places, _)| *places > 0)
         .collect();
@@ -223,6 +241,27 @@ pub(super) fn end(tables: &Tables, tasks: &[TaskId]) -> Draft {
     }
 }
 
+/// Tasks of others are over where the gang is kept room: as few as it takes for that room to be free.
+pub(super) fn drained(case: &mut Case<'_, '_>) -> Option<Draft> {
+    let tables = &*case.tables;
+    let mut promised: BTreeMap<(NodeId, ShapeId), Vec<TaskId>> = BTreeMap::new();
+    for task in &tables.gang(case.asked.gang).tasks {
+        let row = tables.task(*task);
+        if let (Phase::Pipelined, Some(node)) = (row.phase, row.node) {
+            promised.entry((node, row.shape)).or_default().push(*task);
+        }
+    }
+    let mut ended: Vec<TaskId> = Vec::new();
+    for ((node, _), tasks) in promised {
+        let most = i64::try_from(tasks.len()).unwrap_or(i64::MAX);
+        let steps = scarce::steps_on(case, (&tasks, None), node, most);
+        let fresh = steps.concat().into_iter();
+        let fresh: Vec<TaskId> = fresh.filter(|task| !ended.contains(task)).collect();
+        ended.extend(fresh);
+    }
+    (!ended.is_empty()).then(|| end(case.tables, &ended))
+}
+
 /// Which tasks make one more place each time, the least important first.
 fn steps_on(case: &Case<'_, '_>, shape: &Shape, id: NodeId, most: i64) -> Vec<Vec<TaskId>> {
     let tables = &*case.tables;
@@ -269,12 +308,14 @@ pub(super) fn may_end(case: &Case<'_, '_>, task: TaskId) -> bool {
 
 /// Nodes like the one that takes most tasks of the shape when it is empty: as many as give enough
 /// places.
-pub(super) fn added(case: &Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
+pub(super) fn added(case: &mut Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
     let tables = &*case.tables;
-    let shape = shape_of(tables, no_fit)?;
+    let task = task_of(tables, no_fit)?;
+    let shape = tables.shape_of(task);
     let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
+    let regard = Regard::of(case.asked.engine.rules(), tables, task, case.asked.now);
     let all = tables.nodes();
-    let suited = all.filter(|(id, node)| is_open_to(shape, node) && takes(case, shape, *id));
+    let suited = all.filter(|(id, node)| is_open_to(shape, node) && regard.stance(*id).is_none());
     let each = |node: &Node| places(shape, |kind| node.spec.allocatable.get(kind));
     let best = suited
         .map(|(id, node)| (each(node), std::cmp::Reverse(id)))
@@ -283,11 +324,18 @@ pub(super) fn added(case: &Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
     if each == 0 {
         return None;
     }
+    let like = tables.node(like).spec.clone();
+    let spec = &shape.spec;
+    if spec.cards.is_some() || spec.devices.is_some() || spec.numa.is_some() {
+        // Amounts alone do not say how many of them a node takes, but one it does.
+        let most = usize::try_from(missing).ok()?.min(NODES_MAX);
+        return queues::fewest(case, most, &|tables, count| copies(tables, &like, count));
+    }
     let count = (missing + each - 1) / each;
     let count = usize::try_from(count)
         .ok()
         .filter(|count| *count <= NODES_MAX)?;
-    Some(copies(tables, &tables.node(like).spec, count))
+    Some(copies(tables, &like, count))
 }
 
 /// Nodes like the one that has most of what is short: as few as help.
@@ -324,17 +372,6 @@ fn copies(tables: &Tables, model: &NodeSpec, count: usize) -> Draft {
     }
 }
 
-fn takes(case: &Case<'_, '_>, shape: &Shape, node: NodeId) -> bool {
-    stance(
-        case.asked.engine.rules(),
-        case.tables,
-        shape,
-        node,
-        case.asked.now,
-    )
-    .is_none()
-}
-
 fn is_open_to(shape: &Shape, node: &Node) -> bool {
     let is_covered = |taint: &Taint| {
         let covers = |toleration: &Toleration| toleration.covers(taint);
@@ -348,9 +385,32 @@ fn like_it(model: &NodeSpec, name: &str) -> Change {
         HOSTNAME => (key, name),
         _ => (key, value),
     });
+    let mut devices = model.devices.clone();
+    devices.list = devices.list.iter().map(unused).collect();
+    for counter in devices.counters.values_mut() {
+        let own = counter.drawers.iter_mut().filter(|it| !it.is_shared);
+        own.for_each(|drawer| drawer.standing = Standing::Free);
+    }
     Change::PutNode(Box::new(NodeSpec {
         name: name.into(),
         labels: Labels::of(labels),
+        devices,
         ..model.clone()
     }))
+}
+
+/// The device as nobody has it, unless it is one of which there is no other.
+fn unused(device: &Device) -> Device {
+    if device.is_shared {
+        return device.clone();
+    }
+    let free = |dimension: &Dimension| Dimension {
+        held: 0,
+        ..dimension.clone()
+    };
+    Device {
+        standing: Standing::Free,
+        dimensions: device.dimensions.iter().map(free).collect(),
+        ..device.clone()
+    }
 }

@@ -1,8 +1,12 @@
 //! Remedies for tasks that rules keep from every node: what a rule asks is dropped, or who is in its way ends.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{Missing, NoFit, Refusal, Shape, ShapeSpec, Tables, Task, TaskId, VolumeNeed};
+use model::{
+    CardAsk, CardLack, DeviceClaim, DeviceLack, Missing, NoFit, Refusal, Shape, ShapeSpec, Tables,
+    Task, TaskId, Toleration, TolerationEffect, VolumeNeed,
+};
 
 use super::Remedy;
 use super::fixes::{put, tasks};
@@ -54,8 +58,106 @@ pub(super) fn lifted(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
         };
         drafts.extend(dropped(case, remedy, |shape| bind(shape, claim)));
     }
+    drafts.extend(unchosen(case, no_fit));
     drafts.extend(in_the_way(case, no_fit));
     drafts
+}
+
+/// What may be dropped of which cards, devices, cpus and lent nodes the gang's waiting tasks take.
+fn unchosen(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
+    let cards = |why: CardLack| {
+        let is_it = move |refusal: &Refusal| match refusal {
+            Refusal::Cards { why: other, .. } => *other == why,
+            _ => false,
+        };
+        refuses(no_fit, is_it)
+    };
+    let mut drafts = Vec::new();
+    let mut drop = |remedy, edit: &dyn Fn(&mut ShapeSpec)| {
+        drafts.extend(dropped(case, remedy, edit));
+    };
+    if cards(CardLack::Few) {
+        let (wanted, refused) = models(case);
+        drop(Remedy::DropCardModels { wanted, refused }, &|shape| {
+            of_cards(shape, |ask| {
+                ask.models.clear();
+                ask.models_not.clear();
+            });
+        });
+        drop(Remedy::DropCardIds, &|shape| {
+            of_cards(shape, |ask| {
+                ask.ids.clear();
+                ask.ids_not.clear();
+            });
+        });
+    }
+    if cards(CardLack::Slices) {
+        drop(Remedy::DropCardSlices, &|shape| {
+            of_cards(shape, |ask| ask.only_slices = false);
+        });
+    }
+    if cards(CardLack::Avoided) {
+        drop(Remedy::DropCardsApart, &|shape| {
+            of_cards(shape, |ask| ask.apart = false);
+        });
+    }
+    let few = Refusal::Devices {
+        why: DeviceLack::Few,
+    };
+    if refuses(no_fit, |why| *why == few) {
+        drop(Remedy::DropDeviceRules, &|shape| {
+            of_claims(shape, |claim| claim.rules.clear());
+        });
+        drop(Remedy::BearDeviceTaints, &|shape| {
+            of_claims(shape, |claim| {
+                let ways = claim.requests.iter_mut().flat_map(|it| &mut it.ways);
+                ways.for_each(|way| way.tolerations.push(ANY_TAINT));
+            });
+        });
+    }
+    if refuses(no_fit, |why| matches!(why, Refusal::Numa { .. })) {
+        drop(Remedy::DropNumaPolicy, &|shape| {
+            if let Some(ask) = &mut shape.numa {
+                Arc::make_mut(ask).policy = Arc::default();
+            }
+        });
+    }
+    if refuses(no_fit, |why| *why == Refusal::Revocable) {
+        drop(Remedy::BearLending, &|shape| shape.revocable = true);
+    }
+    drafts
+}
+
+/// It bears whatever a device is tainted with.
+const ANY_TAINT: Toleration = Toleration {
+    key: None,
+    value: None,
+    effect: TolerationEffect::Any,
+};
+
+fn of_cards(shape: &mut ShapeSpec, edit: impl Fn(&mut CardAsk)) {
+    if let Some(ask) = &mut shape.cards {
+        edit(Arc::make_mut(ask));
+    }
+}
+
+fn of_claims(shape: &mut ShapeSpec, edit: impl Fn(&mut DeviceClaim)) {
+    if let Some(ask) = &mut shape.devices {
+        Arc::make_mut(ask).claims.iter_mut().for_each(edit);
+    }
+}
+
+/// Words for models of cards that the gang's waiting tasks want, and that they do not.
+fn models(case: &Case<'_, '_>) -> (Vec<Arc<str>>, Vec<Arc<str>>) {
+    let (mut wanted, mut refused) = (BTreeSet::new(), BTreeSet::new());
+    for task in tasks(case, |_| ()) {
+        if let Some(ask) = task.shape.cards {
+            wanted.extend(ask.models.iter().cloned());
+            refused.extend(ask.models_not.iter().cloned());
+        }
+    }
+    let list = |words: BTreeSet<Arc<str>>| words.into_iter().collect();
+    (list(wanted), list(refused))
 }
 
 /// The gang's waiting tasks without what a rule asks of them; none where that changes nothing.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use checker::{check, digest};
-use engine::{Fix, Remedy};
+use engine::{Engine, Fix, Remedy};
 use model::{GangId, GangPhase, Key, Verdict};
 
 use crate::dice::Dice;
@@ -114,7 +114,7 @@ fn world(seed: u64) -> World {
     world
 }
 
-fn waiting(world: &World) -> Vec<GangId> {
+pub fn waiting(world: &World) -> Vec<GangId> {
     let gangs = world.tables.gangs().filter(|(_, gang)| gang.known);
     gangs
         .filter(|(_, gang)| matches!(gang.said, Verdict::Waits(_)))
@@ -122,18 +122,36 @@ fn waiting(world: &World) -> Vec<GangId> {
         .collect()
 }
 
-/// Applies the fix to the unchanged state and decides as the engine does.
-fn admits(world: &World, gang: GangId, fix: &Fix) -> bool {
-    let (mut tables, mut engine) = (world.tables.clone(), world.engine.clone());
+/// Applies the fix to the unchanged state and decides as the engine does; by other settings as one that
+/// begins.
+pub fn admits(world: &World, gang: GangId, fix: &Fix) -> bool {
+    let mut tables = world.tables.clone();
     for change in &fix.changes {
         change.apply(&mut tables);
     }
-    engine.cycle(&mut tables, world.now);
+    let mut engine = world.engine.clone();
+    if let Some(settings) = &fix.settings {
+        let (other, _) = Engine::new((**settings).clone()).expect("the actions are known");
+        engine = other;
+        let gangs: Vec<GangId> = tables.gangs().map(|(id, _)| id).collect();
+        gangs.into_iter().for_each(|gang| tables.mark_gang(gang));
+    }
+    engine.cycle(&mut tables, fix.at.unwrap_or(world.now));
     let row = tables.gang(gang);
     match fix.only_enters {
-        true => row.phase() != GangPhase::Pending,
+        true => {
+            let was = world.tables.gang(gang).phase();
+            was == GangPhase::Pending && row.phase() != GangPhase::Pending
+        }
         false => tables.ready(gang) >= row.spec.min_member,
     }
+}
+
+/// The remedy's name.
+pub fn word_of(fix: &Fix) -> String {
+    let named = format!("{:?}", fix.remedy);
+    let word = named.split([' ', '{']).next();
+    word.unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -221,9 +239,7 @@ fn a_stated_fix_admits_the_gang() {
                     world.tables.gang(gang).spec.key,
                     found.reason
                 );
-                let named = format!("{:?}", fix.remedy);
-                let word = named.split([' ', '{']).next().unwrap_or_default();
-                *tried.entry(word.to_owned()).or_default() += 1;
+                *tried.entry(word_of(fix)).or_default() += 1;
                 for (times, word) in of_volumes.iter_mut().zip(["VolumeInUse", "VolumeLimit"]) {
                     let is_about = format!("{:?}", found.reason).contains(word);
                     let ends = matches!(fix.remedy, Remedy::EndTasks { .. });

@@ -191,6 +191,9 @@ impl World {
                     "{rest}  explained: {reason}; {} places",
                     found.places.len()
                 );
+                for (why, note) in &found.notes {
+                    let _ = writeln!(self.said, "  {}: {note:?}", why.words());
+                }
                 self.explained(&found.holders, &found.fixes);
             }
             "conditions" => self.conditions(&key(rest)),

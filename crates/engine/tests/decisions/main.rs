@@ -12,6 +12,7 @@ mod devices;
 #[path = "../shared/dice.rs"]
 mod dice;
 mod explained;
+mod explained_kinds;
 mod fairness;
 mod fixture;
 mod laws;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{GangId, Key, News, Quota, Tables, TaskId};
+use super::{GangId, Key, News, NodeId, Quota, Tables, TaskId};
 use crate::gang::GangSpec;
 use crate::node::NodeSpec;
 use crate::queue::QueueSpec;
@@ -101,6 +101,21 @@ impl Tables {
             change.apply(self);
         }
         Some(supposed)
+    }
+
+    /// Has nodes judged anew, as if rules said something else of them, until [`Tables::put_back`]; only
+    /// inside of [`Tables::aside`].
+    pub fn suppose_judged(&mut self, nodes: &[NodeId]) -> Supposed {
+        let back = |id: &NodeId| {
+            let node = self.node(*id);
+            Back::Node(Box::new(node.spec.clone()), node.spec_tick)
+        };
+        let supposed = Supposed {
+            backwards: nodes.iter().map(back).collect(),
+            news: self.news.clone(),
+        };
+        nodes.iter().for_each(|node| self.judge_anew(*node));
+        supposed
     }
 
     /// Takes supposed changes back, the last one first.

@@ -56,7 +56,7 @@ fn hierarchy(_: &mut Plugin, config: &mut Config) {
 }
 
 /// What holds for the queue: what it says itself, or where it says nothing the nearest above it.
-fn groups_of<'a>(view: View<'a>, queue: QueueId) -> &'a NodeGroups {
+pub(crate) fn groups_of<'a>(view: View<'a>, queue: QueueId) -> &'a NodeGroups {
     let own = &view.tables.queue(queue).spec.groups;
     if view.config.nodegroup.hierarchy == Switched::Off {
         return own;

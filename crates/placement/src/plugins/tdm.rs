@@ -97,6 +97,17 @@ impl Zones {
         let window = self.windows.get(zone);
         window.is_some_and(|window| window.is_open(config.local.of_day(at)))
     }
+
+    /// When the zone opens next; never where it has no window.
+    pub(crate) fn opens_at(&self, config: &Config, zone: &str, now: Time) -> Option<Time> {
+        let window = self.windows.get(zone)?;
+        // Where clocks are set before that, it is looked at again from there.
+        let sets = config.local.changes().len();
+        let next = |at: &Time| Some(config.local.next(window.from, *at));
+        let times = std::iter::successors(next(&now), next).take(sets + 1);
+        let mut times = times.filter(|at| window.is_open(config.local.of_day(*at)));
+        times.next()
+    }
 }
 
 fn configure(asked: &mut Asked<'_>, config: &mut Config) {

@@ -74,6 +74,13 @@ impl Default for Setup {
     }
 }
 
+impl Setup {
+    /// How much of a node's cpu and memory may be used, in millionths of it.
+    pub(crate) fn most(&self) -> [i64; 2] {
+        [self.cpu_most, self.memory_most]
+    }
+}
+
 fn configure(asked: &mut Asked<'_>, config: &mut Config) {
     let default = Setup::default();
     let per_cent =

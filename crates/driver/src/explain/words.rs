@@ -1,0 +1,301 @@
+//! What is found, in words: remedies, and what more is known of refusals.
+
+use std::sync::Arc;
+
+use api::ask::Fix;
+use api::time::Time;
+use engine::{Note, Remedy};
+use model::Amount;
+
+/// The most names that are told in a sentence.
+const NAMES_MAX: usize = 8;
+
+fn list(names: &[String], unnamed: usize) -> String {
+    let mut text: Vec<String> = names.iter().take(NAMES_MAX).cloned().collect();
+    let rest = names.len().saturating_sub(NAMES_MAX) + unnamed;
+    match (rest, text.is_empty()) {
+        (0, _) => {}
+        (rest, true) => return format!("{rest} of others"),
+        (rest, false) => text.push(format!("{rest} more")),
+    }
+    text.join(", ")
+}
+
+fn amounts(by: &[Amount]) -> String {
+    let texts: Vec<String> = by.iter().map(ToString::to_string).collect();
+    texts.join(" and ")
+}
+
+fn plural(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// One of a hundred, in millionths.
+const PERCENT: i64 = 10_000;
+
+/// A share in millionths: `85 %`, and `85.1 %` where it is any more than that.
+fn percent(share: i64) -> String {
+    let tenths = share.saturating_add(PERCENT / 10 - 1) / (PERCENT / 10);
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => format!("{whole} %"),
+        (whole, tenths) => format!("{whole}.{tenths} %"),
+    }
+}
+
+/// `2026-11-22T22:00:00Z`
+fn clock(at: model::Time) -> String {
+    Time(at.micros).seconds_text()
+}
+
+/// What more is known of a refusal.
+pub(super) fn of_note(note: &Note) -> String {
+    match note {
+        Note::HeldByClaims { devices } => {
+            let devices = plural(*devices as usize, "device is", "devices are");
+            format!("{devices} held by claims that no pod has alone")
+        }
+        Note::Limits { rows } => {
+            let row = |row: &engine::GroupLimit| {
+                format!("{}: {} of {}", row.group, row.used.number(), row.limit)
+            };
+            rows.iter().map(row).collect::<Vec<_>>().join(", ")
+        }
+        Note::Opens { at: Some(at) } => format!("it opens at {}", clock(*at)),
+        Note::Opens { at: None } => "it has no window, so it never opens".to_owned(),
+        Note::Used { nodes, most } => {
+            let node = |(name, used): &(Arc<str>, i64)| format!("{name} {}", percent(*used));
+            let nodes: Vec<String> = nodes.iter().map(node).collect();
+            format!("{}; at most {} may be", nodes.join(", "), percent(*most))
+        }
+    }
+}
+
+/// A remedy, told to somebody who may see the namespaces of which `sees` says so.
+pub(super) fn of_fix(fix: &engine::Fix, sees: &dyn Fn(&str) -> bool) -> Fix {
+    let (targets, unnamed) = targets(&fix.remedy, sees);
+    let (code, words) = told(&fix.remedy, &list(&targets, unnamed));
+    Fix {
+        remedy: code.to_owned(),
+        words,
+        targets,
+        unnamed: unnamed as u64,
+        only_enters: fix.only_enters,
+    }
+}
+
+/// To what it is done, as far as that may be named, and to how many beside that.
+fn targets(remedy: &Remedy, sees: &dyn Fn(&str) -> bool) -> (Vec<String>, usize) {
+    let one = |name: &Arc<str>| (vec![name.to_string()], 0);
+    match remedy {
+        Remedy::EndTasks { tasks } | Remedy::Ungate { tasks } => {
+            let seen = tasks.iter().filter(|task| sees(&task.namespace));
+            let seen: Vec<String> = seen.map(ToString::to_string).collect();
+            let unseen = tasks.len() - seen.len();
+            (seen, unseen)
+        }
+        Remedy::JoinGroup { nodes, .. }
+        | Remedy::LeaveZone { nodes, .. }
+        | Remedy::Uncordon { nodes }
+        | Remedy::Untaint { nodes, .. } => (nodes.iter().map(ToString::to_string).collect(), 0),
+        Remedy::AddNodes { like, .. } => one(like),
+        Remedy::AwaitZone { zone, .. } => one(zone),
+        Remedy::BindClaim { claim, .. } => one(claim),
+        Remedy::DropGroupLimits { queue }
+        | Remedy::HangQueue { queue, .. }
+        | Remedy::MoveToQueue { queue }
+        | Remedy::OpenQueue { queue }
+        | Remedy::RaiseGroupLimit { queue, .. }
+        | Remedy::RaiseQueue { queue, .. }
+        | Remedy::UseGroup { queue, .. } => one(queue),
+        Remedy::RaiseQuota { quota, .. } => (vec![quota.to_string()], 0),
+        Remedy::BearDeviceTaints
+        | Remedy::BearLending
+        | Remedy::DropCardIds
+        | Remedy::DropCardModels { .. }
+        | Remedy::DropCardSlices
+        | Remedy::DropCardsApart
+        | Remedy::DropCloseness
+        | Remedy::DropDeviceRules
+        | Remedy::DropNumaPolicy
+        | Remedy::DropPodAffinity
+        | Remedy::DropPorts
+        | Remedy::DropSelector
+        | Remedy::DropSpread
+        | Remedy::LowerGroups { .. }
+        | Remedy::LowerMinimum { .. }
+        | Remedy::RaiseThreshold { .. }
+        | Remedy::ReachVolumes
+        | Remedy::ShrinkGroups { .. } => (Vec::new(), 0),
+    }
+}
+
+/// A remedy's code, and what is to be done.
+fn told(remedy: &Remedy, names: &str) -> (&'static str, String) {
+    match remedy {
+        Remedy::AddNodes { count, like } => {
+            let nodes = plural(*count as usize, "node", "nodes");
+            ("AddNodes", format!("add {nodes} like {like}"))
+        }
+        Remedy::AwaitZone { zone, until } => (
+            "AwaitZone",
+            format!("wait until {}, when zone {zone} opens", clock(*until)),
+        ),
+        Remedy::BearDeviceTaints => (
+            "BearDeviceTaints",
+            "have its claims tolerate the taints of devices".to_owned(),
+        ),
+        Remedy::BearLending => (
+            "BearLending",
+            "let its tasks be on nodes that are lent out only at times".to_owned(),
+        ),
+        Remedy::BindClaim { claim, exists } => {
+            let how = match exists {
+                true => format!("have claim {claim} bound"),
+                false => format!("create claim {claim} and have it bound"),
+            };
+            (
+                "BindClaim",
+                format!("{how} to a volume that the nodes with room reach"),
+            )
+        }
+        Remedy::DropCardIds => (
+            "DropCardIds",
+            "let its tasks have other GPUs than those whose ids they name".to_owned(),
+        ),
+        Remedy::DropCardModels { wanted, refused } => (
+            "DropCardModels",
+            format!(
+                "drop what its tasks say of GPU models: {}",
+                models(wanted, refused)
+            ),
+        ),
+        Remedy::DropCardSlices => (
+            "DropCardSlices",
+            "let its tasks have GPUs that are not divided in slices".to_owned(),
+        ),
+        Remedy::DropCardsApart => (
+            "DropCardsApart",
+            "let its tasks be together on a card".to_owned(),
+        ),
+        Remedy::DropCloseness => (
+            "DropCloseness",
+            "let its tasks be in any hyper-nodes".to_owned(),
+        ),
+        Remedy::DropDeviceRules => (
+            "DropDeviceRules",
+            "drop the constraints between devices of its claims".to_owned(),
+        ),
+        Remedy::DropGroupLimits { queue } => (
+            "DropGroupLimits",
+            format!("take away what nobody can read of limits of queue {queue} in groups of nodes"),
+        ),
+        Remedy::DropNumaPolicy => (
+            "DropNumaPolicy",
+            "drop the NUMA policy of its tasks".to_owned(),
+        ),
+        Remedy::DropPodAffinity => (
+            "DropPodAffinity",
+            "drop the required pod affinity and anti-affinity of its tasks".to_owned(),
+        ),
+        Remedy::DropPorts => ("DropPorts", "drop the host ports of its tasks".to_owned()),
+        Remedy::DropSelector => (
+            "DropSelector",
+            "drop the node selector and required node affinity of its tasks".to_owned(),
+        ),
+        Remedy::DropSpread => (
+            "DropSpread",
+            "drop the required topology spread of its tasks".to_owned(),
+        ),
+        Remedy::EndTasks { tasks } => {
+            let pods = plural(tasks.len(), "pod", "pods");
+            (
+                "EndTasks",
+                format!("wait for {pods} to end, or end them: {names}"),
+            )
+        }
+        Remedy::HangQueue { queue, parent } => (
+            "HangQueue",
+            format!("have {parent} for the parent of queue {queue}"),
+        ),
+        Remedy::JoinGroup { group, .. } => {
+            ("JoinGroup", format!("put {names} into node group {group}"))
+        }
+        Remedy::LeaveZone { zone, .. } => ("LeaveZone", format!("take {names} out of zone {zone}")),
+        Remedy::LowerGroups {
+            name,
+            from,
+            to,
+            tasks,
+        } => {
+            let groups = plural(*to as usize, "group", "groups");
+            let with =
+                |tasks: &u32| format!(", and with {}", plural(*tasks as usize, "task", "tasks"));
+            let with: String = tasks.iter().map(with).collect();
+            (
+                "LowerGroups",
+                format!("let it start with {groups} of {name} instead of {from}{with}"),
+            )
+        }
+        Remedy::LowerMinimum { role, from, to } => {
+            let of = role
+                .as_ref()
+                .map_or(String::new(), |role| format!(" of {role}"));
+            (
+                "LowerMinimum",
+                format!("let it start with {to}{of} instead of {from}"),
+            )
+        }
+        Remedy::MoveToQueue { queue } => ("MoveToQueue", format!("put it into queue {queue}")),
+        Remedy::OpenQueue { queue } => ("OpenQueue", format!("have a queue {queue} that is open")),
+        Remedy::RaiseGroupLimit { queue, group, by } => (
+            "RaiseGroupLimit",
+            format!(
+                "raise the limit of queue {queue} in node group {group} by {}",
+                amounts(by)
+            ),
+        ),
+        Remedy::RaiseQueue { queue, limit, by } => (
+            "RaiseQueue",
+            format!("raise {} of queue {queue} by {}", limit.word(), amounts(by)),
+        ),
+        Remedy::RaiseQuota { quota, by } => (
+            "RaiseQuota",
+            format!("raise quota {quota} by {}", amounts(by)),
+        ),
+        Remedy::RaiseThreshold { resource, from, to } => (
+            "RaiseThreshold",
+            format!(
+                "raise the threshold of plugin usage for {resource} from {} to {to} %",
+                percent(*from)
+            ),
+        ),
+        Remedy::ReachVolumes => (
+            "ReachVolumes",
+            "have volumes for its claims that the nodes with room reach".to_owned(),
+        ),
+        Remedy::ShrinkGroups { name, from, to } => {
+            let tasks = plural(*to as usize, "task", "tasks");
+            (
+                "ShrinkGroups",
+                format!("let {tasks} make a group of {name} instead of {from}"),
+            )
+        }
+        Remedy::Uncordon { .. } => ("Uncordon", format!("uncordon {names}")),
+        Remedy::Ungate { .. } => ("Ungate", format!("take the scheduling gates off {names}")),
+        Remedy::Untaint { key, value, .. } => (
+            "Untaint",
+            format!("take the taint {key}={value} off {names}"),
+        ),
+        Remedy::UseGroup { queue, group } => (
+            "UseGroup",
+            format!("let queue {queue} use node group {group}"),
+        ),
+    }
+}
+
+/// `use A100, nouse T4`
+fn models(wanted: &[Arc<str>], refused: &[Arc<str>]) -> String {
+    let wanted = wanted.iter().map(|word| format!("use {word}"));
+    let refused = refused.iter().map(|word| format!("nouse {word}"));
+    wanted.chain(refused).collect::<Vec<_>>().join(", ")
+}
