@@ -9,8 +9,11 @@ mod rows;
 
 use std::time::Instant;
 
-use engine::Engine;
-use model::{Kind, Limits, QueueSpec, QueueState, Tables, Time, Vector};
+use engine::{Argument, Engine, PluginSettings, Settings};
+use model::{
+    Card, CardAsk, Grant, Key, Kind, Limits, Memory, NodeSpec, Part, QueueSpec, QueueState,
+    ShapeSpec, Tables, Time, Vector,
+};
 use rows::{Gang, median, node, print, queue};
 
 const NODES: u32 = 10_000;
@@ -19,16 +22,90 @@ const TASKS: u32 = 20;
 const ASKED: u32 = 21;
 
 fn main() {
-    ask("explain-no-fit-100k", "all");
-    ask("explain-queue-full-100k", "small");
+    ask("explain-no-fit-100k", "all", Short::Room);
+    ask("explain-queue-full-100k", "small", Short::Room);
+    ask("explain-cards-taken-100k", "all", Short::Cards);
+}
+
+/// What others hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Short {
+    /// The nodes' cores, where it is not the queue that is full.
+    Room,
+    /// Their cards, of which each has eight.
+    Cards,
+}
+
+/// How many cards each task has, or wants.
+const CARDS: usize = 4;
+
+fn with_cards(tables: &mut Tables, at: u32) {
+    let id = tables.nodes().last().expect("a node was just put").0;
+    let spec = tables.node(id).spec.clone();
+    let card = |card: usize| Card {
+        id: format!("{at}-{card}").into(),
+        memory: 16_000,
+        users_max: 10,
+        is_healthy: true,
+        ..Card::default()
+    };
+    let mut cards = spec.cards.clone();
+    cards.list = (0..2 * CARDS).map(card).collect();
+    tables.put_node(NodeSpec { cards, ..spec });
+}
+
+/// The tasks of a gang have their cards: of two on a node the one the first, the other the last ones.
+fn grant(tables: &mut Tables, gang: u32) {
+    for index in 0..TASKS {
+        let key = Key::new("bench", format!("gang-{gang:05}-{index}"));
+        let id = tables.task_keyed(&key).expect("it was just put");
+        let mut spec = tables.task_spec(id);
+        let node = tables.task(id).node.expect("it runs");
+        let held = tables.node(node).cards.iter().count();
+        let cards = tables.node(node).spec.cards.list.iter();
+        let grant = |card: &Card| Grant {
+            card: card.id.clone(),
+            memory: card.memory,
+            cores: 100,
+            is_whole: true,
+            ..Grant::default()
+        };
+        spec.grants = cards.skip(held).take(CARDS).map(grant).collect();
+        tables.put_task(spec);
+    }
+}
+
+fn engine(short: Short) -> Engine {
+    let mut settings = Settings::default();
+    if short == Short::Cards {
+        let mut cards = PluginSettings::named("deviceshare");
+        let key = "deviceshare.VGPUEnable".to_owned();
+        cards.arguments.0.insert(key, Argument::Flag(true));
+        settings.placement.tiers[1].push(cards);
+    }
+    Engine::new(settings).expect("the actions are known").0
 }
 
 /// Every node is full; so many gangs wait, in the queue that is asked about or all over.
-fn ask(row: &str, of: &str) {
+fn ask(row: &str, of: &str, short: Short) {
     let mut tables = Tables::new();
     for at in 0..NODES {
-        node(&mut tables, at, 8, 0);
+        match short {
+            Short::Room => node(&mut tables, at, 8, 0),
+            Short::Cards => {
+                node(&mut tables, at, 16, 0);
+                with_cards(&mut tables, at);
+            }
+        }
     }
+    let ask = CardAsk {
+        parts: vec![Part::of_gpus(CARDS as i64, Memory::Mib(16_000), 100)],
+        ..CardAsk::default()
+    };
+    let shape = ShapeSpec {
+        cards: (short == Short::Cards).then(|| ask.into()),
+        ..ShapeSpec::default()
+    };
     queue(&mut tables, "all", None, Vector::ZERO);
     tables.put_queue(QueueSpec {
         name: "small".into(),
@@ -51,11 +128,15 @@ fn ask(row: &str, of: &str) {
             class: None,
             min: TASKS,
             requests: Vector::of([(Kind::CPU, 4_000), (Kind::MEMORY, 1 << 30)]),
+            shape: shape.clone(),
             ..Gang::default()
         };
         gang.put(&mut tables, &nodes);
+        if holds.is_some() && short == Short::Cards {
+            grant(&mut tables, at);
+        }
     }
-    let mut engine = Engine::with_defaults();
+    let mut engine = engine(short);
     while !engine.cycle(&mut tables, Time::from_micros(0)).is_empty() {}
     let (mut times, mut fixes) = (Vec::new(), 0);
     let waiting: Vec<_> = tables.gangs().map(|(id, _)| id).collect();
