@@ -12,6 +12,8 @@ use crate::{Violation, cards, claims, close, counters, rooms, volumes};
 pub struct Waived {
     /// That a queue is within its ceiling.
     pub ceilings: bool,
+    /// That queues above it are within theirs: only a tree of queues has such.
+    pub ceilings_above: bool,
     /// That tasks which must be close together are in one hyper-node.
     pub hyper_nodes: bool,
     /// That gangs within a gang are whole.
@@ -75,6 +77,9 @@ pub fn check_plan_by(waived: Waived, tables: &Tables, plan: &Plan) -> Vec<Violat
     claims::plan(tables, plan, &mut found);
     if !waived.ceilings {
         rooms::ceilings(tables, plan, &mut found);
+    }
+    if !waived.ceilings_above {
+        rooms::ceilings_above(tables, plan, &mut found);
     }
     evictions(tables, plan, &mut found);
     whole(tables, plan, &mut found);

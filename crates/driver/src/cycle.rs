@@ -514,6 +514,7 @@ impl Cycles {
         let mut kept_back = BTreeSet::new();
         let waived = checker::Waived {
             ceilings: !self.engine.keeps_ceilings(),
+            ceilings_above: !self.engine.keeps_ceilings_above(),
             hyper_nodes: !self.engine.keeps_hyper_nodes(),
             parts: !self.engine.keeps_parts(),
         };

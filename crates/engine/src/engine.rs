@@ -143,6 +143,11 @@ impl Engine {
         self.rules.keeps_ceilings()
     }
 
+    /// Whether its rules keep queues above others within theirs.
+    pub fn keeps_ceilings_above(&self) -> bool {
+        self.rules.keeps_ceilings_above()
+    }
+
     /// Whether its rules keep tasks that must be close together within their hyper-node.
     pub fn keeps_hyper_nodes(&self) -> bool {
         self.rules.keeps_hyper_nodes()

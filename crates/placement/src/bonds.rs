@@ -54,6 +54,11 @@ impl Rules {
         self.rows().any(|row| row.allocatable.is_some())
     }
 
+    /// Whether a rule keeps queues above others within their ceilings: one that takes queues for a tree.
+    pub fn keeps_ceilings_above(&self) -> bool {
+        self.rows().any(|row| row.full_above.is_some()) && self.config.capacity.is_tree
+    }
+
     /// Whether tasks that must be close together stay within their hyper-node.
     pub fn keeps_hyper_nodes(&self) -> bool {
         self.config.bonds.hyper_nodes == Switched::On

@@ -559,6 +559,7 @@ impl World {
         let mut wrong = checker::check(&self.tables);
         let waived = checker::Waived {
             ceilings: !self.engine.keeps_ceilings(),
+            ceilings_above: !self.engine.keeps_ceilings_above(),
             hyper_nodes: !self.engine.keeps_hyper_nodes(),
             parts: !self.engine.keeps_parts(),
         };
