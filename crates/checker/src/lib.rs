@@ -25,6 +25,7 @@ mod close;
 mod counters;
 mod digest;
 mod invariants;
+mod joint;
 mod plans;
 #[cfg(test)]
 mod planted;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Eviction, Gang, GangId, Phase, Plan, Sake, Tables, Task, WriteId};
 
-use crate::{Violation, cards, claims, close, counters, rooms, volumes};
+use crate::{Violation, cards, claims, close, counters, joint, rooms, volumes};
 
 /// What no rule is configured to keep: it is only written down then, and no plan breaks it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub fn check_plan_by(waived: Waived, tables: &Tables, plan: &Plan) -> Vec<Violat
             });
         }
     }
-    shared_claims(tables, plan, &mut found);
+    joint::plan(tables, plan, &mut found);
     rooms::rooms(tables, plan, &mut found);
     cards::plan(tables, plan, &mut found);
     counters::plan(tables, plan, &mut found);
@@ -204,47 +204,6 @@ fn reaches(driven: &BTreeMap<GangId, BTreeSet<GangId>>, from: GangId, to: GangId
         }
     }
     false
-}
-
-/// I4: tasks that share a claim which is nowhere yet are not sent to different nodes; else the ones
-/// that come second can never be bound.
-fn shared_claims(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
-    let named = |task: &Task| {
-        let space = task.key.namespace.clone();
-        let names = task.claims.clone().into_iter();
-        names.map(move |name| (space.clone(), name))
-    };
-    let planned: BTreeSet<_> = plan
-        .places
-        .iter()
-        .flat_map(|place| named(tables.task(place.task)))
-        .collect();
-    if planned.is_empty() {
-        return;
-    }
-    let mut homes = BTreeMap::new();
-    for (_, task) in tables.tasks() {
-        let is_there = matches!(task.phase, Phase::Binding | Phase::Bound | Phase::Running);
-        let Some(node) = task.node.filter(|_| is_there) else {
-            continue;
-        };
-        for claim in named(task).filter(|claim| planned.contains(claim)) {
-            let (home, first) = homes.entry(claim.clone()).or_insert((node, task));
-            if *home != node {
-                let what = format!(
-                    "tasks {} and {} share claim {} and are on two nodes",
-                    first.key, task.key, claim.1
-                );
-                found.push(Violation {
-                    invariant: "I4",
-                    what,
-                    writes: task
-                        .gang
-                        .map_or(Vec::new(), |id| writes_of(tables, plan, id)),
-                });
-            }
-        }
-    }
 }
 
 /// The plan's binds of a gang: all of them are kept back, or none.

@@ -338,6 +338,7 @@ impl Cycles {
         for hold in holds {
             self.try_hold(hold, mirror, writes, now);
         }
+        self.try_doubted(mirror, writes, now);
         self.lock_changed(&change.key, mirror, writes, now);
     }
 
@@ -376,6 +377,7 @@ impl Cycles {
         while let Some(hold) = self.holds.due(now) {
             self.try_hold(hold, mirror, writes, now);
         }
+        self.try_doubted(mirror, writes, now);
         self.advance_locks(mirror, writes, now);
         self.say_again(mirror, writes, now);
         self.tell_shard_again(mirror, writes, now);
@@ -533,6 +535,7 @@ impl Cycles {
     fn take_back(&mut self, write: WriteId) {
         self.tables.refuse(write);
         self.news.refused(&self.tables, write);
+        self.holds.doubt();
         self.chronicle.failed(write);
     }
 

@@ -70,6 +70,8 @@ pub struct Bind {
     pub locks: Vec<Box<str>>,
     /// Devices that its claims get before.
     pub devices: Vec<Given>,
+    /// Claims, as the pod calls them, that get theirs with another task.
+    pub joins: Vec<Box<str>>,
     /// Volumes that its claims get before.
     pub volumes: Vec<Chosen>,
 }
@@ -203,6 +205,7 @@ impl Mirror {
             gang: task.gang,
             annotations,
             locks: ask.map_or_else(Vec::new, |ask| cards::locks(ask, &task.grants)),
+            joins: devices.map_or_else(Vec::new, |ask| devices::joins(tables, task, ask)),
             devices: devices.map_or_else(Vec::new, |ask| {
                 devices::given(ask, &node.spec.devices, &task.grants)
             }),

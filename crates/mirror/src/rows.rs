@@ -39,7 +39,7 @@ use model::{
 pub(crate) use amounts::resource_list;
 pub(crate) use constraints::{node_labels, node_terms};
 pub use devices::{claim_name, claim_user, own_claim, sharing_group};
-pub(crate) use devices::{failure, find_device};
+pub(crate) use devices::{failure, find_device, shared_claim};
 pub use native::{NATIVE, group_name, native_gang};
 pub use network::hyper_node_members;
 pub use reach::{Reach, Slice};

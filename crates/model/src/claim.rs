@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::dimension::{Dimension, Taking};
+use crate::ids::Key;
 use crate::node::Taint;
 use crate::shape::Toleration;
 
@@ -207,17 +208,28 @@ impl AttributeRule {
 pub struct DeviceClaim {
     /// What the pod calls it.
     pub name: Arc<str>,
+    /// Its name among the claims of tasks ([`TaskSpec::claims`](crate::TaskSpec::claims)), where others wait
+    /// for it, too: it gets devices once, with whichever of them is placed first.
+    pub shared: Option<Key>,
     /// What is requested.
     pub requests: Vec<DeviceRequest>,
     /// What its devices have in common, and in what they differ.
     pub rules: Vec<AttributeRule>,
 }
 
-/// What a task wants of devices: claims of its own, all of them on its node.
+/// What a task wants of devices: claims without any, all of them on its node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeviceAsk {
     /// The claims, in the pod's order.
     pub claims: Vec<DeviceClaim>,
+}
+
+impl DeviceAsk {
+    /// Those that others wait for, too, by their place in the list.
+    pub fn shared(&self) -> impl Iterator<Item = (u8, &Key)> {
+        let claims = (0_u8..).zip(&self.claims);
+        claims.filter_map(|(at, claim)| Some((at, claim.shared.as_ref()?)))
+    }
 }
 
 /// A claim of a task that keeps it from every node.
@@ -245,11 +257,6 @@ pub enum ClaimLack {
         /// Which one, and what its driver says.
         why: Arc<str>,
     },
-    /// Another task, which is no part of the gang, gets it first.
-    First {
-        /// That task.
-        task: Arc<str>,
-    },
     /// A class of devices does not exist.
     NoClass {
         /// Its name.
@@ -275,9 +282,6 @@ impl ClaimLack {
             ClaimLack::Leaving => "is being deleted".to_owned(),
             ClaimLack::Full => format!("is used by {CLAIM_USERS_MAX} pods, and no more may"),
             ClaimLack::Failed { why } => format!("gives device {why} back"),
-            ClaimLack::First { task } => {
-                format!("is not allocated yet, and {task} is to get it first")
-            }
             ClaimLack::NoClass { class } => format!("names class {class}, which does not exist"),
             ClaimLack::Selector { why } => format!("has a selector that is none: {why}"),
             ClaimLack::Unknown { what } => {

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::claim::Purpose;
 use crate::dimension::{PartLoad, Taking};
 use crate::numa::{UnitLoad, Units};
 
@@ -224,6 +225,15 @@ pub struct Grant {
     pub units: Units,
     /// Whether other nodes reach it, too, and may not give it to anybody meanwhile.
     pub is_shared: bool,
+    /// Whether it is a device for a claim: the part says which, see [`Purpose`](crate::Purpose).
+    pub is_claimed: bool,
+}
+
+impl Grant {
+    /// Whether it is a device for the claim at this place of what its task asks for.
+    pub fn is_for_claim(&self, at: u8) -> bool {
+        self.is_claimed && Purpose::of(self.part).claim == at
+    }
 }
 
 /// What is held of one card.

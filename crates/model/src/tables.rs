@@ -1,6 +1,7 @@
 //! The cluster's tables: one owner, changed in place, never copied for a cycle.
 
 mod classes;
+mod device_claims;
 mod feed;
 mod groups;
 mod hyper_nodes;
@@ -134,6 +135,7 @@ pub struct Tables {
     group_use: groups::GroupUse,
     classes: classes::Classes,
     claim_homes: BTreeMap<Key, BTreeMap<NodeId, u32>>,
+    device_claims: device_claims::DeviceClaims,
     /// Who uses each claim that one pod may use at a time.
     sole_users: BTreeMap<Key, BTreeSet<TaskId>>,
     shared_loads: CardLoads,

@@ -12,7 +12,7 @@ use crate::actions::recall;
 use crate::clearing::Grounds;
 use crate::coupling::{self, Surroundings};
 use crate::domains::Scope;
-use crate::feasibility::Indexes;
+use crate::feasibility::{self, Indexes};
 use crate::footing::Asker;
 use crate::order::Heap;
 use crate::plugin::{Room, Score, View};
@@ -342,8 +342,12 @@ impl<'a, 't> Cycle<'a, 't> {
         }
         let view = self.rules.view(self.trial.tables(), &self.state);
         let asker = self.rules.asker(view, task);
-        self.indexes.synced(self.rules, view, &asker).takes(node)
-            && self.refuses(task, node, Room::Now).is_none()
+        // An index of those who share devices looks at all nodes again with each of them that gets some.
+        let takes = match feasibility::shares_devices(view.tables.shape(asker.0)) {
+            true => feasibility::takes_now(self.rules, view, &asker, node),
+            false => self.indexes.synced(self.rules, view, &asker).takes(node),
+        };
+        takes && self.refuses(task, node, Room::Now).is_none()
     }
 
     /// Why the pods elsewhere forbid the node to the task, if they do.

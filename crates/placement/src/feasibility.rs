@@ -55,6 +55,8 @@ pub(crate) struct Index {
     told: u64,
     /// As of when it was looked at how many nodes have which images.
     pictured: ImageMark,
+    /// As of when it was looked at who has devices of claims that the shape shares with others.
+    claimed: u64,
     cursor: u64,
     used: u64,
     size: usize,
@@ -108,7 +110,9 @@ impl Indexes {
         if !is_told || !is_pictured {
             index.forget_natures();
         }
-        let is_same = index.serial == shape.serial && is_told && is_pictured;
+        let claimed = claims_mark(view, shape);
+        let is_claimed = std::mem::replace(&mut index.claimed, claimed) == claimed;
+        let is_same = index.serial == shape.serial && is_told && is_pictured && is_claimed;
         let changed = if is_same && index.size >= span {
             view.tables
                 .changed_since(index.cursor)
@@ -414,6 +418,35 @@ pub fn may_fit(
     row.known
         && lacks(view, shape, node, Room::Later).is_none()
         && rules.suits_by_itself(view, shape, node).is_none()
+}
+
+/// When something was last told of claims that a shape shares with others, if it does: once one of these has
+/// devices, nodes are out of the question that do not reach them, and all others need none left.
+fn claims_mark(view: View<'_>, shape: &Shape) -> u64 {
+    match shares_devices(shape) {
+        true => view.tables.device_claims_tick() + 1,
+        false => 0,
+    }
+}
+
+/// Whether a task of the shape waits for devices that it shares with others.
+pub(crate) fn shares_devices(shape: &Shape) -> bool {
+    let ask = shape.spec.devices.as_deref();
+    ask.is_some_and(|ask| ask.shared().next().is_some())
+}
+
+/// Whether the node would take whoever asks now, as an index would say it.
+pub(crate) fn takes_now(rules: &Rules, view: View<'_>, asker: &Asker, node: NodeId) -> bool {
+    let shape = view.tables.shape(asker.0);
+    let row = view.tables.find_node(node).filter(|row| row.known);
+    let refused = |row: &model::Node| {
+        let footing = asker.1.as_ref();
+        footing.is_some_and(|footing| footing.of(&row.spec).is_err())
+    };
+    row.is_some_and(|row| !refused(row))
+        && rules.suits(view, shape, node).is_none()
+        && lacks(view, shape, node, Room::Now).is_none()
+        && rules.has_room(view, shape, node, Room::Now).is_none()
 }
 
 /// Whether the node would take a task of the shape now, if nobody outside is asked.

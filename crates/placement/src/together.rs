@@ -1,6 +1,9 @@
 //! Tasks that share a claim which waits for its first consumer. The volume will be where the first
 //! of them goes, and until it is bound nobody knows from where else it can be reached: all of them
 //! go to one node, as in Kubernetes, where the claim names that node from then on.
+//!
+//! Tasks that share a claim of devices which has none yet meet on one node, too, if one takes them. Once the
+//! first has them, the others go wherever these can be reached.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -62,7 +65,10 @@ pub(crate) fn home(tables: &Tables, task: TaskId, room: Room) -> Home {
     let claim_of = |name: &Arc<str>| Key::new(row.key.namespace.clone(), name.clone());
     let mut found = Home::Anywhere;
     for name in &row.claims {
-        let Some(node) = tables.claim_home(&claim_of(name)) else {
+        let claim = claim_of(name);
+        // Devices that somebody has are reached from where they are reached: each node says it.
+        let home = tables.claim_home(&claim);
+        let Some(node) = home.filter(|_| tables.device_holder(&claim).is_none()) else {
             continue;
         };
         let claim = name.clone();

@@ -8,7 +8,7 @@ use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
 use api::time::Time;
 use mirror::{Bind, Change, Claims, Index, Mirror, claim_name, claims_of, device_claims_of};
-use model::GangId;
+use model::{GangId, Tables};
 
 use super::{Cycles, Told};
 use crate::backoff::Backoff;
@@ -49,6 +49,8 @@ pub(super) struct Holds {
     by_claim: BTreeMap<ObjectKey, BTreeSet<HoldId>>,
     timers: BTreeSet<(Time, HoldId)>,
     last: u64,
+    /// Set when a place was taken back with which other pods' claims may have been to get their devices.
+    is_doubted: bool,
 }
 
 impl Holds {
@@ -84,7 +86,12 @@ impl Holds {
     /// each once the one before was seen to be told: two plans that were made at the same time, or
     /// one that was given up in the middle, would else promise them to different nodes, and no node
     /// could ever have the pod. `None` where there is no such hold any more.
-    pub(super) fn look(&mut self, id: HoldId, mirror: &Mirror, now: Time) -> Option<Look> {
+    pub(super) fn look(
+        &mut self,
+        id: HoldId,
+        (mirror, tables): (&Mirror, &Tables),
+        now: Time,
+    ) -> Option<Look> {
         let hold = self.holds.get_mut(&id)?;
         let mut tell: Vec<Intent> = Vec::new();
         let mut spoken_for: BTreeSet<ObjectKey> = hold.telling.clone();
@@ -92,7 +99,7 @@ impl Holds {
         let is_late = now >= hold.until;
         let mut conflict = is_late.then(|| "its claims were not bound in time".to_owned());
         for bind in &hold.binds {
-            match claims(mirror, bind, now) {
+            match claims(mirror, tables, bind, now) {
                 None | Some(Claims::Ready) => {}
                 Some(Claims::Wait) => is_ready = false,
                 Some(Claims::Tell(intents)) => {
@@ -145,6 +152,13 @@ impl Holds {
         };
         match change.kind() {
             Kind::PersistentVolumeClaim | Kind::ResourceClaim => heed(&change.key),
+            // Who was to get others their devices may have gone.
+            Kind::Pod if change.after.is_none() => {
+                let pod = change.before::<Pod>();
+                for claim in pod.iter().flat_map(|pod| device_claim_keys(mirror, pod)) {
+                    heed(&claim);
+                }
+            }
             Kind::PersistentVolume => {
                 let named = mirror.keys(Index::ClaimVolume, "", &change.key.name);
                 named.for_each(|claim| heed(&claim));
@@ -158,6 +172,21 @@ impl Holds {
             _ => {}
         }
         holds.into_iter().collect()
+    }
+
+    /// A place was taken back.
+    pub(super) fn doubt(&mut self) {
+        self.is_doubted = true;
+    }
+
+    /// Holds of pods whose claims get their devices with others, if it is in doubt whether they do.
+    pub(super) fn doubted(&mut self) -> Vec<HoldId> {
+        if !std::mem::take(&mut self.is_doubted) {
+            return Vec::new();
+        }
+        let joins = |hold: &Hold| hold.binds.iter().any(|bind| !bind.joins.is_empty());
+        let doubted = self.holds.iter().filter(|(_, hold)| joins(hold));
+        doubted.map(|(id, _)| *id).collect()
     }
 
     /// The next hold whose time has come.
@@ -230,7 +259,7 @@ impl Cycles {
     ) {
         let waiting: BTreeSet<GangId> = binds
             .iter()
-            .filter(|bind| !is_ready(mirror, bind, now))
+            .filter(|bind| !is_ready(mirror, &self.tables, bind, now))
             .filter_map(|bind| bind.gang)
             .collect();
         let mut held: BTreeMap<GangId, Vec<Bind>> = BTreeMap::new();
@@ -263,8 +292,15 @@ impl Cycles {
         }
     }
 
+    /// Looks again at those that may wait for what nobody brings any more.
+    pub(super) fn try_doubted(&mut self, mirror: &Mirror, writes: &mut Writes, now: Time) {
+        for hold in self.holds.doubted() {
+            self.try_hold(hold, mirror, writes, now);
+        }
+    }
+
     pub(super) fn try_hold(&mut self, id: HoldId, mirror: &Mirror, writes: &mut Writes, now: Time) {
-        match self.holds.look(id, mirror, now) {
+        match self.holds.look(id, (mirror, &self.tables), now) {
             None => {}
             Some(Look::Ready(binds)) => {
                 for bind in binds {
@@ -292,18 +328,19 @@ impl Cycles {
 }
 
 /// Whether a bind may go out at once.
-fn is_ready(mirror: &Mirror, bind: &Bind, now: Time) -> bool {
-    matches!(claims(mirror, bind, now), Some(Claims::Ready) | None)
+fn is_ready(mirror: &Mirror, tables: &Tables, bind: &Bind, now: Time) -> bool {
+    let stand = claims(mirror, tables, bind, now);
+    matches!(stand, Some(Claims::Ready) | None)
 }
 
 /// How the claims of the pod stand; `None` where the pod has gone and its bind is moot.
-fn claims(mirror: &Mirror, bind: &Bind, now: Time) -> Option<Claims> {
+fn claims(mirror: &Mirror, tables: &Tables, bind: &Bind, now: Time) -> Option<Claims> {
     let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name)?;
     if pod.metadata.uid != bind.uid {
         return None;
     }
     // Devices first: who cannot have them should not move a volume to the node.
-    let devices = device_claims_of(mirror, pod, &bind.node, &bind.devices, now);
+    let devices = device_claims_of(mirror, tables, pod, bind, now);
     Some(match devices {
         Claims::Ready => claims_of(mirror, pod, &bind.node, &bind.volumes),
         others => others,
@@ -318,8 +355,11 @@ fn claim_keys(mirror: &Mirror, bind: &Bind) -> Vec<ObjectKey> {
     let volumes = api::core::claims_named(&pod.metadata.name, &pod.spec.volumes);
     let volumes =
         volumes.map(|claim| ObjectKey::new(Kind::PersistentVolumeClaim, namespace, &claim));
-    let devices = pod.spec.resource_claims.iter();
-    let devices = devices.filter_map(|claim| claim_name(mirror, pod, claim));
-    let devices = devices.map(|claim| ObjectKey::new(Kind::ResourceClaim, namespace, &claim));
-    volumes.chain(devices).collect()
+    volumes.chain(device_claim_keys(mirror, pod)).collect()
+}
+
+fn device_claim_keys(mirror: &Mirror, pod: &Pod) -> impl Iterator<Item = ObjectKey> {
+    let claims = pod.spec.resource_claims.iter();
+    let names = claims.filter_map(|claim| claim_name(mirror, pod, claim));
+    names.map(|claim| ObjectKey::new(Kind::ResourceClaim, &pod.metadata.namespace, &claim))
 }

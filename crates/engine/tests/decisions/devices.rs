@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use model::{
     Agreement, AttributeRule, Counter, Device, DeviceClaim, DeviceRequest, Devices, Dimension,
-    Draw, Drawer, Passed, SelectorId, Standing, Steps, Taint, TaintEffect, Taking, Toleration,
-    TolerationEffect, Wanted, Way,
+    Draw, Drawer, Key, Passed, SelectorId, ShapeSpec, Standing, Steps, Taint, TaintEffect, Taking,
+    Toleration, TolerationEffect, Wanted, Way,
 };
 
 /// `device=ID:SELECTORS:ATTRIBUTES:MARK:DRAWS`: the selectors that it passes, `1,2`, or does not judge, `?3`;
@@ -125,10 +125,24 @@ pub fn of(node: &str, devices: &[Device], counters: &[(String, i64)]) -> Devices
     }
 }
 
+/// `claim=…@NAME` is one that other tasks name, too.
+pub fn wants((shape, claims): (&mut ShapeSpec, &mut Vec<Arc<str>>), value: &str) {
+    let (text, name) = match value.split_once('@') {
+        Some((text, name)) => (text, Some(name)),
+        None => (value, None),
+    };
+    claims.extend(name.map(Arc::from));
+    let ask = shape.devices.get_or_insert_default();
+    Arc::make_mut(ask).claims.push(DeviceClaim {
+        shared: name.map(|name| Key::new("a", name)),
+        ..claim(text)
+    });
+}
+
 /// `claim=WAY|WAY;WAY~ATTRIBUTE~!ATTRIBUTE`: requests after `;`, ways of one after `|`, and what all devices
 /// of the claim have in common, or each has otherwise. A way is `2`, `2:1` (passing selector 1), `all`, `admin1` (looks after a device)
 /// or `brave1` (bears taints); `1:1:m/8,n/2` wants so much of its capacity.
-pub fn claim(text: &str) -> DeviceClaim {
+fn claim(text: &str) -> DeviceClaim {
     let mut parts = text.split('~');
     let requests = parts.next().unwrap_or_default().split(';').enumerate();
     let requests = requests.map(|(at, ways)| DeviceRequest {
@@ -146,6 +160,7 @@ pub fn claim(text: &str) -> DeviceClaim {
     });
     DeviceClaim {
         name: "c".into(),
+        shared: None,
         requests,
         rules: rules.collect(),
     }

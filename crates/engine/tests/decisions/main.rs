@@ -15,6 +15,7 @@ mod explained;
 mod explained_kinds;
 mod fairness;
 mod fixture;
+mod joint_laws;
 mod laws;
 mod numa;
 mod numa_laws;

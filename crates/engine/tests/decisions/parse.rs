@@ -311,6 +311,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
             "has" => task.holds.push(numa::grant(value)),
             _ if numa::wants(&mut ask, word, value) => {}
             _ if of_cards::wants(&mut cards, word, value) => {}
+            "claim" => devices::wants((&mut task.shape, &mut task.claims), value),
             _ if volumes::wants((&mut task.shape.volumes, &mut task.claims), word, value) => {}
             _ => constraint(&mut task.shape, word, value),
         }
@@ -513,10 +514,6 @@ fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
             claim: value.into(),
             exists: true,
         }),
-        "claim" => {
-            let ask = shape.devices.get_or_insert_default();
-            Arc::make_mut(ask).claims.push(devices::claim(value));
-        }
         "devices" => shape.device_claims.push(UnmetClaim {
             name: value.into(),
             why: ClaimLack::Missing,

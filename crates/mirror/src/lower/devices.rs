@@ -16,13 +16,15 @@ use api::resource::{
     ResourceClaim, share_id,
 };
 use api::time::Time;
-use model::{CLAIM_USERS_MAX, DeviceAsk, Devices, Grant, Key, Purpose, Tables, Taking};
+use model::{CLAIM_USERS_MAX, DeviceAsk, Devices, Grant, Key, Purpose, Tables, Taking, Task};
 use serde_json::{Value, json};
 
-use super::patched;
+use super::{Bind, patched};
 use crate::held::Mirror;
 use crate::index::Index;
-use crate::rows::{Claims, claim_name, claim_user, failure, find_device, node_labels, node_terms};
+use crate::rows::{
+    Claims, claim_name, claim_user, failure, find_device, node_labels, node_terms, shared_claim,
+};
 
 /// What must be true of a device before its pod is bound.
 const CONDITIONS: &str = "bindingConditions";
@@ -66,12 +68,23 @@ pub(super) fn given(ask: &DeviceAsk, devices: &Devices, grants: &[Grant]) -> Vec
     grants.iter().filter_map(of).collect()
 }
 
-/// How the claims of devices of `pod` stand for a place on `node` with what it was given there.
+/// Claims of a task that get their devices with another one.
+pub(super) fn joins(tables: &Tables, task: &Task, ask: &DeviceAsk) -> Vec<Box<str>> {
+    let gets_none = |at: u8| !task.grants.iter().any(|grant| grant.is_for_claim(at));
+    let joined = ask
+        .shared()
+        .filter(|(at, claim)| gets_none(*at) && tables.device_holder(claim).is_some());
+    joined
+        .map(|(at, _)| (&*ask.claims[usize::from(at)].name).into())
+        .collect()
+}
+
+/// How the claims of devices of `pod` stand for a bind with what it was given on its node.
 pub fn device_claims_of(
     mirror: &Mirror,
+    tables: &Tables,
     pod: &Pod,
-    node: &str,
-    given: &[Given],
+    bind: &Bind,
     now: Time,
 ) -> Claims {
     let mut tell = Vec::new();
@@ -83,9 +96,18 @@ pub fn device_claims_of(
         let Some(claim) = mirror.get::<ResourceClaim>(&pod.metadata.namespace, &name) else {
             return Claims::Conflict(format!("resourceclaim \"{name}\" not found"));
         };
-        let given: Vec<&Given> = given.iter().filter(|it| it.claim == named.name).collect();
+        let given = bind.devices.iter();
+        let given: Vec<&Given> = given.filter(|it| it.claim == named.name).collect();
         let user = claim_user(mirror, pod, named);
-        match stands(mirror, (node, &user), claim, &given, now) {
+        let key = shared_claim(claim);
+        if claim.status.allocation.is_none()
+            && bind.joins.contains(&named.name)
+            && tables.device_holder(&key).is_none()
+        {
+            let why = format!("nobody gets claim {name} its devices any more");
+            return Claims::Conflict(why);
+        }
+        match stands(mirror, (&bind.node, &user), claim, &given, now) {
             Ok(Standing::Kept) => {}
             Ok(Standing::Waits) => waits = true,
             Ok(Standing::Tell(intent)) => tell.push(intent),
@@ -103,7 +125,7 @@ pub fn device_claims_of(
 enum Standing {
     /// It has devices and is kept for the pod.
     Kept,
-    /// Another pod of the gang is getting it its devices, or drivers prepare them.
+    /// Another pod is getting it its devices, or drivers prepare them.
     Waits,
     /// This is to be written.
     Tell(Intent),

@@ -18,9 +18,9 @@ use api::resource::{ResourceClaim, ResourceSlice};
 use model::{Devices, Tables};
 
 pub(super) use charges::charges;
-pub(crate) use claims::failure;
 pub(super) use claims::{Wants, grants};
 pub use claims::{claim_name, claim_user, own_claim, sharing_group};
+pub(crate) use claims::{failure, shared_claim};
 pub(super) use judge::Judge;
 pub(crate) use pools::find as find_device;
 

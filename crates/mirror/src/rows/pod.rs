@@ -169,11 +169,7 @@ impl Rows {
             return Wants::default();
         }
         let mut judge = std::mem::take(&mut self.judge);
-        let is_of_one_gang = |one: &Pod, other: &Pod| {
-            let gang = self.gang_of(one);
-            gang.is_some() && gang == self.gang_of(other)
-        };
-        let wants = Wants::of(mirror, &mut judge, pod, &is_of_one_gang);
+        let wants = Wants::of(mirror, &mut judge, pod);
         self.judge = judge;
         wants
     }

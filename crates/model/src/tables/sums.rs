@@ -164,6 +164,12 @@ impl Tables {
                     Sign::Take => self.take_from_group(id, node),
                 }
             }
+            if phase.is_allocated() {
+                match sign {
+                    Sign::Add => self.hold_claims(id),
+                    Sign::Take => self.drop_claims(id),
+                }
+            }
         }
         match sign {
             Sign::Add => self.add_charges(id),

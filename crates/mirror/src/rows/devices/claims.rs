@@ -11,8 +11,8 @@ use api::resource::{
 };
 use model::{
     Agreement, AttributeRule, CLAIM_DEVICES_MAX, CLAIM_USERS_MAX, ClaimLack, DeviceAsk,
-    DeviceClaim, DeviceRequest, Grant, NodeTerm, Purpose, SelectorId, Taking, UnmetClaim, Wanted,
-    Way,
+    DeviceClaim, DeviceRequest, Grant, Key, NodeTerm, Purpose, SelectorId, Taking, UnmetClaim,
+    Wanted, Way,
 };
 
 use super::{Judge, holder, pools};
@@ -95,28 +95,20 @@ pub(in crate::rows) struct Wants {
     pub(in crate::rows) nodes: Vec<Vec<NodeTerm>>,
     /// Claims that keep it from every node.
     pub(in crate::rows) unmet: Vec<UnmetClaim>,
-    /// Claims without devices that it shares: all who do go to one node.
+    /// Claims without devices for which others wait, too.
     pub(in crate::rows) tied: Vec<Arc<str>>,
 }
 
-/// Whether two pods are of one gang.
-pub(in crate::rows) type Together<'a> = &'a dyn Fn(&Pod, &Pod) -> bool;
-
 impl Wants {
     /// What the claims of a pod come to.
-    pub(in crate::rows) fn of(
-        mirror: &Mirror,
-        judge: &mut Judge,
-        pod: &Pod,
-        together: Together<'_>,
-    ) -> Wants {
+    pub(in crate::rows) fn of(mirror: &Mirror, judge: &mut Judge, pod: &Pod) -> Wants {
         let mut wants = Wants::default();
         let mut ask = DeviceAsk::default();
         for claim in &pod.spec.resource_claims {
             if needs_none(pod, &claim.name) {
                 continue;
             }
-            match wants.claim(mirror, judge, pod, claim, together) {
+            match wants.claim(mirror, judge, pod, claim) {
                 Ok(Some(wanted)) => ask.claims.push(wanted),
                 Ok(None) => {}
                 Err(why) => wants.unmet.push(UnmetClaim {
@@ -135,7 +127,6 @@ impl Wants {
         judge: &mut Judge,
         pod: &Pod,
         named: &PodResourceClaim,
-        together: Together<'_>,
     ) -> Result<Option<DeviceClaim>, ClaimLack> {
         let namespace = &pod.metadata.namespace;
         let name = claim_name(mirror, pod, named);
@@ -161,42 +152,37 @@ impl Wants {
             self.nodes.extend(terms.map(constraints::node_terms));
             return Ok(None);
         }
-        let wanted = wanted(mirror, judge, &named.name, claim)?;
-        self.first_of(mirror, pod, claim, together)
-            .map(|is_first| is_first.then_some(wanted))
+        let mut wanted = wanted(mirror, judge, &named.name, claim)?;
+        if is_waited_for_by_others(mirror, pod, claim) {
+            let key = shared_claim(claim);
+            self.tied.push(key.name.clone());
+            wanted.shared = Some(key);
+        }
+        Ok(Some(wanted))
     }
+}
 
-    /// Whether the pod is the one with which a claim gets its devices: of those that wait, the first by
-    /// name. Others of its gang go where it goes.
-    fn first_of(
-        &mut self,
-        mirror: &Mirror,
-        pod: &Pod,
-        claim: &ResourceClaim,
-        together: Together<'_>,
-    ) -> Result<bool, ClaimLack> {
-        let meta = &claim.metadata;
-        let users = mirror.indexed::<Pod>(Index::PodDeviceClaim, &meta.namespace, &meta.name);
-        let waiting = users.filter(|other| {
-            other.spec.node_name.is_empty()
-                && other.spec.scheduling_gates.is_empty()
-                && !other.is_finished()
-                && !other.is_terminating()
-        });
-        let mut waiting = waiting.peekable();
-        let Some(first) = waiting.peek().cloned() else {
-            return Ok(true);
-        };
-        if !together(first, pod) {
-            let task = Arc::from(&*first.metadata.name);
-            return Err(ClaimLack::First { task });
-        }
-        if waiting.nth(1).is_some() {
-            self.tied
-                .push(format!("resourceclaim/{}", meta.name).into());
-        }
-        Ok(first.metadata.uid == pod.metadata.uid)
-    }
+/// The name of a claim that several pods wait for among all that tie tasks to one another.
+pub(crate) fn shared_claim(claim: &ResourceClaim) -> Key {
+    let meta = &claim.metadata;
+    Key::new(
+        &*meta.namespace,
+        format!("resourceclaim/{}", meta.name).as_str(),
+    )
+}
+
+/// Whether other pods wait for a claim that has no devices yet, whosever they are: which of them gets it its
+/// devices is decided with their places.
+fn is_waited_for_by_others(mirror: &Mirror, pod: &Pod, claim: &ResourceClaim) -> bool {
+    let meta = &claim.metadata;
+    let mut users = mirror.indexed::<Pod>(Index::PodDeviceClaim, &meta.namespace, &meta.name);
+    users.any(|other| {
+        other.metadata.uid != pod.metadata.uid
+            && other.spec.node_name.is_empty()
+            && other.spec.scheduling_gates.is_empty()
+            && !other.is_finished()
+            && !other.is_terminating()
+    })
 }
 
 /// A claim's requests, with what their classes add.
@@ -220,6 +206,7 @@ fn wanted(
     let rules = devices.constraints.iter().map(rule);
     Ok(DeviceClaim {
         name: name.into(),
+        shared: None,
         requests,
         rules: rules.collect::<Result<_, _>>()?,
     })
@@ -346,6 +333,7 @@ pub(in crate::rows) fn grants(mirror: &Mirror, pod: &Pod) -> Vec<Grant> {
                     portion: device.share_id.as_ref().map(|_| portion(device)),
                     is_shared: pools::find(mirror, device)
                         .is_some_and(|(slice, device)| pools::is_shared(slice, device)),
+                    is_claimed: true,
                     ..Grant::default()
                 }),
         );

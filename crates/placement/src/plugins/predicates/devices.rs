@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::{
     Agreement, CLAIM_DEVICES_MAX, CardLoad, CardLoads, Device, DeviceAsk, DeviceClaim, DeviceLack,
-    DeviceRequest, Devices, Draw, Grant, NodeId, PartLoad, Phase, Purpose, Standing, Taking,
+    DeviceRequest, Devices, Draw, Grant, Key, NodeId, PartLoad, Phase, Purpose, Standing, Taking,
     TaskId, Wanted, Way, takings,
 };
 
@@ -79,7 +79,8 @@ impl Holdings<'_> {
 }
 
 /// What the task, or any that asks so, gets on the node now; later, once the tasks on their way out are
-/// gone and the promised ones have taken theirs. What is promised to others stays theirs.
+/// gone and the promised ones have taken theirs. What is promised to others stays theirs. A claim that
+/// another task has got its devices already gets no others: the node has to reach those.
 pub(super) fn choose(
     view: View<'_>,
     ask: &DeviceAsk,
@@ -88,20 +89,45 @@ pub(super) fn choose(
 ) -> Result<Vec<Grant>, DeviceLack> {
     let devices = &view.tables.node(node).spec.devices;
     let shared = view.tables.shared_loads();
+    let mut served = served(view, ask, devices)?;
     if room == Room::Later {
         let mut loads = left_later(view, node);
-        keep_promises(view, node, &mut loads)?;
-        return allocate(devices, Holdings::Of(&loads, shared), ask);
+        let promised = keep_promises(view, node, (&mut loads, BTreeSet::new()))?;
+        served.extend(places_of(ask, &promised));
+        return rest(devices, Holdings::Of(&loads, shared), ask, &served);
     }
     let row = view.tables.node(node);
-    let grants = allocate(devices, Holdings::Of(&row.cards, shared), ask)?;
+    let grants = rest(devices, Holdings::Of(&row.cards, shared), ask, &served)?;
     let asks = |task: &TaskId| view.tables.shape_of(*task).spec.devices.is_some();
     if row.promised.iter().any(asks) {
         let mut later = left_later(view, node);
         grants.iter().for_each(|grant| later.take(grant));
-        keep_promises(view, node, &mut later)?;
+        let ours = ask.shared().map(|(_, claim)| claim).collect();
+        keep_promises(view, node, (&mut later, ours))?;
     }
     Ok(grants)
+}
+
+/// The claims, by their places, that other tasks have got their devices, if the node reaches all of these.
+fn served(view: View<'_>, ask: &DeviceAsk, devices: &Devices) -> Result<BTreeSet<u8>, DeviceLack> {
+    let mut served = BTreeSet::new();
+    for (at, claim) in ask.shared() {
+        let Some(mut has) = view.tables.devices_for(claim) else {
+            continue;
+        };
+        let is_here = |grant: &Grant| devices.list.iter().any(|it| it.id == grant.card);
+        if !has.all(is_here) {
+            return Err(DeviceLack::Elsewhere);
+        }
+        served.insert(at);
+    }
+    Ok(served)
+}
+
+/// The places of these claims among those that are asked for.
+fn places_of(ask: &DeviceAsk, claims: &BTreeSet<&Key>) -> BTreeSet<u8> {
+    let ours = ask.shared().filter(|(_, claim)| claims.contains(claim));
+    ours.map(|(at, _)| at).collect()
 }
 
 /// What is held there once the tasks on their way out are gone.
@@ -116,17 +142,25 @@ fn left_later(view: View<'_>, node: NodeId) -> CardLoads {
     loads
 }
 
-/// Gives each task that was promised room there what it will take.
-fn keep_promises(view: View<'_>, node: NodeId, loads: &mut CardLoads) -> Result<(), DeviceLack> {
+/// Gives each task that was promised room there what it will take, but for claims that get theirs by
+/// others. All shared claims that have devices then.
+fn keep_promises<'v>(
+    view: View<'v>,
+    node: NodeId,
+    (loads, mut served): (&mut CardLoads, BTreeSet<&'v Key>),
+) -> Result<BTreeSet<&'v Key>, DeviceLack> {
     let row = view.tables.node(node);
     for id in &row.promised {
         if let Some(ask) = view.tables.shape_of(*id).spec.devices.as_deref() {
             let held = Holdings::Of(loads, view.tables.shared_loads());
-            let grants = allocate(&row.spec.devices, held, ask)?;
+            let keys = ask.shared().map(|(_, claim)| claim);
+            served.extend(keys.filter(|claim| view.tables.device_holder(claim).is_some()));
+            let grants = rest(&row.spec.devices, held, ask, &places_of(ask, &served))?;
             grants.iter().for_each(|grant| loads.take(grant));
+            served.extend(ask.shared().map(|(_, claim)| claim));
         }
     }
-    Ok(())
+    Ok(served)
 }
 
 /// Devices for every claim, of those that nobody holds.
@@ -135,10 +169,21 @@ pub(super) fn allocate(
     held: Holdings<'_>,
     ask: &DeviceAsk,
 ) -> Result<Vec<Grant>, DeviceLack> {
+    rest(devices, held, ask, &BTreeSet::new())
+}
+
+/// The same for all claims but those at these places.
+fn rest(
+    devices: &Devices,
+    held: Holdings<'_>,
+    ask: &DeviceAsk,
+    served: &BTreeSet<u8>,
+) -> Result<Vec<Grant>, DeviceLack> {
     let mut search = Search {
         devices,
         held,
         ask,
+        served,
         left: held.left_of(devices),
         chosen: Vec::new(),
         steps: 0,
@@ -166,6 +211,8 @@ struct Search<'a> {
     devices: &'a Devices,
     held: Holdings<'a>,
     ask: &'a DeviceAsk,
+    /// Claims, by their places, that get nothing.
+    served: &'a BTreeSet<u8>,
     /// What others leave of what the devices draw on.
     left: BTreeMap<&'a str, i64>,
     chosen: Vec<Choice>,
@@ -187,6 +234,7 @@ impl<'a> Search<'a> {
     /// Serves the claims from this one on.
     fn claims(&mut self, claim: u8) -> bool {
         match self.ask.claims.get(usize::from(claim)) {
+            Some(_) if self.served.contains(&claim) => claim < u8::MAX && self.claims(claim + 1),
             Some(_) => self.requests(claim, 0),
             None => true,
         }
@@ -426,6 +474,7 @@ impl<'a> Search<'a> {
             is_whole: !choice.is_admin && !self.devices.list[choice.device].is_parted,
             portion: self.portion(choice).map(Arc::from),
             is_shared: self.devices.list[choice.device].is_shared,
+            is_claimed: true,
             ..Grant::default()
         };
         self.chosen.iter().map(grant).collect()

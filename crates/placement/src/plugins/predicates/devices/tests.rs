@@ -156,6 +156,7 @@ fn claim(dice: &mut Dice, at: usize) -> DeviceClaim {
     });
     DeviceClaim {
         name: format!("c{at}").into(),
+        shared: None,
         rules: rules.collect(),
         requests,
     }
@@ -421,6 +422,7 @@ fn a_search_that_takes_too_long_is_given_up() {
     let ask = DeviceAsk {
         claims: vec![DeviceClaim {
             name: "c".into(),
+            shared: None,
             requests: vec![plain("any", 5), plain("of-one-board", 10)],
             rules: vec![AttributeRule {
                 attribute: "board".into(),
