@@ -158,6 +158,20 @@ impl Search<'_> {
         tasks
     }
 
+    /// Those of the named queue, and of all below it, also who goes with all of his gang only.
+    pub(crate) fn who_may_go_below(&self, view: View<'_>, top: QueueId) -> Vec<TaskId> {
+        let mut queues = vec![top];
+        let mut tasks = Vec::new();
+        while let Some(queue) = queues.pop().map(|id| view.tables.queue(id)) {
+            queues.extend(&queue.children);
+            let gangs = queue.gangs.iter().map(|gang| view.tables.gang(*gang));
+            let own = gangs.flat_map(|gang| &gang.tasks).copied();
+            tasks.extend(own.filter(|task| self.may_go(view, *task)));
+        }
+        self.sort(view, &mut tasks);
+        tasks
+    }
+
     /// Those of them that the rules let the claimant evict now.
     pub(crate) fn candidates(&self, view: View<'_>, in_turn: &[TaskId]) -> Vec<TaskId> {
         let tasks = in_turn.iter().copied();

@@ -1,6 +1,7 @@
 //! Gangpreempt on small random clusters: room is made exactly if it can be made, nobody is left with part of
-//! a gang, and nobody goes without whom there is room as well. All tasks ask for one core, so that room is
-//! a count and each of these laws can be written down once more.
+//! a gang, and nobody goes without whom there is room as well; beside a search over all ways to make room
+//! hardly more go. All tasks ask for one core, so that room is a count and each of these laws can be written
+//! down once more.
 
 #[path = "../shared/dice.rs"]
 mod dice;
@@ -156,6 +157,47 @@ impl Instance {
     }
 }
 
+impl Instance {
+    /// The fewest tasks that must go for room in some place, of all ways to let gangs that are no more important
+    /// than this go in part, as far as they can spare tasks, or as a whole.
+    fn fewest(&self, priority: u32) -> Option<usize> {
+        let places = self.places();
+        let fewest = places.iter();
+        let fewest = fewest.filter_map(|place| self.fewest_in(place, priority));
+        fewest.min()
+    }
+
+    fn fewest_in(&self, place: &BTreeSet<u32>, priority: u32) -> Option<usize> {
+        let inside = |row: &Running| row.nodes.iter().filter(|at| place.contains(at)).count();
+        let cores: u32 = place.iter().map(|at| self.cores[*at as usize]).sum();
+        let held: usize = self.running.iter().map(inside).sum();
+        let lacking = (self.wanted as usize + held).saturating_sub(cores as usize);
+        // What it costs at least to free so many.
+        let mut best = vec![usize::MAX; lacking + 1];
+        best[0] = 0;
+        for row in self
+            .running
+            .iter()
+            .filter(|row| row.priority <= priority && !row.stays)
+        {
+            let (here, all) = (inside(row), row.nodes.len());
+            let spare = match row.whole {
+                true => 0,
+                false => here.min(all.saturating_sub(row.min as usize)),
+            };
+            let ways = (1..=spare).map(|count| (count, count)).chain([(here, all)]);
+            let ways: Vec<(usize, usize)> = ways.collect();
+            for wanted in (1..=lacking).rev() {
+                for (freed, cost) in &ways {
+                    let before = best[wanted.saturating_sub(*freed)];
+                    best[wanted] = best[wanted].min(before.saturating_add(*cost));
+                }
+            }
+        }
+        Some(best[lacking]).filter(|cost| *cost < usize::MAX)
+    }
+}
+
 fn put(
     tables: &mut Tables,
     at: u32,
@@ -238,7 +280,7 @@ fn lost(tables: &Tables, plan: &Plan) -> BTreeMap<usize, BTreeSet<usize>> {
 
 #[test]
 fn room_is_made_if_it_can_be_and_nobody_goes_in_vain_or_in_part() {
-    let mut made = 0;
+    let (mut made, mut victims, mut fewest) = (0, 0, 0);
     for seed in 0..SEEDS {
         let instance = draw(seed);
         let (tables, plan) = decide(&instance);
@@ -260,6 +302,10 @@ fn room_is_made_if_it_can_be_and_nobody_goes_in_vain_or_in_part() {
             continue;
         }
         made += 1;
+        victims += lost.values().map(BTreeSet::len).sum::<usize>();
+        let priorities = lost.keys().map(|gang| instance.running[*gang].priority);
+        let worst = priorities.max().expect("somebody goes");
+        fewest += instance.fewest(worst).expect("room was made");
         assert!(
             !instance.has_room(&BTreeMap::new()),
             "seed {seed}: nobody had to go"
@@ -292,4 +338,9 @@ fn room_is_made_if_it_can_be_and_nobody_goes_in_vain_or_in_part() {
         }
     }
     assert!(made > SEEDS / 5, "{made} of {SEEDS}");
+    // 1,107 beside 1,071 when this was written.
+    assert!(
+        victims * 100 <= fewest * 105,
+        "{victims} victims, where {fewest} would do"
+    );
 }

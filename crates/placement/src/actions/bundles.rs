@@ -5,23 +5,25 @@
 //! looked at, the one where it costs the least is cleared, and no task and no gang goes there without
 //! whom the room would do as well. Where no room can be made nothing changes.
 
+mod claims;
+mod elsewhere;
+mod promises;
+
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{GangId, NodeId, Phase, QueueId, ShapeId, TaskId};
 
 use crate::actions::allocate::{Asking, waiting_tasks};
-use crate::actions::close;
 use crate::actions::reclaim::starving;
 use crate::arguments::{Asked, Switched};
-use crate::clearing::{alike, will_take};
+use crate::clearing::alike;
 use crate::cycle::{Cycle, Turn};
 use crate::domains::{self, Scope};
-use crate::plugin::{Claimant, Room, View};
+use crate::plugin::{Claimant, View};
 use crate::plugins::can_be_spared;
 use crate::rules::Config;
 use crate::settings::Difference;
-use crate::together::{self, Home};
 use crate::victims::{Against, Search};
 
 /// How far an action looks.
@@ -131,6 +133,44 @@ struct Place {
     nodes: Vec<NodeId>,
     /// The place of each node among them.
     order: BTreeMap<NodeId, usize>,
+}
+
+impl Place {
+    fn of(nodes: Vec<NodeId>) -> Place {
+        let order = nodes.iter().copied().zip(0..).collect();
+        Place { nodes, order }
+    }
+}
+
+/// How far clearing a place has come.
+struct Progress {
+    wanted: Wanted,
+    /// The first of the tasks that wait, for whom rules are asked.
+    first: TaskId,
+    place: Place,
+    gone: Vec<Bundle>,
+    /// Whether the place has room for enough of the gang, as far as amounts say.
+    has_room: bool,
+    /// Whether enough of the gang is promised room.
+    is_done: bool,
+}
+
+/// For what somebody goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sought {
+    /// Amounts that the place lacks.
+    Room,
+    /// Whatever else it lacks.
+    Rest,
+}
+
+/// Who goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Going {
+    /// Tasks that their gang can spare, one by one.
+    Spare,
+    /// A gang with all that it holds.
+    Whole,
 }
 
 /// Who goes, and what room is promised then.
@@ -246,15 +286,14 @@ impl Hunt {
     }
 
     fn place_of(&self, cycle: &Cycle<'_, '_>) -> Place {
-        let nodes: Vec<NodeId> = match &cycle.scope {
-            Some(scope) => scope.nodes().to_vec(),
-            None => cycle.trial.tables().nodes().map(|(id, _)| id).collect(),
-        };
-        let order = nodes.iter().copied().zip(0..).collect();
-        Place { nodes, order }
+        match &cycle.scope {
+            Some(scope) => Place::of(scope.nodes().to_vec()),
+            None => Place::of(cycle.trial.tables().nodes().map(|(id, _)| id).collect()),
+        }
     }
 
-    /// Evicts bundles within the scope until the gang has room, and spares whom it does not need.
+    /// Evicts bundles until the gang has room within the scope, and its queue the share; spares whom it does
+    /// not need.
     fn clear_here(&self, cycle: &mut Cycle<'_, '_>) -> Option<Found> {
         let wanted = self.wanted(cycle);
         let first = *wanted.waiting.first()?;
@@ -262,36 +301,34 @@ impl Hunt {
             return None;
         }
         let place = self.place_of(cycle);
-        let mut has_room = lacking(cycle.view(), &wanted, &place.nodes) == 0;
-        let mut gone: Vec<Bundle> = Vec::new();
-        let mut is_done = self.promise(cycle, &wanted, &place.nodes);
-        if !is_done {
-            self.free_claims(cycle, &wanted.waiting, &mut gone);
-            is_done = !gone.is_empty() && self.promise(cycle, &wanted, &place.nodes);
+        let mut here = Progress {
+            has_room: lacking(cycle.view(), &wanted, &place.nodes) == 0,
+            is_done: self.promise(cycle, &wanted, &place.nodes),
+            gone: Vec::new(),
+            first,
+            wanted,
+            place,
+        };
+        if !here.is_done {
+            self.free_claims(cycle, &here.wanted.waiting, &mut here.gone);
+            here.is_done =
+                !here.gone.is_empty() && self.promise(cycle, &here.wanted, &here.place.nodes);
         }
-        for is_whole in [false, true] {
-            if is_whole && self.reach.whole == Switched::Off {
+        for going in [Going::Spare, Going::Whole] {
+            if going == Going::Whole && self.reach.whole == Switched::Off {
                 break;
             }
-            for gang in self.gangs_in_turn(cycle, first, &place.nodes) {
-                if is_done {
-                    break;
-                }
-                let bundles = match is_whole {
-                    false => self.spare_tasks(cycle, first, gang, &place),
-                    true => self.rest_of(cycle, first, gang),
-                };
-                let helps = !has_room || self.makes_share(cycle, &wanted, gang);
-                for bundle in bundles.into_iter().filter(|_| helps) {
-                    if is_done || !self.evict(cycle, first, &bundle) {
-                        continue;
-                    }
-                    gone.push(bundle);
-                    has_room |= lacking(cycle.view(), &wanted, &place.nodes) == 0;
-                    is_done = has_room && self.promise(cycle, &wanted, &place.nodes);
-                }
-            }
+            self.take(cycle, &mut here, (Sought::Room, going));
+            self.take_elsewhere(cycle, &mut here, going);
+            self.take(cycle, &mut here, (Sought::Rest, going));
         }
+        let Progress {
+            wanted,
+            place,
+            mut gone,
+            is_done,
+            ..
+        } = here;
         if !is_done {
             return None;
         }
@@ -301,43 +338,46 @@ impl Hunt {
         Some(self.found(cycle, &gone))
     }
 
-    /// Evicts who uses claims that waiting tasks need and one may use at a time, wherever they are. A queue's
-    /// share is room and no claim: nobody of another queue goes.
-    fn free_claims(&self, cycle: &mut Cycle<'_, '_>, waiting: &[TaskId], gone: &mut Vec<Bundle>) {
-        if self.against == Against::OtherQueues {
+    /// Evicts those in the place, in their turn, as long as that is of use.
+    fn take(
+        &self,
+        cycle: &mut Cycle<'_, '_>,
+        here: &mut Progress,
+        (sought, going): (Sought, Going),
+    ) {
+        let is_over = |here: &Progress| here.is_done || sought == Sought::Room && here.has_room;
+        if is_over(here) {
             return;
         }
-        for task in waiting {
-            for user in together::rivals(cycle.trial.tables(), *task) {
-                let bundle = self.bundle_of(cycle, *task, user);
-                if let Some(bundle) = bundle.filter(|bundle| self.evict(cycle, *task, bundle)) {
-                    gone.push(bundle);
+        let in_turn = self
+            .search(cycle, here.first)
+            .who_may_go_on(cycle.view(), &here.place.nodes);
+        for gang in self.gangs_in_turn(cycle, &in_turn) {
+            if is_over(here) {
+                return;
+            }
+            let helps = !here.has_room || self.makes_share(cycle, &here.wanted, gang);
+            let bundles = match going {
+                Going::Spare => self.spare_tasks(cycle, here.first, gang, &here.place),
+                Going::Whole => self.rest_of(cycle, here.first, gang),
+            };
+            for bundle in bundles.into_iter().filter(|_| helps) {
+                if !is_over(here) {
+                    self.try_bundle(cycle, here, bundle);
                 }
             }
         }
     }
 
-    /// The task alone if its gang can spare it, else its gang as a whole, if such may go.
-    fn bundle_of(&self, cycle: &Cycle<'_, '_>, claimant: TaskId, task: TaskId) -> Option<Bundle> {
-        let view = cycle.view();
-        let gang = view.tables.task(task).gang?;
-        let may_lose = view.tables.gang(gang).spec.preemptable != Some(false);
-        let search = self.search(cycle, claimant);
-        let is_spare = || can_be_spared(view, self.claimant(claimant), task);
-        // It has gone with its gang for another claim.
-        if !may_lose || view.tables.task(task).phase == Phase::Releasing {
-            return None;
+    /// Evicts the bundle if it may go, and looks whether that is enough.
+    fn try_bundle(&self, cycle: &mut Cycle<'_, '_>, here: &mut Progress, bundle: Bundle) {
+        if !self.evict(cycle, here.first, &bundle) {
+            return;
         }
-        if search.may_give(view, task) && is_spare() {
-            return Some(Bundle {
-                gang,
-                tasks: vec![task],
-                is_whole: false,
-            });
-        }
-        let may_be_whole = self.reach.whole == Switched::On;
-        let mut rest = self.rest_of(cycle, claimant, gang).into_iter();
-        rest.next().filter(|_| may_be_whole)
+        here.gone.push(bundle);
+        let (wanted, nodes) = (&here.wanted, &here.place.nodes);
+        here.has_room |= lacking(cycle.view(), wanted, nodes) == 0;
+        here.is_done = here.has_room && self.promise(cycle, wanted, nodes);
     }
 
     fn found(&self, cycle: &Cycle<'_, '_>, gone: &[Bundle]) -> Found {
@@ -421,12 +461,11 @@ impl Hunt {
         }
     }
 
-    /// Gangs that hold something on the nodes and may lose it, in the order in which they would. Who says
-    /// that it may not be evicted loses nothing here, whatever its pods say (upstream looks at this in
-    /// these two actions only).
-    fn gangs_in_turn(&self, cycle: &Cycle<'_, '_>, task: TaskId, nodes: &[NodeId]) -> Vec<GangId> {
+    /// The gangs of these tasks that may lose something, in the order in which they would. Who says that it
+    /// may not be evicted loses nothing here, whatever its pods say (upstream looks at this in these two
+    /// actions only).
+    fn gangs_in_turn(&self, cycle: &Cycle<'_, '_>, in_turn: &[TaskId]) -> Vec<GangId> {
         let view = cycle.view();
-        let in_turn = self.search(cycle, task).who_may_go_on(view, nodes);
         let mut seen = BTreeSet::new();
         let gangs = in_turn
             .iter()
@@ -487,101 +526,6 @@ impl Hunt {
             cycle.trial.evict(*task, self.gang, self.cause);
         }
         true
-    }
-
-    /// Promises room to enough of the gang, or to nothing of it.
-    fn promise(&self, cycle: &mut Cycle<'_, '_>, wanted: &Wanted, nodes: &[NodeId]) -> bool {
-        let mark = cycle.trial.mark();
-        let in_parts = !cycle
-            .trial
-            .tables()
-            .gang(self.gang)
-            .spec
-            .sub_groups
-            .is_empty();
-        if in_parts {
-            for group in close::in_order(cycle, self.gang) {
-                if cycle.rules.job_pipelined(cycle.view(), self.gang) {
-                    break;
-                }
-                self.place_group(cycle, &group, nodes);
-            }
-        } else {
-            self.place_some(cycle, &wanted.waiting, wanted.needed as usize, nodes);
-        }
-        let is_enough = cycle.rules.job_pipelined(cycle.view(), self.gang)
-            && cycle.trial.tables().gang(self.gang).count(Phase::Pipelined) > 0;
-        if !is_enough {
-            cycle.trial.rewind(mark);
-        }
-        is_enough
-    }
-
-    /// The same for a gang within the gang, in the first of its own scopes that will have room.
-    fn place_group(&self, cycle: &mut Cycle<'_, '_>, group: &close::Group, nodes: &[NodeId]) {
-        let tasks = close::waiting_of(cycle, self.gang, &group.tasks);
-        if group.is_loose {
-            self.place_some(cycle, &tasks, tasks.len(), nodes);
-            return;
-        }
-        let needed = group.needed as usize;
-        let view = cycle.view();
-        let placed = domains::places(view, group.tasks.iter().copied());
-        let allowed = group
-            .closeness
-            .as_ref()
-            .map(|closeness| domains::allowed(view, closeness, &placed, cycle.scope.as_ref()));
-        let scopes = match allowed {
-            None => Vec::new(),
-            Some(Err(_)) => return,
-            Some(Ok(scopes)) => scopes,
-        };
-        let sets = scopes.iter().map(|(_, scope)| scope.nodes());
-        let anywhere = scopes.is_empty().then_some(nodes);
-        for nodes in sets.chain(anywhere) {
-            let mark = cycle.trial.mark();
-            if self.place_some(cycle, &tasks, needed, nodes) == needed {
-                return;
-            }
-            cycle.trial.rewind(mark);
-        }
-    }
-
-    /// Promises room to as many tasks as are needed, the first ones first; to how many.
-    fn place_some(
-        &self,
-        cycle: &mut Cycle<'_, '_>,
-        tasks: &[TaskId],
-        needed: usize,
-        nodes: &[NodeId],
-    ) -> usize {
-        let mut from: BTreeMap<ShapeId, usize> = BTreeMap::new();
-        let mut count = 0;
-        for task in tasks {
-            if count == needed {
-                break;
-            }
-            let refused = (cycle.rules).allocatable(cycle.view(), self.queue, *task);
-            if refused.is_some() || !self.may_have(cycle, &[*task]) {
-                continue;
-            }
-            let tables = cycle.trial.tables();
-            let shape = tables.task(*task).shape;
-            // What claims of its own refuse to a task says nothing about others.
-            let is_alike = !tables.shape(shape).spec.is_coupled()
-                && together::home(tables, *task, Room::Later) == Home::Anywhere;
-            // A node that takes no task of a shape takes none when more has been promised.
-            let start = from.get(&shape).copied().filter(|_| is_alike).unwrap_or(0);
-            let found = (start..nodes.len()).find(|at| will_take(cycle, *task, nodes[*at]));
-            if is_alike {
-                from.insert(shape, found.unwrap_or(nodes.len()));
-            }
-            if let Some(at) = found {
-                cycle.promise(*task, nodes[at]);
-                count += 1;
-            }
-        }
-        count
     }
 
     /// Lets those go on without whom there is room as well, the last chosen first.
