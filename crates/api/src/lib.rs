@@ -4,8 +4,8 @@
 //! What is here: primitives ([`quantity`], [`selector`], [`time`], [`duration`], [`int_or_string`],
 //! [`names`], [`yaml`]), the registry of kinds that our rooms watch and write ([`kind`]), lite structs for
 //! them ([`mod@core`], [`batch`], [`native`], [`resource`], [`snapshot`], [`volcano`]), [`events`], what is wrong with a
-//! field ([`mod@field`]), one wanted write ([`intent`]), its HTTP form ([`call`]), one API-time question ([`admission`])
-//! and one to the scheduler ([`ask`]).
+//! field ([`mod@field`]), one wanted write ([`intent`]), its HTTP form ([`call`]), the versions in which servers
+//! speak ([`dialect`]), one API-time question ([`admission`]) and one to the scheduler ([`ask`]).
 //!
 //! What it refuses to know: who sends, who stores, who decides. It has no IO, no clock and no state.
 //!
@@ -25,6 +25,7 @@ pub mod batch;
 pub mod call;
 pub mod core;
 pub mod cron;
+pub mod dialect;
 pub mod disk;
 pub mod duration;
 pub mod events;

@@ -1,7 +1,10 @@
 //! `scheduling.k8s.io` PodGroup: Kubernetes' own gangs (KEP-4671), read and told about.
 //!
-//! Source: `specs/native-groups.md`, sections 1 and 2. v1beta1 is spoken; a Workload is a template
-//! from which others make groups, so no room reads it.
+//! Source: `specs/native-groups.md`, sections 1 and 2. v1beta1 is spoken, v1alpha3 and v1alpha2 are
+//! carried over ([`crate::dialect`]); a Workload is a template from which others make groups, so no room
+//! reads it.
+
+use serde_json::{Value, json};
 
 use crate::core::{DISRUPTION_TARGET, DatedCondition, PodResourceClaim, PodResourceClaimStatus};
 use crate::meta::ObjectMeta;
@@ -14,6 +17,9 @@ pub const INITIALLY_SCHEDULED: &str = "PodGroupInitiallyScheduled";
 pub const UNSCHEDULABLE_REASON: &str = "Unschedulable";
 /// Reason of [`INITIALLY_SCHEDULED`] once it is `True`.
 pub const SCHEDULED_REASON: &str = "Scheduled";
+
+/// What v1alpha2 calls [`INITIALLY_SCHEDULED`].
+const SCHEDULED_IN_V1ALPHA2: &str = "PodGroupScheduled";
 
 read_only! {
     /// A group of pods.
@@ -124,5 +130,43 @@ impl PodGroup {
     fn says(&self, condition: &str) -> bool {
         let mut conditions = self.status.conditions.iter();
         conditions.any(|it| &*it.kind == condition && &*it.status == "True")
+    }
+}
+
+/// A group of v1alpha2 (Kubernetes 1.36): how it is disrupted was a word there, its template had two
+/// names within one another, and its condition another one.
+pub(crate) fn from_v1alpha2(group: &mut Value) {
+    if let Some(mode) = group.pointer_mut("/spec/disruptionMode") {
+        match mode.as_str() {
+            Some("Pod") => *mode = json!({ "single": {} }),
+            Some("PodGroup") => *mode = json!({ "all": {} }),
+            _ => {}
+        }
+    }
+    let spec = group.pointer_mut("/spec").and_then(Value::as_object_mut);
+    if let Some(spec) = spec
+        && let Some(template) = spec.remove("podGroupTemplateRef")
+        && let Some(workload) = template.get("workload")
+    {
+        let reference = json!({
+            "workloadName": workload["workloadName"],
+            "templateName": workload["podGroupTemplateName"],
+        });
+        spec.insert("workloadRef".to_owned(), reference);
+    }
+    rename_condition(group, SCHEDULED_IN_V1ALPHA2, INITIALLY_SCHEDULED);
+}
+
+/// What a patch of ours says of a group, for v1alpha2: only statuses are written.
+pub(crate) fn to_v1alpha2(patch: &mut Value) {
+    rename_condition(patch, INITIALLY_SCHEDULED, SCHEDULED_IN_V1ALPHA2);
+}
+
+fn rename_condition(object: &mut Value, before: &str, after: &str) {
+    let conditions = object.pointer_mut("/status/conditions");
+    for condition in conditions.and_then(Value::as_array_mut).into_iter().flatten() {
+        if condition["type"] == before {
+            condition["type"] = json!(after);
+        }
     }
 }

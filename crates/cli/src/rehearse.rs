@@ -101,6 +101,7 @@ pub async fn rehearse(
         objects = listed(cluster.clone()).await?;
         objects.extend(device_config(cluster, &drivers).await);
     }
+    objects.iter_mut().for_each(api::dialect::hear);
     if has_native_groups(&objects, &request.question) {
         drivers.controller_settings.native_groups = true;
         if let Some(engine) = &mut drivers.engine {
@@ -251,7 +252,7 @@ async fn listed(cluster: Arc<dyn Cluster>) -> anyhow::Result<Vec<Value>> {
     let rest = Rest::new(cluster);
     let mut objects = Vec::new();
     for row in KINDS.iter().filter(|row| READ.contains(&row.kind)) {
-        let items = match rest.list(&row.kind.path("", "")).await {
+        let items = match rest.list_kind(row.kind).await {
             Ok(items) => items,
             Err(error) if NEEDED.contains(&row.kind) => {
                 let plural = row.plural;

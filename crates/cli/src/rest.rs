@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use api::call::Call;
+use api::dialect::{self, Dialect};
+use api::intent::Refusal;
+use api::kind::Kind;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
@@ -283,6 +286,38 @@ impl Rest {
                 return Ok(items);
             }
         }
+    }
+
+    /// All objects of a kind, as our rooms speak of it, whatever version the server does.
+    pub(crate) async fn list_kind(&self, kind: Kind) -> anyhow::Result<Vec<Value>> {
+        let ours = kind.path("", "");
+        let Some(dialect) = self.dialect(kind).await? else {
+            return self.list(&ours).await;
+        };
+        let mut items = self.list(&dialect.path(&ours)).await?;
+        for item in &mut items {
+            dialect.heard_value(item);
+        }
+        Ok(items)
+    }
+
+    /// The version in which the server speaks of a kind; ours if in none.
+    async fn dialect(&self, kind: Kind) -> anyhow::Result<Option<&'static Dialect>> {
+        if !dialect::has_several(kind) {
+            return Ok(None);
+        }
+        for version in dialect::versions(kind) {
+            let answer = self.call(dialect::asked(kind, version)).await?;
+            let serves = dialect::serves(kind, answer.code, &answer.body);
+            let refused = |refusal: Refusal| ClusterError::Refused {
+                code: refusal.code,
+                message: refusal.message.into(),
+            };
+            if serves.map_err(refused)? {
+                return Ok(Dialect::find(kind, version));
+            }
+        }
+        Ok(None)
     }
 
     /// How many items a collection has, reading only one.

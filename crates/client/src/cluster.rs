@@ -1,15 +1,18 @@
 //! A connection to one Kubernetes API.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::call::{self, Call, Page, WatchLine};
-use api::intent::{Intent, Refusal, WriteOutcome};
+use api::dialect::{self, Dialect, Spoken};
+use api::intent::{Intent, ObjectKey, Refusal, WriteOutcome};
 use api::kind::Kind;
 use bytes::Bytes;
 use futures::stream::{BoxStream, Stream, StreamExt};
 use http_body_util::BodyExt;
 use kube::client::Body;
+use serde_json::value::RawValue;
 
 use crate::keys;
 use crate::lines::lines;
@@ -21,6 +24,9 @@ const REQUEST_SECONDS_MAX: u64 = 60;
 #[derive(Clone)]
 pub struct Cluster {
     client: kube::Client,
+    /// In which versions the server speaks of kinds that have several, as far as it was asked. Shared by
+    /// all clones.
+    spoken: Arc<Mutex<Spoken>>,
 }
 
 /// Why a request brought no answer, or an answer that is a refusal.
@@ -96,9 +102,7 @@ impl Cluster {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<tower::BoxError>,
     {
-        Cluster {
-            client: kube::Client::new(service, "default"),
-        }
+        Cluster::of(kube::Client::new(service, "default"))
     }
 
     /// Speaks to the cluster that a kubeconfig names: the file at `path`, else `$KUBECONFIG`, else
@@ -138,7 +142,14 @@ impl Cluster {
         config.default_retry = false;
         config.read_timeout = None;
         let client = kube::Client::try_from(config).map_err(|error| failed(Box::new(error)))?;
-        Ok(Cluster { client })
+        Ok(Cluster::of(client))
+    }
+
+    fn of(client: kube::Client) -> Cluster {
+        Cluster {
+            client,
+            spoken: Arc::default(),
+        }
     }
 
     /// Sends one request and reads the whole answer, whatever its code.
@@ -173,8 +184,27 @@ impl Cluster {
         continue_token: &str,
     ) -> Result<Page, ClientError> {
         let call = call::list(kind, limit, continue_token);
-        let answer = self.send(&call).await?.accepted()?;
-        call::page(&answer.body).map_err(|cause| malformed(&call, cause))
+        let (answer, spoken) = self.send_of(kind, &call).await?;
+        let answer = answer.accepted()?;
+        let mut page = call::page(&answer.body).map_err(|cause| malformed(&call, cause))?;
+        if let Some(dialect) = spoken {
+            let items = page.items.into_iter();
+            page.items = items.map(|item| dialect.heard(item)).collect();
+        }
+        Ok(page)
+    }
+
+    /// Reads one object.
+    pub async fn get(&self, key: &ObjectKey) -> Result<Box<RawValue>, ClientError> {
+        let call = call::get(key.kind, &key.namespace, &key.name);
+        let (answer, spoken) = self.send_of(key.kind, &call).await?;
+        let answer = answer.accepted()?;
+        let object: Box<RawValue> =
+            serde_json::from_slice(&answer.body).map_err(|cause| malformed(&call, cause))?;
+        Ok(match spoken {
+            Some(dialect) => dialect.heard(object),
+            None => object,
+        })
     }
 
     /// Watches a kind in all namespaces from just after `revision`.
@@ -184,8 +214,19 @@ impl Cluster {
         revision: u64,
         timeout_seconds: u32,
     ) -> Result<BoxStream<'static, Result<WatchLine, ClientError>>, ClientError> {
-        self.watch_call(call::watch(kind, revision, timeout_seconds))
-            .await
+        let call = call::watch(kind, revision, timeout_seconds);
+        let Some(dialect) = self.dialect(kind).await? else {
+            return self.watch_call(call).await;
+        };
+        let lines = self.watch_call(dialect.said(call)).await?;
+        let heard = move |line: Result<WatchLine, ClientError>| {
+            line.map(|line| match line {
+                WatchLine::Applied(object) => WatchLine::Applied(dialect.heard(object)),
+                WatchLine::Deleted(object) => WatchLine::Deleted(dialect.heard(object)),
+                WatchLine::Bookmark(_) | WatchLine::Failed(_) => line,
+            })
+        };
+        Ok(lines.map(heard).boxed())
     }
 
     /// Opens any watch request.
@@ -229,12 +270,15 @@ impl Cluster {
     /// A create that meets an object of its name is done when that object has the controller that
     /// the intent names: names are deterministic, so it is our own, written before.
     pub async fn write(&self, intent: &Intent) -> WriteOutcome {
-        let call = match keys::filled(intent).await {
+        let named = self.spoken().named(intent);
+        let call = match keys::filled(&named).await {
             Ok(intent) => call::write(&intent),
             Err(refusal) => return WriteOutcome::Refused(refusal),
         };
-        let outcome = match self.send(&call).await {
-            Ok(answer) => call::outcome(answer.code, answer.retry_after_seconds, &answer.body),
+        let outcome = match self.send_of(intent.target.kind, &call).await {
+            Ok((answer, _)) => {
+                call::outcome(answer.code, answer.retry_after_seconds, &answer.body)
+            }
             Err(error) => {
                 return WriteOutcome::Unknown {
                     message: chain(&error).into(),
@@ -251,6 +295,56 @@ impl Cluster {
             // The refusal was an answer; it stands.
             Err(_) => outcome,
         }
+    }
+
+    /// Sends a request about a kind in the version in which the server speaks of it; which one that was.
+    /// Where it has stopped to since it was asked, it is asked again: nothing was done then.
+    async fn send_of(
+        &self,
+        kind: Kind,
+        call: &Call,
+    ) -> Result<(Answer, Option<&'static Dialect>), ClientError> {
+        if !dialect::has_several(kind) {
+            return Ok((self.send(call).await?, None));
+        }
+        let mut is_news = self.spoken().of(kind).is_none();
+        loop {
+            let spoken = self.dialect(kind).await?;
+            let answer = match spoken {
+                Some(dialect) => self.send(&dialect.said(call.clone())).await?,
+                None => self.send(call).await?,
+            };
+            if !dialect::is_unserved(answer.code, &answer.body) || is_news {
+                return Ok((answer, spoken));
+            }
+            self.spoken().forget(kind);
+            is_news = true;
+        }
+    }
+
+    /// In which version the server speaks of the kind; ours if in none.
+    async fn dialect(&self, kind: Kind) -> Result<Option<&'static Dialect>, ClientError> {
+        if !dialect::has_several(kind) {
+            return Ok(None);
+        }
+        if let Some(known) = self.spoken().of(kind) {
+            return Ok(known);
+        }
+        for version in dialect::versions(kind) {
+            let answer = self.send(&dialect::asked(kind, version)).await?;
+            let serves = dialect::serves(kind, answer.code, &answer.body);
+            if serves.map_err(ClientError::Refused)? {
+                let spoken = Dialect::find(kind, version);
+                self.spoken().note(kind, spoken);
+                return Ok(spoken);
+            }
+        }
+        Ok(None)
+    }
+
+    fn spoken(&self) -> MutexGuard<'_, Spoken> {
+        // Whoever panicked left no half entry.
+        self.spoken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn open(&self, call: &Call, accept: &str) -> Result<http::Response<Body>, ClientError> {

@@ -2,7 +2,8 @@
 //! doors that an API server reaches: to a node's containers ([`kubelet`]), and to the scheduler ([`ask`]).
 //!
 //! It refuses to know what the requests are for: no cache, no retry, no decision; only keys that a
-//! request wants are drawn here. A lost answer is
+//! request wants are drawn here, and the version in which a server speaks of a kind is found out and
+//! spoken ([`api::dialect`]). A lost answer is
 //! [`api::intent::WriteOutcome::Unknown`], never a guess.
 
 pub mod ask;

@@ -1,6 +1,7 @@
 //! Keeps the mirror's copy of one kind up to date: list in pages, then watch, resume where the
 //! watch ended, list again where the server has forgotten.
 
+use api::dialect::versions_text;
 use api::intent::Refusal;
 use api::kind::Kind;
 use api::time::Time;
@@ -338,10 +339,11 @@ impl Reflector {
 
     /// There is no object of the kind, and its definition may come any time.
     fn do_without(&mut self, mirror: &mut Mirror, now: Time, reflected: &mut Reflected) {
-        let plural = self.kind.row().plural;
+        let row = self.kind.row();
+        let (plural, group, versions) = (row.plural, row.group, versions_text(self.kind));
         let is_news = self.revision > 0 || !mirror.is_listed(self.kind);
         reflected.trouble = is_news.then(|| {
-            format!("the API serves no {plural}: it is as if there were none, and looked again every minute")
+            format!("the API serves no {plural} of {group}/{versions}: it is as if there were none, and looked again every minute")
         });
         // Nothing was seen of it either: what somebody names of the kind may come back with it, and whoever
         // wants to know whether it has gone looks it up.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use api::call::{self, WatchLine};
+use api::call::WatchLine;
 use api::intent::{Intent, ObjectKey, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
@@ -14,6 +14,7 @@ use driver::scheduler_conf::MetricsConf;
 use driver::{Driver, LeaseStanding, Level, Metrics, ReadLine, ReadPage, Request, RequestId};
 use engine::Engine;
 use futures::StreamExt;
+use serde_json::value::RawValue;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 
@@ -174,7 +175,7 @@ impl Drop for EngineLoop {
 pub(crate) enum Came {
     Got(
         RequestId,
-        Result<Option<Box<serde_json::value::RawValue>>, Refusal>,
+        Result<Option<Box<RawValue>>, Refusal>,
     ),
     Page(RequestId, Result<ReadPage, Refusal>),
     Line(RequestId, ReadLine),
@@ -353,22 +354,8 @@ async fn send(came: &mpsc::Sender<Came>, answer: Came) {
     let _ = came.send(answer).await;
 }
 
-async fn get(
-    cluster: &Cluster,
-    key: &ObjectKey,
-) -> Result<Option<Box<serde_json::value::RawValue>>, Refusal> {
-    let call = call::get(key.kind, &key.namespace, &key.name);
-    let answer = cluster.send(&call).await.map_err(refusal)?;
-    let answer = answer.accepted().map_err(refusal)?;
-    let text = String::from_utf8_lossy(&answer.body).into_owned();
-    serde_json::value::RawValue::from_string(text)
-        .map(Some)
-        .map_err(|error| Refusal {
-            code: 0,
-            reason: "Malformed".into(),
-            message: error.to_string().into(),
-            retry_after_seconds: None,
-        })
+async fn get(cluster: &Cluster, key: &ObjectKey) -> Result<Option<Box<RawValue>>, Refusal> {
+    cluster.get(key).await.map(Some).map_err(refusal)
 }
 
 async fn follow(

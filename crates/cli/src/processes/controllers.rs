@@ -193,7 +193,7 @@ const OWN: Group = Group {
             "native-groups",
             Takes::Switch,
             "false",
-            "Make no group for pods that are in one of Kubernetes' own (PodGroups of scheduling.k8s.io/v1beta1)",
+            "Make no group for pods that are in one of Kubernetes' own (PodGroups of scheduling.k8s.io)",
         ),
         kept(
             "max-requeue-num",

@@ -140,7 +140,7 @@ const OWN: Group = Group {
             "native-groups",
             Takes::Switch,
             "false",
-            "Place gangs of Kubernetes' own (PodGroups of scheduling.k8s.io/v1beta1), too",
+            "Place gangs of Kubernetes' own (PodGroups of scheduling.k8s.io), too",
         ),
         ignored(
             "schedule-period",
