@@ -38,6 +38,17 @@ struct Carry {
 /// The list. Of one kind, those come first that are preferred where ours is not served.
 pub const DIALECTS: &[Dialect] = &[
     Dialect {
+        kind: Kind::DeviceTaintRule,
+        version: "v1beta2",
+        carry: None,
+    },
+    // Until Kubernetes 1.34 its selector had two more fields, which are read where they are there.
+    Dialect {
+        kind: Kind::DeviceTaintRule,
+        version: "v1alpha3",
+        carry: None,
+    },
+    Dialect {
         kind: Kind::NativeGroup,
         version: "v1alpha3",
         carry: None,

@@ -30,6 +30,8 @@ pub enum Kind {
     Deployment,
     /// A sort of devices.
     DeviceClass,
+    /// A taint on some devices.
+    DeviceTaintRule,
     /// Addresses behind a Service.
     EndpointSlice,
     /// A note for people about an object (`v1`).
@@ -242,6 +244,15 @@ pub const KINDS: &[KindRow] = &[
         "deviceclasses",
         false,
         false,
+    ),
+    row(
+        Kind::DeviceTaintRule,
+        "resource.k8s.io",
+        "v1",
+        "DeviceTaintRule",
+        "devicetaintrules",
+        false,
+        true,
     ),
     row(
         Kind::EndpointSlice,

@@ -201,6 +201,36 @@ read_only! {
         pub effect: Box<str>,
     }
 
+    /// One taint for some devices, by whoever looks after the cluster.
+    pub struct DeviceTaintRule {
+        /// Metadata.
+        pub metadata: ObjectMeta,
+        /// What it says.
+        pub spec: DeviceTaintRuleSpec,
+    }
+
+    /// What is tainted, and how.
+    pub struct DeviceTaintRuleSpec {
+        /// Which devices; none where there is none.
+        pub device_selector: Option<DeviceTaintSelector>,
+        /// The taint.
+        pub taint: DeviceTaint,
+    }
+
+    /// Chooses devices: all that it says must be so.
+    pub struct DeviceTaintSelector {
+        /// Of this class (until Kubernetes 1.34).
+        pub device_class_name: Option<Box<str>>,
+        /// Of this driver.
+        pub driver: Option<Box<str>>,
+        /// Of this pool, whichever driver's.
+        pub pool: Option<Box<str>>,
+        /// Of this name, in whichever pool.
+        pub device: Option<Box<str>>,
+        /// All must take a device (until Kubernetes 1.34).
+        pub selectors: Vec<DeviceSelector>,
+    }
+
     /// A wish for devices.
     pub struct ResourceClaim {
         /// Metadata.
@@ -384,6 +414,15 @@ impl DeviceStatus {
         let (own, other) = (&self.share_id, &device.share_id);
         (&self.driver, &self.pool, &self.device) == (&device.driver, &device.pool, &device.device)
             && own == other
+    }
+}
+
+impl DeviceTaintRule {
+    /// Whether which devices it means depends on that class.
+    pub fn names_class(&self, class: &str) -> bool {
+        let selector = self.spec.device_selector.as_ref();
+        let named = selector.and_then(|it| it.device_class_name.as_deref());
+        named == Some(class)
     }
 }
 

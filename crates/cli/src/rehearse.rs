@@ -33,6 +33,7 @@ const READ: &[Kind] = &[
     Kind::CsiStorageCapacity,
     Kind::Deployment,
     Kind::DeviceClass,
+    Kind::DeviceTaintRule,
     Kind::HyperNode,
     Kind::Namespace,
     Kind::NativeGroup,

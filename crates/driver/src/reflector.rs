@@ -25,6 +25,7 @@ const DISPENSABLE: &[Kind] = &[
     Kind::CsiDriver,
     Kind::CsiStorageCapacity,
     Kind::DeviceClass,
+    Kind::DeviceTaintRule,
     Kind::HyperNode,
     Kind::JobFlow,
     Kind::JobTemplate,

@@ -138,6 +138,7 @@ objects! {
     DaemonSet: api::core::DaemonSet,
     Deployment: api::core::Deployment,
     DeviceClass: api::resource::DeviceClass,
+    DeviceTaintRule: api::resource::DeviceTaintRule,
     EndpointSlice: api::core::EndpointSlice,
     Event: api::core::Event,
     HyperNode: api::volcano::HyperNode,

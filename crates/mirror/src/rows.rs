@@ -74,6 +74,7 @@ pub const ROW_KINDS: &[Kind] = &[
     Kind::CsiNode,
     Kind::CsiStorageCapacity,
     Kind::DeviceClass,
+    Kind::DeviceTaintRule,
     Kind::HyperNode,
     Kind::Namespace,
     Kind::Node,
@@ -195,9 +196,12 @@ impl Rows {
                     self.feed_ownership(mirror, change, tables);
                 }
             }
-            Some(Object::DeviceClass(_) | Object::ResourceClaim(_) | Object::ResourceSlice(_)) => {
-                self.feed_devices(mirror, change, tables);
-            }
+            Some(
+                Object::DeviceClass(_)
+                | Object::DeviceTaintRule(_)
+                | Object::ResourceClaim(_)
+                | Object::ResourceSlice(_),
+            ) => self.feed_devices(mirror, change, tables),
             Some(Object::Namespace(_)) => self.feed_namespace(mirror, change, tables),
             Some(Object::NativeGroup(group)) => self.put_native(mirror, group, tables),
             Some(Object::PodGroup(group)) => {
@@ -231,9 +235,10 @@ impl Rows {
                     self.feed_claimant(mirror, change, tables);
                     self.feed_ownership(mirror, change, tables);
                 }
-                Kind::DeviceClass | Kind::ResourceClaim | Kind::ResourceSlice => {
-                    self.feed_devices(mirror, change, tables);
-                }
+                Kind::DeviceClass
+                | Kind::DeviceTaintRule
+                | Kind::ResourceClaim
+                | Kind::ResourceSlice => self.feed_devices(mirror, change, tables),
                 Kind::PodDisruptionBudget => tables.remove_budget(&key()),
                 Kind::PodGroup => tables.remove_gang(&key()),
                 Kind::ResourceQuota => tables.remove_quota(&key()),

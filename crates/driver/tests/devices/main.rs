@@ -3,6 +3,7 @@
 mod joint;
 mod parts;
 mod shared;
+mod taints;
 #[path = "../world/mod.rs"]
 mod world;
 

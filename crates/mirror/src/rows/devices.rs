@@ -7,6 +7,7 @@ mod charges;
 mod claims;
 mod judge;
 mod pools;
+mod taints;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use api::core::{Node, Pod};
 use api::intent::ObjectKey;
 use api::kind::Kind;
-use api::resource::{ResourceClaim, ResourceSlice};
+use api::resource::{DeviceTaintRule, ResourceClaim, ResourceSlice};
 use model::{Devices, Tables};
 
 pub(super) use charges::charges;
@@ -102,7 +103,12 @@ impl Rows {
                 for claim in mirror.keys(Index::ClaimClass, "", &change.key.name) {
                     self.renew_users(mirror, &claim, tables);
                 }
+                let mut rules = mirror.list::<DeviceTaintRule>();
+                if rules.any(|rule| rule.names_class(&change.key.name)) {
+                    self.renew_all_devices(mirror, tables);
+                }
             }
+            Kind::DeviceTaintRule => self.feed_taint_rule(mirror, change, tables),
             _ => {}
         }
     }
@@ -123,6 +129,25 @@ impl Rows {
             .map(|slice| &**slice)
             .collect();
         slices.extend(sides.into_iter().flatten().map(|slice| &**slice));
+        self.renew_reached(mirror, &slices, tables);
+    }
+
+    /// A rule puts a taint on other devices now, or another one.
+    fn feed_taint_rule(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
+        let sides = [change.before::<DeviceTaintRule>(), change.after()];
+        if let [Some(before), Some(after)] = sides
+            && before.spec == after.spec
+        {
+            return;
+        }
+        let selectors = sides.into_iter().flatten();
+        let selectors: Vec<_> = selectors
+            .filter_map(|rule| rule.spec.device_selector.as_ref())
+            .collect();
+        let slices = mirror.list::<ResourceSlice>().map(|slice| &**slice);
+        let slices: Vec<&ResourceSlice> = slices
+            .filter(|slice| selectors.iter().any(|it| taints::is_of(it, slice)))
+            .collect();
         self.renew_reached(mirror, &slices, tables);
     }
 

@@ -269,18 +269,28 @@ fn question(
     judge: &mut Judge,
     way: &ExactRequest,
 ) -> Result<SelectorId, ClaimLack> {
-    let name = &way.device_class_name;
-    let class = mirror
-        .get::<DeviceClass>("", name)
-        .ok_or_else(|| ClaimLack::NoClass {
-            class: (&**name).into(),
-        })?;
+    let texts = expressions(mirror, Some(&way.device_class_name), &way.selectors)?;
+    judge.number(texts)
+}
+
+/// The expressions of a class, if one is named, then others.
+pub(super) fn expressions(
+    mirror: &Mirror,
+    class: Option<&str>,
+    selectors: &[DeviceSelector],
+) -> Result<Vec<Arc<str>>, ClaimLack> {
+    let of_class = match class {
+        Some(name) => match mirror.get::<DeviceClass>("", name) {
+            Some(class) => &class.spec.selectors[..],
+            None => return Err(ClaimLack::NoClass { class: name.into() }),
+        },
+        None => &[],
+    };
     let text = |selector: &DeviceSelector| {
         let expression = selector.cel.as_ref().map(|cel| Arc::from(&*cel.expression));
         expression.ok_or_else(|| unknown("a selector of another kind"))
     };
-    let selectors = class.spec.selectors.iter().chain(&way.selectors);
-    judge.number(selectors.map(text).collect::<Result<_, _>>()?)
+    of_class.iter().chain(selectors).map(text).collect()
 }
 
 fn count(way: &ExactRequest) -> Result<Wanted, ClaimLack> {

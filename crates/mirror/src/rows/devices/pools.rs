@@ -14,16 +14,18 @@ use api::resource::{
     ResourceSlice,
 };
 use cel::Trait;
-use model::{Counter, Device, Devices, Dimension, Draw, Drawer, Labels, Standing, Steps, Taint};
+use model::{Counter, Device, Devices, Dimension, Draw, Drawer, Labels, Standing, Steps};
 
 use super::judge::{Answers, Judge, value_of};
+use super::taints::{Rules, taint};
 use super::{ANY_NODE, Index, holder};
 use crate::held::Mirror;
-use crate::rows::{constraints, effect};
+use crate::rows::constraints;
 
 /// What the node offers.
 pub(super) fn of_node(mirror: &Mirror, judge: &mut Judge, name: &str, labels: &Labels) -> Devices {
     let place = Place { name, labels };
+    let rules = Rules::of(mirror, judge);
     let mut devices = Devices::default();
     let mut list = Vec::new();
     for pool in pools(mirror, &place) {
@@ -43,7 +45,7 @@ pub(super) fn of_node(mirror: &Mirror, judge: &mut Judge, name: &str, labels: &L
         }
         let from = list.len();
         for slice in &slices {
-            offer(mirror, judge, &place, slice, &mut list, &mut devices);
+            offer(mirror, (judge, &rules), &place, slice, &mut list, &mut devices);
         }
         let counters = drawn_on(mirror, &slices, &list[from..]);
         devices.counters.extend(counters);
@@ -101,7 +103,7 @@ fn has_one_of_each_name(slices: &[&Arc<ResourceSlice>]) -> bool {
 
 fn offer(
     mirror: &Mirror,
-    judge: &mut Judge,
+    (judge, rules): (&mut Judge, &Rules<'_>),
     place: &Place<'_>,
     slice: &ResourceSlice,
     list: &mut Vec<(bool, Device)>,
@@ -120,7 +122,9 @@ fn offer(
             || place.is_chosen(&device.node_name, &device.node_selector, device.all_nodes);
         if !by_device || is_here() {
             let waits = !device.binding_conditions.is_empty();
-            list.push((waits, row(mirror, slice, device, answers)));
+            let mut row = row(mirror, slice, device, answers);
+            row.taints.extend(rules.taints(slice, &device.name, answers));
+            list.push((waits, row));
         }
     }
 }
@@ -128,13 +132,6 @@ fn offer(
 fn row(mirror: &Mirror, slice: &ResourceSlice, device: &WireDevice, answers: &Answers) -> Device {
     let spec = &slice.spec;
     let id = device_id(slice, device);
-    let taints = device.taints.iter().filter_map(|taint| {
-        Some(Taint {
-            key: (&*taint.key).into(),
-            value: (&*taint.value).into(),
-            effect: effect(&taint.effect)?,
-        })
-    });
     let held = held(mirror, &id);
     Device {
         passes: answers.passes.clone(),
@@ -143,7 +140,7 @@ fn row(mirror: &Mirror, slice: &ResourceSlice, device: &WireDevice, answers: &An
         is_shared: is_shared(slice, device),
         draws: draws(slice, device).into(),
         attributes: attributes(&spec.driver, device),
-        taints: taints.collect(),
+        taints: device.taints.iter().filter_map(taint).collect(),
         is_parted: device.allow_multiple_allocations == Some(true),
         dimensions: dimensions(device, &held.amounts),
         id: id.into(),
