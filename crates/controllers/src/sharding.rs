@@ -11,7 +11,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::core::{ConfigMap, Node, requests_of};
+use api::core::{ConfigMap, Node, requests_held};
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::meta::ObjectMeta;
@@ -194,7 +194,7 @@ fn nodes(mirror: &Mirror) -> Vec<Seen<'_>> {
         let meta = &node.metadata;
         let pods = mirror.pods_on(&meta.name).filter(|pod| is_active(pod));
         let requests = pods.map(|pod| {
-            let requests = requests_of(&pod.spec);
+            let requests = requests_held(pod);
             requests.get(CPU).map_or(0, |cpu| cpu.milli_value())
         });
         let requested = requests.fold(0, i64::saturating_add);

@@ -258,7 +258,7 @@ impl Pod {
         let (status, its) = (&mut self.status, &other.status);
         status.conditions.share(&its.conditions);
         status.container_statuses.share(&its.container_statuses);
-        status.common.share(&its.common, PodRemarks::eq);
+        status.common.share(&its.common, PodRemarks::is_alike);
     }
 
     /// The group of Kubernetes' own that it names.

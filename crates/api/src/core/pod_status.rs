@@ -6,10 +6,17 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::{PodPhase, PodResourceClaimStatus};
+use super::{PodPhase, PodResourceClaimStatus, PodSizes};
 use crate::shared::{List, Shared, Word};
 use crate::time::Time;
 use wire::Wire;
+
+mod wire;
+
+/// The condition of a pod that waits for being resized in place.
+const RESIZE_PENDING: &str = "PodResizePending";
+/// Its reason, and its word until Kubernetes 1.32, where its node can never give what is wanted.
+const INFEASIBLE: &str = "Infeasible";
 
 /// An instant in a pod's status. [`PodStatus::at`] says when that was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -145,48 +152,8 @@ pub struct PodRemarks {
     pub qos_class: Box<str>,
     /// Claims of devices that were made for it.
     pub resource_claim_statuses: Box<[PodResourceClaimStatus]>,
-}
-
-mod wire {
-    use super::super::{PodPhase, PodResourceClaimStatus};
-    use super::{ContainerStatus, PodCondition, Time, Word};
-
-    read_only! {
-        /// The same as it is written: with times as they are.
-        pub struct Wire {
-            pub phase: PodPhase,
-            #[serde(rename = "podIP")]
-            pub pod_ip: Word,
-            pub start_time: Option<Time>,
-            pub conditions: Vec<PodCondition>,
-            pub container_statuses: Vec<ContainerStatus>,
-            pub message: Box<str>,
-            pub reason: Box<str>,
-            pub nominated_node_name: Box<str>,
-            pub init_container_statuses: Box<[ContainerStatus]>,
-            pub qos_class: Box<str>,
-            pub resource_claim_statuses: Box<[PodResourceClaimStatus]>,
-        }
-    }
-}
-
-impl Wire {
-    /// Moves all times but the start.
-    fn move_times(&mut self, by: impl Fn(&mut PodTime)) {
-        let conditions = self.conditions.iter_mut();
-        conditions.for_each(|it| it.last_transition_time.iter_mut().for_each(&by));
-        let containers = self.container_statuses.iter_mut();
-        for container in containers.chain(self.init_container_statuses.iter_mut()) {
-            for state in [&mut container.state, &mut container.last_state] {
-                let running = state.running.iter_mut();
-                running.for_each(|it| it.started_at.iter_mut().for_each(&by));
-                if let Some(ended) = &mut state.terminated {
-                    let times = [&mut ended.started_at, &mut ended.finished_at];
-                    times.into_iter().flatten().for_each(&by);
-                }
-            }
-        }
-    }
+    /// What it has on its node, where that is told.
+    pub sizes: Option<Box<PodSizes>>,
 }
 
 impl std::ops::Deref for PodStatus {
@@ -205,47 +172,22 @@ impl std::ops::DerefMut for PodStatus {
 
 impl<'de> Deserialize<'de> for PodStatus {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PodStatus, D::Error> {
-        let mut wire = Wire::deserialize(deserializer)?;
-        if let Some(start) = wire.start_time {
-            wire.move_times(|time| time.0 = time.0.wrapping_sub(start.0));
-        }
-        Ok(PodStatus {
-            phase: wire.phase,
-            pod_ip: wire.pod_ip,
-            start_time: wire.start_time,
-            conditions: wire.conditions.into(),
-            container_statuses: wire.container_statuses.into(),
-            common: Shared::new(PodRemarks {
-                message: wire.message,
-                reason: wire.reason,
-                nominated_node_name: wire.nominated_node_name,
-                init_container_statuses: wire.init_container_statuses,
-                qos_class: wire.qos_class,
-                resource_claim_statuses: wire.resource_claim_statuses,
-            }),
-        })
+        Ok(Wire::deserialize(deserializer)?.held())
     }
 }
 
 impl Serialize for PodStatus {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut wire = Wire {
-            phase: self.phase,
-            pod_ip: self.pod_ip.clone(),
-            start_time: self.start_time,
-            conditions: self.conditions.to_vec(),
-            container_statuses: self.container_statuses.to_vec(),
-            message: self.message.clone(),
-            reason: self.reason.clone(),
-            nominated_node_name: self.nominated_node_name.clone(),
-            init_container_statuses: self.init_container_statuses.clone(),
-            qos_class: self.qos_class.clone(),
-            resource_claim_statuses: self.resource_claim_statuses.clone(),
-        };
-        if let Some(start) = self.start_time {
-            wire.move_times(|time| time.0 = time.0.wrapping_add(start.0));
-        }
-        wire.serialize(serializer)
+        Wire::of(self).serialize(serializer)
+    }
+}
+
+impl PodRemarks {
+    /// Whether nothing tells the two apart, not even how amounts are written.
+    pub(super) fn is_alike(&self, other: &PodRemarks) -> bool {
+        let (mine, its) = (self.sizes.iter(), other.sizes.iter());
+        let mut amounts = mine.flat_map(|it| it.amounts()).zip(its.flat_map(|it| it.amounts()));
+        self == other && amounts.all(|(mine, its)| mine.is_alike(its))
     }
 }
 
@@ -263,6 +205,13 @@ impl PodStatus {
     /// Since when the condition of that type is as it is.
     pub fn since(&self, kind: &str) -> Option<Time> {
         self.at(self.condition(kind)?.last_transition_time)
+    }
+
+    /// Whether its node can never give it what it requests by now.
+    pub fn is_resize_infeasible(&self) -> bool {
+        let pending = self.condition(RESIZE_PENDING);
+        let word = self.sizes.as_ref().map(|sizes| &*sizes.resize);
+        pending.is_some_and(|it| &*it.reason == INFEASIBLE) || word == Some(INFEASIBLE)
     }
 
     /// The conditions as they are written back, which a merge patch replaces as a whole: as they stand but

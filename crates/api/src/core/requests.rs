@@ -1,22 +1,45 @@
 //! What a pod asks of its node in all.
 
-use super::{PodSpec, ResourceList, ResourceRequirements, Volume};
+use std::borrow::Cow;
 
-/// What a scheduler sets aside for a pod, as Kubernetes computes it.
+use super::{
+    Container, Pod, PodSizes, PodSpec, PodStatus, ResourceList, ResourceRequirements, Volume,
+};
+
+/// What a scheduler sets aside for a pod that is to come, as Kubernetes computes it.
 ///
 /// The sum of its containers and sidecars, or the greatest need of an init container together
 /// with the sidecars that were started before it, whichever is more; replaced per resource by the
 /// pod's own requests where it states any; plus overhead.
 pub fn requests_of(spec: &PodSpec) -> ResourceList {
-    let mut total = all_of(spec, |resources| &resources.requests);
-    add(&mut total, &spec.overhead);
-    total
+    requested(spec, None)
 }
 
 /// What a pod may reach of its node in all, by the same rules; overhead counts where there is a
 /// limit.
 pub fn limits_of(spec: &PodSpec) -> ResourceList {
-    let mut total = all_of(spec, |resources| &resources.limits);
+    limited(spec, None)
+}
+
+/// What is set aside for a pod, wherever it is: of each container the most of what it requests, what its
+/// node has set aside for it and what it has (KEP-1287). What its node can never give it does not count.
+pub fn requests_held(pod: &Pod) -> ResourceList {
+    requested(&pod.spec, Held::of(&pod.status))
+}
+
+/// What a pod may reach of its node in all, by the same rules.
+pub fn limits_held(pod: &Pod) -> ResourceList {
+    limited(&pod.spec, Held::of(&pod.status))
+}
+
+fn requested(spec: &PodSpec, held: Option<Held<'_>>) -> ResourceList {
+    let mut total = all_of(spec, held, Side::Requests);
+    add(&mut total, &spec.overhead);
+    total
+}
+
+fn limited(spec: &PodSpec, held: Option<Held<'_>>) -> ResourceList {
+    let mut total = all_of(spec, held, Side::Limits);
     for (name, amount) in &spec.overhead {
         if let Some(sum) = total.get_mut(name) {
             sum.add(amount);
@@ -25,28 +48,104 @@ pub fn limits_of(spec: &PodSpec) -> ResourceList {
     total
 }
 
-fn all_of(spec: &PodSpec, of: fn(&ResourceRequirements) -> &ResourceList) -> ResourceList {
+#[derive(Clone, Copy)]
+enum Side {
+    Requests,
+    Limits,
+}
+
+impl Side {
+    fn of(self, resources: &ResourceRequirements) -> &ResourceList {
+        match self {
+            Side::Requests => &resources.requests,
+            Side::Limits => &resources.limits,
+        }
+    }
+}
+
+/// What its node tells of a pod that is there.
+#[derive(Clone, Copy)]
+struct Held<'a> {
+    sizes: &'a PodSizes,
+    /// What the pod wants by now can never be had.
+    is_infeasible: bool,
+}
+
+impl<'a> Held<'a> {
+    fn of(status: &'a PodStatus) -> Option<Held<'a>> {
+        Some(Held {
+            sizes: status.sizes.as_deref()?,
+            is_infeasible: status.is_resize_infeasible(),
+        })
+    }
+
+    /// What counts where so much is wanted, and this is set aside and had.
+    fn counted(
+        self,
+        side: Side,
+        wanted: &ResourceList,
+        (allocated, actual): (&ResourceList, Option<&ResourceRequirements>),
+    ) -> ResourceList {
+        let mut counted = match self.is_infeasible {
+            true => ResourceList::new(),
+            false => wanted.clone(),
+        };
+        if let Some(actual) = actual {
+            raise(&mut counted, side.of(actual));
+        }
+        if let Side::Requests = side {
+            raise(&mut counted, allocated);
+        }
+        counted
+    }
+}
+
+fn of_container<'a>(
+    container: &'a Container,
+    held: Option<Held<'_>>,
+    side: Side,
+) -> Cow<'a, ResourceList> {
+    let wanted = side.of(&container.resources);
+    let size = held.and_then(|held| Some((held, held.sizes.container(&container.name)?)));
+    match size {
+        Some((held, size)) => {
+            let told = (&size.allocated, size.actual.as_deref());
+            Cow::Owned(held.counted(side, wanted, told))
+        }
+        None => Cow::Borrowed(wanted),
+    }
+}
+
+fn all_of(spec: &PodSpec, held: Option<Held<'_>>, side: Side) -> ResourceList {
     let mut total = ResourceList::new();
     for container in &spec.containers {
-        add(&mut total, of(&container.resources));
+        add(&mut total, &of_container(container, held, side));
     }
     let mut sidecars = ResourceList::new();
     let mut greatest = ResourceList::new();
     for container in &spec.init_containers {
-        let amounts = of(&container.resources);
+        let amounts = of_container(container, held, side);
         if container.restart_policy.as_deref() == Some("Always") {
-            add(&mut total, amounts);
-            add(&mut sidecars, amounts);
+            add(&mut total, &amounts);
+            add(&mut sidecars, &amounts);
             raise(&mut greatest, &sidecars);
         } else {
-            let mut together = amounts.clone();
+            let mut together = amounts.into_owned();
             add(&mut together, &sidecars);
             raise(&mut greatest, &together);
         }
     }
     raise(&mut total, &greatest);
     if let Some(resources) = &spec.resources {
-        for (name, amount) in of(resources) {
+        let wanted = side.of(resources);
+        let counted = match held.filter(|held| held.sizes.actual.is_some()) {
+            Some(held) if wanted.keys().any(|name| is_pod_level(name)) => {
+                let told = (&held.sizes.allocated, held.sizes.actual.as_deref());
+                &held.counted(side, wanted, told)
+            }
+            _ => wanted,
+        };
+        for (name, amount) in counted {
             if is_pod_level(name) {
                 total.insert(name.clone(), amount.clone());
             }
@@ -59,7 +158,7 @@ fn all_of(spec: &PodSpec, of: fn(&ResourceRequirements) -> &ResourceList) -> Res
 pub fn claims_named<'a>(
     pod_name: &'a str,
     volumes: &'a [Volume],
-) -> impl Iterator<Item = std::borrow::Cow<'a, str>> {
+) -> impl Iterator<Item = Cow<'a, str>> {
     volumes.iter().filter_map(move |volume| {
         if let Some(claim) = &volume.persistent_volume_claim {
             return Some((&*claim.claim_name).into());

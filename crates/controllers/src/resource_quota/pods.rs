@@ -1,6 +1,6 @@
 //! What pods use of a quota.
 
-use api::core::{Pod, ResourceList, ResourceQuota, limits_of, requests_of};
+use api::core::{Pod, ResourceList, ResourceQuota, limits_held, requests_held};
 use api::quantity::Quantity;
 use api::time::Time;
 
@@ -37,11 +37,11 @@ pub(super) fn charged(
             continue;
         }
         add(&mut used, "pods", &number(1));
-        for (name, amount) in requests_of(&pod.spec) {
+        for (name, amount) in requests_held(pod) {
             add(&mut used, &name, &amount);
             add(&mut used, &format!("requests.{name}"), &amount);
         }
-        for (name, amount) in limits_of(&pod.spec) {
+        for (name, amount) in limits_held(pod) {
             add(&mut used, &format!("limits.{name}"), &amount);
         }
     }

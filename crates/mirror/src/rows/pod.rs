@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::core::{Pod, PodPhase, image_name, requests_of};
+use api::core::{Pod, PodPhase, image_name, requests_held};
 use api::duration::Duration;
 use api::meta::ObjectMeta;
 use api::volcano::{COOLDOWN_TIME, GROUP_NAME, PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_SPEC};
@@ -189,7 +189,7 @@ impl Rows {
         (wants, sole): (Wants, &[Arc<str>]),
         tables: &mut Tables,
     ) -> ShapeSpec {
-        let mut requests = requests_of(&pod.spec);
+        let mut requests = requests_held(pod);
         // The tables add the pod's own slot.
         requests.remove("pods");
         self.cards.leave_out(&mut requests);
@@ -226,6 +226,8 @@ pub(super) fn is_same_task(before: &Pod, after: &Pod) -> bool {
         && before.status.start_time == after.status.start_time
         && before.status.nominated_node_name == after.status.nominated_node_name
         && before.status.resource_claim_statuses == after.status.resource_claim_statuses
+        && before.status.sizes == after.status.sizes
+        && before.status.is_resize_infeasible() == after.status.is_resize_infeasible()
         && before.metadata.labels == after.metadata.labels
         && before.metadata.annotations == after.metadata.annotations
         && before.is_terminating() == after.is_terminating()

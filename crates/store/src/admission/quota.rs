@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::core::{Pod, ResourceList, ResourceQuota, limits_of, requests_of};
+use api::core::{Pod, ResourceList, ResourceQuota, limits_held, requests_held};
 use api::kind::Kind;
 use api::quantity::Quantity;
 use serde::Deserialize;
@@ -170,8 +170,8 @@ impl Store {
                 let Some(pod) = pod else { return usage };
                 add("pods", number(1));
                 of_containers(
-                    &requests_of(&pod.spec),
-                    &limits_of(&pod.spec),
+                    &requests_held(pod),
+                    &limits_held(pod),
                     &mut |name, amount| add(name, amount.clone()),
                 );
             }
