@@ -169,6 +169,10 @@ impl Cycles {
             true => rows.with_images(),
             false => rows,
         };
+        let rows = match settings.engine.wants_limits() {
+            true => rows.with_limits(),
+            false => rows,
+        };
         let wait_ms = settings.engine.volumes_wait_ms();
         let mut tables = Tables::new();
         rows.begin(&mut tables);

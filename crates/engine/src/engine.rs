@@ -168,6 +168,11 @@ impl Engine {
         self.rules.wants_images()
     }
 
+    /// Whether its rules look at limits: pods need to be read for that only then.
+    pub fn wants_limits(&self) -> bool {
+        self.rules.wants_limits()
+    }
+
     /// How long claims of a place are waited for, in milliseconds, if that is configured.
     pub fn volumes_wait_ms(&self) -> Option<i64> {
         self.rules.volumes_wait_ms()

@@ -63,6 +63,7 @@ pub struct Rows {
     cards: Arc<cards::CardRules>,
     has_numa: bool,
     has_images: bool,
+    has_limits: bool,
     counted: Option<Counted>,
     judge: devices::Judge,
     words: words::Words,
@@ -105,6 +106,7 @@ impl Rows {
             cards: Arc::default(),
             has_numa: false,
             has_images: false,
+            has_limits: false,
             counted: None,
             judge: devices::Judge::default(),
             words: words::Words::default(),
@@ -153,6 +155,13 @@ impl Rows {
     #[must_use]
     pub fn with_images(mut self) -> Rows {
         self.has_images = true;
+        self
+    }
+
+    /// Limits are read from pods.
+    #[must_use]
+    pub fn with_limits(mut self) -> Rows {
+        self.has_limits = true;
         self
     }
 

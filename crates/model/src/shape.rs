@@ -54,6 +54,9 @@ pub struct ShapeSpec {
     /// The names of the images of its containers and volumes, one for each, in order; none where nobody
     /// looks at them.
     pub images: Vec<Arc<str>>,
+    /// How much more cpu and memory than it requests its limits let it use; nothing where nobody looks at
+    /// that.
+    pub burst: [i64; 2],
 }
 
 /// Which node is the better one for a resource.

@@ -348,6 +348,11 @@ impl Rules {
         self.config.nodeorder.images > 0
     }
 
+    /// Whether a rule looks at limits: pods need to be read for that only then.
+    pub fn wants_limits(&self) -> bool {
+        self.config.usage.wants_limits()
+    }
+
     /// What of tasks' claims of devices counts in their queues, if anything does: claims need to be counted
     /// for this only.
     pub fn counted_claims(&self) -> Option<Counted> {

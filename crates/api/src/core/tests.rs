@@ -138,3 +138,114 @@ fn a_pod_as_the_server_sends_it_is_read() {
         .required;
     assert_eq!(required.unwrap().node_selector_terms.len(), 0);
 }
+
+/// A pod with a sidecar and a container that both wanted one cpu and 1Gi, and want something else by now.
+fn resized(wants: &str, has: &str, says: &str) -> Pod {
+    let text = format!(
+        "
+        metadata: {{name: p}}
+        spec:
+          initContainers:
+          - {{name: first, resources: {{requests: {{cpu: 100m}}}}}}
+          - {{name: side, restartPolicy: Always, resources: {{requests: {{cpu: 1, memory: 1Gi}}}}}}
+          containers:
+          - {{name: main, resources: {{requests: {wants}, limits: {wants}}}}}
+          overhead: {{cpu: 50m}}
+        status:
+          {says}
+          initContainerStatuses:
+          - name: first
+          - {{name: side, allocatedResources: {{cpu: 2, memory: 1Gi}}, resources: {{requests: {{cpu: 1, memory: 1Gi}}}}}}
+          containerStatuses:
+          - {{name: main, {has}}}
+        "
+    );
+    serde_saphyr::from_str(&text).unwrap()
+}
+
+fn shown(amounts: &ResourceList) -> String {
+    let shown = amounts.iter().map(|(name, amount)| format!("{name}={amount}"));
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_pod_that_is_resized_holds_the_most_of_what_it_wants_and_has() {
+    let one = "allocatedResources: {cpu: 1, memory: 1Gi}, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1, memory: 1Gi}}";
+    let mixed = "allocatedResources: {cpu: 4, memory: 1Gi}, resources: {requests: {cpu: 1, memory: 3Gi}}";
+    let pending = |reason: &str| {
+        format!("conditions: [{{type: PodResizePending, status: 'True', reason: {reason}}}]")
+    };
+    // The sidecar has two cpus set aside, and the overhead is 50m.
+    for (wants, has, says, expected) in [
+        ("{cpu: 3, memory: 1Gi}", one, "", "cpu=5050m memory=2Gi"),
+        ("{cpu: 500m, memory: 1Gi}", one, "", "cpu=3050m memory=2Gi"),
+        ("{cpu: 2, memory: 2Gi}", mixed, "", "cpu=6050m memory=4Gi"),
+        ("{cpu: 3, memory: 1Gi}", one, &*pending("Deferred"), "cpu=5050m memory=2Gi"),
+        ("{cpu: 3, memory: 1Gi}", one, &*pending("Infeasible"), "cpu=3050m memory=2Gi"),
+        ("{cpu: 3, memory: 9Gi}", mixed, &*pending("Infeasible"), "cpu=6050m memory=4Gi"),
+        // Until Kubernetes 1.32 it was a word.
+        ("{cpu: 3, memory: 1Gi}", one, "resize: Infeasible", "cpu=3050m memory=2Gi"),
+        ("{cpu: 3, memory: 1Gi}", one, "resize: Deferred", "cpu=5050m memory=2Gi"),
+        // Of which nothing is told, what it wants counts.
+        ("{cpu: 3, memory: 1Gi}", "ready: true", &*pending("Infeasible"), "cpu=5050m memory=2Gi"),
+        ("{cpu: 3, memory: 1Gi}", "allocatedResources: {cpu: 4}", "", "cpu=6050m memory=2Gi"),
+    ] {
+        let pod = resized(wants, has, says);
+        assert_eq!(shown(&requests_held(&pod)), expected, "{wants} {has} {says}");
+    }
+    let grows = resized("{cpu: 3, memory: 1Gi}", one, "");
+    assert_eq!(shown(&requests_of(&grows.spec)), "cpu=4050m memory=2Gi");
+    assert_eq!(shown(&limits_held(&grows)), "cpu=3050m memory=1Gi");
+    let shrinks = resized("{cpu: 500m, memory: 1Gi}", one, "");
+    assert_eq!(shown(&limits_held(&shrinks)), "cpu=1050m memory=1Gi");
+    let never = resized("{cpu: 3, memory: 1Gi}", one, &pending("Infeasible"));
+    assert_eq!(shown(&limits_held(&never)), "cpu=1050m memory=1Gi");
+}
+
+#[test]
+fn a_pod_that_is_resized_as_a_whole_does_so_too() {
+    let pod = |says: &str| -> Pod {
+        let text = format!(
+            "
+            metadata: {{name: p}}
+            spec:
+              resources: {{requests: {{cpu: 4, example.com/gpu: 9}}}}
+              containers: [{{name: main, resources: {{requests: {{cpu: 1, memory: 1Gi}}}}}}]
+            status: {says}
+            "
+        );
+        serde_saphyr::from_str(&text).unwrap()
+    };
+    let has = "allocatedResources: {cpu: 2}, resources: {requests: {cpu: 3}}";
+    let never = "conditions: [{type: PodResizePending, status: 'True', reason: Infeasible}]";
+    for (says, expected) in [
+        ("{}".to_owned(), "cpu=4 memory=1Gi"),
+        (format!("{{{has}}}"), "cpu=4 memory=1Gi"),
+        (format!("{{{has}, {never}}}"), "cpu=3 memory=1Gi"),
+        ("{allocatedResources: {cpu: 5}, resources: {requests: {cpu: 3}}}".to_owned(), "cpu=5 memory=1Gi"),
+        // Only what is told of both counts.
+        ("{allocatedResources: {cpu: 5}}".to_owned(), "cpu=4 memory=1Gi"),
+    ] {
+        assert_eq!(shown(&requests_held(&pod(&says))), expected, "{says}");
+    }
+}
+
+#[test]
+fn what_a_pod_has_is_read_again_as_it_was_and_held_once() {
+    let has = "allocatedResources: {cpu: 1000m}, resources: {}";
+    let mut first = resized("{cpu: 1}", has, "resize: Deferred");
+    let written = serde_json::to_value(&first.status).unwrap();
+    let main = &written["containerStatuses"][0];
+    assert_eq!(main["allocatedResources"]["cpu"], "1");
+    assert_eq!(main["resources"], serde_json::json!({}));
+    assert_eq!(written["resize"], "Deferred");
+    assert!(written["initContainerStatuses"][0].get("resources").is_none());
+    let again: PodStatus = serde_json::from_value(written).unwrap();
+    assert_eq!(again, first.status);
+    let second = resized("{cpu: 1}", has, "resize: Deferred");
+    first.share(&second);
+    assert!(first.status.common.shares_with(&second.status.common));
+    let mut other = resized("{cpu: 1}", "allocatedResources: {cpu: 2}", "resize: Deferred");
+    other.share(&second);
+    assert!(!other.status.common.shares_with(&second.status.common));
+}

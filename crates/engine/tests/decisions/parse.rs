@@ -44,6 +44,7 @@
 //! bound n1 a/x has=cpu:0-3 | told a/x cpu:4-7        what a node tells that a pod has of its cpus
 //! anew KEY                             another pod under that name, whose deletion nobody saw
 //! argument binpack binpack.cpu=3       a wrong one is told, and what counts instead
+//! gang a/t : 1 x cpu=1 up-to=cpu:3,mem:1Gi      its limits, for whoever looks at them
 //! conditions a/t                      what each of its tasks was told
 //! refuse a/t-0 (its next bind) | drop node n1 | drop gang a/t | explain a/t | show queue q
 //! ```
@@ -272,6 +273,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
         ..TaskWords::default()
     };
     let mut requests = Vector::ZERO;
+    let mut up_to = Vec::new();
     let mut cards = CardAsk::default();
     let mut ask = NumaAsk::default();
     for (word, value) in words(rest) {
@@ -294,6 +296,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
                 task.shape.images.push(value.into());
                 task.shape.images.sort_unstable();
             }
+            "up-to" => up_to = amounts(tables, value),
             "strategy" => task.shape.strategy = Some(strategy(tables, value)),
             "gated" => task.gated = true,
             "queue-gated" => (task.gated, task.gate) = (true, Gate::Closed),
@@ -315,6 +318,10 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
             _ if volumes::wants((&mut task.shape.volumes, &mut task.claims), word, value) => {}
             _ => constraint(&mut task.shape, word, value),
         }
+    }
+    for (kind, limit) in up_to {
+        let burst = &mut task.shape.burst[usize::from(kind == Kind::MEMORY)];
+        *burst = (limit - requests.get(kind)).max(0);
     }
     task.shape.requests = requests;
     task.shape.numa = (ask != NumaAsk::default()).then(|| Arc::new(ask));

@@ -22,7 +22,7 @@ pub(super) fn limits(list: &ResourceList, tables: &mut Tables) -> Limits {
     }))
 }
 
-fn amount(kind: Kind, quantity: &Quantity) -> i64 {
+pub(super) fn amount(kind: Kind, quantity: &Quantity) -> i64 {
     match kind {
         Kind::MEMORY | Kind::PODS => quantity.value(),
         _ => quantity.milli_value(),

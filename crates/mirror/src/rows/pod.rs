@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use api::core::{Pod, PodPhase, image_name, requests_held};
+use api::core::{Pod, PodPhase, image_name, limits_held, requests_held};
 use api::duration::Duration;
 use api::meta::ObjectMeta;
 use api::volcano::{COOLDOWN_TIME, GROUP_NAME, PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_SPEC};
 use model::{
-    GangPhase, GangSpec, GangStatus, Gate, Grant, Key, Phase, ShapeSpec, Tables, TaskSpec, Time,
+    GangPhase, GangSpec, GangStatus, Gate, Grant, Key, Kind, Phase, ShapeSpec, Tables, TaskSpec, Time,
+    Vector,
 };
 
-use super::amounts::vector;
+use super::amounts::{amount, vector};
 use super::devices::Wants;
 use super::native::native_gang;
 use super::{Rows, constraints, created, devices, native, strategy, volume};
@@ -210,6 +211,9 @@ impl Rows {
         if self.has_images {
             shape.images = images(pod);
         }
+        if self.has_limits {
+            shape.burst = burst(pod, &shape.requests);
+        }
         shape
     }
 }
@@ -256,6 +260,16 @@ fn images(pod: &Pod) -> Vec<Arc<str>> {
     let mut images: Vec<Arc<str>> = images.map(|image| image_name(image)).collect();
     images.sort_unstable();
     images
+}
+
+/// How much more cpu and memory its limits let the pod use. Without a limit, or with one below what it
+/// requests, that is nothing.
+fn burst(pod: &Pod, requests: &Vector) -> [i64; 2] {
+    let limits = limits_held(pod);
+    [("cpu", Kind::CPU), ("memory", Kind::MEMORY)].map(|(name, kind)| {
+        let limit = limits.get(name).map_or(0, |limit| amount(kind, limit));
+        limit.saturating_sub(requests.get(kind)).max(0)
+    })
 }
 
 /// Whether the pod bears nodes that are lent out only at times: it says `*`, or that it may be evicted.

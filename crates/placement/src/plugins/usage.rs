@@ -40,8 +40,10 @@ pub(crate) struct Setup {
 /// What a task uses that was not measured yet.
 #[derive(Clone, Debug)]
 struct Estimator {
-    /// This part of its request, in millionths.
+    /// This part of its request, in millionths,
     request_ratio: i64,
+    /// and this part of what its limit lets it use beyond that.
+    burst_ratio: i64,
     /// From this use of a node on, in millionths, estimates are taken for larger than they are,
     risk_threshold: i64,
     /// so many times, in millionths.
@@ -54,10 +56,20 @@ impl Default for Estimator {
     fn default() -> Self {
         Estimator {
             request_ratio: 700_000,
+            burst_ratio: 0,
             risk_threshold: 600_000,
             risk_factor: 1_200_000,
             best_effort: [250, 200 << 20],
         }
+    }
+}
+
+impl Setup {
+    /// Whether an estimate may go beyond what a task requests: only then it matters what its limits are.
+    pub(crate) fn wants_limits(&self) -> bool {
+        let estimator = &self.estimator;
+        let most = times(estimator.request_ratio, estimator.risk_factor);
+        estimator.burst_ratio > 0 || most > WHOLE
     }
 }
 
@@ -103,12 +115,11 @@ fn configure(asked: &mut Asked<'_>, config: &mut Config) {
 fn estimator(asked: &mut Asked<'_>) -> Estimator {
     let default = Estimator::default();
     let [cpu, memory] = default.best_effort;
-    // Limits are no part of what is known of a task.
-    asked.without_effect(&["burst_ratio"]);
     Estimator {
         request_ratio: asked.millionths("request_ratio", default.request_ratio, 0, 10 * WHOLE),
+        burst_ratio: asked.millionths("burst_ratio", default.burst_ratio, 0, WHOLE),
         risk_threshold: asked.millionths("risk_threshold", default.risk_threshold, 0, WHOLE),
-        risk_factor: asked.millionths("risk_factor", default.risk_factor, 0, 10 * WHOLE),
+        risk_factor: asked.millionths("risk_factor", default.risk_factor, WHOLE, 10 * WHOLE),
         best_effort: [
             asked.amount("be_cpu", 1_000, cpu),
             asked.amount("be_mem", 1, memory),
@@ -154,22 +165,23 @@ fn weighed(setup: &Setup, [cpu, memory]: [i64; 2]) -> Option<i64> {
 fn composite(view: View<'_>, node: &Node, measured: &Measured) -> [i64; 2] {
     let setup = &view.config.usage;
     let estimator = &setup.estimator;
-    let mut sums = [0_i64; 2];
     let tasks = node.tasks.iter().map(|task| view.tables.task(*task));
-    for task in tasks.filter(|task| came_after(task, measured.since)) {
-        let shape = view.tables.shape(task.shape);
-        for (sum, part) in sums.iter_mut().zip(estimate(estimator, shape)) {
-            *sum = sum.saturating_add(part);
-        }
-    }
+    let recent = tasks.filter(|task| came_after(task, measured.since));
+    let shapes: Vec<&Shape> = recent.map(|task| view.tables.shape(task.shape)).collect();
     let with = |factor: i64| {
+        let mut sums = [0_i64; 2];
+        for shape in &shapes {
+            for (sum, part) in sums.iter_mut().zip(estimate(estimator, shape, factor)) {
+                *sum = sum.saturating_add(part);
+            }
+        }
         let kinds = [
             (Kind::CPU, measured.cpu, sums[0]),
             (Kind::MEMORY, measured.memory, sums[1]),
         ];
         kinds.map(|(kind, measured, sum)| {
             let whole = node.spec.allocatable.get(kind);
-            let part = millionths(times(sum, factor), whole).unwrap_or(WHOLE);
+            let part = millionths(sum, whole).unwrap_or(WHOLE);
             measured.saturating_add(part).clamp(0, WHOLE)
         })
     };
@@ -186,13 +198,18 @@ fn came_after(task: &Task, since: Time) -> bool {
     task.started.is_none_or(|at| at > since)
 }
 
-fn estimate(estimator: &Estimator, shape: &Shape) -> [i64; 2] {
-    if shape.spec.is_best_effort() {
-        return estimator.best_effort;
+/// Nobody is thought to use more than his limit, or than he requests where there is none.
+fn estimate(estimator: &Estimator, shape: &Shape, factor: i64) -> [i64; 2] {
+    let spec = &shape.spec;
+    if spec.is_best_effort() {
+        return estimator.best_effort.map(|part| times(part, factor));
     }
-    [Kind::CPU, Kind::MEMORY].map(|kind| {
-        let request = shape.spec.requests.get(kind);
-        times(request, estimator.request_ratio)
+    let [cpu, memory] = spec.burst;
+    [(Kind::CPU, cpu), (Kind::MEMORY, memory)].map(|(kind, burst)| {
+        let request = spec.requests.get(kind);
+        let beyond = times(burst, estimator.burst_ratio);
+        let used = times(request, estimator.request_ratio).saturating_add(beyond);
+        times(used, factor).min(request.saturating_add(burst))
     })
 }
 
