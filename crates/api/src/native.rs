@@ -164,7 +164,11 @@ pub(crate) fn to_v1alpha2(patch: &mut Value) {
 
 fn rename_condition(object: &mut Value, before: &str, after: &str) {
     let conditions = object.pointer_mut("/status/conditions");
-    for condition in conditions.and_then(Value::as_array_mut).into_iter().flatten() {
+    for condition in conditions
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         if condition["type"] == before {
             condition["type"] = json!(after);
         }

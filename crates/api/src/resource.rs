@@ -20,6 +20,10 @@ pub const GROUP: &str = "resource.k8s.io";
 pub const POD_CLAIM_NAME: &str = "resource.kubernetes.io/pod-claim-name";
 /// On a claim that was made for a group of Kubernetes' own: what the group calls it (KEP-5729).
 pub const GROUP_CLAIM_NAME: &str = "resource.kubernetes.io/podgroup-claim-name";
+/// On a claim that was made for the resources of a pod which a class serves: `true` (KEP-5004).
+pub const EXTENDED_CLAIM: &str = "resource.kubernetes.io/extended-resource-claim";
+/// Before the name of a class: the resource by which pods can ask for its devices, whatever else it says.
+pub const CLASS_RESOURCE: &str = "deviceclass.resource.kubernetes.io/";
 /// Keeps a claim that is allocated from vanishing.
 pub const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 /// The label of a namespace whose claims may look after devices that others hold.
@@ -40,6 +44,8 @@ read_only! {
         pub selectors: Vec<DeviceSelector>,
         /// What drivers are told of devices that are given by it.
         pub config: Vec<DeviceConfiguration>,
+        /// The resource by which pods can ask for its devices without a claim.
+        pub extended_resource_name: Option<Box<str>>,
     }
 
     /// A question about a device.
@@ -417,6 +423,15 @@ impl DeviceStatus {
     }
 }
 
+impl DeviceClass {
+    /// The resources by which pods can ask for its devices.
+    pub fn resources(&self) -> impl Iterator<Item = Box<str>> {
+        let named = self.spec.extended_resource_name.iter().cloned();
+        let own = format!("{CLASS_RESOURCE}{}", self.metadata.name);
+        named.filter(|name| !name.is_empty()).chain([own.into()])
+    }
+}
+
 impl DeviceTaintRule {
     /// Whether which devices it means depends on that class.
     pub fn names_class(&self, class: &str) -> bool {
@@ -496,6 +511,12 @@ impl ResourceClaim {
         let told = self.status.devices.iter().filter(|it| it.is_of(device));
         let mut told = told.flat_map(|it| &it.conditions);
         told.any(|it| *it.kind == *condition && &*it.status == "True")
+    }
+
+    /// Whether it was made for resources of this pod.
+    pub fn is_extended(&self, pod: &str) -> bool {
+        let mark = self.metadata.annotations.get(EXTENDED_CLAIM);
+        mark.is_some_and(|mark| &**mark == "true") && self.is_made_for(pod)
     }
 
     /// Whether it was made for the pod or group of this uid.

@@ -26,7 +26,8 @@ fn read(text: &RawValue) -> PodGroup {
 }
 
 fn patch() -> Intent {
-    let condition = |kind: &str| json!({ "type": kind, "status": "True", "reason": "r", "message": "m" });
+    let condition =
+        |kind: &str| json!({ "type": kind, "status": "True", "reason": "r", "message": "m" });
     let conditions = [
         condition("PodGroupInitiallyScheduled"),
         condition("DisruptionTarget"),
@@ -117,7 +118,10 @@ fn a_server_is_asked_for_the_kind_and_not_only_for_its_group() {
         answer.map_err(|refusal| refusal.code)
     };
     assert_eq!(serves(200, &list(&["workloads", "podgroups"])), Ok(true));
-    assert_eq!(serves(200, &list(&["workloads", "podgroups/status"])), Ok(false));
+    assert_eq!(
+        serves(200, &list(&["workloads", "podgroups/status"])),
+        Ok(false)
+    );
     assert_eq!(serves(404, "404 page not found\n"), Ok(false));
     assert_eq!(serves(503, "{}"), Err(503));
     assert_eq!(
@@ -143,7 +147,10 @@ fn whoever_belongs_to_a_group_names_it_as_the_server_knows_it() {
     assert_eq!(*spoken.named(&ours), ours, "nothing is known yet");
     spoken.note(Kind::NativeGroup, None);
     assert_eq!(*spoken.named(&ours), ours);
-    spoken.note(Kind::NativeGroup, Dialect::find(Kind::NativeGroup, "v1alpha2"));
+    spoken.note(
+        Kind::NativeGroup,
+        Dialect::find(Kind::NativeGroup, "v1alpha2"),
+    );
     assert_eq!(*spoken.named(&ours), claim("scheduling.k8s.io/v1alpha2"));
     let volcanos = claim("scheduling.volcano.sh/v1beta1");
     assert_eq!(*spoken.named(&volcanos), volcanos);

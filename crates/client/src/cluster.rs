@@ -276,9 +276,7 @@ impl Cluster {
             Err(refusal) => return WriteOutcome::Refused(refusal),
         };
         let outcome = match self.send_of(intent.target.kind, &call).await {
-            Ok((answer, _)) => {
-                call::outcome(answer.code, answer.retry_after_seconds, &answer.body)
-            }
+            Ok((answer, _)) => call::outcome(answer.code, answer.retry_after_seconds, &answer.body),
             Err(error) => {
                 return WriteOutcome::Unknown {
                     message: chain(&error).into(),

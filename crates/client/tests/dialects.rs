@@ -24,8 +24,10 @@ struct Server {
     told: Arc<Mutex<Vec<Value>>>,
 }
 
-const OLD: &str = r#"{"metadata":{"name":"g","resourceVersion":"5"},"spec":{"disruptionMode":"PodGroup"}}"#;
-const NEW: &str = r#"{"metadata":{"name":"g","resourceVersion":"5"},"spec":{"disruptionMode":{"all":{}}}}"#;
+const OLD: &str =
+    r#"{"metadata":{"name":"g","resourceVersion":"5"},"spec":{"disruptionMode":"PodGroup"}}"#;
+const NEW: &str =
+    r#"{"metadata":{"name":"g","resourceVersion":"5"},"spec":{"disruptionMode":{"all":{}}}}"#;
 
 impl Server {
     fn serving(version: &'static str) -> (Server, Cluster) {
@@ -50,7 +52,10 @@ impl Server {
     }
 
     fn answer(&self, method: &http::Method, uri: &http::Uri, body: &[u8]) -> (u16, String) {
-        self.asked.lock().unwrap().push(format!("{method} {}", uri.path()));
+        self.asked
+            .lock()
+            .unwrap()
+            .push(format!("{method} {}", uri.path()));
         let version = *self.serves.lock().unwrap();
         let served = format!("/apis/scheduling.k8s.io/{version}");
         let Some(rest) = uri.path().strip_prefix(&served) else {
@@ -59,16 +64,21 @@ impl Server {
         let group = if version == "v1alpha2" { OLD } else { NEW };
         let query = uri.query().unwrap_or_default();
         match (method.as_str(), rest) {
-            ("GET", "") => (200, json!({ "resources": [{ "name": "podgroups" }] }).to_string()),
+            ("GET", "") => (
+                200,
+                json!({ "resources": [{ "name": "podgroups" }] }).to_string(),
+            ),
             ("GET", "/podgroups") if query.contains("watch=true") => {
                 (200, format!("{{\"type\":\"ADDED\",\"object\":{group}}}\n"))
             }
-            ("GET", "/podgroups") => {
-                (200, format!(r#"{{"metadata":{{"resourceVersion":"5"}},"items":[{group}]}}"#))
-            }
-            ("GET", "/namespaces/ml/podgroups/gone") => {
-                (404, json!({ "reason": "NotFound", "code": 404 }).to_string())
-            }
+            ("GET", "/podgroups") => (
+                200,
+                format!(r#"{{"metadata":{{"resourceVersion":"5"}},"items":[{group}]}}"#),
+            ),
+            ("GET", "/namespaces/ml/podgroups/gone") => (
+                404,
+                json!({ "reason": "NotFound", "code": 404 }).to_string(),
+            ),
             ("GET", _) => (200, group.to_owned()),
             _ => {
                 let mut told = self.told.lock().unwrap();
@@ -122,7 +132,8 @@ async fn whatever_is_served_is_read_and_told_in_its_words() {
         let told = &server.told.lock().unwrap()[0]["status"]["conditions"][0];
         assert_eq!(told["type"], condition, "{version}");
         let asked = server.asked();
-        let ends_at = format!("PATCH /apis/scheduling.k8s.io/{version}/namespaces/ml/podgroups/g/status");
+        let ends_at =
+            format!("PATCH /apis/scheduling.k8s.io/{version}/namespaces/ml/podgroups/g/status");
         assert_eq!(asked.last(), Some(&ends_at));
     }
 }
@@ -138,7 +149,11 @@ async fn it_is_asked_once_and_again_when_what_it_served_has_gone() {
         format!("{group}/v1alpha3/podgroups"),
     ];
     assert_eq!(server.asked(), expected);
-    cluster.clone().list(Kind::NativeGroup, 0, "").await.unwrap();
+    cluster
+        .clone()
+        .list(Kind::NativeGroup, 0, "")
+        .await
+        .unwrap();
     assert_eq!(server.asked(), expected[2..]);
     server.serve("v1beta1");
     let page = cluster.list(Kind::NativeGroup, 0, "").await.unwrap();
@@ -153,7 +168,10 @@ async fn it_is_asked_once_and_again_when_what_it_served_has_gone() {
     assert!(cluster.watch(Kind::NativeGroup, 5, 60).await.is_err());
     server.asked();
     cluster.list(Kind::NativeGroup, 0, "").await.unwrap();
-    assert_eq!(server.asked().last(), Some(&format!("{group}/v1alpha2/podgroups")));
+    assert_eq!(
+        server.asked().last(),
+        Some(&format!("{group}/v1alpha2/podgroups"))
+    );
 }
 
 #[tokio::test]

@@ -16,7 +16,9 @@ use api::native::PodGroup;
 use api::resource::{
     Consumer, FINALIZER, GROUP_CLAIM_NAME, POD_CLAIM_NAME, ResourceClaim, ResourceClaimTemplate,
 };
-use mirror::{Change, Index, Mirror, claim_name, claim_user, own_claim, sharing_group};
+use mirror::{
+    Change, Index, Mirror, claim_name, claim_user, extended_claim, own_claim, sharing_group,
+};
 use model::CLAIM_USERS_MAX;
 use serde_json::{Value, json};
 
@@ -80,6 +82,8 @@ fn of_pod(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     for pod in sides.into_iter().flatten() {
         let claims = pod.spec.resource_claims.iter();
         let names = claims.filter_map(|claim| claim_name(mirror, pod, claim));
+        let extended = extended_claim(mirror, pod).map(|claim| (&claim.metadata.name).into());
+        let names = names.chain(extended);
         let namespace = &change.key.namespace;
         keys.extend(names.map(|name| ObjectKey::new(Kind::ResourceClaim, namespace, &name)));
         if !pod.spec.resource_claims.is_empty() {

@@ -169,6 +169,10 @@ impl Cycles {
             true => rows.with_images(),
             false => rows,
         };
+        let rows = match settings.engine.gives_devices() {
+            true => rows,
+            false => rows.without_devices(),
+        };
         let rows = match settings.engine.wants_limits() {
             true => rows.with_limits(),
             false => rows,

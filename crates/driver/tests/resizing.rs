@@ -35,7 +35,11 @@ fn has(world: &mut World, name: &str, cpus: u32, conditions: Value) {
 fn wants(world: &mut World, name: &str, cpus: u32) {
     let requests = json!({ "requests": { "cpu": cpus.to_string() } });
     let containers = json!([{ "name": "c", "resources": requests }]);
-    world.put_object(Kind::Pod, name, &json!({ "spec": { "containers": containers } }));
+    world.put_object(
+        Kind::Pod,
+        name,
+        &json!({ "spec": { "containers": containers } }),
+    );
 }
 
 /// One node of four cores, on which a pod has three of them.
@@ -53,7 +57,11 @@ fn what_a_pod_gives_up_is_free_once_its_node_has_taken_it_back() {
     wants(&mut world, "first", 1);
     pod(&mut world, "second", 2, None);
     world.pass_ms(2_000);
-    assert_eq!(node_of(&world, "second"), Value::Null, "the first has three still");
+    assert_eq!(
+        node_of(&world, "second"),
+        Value::Null,
+        "the first has three still"
+    );
     has(&mut world, "first", 1, json!([]));
     world.pass_ms(2_000);
     assert_eq!(node_of(&world, "second"), "node-1");
@@ -61,9 +69,8 @@ fn what_a_pod_gives_up_is_free_once_its_node_has_taken_it_back() {
 
 #[test]
 fn what_a_pod_will_get_is_kept_for_it_and_what_it_never_gets_is_not() {
-    let pending = |reason: &str| {
-        json!([{ "type": "PodResizePending", "status": "True", "reason": reason }])
-    };
+    let pending =
+        |reason: &str| json!([{ "type": "PodResizePending", "status": "True", "reason": reason }]);
     for (reason, expected) in [("Deferred", Value::Null), ("Infeasible", json!("node-1"))] {
         let mut world = running();
         wants(&mut world, "first", 4);

@@ -168,6 +168,11 @@ impl Engine {
         self.rules.wants_images()
     }
 
+    /// Whether its rules give devices to claims.
+    pub fn gives_devices(&self) -> bool {
+        self.rules.gives_devices()
+    }
+
     /// Whether its rules look at limits: pods need to be read for that only then.
     pub fn wants_limits(&self) -> bool {
         self.rules.wants_limits()

@@ -28,6 +28,8 @@ pub enum Index {
     ClaimNode,
     /// PersistentVolumeClaims by the volume that they name (no namespace).
     ClaimVolume,
+    /// DeviceClasses by the resources by which pods can ask for their devices (no namespace).
+    ClassResource,
     /// Commands by the uid of their target (no namespace).
     CommandTarget,
     /// EndpointSlices by the Service that they belong to.
@@ -93,6 +95,7 @@ pub const INDEXES: &[IndexRow] = &[
     row(Index::ClaimDevice, claim_device),
     row(Index::ClaimNode, claim_node),
     row(Index::ClaimVolume, claim_volume),
+    row(Index::ClassResource, class_resource),
     row(Index::CommandTarget, command_target),
     row(Index::EndpointSliceService, endpoint_slice_service),
     row(Index::Orphan, orphan),
@@ -360,13 +363,23 @@ fn pod_claim<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     }
 }
 
+fn class_resource<'a>(object: &'a Object, terms: &mut Terms<'a>) {
+    if let Object::DeviceClass(class) = object {
+        for resource in class.resources() {
+            terms.add("", String::from(resource));
+        }
+    }
+}
+
 fn pod_device_claim<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::Pod(pod) = object {
         let named = pod.spec.resource_claims.iter();
         let named = named.filter_map(|claim| claim.resource_claim_name.as_deref());
         let made = pod.status.resource_claim_statuses.iter();
         let made = made.filter_map(|claim| claim.resource_claim_name.as_deref());
-        for claim in named.chain(made) {
+        let extended = pod.status.extended_resource_claim_status.iter();
+        let extended = extended.map(|claim| &*claim.resource_claim_name);
+        for claim in named.chain(made).chain(extended) {
             terms.add(&pod.metadata.namespace, claim);
         }
     }

@@ -28,10 +28,10 @@ pub use held::{Change, Listing, Mirror};
 pub use index::{Index, label_term};
 pub use lower::{
     Bind, Disruption, Events, Evict, Given, Lowered, ToldFaults, Voice, claims_given_back,
-    device_claims_of, plain_words,
+    device_claims_of, extended_claim_key, plain_words,
 };
 pub use object::{Object, Problem, Typed};
 pub use rows::{
     Chosen, Claims, NATIVE, ROW_KINDS, Reach, Rows, Slice, claim_name, claim_user, claims_of,
-    group_name, hyper_node_members, native_gang, own_claim, sharing_group,
+    extended_claim, group_name, hyper_node_members, native_gang, own_claim, sharing_group,
 };

@@ -27,7 +27,7 @@ use crate::held::Mirror;
 use crate::rows::{Chosen, chosen};
 
 pub use condition::plain_words;
-pub use devices::{Given, claims_given_back, device_claims_of};
+pub use devices::{Given, claims_given_back, device_claims_of, extended_claim_key};
 pub use evict::Evict;
 pub use hyper_nodes::ToldFaults;
 pub use native::Disruption;

@@ -38,8 +38,10 @@ use model::{
 
 pub(crate) use amounts::resource_list;
 pub(crate) use constraints::{node_labels, node_terms};
-pub use devices::{claim_name, claim_user, own_claim, sharing_group};
-pub(crate) use devices::{failure, find_device, shared_claim};
+pub(crate) use devices::{
+    EXTENDED, class_of, failure, find_device, requests, resources, shared_claim,
+};
+pub use devices::{claim_name, claim_user, extended_claim, own_claim, sharing_group};
 pub use native::{NATIVE, group_name, native_gang};
 pub use network::hyper_node_members;
 pub use reach::{Reach, Slice};
@@ -66,6 +68,7 @@ pub struct Rows {
     has_limits: bool,
     counted: Option<Counted>,
     judge: devices::Judge,
+    backing: devices::Backing,
     words: words::Words,
 }
 
@@ -109,6 +112,7 @@ impl Rows {
             has_limits: false,
             counted: None,
             judge: devices::Judge::default(),
+            backing: devices::Backing::default(),
             words: words::Words::default(),
         }
     }
@@ -155,6 +159,14 @@ impl Rows {
     #[must_use]
     pub fn with_images(mut self) -> Rows {
         self.has_images = true;
+        self
+    }
+
+    /// Nobody gives devices out: nodes have the resources that they tell of, and no others by their
+    /// devices.
+    #[must_use]
+    pub fn without_devices(mut self) -> Rows {
+        self.backing.is_off = true;
         self
     }
 

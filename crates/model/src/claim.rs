@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::dimension::{Dimension, Taking};
 use crate::ids::Key;
 use crate::node::Taint;
+use crate::resource::Kind;
 use crate::shape::Toleration;
 
 /// The most devices that one claim can be given, as Kubernetes bounds its result.
@@ -135,6 +136,18 @@ pub struct Devices {
     pub counters: BTreeMap<Arc<str>, Counter>,
     /// What went wrong with selectors that do not say whether they take one of the devices.
     pub faults: BTreeMap<SelectorId, Arc<str>>,
+    /// Resources that the node has by its devices alone: so much of them is allocatable as there are
+    /// devices that could serve them, whoever holds these.
+    pub backed: Vec<Kind>,
+}
+
+impl Devices {
+    /// Whether its devices are to serve the request.
+    pub fn serve(&self, request: &DeviceRequest) -> bool {
+        request
+            .resource
+            .is_none_or(|kind| self.backed.contains(&kind))
+    }
 }
 
 /// How many devices are wanted.
@@ -170,6 +183,8 @@ pub struct DeviceRequest {
     pub name: Arc<str>,
     /// The ways, best first.
     pub ways: Vec<Way>,
+    /// The resource that its devices are to serve: nothing is asked of a node that has it otherwise.
+    pub resource: Option<Kind>,
 }
 
 /// How the values of an attribute stand to one another.

@@ -348,6 +348,11 @@ impl Rules {
         self.config.nodeorder.images > 0
     }
 
+    /// Whether a rule gives devices to claims.
+    pub fn gives_devices(&self) -> bool {
+        self.config.predicates.gives_devices()
+    }
+
     /// Whether a rule looks at limits: pods need to be read for that only then.
     pub fn wants_limits(&self) -> bool {
         self.config.usage.wants_limits()

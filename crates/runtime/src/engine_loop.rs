@@ -173,10 +173,7 @@ impl Drop for EngineLoop {
 
 /// What came of a request, or from outside.
 pub(crate) enum Came {
-    Got(
-        RequestId,
-        Result<Option<Box<RawValue>>, Refusal>,
-    ),
+    Got(RequestId, Result<Option<Box<RawValue>>, Refusal>),
     Page(RequestId, Result<ReadPage, Refusal>),
     Line(RequestId, ReadLine),
     Closed(RequestId, Option<Refusal>),

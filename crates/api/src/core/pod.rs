@@ -67,6 +67,24 @@ read_only! {
         pub resource_claim_name: Option<Box<str>>,
     }
 
+    /// The claim that was made for resources of a pod that classes of devices serve.
+    pub struct PodExtendedClaim {
+        /// Which request of it each resource of a container means.
+        pub request_mappings: Box<[ContainerExtendedRequest]>,
+        /// Its name.
+        pub resource_claim_name: Box<str>,
+    }
+
+    /// What a container has for a resource.
+    pub struct ContainerExtendedRequest {
+        /// The container.
+        pub container_name: Box<str>,
+        /// The resource.
+        pub resource_name: Box<str>,
+        /// The devices of this request.
+        pub request_name: Box<str>,
+    }
+
     /// A group of Kubernetes' own, of the same namespace.
     pub struct SchedulingGroup {
         /// Its name; it need not exist yet.

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::{PodPhase, PodResourceClaimStatus, PodSizes};
+use super::{PodExtendedClaim, PodPhase, PodResourceClaimStatus, PodSizes};
 use crate::shared::{List, Shared, Word};
 use crate::time::Time;
 use wire::Wire;
@@ -152,6 +152,8 @@ pub struct PodRemarks {
     pub qos_class: Box<str>,
     /// Claims of devices that were made for it.
     pub resource_claim_statuses: Box<[PodResourceClaimStatus]>,
+    /// The claim that was made for its resources that classes of devices serve.
+    pub extended_resource_claim_status: Option<Box<PodExtendedClaim>>,
     /// What it has on its node, where that is told.
     pub sizes: Option<Box<PodSizes>>,
 }
@@ -186,7 +188,9 @@ impl PodRemarks {
     /// Whether nothing tells the two apart, not even how amounts are written.
     pub(super) fn is_alike(&self, other: &PodRemarks) -> bool {
         let (mine, its) = (self.sizes.iter(), other.sizes.iter());
-        let mut amounts = mine.flat_map(|it| it.amounts()).zip(its.flat_map(|it| it.amounts()));
+        let mut amounts = mine
+            .flat_map(|it| it.amounts())
+            .zip(its.flat_map(|it| it.amounts()));
         self == other && amounts.all(|(mine, its)| mine.is_alike(its))
     }
 }

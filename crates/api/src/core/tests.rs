@@ -164,14 +164,17 @@ fn resized(wants: &str, has: &str, says: &str) -> Pod {
 }
 
 fn shown(amounts: &ResourceList) -> String {
-    let shown = amounts.iter().map(|(name, amount)| format!("{name}={amount}"));
+    let shown = amounts
+        .iter()
+        .map(|(name, amount)| format!("{name}={amount}"));
     shown.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn a_pod_that_is_resized_holds_the_most_of_what_it_wants_and_has() {
     let one = "allocatedResources: {cpu: 1, memory: 1Gi}, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1, memory: 1Gi}}";
-    let mixed = "allocatedResources: {cpu: 4, memory: 1Gi}, resources: {requests: {cpu: 1, memory: 3Gi}}";
+    let mixed =
+        "allocatedResources: {cpu: 4, memory: 1Gi}, resources: {requests: {cpu: 1, memory: 3Gi}}";
     let pending = |reason: &str| {
         format!("conditions: [{{type: PodResizePending, status: 'True', reason: {reason}}}]")
     };
@@ -180,18 +183,57 @@ fn a_pod_that_is_resized_holds_the_most_of_what_it_wants_and_has() {
         ("{cpu: 3, memory: 1Gi}", one, "", "cpu=5050m memory=2Gi"),
         ("{cpu: 500m, memory: 1Gi}", one, "", "cpu=3050m memory=2Gi"),
         ("{cpu: 2, memory: 2Gi}", mixed, "", "cpu=6050m memory=4Gi"),
-        ("{cpu: 3, memory: 1Gi}", one, &*pending("Deferred"), "cpu=5050m memory=2Gi"),
-        ("{cpu: 3, memory: 1Gi}", one, &*pending("Infeasible"), "cpu=3050m memory=2Gi"),
-        ("{cpu: 3, memory: 9Gi}", mixed, &*pending("Infeasible"), "cpu=6050m memory=4Gi"),
+        (
+            "{cpu: 3, memory: 1Gi}",
+            one,
+            &*pending("Deferred"),
+            "cpu=5050m memory=2Gi",
+        ),
+        (
+            "{cpu: 3, memory: 1Gi}",
+            one,
+            &*pending("Infeasible"),
+            "cpu=3050m memory=2Gi",
+        ),
+        (
+            "{cpu: 3, memory: 9Gi}",
+            mixed,
+            &*pending("Infeasible"),
+            "cpu=6050m memory=4Gi",
+        ),
         // Until Kubernetes 1.32 it was a word.
-        ("{cpu: 3, memory: 1Gi}", one, "resize: Infeasible", "cpu=3050m memory=2Gi"),
-        ("{cpu: 3, memory: 1Gi}", one, "resize: Deferred", "cpu=5050m memory=2Gi"),
+        (
+            "{cpu: 3, memory: 1Gi}",
+            one,
+            "resize: Infeasible",
+            "cpu=3050m memory=2Gi",
+        ),
+        (
+            "{cpu: 3, memory: 1Gi}",
+            one,
+            "resize: Deferred",
+            "cpu=5050m memory=2Gi",
+        ),
         // Of which nothing is told, what it wants counts.
-        ("{cpu: 3, memory: 1Gi}", "ready: true", &*pending("Infeasible"), "cpu=5050m memory=2Gi"),
-        ("{cpu: 3, memory: 1Gi}", "allocatedResources: {cpu: 4}", "", "cpu=6050m memory=2Gi"),
+        (
+            "{cpu: 3, memory: 1Gi}",
+            "ready: true",
+            &*pending("Infeasible"),
+            "cpu=5050m memory=2Gi",
+        ),
+        (
+            "{cpu: 3, memory: 1Gi}",
+            "allocatedResources: {cpu: 4}",
+            "",
+            "cpu=6050m memory=2Gi",
+        ),
     ] {
         let pod = resized(wants, has, says);
-        assert_eq!(shown(&requests_held(&pod)), expected, "{wants} {has} {says}");
+        assert_eq!(
+            shown(&requests_held(&pod)),
+            expected,
+            "{wants} {has} {says}"
+        );
     }
     let grows = resized("{cpu: 3, memory: 1Gi}", one, "");
     assert_eq!(shown(&requests_of(&grows.spec)), "cpu=4050m memory=2Gi");
@@ -222,9 +264,15 @@ fn a_pod_that_is_resized_as_a_whole_does_so_too() {
         ("{}".to_owned(), "cpu=4 memory=1Gi"),
         (format!("{{{has}}}"), "cpu=4 memory=1Gi"),
         (format!("{{{has}, {never}}}"), "cpu=3 memory=1Gi"),
-        ("{allocatedResources: {cpu: 5}, resources: {requests: {cpu: 3}}}".to_owned(), "cpu=5 memory=1Gi"),
+        (
+            "{allocatedResources: {cpu: 5}, resources: {requests: {cpu: 3}}}".to_owned(),
+            "cpu=5 memory=1Gi",
+        ),
         // Only what is told of both counts.
-        ("{allocatedResources: {cpu: 5}}".to_owned(), "cpu=4 memory=1Gi"),
+        (
+            "{allocatedResources: {cpu: 5}}".to_owned(),
+            "cpu=4 memory=1Gi",
+        ),
     ] {
         assert_eq!(shown(&requests_held(&pod(&says))), expected, "{says}");
     }
@@ -239,13 +287,21 @@ fn what_a_pod_has_is_read_again_as_it_was_and_held_once() {
     assert_eq!(main["allocatedResources"]["cpu"], "1");
     assert_eq!(main["resources"], serde_json::json!({}));
     assert_eq!(written["resize"], "Deferred");
-    assert!(written["initContainerStatuses"][0].get("resources").is_none());
+    assert!(
+        written["initContainerStatuses"][0]
+            .get("resources")
+            .is_none()
+    );
     let again: PodStatus = serde_json::from_value(written).unwrap();
     assert_eq!(again, first.status);
     let second = resized("{cpu: 1}", has, "resize: Deferred");
     first.share(&second);
     assert!(first.status.common.shares_with(&second.status.common));
-    let mut other = resized("{cpu: 1}", "allocatedResources: {cpu: 2}", "resize: Deferred");
+    let mut other = resized(
+        "{cpu: 1}",
+        "allocatedResources: {cpu: 2}",
+        "resize: Deferred",
+    );
     other.share(&second);
     assert!(!other.status.common.shares_with(&second.status.common));
 }

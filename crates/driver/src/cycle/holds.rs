@@ -355,7 +355,9 @@ fn claim_keys(mirror: &Mirror, bind: &Bind) -> Vec<ObjectKey> {
     let volumes = api::core::claims_named(&pod.metadata.name, &pod.spec.volumes);
     let volumes =
         volumes.map(|claim| ObjectKey::new(Kind::PersistentVolumeClaim, namespace, &claim));
-    volumes.chain(device_claim_keys(mirror, pod)).collect()
+    let devices = device_claim_keys(mirror, pod);
+    let extended = mirror::extended_claim_key(mirror, pod);
+    volumes.chain(devices).chain(extended).collect()
 }
 
 fn device_claim_keys(mirror: &Mirror, pod: &Pod) -> impl Iterator<Item = ObjectKey> {

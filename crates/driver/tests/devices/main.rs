@@ -1,5 +1,6 @@
 //! Claims of devices in the loop: the claim gets them and is kept for its pod, and then the pod is bound.
 
+mod extended;
 mod joint;
 mod parts;
 mod shared;

@@ -32,12 +32,19 @@ fn a_rule_keeps_claims_off_the_devices_that_it_selects() {
         let expression = format!("device.attributes['gpu.example.com'].model == '{model}'");
         json!([{ "cel": { "expression": expression } }])
     };
-    let broken = json!([{ "cel": { "expression": "device.attributes['gpu.example.com'].size > 3" } }]);
+    let broken =
+        json!([{ "cel": { "expression": "device.attributes['gpu.example.com'].size > 3" } }]);
     for (selector, expected) in [
         (json!({ "device": "gpu-0" }), "gpu-1"),
         (json!({ "device": "gpu-1" }), "gpu-0"),
-        (json!({ "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0" }), "gpu-1"),
-        (json!({ "driver": "nic.example.com", "device": "gpu-0" }), "gpu-0"),
+        (
+            json!({ "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0" }),
+            "gpu-1",
+        ),
+        (
+            json!({ "driver": "nic.example.com", "device": "gpu-0" }),
+            "gpu-0",
+        ),
         (json!({ "pool": "n2", "device": "gpu-0" }), "gpu-0"),
         (json!({ "pool": "n1" }), "none"),
         (json!({}), "none"),
@@ -47,7 +54,10 @@ fn a_rule_keeps_claims_off_the_devices_that_it_selects() {
         (json!({ "deviceClassName": "nic" }), "gpu-0"),
         (json!({ "selectors": of_model("a100") }), "gpu-1"),
         (json!({ "selectors": of_model("h100") }), "gpu-0"),
-        (json!({ "deviceClassName": "gpu", "selectors": of_model("a100") }), "gpu-1"),
+        (
+            json!({ "deviceClassName": "gpu", "selectors": of_model("a100") }),
+            "gpu-1",
+        ),
         (json!({ "selectors": broken }), "gpu-0"),
     ] {
         let got = given(&selector, "NoSchedule", json!({}));
@@ -63,10 +73,26 @@ fn its_effect_counts_and_whoever_bears_it_has_the_device() {
         ("NoSchedule", json!({}), "none"),
         ("NoExecute", json!({}), "none"),
         ("None", json!({}), "gpu-0"),
-        ("NoSchedule", bears(json!({ "operator": "Exists" })), "gpu-0"),
-        ("NoExecute", bears(json!({ "key": "repair", "value": "fan" })), "gpu-0"),
-        ("NoExecute", bears(json!({ "key": "repair", "value": "fan", "effect": "NoSchedule" })), "none"),
-        ("NoSchedule", bears(json!({ "key": "repair", "value": "dust" })), "none"),
+        (
+            "NoSchedule",
+            bears(json!({ "operator": "Exists" })),
+            "gpu-0",
+        ),
+        (
+            "NoExecute",
+            bears(json!({ "key": "repair", "value": "fan" })),
+            "gpu-0",
+        ),
+        (
+            "NoExecute",
+            bears(json!({ "key": "repair", "value": "fan", "effect": "NoSchedule" })),
+            "none",
+        ),
+        (
+            "NoSchedule",
+            bears(json!({ "key": "repair", "value": "dust" })),
+            "none",
+        ),
     ] {
         let got = given(&all, effect, request.clone());
         assert_eq!(got, expected, "{effect} {request}");
@@ -77,23 +103,37 @@ fn its_effect_counts_and_whoever_bears_it_has_the_device() {
 fn a_rule_that_goes_or_changes_wakes_who_waits() {
     let mut world = plane();
     node(&mut world, "n1", &["a100"]);
-    rule(&mut world, "r", &json!({ "driver": "gpu.example.com" }), "NoExecute");
+    rule(
+        &mut world,
+        "r",
+        &json!({ "driver": "gpu.example.com" }),
+        "NoExecute",
+    );
     claim(&mut world, "mine", json!({}));
     pod(&mut world, "p", "mine");
     world.pass_ms(2_000);
     assert_eq!(node_of(&world, "p"), "-");
     assert!(why(&world, "p").contains("without the devices that it claims"));
-    rule(&mut world, "r", &json!({ "driver": "nic.example.com" }), "NoExecute");
+    rule(
+        &mut world,
+        "r",
+        &json!({ "driver": "nic.example.com" }),
+        "NoExecute",
+    );
     world.pass_ms(2_000);
     assert_eq!(devices(&world, "mine"), ["r=n1/gpu-0"]);
-    rule(&mut world, "r", &json!({}), "NoExecute");
+    rule(&mut world, "r", &json!({ "driver": null }), "NoExecute");
     world.pass_ms(2_000);
     assert_eq!(node_of(&world, "p"), "n1", "who has a device keeps it");
     node(&mut world, "n2", &["a100"]);
     claim(&mut world, "late", json!({}));
     pod(&mut world, "q", "late");
     world.pass_ms(2_000);
-    assert_eq!(node_of(&world, "q"), "-", "devices that come later have the taint, too");
+    assert_eq!(
+        node_of(&world, "q"),
+        "-",
+        "devices that come later have the taint, too"
+    );
     world.delete_object(Kind::DeviceTaintRule, "r");
     world.pass_ms(2_000);
     assert_eq!(devices(&world, "late"), ["r=n2/gpu-0"]);
@@ -103,7 +143,12 @@ fn a_rule_that_goes_or_changes_wakes_who_waits() {
 fn a_class_that_comes_later_says_which_devices_a_rule_means() {
     let mut world = plane();
     node(&mut world, "n1", &["a100"]);
-    rule(&mut world, "r", &json!({ "deviceClassName": "old" }), "NoSchedule");
+    rule(
+        &mut world,
+        "r",
+        &json!({ "deviceClassName": "old" }),
+        "NoSchedule",
+    );
     let expression = "device.attributes['gpu.example.com'].model == 'a100'";
     let class = json!({ "spec": { "selectors": [{ "cel": { "expression": expression } }] } });
     world.put_object(Kind::DeviceClass, "old", &class);

@@ -188,6 +188,12 @@ impl World {
         self.objects.get(&(kind, name.to_owned()))
     }
 
+    /// The names of all objects of a kind.
+    pub fn names_of(&self, kind: Kind) -> impl Iterator<Item = &str> {
+        let keys = self.objects.keys().filter(move |(other, _)| *other == kind);
+        keys.map(|(_, name)| name.as_str())
+    }
+
     pub fn object(&self, kind: Kind, name: &str) -> &Value {
         &self.objects[&(kind, name.to_owned())]
     }

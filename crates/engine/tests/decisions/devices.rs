@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use model::{
     Agreement, AttributeRule, Counter, Device, DeviceClaim, DeviceRequest, Devices, Dimension,
-    Draw, Drawer, Key, Passed, SelectorId, ShapeSpec, Standing, Steps, Taint, TaintEffect, Taking,
-    Toleration, TolerationEffect, Wanted, Way,
+    Draw, Drawer, Key, Kind, Passed, SelectorId, ShapeSpec, Standing, Steps, Taint, TaintEffect,
+    Taking, Toleration, TolerationEffect, Wanted, Way,
 };
 
 /// `device=ID:SELECTORS:ATTRIBUTES:MARK:DRAWS`: the selectors that it passes, `1,2`, or does not judge, `?3`;
@@ -148,6 +148,7 @@ fn claim(text: &str) -> DeviceClaim {
     let requests = requests.map(|(at, ways)| DeviceRequest {
         name: at.to_string().into(),
         ways: ways.split('|').enumerate().map(way).collect(),
+        resource: None,
     });
     let requests = requests.collect();
     let rules = parts.map(|attribute| AttributeRule {
@@ -164,6 +165,16 @@ fn claim(text: &str) -> DeviceClaim {
         requests,
         rules: rules.collect(),
     }
+}
+
+/// `serves=RESOURCE:WAY`: what the task requests of a resource, from nodes that have it by their devices alone.
+pub fn serving(resource: Kind, text: &str) -> DeviceClaim {
+    let mut claim = claim(text);
+    claim.name = "served".into();
+    for request in &mut claim.requests {
+        request.resource = Some(resource);
+    }
+    claim
 }
 
 fn way((at, text): (usize, &str)) -> Way {

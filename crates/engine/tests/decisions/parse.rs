@@ -33,6 +33,8 @@
 //! node n1 device=g0:1::parts::m/80-20/10/4..40+4    its capacity: of 80, 20 are held; 10 unasked; in such amounts
 //! node n1 counter=slots/7 device=g0::::slots/4      what the device takes of a counter
 //! gang a/t : 1 x claim=2:1|1;all~board~!half claim=admin1 claim=brave1     requests, ways, what they share, in what they differ
+//! node n1 backs=example.com/chip:2 device=g0:1 device=g1:1     a resource that it has by its devices alone
+//! gang a/t : 1 x example.com/chip=1 serves=example.com/chip:1:1      what serves it there passes selector 1
 //! gang a/t : 1 x claim=1:1:m/8       so much of the capacity of a device that passes selector 1
 //! gang a/t : 1 x strategy=most strategy=least/cpu:2,mem:1     its own, with weights of its own
 //! gang a/t : 1 x counts=gpu:2,memory.gpu:8 counts=c1/gpu:1     what a claim counts for in the queue; a shared one has a name
@@ -282,6 +284,13 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
             _ if word == "cpu" || word == "mem" || word == "gpu" || word.contains('/') => {
                 let kind = kind(tables, word);
                 requests.set(kind, amount(kind, value));
+            }
+            "serves" => {
+                let kind = kind(tables, pair().0);
+                let ask = task.shape.devices.get_or_insert_default();
+                Arc::make_mut(ask)
+                    .claims
+                    .push(devices::serving(kind, pair().1));
             }
             "role" => task.role = value.to_owned(),
             "label" => {

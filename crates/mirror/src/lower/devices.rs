@@ -23,8 +23,13 @@ use super::{Bind, patched};
 use crate::held::Mirror;
 use crate::index::Index;
 use crate::rows::{
-    Claims, claim_name, claim_user, failure, find_device, node_labels, node_terms, shared_claim,
+    Claims, claim_name, claim_user, extended_claim, failure, find_device, node_labels, node_terms,
+    shared_claim,
 };
+
+mod extended;
+
+pub use extended::extended_claim_key;
 
 /// What must be true of a device before its pod is bound.
 const CONDITIONS: &str = "bindingConditions";
@@ -113,6 +118,16 @@ pub fn device_claims_of(
             Ok(Standing::Tell(intent)) => tell.push(intent),
             Err(why) => return Claims::Conflict(why),
         }
+    }
+    match extended::stands(mirror, pod, &bind.node, &bind.devices, now) {
+        Ok(Standing::Kept) => {}
+        Ok(Standing::Waits) => waits = true,
+        Ok(Standing::Tell(intent)) => tell.push(intent),
+        Err(why) => return Claims::Conflict(why),
+    }
+    if tell.is_empty() && !waits {
+        // The last word: the pod may be bound once it knows what it has for its resources.
+        tell.extend(extended::told(mirror, pod));
     }
     match (tell.is_empty(), waits) {
         (false, _) => Claims::Tell(tell),
@@ -437,13 +452,14 @@ pub fn claims_given_back(mirror: &Mirror, tables: &Tables, pod: &Pod) -> Vec<Int
         pods.all(|pod| pod.is_finished() || waits(&pod.metadata.name, &pod.metadata.uid))
     };
     let mut intents = Vec::new();
-    for named in &pod.spec.resource_claims {
-        let name = claim_name(mirror, pod, named);
-        let claim =
-            name.and_then(|name| mirror.get::<ResourceClaim>(&pod.metadata.namespace, &name));
-        let Some(claim) = claim.filter(|claim| claim.status.allocation.is_some()) else {
+    let named = pod.spec.resource_claims.iter().filter_map(|named| {
+        let name = claim_name(mirror, pod, named)?;
+        mirror.get::<ResourceClaim>(&pod.metadata.namespace, &name)
+    });
+    for claim in named.chain(extended_claim(mirror, pod)) {
+        if claim.status.allocation.is_none() {
             continue;
-        };
+        }
         let is_idle = |user: &Consumer| match user.is_group() {
             true => pods_wait(claim),
             false => waits(&user.name, &user.uid),

@@ -3,8 +3,10 @@
 //! A device is held by the task whose claim has it, if that is one task on one node: then it comes free
 //! with the task. Else its claim holds it.
 
+mod backing;
 mod charges;
 mod claims;
+mod extended;
 mod judge;
 mod pools;
 mod taints;
@@ -15,13 +17,16 @@ use std::sync::Arc;
 use api::core::{Node, Pod};
 use api::intent::ObjectKey;
 use api::kind::Kind;
-use api::resource::{DeviceTaintRule, ResourceClaim, ResourceSlice};
-use model::{Devices, Tables};
+use api::resource::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice};
+use model::{NodeSpec, Tables};
 
+pub(super) use backing::Backing;
 pub(super) use charges::charges;
 pub(super) use claims::{Wants, grants};
 pub use claims::{claim_name, claim_user, own_claim, sharing_group};
 pub(crate) use claims::{failure, shared_claim};
+pub use extended::extended_claim;
+pub(crate) use extended::{EXTENDED, class_of, requests, resources};
 pub(super) use judge::Judge;
 pub(crate) use pools::find as find_device;
 
@@ -51,15 +56,22 @@ pub(super) fn holder<'a>(mirror: &'a Mirror, claim: &ResourceClaim) -> Option<&'
 }
 
 impl Rows {
-    /// What a node offers now; what it offered before, where nothing can have changed about that.
-    pub(super) fn devices_of(&mut self, mirror: &Mirror, node: &Node, tables: &Tables) -> Devices {
+    /// Gives a node, as it tells of itself, what it offers of devices now; what it offered before, where
+    /// nothing can have changed about that.
+    pub(super) fn put_devices(
+        &mut self,
+        mirror: &Mirror,
+        node: &Node,
+        spec: &mut NodeSpec,
+        tables: &mut Tables,
+    ) {
         let name = &*node.metadata.name;
-        let labels = super::constraints::labels(&node.metadata.labels);
         let row = tables.node_named(name).and_then(|id| tables.find_node(id));
-        match row.filter(|row| row.known && row.spec.labels == labels) {
+        spec.devices = match row.filter(|row| row.known && row.spec.labels == spec.labels) {
             Some(row) => row.spec.devices.clone(),
-            None => pools::of_node(mirror, &mut self.judge, name, &labels),
-        }
+            None => pools::of_node(mirror, &mut self.judge, name, &spec.labels),
+        };
+        self.backing.give(mirror, &mut self.judge, spec, tables);
     }
 
     /// A node's devices may be others than before.
@@ -69,9 +81,14 @@ impl Rows {
             return;
         };
         let devices = pools::of_node(mirror, &mut self.judge, name, &row.spec.labels);
-        if row.spec.devices != devices {
-            let mut spec = row.spec.clone();
-            spec.devices = devices;
+        let before = &row.spec;
+        let mut spec = before.clone();
+        backing::own(&mut spec);
+        spec.devices = devices;
+        self.backing
+            .give(mirror, &mut self.judge, &mut spec, tables);
+        let row = tables.node_named(name).and_then(|id| tables.find_node(id));
+        if row.is_some_and(|row| row.spec != spec) {
             tables.put_node(spec);
         }
     }
@@ -88,7 +105,8 @@ impl Rows {
 
     /// Questions came up that no device has been asked yet.
     pub(super) fn ask_devices(&mut self, mirror: &Mirror, tables: &mut Tables) {
-        if self.judge.has_news() {
+        let is_asked = self.backing.take_news();
+        if self.judge.has_news() || is_asked {
             self.judge.told();
             self.renew_all_devices(mirror, tables);
         }
@@ -103,6 +121,7 @@ impl Rows {
                 for claim in mirror.keys(Index::ClaimClass, "", &change.key.name) {
                     self.renew_users(mirror, &claim, tables);
                 }
+                self.feed_resources(mirror, change, tables);
                 let mut rules = mirror.list::<DeviceTaintRule>();
                 if rules.any(|rule| rule.names_class(&change.key.name)) {
                     self.renew_all_devices(mirror, tables);
@@ -110,6 +129,28 @@ impl Rows {
             }
             Kind::DeviceTaintRule => self.feed_taint_rule(mirror, change, tables),
             _ => {}
+        }
+    }
+
+    /// A class serves other resources now, or by other devices: who asks for one of them is looked at again,
+    /// and nodes are counted anew.
+    fn feed_resources(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
+        let sides = [change.before::<DeviceClass>(), change.after()];
+        let sides = sides.into_iter().flatten();
+        let served: BTreeSet<Box<str>> = sides.flat_map(|class| class.resources()).collect();
+        let asks = |pod: &Pod| {
+            let containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
+            let mut names = containers.flat_map(|it| it.resources.requests.keys());
+            names.any(|name| served.contains(name))
+        };
+        let waiting = mirror.list::<Pod>();
+        for pod in waiting.filter(|pod| pod.spec.node_name.is_empty() && !pod.is_finished()) {
+            if asks(pod) {
+                self.put_pod(mirror, pod, tables);
+            }
+        }
+        if self.backing.knows(&served) {
+            self.renew_all_devices(mirror, tables);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Pods → tasks.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::core::{Pod, PodPhase, image_name, limits_held, requests_held};
@@ -7,8 +8,8 @@ use api::duration::Duration;
 use api::meta::ObjectMeta;
 use api::volcano::{COOLDOWN_TIME, GROUP_NAME, PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_SPEC};
 use model::{
-    GangPhase, GangSpec, GangStatus, Gate, Grant, Key, Kind, Phase, ShapeSpec, Tables, TaskSpec, Time,
-    Vector,
+    GangPhase, GangSpec, GangStatus, Gate, Grant, Key, Kind, Phase, ShapeSpec, Tables, TaskSpec,
+    Time, Vector,
 };
 
 use super::amounts::{amount, vector};
@@ -91,7 +92,7 @@ impl Rows {
             // It has joined a group.
             tables.remove_gang(&lone_gang(&meta.namespace, &meta.name));
         }
-        let wants = self.wants(mirror, pod);
+        let wants = self.wants(mirror, pod, tables);
         let mut claims = volume::unplaced(mirror, pod);
         let sole = volume::sole(mirror, pod);
         claims.extend(wants.tied.iter().cloned());
@@ -165,12 +166,24 @@ impl Rows {
     }
 
     /// What a pod wants of devices: nothing more once it is on a node.
-    fn wants(&mut self, mirror: &Mirror, pod: &Pod) -> Wants {
-        if pod.spec.resource_claims.is_empty() || !pod.spec.node_name.is_empty() {
+    fn wants(&mut self, mirror: &Mirror, pod: &Pod, tables: &mut Tables) -> Wants {
+        if !pod.spec.node_name.is_empty() {
+            return Wants::default();
+        }
+        let resources = match self.backing.is_off {
+            true => BTreeSet::new(),
+            false => devices::resources(mirror, pod),
+        };
+        if pod.spec.resource_claims.is_empty() && resources.is_empty() {
             return Wants::default();
         }
         let mut judge = std::mem::take(&mut self.judge);
-        let wants = Wants::of(mirror, &mut judge, pod);
+        let mut wants = Wants::of(mirror, &mut judge, pod);
+        if !resources.is_empty() {
+            let kinds = resources.iter().map(|name| (*name, tables.kind(name)));
+            wants.add_resources(mirror, &mut judge, pod, &kinds.collect());
+            resources.iter().for_each(|name| self.backing.ask(name));
+        }
         self.judge = judge;
         wants
     }

@@ -137,7 +137,7 @@ impl Rows {
         if !self.cards.is_empty() {
             spec.cards = self.cards.of_node(node);
         }
-        spec.devices = self.devices_of(mirror, node, tables);
+        self.put_devices(mirror, node, &mut spec, tables);
         tables.put_node(spec);
     }
 

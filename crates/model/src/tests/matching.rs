@@ -225,6 +225,7 @@ fn a_rule_of_a_claim_binds_the_requests_that_it_names() {
     let request = DeviceRequest {
         name: "gpu".into(),
         ways: vec![way("large"), way("small")],
+        resource: None,
     };
     for (named, binds) in [
         (&[] as &[&str], [true, true]),

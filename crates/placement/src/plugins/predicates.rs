@@ -66,6 +66,11 @@ impl Default for Checks {
 }
 
 impl Checks {
+    /// Whether claims of devices are looked at, and get some.
+    pub(crate) fn gives_devices(self) -> bool {
+        self.devices == Switched::On
+    }
+
     /// Without those that others ask about, too: what looks at other pods, and claims of devices.
     pub(crate) fn of_the_node_alone(self) -> Checks {
         Checks {

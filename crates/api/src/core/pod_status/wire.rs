@@ -1,7 +1,8 @@
 //! A pod's status as it is written: with times as they are, and what containers have beside what they are.
 
 use super::super::{
-    ContainerSize, PodPhase, PodResourceClaimStatus, PodSizes, ResourceList, ResourceRequirements,
+    ContainerSize, PodExtendedClaim, PodPhase, PodResourceClaimStatus, PodSizes, ResourceList,
+    ResourceRequirements,
 };
 use super::{
     ContainerState, ContainerStatus, PodCondition, PodRemarks, PodStatus, PodTime, Shared, Time,
@@ -23,6 +24,7 @@ read_only! {
         pub init_container_statuses: Vec<Sized>,
         pub qos_class: Box<str>,
         pub resource_claim_statuses: Box<[PodResourceClaimStatus]>,
+        pub extended_resource_claim_status: Option<Box<PodExtendedClaim>>,
         pub allocated_resources: ResourceList,
         pub resources: Option<Box<ResourceRequirements>>,
         pub resize: Box<str>,
@@ -89,6 +91,7 @@ impl Wire {
                 init_container_statuses: init_containers.into(),
                 qos_class: self.qos_class,
                 resource_claim_statuses: self.resource_claim_statuses,
+                extended_resource_claim_status: self.extended_resource_claim_status,
                 sizes: (sizes != PodSizes::default()).then(|| Box::new(sizes)),
             }),
         }
@@ -112,6 +115,7 @@ impl Wire {
             init_container_statuses: whole(&status.init_container_statuses),
             qos_class: status.qos_class.clone(),
             resource_claim_statuses: status.resource_claim_statuses.clone(),
+            extended_resource_claim_status: status.extended_resource_claim_status.clone(),
             allocated_resources: sizes.map(|it| it.allocated.clone()).unwrap_or_default(),
             resources: sizes.and_then(|it| it.actual.clone()),
             resize: sizes.map(|it| it.resize.clone()).unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! Claims of a pod → what its task wants of devices, and what it holds of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::core::{Namespace, Pod, PodResourceClaim};
@@ -11,10 +12,11 @@ use api::resource::{
 };
 use model::{
     Agreement, AttributeRule, CLAIM_DEVICES_MAX, CLAIM_USERS_MAX, ClaimLack, DeviceAsk,
-    DeviceClaim, DeviceRequest, Grant, Key, NodeTerm, Purpose, SelectorId, Taking, UnmetClaim,
-    Wanted, Way,
+    DeviceClaim, DeviceRequest, Grant, Key, Kind, NodeTerm, Purpose, SelectorId, Taking,
+    UnmetClaim, Wanted, Way,
 };
 
+use super::extended::{EXTENDED, Request, class_of, extended_claim, requests};
 use super::{Judge, holder, pools};
 use crate::held::Mirror;
 use crate::index::Index;
@@ -117,8 +119,49 @@ impl Wants {
                 }),
             }
         }
-        wants.ask = (!ask.claims.is_empty()).then(|| Arc::new(ask));
+        wants.ask = Some(Arc::new(ask)).filter(|ask| !ask.claims.is_empty());
         wants
+    }
+
+    /// What the resources of a pod come to that classes of devices serve: one more claim.
+    pub(in crate::rows) fn add_resources(
+        &mut self,
+        mirror: &Mirror,
+        judge: &mut Judge,
+        pod: &Pod,
+        resources: &BTreeMap<&str, Kind>,
+    ) {
+        let claim = extended_claim(mirror, pod);
+        let unmet = claim.and_then(|claim| match claim.metadata.deletion_timestamp {
+            Some(_) => Some((claim, ClaimLack::Leaving)),
+            None => failure(claim).map(|why| (claim, ClaimLack::Failed { why: why.into() })),
+        });
+        if let Some((claim, why)) = unmet {
+            let name = claim.metadata.name.text();
+            self.unmet.push(UnmetClaim { name, why });
+            return;
+        }
+        if let Some(allocation) = claim.and_then(|claim| claim.status.allocation.as_ref()) {
+            let terms = allocation.node_selector.as_ref();
+            self.nodes.extend(terms.map(constraints::node_terms));
+            return;
+        }
+        let mut request = |wanted: &Request| DeviceRequest {
+            name: wanted.name.as_str().into(),
+            ways: served_by(mirror, judge, wanted).into_iter().collect(),
+            resource: resources.get(&*wanted.resource).copied(),
+        };
+        let wanted = requests(pod, resources.keys().copied());
+        let requests = wanted.requests.iter().map(&mut request).collect();
+        let claim = DeviceClaim {
+            name: EXTENDED.into(),
+            requests,
+            rules: Vec::new(),
+            shared: None,
+        };
+        let mut ask = self.ask.as_deref().cloned().unwrap_or_default();
+        ask.claims.push(claim);
+        self.ask = Some(Arc::new(ask));
     }
 
     fn claim(
@@ -185,6 +228,23 @@ fn is_waited_for_by_others(mirror: &Mirror, pod: &Pod, claim: &ResourceClaim) ->
     })
 }
 
+/// How a request for a resource is served; there is no way where its class cannot be asked about, or so
+/// many devices are given to nobody.
+fn served_by(mirror: &Mirror, judge: &mut Judge, wanted: &Request) -> Option<Way> {
+    let class = class_of(mirror, &wanted.resource)?;
+    let texts = expressions(mirror, Some(&class.metadata.name), &[]);
+    let question = texts.and_then(|texts| judge.number(texts)).ok()?;
+    let count = u32::try_from(wanted.count).ok()?;
+    (count as usize <= CLAIM_DEVICES_MAX).then(|| Way {
+        name: Arc::default(),
+        selectors: vec![question],
+        wanted: Wanted::Count(count),
+        is_admin: false,
+        tolerations: Vec::new(),
+        amounts: Vec::new(),
+    })
+}
+
 /// A claim's requests, with what their classes add.
 fn wanted(
     mirror: &Mirror,
@@ -201,6 +261,7 @@ fn wanted(
         requests.push(DeviceRequest {
             name: (&*request.name).into(),
             ways: ways.collect::<Result<_, _>>()?,
+            resource: None,
         });
     }
     let rules = devices.constraints.iter().map(rule);
@@ -317,10 +378,12 @@ fn unknown(what: &str) -> ClaimLack {
 /// What a pod on a node holds of devices by itself.
 pub(in crate::rows) fn grants(mirror: &Mirror, pod: &Pod) -> Vec<Grant> {
     let mut grants = Vec::new();
-    for (at, named) in (0_u8..).zip(&pod.spec.resource_claims) {
-        let name = claim_name(mirror, pod, named);
-        let claim =
-            name.and_then(|name| mirror.get::<ResourceClaim>(&pod.metadata.namespace, &name));
+    let named = pod.spec.resource_claims.iter().map(|named| {
+        let name = claim_name(mirror, pod, named)?;
+        mirror.get::<ResourceClaim>(&pod.metadata.namespace, &name)
+    });
+    let claims = named.chain([extended_claim(mirror, pod)]);
+    for (at, claim) in (0_u8..).zip(claims) {
         let Some(claim) = claim else { continue };
         let is_ours = |holder: &Arc<Pod>| holder.metadata.uid == pod.metadata.uid;
         if !holder(mirror, claim).is_some_and(is_ours) {

@@ -45,7 +45,14 @@ pub(super) fn of_node(mirror: &Mirror, judge: &mut Judge, name: &str, labels: &L
         }
         let from = list.len();
         for slice in &slices {
-            offer(mirror, (judge, &rules), &place, slice, &mut list, &mut devices);
+            offer(
+                mirror,
+                (judge, &rules),
+                &place,
+                slice,
+                &mut list,
+                &mut devices,
+            );
         }
         let counters = drawn_on(mirror, &slices, &list[from..]);
         devices.counters.extend(counters);
@@ -123,7 +130,8 @@ fn offer(
         if !by_device || is_here() {
             let waits = !device.binding_conditions.is_empty();
             let mut row = row(mirror, slice, device, answers);
-            row.taints.extend(rules.taints(slice, &device.name, answers));
+            row.taints
+                .extend(rules.taints(slice, &device.name, answers));
             list.push((waits, row));
         }
     }

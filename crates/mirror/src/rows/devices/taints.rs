@@ -83,7 +83,8 @@ fn asks(mirror: &Mirror, judge: &mut Judge, rule: &DeviceTaintRule) -> Asks {
 
 /// Whether devices of the slice may be meant.
 pub(super) fn is_of(selector: &DeviceTaintSelector, slice: &ResourceSlice) -> bool {
-    is_meant(&selector.driver, &slice.spec.driver) && is_meant(&selector.pool, &slice.spec.pool.name)
+    is_meant(&selector.driver, &slice.spec.driver)
+        && is_meant(&selector.pool, &slice.spec.pool.name)
 }
 
 fn is_meant(wanted: &Option<Box<str>>, name: &str) -> bool {

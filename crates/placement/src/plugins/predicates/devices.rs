@@ -247,6 +247,9 @@ impl<'a> Search<'a> {
         let Some(row) = claim.requests.get(usize::from(request)) else {
             return at < u8::MAX && self.claims(at + 1);
         };
+        if !self.devices.serve(row) {
+            return request < u8::MAX && self.requests(at, request + 1);
+        }
         (0_u8..).zip(&row.ways).any(|(index, way)| {
             let at = At {
                 claim,

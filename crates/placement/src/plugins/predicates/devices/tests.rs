@@ -137,6 +137,7 @@ fn claim(dice: &mut Dice, at: usize) -> DeviceClaim {
         ways: (0..=usize::from(dice.one_in(2)))
             .map(|name| way(dice, name))
             .collect(),
+        resource: None,
     });
     let requests: Vec<DeviceRequest> = requests.collect();
     let names: [Vec<Arc<str>>; 3] = [
@@ -418,6 +419,7 @@ fn a_search_that_takes_too_long_is_given_up() {
             tolerations: Vec::new(),
             amounts: Vec::new(),
         }],
+        resource: None,
     };
     let ask = DeviceAsk {
         claims: vec![DeviceClaim {
