@@ -226,6 +226,7 @@ impl Rows {
             Some(Object::Namespace(_)) => self.feed_namespace(mirror, change, tables),
             Some(Object::NativeGroup(group)) => self.put_native(mirror, group, tables),
             Some(Object::PodGroup(group)) => {
+                self.ask_resources(mirror, group);
                 let ownership = self.ownership(mirror, group);
                 self.put_group(group, ownership, tables);
             }

@@ -10,6 +10,7 @@
 
 mod change;
 mod outcome;
+mod taints;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,11 +57,12 @@ impl std::fmt::Debug for Rehearsal {
 impl Rehearsal {
     /// A cluster of these objects, whole as an API shows them, at `now`. Objects of kinds that no
     /// decision reads are left out. What every plane has (queues `default` and `root`, namespaces) is
-    /// made where it is missing. The driver's controllers are those that make pods and groups; one that
-    /// takes away what nobody seems to own would take away what is not in the list.
+    /// made where it is missing, and rules that taint devices stand on these. The driver's controllers are
+    /// those that make pods and groups; one that takes away what nobody seems to own would take away what
+    /// is not in the list.
     pub fn of(objects: Vec<Value>, drivers: driver::Settings, now: Time) -> Rehearsal {
         let mut records = Vec::new();
-        let mut left_out = 0;
+        let (objects, mut left_out) = taints::on_devices(objects);
         let mut namespaces = BTreeSet::new();
         let mut random = Random::new(1);
         for object in objects {

@@ -253,6 +253,33 @@ fn a_class_that_comes_later_wakes_who_waits_for_its_resource() {
     assert_eq!(node_of(&world, "q"), "-");
 }
 
+/// A vcjob's pods are made when its gang was let in, for which there must be room.
+#[test]
+fn a_gang_is_let_in_for_what_devices_could_serve() {
+    for is_class_first in [true, false] {
+        let mut world = plane();
+        node(&mut world, "n1", &["a100", "a100"]);
+        let serves = json!({ "spec": { "extendedResourceName": CHIP } });
+        if is_class_first {
+            world.put_object(Kind::DeviceClass, "gpu", &serves);
+        }
+        for (name, chips) in [("fits", "2"), ("never", "4")] {
+            let least = json!({ "cpu": "1", CHIP: chips });
+            let spec = json!({ "minMember": 1, "queue": "default", "minResources": least });
+            let group = json!({ "spec": spec, "status": { "phase": "Pending" } });
+            world.put_object(Kind::PodGroup, name, &group);
+        }
+        world.pass_ms(2_000);
+        world.put_object(Kind::DeviceClass, "gpu", &serves);
+        world.pass_ms(2_000);
+        let phase = |name: &str| world.object(Kind::PodGroup, name)["status"]["phase"].clone();
+        assert_eq!(
+            (phase("fits"), phase("never")),
+            (json!("Inqueue"), json!("Pending"))
+        );
+    }
+}
+
 /// A claim that was made for the pod p before, by somebody who did not come to bind it.
 fn was_made(world: &mut World, count: u32) {
     let exactly =

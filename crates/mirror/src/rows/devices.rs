@@ -18,6 +18,7 @@ use api::core::{Node, Pod};
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use api::resource::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice};
+use api::volcano::PodGroup;
 use model::{NodeSpec, Tables};
 
 pub(super) use backing::Backing;
@@ -149,8 +150,24 @@ impl Rows {
                 self.put_pod(mirror, pod, tables);
             }
         }
+        for group in mirror.list::<PodGroup>() {
+            self.ask_resources(mirror, group);
+        }
         if self.backing.knows(&served) {
             self.renew_all_devices(mirror, tables);
+        }
+    }
+
+    /// Before a gang has pods its minimum says which resources they will ask for: it would not be let in
+    /// where nobody has any.
+    pub(super) fn ask_resources(&mut self, mirror: &Mirror, group: &PodGroup) {
+        let least = group
+            .spec
+            .min_resources
+            .iter()
+            .flat_map(|least| least.keys());
+        for name in least.filter(|name| class_of(mirror, name).is_some()) {
+            self.backing.ask(name);
         }
     }
 

@@ -167,14 +167,14 @@ impl Rows {
 
     /// What a pod wants of devices: nothing more once it is on a node.
     fn wants(&mut self, mirror: &Mirror, pod: &Pod, tables: &mut Tables) -> Wants {
-        if !pod.spec.node_name.is_empty() {
-            return Wants::default();
-        }
         let resources = match self.backing.is_off {
             true => BTreeSet::new(),
             false => devices::resources(mirror, pod),
         };
-        if pod.spec.resource_claims.is_empty() && resources.is_empty() {
+        // Who is on a node uses them, too.
+        resources.iter().for_each(|name| self.backing.ask(name));
+        let wants_nothing = pod.spec.resource_claims.is_empty() && resources.is_empty();
+        if wants_nothing || !pod.spec.node_name.is_empty() {
             return Wants::default();
         }
         let mut judge = std::mem::take(&mut self.judge);
@@ -182,7 +182,6 @@ impl Rows {
         if !resources.is_empty() {
             let kinds = resources.iter().map(|name| (*name, tables.kind(name)));
             wants.add_resources(mirror, &mut judge, pod, &kinds.collect());
-            resources.iter().for_each(|name| self.backing.ask(name));
         }
         self.judge = judge;
         wants

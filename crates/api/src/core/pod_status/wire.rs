@@ -17,11 +17,11 @@ read_only! {
         pub pod_ip: Word,
         pub start_time: Option<Time>,
         pub conditions: Vec<PodCondition>,
-        pub container_statuses: Vec<Sized>,
+        pub container_statuses: Vec<SizedStatus>,
         pub message: Box<str>,
         pub reason: Box<str>,
         pub nominated_node_name: Box<str>,
-        pub init_container_statuses: Vec<Sized>,
+        pub init_container_statuses: Vec<SizedStatus>,
         pub qos_class: Box<str>,
         pub resource_claim_statuses: Box<[PodResourceClaimStatus]>,
         pub extended_resource_claim_status: Option<Box<PodExtendedClaim>>,
@@ -31,7 +31,7 @@ read_only! {
     }
 
     /// A container's status, with what it has.
-    pub struct Sized {
+    pub struct SizedStatus {
         pub name: Box<str>,
         pub state: ContainerState,
         pub last_state: ContainerState,
@@ -72,7 +72,7 @@ impl Wire {
             actual: self.resources,
             resize: self.resize,
         };
-        let mut part = |list: Vec<Sized>| -> Vec<ContainerStatus> {
+        let mut part = |list: Vec<SizedStatus>| -> Vec<ContainerStatus> {
             let parts = list.into_iter().map(|it| it.parted(&mut sizes.containers));
             parts.collect()
         };
@@ -100,8 +100,8 @@ impl Wire {
     /// The same back.
     pub fn of(status: &PodStatus) -> Wire {
         let sizes = status.sizes.as_deref();
-        let whole = |list: &[ContainerStatus]| -> Vec<Sized> {
-            list.iter().map(|it| Sized::of(it, sizes)).collect()
+        let whole = |list: &[ContainerStatus]| -> Vec<SizedStatus> {
+            list.iter().map(|it| SizedStatus::of(it, sizes)).collect()
         };
         let mut wire = Wire {
             phase: status.phase,
@@ -127,7 +127,7 @@ impl Wire {
     }
 }
 
-impl Sized {
+impl SizedStatus {
     /// What the container is; what it has goes among the sizes.
     fn parted(self, sizes: &mut Vec<ContainerSize>) -> ContainerStatus {
         if self.resources.is_some() || !self.allocated_resources.is_empty() {
@@ -147,9 +147,9 @@ impl Sized {
         }
     }
 
-    fn of(status: &ContainerStatus, sizes: Option<&PodSizes>) -> Sized {
+    fn of(status: &ContainerStatus, sizes: Option<&PodSizes>) -> SizedStatus {
         let size = sizes.and_then(|sizes| sizes.container(&status.name));
-        Sized {
+        SizedStatus {
             name: status.name.clone(),
             state: status.state.clone(),
             last_state: status.last_state.clone(),
