@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use api::call::Call;
 use api::dialect::{self, Dialect};
-use api::intent::Refusal;
 use api::kind::Kind;
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -309,7 +308,7 @@ impl Rest {
         for version in dialect::versions(kind) {
             let answer = self.call(dialect::asked(kind, version)).await?;
             let serves = dialect::serves(kind, answer.code, &answer.body);
-            let refused = |refusal: Refusal| ClusterError::Refused {
+            let refused = |refusal: api::intent::Refusal| ClusterError::Refused {
                 code: refusal.code,
                 message: refusal.message.into(),
             };

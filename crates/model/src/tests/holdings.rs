@@ -41,6 +41,7 @@ fn grant(dice: &mut Dice) -> Grant {
         portion: (dice.roll(2) == 0).then(|| portion(dice).into()),
         units: (0..dice.roll(4)).map(|_| dice.roll(6) as u32).collect(),
         is_shared: false,
+        is_claimed: false,
     }
 }
 
