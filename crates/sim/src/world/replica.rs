@@ -1,5 +1,6 @@
 //! Drivers: their lives, their sleep, and what they want.
 
+use mirror::Mirror;
 use std::collections::BTreeSet;
 
 use api::intent::Intent;
@@ -231,7 +232,7 @@ impl World {
         self.note(&format!("a driver stands still for {for_ms} ms"));
     }
 
-    /// Whether an event only keeps a watch open or a Lease alive, which goes on in a quiet world.
+    /// Whether an event only keeps a watch open or a Lease alive or looks for a kind, which goes on in a quiet world.
     pub(super) fn is_upkeep(&self, event: &Event) -> bool {
         let is_upkeep = |line: &WatchLine| match line {
             WatchLine::Bookmark(_) => true,
@@ -245,6 +246,13 @@ impl World {
             | Event::Answer(_, _, Answer::Told(_))
             | Event::Answer(_, _, Answer::Closed(None)) => true,
             Event::Answer(_, _, Answer::Line(line)) | Event::Pod(line) => is_upkeep(line),
+            // A kind that the server does not have is looked for again every minute.
+            Event::Asked(life, _, Request::List { kind, .. }) => {
+                let lacks = |mirror: &Mirror| mirror.is_listed(*kind) && mirror.seen(*kind) == 0;
+                let mut replicas = self.replicas.iter();
+                replicas.any(|it| it.life == *life && lacks(it.driver.mirror()))
+            }
+            Event::Answer(_, _, Answer::Page(Err(why))) => why.code == 404,
             Event::Asked(life, id, _) | Event::Answer(life, id, _) => {
                 self.signs_of_life.contains(&(*life, *id))
             }
