@@ -8,6 +8,7 @@
 mod claims;
 mod elsewhere;
 mod promises;
+mod worth;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,8 @@ use crate::plugins::can_be_spared;
 use crate::rules::Config;
 use crate::settings::Difference;
 use crate::victims::{Against, Search};
+
+use worth::Worth;
 
 /// How far an action looks.
 #[derive(Clone, Copy, Debug)]
@@ -352,7 +355,7 @@ impl Hunt {
         let in_turn = self
             .search(cycle, here.first)
             .who_may_go_on(cycle.view(), &here.place.nodes);
-        for gang in self.gangs_in_turn(cycle, &in_turn) {
+        for gang in self.gangs_in_turn(cycle, &in_turn, (here, going)) {
             if is_over(here) {
                 return;
             }
@@ -464,16 +467,32 @@ impl Hunt {
     /// The gangs of these tasks that may lose something, in the order in which they would. Who says that it
     /// may not be evicted loses nothing here, whatever its pods say (upstream looks at this in these two
     /// actions only).
-    fn gangs_in_turn(&self, cycle: &Cycle<'_, '_>, in_turn: &[TaskId]) -> Vec<GangId> {
+    fn gangs_in_turn(
+        &self,
+        cycle: &Cycle<'_, '_>,
+        in_turn: &[TaskId],
+        (here, going): (&Progress, Going),
+    ) -> Vec<GangId> {
         let view = cycle.view();
         let mut seen = BTreeSet::new();
         let gangs = in_turn
             .iter()
             .filter_map(|task| view.tables.task(*task).gang);
         let may_lose = |gang: &GangId| view.tables.gang(*gang).spec.preemptable != Some(false);
-        gangs
+        let mut gangs: Vec<GangId> = gangs
             .filter(|gang| may_lose(gang) && seen.insert(*gang))
-            .collect()
+            .collect();
+        if going == Going::Whole {
+            let worth = |gang: &GangId| (*gang, Worth::of(view.tables, *gang, here));
+            let worths: BTreeMap<GangId, Worth> = gangs.iter().map(worth).collect();
+            gangs.sort_by(|a, b| {
+                let more = || worths[b].cmp(&worths[a]);
+                cycle
+                    .rules
+                    .whole_order(view, self.against, self.queue, (*a, *b), more)
+            });
+        }
+        gangs
     }
 
     /// The gang's tasks on the nodes, one by one: as many as it can spare go.

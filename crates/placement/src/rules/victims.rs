@@ -6,6 +6,7 @@ use model::{GangId, Kind, QueueId, TaskId};
 
 use super::{Rules, first_decided};
 use crate::plugin::{Claimant, Plugin, VictimCheck, View};
+use crate::settings::Difference;
 use crate::victims::Against;
 
 /// Rules that keep tasks from being victims, by themselves: they are asked for every task of every node
@@ -194,15 +195,51 @@ impl Rules {
         a: GangId,
         b: GangId,
     ) -> Ordering {
-        let queues = (view.tables.gang(a).queue, view.tables.gang(b).queue);
-        if let (Some(x), Some(y)) = queues
-            && x != y
-        {
-            let said = self.flat.iter().filter_map(|p| p.victim_queue_order);
-            return first_decided(said.map(|f| f(view, claimant, x, y)))
-                .then_with(|| self.queue_order(view, y, x));
+        self.victim_queues(view, claimant, a, b)
+            .then_with(|| self.job_order(view, b, a))
+    }
+
+    /// The same by their queues alone.
+    fn victim_queues(&self, view: View<'_>, claimant: QueueId, a: GangId, b: GangId) -> Ordering {
+        match (view.tables.gang(a).queue, view.tables.gang(b).queue) {
+            (Some(x), Some(y)) if x != y => {
+                let said = self.flat.iter().filter_map(|p| p.victim_queue_order);
+                first_decided(said.map(|f| f(view, claimant, x, y)))
+                    .then_with(|| self.queue_order(view, y, x))
+            }
+            _ => Ordering::Equal,
         }
-        self.job_order(view, b, a)
+    }
+
+    /// Which of two gangs goes first as a whole; `more` says which of them frees more for what is lost.
+    ///
+    /// Of one queue it is the one that the plugins serve last, where they tell them apart, then the one that
+    /// is worth more, then the younger. Of other queues (`gangreclaim`) it is the less important one, then
+    /// the one that is worth more: there upstream does not ask whom its queue serves last (chapter 3.4).
+    pub(crate) fn whole_order(
+        &self,
+        view: View<'_>,
+        against: Against,
+        claimant: QueueId,
+        (a, b): (GangId, GangId),
+        more: impl Fn() -> Ordering,
+    ) -> Ordering {
+        let priority = |gang: GangId| view.tables.gang(gang).priority;
+        let is_as_upstream = self.is_as_upstream(Difference::MinimalVictims);
+        let within = || match against {
+            Against::OtherQueues if is_as_upstream => Ordering::Equal,
+            Against::OtherQueues => priority(a).cmp(&priority(b)),
+            // Upstream asks who is older as if a plugin had said it.
+            Against::OtherGangs | Against::OwnTasks if is_as_upstream => self.job_order(view, b, a),
+            Against::OtherGangs | Against::OwnTasks => {
+                let said = self.flat.iter().filter_map(|p| p.job_order);
+                first_decided(said.map(|f| f(view, b, a)))
+            }
+        };
+        self.victim_queues(view, claimant, a, b)
+            .then_with(within)
+            .then_with(more)
+            .then_with(|| self.job_order(view, b, a))
     }
 
     /// Numbers that are the same for gangs which may take the same tasks from others.

@@ -24,7 +24,7 @@ impl Hunt {
             let in_turn = self.search(cycle, here.first).who_may_go_below(view, top);
             let everywhere = Place::of(view.tables.nodes().map(|(id, _)| id).collect());
             let before = here.gone.len();
-            for gang in self.gangs_in_turn(cycle, &in_turn) {
+            for gang in self.gangs_in_turn(cycle, &in_turn, (here, going)) {
                 if !self.is_short(cycle, here, top) {
                     break;
                 }
