@@ -56,7 +56,7 @@ impl Rules {
 
     /// Whether a rule keeps queues above others within their ceilings: one that takes queues for a tree.
     pub fn keeps_ceilings_above(&self) -> bool {
-        self.rows().any(|row| row.full_above.is_some()) && self.config.capacity.is_tree
+        self.rows().any(|row| row.full_above.is_some()) && self.has_tree()
     }
 
     /// Whether tasks that must be close together stay within their hyper-node.

@@ -19,6 +19,7 @@ use crate::plugin::{Room, Score, View};
 use crate::plugins::predicates::volumes;
 use crate::rules::{Company, Rules, State};
 use crate::together::{self, Home};
+use crate::turns::Turns;
 
 /// What a look at a gang found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -393,10 +394,11 @@ impl<'a, 't> Cycle<'a, 't> {
                 .or_insert_with(Heap::new)
                 .push(gang, before);
         }
-        let mut queues = Heap::new();
+        let mut queues = Turns::new(self.rules.has_tree());
         for queue in lines.keys() {
             let (rules, view) = (self.rules, self.view());
-            queues.push(*queue, |a, b| rules.queue_order(view, a, b).is_lt());
+            let before = |a, b| rules.queue_order(view, a, b).is_lt();
+            queues.push(view.tables, *queue, before);
         }
         let queues_move_others = self.rules.queues_move_others();
         loop {
@@ -433,7 +435,8 @@ impl<'a, 't> Cycle<'a, 't> {
             }
             let (rules, view) = (self.rules, self.view());
             if !lines[&queue].is_empty() {
-                queues.push(queue, |a, b| rules.queue_order(view, a, b).is_lt());
+                let before = |a, b| rules.queue_order(view, a, b).is_lt();
+                queues.push(view.tables, queue, before);
             }
         }
     }

@@ -40,6 +40,7 @@ mod rules;
 mod settings;
 mod shuffling;
 mod together;
+mod turns;
 mod victims;
 mod widths;
 

@@ -9,6 +9,12 @@ pub(crate) struct Heap<T> {
     items: Vec<T>,
 }
 
+impl<T> Default for Heap<T> {
+    fn default() -> Self {
+        Heap { items: Vec::new() }
+    }
+}
+
 impl<T: Copy> Heap<T> {
     pub(crate) fn new() -> Heap<T> {
         Heap { items: Vec::new() }
@@ -32,6 +38,12 @@ impl<T: Copy> Heap<T> {
             return None;
         }
         let top = self.items.swap_remove(0);
+        self.settle(before);
+        Some(top)
+    }
+
+    /// Puts the one on top where it belongs, which may be another place now.
+    pub(crate) fn settle(&mut self, before: impl Fn(T, T) -> bool) {
         let mut at = 0;
         loop {
             let (left, right) = (2 * at + 1, 2 * at + 2);
@@ -42,7 +54,7 @@ impl<T: Copy> Heap<T> {
                 }
             }
             if first == at {
-                return Some(top);
+                return;
             }
             self.items.swap(at, first);
             at = first;
@@ -55,6 +67,11 @@ impl<T: Copy> Heap<T> {
         for item in items {
             self.push(item, &before);
         }
+    }
+
+    /// The one on top.
+    pub(crate) fn first(&self) -> Option<T> {
+        self.items.first().copied()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -33,6 +33,11 @@ impl Rules {
         state
     }
 
+    /// Whether queues are ordered as a tree: those of a branch together, by what the branch has.
+    pub(crate) fn has_tree(&self) -> bool {
+        self.config.capacity.is_tree
+    }
+
     /// Whether a queue's turn can change the order of others.
     pub(crate) fn queues_move_others(&self) -> bool {
         self.rows().any(|row| row.refresh.is_some())
