@@ -4,6 +4,7 @@
 //! then the fewest victims for each task that finds room. When there is room for enough of the gang,
 //! everybody is spared without whom there still is. Where the victims do not suffice, nobody goes.
 
+mod below;
 mod claims;
 mod dry_run;
 mod grounds;

@@ -142,22 +142,6 @@ impl Search<'_> {
         tasks
     }
 
-    /// Those of the queues below the named one who hold some of the kind.
-    pub(crate) fn below_in_turn(&self, view: View<'_>, above: QueueId, kind: Kind) -> Vec<TaskId> {
-        let mut queues = vec![above];
-        let mut tasks = Vec::new();
-        while let Some(queue) = queues.pop().map(|id| view.tables.queue(id)) {
-            queues.extend(&queue.children);
-            let gangs = queue.gangs.iter().map(|gang| view.tables.gang(*gang));
-            let own = gangs.flat_map(|gang| &gang.tasks).copied();
-            let gives =
-                |task: &TaskId| holds(view.tables, *task, kind) && self.may_give(view, *task);
-            tasks.extend(own.filter(gives));
-        }
-        self.sort(view, &mut tasks);
-        tasks
-    }
-
     /// Those of the named queue, and of all below it, also who goes with all of his gang only.
     pub(crate) fn who_may_go_below(&self, view: View<'_>, top: QueueId) -> Vec<TaskId> {
         let mut queues = vec![top];
@@ -426,7 +410,7 @@ pub(crate) fn is_starting(gang: &Gang) -> bool {
 }
 
 /// Whether the task, or a claim of its, counts for some of the kind in its queue.
-fn holds(tables: &Tables, task: TaskId, kind: Kind) -> bool {
+pub(crate) fn holds(tables: &Tables, task: TaskId, kind: Kind) -> bool {
     let claims = tables.task(task).charges.iter();
     tables.shape_of(task).spec.requests.get(kind) > 0
         || (claims.flat_map(|claim| &claim.amounts)).any(|(of, _)| *of == kind)

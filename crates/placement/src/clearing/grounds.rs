@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{NodeId, QueueId, Refusal, ShapeId, Tables, TaskId};
 
+use super::below::Belows;
 use crate::coupling;
 use crate::cycle::Cycle;
 use crate::footing;
@@ -28,6 +29,8 @@ pub(crate) struct Grounds {
     pub(super) hopeless: BTreeMap<Likeness, u64>,
     /// The same of claimants of a queue where one above it is full.
     pub(super) short: BTreeMap<(QueueId, Likeness), u64>,
+    /// Who holds what below queues that are full.
+    pub(super) below: Belows,
 }
 
 impl Grounds {

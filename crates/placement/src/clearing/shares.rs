@@ -4,6 +4,7 @@
 use model::{NodeId, TaskId};
 
 use super::Clearing;
+use super::below::Below;
 use super::grounds::Grounds;
 use crate::cycle::Cycle;
 use crate::victims::{Against, Search};
@@ -80,13 +81,15 @@ impl Clearing<'_> {
         let mark = cycle.trial.mark();
         for first in [First::Share, First::Room] {
             let may = match first {
-                First::Share => self.free_claims(cycle, search) && self.relieve(cycle, search),
+                First::Share => {
+                    self.free_claims(cycle, search) && self.relieve(cycle, grounds, search)
+                }
                 First::Room => self.free_claims(cycle, search),
             };
             let found = may.then(|| self.find_for(cycle, grounds, search)).flatten();
             if let Some((node, victims)) = found {
                 self.evict(cycle, &victims);
-                if self.relieve(cycle, search) {
+                if self.relieve(cycle, grounds, search) {
                     return Some(node);
                 }
             }
@@ -103,7 +106,12 @@ impl Clearing<'_> {
 
     /// Evicts from queues below full ones, the lowest first, until the task keeps all of them within what
     /// they may have; whether it does.
-    fn relieve(&self, cycle: &mut Cycle<'_, '_>, search: &Search<'_>) -> bool {
+    fn relieve(
+        &self,
+        cycle: &mut Cycle<'_, '_>,
+        grounds: &mut Grounds,
+        search: &Search<'_>,
+    ) -> bool {
         let task = search.claimant.task;
         let full = |cycle: &Cycle<'_, '_>| {
             let view = cycle.view();
@@ -111,12 +119,16 @@ impl Clearing<'_> {
         };
         while let Some((above, kind)) = full(cycle) {
             let view = cycle.view();
-            let in_turn = search.below_in_turn(view, above, kind);
-            let mut victims = search.candidates(view, &in_turn).into_iter();
-            while full(cycle) == Some((above, kind)) {
-                let Some(victim) = victims.next() else {
-                    return false;
-                };
+            let below = grounds.below.entry((above, kind));
+            let below = below.or_insert_with(|| Below::of(cycle.rules, view, above, kind));
+            let victims = below.victims(view, search);
+            if victims.is_empty() {
+                return false;
+            }
+            for victim in victims {
+                if full(cycle) != Some((above, kind)) {
+                    break;
+                }
                 self.evict(cycle, &[victim]);
             }
         }
