@@ -157,6 +157,11 @@ impl Understanding<'_> {
                 .to_owned();
             self.remarks
                 .note(said.place, field, text, "remove it".to_owned());
+        } else if !is_on && switch.is_on_by_default() && is_unheeded(&settings.name, switch) {
+            let text =
+                "this plugin has nothing to do with this switch: it changes nothing".to_owned();
+            self.remarks
+                .note(said.place, field, text, "remove it".to_owned());
         }
     }
 
@@ -387,12 +392,13 @@ impl Understanding<'_> {
 
 /// Whether it changes nothing to switch on what is off by default.
 fn is_unread(plugin: &str, switch: Switch) -> bool {
+    !switch.is_on_by_default() && (switch == Switch::ClusterOrder || is_unheeded(plugin, switch))
+}
+
+/// Whether the switch says nothing of the plugin, if that is one of ours.
+fn is_unheeded(plugin: &str, switch: Switch) -> bool {
     let row = PLUGINS.iter().find(|row| row.name == plugin);
-    match switch {
-        Switch::ClusterOrder => true,
-        Switch::Hierarchy => row.is_some_and(|row| row.hierarchy.is_none()),
-        _ => false,
-    }
+    row.is_some_and(|row| !row.heeds(switch))
 }
 
 /// Whether it changes nothing to switch off what upstream's plugin decides and our gangs always hold to.

@@ -39,6 +39,7 @@ mod regard;
 mod rules;
 mod settings;
 mod shuffling;
+mod switches;
 mod together;
 mod turns;
 mod victims;

@@ -94,3 +94,27 @@ fn rules_that_look_at_other_pods_go_with_the_hook_of_their_plugin() {
         assert_eq!(rules.config.predicates.pod_affinity, Switched::Off);
     }
 }
+
+#[test]
+fn an_extender_hears_of_who_was_let_in_while_that_switch_is_on() {
+    let with = |is_on: bool| {
+        settings(|it| {
+            let mut extender = PluginSettings::named("extender");
+            let mut say = |key: &str, text: &str| {
+                let text = Argument::Text(text.to_owned());
+                extender.arguments.0.insert(key.to_owned(), text);
+            };
+            say("extender.urlPrefix", "http://extender");
+            say("extender.jobEnqueuedVerb", "enqueued");
+            say("extender.predicateVerb", "predicate");
+            extender.switch(Switch::JobEnqueued, is_on);
+            it.tiers[0].push(extender);
+        })
+    };
+    for is_on in [true, false] {
+        let (rules, _) = Rules::compile(&with(is_on)).expect("it is understood");
+        let extender = rules.extender().expect("somebody is asked");
+        assert_eq!(extender.asks(plugins::extender::Verb::JobEnqueued), is_on);
+        assert!(extender.asks(plugins::extender::Verb::Predicate));
+    }
+}
