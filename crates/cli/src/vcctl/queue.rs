@@ -86,14 +86,7 @@ impl Request {
 pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow::Result<Told> {
     match request {
         Request::Create(create) => {
-            let body = json!({
-                "apiVersion": "scheduling.volcano.sh/v1beta1",
-                "kind": "Queue",
-                "metadata": { "name": create.name },
-                "spec": { "weight": create.weight },
-                "status": { "state": create.state },
-            });
-            rest.create(QUEUES, &body).await?;
+            make(create, rest).await?;
             Ok(Told::Text(String::new()))
         }
         Request::Delete(named) => {
@@ -189,16 +182,43 @@ async fn change(operate: &Operate, rest: &Rest) -> anyhow::Result<()> {
         other => bail!("action {other} invalid, valid actions are open, close and update"),
     };
     let queue = rest.get(&place(&operate.name)?).await?;
+    command(&queue, action, rest).await
+}
+
+/// Makes a queue. Upstream's state comes to nothing: the server drops the status of what is made. So one that
+/// is to be closed is told so.
+async fn make(create: &Create, rest: &Rest) -> anyhow::Result<()> {
+    let is_closed = match create.state.as_str() {
+        "" | "Open" => false,
+        "Closed" => true,
+        other => bail!("state {other} invalid, valid states are Open and Closed"),
+    };
+    let body = json!({
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": { "name": create.name },
+        "spec": { "weight": create.weight },
+        "status": { "state": create.state },
+    });
+    let queue = rest.create(QUEUES, &body).await?;
+    match is_closed {
+        true => command(&queue, "CloseQueue", rest).await,
+        false => Ok(()),
+    }
+}
+
+async fn command(queue: &Value, action: &str, rest: &Rest) -> anyhow::Result<()> {
+    let name = text(queue, &["metadata", "name"]);
     let body = json!({
         "apiVersion": "bus.volcano.sh/v1alpha1",
         "kind": "Command",
         "metadata": {
-            "generateName": format!("{}-{}-", operate.name, action.to_lowercase()),
+            "generateName": format!("{name}-{}-", action.to_lowercase()),
             "namespace": "default",
-            "ownerReferences": [owner(&queue)],
+            "ownerReferences": [owner(queue)],
         },
         "action": action,
-        "target": owner(&queue),
+        "target": owner(queue),
     });
     rest.create(
         "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands",

@@ -106,6 +106,7 @@ async fn queue_create_operate_and_delete() {
         "vcctl queue create -h",
         "vcctl queue create",
         "vcctl queue create -n fresh -w 3 -S Closed",
+        "vcctl queue create -n fresh -S open",
         "vcctl queue create -n research",
         "vcctl queue operate -h",
         "vcctl queue operate -n research -a open",
