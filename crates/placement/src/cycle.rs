@@ -389,10 +389,7 @@ impl<'a, 't> Cycle<'a, 't> {
         for (queue, gang) in gangs {
             let (rules, view) = (self.rules, self.view());
             let before = |a, b| rules.job_order(view, a, b).is_lt();
-            lines
-                .entry(queue)
-                .or_insert_with(Heap::new)
-                .push(gang, before);
+            lines.entry(queue).or_default().push(gang, before);
         }
         let mut queues = Turns::new(self.rules.has_tree());
         for queue in lines.keys() {
