@@ -184,12 +184,18 @@ impl CardAsk {
 
     /// Whether a GPU is of the models and ids that it wants.
     fn wants(&self, card: &Card) -> bool {
-        let model = card.model.to_uppercase();
-        let is_of = |words: &[Arc<str>]| words.iter().any(|word| model.contains(&**word));
-        (self.models.is_empty() || is_of(&self.models))
-            && !is_of(&self.models_not)
+        self.wants_model(&card.model)
             && (self.ids.is_empty() || self.ids.contains(&card.id))
             && !self.ids_not.contains(&card.id)
+    }
+
+    fn wants_model(&self, model: &str) -> bool {
+        if self.models.is_empty() && self.models_not.is_empty() {
+            return true;
+        }
+        let model = model.to_uppercase();
+        let is_of = |words: &[Arc<str>]| words.iter().any(|word| model.contains(&**word));
+        (self.models.is_empty() || is_of(&self.models)) && !is_of(&self.models_not)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The choice of cards on one node, for one task or for any of its shape.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,43 +15,60 @@ use crate::plugin::{Room, View};
 use crate::plugins::nodeorder::POINT;
 
 /// What is held of a node's cards, and by whom.
-struct Standing {
-    loads: CardLoads,
-    holders: Vec<(TaskId, Vec<Grant>)>,
+struct Standing<'a> {
+    view: View<'a>,
+    row: &'a Node,
+    room: Room,
+    loads: Cow<'a, CardLoads>,
+    /// Who is given some beside those who are there.
+    added: Vec<(TaskId, Vec<Grant>)>,
 }
 
-impl Standing {
+impl<'a> Standing<'a> {
     /// What the node's tasks hold; later, without those on their way out.
-    fn of(view: View<'_>, row: &Node, room: Room) -> Standing {
+    fn of(view: View<'a>, row: &'a Node, room: Room) -> Standing<'a> {
         let mut standing = Standing {
-            loads: row.cards.clone(),
-            holders: Vec::new(),
+            view,
+            row,
+            room,
+            loads: Cow::Borrowed(&row.cards),
+            added: Vec::new(),
         };
-        for id in &row.tasks {
-            let task = view.tables.task(*id);
-            if task.grants.is_empty() {
-                continue;
-            }
-            if room == Room::Later && task.phase == Phase::Releasing {
-                let gives = |grant| standing.loads.give_back(grant);
-                task.grants.iter().for_each(gives);
-            } else {
-                standing.holders.push((*id, task.grants.clone()));
+        if room == Room::Later {
+            let tasks = row.tasks.iter().map(|id| view.tables.task(*id));
+            let leaving = tasks.filter(|task| task.phase == Phase::Releasing);
+            for grant in leaving.flat_map(|task| &task.grants) {
+                standing.loads.to_mut().give_back(grant);
             }
         }
         standing
     }
 
+    /// Those who hold some there.
+    fn holders(&self) -> impl Iterator<Item = (TaskId, &[Grant])> {
+        let (view, room) = (self.view, self.room);
+        let there = self.row.tasks.iter().filter_map(move |id| {
+            let task = view.tables.task(*id);
+            let is_gone = room == Room::Later && task.phase == Phase::Releasing;
+            let holds = !task.grants.is_empty() && !is_gone;
+            holds.then_some((*id, &task.grants[..]))
+        });
+        let added = self.added.iter();
+        there.chain(added.map(|(id, grants)| (*id, &grants[..])))
+    }
+
     fn hold(&mut self, task: TaskId, grants: Vec<Grant>) {
-        grants.iter().for_each(|grant| self.loads.take(grant));
-        self.holders.push((task, grants));
+        for grant in &grants {
+            self.loads.to_mut().take(grant);
+        }
+        self.added.push((task, grants));
     }
 
     /// Gives each task that was promised room there what it will take.
-    fn keep_promises(&mut self, view: View<'_>, row: &Node) -> Result<(), Lack> {
-        for id in &row.promised {
-            if let Some(ask) = view.tables.shape_of(*id).spec.cards.as_deref() {
-                let grants = self.pick(view, row, ask, Some(*id))?;
+    fn keep_promises(&mut self) -> Result<(), Lack> {
+        for id in &self.row.promised {
+            if let Some(ask) = self.view.tables.shape_of(*id).spec.cards.as_deref() {
+                let grants = self.pick(ask, Some(*id))?;
                 self.hold(*id, grants);
             }
         }
@@ -58,14 +76,8 @@ impl Standing {
     }
 
     /// What a task takes; nothing is held yet.
-    fn pick(
-        &self,
-        view: View<'_>,
-        row: &Node,
-        ask: &CardAsk,
-        who: Option<TaskId>,
-    ) -> Result<Vec<Grant>, Lack> {
-        let sharing = &view.config.devices;
+    fn pick(&self, ask: &CardAsk, who: Option<TaskId>) -> Result<Vec<Grant>, Lack> {
+        let (row, sharing) = (self.row, &self.view.config.devices);
         let shared = sharing.uses.filter(|uses| match uses {
             Uses::Memory => ask.memory > 0,
             Uses::Number => ask.number > 0,
@@ -74,7 +86,7 @@ impl Standing {
         if shared.is_none() && !ask.parts.iter().any(|part| sharing.serves(part)) {
             return Ok(Vec::new());
         }
-        let avoided = who.map_or_else(BTreeSet::new, |who| self.avoided(view, who, ask));
+        let avoided = who.map_or_else(BTreeSet::new, |who| self.avoided(who, ask));
         let is_open = |card: &&Card| ask.accepts(card) && !avoided.contains(&card.id);
         let open: Vec<&Card> = row.spec.cards.list.iter().filter(is_open).collect();
         let why = match avoided.is_empty() {
@@ -93,23 +105,25 @@ impl Standing {
             };
             grants = taken.ok_or(lack(why))?;
         }
-        self.add_parts(view, row, (ask, &open), &mut grants)
+        self.add_parts((ask, &open), &mut grants)
             .map_err(|(part, lack)| Lack::of_part(part, lack.unwrap_or(why)))?;
         Ok(grants)
     }
 
     /// What each container takes of the cards that are open to it; else which of them lacks what, if it
     /// is not that others have it.
-    fn add_parts<'a>(
+    fn add_parts<'p>(
         &self,
-        view: View<'_>,
-        row: &Node,
-        (ask, open): (&'a CardAsk, &[&Card]),
+        (ask, open): (&'p CardAsk, &[&Card]),
         grants: &mut Vec<Grant>,
-    ) -> Result<(), (&'a Part, Option<CardLack>)> {
+    ) -> Result<(), (&'p Part, Option<CardLack>)> {
+        let (view, row) = (self.view, self.row);
         let parts = ask.parts.iter().enumerate();
-        let mut loads = self.loads.clone();
-        for (at, part) in parts.filter(|(_, part)| view.config.devices.serves(part)) {
+        let mut loads = Cow::Borrowed(&*self.loads);
+        let mut parts = parts
+            .filter(|(_, part)| view.config.devices.serves(part))
+            .peekable();
+        while let Some((at, part)) = parts.next() {
             if let Some(why) = never(ask, part, &row.spec.cards) {
                 return Err((part, Some(why)));
             }
@@ -119,22 +133,29 @@ impl Standing {
             let is_open = |card: &&&Card| card.kind == part.kind && is_free(card);
             let open: Vec<&Card> = open.iter().filter(is_open).copied().collect();
             let taken = parts_of(view, (row, &loads), &open, (at, part)).ok_or((part, None))?;
-            taken.iter().for_each(|grant| loads.take(grant));
+            if parts.peek().is_some() {
+                let loads = loads.to_mut();
+                taken.iter().for_each(|grant| loads.take(grant));
+            }
             grants.extend(taken);
         }
         Ok(())
     }
 
     /// Cards on which somebody is with whom the task may not share one.
-    fn avoided(&self, view: View<'_>, who: TaskId, ask: &CardAsk) -> BTreeSet<Arc<str>> {
+    fn avoided(&self, who: TaskId, ask: &CardAsk) -> BTreeSet<Arc<str>> {
+        let view = self.view;
         let rules: Vec<usize> = exclusive_rules(view, who).collect();
-        let gang = view.tables.task(who).gang;
+        let gang = view.tables.task(who).gang.filter(|_| ask.apart);
+        if rules.is_empty() && gang.is_none() {
+            return BTreeSet::new();
+        }
         let may_not = |other: TaskId| {
-            let is_of_gang = ask.apart && gang.is_some() && view.tables.task(other).gang == gang;
+            let is_of_gang = gang.is_some() && view.tables.task(other).gang == gang;
             let mut theirs = exclusive_rules(view, other);
             is_of_gang || !rules.is_empty() && theirs.any(|rule| rules.contains(&rule))
         };
-        let others = self.holders.iter().filter(|(other, _)| *other != who);
+        let others = self.holders().filter(|(other, _)| *other != who);
         let others = others.filter(|(other, _)| may_not(*other));
         others
             .flat_map(|(_, grants)| grants.iter().map(|grant| grant.card.clone()))
@@ -200,9 +221,10 @@ fn parts_of(
     let wanted = usize::try_from(part.cards).ok()?;
     let place = u32::try_from(at).ok()?;
     let division = row.spec.cards.division;
+    let none = CardLoad::default();
     let cards = open.iter().enumerate().filter_map(|(index, card)| {
-        let load = loads.of(&card.id).cloned().unwrap_or_default();
-        let mut grant = fitted(card, &load, part, division)?;
+        let load = loads.of(&card.id).unwrap_or(&none);
+        let mut grant = fitted(card, load, part, division)?;
         grant.part = place;
         let first = match view.config.devices.policy {
             Policy::Last => 0,
@@ -298,18 +320,20 @@ pub(super) fn choose(
     let row = view.tables.node(node);
     let mut standing = Standing::of(view, row, room);
     if room == Room::Later {
-        standing.keep_promises(view, row)?;
-        return standing.pick(view, row, ask, who);
+        standing.keep_promises()?;
+        return standing.pick(ask, who);
     }
-    let grants = standing.pick(view, row, ask, who)?;
+    let grants = standing.pick(ask, who)?;
     let asks = |task: &&TaskId| view.tables.shape_of(**task).spec.cards.is_some();
     if row.promised.iter().any(|task| asks(&task)) {
         let mut later = Standing::of(view, row, Room::Later);
-        grants.iter().for_each(|grant| later.loads.take(grant));
-        if let Some(who) = who {
-            later.holders.push((who, grants.clone()));
+        for grant in &grants {
+            later.loads.to_mut().take(grant);
         }
-        later.keep_promises(view, row)?;
+        if let Some(who) = who {
+            later.added.push((who, grants.clone()));
+        }
+        later.keep_promises()?;
     }
     Ok(grants)
 }

@@ -1,5 +1,6 @@
 //! What is free of a node's units, and what a task takes of it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use model::{Grant, Node, NumaAsk, NumaLayout, NumaPart, NumaPolicy, NumaResource, Phase, Units};
@@ -45,9 +46,10 @@ impl<'a> Standing<'a> {
             let Some(load) = row.cards.of(&resource.name) else {
                 continue;
             };
-            let mut load = load.units.clone();
-            let of_it = leaving.iter().filter(|it| it.card == resource.name);
-            of_it.for_each(|grant| load.give_back(&grant.units));
+            let mut load = Cow::Borrowed(&load.units);
+            for grant in leaving.iter().filter(|it| it.card == resource.name) {
+                load.to_mut().give_back(&grant.units);
+            }
             *free = free.without(load.held());
             // Of two who are thought to have the same unit one will be given another.
             let others = taken(layout, resource, free, load.overlaps().min(free.len()));
@@ -123,6 +125,9 @@ impl<'a> Standing<'a> {
 /// So many units of a resource out of those that are free: cpus as the kubelet chooses them, others by
 /// their numbers.
 fn taken(layout: &NumaLayout, resource: &NumaResource, free: &Units, count: u32) -> Option<Units> {
+    if count == 0 {
+        return Some(Units::default());
+    }
     if *resource.name == *NumaLayout::CPU {
         return cpus::take(layout, free, count);
     }
@@ -132,6 +137,9 @@ fn taken(layout: &NumaLayout, resource: &NumaResource, free: &Units, count: u32)
 
 /// So many of all units of a resource, or all of them.
 fn of_all(layout: &NumaLayout, resource: &NumaResource, count: u32) -> Units {
+    if count == 0 {
+        return Units::default();
+    }
     let all = resource.by_node.iter();
     let all = all.fold(Units::default(), |all, units| all.or(units));
     let count = count.min(all.len());
