@@ -7,12 +7,14 @@
 #[path = "shared/rows.rs"]
 mod rows;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use engine::{Argument, Engine, PluginSettings, Settings};
 use model::{
-    Card, CardAsk, Grant, Key, Kind, Limits, Memory, NodeSpec, Part, QueueSpec, QueueState,
-    ShapeSpec, Tables, Time, Vector,
+    Card, CardAsk, Device, DeviceAsk, DeviceClaim, DeviceRequest, Grant, Key, Kind, Limits, Memory,
+    Node, NumaAsk, NumaLayout, NumaPart, NumaPolicy, NumaResource, Part, QueueSpec, QueueState,
+    ShapeSpec, Tables, Time, Units, Vector, Wanted, Way,
 };
 use rows::{Gang, median, node, print, queue};
 
@@ -25,6 +27,8 @@ fn main() {
     ask("explain-no-fit-100k", "all", Short::Room);
     ask("explain-queue-full-100k", "small", Short::Room);
     ask("explain-cards-taken-100k", "all", Short::Cards);
+    ask("explain-devices-taken-100k", "all", Short::Devices);
+    ask("explain-cpus-taken-100k", "all", Short::Cpus);
 }
 
 /// What others hold.
@@ -34,55 +38,178 @@ enum Short {
     Room,
     /// Their cards, of which each has eight.
     Cards,
+    /// Their devices, of which each has eight.
+    Devices,
+    /// Their cpus, sixteen on two NUMA nodes.
+    Cpus,
 }
 
-/// How many cards each task has, or wants.
+/// How many cards or devices each task has, or wants.
 const CARDS: usize = 4;
+/// How many cpus.
+const CPUS: u32 = 8;
 
-fn with_cards(tables: &mut Tables, at: u32) {
-    let id = tables.nodes().last().expect("a node was just put").0;
-    let spec = tables.node(id).spec.clone();
-    let card = |card: usize| Card {
-        id: format!("{at}-{card}").into(),
-        memory: 16_000,
-        users_max: 10,
-        is_healthy: true,
-        ..Card::default()
-    };
-    let mut cards = spec.cards.clone();
-    cards.list = (0..2 * CARDS).map(card).collect();
-    tables.put_node(NodeSpec { cards, ..spec });
+impl Short {
+    /// What a waiting task asks for.
+    fn shape(self) -> ShapeSpec {
+        let mut shape = ShapeSpec::default();
+        match self {
+            Short::Room => {}
+            Short::Cards => {
+                let part = Part::of_gpus(CARDS as i64, Memory::Mib(16_000), 100);
+                let ask = CardAsk {
+                    parts: vec![part],
+                    ..CardAsk::default()
+                };
+                shape.cards = Some(ask.into());
+            }
+            Short::Devices => {
+                let way = Way {
+                    name: "".into(),
+                    selectors: Vec::new(),
+                    wanted: Wanted::Count(CARDS as u32),
+                    is_admin: false,
+                    tolerations: Vec::new(),
+                    amounts: Vec::new(),
+                };
+                let request = DeviceRequest {
+                    name: "r".into(),
+                    ways: vec![way],
+                    resource: None,
+                };
+                let claim = DeviceClaim {
+                    name: "c".into(),
+                    requests: vec![request],
+                    ..DeviceClaim::default()
+                };
+                let claims = vec![claim];
+                shape.devices = Some(DeviceAsk { claims }.into());
+            }
+            Short::Cpus => {
+                let part = NumaPart {
+                    container: "c".into(),
+                    units: vec![(NumaLayout::CPU.into(), CPUS)],
+                };
+                let ask = NumaAsk {
+                    policy: NumaPolicy::SingleNumaNode.word().into(),
+                    parts: vec![part],
+                };
+                shape.numa = Some(ask.into());
+            }
+        }
+        shape
+    }
+
+    /// The last node has what is short.
+    fn equip(self, tables: &mut Tables) {
+        let id = tables.nodes().last().expect("a node was just put").0;
+        let mut spec = tables.node(id).spec.clone();
+        match self {
+            Short::Room => return,
+            Short::Cards => {
+                let card = |at: usize| Card {
+                    id: format!("{}-{at}", spec.name).into(),
+                    memory: 16_000,
+                    users_max: 10,
+                    is_healthy: true,
+                    ..Card::default()
+                };
+                spec.cards.list = (0..2 * CARDS).map(card).collect();
+            }
+            Short::Devices => {
+                let device = |at: usize| Device {
+                    id: format!("{}-{at}", spec.name).into(),
+                    ..Device::default()
+                };
+                spec.devices.list = (0..2 * CARDS).map(device).collect();
+            }
+            Short::Cpus => spec.numa = Some(layout().into()),
+        }
+        tables.put_node(spec);
+    }
+
+    /// What the task has of its node beside what others have.
+    fn grants(self, node: &Node) -> Vec<Grant> {
+        let held = node.cards.iter().count();
+        let whole = |id: &Arc<str>| Grant {
+            card: id.clone(),
+            memory: 16_000,
+            is_whole: true,
+            ..Grant::default()
+        };
+        match self {
+            Short::Room => Vec::new(),
+            Short::Cards => {
+                let cards = node.spec.cards.list.iter().skip(held).take(CARDS);
+                cards.map(|card| whole(&card.id)).collect()
+            }
+            Short::Devices => {
+                let devices = node.spec.devices.list.iter().skip(held).take(CARDS);
+                devices.map(|device| whole(&device.id)).collect()
+            }
+            Short::Cpus => {
+                let held = node.cards.of(NumaLayout::CPU);
+                let first = held.map_or(0, |load| load.units.held().len());
+                vec![Grant {
+                    card: NumaLayout::CPU.into(),
+                    units: (first..first + CPUS).collect(),
+                    ..Grant::default()
+                }]
+            }
+        }
+    }
+
+    /// The plugin that looks at it, where the built-in configuration has none.
+    fn plugin(self) -> Option<PluginSettings> {
+        match self {
+            Short::Room | Short::Devices => None,
+            Short::Cards => {
+                let mut cards = PluginSettings::named("deviceshare");
+                let key = "deviceshare.VGPUEnable".to_owned();
+                cards.arguments.0.insert(key, Argument::Flag(true));
+                Some(cards)
+            }
+            Short::Cpus => Some(PluginSettings::named("numa-aware")),
+        }
+    }
 }
 
-/// The tasks of a gang have their cards: of two on a node the one the first, the other the last ones.
-fn grant(tables: &mut Tables, gang: u32) {
+/// Two sockets of a NUMA node each.
+fn layout() -> NumaLayout {
+    let all = |from: u32, to: u32| (from..to).collect::<Units>();
+    let by_node = vec![all(0, CPUS), all(CPUS, 2 * CPUS)];
+    NumaLayout {
+        pins_cpus: true,
+        policy: NumaPolicy::SingleNumaNode.word().into(),
+        nodes: vec![0, 1],
+        cores: (0..2 * CPUS)
+            .map(|cpu| ((cpu / CPUS) as usize, all(cpu, cpu + 1)))
+            .collect(),
+        sockets: by_node.clone(),
+        resources: vec![NumaResource {
+            name: NumaLayout::CPU.into(),
+            by_node,
+            open: all(0, 2 * CPUS),
+        }],
+        ..NumaLayout::default()
+    }
+}
+
+/// The tasks of a gang have theirs.
+fn grant(tables: &mut Tables, gang: u32, short: Short) {
     for index in 0..TASKS {
         let key = Key::new("bench", format!("gang-{gang:05}-{index}"));
         let id = tables.task_keyed(&key).expect("it was just put");
         let mut spec = tables.task_spec(id);
         let node = tables.task(id).node.expect("it runs");
-        let held = tables.node(node).cards.iter().count();
-        let cards = tables.node(node).spec.cards.list.iter();
-        let grant = |card: &Card| Grant {
-            card: card.id.clone(),
-            memory: card.memory,
-            cores: 100,
-            is_whole: true,
-            ..Grant::default()
-        };
-        spec.grants = cards.skip(held).take(CARDS).map(grant).collect();
+        spec.grants = short.grants(tables.node(node));
         tables.put_task(spec);
     }
 }
 
 fn engine(short: Short) -> Engine {
     let mut settings = Settings::default();
-    if short == Short::Cards {
-        let mut cards = PluginSettings::named("deviceshare");
-        let key = "deviceshare.VGPUEnable".to_owned();
-        cards.arguments.0.insert(key, Argument::Flag(true));
-        settings.placement.tiers[1].push(cards);
-    }
+    settings.placement.tiers[1].extend(short.plugin());
     Engine::new(settings).expect("the actions are known").0
 }
 
@@ -90,22 +217,11 @@ fn engine(short: Short) -> Engine {
 fn ask(row: &str, of: &str, short: Short) {
     let mut tables = Tables::new();
     for at in 0..NODES {
-        match short {
-            Short::Room => node(&mut tables, at, 8, 0),
-            Short::Cards => {
-                node(&mut tables, at, 16, 0);
-                with_cards(&mut tables, at);
-            }
-        }
+        let cores = if short == Short::Room { 8 } else { 24 };
+        node(&mut tables, at, cores, 0);
+        short.equip(&mut tables);
     }
-    let ask = CardAsk {
-        parts: vec![Part::of_gpus(CARDS as i64, Memory::Mib(16_000), 100)],
-        ..CardAsk::default()
-    };
-    let shape = ShapeSpec {
-        cards: (short == Short::Cards).then(|| ask.into()),
-        ..ShapeSpec::default()
-    };
+    let shape = short.shape();
     queue(&mut tables, "all", None, Vector::ZERO);
     tables.put_queue(QueueSpec {
         name: "small".into(),
@@ -132,8 +248,8 @@ fn ask(row: &str, of: &str, short: Short) {
             ..Gang::default()
         };
         gang.put(&mut tables, &nodes);
-        if holds.is_some() && short == Short::Cards {
-            grant(&mut tables, at);
+        if holds.is_some() {
+            grant(&mut tables, at, short);
         }
     }
     let mut engine = engine(short);

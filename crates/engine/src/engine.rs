@@ -345,6 +345,16 @@ impl Engine {
         gangs.filter(|gang| is_decided(tables, *gang)).collect()
     }
 
+    /// What it knows of nodes for the tasks of a gang, unless that is not so any more only because time
+    /// has passed.
+    pub(crate) fn indexes_for(&self, tables: &Tables, gang: GangId, now: Time) -> Indexes {
+        let is_turned = |before| !self.rules.turned(tables, before, now).is_empty();
+        match self.judged_at.is_none_or(is_turned) {
+            true => Indexes::default(),
+            false => self.indexes.of_gang(&self.rules, tables, gang, now),
+        }
+    }
+
     /// As of when rules that look at the clock have judged nodes.
     pub(crate) fn judged_at(&self) -> Option<Time> {
         self.judged_at

@@ -369,10 +369,11 @@ pub fn fork(tables: &Tables) -> Tables {
 }
 
 /// Looks at one gang alone, says what binds it and who holds that, and proves what would help. The
-/// tables are as before when it returns.
+/// tables, on which the engine decides, are as before when it returns: it goes on from what the engine
+/// knows of their nodes.
 pub fn explain(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) -> Explanation {
     tables.aside(|tables| {
-        let mut asked = Asked::new(engine, gang, now);
+        let mut asked = Asked::new(engine, tables, gang, now);
         let mut looked = probe::look(&mut asked, tables);
         if looked.is_admitted() && tables.has_news() {
             // Others whom nobody has looked at yet may come first.
@@ -399,12 +400,13 @@ pub fn explain(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) ->
         let Some(reason) = explanation.reason.clone() else {
             return explanation;
         };
-        explanation.holders = holders::of(engine, tables, gang, &reason, now);
+        let able = room::able(&mut asked, tables, &reason);
+        explanation.holders = holders::of(engine, tables, (gang, &reason), &able, now);
         if let Reason::NoFit(no_fit) = &*reason {
             explanation.nodes = Some((no_fit.nodes, no_fit.refusals.clone()));
-            explanation.notes = notes::of(engine, tables, gang, no_fit, now);
+            explanation.notes = notes::of(engine, tables, (gang, no_fit), &able, now);
         }
-        (explanation.fixes, explanation.is_crowded) = fixes::of(&mut asked, tables, &reason);
+        (explanation.fixes, explanation.is_crowded) = fixes::of(&mut asked, tables, &reason, able);
         explanation
     })
 }

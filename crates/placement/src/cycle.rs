@@ -120,6 +120,15 @@ pub(crate) struct Refused {
     pub(crate) at_moves: u64,
 }
 
+/// For whose sake a decision is tried that nobody carries out.
+#[derive(Clone, Copy, Debug)]
+pub struct Tried {
+    /// The gang.
+    pub gang: GangId,
+    /// Whether it is told what nodes say to tasks that find none, which costs a look at all of them.
+    pub is_told: bool,
+}
+
 /// One cycle of the rules on a trial.
 pub struct Cycle<'a, 't> {
     pub(crate) trial: &'a mut Trial<'t>,
@@ -143,6 +152,8 @@ pub struct Cycle<'a, 't> {
     pub(crate) moves: u64,
     /// The gang after which nobody else matters, if only one is asked about.
     until: Option<GangId>,
+    /// Whether it is told what nodes say.
+    pub(crate) is_told: bool,
     /// What was done so far.
     pub work: Work,
 }
@@ -163,18 +174,18 @@ impl<'a, 't> Cycle<'a, 't> {
         Cycle::with(trial, rules, indexes, gangs, state).through(passed)
     }
 
-    /// The same, but whoever would have a turn after `until` is whole has none, where nobody could
-    /// take its places again.
-    pub fn run_until(
+    /// The same for one gang's sake: whoever would have a turn after it is whole has none, where nobody
+    /// could take its places again.
+    pub fn run_for(
         trial: &'a mut Trial<'t>,
         rules: &'a Rules,
         indexes: &'a mut Indexes,
         gangs: BTreeSet<GangId>,
-        until: Option<GangId>,
-        now: Time,
+        (tried, now): (Tried, Time),
     ) -> (BTreeMap<GangId, Outcome>, Work) {
         let mut cycle = Cycle::begin(trial, rules, indexes, gangs, now);
-        cycle.until = until.filter(|_| !rules.takes_room());
+        cycle.until = Some(tried.gang).filter(|_| !rules.takes_room());
+        cycle.is_told = tried.is_told;
         cycle.through(&mut |_| {})
     }
 
@@ -242,6 +253,7 @@ impl<'a, 't> Cycle<'a, 't> {
             evictions: 0,
             moves: 0,
             until: None,
+            is_told: true,
         }
     }
 
@@ -286,6 +298,13 @@ impl<'a, 't> Cycle<'a, 't> {
             true => None,
             false => volumes::choose(view, shape, node).ok().flatten(),
         }
+    }
+
+    /// Which nodes suit the task, by their numbers, as far as somebody has looked.
+    pub(crate) fn suiting(&mut self, task: TaskId) -> Option<Vec<bool>> {
+        let view = self.rules.view(self.trial.tables(), &self.state);
+        let asker = self.rules.asker(view, task);
+        self.indexes.suiting(self.rules, view, &asker)
     }
 
     /// The best node for the task now, among those of the scope.

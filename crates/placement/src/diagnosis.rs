@@ -47,7 +47,11 @@ fn look(
     (fits, wanted): (u32, u32),
     full: Full,
 ) -> Box<NoFit> {
+    if !cycle.is_told {
+        return untold(cycle.view(), task, (fits, wanted));
+    }
     let around = cycle.surroundings(task);
+    let suiting = cycle.suiting(task).unwrap_or_default();
     let (rules, view, scope) = (cycle.rules, cycle.view(), cycle.scope.as_ref());
     let shape = view.tables.shape_of(task);
     let footing = rules.footing(view, task);
@@ -59,9 +63,14 @@ fn look(
     let mut nodes = 0;
     for (id, node) in inside {
         nodes += 1;
-        let rule = rules
-            .suits_by_itself(view, shape, id)
-            .or_else(|| footing.as_ref()?.refuses(&node.spec))
+        let suits = suiting.get(id.index()).copied() == Some(true);
+        let nature = || {
+            let said = rules.suits_by_itself(view, shape, id);
+            said.or_else(|| footing.as_ref()?.refuses(&node.spec))
+        };
+        let rule = (!suits)
+            .then(nature)
+            .flatten()
             .or_else(|| rules.has_room(view, shape, id, Room::Now))
             .or_else(|| around.as_ref()?.refuses(view, id))
             .or_else(|| home.refuses(id));
@@ -117,6 +126,20 @@ fn look(
         nodes,
         refusals,
         within: scope.map(|scope| scope.name.clone()),
+    })
+}
+
+/// That there is none, where nobody asks why.
+fn untold(view: View<'_>, task: TaskId, (fits, wanted): (u32, u32)) -> Box<NoFit> {
+    Box::new(NoFit {
+        fits,
+        wanted,
+        task: String::new(),
+        pod: view.tables.task(task).key.to_string(),
+        missing: Missing::Rules,
+        nodes: 0,
+        refusals: Vec::new(),
+        within: None,
     })
 }
 

@@ -8,10 +8,10 @@
 mod classes;
 mod wishes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{ImageMark, NodeId, Shape, ShapeId, TaskId, Time};
+use model::{GangId, ImageMark, NodeId, Shape, ShapeId, TaskId, Time};
 
 use crate::coupling::{self, Census, Surroundings};
 use crate::domains::DomainSums;
@@ -85,7 +85,42 @@ struct Nature {
     images: u8,
 }
 
+/// The most shapes of a gang of which what is known is handed on.
+const HANDED_ON_MAX: usize = 8;
+
 impl Indexes {
+    /// What is known for the waiting tasks of a gang, for somebody who goes on from there alone.
+    pub fn of_gang(
+        &self,
+        rules: &Rules,
+        tables: &model::Tables,
+        gang: GangId,
+        now: Time,
+    ) -> Indexes {
+        let state = crate::rules::State {
+            now,
+            ..crate::rules::State::default()
+        };
+        let view = rules.view(tables, &state);
+        let tasks = tables.gang(gang).tasks.iter();
+        let waiting = tasks.filter(|task| tables.task(**task).phase.is_waiting());
+        let mut by_asker = BTreeMap::new();
+        let mut shapes = BTreeSet::new();
+        for task in waiting {
+            if shapes.len() == HANDED_ON_MAX || !shapes.insert(tables.task(*task).shape) {
+                continue;
+            }
+            let asker = rules.asker(view, *task);
+            if let Some(index) = self.by_asker.get(&asker) {
+                by_asker.insert(asker, index.clone());
+            }
+        }
+        Indexes {
+            by_asker,
+            ..Indexes::default()
+        }
+    }
+
     /// The index of those who ask, up to date with the tables.
     pub(crate) fn synced(&mut self, rules: &Rules, view: View<'_>, asker: &Asker) -> &Index {
         self.uses += 1;
@@ -134,6 +169,42 @@ impl Indexes {
         }
         index.cursor = view.tables.log_end();
         index
+    }
+
+    /// Which nodes suit whoever asks, by their numbers, whoever holds what there; `None` where nobody has
+    /// looked yet.
+    pub(crate) fn suiting(
+        &mut self,
+        rules: &Rules,
+        view: View<'_>,
+        asker: &Asker,
+    ) -> Option<Vec<bool>> {
+        self.by_asker.get(asker)?;
+        let index = self.synced(rules, view, asker);
+        Some(index.nature.iter().map(|nature| nature.suits).collect())
+    }
+
+    /// The nodes that would do for the task if nobody held anything; `None` where nobody has looked yet, or
+    /// where it counts what its queue holds elsewhere.
+    pub fn able(
+        &mut self,
+        rules: &Rules,
+        tables: &model::Tables,
+        task: TaskId,
+        now: Time,
+    ) -> Option<Vec<NodeId>> {
+        if rules.looks_at_queues() {
+            return None;
+        }
+        let state = crate::rules::State {
+            now,
+            ..crate::rules::State::default()
+        };
+        let view = rules.view(tables, &state);
+        let suiting = self.suiting(rules, view, &rules.asker(view, task))?;
+        let ids = tables.nodes().map(|(id, _)| id);
+        let suits = |id: &NodeId| suiting.get(id.index()).copied() == Some(true);
+        Some(ids.filter(suits).collect())
     }
 
     /// What is held in each hyper-node, up to date with the tables.

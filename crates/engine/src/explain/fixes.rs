@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Change, GangSpec, Misplaced, QueueSpec, QueueState, Reason, Refusal, Tables};
+use model::{Change, GangSpec, Misplaced, NodeId, QueueSpec, QueueState, Reason, Refusal, Tables};
 
 use super::holders::{self, kind_short};
 use super::probe::{Asked, Case, LOOKS_MAX, TRIES_MAX};
@@ -11,10 +11,17 @@ use super::{Fix, Limit, Remedy, groups, queues, room, rules, scarce, turns, volu
 
 /// All that are proved, cheapest first, and whether others would have helped but for a crowd that
 /// comes first.
-pub(super) fn of(asked: &mut Asked<'_>, tables: &mut Tables, reason: &Reason) -> (Vec<Fix>, bool) {
+pub(super) fn of(
+    asked: &mut Asked<'_>,
+    tables: &mut Tables,
+    reason: &Reason,
+    able: Vec<NodeId>,
+) -> (Vec<Fix>, bool) {
+    asked.hush();
     let mut case = Case {
         asked,
         tables,
+        able,
         looks_left: LOOKS_MAX,
         tries_left: TRIES_MAX,
         is_crowded: false,
@@ -32,7 +39,10 @@ pub(super) fn of(asked: &mut Asked<'_>, tables: &mut Tables, reason: &Reason) ->
         // Where others come first, what is freed must be enough for them too.
         let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
         let missing = missing.saturating_mul(2);
-        let more = room::ended(&case, no_fit, missing);
+        let more = match scarce::is_all(no_fit) {
+            true => None,
+            false => room::ended(&case, no_fit, missing),
+        };
         let more = more.and_then(|draft| prove(&mut case, draft));
         fixes.extend(more.or_else(|| {
             let more = scarce::cleared_for_all(&mut case, no_fit, missing)?;
@@ -87,7 +97,9 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
         Reason::NoFit(no_fit) => {
             let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
             let mut drafts = room::opened(case, no_fit);
-            drafts.extend(room::ended(case, no_fit, missing));
+            if !scarce::is_all(no_fit) {
+                drafts.extend(room::ended(case, no_fit, missing));
+            }
             drafts.extend(room::added(case, no_fit));
             drafts.extend(fewer(case, no_fit.fits));
             if room::refuses(no_fit, |refusal| *refusal == Refusal::NodeAffinity) {

@@ -29,7 +29,7 @@ struct Full {
 fn full(
     engine: &Engine,
     tables: &Tables,
-    (gang, no_fit): (GangId, &NoFit),
+    (gang, no_fit, able): (GangId, &NoFit, &[NodeId]),
     now: Time,
 ) -> Vec<Full> {
     let (Some(queue), Some(task)) = (tables.gang(gang).queue, room::task_of(tables, no_fit)) else {
@@ -39,11 +39,9 @@ fn full(
         return Vec::new();
     };
     let regard = Regard::of(engine.rules(), tables, task, now);
-    let is_full = |id: &NodeId| {
-        regard.stance(*id).is_none() && regard.group_refusal(*id) == Some(Refusal::NodeGroupFull)
-    };
-    let nodes = tables.nodes().filter(|(id, _)| is_full(id));
-    let groups = nodes.filter_map(|(_, node)| node.spec.group.clone());
+    let is_full = |id: &&NodeId| regard.group_refusal(**id) == Some(Refusal::NodeGroupFull);
+    let nodes = able.iter().filter(is_full);
+    let groups = nodes.filter_map(|id| tables.node(*id).spec.group.clone());
     let groups: BTreeSet<Arc<str>> = groups.collect();
     let asked = &tables.shape_of(task).spec.requests;
     let full = groups.into_iter().filter_map(|group| {
@@ -68,7 +66,7 @@ fn full(
 pub(super) fn limits(
     engine: &Engine,
     tables: &Tables,
-    asked: (GangId, &NoFit),
+    asked: (GangId, &NoFit, &[NodeId]),
     now: Time,
 ) -> Option<Note> {
     let rows = full(engine, tables, asked, now).into_iter();
@@ -97,14 +95,14 @@ fn inside(tables: &Tables, queue: QueueId, group: &Arc<str>) -> Vec<TaskId> {
 pub(super) fn holders(
     engine: &Engine,
     tables: &Tables,
-    (gang, no_fit): (GangId, &NoFit),
+    (gang, no_fit, able): (GangId, &NoFit, &[NodeId]),
     now: Time,
 ) -> Vec<Holder> {
     let mut sums = Sums::new();
     let Some(queue) = tables.gang(gang).queue else {
         return Vec::new();
     };
-    for full in full(engine, tables, (gang, no_fit), now) {
+    for full in full(engine, tables, (gang, no_fit, able), now) {
         let theirs = inside(tables, queue, &full.group).into_iter();
         for task in theirs.map(|task| tables.task(task)) {
             if task.gang != Some(gang) {
@@ -126,7 +124,7 @@ pub(super) fn opened(case: &mut Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
         drafts.extend(unlimited(case));
     }
     if room::refuses(no_fit, |why| *why == Refusal::NodeGroupFull) {
-        let asked = (case.asked.gang, no_fit);
+        let asked = (case.asked.gang, no_fit, &case.able[..]);
         for full in full(case.asked.engine, case.tables, asked, case.asked.now) {
             drafts.extend(raised(case, &full.group));
             drafts.extend(ended(case, &full));

@@ -16,20 +16,20 @@ const NEAREST: usize = 3;
 pub(super) fn of(
     engine: &Engine,
     tables: &Tables,
-    gang: GangId,
-    reason: &Reason,
+    (gang, reason): (GangId, &Reason),
+    able: &[NodeId],
     now: model::Time,
 ) -> Vec<Holder> {
     match reason {
         Reason::NoFit(no_fit) => {
             if let Some(kind) = kind_short(tables, reason) {
-                let nodes = room::nearest(engine, tables, no_fit, NEAREST, now);
+                let nodes = room::nearest(tables, no_fit, able, NEAREST);
                 return on_nodes(tables, gang, &nodes, kind);
             }
             match Scarce::most_common(no_fit) {
-                Some(it) => scarce::holders(engine, tables, gang, (no_fit, it), now),
+                Some(it) => scarce::holders(tables, gang, it, able),
                 None if room::refuses(no_fit, |why| *why == Refusal::NodeGroupFull) => {
-                    groups::holders(engine, tables, (gang, no_fit), now)
+                    groups::holders(engine, tables, (gang, no_fit, able), now)
                 }
                 None => Vec::new(),
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{DeviceLack, GangId, NoFit, Refusal, Standing, Tables, Time};
+use model::{DeviceLack, GangId, NoFit, NodeId, Refusal, Standing, Tables, Time};
 
 use super::{Note, groups, turns};
 use crate::engine::Engine;
@@ -11,8 +11,8 @@ use crate::engine::Engine;
 pub(super) fn of(
     engine: &Engine,
     tables: &Tables,
-    gang: GangId,
-    no_fit: &NoFit,
+    (gang, no_fit): (GangId, &NoFit),
+    able: &[NodeId],
     now: Time,
 ) -> BTreeMap<Refusal, Note> {
     let mut notes = BTreeMap::new();
@@ -21,7 +21,7 @@ pub(super) fn of(
             Refusal::Devices {
                 why: DeviceLack::Taken,
             } => held_by_claims(tables),
-            Refusal::NodeGroupFull => groups::limits(engine, tables, (gang, no_fit), now),
+            Refusal::NodeGroupFull => groups::limits(engine, tables, (gang, no_fit, able), now),
             Refusal::Overused { resource } => turns::used(engine, tables, resource, now),
             Refusal::ZoneClosed { zone } => Some(Note::Opens {
                 at: engine.rules().zone_opens_at(zone, now),

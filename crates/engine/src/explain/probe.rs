@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{Change, GangId, GangPhase, Phase, Place, Reason, Tables, Time, Trial};
-use placement::{Cycle, Indexes, Outcome};
+use model::{Change, GangId, GangPhase, NodeId, Phase, Place, Reason, Tables, TaskId, Time, Trial};
+use placement::{Cycle, Indexes, Outcome, Regard, Tried};
 
 use super::UNPLANNED;
 use crate::engine::Engine;
@@ -80,17 +80,20 @@ fn decide(asked: &mut Asked<'_>, tables: &mut Tables, gangs: BTreeSet<GangId>) -
     let waiting: Vec<_> = tables.gang(gang).tasks.iter().copied().collect();
     let mut trial = Trial::begin(tables);
     let gangs = quota::admit(&mut trial, gangs);
-    let (mut outcomes, _) = Cycle::run_until(
+    let tried = Tried {
+        gang,
+        is_told: asked.is_told,
+    };
+    let (mut outcomes, _) = Cycle::run_for(
         &mut trial,
         engine.rules(),
         &mut asked.indexes,
         gangs,
-        Some(gang),
-        now,
+        (tried, now),
     );
     let outcome = outcomes.remove(&gang);
     let after = trial.tables();
-    let placed = |task: &model::TaskId| {
+    let placed = |task: &TaskId| {
         let row = after.task(*task);
         let node = row.node.filter(|_| row.phase == Phase::Allocated)?;
         Some(Place {
@@ -114,17 +117,52 @@ pub(super) struct Asked<'a> {
     pub(super) engine: &'a Engine,
     pub(super) gang: GangId,
     pub(super) now: Time,
+    /// Whether it is looked at what nodes say; whether a remedy helps is known without that.
+    is_told: bool,
     /// They learn of what is supposed and put back as of any other change of a node.
     indexes: Indexes,
 }
 
 impl<'a> Asked<'a> {
-    pub(super) fn new(engine: &'a Engine, gang: GangId, now: Time) -> Asked<'a> {
+    /// It goes on from what the engine knows of nodes.
+    pub(super) fn new(engine: &'a Engine, tables: &Tables, gang: GangId, now: Time) -> Asked<'a> {
+        Asked {
+            indexes: engine.indexes_for(tables, gang, now),
+            ..Asked::anew(engine, gang, now)
+        }
+    }
+
+    fn anew(engine: &'a Engine, gang: GangId, now: Time) -> Asked<'a> {
         Asked {
             engine,
             gang,
             now,
+            is_told: true,
             indexes: Indexes::default(),
+        }
+    }
+
+    /// The nodes that would do for the task if nobody held anything, there or in their groups.
+    pub(super) fn able(&mut self, tables: &Tables, task: TaskId) -> Vec<NodeId> {
+        let (rules, now) = (self.engine.rules(), self.now);
+        let known = self.indexes.able(rules, tables, task, now);
+        known.unwrap_or_else(|| {
+            let regard = Regard::of(rules, tables, task, now);
+            let ids = tables.nodes().map(|(id, _)| id);
+            ids.filter(|id| regard.stance(*id).is_none()).collect()
+        })
+    }
+
+    /// Why it waits is known from now on; it is only asked whether.
+    pub(super) fn hush(&mut self) {
+        self.is_told = false;
+    }
+
+    /// Whether, of another engine or at another time.
+    fn whether(engine: &'a Engine, gang: GangId, now: Time) -> Asked<'a> {
+        Asked {
+            is_told: false,
+            ..Asked::anew(engine, gang, now)
         }
     }
 }
@@ -133,6 +171,8 @@ impl<'a> Asked<'a> {
 pub(super) struct Case<'a, 'e> {
     pub(super) asked: &'a mut Asked<'e>,
     pub(super) tables: &'a mut Tables,
+    /// The nodes that would do if nobody held anything.
+    pub(super) able: Vec<NodeId>,
     /// How many more decisions may be tried.
     pub(super) looks_left: u32,
     /// How often it may still be tried what a node would take if some tasks were over.
@@ -172,7 +212,7 @@ impl Case<'_, '_> {
         let before = engine.judged_at().unwrap_or(self.asked.now);
         let turned = engine.rules().turned(self.tables, before, at);
         let supposed = self.tables.suppose_judged(&turned);
-        let mut asked = Asked::new(engine, self.asked.gang, at);
+        let mut asked = Asked::whether(engine, self.asked.gang, at);
         let looked = look(&mut asked, self.tables);
         let looked = match looked.is_admitted() {
             true => among_others(&mut asked, self.tables),
@@ -189,14 +229,14 @@ impl Case<'_, '_> {
             return false;
         };
         self.looks_left = left;
-        let mut asked = Asked::new(engine, self.asked.gang, self.asked.now);
+        let mut asked = Asked::whether(engine, self.asked.gang, self.asked.now);
         look(&mut asked, self.tables).is_admitted()
     }
 
     /// Whether another engine would admit the gang with everybody at the table, as one that begins.
     pub(super) fn proves_by(&mut self, engine: &Engine) -> Option<bool> {
         self.looks_left = self.looks_left.checked_sub(1)?;
-        let mut asked = Asked::new(engine, self.asked.gang, self.asked.now);
+        let mut asked = Asked::whether(engine, self.asked.gang, self.asked.now);
         let everybody = engine.everybody(self.tables);
         let looked = among(&mut asked, self.tables, everybody);
         self.is_crowded |= looked.is_crowded;

@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    Change, Device, Dimension, Key, Kind, Labels, NoFit, Node, NodeId, NodeSpec, Phase, Refusal,
-    Shape, ShapeId, Standing, Tables, Taint, TaintEffect, TaskId, Toleration,
+    Change, Device, Dimension, Key, Kind, Labels, NoFit, Node, NodeId, NodeSpec, Phase, Reason,
+    Refusal, Shape, ShapeId, Standing, Tables, Taint, TaintEffect, TaskId, Toleration,
 };
-use placement::Regard;
 
-use super::probe::Case;
-use super::{Remedy, queues, scarce};
-use crate::engine::Engine;
+use super::probe::{Asked, Case};
+use super::scarce::{self, Scarce};
+use super::{Remedy, queues};
 
 /// A remedy that is not proved yet.
 pub(super) struct Draft {
@@ -27,41 +26,42 @@ const CLOSE: usize = 512;
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// The nodes that would do but for room and have the most of it left, best first.
+/// The nodes that would do if nobody held anything; where something is short that is no amount, those
+/// come first of which most is left. Of another reason none.
+pub(super) fn able(asked: &mut Asked<'_>, tables: &Tables, reason: &Reason) -> Vec<NodeId> {
+    let Reason::NoFit(no_fit) = reason.of_gang() else {
+        return Vec::new();
+    };
+    let Some(task) = task_of(tables, no_fit) else {
+        return Vec::new();
+    };
+    let able = asked.able(tables, task);
+    match Scarce::most_common(no_fit) {
+        Some(scarce) => nearest_by(tables, &able, |node| scarce.left(tables, node)),
+        None => able,
+    }
+}
+
+/// Those of the able nodes that have the most room left, best first.
 pub(super) fn nearest(
-    engine: &Engine,
     tables: &Tables,
     no_fit: &NoFit,
+    able: &[NodeId],
     most: usize,
-    now: model::Time,
 ) -> Vec<NodeId> {
     let kind = match &no_fit.missing {
         model::Missing::Room { need, .. } => need.kind,
         _ => Kind::CPU,
     };
-    nearest_by(engine, tables, no_fit, now, |node| node.free(kind))
-        .into_iter()
-        .take(most)
-        .collect()
+    let mut nodes = nearest_by(tables, able, |node| node.free(kind));
+    nodes.truncate(most);
+    nodes
 }
 
-/// All nodes that would do but for what others hold, those first of which most is left.
-pub(super) fn nearest_by(
-    engine: &Engine,
-    tables: &Tables,
-    no_fit: &NoFit,
-    now: model::Time,
-    left: impl Fn(&Node) -> i64,
-) -> Vec<NodeId> {
-    let Some(task) = task_of(tables, no_fit) else {
-        return Vec::new();
-    };
-    let regard = Regard::of(engine.rules(), tables, task, now);
-    let mut nodes: Vec<(i64, NodeId)> = tables
-        .nodes()
-        .filter(|(id, _)| regard.stance(*id).is_none())
-        .map(|(id, node)| (-left(node), id))
-        .collect();
+/// Those first of which most is left.
+fn nearest_by(tables: &Tables, able: &[NodeId], left: impl Fn(&Node) -> i64) -> Vec<NodeId> {
+    let nodes = able.iter();
+    let mut nodes: Vec<(i64, NodeId)> = nodes.map(|id| (-left(tables.node(*id)), *id)).collect();
     nodes.sort_unstable();
     nodes.into_iter().map(|(_, id)| id).collect()
 }
@@ -195,7 +195,7 @@ pub(super) fn ended(case: &Case<'_, '_>, no_fit: &NoFit, missing: i64) -> Option
     let tables = &*case.tables;
     let shape = shape_of(tables, no_fit)?;
     let mut steps: BTreeMap<(usize, NodeId), Vec<Vec<TaskId>>> = BTreeMap::new();
-    for node in nearest(case.asked.engine, tables, no_fit, CLOSE, case.asked.now) {
+    for node in nearest(tables, no_fit, &case.able, CLOSE) {
         let mut of_node = steps_on(case, shape, node, missing);
         // The last one is taken first.
         of_node.reverse();
@@ -313,9 +313,8 @@ pub(super) fn added(case: &mut Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
     let task = task_of(tables, no_fit)?;
     let shape = tables.shape_of(task);
     let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
-    let regard = Regard::of(case.asked.engine.rules(), tables, task, case.asked.now);
-    let all = tables.nodes();
-    let suited = all.filter(|(id, node)| is_open_to(shape, node) && regard.stance(*id).is_none());
+    let able = case.able.iter().map(|id| (*id, tables.node(*id)));
+    let suited = able.filter(|(_, node)| is_open_to(shape, node));
     let each = |node: &Node| places(shape, |kind| node.spec.allocatable.get(kind));
     let best = suited
         .map(|(id, node)| (each(node), std::cmp::Reverse(id)))

@@ -221,7 +221,7 @@ fn in_the_way(case: &Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
     let tables = &*case.tables;
     let shape = shape_of(tables, no_fit)?;
     let task = tables.task(room::task_of(tables, no_fit)?);
-    let nodes = nearest(case.asked.engine, tables, no_fit, NODES_MAX, case.asked.now);
+    let nodes = nearest(tables, no_fit, &case.able, NODES_MAX);
     let mut by_node: Vec<Vec<TaskId>> = nodes
         .into_iter()
         .filter_map(|node| {

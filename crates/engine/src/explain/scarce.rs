@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use model::{
     Amount, CardFamily, CardLack, DeviceLack, GPU, GangId, Kind, NoFit, Node, NodeId, NumaLack,
-    NumaLayout, Refusal, Standing, Tables, Task, TaskId, Time,
+    NumaLayout, Refusal, Standing, Tables, Task, TaskId,
 };
 use placement::places_on;
 
 use super::probe::Case;
 use super::room::{self, Draft, cheapest, end, may_end};
 use super::{Holder, Sums, most, queues};
-use crate::engine::Engine;
 
 /// The nodes whose tasks are told: those that come closest.
 const NEAREST: usize = 3;
@@ -82,7 +81,7 @@ impl Scarce {
     }
 
     /// How much of it nobody holds, to tell which nodes come closest.
-    fn left(self, tables: &Tables, node: &Node) -> i64 {
+    pub(super) fn left(self, tables: &Tables, node: &Node) -> i64 {
         match self {
             Scarce::Cards(family) => {
                 let left = |card: &model::Card| match node.cards.of(&card.id) {
@@ -158,29 +157,16 @@ fn cards_of(node: &Node, task: &Task, family: CardFamily) -> Amount {
     }
 }
 
-/// The nodes that would do if nobody held what is short, those first of which most is left.
-fn closest(
-    engine: &Engine,
-    tables: &Tables,
-    (no_fit, scarce): (&NoFit, Scarce),
-    now: Time,
-) -> Vec<NodeId> {
-    let left = |node: &Node| scarce.left(tables, node);
-    room::nearest_by(engine, tables, no_fit, now, left)
-}
-
-/// Who holds what is short on the nodes that come closest.
+/// Who holds what is short on the able nodes that come closest, which stand first.
 pub(super) fn holders(
-    engine: &Engine,
     tables: &Tables,
     gang: GangId,
-    (no_fit, scarce): (&NoFit, Scarce),
-    now: Time,
+    scarce: Scarce,
+    able: &[NodeId],
 ) -> Vec<Holder> {
     let mut sums = Sums::new();
-    let nodes = closest(engine, tables, (no_fit, scarce), now);
-    for id in nodes.into_iter().take(NEAREST) {
-        add_all(&mut sums, tables, gang, (id, scarce));
+    for id in able.iter().take(NEAREST) {
+        add_all(&mut sums, tables, gang, (*id, scarce));
     }
     most(sums)
 }
@@ -209,6 +195,17 @@ fn add_all(sums: &mut Sums, tables: &Tables, gang: GangId, (id, scarce): (NodeId
         *tasks += 1;
         amount.value = amount.value.saturating_add(held.value);
     }
+}
+
+/// Whether it is not also amounts that are short somewhere.
+pub(super) fn is_all(no_fit: &NoFit) -> bool {
+    let is_amount = |why: &Refusal| {
+        matches!(
+            why,
+            Refusal::Insufficient { .. } | Refusal::OutOfProportion { .. } | Refusal::TooManyPods
+        )
+    };
+    Scarce::most_common(no_fit).is_some() && !room::refuses(no_fit, is_amount)
 }
 
 /// Tasks of others are over that hold what is short: as few as help, of those that give so many more
@@ -264,10 +261,9 @@ fn steps(
     missing: i64,
 ) -> Option<Vec<Vec<TaskId>>> {
     let scarce = Scarce::most_common(no_fit)?;
-    let (engine, now) = (case.asked.engine, case.asked.now);
-    let nodes = closest(engine, case.tables, (no_fit, scarce), now);
     let mut of_nodes = BTreeMap::new();
-    for node in nodes.into_iter().take(NODES_MAX) {
+    let nodes: Vec<NodeId> = case.able.iter().copied().take(NODES_MAX).collect();
+    for node in nodes {
         let mut steps = steps_on(case, (waiting, Some(scarce)), node, missing);
         // The last one is taken first.
         steps.reverse();

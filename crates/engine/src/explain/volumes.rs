@@ -59,7 +59,7 @@ pub(super) fn detached(case: &mut Case<'_, '_>, no_fit: &NoFit) -> Option<Draft>
     let shape = shape_of(tables, no_fit)?;
     let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
     let mut of_nodes = BTreeMap::new();
-    for node in nearest(case.asked.engine, tables, no_fit, NODES_MAX, case.asked.now) {
+    for node in nearest(tables, no_fit, &case.able, NODES_MAX) {
         let row = tables.node(node);
         let most = missing.min(places(shape, |kind| row.free(kind)));
         let mut steps = steps_on(case, shape, node, most);
