@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Kind, NodeId, Phase, Place, Plan, Queue, QueueId, Tables, TaskId, WriteId};
+use model::{Kind, NodeId, Phase, Place, Plan, Queue, QueueId, Tables, TaskId, Vector, WriteId};
 
 use crate::Violation;
 use crate::plans::writes_of;
@@ -102,12 +102,12 @@ pub(crate) fn rooms(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
 
 /// I3: no bind takes its queue beyond its ceiling. What is guaranteed to it is its own all the same.
 pub(crate) fn ceilings(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
-    let by_queue = places_by_queue(tables, plan);
-    for (id, places) in &by_queue {
+    let mut uses = Uses::default();
+    for (id, places) in &places_by_queue(tables, plan) {
         let queue = tables.queue(*id);
         if !queue.spec.capability.is_empty() {
-            let used = used_by(tables, queue);
-            beyond(tables, plan, (queue, &used), places, found);
+            let used = uses.own(tables, *id);
+            beyond(tables, plan, (queue, used), places, found);
         }
     }
 }
@@ -126,20 +126,73 @@ pub(crate) fn ceilings_above(tables: &Tables, plan: &Plan, found: &mut Vec<Viola
             next = tables.queue(at).parent;
         }
     }
-    let mut own: BTreeMap<QueueId, Amounts> = BTreeMap::new();
+    let mut uses = Uses::default();
     for (id, places) in below {
+        let used = uses.tree(tables, id);
+        beyond(tables, plan, (tables.queue(id), &used), &places, found);
+    }
+}
+
+/// So many tasks, gangs and queues are added up for one plan. Beyond that rows are believed, which `check`
+/// adds up from their tasks (I3): a plan is looked at while somebody waits for it.
+const ADDED_UP_MAX: usize = 2_000;
+
+/// What queues use, as far as it was asked for.
+struct Uses {
+    own: BTreeMap<QueueId, Amounts>,
+    left: usize,
+}
+
+impl Default for Uses {
+    fn default() -> Self {
+        Uses {
+            own: BTreeMap::new(),
+            left: ADDED_UP_MAX,
+        }
+    }
+}
+
+impl Uses {
+    /// What the queue's own tasks use.
+    fn own(&mut self, tables: &Tables, id: QueueId) -> &Amounts {
+        let left = &mut self.left;
+        self.own.entry(id).or_insert_with(|| {
+            let queue = tables.queue(id);
+            match used_by(tables, queue, left) {
+                Some(used) => used,
+                None => amounts(&queue.used_own),
+            }
+        })
+    }
+
+    /// What tasks of the queue use, and of all below it.
+    fn tree(&mut self, tables: &Tables, id: QueueId) -> Amounts {
         let mut used = Amounts::new();
-        let (mut tree, mut next) = (BTreeSet::from([id]), vec![id]);
-        while let Some(at) = next.pop() {
-            let queue = tables.queue(at);
-            let row = own.entry(at).or_insert_with(|| used_by(tables, queue));
+        let mut add = |row: &Amounts| {
             for (kind, value) in row {
                 *used.entry(*kind).or_default() += *value;
             }
-            next.extend(queue.children.iter().filter(|child| tree.insert(**child)));
+        };
+        let (mut tree, mut next) = (BTreeSet::from([id]), vec![id]);
+        while let Some(at) = next.pop() {
+            if self.left == 0 {
+                add(&amounts(&tables.queue(at).used));
+                continue;
+            }
+            self.left -= 1;
+            add(self.own(tables, at));
+            let children = tables.queue(at).children.iter();
+            next.extend(children.filter(|child| tree.insert(**child)));
         }
-        beyond(tables, plan, (tables.queue(id), &used), &places, found);
+        used
     }
+}
+
+fn amounts(vector: &Vector) -> Amounts {
+    let entries = vector.entries();
+    entries
+        .map(|(kind, value)| (kind, i128::from(value)))
+        .collect()
 }
 
 /// The plan's binds by the queue of their gang.
@@ -154,8 +207,16 @@ fn places_by_queue<'a>(tables: &Tables, plan: &'a Plan) -> BTreeMap<QueueId, Vec
     by_queue
 }
 
-/// What the queue's own tasks use, added up from them.
-fn used_by(tables: &Tables, queue: &Queue) -> Amounts {
+/// What the queue's own tasks use, added up from them, unless that is more than may be.
+fn used_by(tables: &Tables, queue: &Queue, left: &mut usize) -> Option<Amounts> {
+    let mut cost = 0;
+    for gang in &queue.gangs {
+        cost += 1 + tables.gang(*gang).tasks.len();
+        if cost > *left {
+            return None;
+        }
+    }
+    *left -= cost;
     let mut used = Amounts::new();
     for gang in queue.gangs.iter().map(|gang| tables.gang(*gang)) {
         for task in &gang.tasks {
@@ -165,7 +226,7 @@ fn used_by(tables: &Tables, queue: &Queue) -> Amounts {
             }
         }
     }
-    used
+    Some(used)
 }
 
 /// The kinds of which a queue uses more than its ceiling, where one of these binds asks for some.
@@ -334,6 +395,37 @@ mod tests {
         assert_eq!(named(false, true), ["q"], "a flat rule book");
         assert_eq!(named(true, false), ["top"]);
         assert!(named(true, true).is_empty());
+    }
+
+    #[test]
+    fn i3_of_more_tasks_than_are_added_up_the_rows_are_believed() {
+        for many in [10, super::ADDED_UP_MAX] {
+            let mut tables = tree();
+            tables.put_gang(model::GangSpec {
+                key: model::Key::new("a", "many"),
+                queue: "other".into(),
+                ..model::GangSpec::default()
+            });
+            for at in 0..many {
+                tables.put_task(model::TaskSpec {
+                    gang: Some(model::Key::new("a", "many")),
+                    phase: model::Phase::Running,
+                    node: Some("n2".into()),
+                    ..task(&format!("runs-{at}"), 1)
+                });
+            }
+            let all = i64::try_from(many).expect("not that many") + 3_000;
+            for (ceiling, says) in [(all - 1, &["I3"] as &[&str]), (all, &[])] {
+                let mut spec = tables.queue(named(&tables, "top")).spec.clone();
+                spec.capability = Limits::of([(Kind::CPU, ceiling)]);
+                tables.put_queue(spec);
+                let mut tables = tables.clone();
+                let plan = bind(&mut tables);
+                let found = check_plan(&tables, &plan);
+                let found: Vec<&str> = said(&found).into_iter().filter(|it| *it == "I3").collect();
+                assert_eq!(found, says, "{many} {ceiling}");
+            }
+        }
     }
 
     #[test]
