@@ -5,8 +5,8 @@
 //! A list may be a part of what there is: whatever names an owner that is not in it is left alone, and
 //! only what is asked to go takes with it what it owns.
 //!
-//! Invariants: nothing is decided before [`Rehearsal::settle`]; a pod that is told to go has gone; the
-//! same objects give the same answers.
+//! Invariants: nothing is decided before [`Rehearsal::settle`]; a pod that is told to go has gone, one that
+//! has a node runs and is ready; the same objects give the same answers.
 
 mod change;
 mod outcome;
@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::ask::{Report, Subject};
 use api::call::{self, Call, WatchLine};
+use api::core::PodPhase;
 use api::intent::{Intent, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
@@ -152,7 +153,7 @@ impl Rehearsal {
             is_busy = true;
             self.serve(id, request);
         }
-        is_busy |= self.see_off();
+        is_busy |= self.stand_in();
         let ids: Vec<RequestId> = self.watches.keys().copied().collect();
         for id in ids {
             is_busy |= self.tell(id);
@@ -160,19 +161,30 @@ impl Rehearsal {
         is_busy
     }
 
-    /// No kubelet is there to say that a pod has ended that was told to go.
-    fn see_off(&mut self) -> bool {
-        let going = self.driver.mirror().list::<api::core::Pod>();
-        let going = going.filter(|pod| pod.is_terminating() && pod.metadata.finalizers.is_empty());
-        let going: Vec<String> = going
-            .map(|pod| Kind::Pod.path(&pod.metadata.namespace, &pod.metadata.name))
-            .collect();
-        let mut is_any = false;
+    /// No kubelet is there to say that a pod has ended that was told to go, nor that one runs that has a
+    /// node: only then may it be evicted for others, and do those start that wait for it.
+    fn stand_in(&mut self) -> bool {
+        let (mut going, mut bound) = (Vec::new(), Vec::new());
+        for pod in self.driver.mirror().list::<api::core::Pod>() {
+            let meta = &pod.metadata;
+            let is_new = matches!(pod.status.phase, PodPhase::Unset | PodPhase::Pending);
+            let target = || Kind::Pod.path(&meta.namespace, &meta.name);
+            if pod.is_terminating() {
+                going.extend(meta.finalizers.is_empty().then(target));
+            } else if is_new && !pod.spec.node_name.is_empty() {
+                bound.push((target(), meta.uid.to_string()));
+            }
+        }
+        let mut calls = Vec::new();
         for target in going {
-            let code = self
-                .call(&calls::delete(format!("{target}?gracePeriodSeconds=0")))
-                .code;
-            is_any |= code == 200;
+            calls.push(calls::delete(format!("{target}?gracePeriodSeconds=0")));
+        }
+        for (target, uid) in bound {
+            calls.push(runs(&target, &uid, self.now));
+        }
+        let mut is_any = false;
+        for call in calls {
+            is_any |= self.call(&call).code == 200;
         }
         is_any
     }
@@ -300,6 +312,21 @@ fn record(
     Record {
         revision,
         changes: vec![stored],
+    }
+}
+
+/// What a kubelet says of a pod that runs.
+fn runs(target: &str, uid: &str, now: Time) -> Call {
+    let now = now.seconds_text();
+    let ready = ["Initialized", "ContainersReady", "Ready"];
+    let ready = ready.map(|it| json!({ "type": it, "status": "True", "lastTransitionTime": now }));
+    let patch = json!({
+        "metadata": { "uid": uid },
+        "status": { "phase": "Running", "startTime": now, "conditions": ready },
+    });
+    Call {
+        content_type: "application/strategic-merge-patch+json",
+        ..calls::merge(&format!("{target}/status"), &patch)
     }
 }
 

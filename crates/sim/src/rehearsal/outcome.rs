@@ -204,10 +204,19 @@ impl Rehearsal {
         rows.collect()
     }
 
-    /// Groups, each with why it waits if it does.
+    /// Groups, each with why it waits if it does. That of a lone pod which has gone is nobody's: what is
+    /// garbage elsewhere is not collected here.
     fn groups(&mut self) -> BTreeMap<(String, String), Option<String>> {
+        let pods = self.objects(Kind::Pod);
+        let uids: BTreeSet<&str> = pods.iter().map(stored::uid).collect();
         let groups = self.objects(Kind::PodGroup);
-        let rows = groups.iter().map(|group| {
+        let is_orphan = |group: &Value| {
+            let owners = group["metadata"]["ownerReferences"].as_array();
+            let mut owners = owners.into_iter().flatten();
+            owners.any(|owner| owner["kind"] == "Pod" && !uids.contains(said(owner, "uid")))
+        };
+        let groups = groups.iter().filter(|group| !is_orphan(group));
+        let rows = groups.map(|group| {
             let (namespace, name) = place(group);
             let conditions = &group["status"]["conditions"];
             let waits = waits(conditions, "Unschedulable", "True");

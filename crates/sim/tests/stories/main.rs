@@ -4,6 +4,7 @@
 mod asked;
 mod asking;
 mod drivers;
+mod foretold;
 mod journey;
 mod leaders;
 mod logs;

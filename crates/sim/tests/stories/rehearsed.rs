@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 
 use api::ask::Subject;
-use api::call::Call;
-use api::kind::{KINDS, Kind};
+use api::kind::Kind;
 use api::time::Time;
 use driver::explain::Unanswered;
 use serde_json::{Value, json};
-use sim::{Change, Outcome, Random, Rehearsal, Settings, WHAT_IF, World};
+use sim::{Change, Outcome, Rehearsal, WHAT_IF};
 
-use crate::drivers::{drivers, drivers_by};
+use crate::drivers::{drivers, drivers_by, only_makers};
 
-const NOW: Time = Time::from_seconds(1_700_000_000);
+pub(super) const NOW: Time = Time::from_seconds(1_700_000_000);
 
-fn queue(name: &str, cpu: Option<&str>) -> Value {
+pub(super) fn queue(name: &str, cpu: Option<&str>) -> Value {
     let capability = cpu.map(|cpu| json!({ "cpu": cpu }));
     json!({
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
@@ -80,16 +79,8 @@ fn crowded() -> Vec<Value> {
     ]
 }
 
-/// Of a part of a cluster nobody knows what has no owner, and whether a node lives.
-fn makers(seed: u64) -> driver::Settings {
-    driver::Settings {
-        controllers: controllers::WORKLOADS,
-        ..drivers(seed)
-    }
-}
-
 fn rehearsal(objects: Vec<Value>) -> Rehearsal {
-    Rehearsal::of(objects, makers(1), NOW)
+    Rehearsal::of(objects, only_makers(drivers(1)), NOW)
 }
 
 fn subject(kind: Kind, name: &str) -> Subject {
@@ -295,225 +286,4 @@ fn what_is_not_understood_is_named() {
         (refused[0].code, &*refused[0].what),
         (404, "cordon Node n9")
     );
-}
-
-/// Where each pod is that has not ended, by its job and its uid.
-fn places(pods: &[Value]) -> BTreeMap<(String, String), String> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let there = pods.iter().filter(|pod| {
-        let phase = pod["status"]["phase"].as_str();
-        !matches!(phase, Some("Succeeded" | "Failed"))
-    });
-    let row = |pod: &Value| {
-        let name = text(&pod["metadata"]["name"]);
-        let job = name.rsplit_once("-work-").map_or(&*name, |(job, _)| job);
-        let key = (job.to_owned(), text(&pod["metadata"]["uid"]));
-        (key, text(&pod["spec"]["nodeName"]))
-    };
-    there
-        .map(row)
-        .filter(|(_, node)| !node.is_empty())
-        .collect()
-}
-
-fn everything(world: &mut World) -> Vec<Value> {
-    let mut objects = Vec::new();
-    for row in KINDS.iter().filter(|row| row.kind != Kind::Event) {
-        let api_version = match row.group {
-            "" => row.version.to_owned(),
-            group => format!("{group}/{}", row.version),
-        };
-        for mut object in world.objects(row.kind) {
-            object["apiVersion"] = json!(api_version);
-            object["kind"] = json!(row.name);
-            objects.push(object);
-        }
-    }
-    objects
-}
-
-fn job(random: &mut Random, name: &str) -> Value {
-    let cpu = random.between(1, 3);
-    let replicas = random.between(1, 6);
-    let queue = ["default", "small"][usize::from(random.between(0, 2) == 0)];
-    json!({
-        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
-        "metadata": { "name": name, "namespace": "default" },
-        "spec": {
-            "minAvailable": random.between(1, replicas), "schedulerName": "volcano",
-            "queue": queue,
-            "tasks": [{ "name": "work", "replicas": replicas, "template": {
-                "metadata": { "annotations": { "katmai.dev/sim-duration": "10h" } },
-                "spec": { "restartPolicy": "Never", "containers": [{
-                    "name": "c", "image": "i",
-                    "resources": { "requests": { "cpu": cpu.to_string() } },
-                }] },
-            } }],
-        },
-    })
-}
-
-/// A pod that nothing has made; of a group of Kubernetes' own, if it names one.
-fn bare_pod(random: &mut Random, name: &str, group: Option<&str>) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {
-            "name": name, "namespace": "default",
-            "annotations": { "katmai.dev/sim-duration": "10h" },
-        },
-        "spec": {
-            "schedulerName": "volcano", "restartPolicy": "Never",
-            "schedulingGroup": group.map(|group| json!({ "podGroupName": group })),
-            "containers": [{
-                "name": "c", "image": "i",
-                "resources": { "requests": { "cpu": random.between(1, 3).to_string() } },
-            }],
-        },
-    })
-}
-
-/// A gang of Kubernetes' own.
-fn native_gang(random: &mut Random) -> Vec<Value> {
-    let pods = random.between(1, 5);
-    let mut gang = vec![json!({
-        "apiVersion": Kind::NativeGroup.api_version(), "kind": "PodGroup",
-        "metadata": { "name": "native", "namespace": "default" },
-        "spec": { "schedulingPolicy": { "gang": { "minCount": random.between(1, pods) } } },
-    })];
-    gang.extend((0..pods).map(|at| bare_pod(random, &format!("native-work-{at}"), Some("native"))));
-    gang
-}
-
-/// What somebody may think of: a job, a pod, a gang, a ceiling, a drain, an end.
-fn thought(random: &mut Random, jobs: i64) -> Vec<Value> {
-    let early = format!("early-{}", random.between(0, jobs - 1));
-    let one = match random.between(0, 5) {
-        0 => job(random, "late"),
-        1 => bare_pod(random, "lone", None),
-        2 => queue("small", Some(&random.between(1, 9).to_string())),
-        3 => json!({
-            "apiVersion": WHAT_IF, "kind": "Drain",
-            "nodes": [format!("sim-node-{}", random.between(0, 3))],
-        }),
-        4 => json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [{
-            "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
-            "namespace": "default", "name": early,
-        }] }),
-        _ => return native_gang(random),
-    };
-    vec![one]
-}
-
-/// Drivers that know groups of Kubernetes' own.
-fn with_native(mut drivers: driver::Settings) -> driver::Settings {
-    drivers.controller_settings.native_groups = true;
-    if let Some(engine) = &mut drivers.engine {
-        engine.native_groups = true;
-    }
-    drivers
-}
-
-/// Does in a world what somebody would do by hand.
-fn make(world: &mut World, change: &Change) {
-    let call = |method: &'static str, target: String, content_type: &'static str, body: &Value| {
-        let body = match body {
-            Value::Null => Vec::new(),
-            body => body.to_string().into_bytes(),
-        };
-        Call {
-            method,
-            target,
-            content_type,
-            body,
-        }
-    };
-    match change {
-        Change::Apply(key, object) => {
-            let target = key.kind.path(&key.namespace, &key.name);
-            let target = format!("{target}?fieldManager=somebody&force=true");
-            world.call(
-                0,
-                call("PATCH", target, "application/apply-patch+yaml", object),
-            );
-        }
-        Change::Delete(keys) => {
-            for key in keys {
-                let target = key.kind.path(&key.namespace, &key.name);
-                world.call(0, call("DELETE", target, "application/json", &Value::Null));
-            }
-        }
-        Change::Drain { nodes, .. } => {
-            let pods = world.objects(Kind::Pod);
-            for node in nodes {
-                let target = Kind::Node.path("", node);
-                let cordon = json!({ "spec": { "unschedulable": true } });
-                let cordon = call("PATCH", target, "application/merge-patch+json", &cordon);
-                world.call(0, cordon);
-                for pod in pods.iter().filter(|pod| pod["spec"]["nodeName"] == **node) {
-                    let name = pod["metadata"]["name"].as_str().expect("it has a name");
-                    let eviction = json!({
-                        "apiVersion": "policy/v1", "kind": "Eviction",
-                        "metadata": { "namespace": "default", "name": name },
-                    });
-                    let target = format!("{}/eviction", Kind::Pod.path("default", name));
-                    world.call(0, call("POST", target, "application/json", &eviction));
-                }
-            }
-        }
-    }
-}
-
-/// What a rehearsal says of a change is what the world does when it is made.
-#[test]
-fn what_would_happen_is_what_happens() {
-    let (mut started, mut gone) = (0, 0);
-    for seed in 0..48 {
-        let mut random = Random::new(seed);
-        let mut settings = Settings::new(seed);
-        settings.nodes.nodes = 4;
-        let mut world = World::new(settings, with_native(drivers(seed)));
-        world.create(1_000, Kind::Queue, queue("small", Some("4")));
-        let jobs = random.between(2, 6);
-        for at in 0..jobs {
-            let job = job(&mut random, &format!("early-{at}"));
-            world.create(5_000 + at * 2_000, Kind::VcJob, job);
-        }
-        world.run(60_000);
-        let mut rehearsal = Rehearsal::of(everything(&mut world), with_native(makers(seed)), NOW);
-        assert!(rehearsal.settle(), "seed {seed}: it comes to rest");
-        let before = rehearsal.look();
-        let thought = thought(&mut random, jobs);
-        let read = |it: &Value| Change::read(it, "default").expect("a manifest");
-        let changes: Vec<Change> = thought.iter().map(read).collect();
-        for change in &changes {
-            assert_eq!(rehearsal.change(change), [], "seed {seed}");
-        }
-        assert!(rehearsal.settle(), "seed {seed}: and again");
-        let outcome = rehearsal.outcome(&before);
-        let was = places(&world.objects(Kind::Pod));
-        for change in &changes {
-            make(&mut world, change);
-        }
-        world.run(60_000);
-        let is = places(&world.objects(Kind::Pod));
-        let mut came: BTreeMap<String, usize> = BTreeMap::new();
-        for (job, _) in is.keys().filter(|key| !was.contains_key(*key)) {
-            *came.entry(job.clone()).or_default() += 1;
-        }
-        let told: BTreeMap<String, usize> = (outcome.starts.iter())
-            .map(|fate| {
-                let job = match fate.name.rsplitn(6, '-').last() {
-                    Some("podgroup") | None => "lone",
-                    Some(job) => job,
-                };
-                (job.to_owned(), fate.nodes.values().sum())
-            })
-            .collect();
-        assert_eq!(told, came, "seed {seed}: {thought:?} {outcome:?}");
-        let lost = was.keys().filter(|key| !is.contains_key(*key)).count();
-        assert_eq!(outcome.gone.len(), lost, "seed {seed}: {thought:?}");
-        started += usize::from(!told.is_empty());
-        gone += usize::from(lost > 0);
-    }
-    assert!(started > 16 && gone > 12, "{started} starts, {gone} losses");
 }
