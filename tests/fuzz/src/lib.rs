@@ -4,7 +4,6 @@
 
 use std::cell::RefCell;
 
-use api::admission::Verdict;
 use api::time::Time;
 use serde_json::{Value, json};
 use store::{Begin, Entropy, Method, Request, Settings, Store, User};
@@ -78,10 +77,7 @@ fn request(method: Method, path: &str, query: &str, content: &str, body: Vec<u8>
 }
 
 fn begin(store: &mut Store, request: &Request) -> Begin {
-    store.begin(request, NOW, &mut |_, _| Verdict::Allowed {
-        object: None,
-        warnings: Vec::new(),
-    })
+    store.begin(request, NOW, &mut |review, facts| review::review(review, facts))
 }
 
 /// Sends one request as a dry run; answers its code, or none where no answer is due yet.
