@@ -188,10 +188,14 @@ fn npus_of(world: &World, pod: &str) -> Value {
 }
 
 fn put_config(world: &mut World, text: &str) {
+    put_config_named(world, ("kube-system", "volcano-vgpu-device-config"), text);
+}
+
+fn put_config_named(world: &mut World, (namespace, name): (&str, &str), text: &str) {
     let map = json!({
-        "metadata": { "namespace": "kube-system" }, "data": { "device-config.yaml": text },
+        "metadata": { "namespace": namespace }, "data": { "device-config.yaml": text },
     });
-    world.put_object(Kind::ConfigMap, "volcano-vgpu-device-config", &map);
+    world.put_object(Kind::ConfigMap, name, &map);
     // It is looked at once a minute.
     world.pass_ms(62_000);
 }
@@ -234,6 +238,94 @@ fn a_config_map_tells_of_cards_and_a_wrong_one_changes_nothing() {
     assert_eq!(files.len(), 1);
     let summary = played(&files[0]);
     assert_eq!(summary.places, 2);
+}
+
+const RENAMED: &str = "
+nvidia:
+  resourceCountName: nvidia.com/gpu
+  resourceMemoryName: nvidia.com/gpumem
+  resourceMemoryPercentageName: nvidia.com/gpumem-percentage
+  resourceCoreName: nvidia.com/gpucores
+";
+
+#[test]
+fn a_config_map_that_renames_resources_counts_for_what_is_there_already() {
+    let mut world = World::new(placing(engine("binpack")));
+    world.driver.record(world.now);
+    world.put_queues();
+    let node = json!({
+        "metadata": { "annotations": { "volcano.sh/node-vgpu-register":
+            "GPU-a,10,4000,NVIDIA-A100,true,hami-core:GPU-b,10,4000,NVIDIA-A100,true,hami-core:",
+        }},
+        "status": { "allocatable": {
+            "cpu": "8", "pods": "110", "nvidia.com/gpu": "20", "nvidia.com/gpumem": "8000",
+            "nvidia.com/gpucores": "200",
+        }},
+    });
+    world.put_object(Kind::Node, "node-1", &node);
+    let ask = |world: &mut World, name: &str, mib: &str| {
+        let amounts = json!({ "cpu": "1", "nvidia.com/gpu": "1", "nvidia.com/gpumem": mib });
+        pod_with(world, name, (&amounts, &amounts));
+    };
+    put_config(&mut world, RENAMED);
+    ask(&mut world, "one", "3000");
+    let first = told(&world, "one");
+    ask(&mut world, "two", "5000");
+    assert_eq!(told(&world, "two"), Value::Null, "no card has so much");
+    assert!(!is_bound(&world, "two"));
+    // The names are taken back: what it wants is a resource like any other, and the node has it.
+    put_config(&mut world, "nvidia: {deviceSplitCount: 10}");
+    assert!(is_bound(&world, "two"));
+    assert_eq!(
+        told(&world, "two"),
+        Value::Null,
+        "and no virtual card is given"
+    );
+    put_config(&mut world, RENAMED);
+    ask(&mut world, "three", "4000");
+    let cards = [first, told(&world, "three")];
+    let cards = cards.map(|it| it.as_str().unwrap_or_default().to_owned());
+    let of = |card: &str, mib: u32| format!("{card},NVIDIA,{mib},0:");
+    let told = [of("GPU-b", 3_000), of("GPU-a", 4_000)];
+    assert_eq!(cards, told, "the one has its card still");
+    for file in segments(&mut world) {
+        assert!(played(&file).places > 0);
+    }
+}
+
+#[test]
+fn the_config_map_has_the_namespace_and_name_that_are_configured() {
+    let arguments = "deviceshare.KnownGeometriesCMNamespace: gpus
+      deviceshare.KnownGeometriesCMName: of-ours";
+    let mut world = plane_of(engine_with(arguments));
+    let ask = |world: &mut World, name: &str| {
+        let amounts = json!({ "cpu": "1", "x/gpu": "1", "x/mem": "1000" });
+        pod_with(world, name, (&json!({}), &amounts));
+    };
+    let node = json!({
+        "metadata": { "annotations": { "volcano.sh/node-vgpu-register":
+            "GPU-a,10,8000,NVIDIA-A100,true,hami-core:",
+        }},
+        "status": { "allocatable": {
+            "cpu": "8", "pods": "110", "x/gpu": "10", "x/mem": "8000", "x/cores": "100",
+        }},
+    });
+    world.put_object(Kind::Node, "node-1", &node);
+    let names = "nvidia: {resourceCountName: x/gpu, resourceMemoryName: x/mem, \
+                 resourceMemoryPercentageName: x/percent, resourceCoreName: x/cores}";
+    for other in [
+        ("kube-system", "volcano-vgpu-device-config"),
+        ("gpus", "volcano-vgpu-device-config"),
+        ("kube-system", "of-ours"),
+    ] {
+        put_config_named(&mut world, other, names);
+    }
+    ask(&mut world, "one");
+    assert!(is_bound(&world, "one"), "as with any other resource");
+    assert_eq!(told(&world, "one"), Value::Null);
+    put_config_named(&mut world, ("gpus", "of-ours"), names);
+    ask(&mut world, "two");
+    assert_eq!(told(&world, "two"), "GPU-a,NVIDIA,1000,0:");
 }
 
 #[test]

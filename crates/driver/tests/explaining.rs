@@ -146,7 +146,7 @@ fn who_has_the_cards_is_counted_where_he_may_not_be_seen() {
     );
     let holder = &report.holders[0];
     assert_eq!((&holder.name, holder.count), (&None, 1));
-    assert_eq!(holder.holds(), "6000 volcano.sh/vgpu-memory");
+    assert_eq!(holder.holds(), "6000 GPU memory");
     let words: Vec<&str> = report.fixes.iter().map(|fix| &*fix.words).collect();
     assert_eq!(
         words,

@@ -1,7 +1,8 @@
 //! `device-config.yaml`: which parts cards can be had in, as the device plugins' ConfigMap says it.
 //!
 //! Source: `specs/volcano.md`, section A.7. What only device plugins look at is not read. What the file
-//! does not say stays as it is known: the sizes of slices of some GPUs, and one kind of NPUs.
+//! does not say stays as it is known: what resources of GPUs are called, the sizes of slices of some
+//! GPUs, and one kind of NPUs.
 
 mod known;
 #[cfg(test)]
@@ -13,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::card_keys::{VGPU_CORES, VGPU_MEMORY, VGPU_MEMORY_PERCENTAGE, VGPU_NUMBER};
 use crate::yaml::{Limits, first};
 
 /// The key of the ConfigMap.
@@ -40,12 +42,68 @@ const NAME_MAX: usize = 40;
 /// What is known of cards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceConfig {
+    /// What the resources of virtual GPUs are called.
+    pub gpu_resources: GpuResources,
     /// How GPUs divide themselves, the first row whose words are in a model's name.
     pub gpus: Vec<GpuConfig>,
     /// MiB in one unit in which memory of GPUs is counted.
     pub gpu_memory_factor: i64,
     /// Kinds of NPUs.
     pub npus: Vec<NpuConfig>,
+}
+
+/// What the resources are called by which containers want virtual GPUs, and nodes have them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuResources {
+    /// How many.
+    pub count: String,
+    /// MiB of each of them.
+    pub memory: String,
+    /// Per cent of the memory of each of them.
+    pub memory_percentage: String,
+    /// Per cent of the cores of each of them.
+    pub cores: String,
+}
+
+impl Default for GpuResources {
+    fn default() -> GpuResources {
+        GpuResources {
+            count: VGPU_NUMBER.to_owned(),
+            memory: VGPU_MEMORY.to_owned(),
+            memory_percentage: VGPU_MEMORY_PERCENTAGE.to_owned(),
+            cores: VGPU_CORES.to_owned(),
+        }
+    }
+}
+
+impl GpuResources {
+    /// The keys of the file, each with its name.
+    fn keyed(&mut self) -> [(&'static str, &mut String); 4] {
+        [
+            ("resourceCountName", &mut self.count),
+            ("resourceMemoryName", &mut self.memory),
+            ("resourceMemoryPercentageName", &mut self.memory_percentage),
+            ("resourceCoreName", &mut self.cores),
+        ]
+    }
+
+    /// Takes the names that the file tells.
+    fn read(&mut self, nvidia: &Value) -> Result<(), String> {
+        for (key, name) in self.keyed() {
+            match &nvidia[key] {
+                Value::Null => {}
+                Value::String(told) if told.is_empty() => {}
+                Value::String(told) => name.clone_from(told),
+                _ => return Err(format!("{key}: the name of a resource is wanted")),
+            }
+        }
+        Ok(())
+    }
+
+    /// What is counted card by card: of several cards each has so much.
+    pub fn by_card(&self) -> [&str; 3] {
+        [&self.cores, &self.memory, &self.memory_percentage]
+    }
 }
 
 /// How GPUs of some models divide themselves.
@@ -161,6 +219,7 @@ impl DeviceConfig {
         }
         let mut config = DeviceConfig::default();
         let nvidia = &value["nvidia"];
+        config.gpu_resources.read(nvidia)?;
         let gpus: Vec<WrittenGpu> = rows(&nvidia["knownMigGeometries"], "knownMigGeometries")?;
         if !gpus.is_empty() {
             config.gpus = gpus.into_iter().map(WrittenGpu::named).collect();
@@ -183,13 +242,14 @@ impl DeviceConfig {
 
     /// As JSON, of which [`DeviceConfig::of_value`] makes the same again.
     pub fn value(&self) -> Value {
-        json!({
-            "nvidia": {
-                "gpuMemoryFactor": self.gpu_memory_factor,
-                "knownMigGeometries": self.gpus,
-            },
-            "vnpus": self.npus,
-        })
+        let mut nvidia = json!({
+            "gpuMemoryFactor": self.gpu_memory_factor,
+            "knownMigGeometries": self.gpus,
+        });
+        for (key, name) in self.gpu_resources.clone().keyed() {
+            nvidia[key] = json!(name);
+        }
+        json!({ "nvidia": nvidia, "vnpus": self.npus })
     }
 
     /// Refuses what cannot be meant, or is beyond all bounds.
@@ -220,20 +280,26 @@ impl DeviceConfig {
                 }
             }
         }
-        self.check_npus()
+        self.check_names()
     }
 
-    fn check_npus(&self) -> Result<(), String> {
+    /// No two resources have one name, nor two kinds.
+    fn check_names(&self) -> Result<(), String> {
         let mut names = BTreeSet::new();
+        let mut resources = self.gpu_resources.clone();
+        for (key, name) in resources.keyed() {
+            if !is_resource(name) || !names.insert(&*name) {
+                return Err(format!("{key} is no name of its own, such as volcano.sh/x"));
+            }
+        }
         for (at, npu) in self.npus.iter().enumerate() {
             let wrong = |what: &str| Err(format!("vnpus[{at}]: {what}"));
             let resources = [&npu.resource_name, &npu.resource_memory_name];
             if !is_name(&npu.common_word) || !names.insert(&npu.common_word) {
                 return wrong("commonWord is no name of its own, of letters, digits, -, . and _");
             }
-            // Without a domain it would be Kubernetes' own.
             let mut resources = resources.into_iter();
-            if resources.any(|it| !it.contains('/') || !names.insert(it)) {
+            if resources.any(|it| !is_resource(it) || !names.insert(it)) {
                 return wrong("resourceName and resourceMemoryName are no names of its own");
             }
             let mut memory = [npu.memory_allocatable, npu.memory_capacity].into_iter();
@@ -288,6 +354,11 @@ fn rows<T: DeserializeOwned>(value: &Value, field: &str) -> Result<Vec<T>, Strin
         serde_json::from_value(row.clone()).map_err(|error| format!("{field}[{at}]: {error}"))
     });
     rows.collect()
+}
+
+/// Whether a resource can be called so: without a domain it would be Kubernetes' own.
+fn is_resource(name: &str) -> bool {
+    name.contains('/')
 }
 
 fn is_memory(mib: i64) -> bool {

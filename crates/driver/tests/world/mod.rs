@@ -310,6 +310,9 @@ impl World {
     pub fn answer_gets(&mut self) {
         while let Some((id, key)) = self.gets.pop_front() {
             let object = self.objects.get(&(key.kind, key.name.to_string()));
+            let object = object.filter(|it| {
+                it["metadata"]["namespace"].as_str().unwrap_or_default() == &*key.namespace
+            });
             let answer = match self.get_refusals.pop_front() {
                 Some(refusal) => Err(refusal),
                 None => Ok(object.map(raw)),

@@ -131,7 +131,8 @@ fn is_device(node: &Node, id: &str) -> bool {
     node.spec.devices.list.iter().any(|it| *it.id == *id)
 }
 
-/// What a task holds of cards, as its pod asks for it: whole ones, or their memory.
+/// What a task holds of cards: whole ones, or their memory. A device plugin may call the resources of
+/// all but shared GPUs as it likes, so these go by what they are.
 fn cards_of(node: &Node, task: &Task, family: CardFamily) -> Amount {
     let (mut whole, mut memory, mut kind) = (0_i64, 0_i64, None);
     for grant in task.grants.iter().filter(|it| is_of(&it.kind, family)) {
@@ -151,9 +152,7 @@ fn cards_of(node: &Node, task: &Task, family: CardFamily) -> Amount {
         (CardFamily::Shared, _) if whole > 0 => Amount::pieces("volcano.sh/gpu-number", whole),
         (CardFamily::Shared, _) => Amount::pieces("volcano.sh/gpu-memory", memory),
         (CardFamily::Npu, Some(kind)) => Amount::pieces(format!("{kind} memory"), memory),
-        (CardFamily::Npu | CardFamily::Virtual, _) => {
-            Amount::pieces("volcano.sh/vgpu-memory", memory)
-        }
+        (CardFamily::Npu | CardFamily::Virtual, _) => Amount::pieces("GPU memory", memory),
     }
 }
 

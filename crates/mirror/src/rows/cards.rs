@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::core::{Container, Node, Pod, ResourceList};
-use api::volcano::device_config::{DeviceConfig, Way};
+use api::volcano::device_config::{DeviceConfig, GpuResources, Way};
 use api::volcano::{
     GPU_INDEX, GPU_MEMORY, GPU_NUMBER, GPU_UNHEALTHY_IDS, NOUSE_GPU_TYPE, NOUSE_GPU_UUID,
-    USE_GPU_TYPE, USE_GPU_UUID, VGPU_CORES, VGPU_IDS, VGPU_MEMORY, VGPU_MEMORY_PERCENTAGE,
-    VGPU_MODE, VGPU_MODE_MIG, VGPU_NUMBER, VGPU_POD_GROUP_POLICY, VGPU_REGISTER,
+    USE_GPU_TYPE, USE_GPU_UUID, VGPU_IDS, VGPU_MODE, VGPU_MODE_MIG, VGPU_POD_GROUP_POLICY,
+    VGPU_REGISTER,
 };
 use model::{
     CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, Cards, Division, GPU, Geometry, Grant,
@@ -85,7 +85,11 @@ impl CardRules {
                     ask.number = most(pod, GPU_NUMBER);
                 }
                 CardFamily::Virtual => {
-                    ask.parts = pod.spec.containers.iter().filter_map(part).collect();
+                    ask.parts = {
+                        let names = &self.config.gpu_resources;
+                        let containers = pod.spec.containers.iter();
+                        containers.filter_map(|it| part(names, it)).collect()
+                    };
                     if !ask.parts.is_empty() {
                         choose(&mut ask, pod);
                     }
@@ -102,7 +106,7 @@ impl CardRules {
         families.flat_map(|family| -> Vec<&str> {
             match family {
                 CardFamily::Shared => Vec::new(),
-                CardFamily::Virtual => BY_CARD.into(),
+                CardFamily::Virtual => self.config.gpu_resources.by_card().into(),
                 CardFamily::Npu => {
                     let npus = self.config.npus.iter();
                     npus.map(|npu| &*npu.resource_memory_name).collect()
@@ -151,7 +155,9 @@ impl CardRules {
             return Ok(Cards::default());
         };
         let has = |name: &str| amount(&node.status.allocatable, name).is_some_and(|it| it > 0);
-        if ![VGPU_NUMBER, VGPU_CORES, VGPU_MEMORY].into_iter().all(has) {
+        let names = &self.config.gpu_resources;
+        let mut wanted = [&names.count, &names.cores, &names.memory].into_iter();
+        if !wanted.all(|name| has(name)) {
             return Ok(Cards::default());
         }
         let mut list = Vec::new();
@@ -288,24 +294,21 @@ fn limit(container: &Container, name: &str) -> Option<i64> {
 }
 
 /// What one container wants of virtual cards.
-fn part(container: &Container) -> Option<Part> {
-    let memory = limit(container, VGPU_MEMORY);
-    let cards = limit(container, VGPU_NUMBER).or_else(|| memory.map(|_| 1))?;
+fn part(names: &GpuResources, container: &Container) -> Option<Part> {
+    let memory = limit(container, &names.memory);
+    let cards = limit(container, &names.count).or_else(|| memory.map(|_| 1))?;
     if cards <= 0 {
         return None;
     }
-    let percent = limit(container, VGPU_MEMORY_PERCENTAGE);
+    let percent = limit(container, &names.memory_percentage);
     let memory = match (percent, memory) {
         (Some(percent), _) => Memory::Percent(percent.max(0)),
         (None, Some(mib)) if mib > 0 => Memory::Mib(mib),
         (None, _) => Memory::Percent(100),
     };
-    let cores = limit(container, VGPU_CORES).unwrap_or(0).max(0);
+    let cores = limit(container, &names.cores).unwrap_or(0).max(0);
     Some(Part::of_gpus(cards, memory, cores))
 }
-
-/// What of virtual cards is counted card by card.
-const BY_CARD: [&str; 3] = [VGPU_CORES, VGPU_MEMORY, VGPU_MEMORY_PERCENTAGE];
 
 fn by_place(pod: &Pod, text: &str) -> Vec<Grant> {
     let (memory, number) = (most(pod, GPU_MEMORY), most(pod, GPU_NUMBER));

@@ -1,6 +1,7 @@
 //! Cards: what nodes tell of them, what pods want and have, and what a bound pod is told.
 
 mod npus;
+mod renamed;
 
 use api::kind::Kind;
 use api::time::Time;

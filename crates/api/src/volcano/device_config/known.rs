@@ -3,7 +3,7 @@
 //! Source: the geometries that Volcano's chart delivers, NVIDIA's list of MIG profiles, and Volcano's
 //! table of Ascend chips.
 
-use super::{DeviceConfig, GpuConfig, NpuConfig, SliceSize, Template, Way};
+use super::{DeviceConfig, GpuConfig, GpuResources, NpuConfig, SliceSize, Template, Way};
 
 /// Slices of one size: MiB, and how many there are.
 type Size = (i64, u32);
@@ -55,6 +55,7 @@ impl Default for DeviceConfig {
             ways: ways.iter().enumerate().map(way).collect(),
         });
         DeviceConfig {
+            gpu_resources: GpuResources::default(),
             gpus: gpus.collect(),
             gpu_memory_factor: 1,
             npus: vec![ascend_310p()],

@@ -63,6 +63,47 @@ fn what_is_shown_is_read_again_and_a_map_says_the_same_as_a_list() {
     assert_eq!(DeviceConfig::of_value(&wrapped), Ok(config));
 }
 
+const RENAMED: &str = "
+nvidia:
+  resourceCountName: nvidia.com/gpu
+  resourceMemoryName: nvidia.com/gpumem
+  resourceMemoryPercentageName: nvidia.com/gpumem-percentage
+  resourceCoreName: nvidia.com/gpucores
+  resourcePriorityName: nvidia.com/priority
+";
+
+#[test]
+fn resources_of_gpus_are_called_as_the_file_says_and_as_ever_where_it_is_silent() {
+    let names = |text: &str| {
+        let config = DeviceConfig::read(text).expect("it is understood");
+        assert_eq!(DeviceConfig::of_value(&config.value()), Ok(config.clone()));
+        let names = config.gpu_resources;
+        [
+            names.count,
+            names.memory,
+            names.memory_percentage,
+            names.cores,
+        ]
+    };
+    let ours = [
+        "volcano.sh/vgpu-number",
+        "volcano.sh/vgpu-memory",
+        "volcano.sh/vgpu-memory-percentage",
+        "volcano.sh/vgpu-cores",
+    ];
+    let theirs = [
+        "nvidia.com/gpu",
+        "nvidia.com/gpumem",
+        "nvidia.com/gpumem-percentage",
+        "nvidia.com/gpucores",
+    ];
+    assert_eq!(names(""), ours);
+    assert_eq!(names("nvidia: {resourceCountName: \"\"}"), ours);
+    assert_eq!(names(RENAMED), theirs);
+    let one = names("nvidia: {resourceCoreName: x/cores}");
+    assert_eq!(one, [ours[0], ours[1], ours[2], "x/cores"]);
+}
+
 #[test]
 fn a_part_is_the_smallest_that_has_the_memory() {
     let config = DeviceConfig::read(FILE).expect("it is understood");
@@ -115,6 +156,22 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
         ),
         (gpu("allowedGeometries: [7]"), "knownMigGeometries[0]"),
         ("x".repeat(BYTES_MAX + 1), "bytes are too many"),
+        (
+            "nvidia: {resourceCountName: 3}".to_owned(),
+            "resourceCountName: the name of a resource",
+        ),
+        (
+            "nvidia: {resourceCountName: cpu}".to_owned(),
+            "resourceCountName is no name of its own",
+        ),
+        (
+            "nvidia: {resourceCoreName: volcano.sh/vgpu-memory}".to_owned(),
+            "resourceCoreName is no name of its own",
+        ),
+        (
+            npu("templates: []") + "\nnvidia: {resourceCoreName: x/r}",
+            "vnpus[0]: resourceName",
+        ),
     ] {
         let said = DeviceConfig::read(&text).expect_err("it is refused");
         assert!(said.contains(why), "{text:.60}: {said}");
