@@ -1,5 +1,7 @@
 //! Every reason, in upstream's words and in plain ones.
 
+mod refusals;
+
 use std::sync::Arc;
 
 use model::resource::ResourceKinds;
@@ -187,55 +189,6 @@ fn every_reason_has_upstreams_words_and_ends_in_the_plain_sentence() {
         assert_eq!(said(&reason), expected);
         assert_eq!(plain_words(&expected.1), plain);
     }
-}
-
-#[test]
-fn every_refusal_of_a_node_has_kube_schedulers_text() {
-    let text = |refusal: Refusal| fit_error_of(vec![(refusal, 3)]);
-    let head = "0/3 nodes are unavailable: 3 node(s)";
-    for (refusal, words) in [
-        (Refusal::Unschedulable, "were unschedulable"),
-        (
-            Refusal::NodeAffinity,
-            "didn't match Pod's node affinity/selector",
-        ),
-        (
-            Refusal::Ports,
-            "didn't have free ports for the requested pod ports",
-        ),
-        (Refusal::PodAffinity, "didn't match pod affinity rules"),
-        (
-            Refusal::PodAntiAffinity,
-            "didn't match pod anti-affinity rules",
-        ),
-        (
-            Refusal::ExistingAntiAffinity,
-            "didn't satisfy existing pods anti-affinity rules",
-        ),
-        (Refusal::VolumeLimit, "exceed max volume count"),
-        (Refusal::VolumeTopology, "had volume node affinity conflict"),
-        (Refusal::VolumeZone, "had no available volume zone"),
-        (
-            Refusal::NoFreeVolume,
-            "didn't find available persistent volumes to bind",
-        ),
-        (Refusal::LittleStorage, "did not have enough free storage"),
-        (
-            Refusal::Spread,
-            "didn't match pod topology spread constraints",
-        ),
-        (Refusal::TooManyPods, "pod number exceeded"),
-    ] {
-        assert_eq!(text(refusal), format!("{head} {words}."));
-    }
-}
-
-#[test]
-fn nodes_of_other_shards_are_told_as_upstream_does() {
-    assert_eq!(
-        fit_error_of(vec![(Refusal::OutOfShard, 3)]),
-        "0/3 nodes are unavailable: 3 node isn't in scheduler node shard."
-    );
 }
 
 fn fit_error_of(refusals: Vec<(Refusal, u32)>) -> String {
