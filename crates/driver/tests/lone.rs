@@ -172,3 +172,75 @@ fn each_of_several_names_is_served_in_its_own_way() {
     let held = &world.object(Kind::Queue, "default")["status"]["allocated"]["cpu"];
     assert_eq!(held, "300m", "the gang's and the plain one's");
 }
+
+/// A pod of a tenant, which goes where others of its tenant are and where nobody of another one is; in
+/// all namespaces of the same team.
+fn tenants_pod(world: &mut World, name: &str, tenant: &str) {
+    let term = |keys: &str| {
+        json!({
+            "labelSelector": { "matchExpressions": [{ "key": "tenant", "operator": "Exists" }] },
+            "namespaceSelector": { "matchLabels": { "team": "red" } },
+            "topologyKey": "kubernetes.io/hostname",
+            keys: ["tenant"],
+        })
+    };
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    let pod = json!({
+        "metadata": { "labels": { "tenant": tenant } },
+        "spec": {
+            "schedulerName": "default-scheduler",
+            "containers": [{ "name": "c", "resources": { "requests": { "cpu": "100m" } } }],
+            "affinity": {
+                "podAffinity": { required: [term("matchLabelKeys")] },
+                "podAntiAffinity": { required: [term("mismatchLabelKeys")] },
+            },
+        },
+        "status": { "phase": "Pending" },
+    });
+    world.put_object(Kind::Pod, name, &pod);
+    world.pass_ms(2_000);
+}
+
+#[test]
+fn tenants_share_no_node_by_keys_of_labels_that_match_and_differ() {
+    let mut world = plane("1");
+    let put_node = |world: &mut World, name: &str, cpu: &str| {
+        let node = json!({
+            "metadata": { "labels": { "kubernetes.io/hostname": name } },
+            "status": { "allocatable": { "cpu": cpu, "memory": "8Gi", "pods": "110" } },
+        });
+        world.put_object(Kind::Node, name, &node);
+    };
+    put_node(&mut world, "node-1", "1");
+    put_node(&mut world, "node-2", "1");
+    let team = json!({ "metadata": { "labels": { "team": "red" } } });
+    world.put_object(Kind::Namespace, "ns", &team);
+    for (name, tenant) in [
+        ("a-0", "a"),
+        ("b-0", "b"),
+        ("a-1", "a"),
+        ("b-1", "b"),
+        ("a-2", "a"),
+    ] {
+        tenants_pod(&mut world, name, tenant);
+    }
+    let at = ["a-0", "a-1", "a-2", "b-0", "b-1"].map(|name| node_of(&world, name));
+    assert_eq!(at, ["node-1", "node-1", "node-1", "node-2", "node-2"]);
+    // A third tenant finds no node of its own.
+    tenants_pod(&mut world, "c-0", "c");
+    assert_eq!(node_of(&world, "c-0"), Value::Null);
+    // Whoever is in a namespace of another team is nobody to keep away from.
+    let team = json!({ "metadata": { "labels": { "team": "blue" } } });
+    world.put_object(Kind::Namespace, "ns", &team);
+    world.pass_ms(2_000);
+    assert_eq!(
+        node_of(&world, "c-0"),
+        Value::Null,
+        "nobody is there to be near to"
+    );
+    let team = json!({ "metadata": { "labels": { "team": "red" } } });
+    world.put_object(Kind::Namespace, "ns", &team);
+    put_node(&mut world, "node-3", "1");
+    world.pass_ms(2_000);
+    assert_eq!(node_of(&world, "c-0"), "node-3");
+}
