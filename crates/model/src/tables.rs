@@ -2,6 +2,7 @@
 
 mod classes;
 mod device_claims;
+mod ends;
 mod feed;
 mod groups;
 mod hyper_nodes;
@@ -136,6 +137,7 @@ pub struct Tables {
     classes: classes::Classes,
     claim_homes: BTreeMap<Key, BTreeMap<NodeId, u32>>,
     device_claims: device_claims::DeviceClaims,
+    ends: ends::Ends,
     /// Who uses each claim that one pod may use at a time.
     sole_users: BTreeMap<Key, BTreeSet<TaskId>>,
     shared_loads: CardLoads,

@@ -271,6 +271,13 @@ impl Task {
             && self.write == other.write
     }
 
+    /// Until when it is not evicted, by how long it said that it needs once its node has taken it on. One
+    /// whose node has not is not left alone.
+    pub fn left_alone_until(&self) -> Option<Time> {
+        let started = self.started.filter(|_| self.cooldown_ms > 0)?;
+        Some(started.plus_millis(self.cooldown_ms))
+    }
+
     /// Whether it holds the room that it held, a step further in its life: no task finds a node
     /// because of that.
     pub(crate) fn goes_on_from(&self, before: &Task) -> bool {

@@ -4,6 +4,7 @@
 mod amounts;
 #[path = "../../engine/tests/shared/dice.rs"]
 pub(crate) mod dice;
+mod ends;
 mod histories;
 mod holdings;
 mod likeness;

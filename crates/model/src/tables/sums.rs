@@ -116,6 +116,8 @@ impl Tables {
     /// holds stays, and only the counts tell.
     pub(super) fn proceed(&mut self, id: TaskId, row: Task) {
         let old = std::mem::replace(self.tasks.row_mut(id.index()), row);
+        self.ends.take(id, &old);
+        self.ends.add(id, self.tasks.row(id.index()));
         self.step(id, old.phase);
         if let Some(gang) = self.task(id).gang {
             self.news.gangs.insert(gang);
@@ -137,6 +139,10 @@ impl Tables {
     fn contribute(&mut self, id: TaskId, sign: Sign) {
         let task = self.tasks.row(id.index());
         let (phase, node, gang) = (task.phase, task.node, task.gang);
+        match sign {
+            Sign::Add => self.ends.add(id, task),
+            Sign::Take => self.ends.take(id, task),
+        }
         if let Some(node) = node {
             if phase.holds_node() {
                 self.hold(id, node, phase, sign);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Budget, Key, Phase, Task, TaskId};
+use model::{Budget, Key, Task, TaskId};
 
 use crate::plugin::{Claimant, Plugin, View};
 
@@ -31,12 +31,8 @@ fn covers(budget: &Budget, task: &Task) -> bool {
 /// How many more pods a budget lets go: those on their way out already may not be counted in it yet, so
 /// they are counted here, if need be for a second time.
 fn left(view: View<'_>, budget: &Budget) -> i32 {
-    let tasks = view.tables.tasks().map(|(_, task)| task);
-    let leaving = tasks.filter(|task| {
-        task.phase == Phase::Releasing
-            && task.key.namespace == budget.key.namespace
-            && covers(budget, task)
-    });
+    let leaving = view.tables.leaving(&budget.key.namespace);
+    let leaving = leaving.filter(|task| covers(budget, task));
     let leaving = i32::try_from(leaving.count()).unwrap_or(i32::MAX);
     budget.allowed.saturating_sub(leaving)
 }
