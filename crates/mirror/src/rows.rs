@@ -451,6 +451,9 @@ fn is_of_vcjob(group: &api::meta::ObjectMeta) -> bool {
     })
 }
 
+/// No queue may have more (`specs/volcano.md` 1.5); the webhook makes 1 of a weight of nothing.
+const QUEUE_WEIGHT_MAX: i32 = 65_535;
+
 fn queue_spec(queue: &Queue, tables: &mut Tables) -> QueueSpec {
     let mut amounts = |list: Option<&api::core::ResourceList>| {
         list.map(|list| vector(list, tables)).unwrap_or_default()
@@ -462,7 +465,7 @@ fn queue_spec(queue: &Queue, tables: &mut Tables) -> QueueSpec {
     QueueSpec {
         name: (&*queue.metadata.name).into(),
         parent: queue.parent().map(Into::into),
-        weight: queue.spec.weight.unwrap_or(1),
+        weight: queue.spec.weight.unwrap_or(1).clamp(1, QUEUE_WEIGHT_MAX),
         capability: queue
             .spec
             .capability

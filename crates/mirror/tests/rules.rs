@@ -281,3 +281,28 @@ fn a_node_is_in_the_group_that_its_label_names() {
     assert_eq!(read(json!({ "volcano.sh/nodegroup-name": "" })), None);
     assert_eq!(read(json!({})), None);
 }
+
+#[test]
+fn a_queues_weight_is_within_what_is_served() {
+    let weight = |weight: Value| {
+        let queue = json!({
+            "metadata": { "name": "q", "uid": "u", "resourceVersion": "1" },
+            "spec": { "weight": weight }, "status": { "state": "Open" },
+        });
+        let tables = tables(&[(Kind::Queue, queue)]);
+        let id = tables.queue_named("q").expect("it has a row");
+        tables.queue(id).spec.weight
+    };
+    for (told, counts) in [
+        (json!(null), 1),
+        (json!(1), 1),
+        (json!(65_535), 65_535),
+        (json!(0), 1),
+        (json!(-1), 1),
+        (json!(i32::MIN), 1),
+        (json!(65_536), 65_535),
+        (json!(i32::MAX), 65_535),
+    ] {
+        assert_eq!(weight(told.clone()), counts, "{told}");
+    }
+}
