@@ -60,7 +60,7 @@ pub const INVARIANTS: &[Invariant] = &[
     ),
     row(
         "I7",
-        "nobody waits beyond the starvation bound",
+        "nobody waits beyond the starvation bound, but those for whom there is [no sound bound](scheduler.md#nobody-waits-for-ever)",
         Applies::Elsewhere("crates/engine/tests/decisions/fairness.rs"),
     ),
     row(

@@ -39,9 +39,12 @@ fn starts_at_last(world: &mut World, dice: &mut Dice, rivals: &Rivals<'_>) {
     world.perform("cycle");
     world.perform("run a/");
     let (tasks, large, words) = (rivals.tasks, rivals.large, rivals.words);
-    world.perform(&format!(
-        "gang a/big minres=none {words} : {tasks} x {large}"
-    ));
+    // Where its tasks differ they are told one by one.
+    let large = match large.contains(" x ") {
+        true => (*large).to_owned(),
+        false => format!("{tasks} x {large}"),
+    };
+    world.perform(&format!("gang a/big minres=none {words} : {large}"));
     world.perform("cycle");
     world.perform("wait 3601s");
     // Who ends is drawn: until everybody has, who ran then, takes some rounds.
@@ -178,6 +181,49 @@ fn nobody_is_passed_for_ever_for_what_is_not_an_amount() {
             slots: nodes * a_node,
             small: wish,
             large: wish,
+            tasks,
+            words: "",
+        };
+        starts_at_last(&mut world, &mut dice, &rivals);
+    }
+}
+
+#[test]
+fn nobody_is_passed_for_ever_whose_tasks_claim_devices_or_volumes_of_their_own() {
+    // A device for each task; a free volume that only its node reaches, or an attach slot for one to be made.
+    for seed in 0..90 {
+        eprintln!("seed {seed}");
+        let mut dice = Dice(seed);
+        let mut world = World::new();
+        world.perform("argument gang starvation-bound=1h");
+        let (nodes, a_node) = (1 + dice.roll(3), 1 + dice.roll(2));
+        let way = ["claim=1", "finds=local:5", "makes-where-room=fast:5"][seed as usize % 3];
+        for node in 0..nodes {
+            let devices = (0..a_node).map(|at| format!(" device=g{at}:1"));
+            let devices: String = devices.filter(|_| way == "claim=1").collect();
+            world.perform(&format!("node n{node} cpu={a_node} {devices}"));
+            for volume in 0..2 * a_node {
+                world.perform(&format!(
+                    "volume v{node}{volume} class=local size=5 on=host:n{node}"
+                ));
+            }
+        }
+        world.perform("storage s class=fast largest=9");
+        let tasks = 1 + dice.roll(nodes * a_node);
+        // Each volume is a claim by itself, which has a name that nobody else names.
+        let with_claim = |at: u64| match way {
+            "claim=1" => format!("1 x cpu=1 {way}"),
+            way => format!("1 x cpu=1 {way}:c{at}"),
+        };
+        let large: Vec<String> = (0..tasks).map(with_claim).collect();
+        let rivals = Rivals {
+            slots: nodes * a_node,
+            small: if way == "claim=1" {
+                "cpu=1 claim=1"
+            } else {
+                "cpu=1"
+            },
+            large: &large.join(" + "),
             tasks,
             words: "",
         };

@@ -105,7 +105,8 @@ fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Places> {
         && !is_keeping(cycle, queue)
         && !is_another_kept_room(view, queue, gang)
         && !wants_more_than_there_is(view, gang)
-        && !company::looks_at_others(view, gang);
+        && !company::looks_at_others(view, gang)
+        && !company::shares_claims(view, gang);
     if !may {
         return None;
     }
@@ -295,6 +296,14 @@ pub(super) fn is_about_amounts(shape: &Shape) -> bool {
     spec.ports.is_empty() && spec.cards.is_none() && spec.devices.is_none() && spec.numa.is_none()
 }
 
+/// The same of a task, which may look at others, or come with claims whose volumes are found, or made, where
+/// it goes.
+fn is_plain(view: View<'_>, task: TaskId) -> bool {
+    is_about_amounts(view.tables.shape_of(task))
+        && !coupling::concerns(view, task)
+        && view.tables.task(task).claims.is_empty()
+}
+
 /// The node of those that would do once its gangs have gone that lacks least now; the first of equals.
 /// What a node lacks that is kept never grows, so that a choice which changes is always for the better.
 fn nearest(cycle: &mut Cycle<'_, '_>, task: TaskId, budget: &mut Budget) -> Option<NodeId> {
@@ -311,7 +320,7 @@ fn nearest(cycle: &mut Cycle<'_, '_>, task: TaskId, budget: &mut Budget) -> Opti
         .filter(|id| would_be_enough(view, cycle.rules, shape, *id))
         .filter(|id| may_stand(view, footing.as_deref(), *id));
     let ranked = able.map(|id| (has_taken_port(view, shape, id), lack(view, shape, id), id));
-    if is_about_amounts(shape) && !coupling::concerns(view, task) {
+    if is_plain(view, task) {
         return ranked.min().map(|(.., id)| id);
     }
     let mut ranked: Vec<_> = ranked.collect();
@@ -355,8 +364,7 @@ fn would_do(cycle: &mut Cycle<'_, '_>, task: TaskId, id: NodeId) -> bool {
     let footing = cycle.rules.footing(view, task);
     would_be_enough(view, cycle.rules, shape, id)
         && may_stand(view, footing.as_deref(), id)
-        && (is_about_amounts(shape) && !coupling::concerns(view, task)
-            || takes_when_left(cycle, task, id))
+        && (is_plain(view, task) || takes_when_left(cycle, task, id))
 }
 
 /// The same, as far as amounts and the node's own nature decide.

@@ -20,7 +20,30 @@ type Face = (ShapeId, Labels);
 
 /// Whether nobody knows where the task may run once others have gone.
 pub(super) fn is_unforeseeable(view: View<'_>, task: TaskId) -> bool {
-    deviceshare::concerns(view, task) || !view.tables.task(task).claims.is_empty()
+    deviceshare::concerns(view, task)
+}
+
+/// Whether several tasks, of this gang or of others, name a claim that one of the gang waits with: whoever
+/// gets a place first takes it along, and a node for that one is no node for all of them.
+pub(super) fn shares_claims(view: View<'_>, gang: GangId) -> bool {
+    let mut own: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let tasks = view.tables.gang(gang).tasks.iter();
+    let tasks = tasks.map(|id| view.tables.task(*id));
+    for task in tasks.filter(|task| !is_over(task)) {
+        let mut claims = task.claims.iter();
+        if claims.any(|claim| !own.insert((&task.key.namespace, claim))) {
+            return true;
+        }
+    }
+    if own.is_empty() {
+        return false;
+    }
+    let others = view.tables.tasks().map(|(_, task)| task);
+    let mut others = others.filter(|task| task.gang != Some(gang) && !is_over(task));
+    others.any(|task| {
+        let mut claims = task.claims.iter();
+        claims.any(|claim| own.contains(&(&*task.key.namespace, &**claim)))
+    })
 }
 
 /// Whether tasks of the gang must be near others than its own, or be spread evenly with them: these may go
