@@ -10,16 +10,16 @@ use crate::explained::{admits, waiting, word_of};
 use crate::laws;
 
 /// What is short in a cluster, and how a gang asks for it.
-struct Theme {
+pub struct Theme {
     /// What comes before the nodes.
-    rules: fn(&mut Dice) -> Vec<String>,
+    pub rules: fn(&mut Dice) -> Vec<String>,
     /// What is added to a node of this number.
-    node: fn(&mut Dice, u64) -> String,
+    pub node: fn(&mut Dice, u64) -> String,
     /// What is added to a gang's line, and what its tasks ask for.
-    gang: fn(&mut Dice) -> (String, String),
+    pub gang: fn(&mut Dice) -> (String, String),
 }
 
-const THEMES: [Theme; 11] = [
+pub const THEMES: [Theme; 11] = [
     VIRTUAL_CARDS,
     CARDS_APART,
     SHARED_CARDS,
@@ -264,6 +264,11 @@ const TREE: Theme = Theme {
 /// A cluster that is short of what the theme is about, as a script.
 fn script(seed: u64) -> Vec<String> {
     let theme = &THEMES[usize::try_from(seed).expect("small") % THEMES.len()];
+    script_of(theme, seed)
+}
+
+/// The same, of a theme.
+pub fn script_of(theme: &Theme, seed: u64) -> Vec<String> {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 5);
     let mut lines = vec!["class high 1000".to_owned()];
     lines.extend((theme.rules)(&mut dice));

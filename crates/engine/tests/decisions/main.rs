@@ -13,6 +13,7 @@ mod devices;
 mod dice;
 mod explained;
 mod explained_kinds;
+mod explained_others;
 mod fairness;
 mod fixture;
 mod joint_laws;
