@@ -573,6 +573,28 @@ fn pods_that_found_a_place_when_their_gang_was_tried_are_schedulable_and_no_othe
     assert_eq!(world.writes(), Vec::<String>::new());
 }
 
+#[test]
+fn one_of_a_gangs_two_conditions_is_true_at_a_time() {
+    let mut world = plane("450m");
+    gang(&mut world, "Inqueue");
+    pods(&mut world, |_| None);
+    world.pass_ms(2_000);
+    let conditions = |world: &World| -> Vec<String> {
+        let all = status(world)["conditions"].as_array().cloned();
+        let text = |it: &Value| format!("{}={}", it["type"], it["status"]).replace('"', "");
+        let mut told: Vec<String> = all.iter().flatten().map(text).collect();
+        told.sort();
+        told
+    };
+    assert_eq!(conditions(&world), ["Unschedulable=True"]);
+    world.put_object(Kind::Node, "node-1", &node("500m"));
+    world.pass_ms(5_000);
+    assert_eq!(
+        conditions(&world),
+        ["Scheduled=True", "Unschedulable=False"]
+    );
+}
+
 fn leaving(world: &mut World, name: &str, node: &str) {
     let stranger = json!({
         "metadata": { "deletionTimestamp": "1970-01-01T00:16:40Z" },

@@ -1,5 +1,5 @@
 use super::*;
-use crate::arguments::{Argument, Switched};
+use crate::arguments::{Argument, Arguments, Switched};
 
 /// The default settings, changed.
 fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
@@ -117,4 +117,31 @@ fn an_extender_hears_of_who_was_let_in_while_that_switch_is_on() {
         assert_eq!(extender.asks(plugins::extender::Verb::JobEnqueued), is_on);
         assert!(extender.asks(plugins::extender::Verb::Predicate));
     }
+}
+
+#[test]
+fn an_argument_of_an_action_ends_with_its_line() {
+    let compared = |settings: &Settings| {
+        let (rules, problems) = Rules::compile(settings).expect("it is understood");
+        assert_eq!(problems, []);
+        rules.config.preempt.compared
+    };
+    let with = |arguments: &[(&str, Argument)]| {
+        let all = arguments.iter().cloned();
+        let all = all.map(|(key, value)| (key.to_owned(), value));
+        let all = Arguments(all.collect());
+        settings(|it| {
+            it.actions.push("preempt".to_owned());
+            it.action_arguments.insert("preempt".to_owned(), all);
+        })
+    };
+    let on = ("enableTopologyAwarePreemption", Argument::Flag(true));
+    let few = ("maxCandidateNodesAbsolute", Argument::Whole(7));
+    assert_eq!(compared(&with(&[on.clone(), few.clone()])), Some(7));
+    assert_eq!(
+        compared(&with(&[on])),
+        Some(100),
+        "the default, and not 7 still"
+    );
+    assert_eq!(compared(&with(&[few])), None, "the switch is off again");
 }
