@@ -307,7 +307,11 @@ impl<'a> View<'a> {
         let turn = status::turn(self.job, &self.commands);
         let spent = turn.spent.into_iter();
         spent
-            .map(|command| write::delete(Kind::Command, &command.metadata))
+            .flat_map(|command| {
+                let note = status::without_effect(self, command);
+                let gone = write::delete(Kind::Command, &command.metadata);
+                note.into_iter().chain([gone])
+            })
             .collect()
     }
 

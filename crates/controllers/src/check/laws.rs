@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::world::World;
 
 fn world(job: Value) -> World {
-    let mut world = World::new();
+    let mut world = World::of("vcjob");
     world.is_quiet = true;
     world.appear(Kind::Queue, "", "default", json!({}));
     let default = json!({ "storageclass.kubernetes.io/is-default-class": "true" });

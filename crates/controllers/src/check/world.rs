@@ -20,6 +20,8 @@ pub(crate) struct World {
     /// What each row sees: its mirror holds the kinds that it watches, and nothing else, as if no
     /// other row ran beside it.
     mirrors: Vec<Mirror>,
+    /// The only row that hears of anything, where the others are not run: they would cost time for nothing.
+    only: Option<&'static str>,
     pub(crate) settings: Settings,
     pub(crate) now: Time,
     objects: BTreeMap<ObjectKey, Value>,
@@ -63,6 +65,7 @@ impl World {
             mirrors: rows()
                 .map(|row| listed(row, &BTreeMap::new(), 0).0)
                 .collect(),
+            only: None,
             settings: Settings {
                 service_accounts: false,
                 volumes_directory: "/volumes".into(),
@@ -96,6 +99,20 @@ impl World {
             writes_left: None,
             backlog: None,
         }
+    }
+
+    /// A world in which nobody but this row hears of anything.
+    pub(crate) fn of(row: &'static str) -> World {
+        World {
+            only: Some(row),
+            ..World::new()
+        }
+    }
+
+    /// Whether a row hears of anything.
+    fn hearing(&self) -> impl Fn(&Controller) -> bool + use<> {
+        let only = self.only;
+        move |row| only.is_none_or(|name| name == row.name)
     }
 
     pub(crate) fn take_printed(&mut self) -> Vec<String> {
@@ -617,14 +634,17 @@ impl World {
         kind: Kind,
         mut take: impl FnMut(&mut Mirror) -> Option<Change>,
     ) -> Vec<(usize, Change)> {
+        let hears = self.hearing();
         let mirrors = rows().zip(&mut self.mirrors).enumerate();
-        let watching = mirrors.filter(|(_, (row, _))| row.watches.contains(&kind));
+        let watching = mirrors.filter(|(_, (row, _))| hears(row) && row.watches.contains(&kind));
         let news = watching.filter_map(|(index, (_, mirror))| Some((index, take(mirror)?)));
         news.collect()
     }
 
     fn wake(&mut self, news: Vec<(usize, Change)>) {
-        for (row, mirror) in rows().zip(&mut self.mirrors).filter(|_| !self.is_apart) {
+        let (hears, is_apart) = (self.hearing(), self.is_apart);
+        let mirrors = rows().zip(&mut self.mirrors);
+        for (row, mirror) in mirrors.filter(|(row, _)| !is_apart && hears(row)) {
             for kind in row.watches {
                 mirror.bookmark(*kind, self.revision);
             }
@@ -656,6 +676,7 @@ impl World {
     /// The same objects before a process that has seen none of them yet.
     pub(crate) fn retold(&self) -> World {
         let mut world = World::new();
+        world.only = self.only;
         world.settings = self.settings.clone();
         world.now = self.now;
         world.objects = self.objects.clone();
@@ -672,7 +693,8 @@ impl World {
         self.wakes.clear();
         self.waits.clear();
         self.writes_left = None;
-        for (index, row) in rows().enumerate() {
+        let hears = self.hearing();
+        for (index, row) in rows().enumerate().filter(|(_, row)| hears(row)) {
             let (mirror, changes) = listed(row, &self.objects, self.revision);
             self.mirrors[index] = mirror;
             self.wake(changes.into_iter().map(|change| (index, change)).collect());

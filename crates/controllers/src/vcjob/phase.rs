@@ -31,7 +31,8 @@ pub(super) struct Settled {
 /// What an action does to a job in a phase; `None` where it means nothing there.
 ///
 /// Upstream loses an abort, completion or termination that comes while a job restarts; here they
-/// work as in any other active phase.
+/// work as in any other active phase. A restart in the middle of a restart kills once more and is no
+/// retry of its own. A resumption there, which upstream lets kill everything, has come true already.
 pub(super) fn moved(job: &Job, action: BusAction, target: &LastKill) -> Option<Move> {
     use JobPhase::{
         Aborted, Aborting, Completing, Pending, Restarting, Running, Terminating, Unset,
@@ -43,32 +44,34 @@ pub(super) fn moved(job: &Job, action: BusAction, target: &LastKill) -> Option<M
             is_retry: false,
         })
     };
+    let phase = job.status.state.phase;
+    let is_retry = phase != Restarting;
+    // Where no attempt is left, the pods that have ended stay, so that they can be looked at.
+    let is_last = job.status.retry_count + i32::from(is_retry) >= max_retry(job);
     let restart = |kill| {
         Some(Move {
             phase: Restarting,
             kill,
-            is_retry: true,
+            is_retry,
         })
     };
-    match (job.status.state.phase, action) {
+    match (phase, action) {
         (Unset | Pending | Running | Restarting, BusAction::AbortJob) => kill_into(Aborting),
         (Unset | Pending | Running | Restarting, BusAction::TerminateJob) => kill_into(Terminating),
         (Unset | Pending | Running | Restarting, BusAction::CompleteJob) => kill_into(Completing),
-        (Unset | Pending | Running, BusAction::RestartJob) => {
-            // Before the last attempt the pods that have ended stay, so that they can be looked at.
-            let is_last = job.status.retry_count >= max_retry(job).saturating_sub(1);
-            restart(if is_last {
-                LastKill::Unfinished
-            } else {
-                LastKill::Job
-            })
-        }
+        (Unset | Pending | Running | Restarting, BusAction::RestartJob) => restart(match is_last {
+            true => LastKill::Unfinished,
+            false => LastKill::Job,
+        }),
         (
-            Unset | Pending | Running,
+            Unset | Pending | Running | Restarting,
             BusAction::RestartTask | BusAction::RestartPod | BusAction::RestartPartition,
         ) if *target != LastKill::None => restart(target.clone()),
         // A failed pod that stayed would keep the place of one that its gang cannot start without.
-        (Aborting | Aborted, BusAction::ResumeJob) => restart(LastKill::Unsuccessful),
+        (Aborting | Aborted, BusAction::ResumeJob) => restart(match is_last {
+            true => LastKill::Unfinished,
+            false => LastKill::Unsuccessful,
+        }),
         _ => None,
     }
 }
@@ -76,6 +79,12 @@ pub(super) fn moved(job: &Job, action: BusAction, target: &LastKill) -> Option<M
 /// How often a job may be restarted.
 pub(super) fn max_retry(job: &Job) -> i32 {
     job.spec.max_retry.unwrap_or(3)
+}
+
+/// Whether a job restarts that has no retry left.
+pub(super) fn is_used_up(job: &Job) -> bool {
+    let status = &job.status;
+    status.state.phase == JobPhase::Restarting && status.retry_count >= max_retry(job)
 }
 
 /// What the counts make of the phase; `None` where it stays.

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use api::core::{ContainerTerminated, Pod, PodPhase};
 use api::time::Time;
-use api::volcano::{BusAction, BusEvent, Job, PodGroup, PodGroupPhase, Policy, Task};
+use api::volcano::{BusAction, BusEvent, Job, JobPhase, PodGroup, PodGroupPhase, Policy, Task};
 
 use super::delay::{Notes, Subject};
 use super::pods;
 use super::restart::LastKill;
-use super::roster::{Member, Roster, Standing};
+use super::roster::{Member, Roster, Standing, retry_of};
 
 /// Something that happened, seen from the job.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ struct Happening<'a> {
     pod: Option<Box<str>>,
     partition: Option<Box<str>>,
     since: Option<Time>,
+    /// Whether it was made good meanwhile: then nobody waits any more to act on it.
+    is_over: bool,
 }
 
 impl Happening<'_> {
@@ -77,8 +79,15 @@ pub(super) fn advise(job: &Job, roster: &Roster, group: Option<&PodGroup>, now: 
             continue;
         };
         let delay = policy.timeout.map_or(0, |timeout| timeout.milliseconds());
+        let is_delayed = delay > 0;
+        if is_delayed && happening.is_over {
+            continue;
+        }
+        let has_to_wait = has_to_wait(job, roster, &wanted) || advice.due.is_some();
+        // What has gone can be read from nothing afterwards.
+        let is_noted = is_delayed || has_to_wait && happening.event == BusEvent::PodEvicted;
         let due = match happening.since {
-            _ if delay <= 0 => now,
+            _ if !is_noted => now,
             Some(since) => since.plus_ms(delay),
             None => {
                 let subject = happening.subject();
@@ -89,13 +98,38 @@ pub(super) fn advise(job: &Job, roster: &Roster, group: Option<&PodGroup>, now: 
                 since.plus_ms(delay)
             }
         };
-        if due <= now {
-            advice.due.get_or_insert(wanted);
-        } else {
+        if due > now {
             advice.next = Some(advice.next.map_or(due, |next| next.min(due)));
+        } else if !has_to_wait {
+            advice.due = Some(wanted);
         }
     }
     advice
+}
+
+/// Whether an action has to wait until pods have gone that are being killed.
+fn has_to_wait(job: &Job, roster: &Roster, wanted: &Wanted) -> bool {
+    let is_aimed = wanted.target != LastKill::None;
+    // While pods of the last kill are still to be deleted, a second target would make us forget
+    // the first.
+    if is_aimed && roster.victims().any(|member| !member.is_surplus) {
+        return true;
+    }
+    // In the middle of a restart another one is no retry, and takes only pods that were there before.
+    // What befell the new ones is the next attempt's, and a retry of its own; so is what would have to
+    // take new ones along that have started.
+    let is_restart = is_aimed || wanted.action == BusAction::RestartJob;
+    let is_eviction = wanted.event == BusEvent::PodEvicted;
+    let is_new = |member: &Member| retry_of(&member.pod) >= job.status.retry_count;
+    let is_cause = |member: &Member| !is_eviction && member.pod.metadata.name == wanted.cause.pod;
+    let has_started =
+        |member: &Member| !matches!(member.pod.status.phase, PodPhase::Unset | PodPhase::Pending);
+    let is_missed = |member: &Member| wanted.target.aims_at(member) && has_started(member);
+    is_restart
+        && job.status.state.phase == JobPhase::Restarting
+        && roster
+            .current()
+            .any(|member| is_new(member) && (is_cause(member) || is_missed(member)))
 }
 
 /// An instant on the wire has whole seconds.
@@ -138,9 +172,6 @@ fn happenings<'a>(
         let is_good = members.any(|member| {
             member.pod.metadata.name == subject.pod && member.pod.status.phase == PodPhase::Running
         });
-        if is_good {
-            continue;
-        }
         let task = tasks.get(&*subject.task).copied();
         found.push(Happening {
             event: BusEvent::PodEvicted,
@@ -149,6 +180,7 @@ fn happenings<'a>(
             pod: (!subject.pod.is_empty()).then(|| subject.pod.clone()),
             partition: task.and_then(|task| pods::partition_of(job, task, &subject.pod)),
             since: None,
+            is_over: is_good,
         });
     }
     for member in roster.current() {
@@ -166,6 +198,7 @@ fn happenings<'a>(
             pod: None,
             partition: None,
             since: None,
+            is_over: false,
         });
     }
     found
@@ -192,6 +225,7 @@ fn of_pod<'a>(member: &Member, task: Option<&'a Task>) -> Option<Happening<'a>> 
         pod: Some((&pod.metadata.name).into()),
         partition: member.partition().map(Into::into),
         since,
+        is_over: false,
     })
 }
 
@@ -209,6 +243,7 @@ fn of_task<'a>(job: &Job, roster: &Roster, task: &'a Task) -> Vec<Happening<'a>>
             .and_then(|pod| pod.metadata.labels.get("volcano.sh/partition-id"))
             .map(|id| (&**id).into()),
         since,
+        is_over: false,
     };
     let mut found = Vec::new();
     if lost(job, roster, &task.name) > 0 {

@@ -17,11 +17,13 @@ use super::phase::{self, Move};
 use super::policy::{Advice, Wanted};
 use super::restart::{LAST_KILL, LastKill, is_final, is_killing};
 use super::roster::{Counts, Roster};
-use super::{View, group, policy};
+use super::{View, group, policy, volumes};
 use crate::note::Occasion;
 
 /// Key in `status.controlledResources` with the uid of the last command that was carried out.
 const LAST_COMMAND: &str = "katmai.dev/last-command";
+/// Reason of the event that tells of a command.
+const COMMAND_ISSUED: &str = "CommandIssued";
 /// Reason while the gang is not let in.
 const WAITS_FOR_QUEUE: &str = "PodGroupPending";
 
@@ -73,6 +75,48 @@ pub(super) fn turn<'a>(job: &Job, commands: &'a [Arc<Command>]) -> Turn<'a> {
     turn
 }
 
+/// Tells whoever gave a command that nothing comes of it; `None` where something did.
+pub(super) fn without_effect(view: &View<'_>, command: &Command) -> Option<Intent> {
+    let job = view.job;
+    let handled = job.status.controlled_resources.get(LAST_COMMAND);
+    let is_handled = handled.is_some_and(|uid| **uid == *command.metadata.uid);
+    if is_handled || is_stray(job, command) {
+        return None;
+    }
+    let phase = match job.status.state.phase {
+        JobPhase::Unset => JobPhase::Pending,
+        phase => phase,
+    };
+    let occasion = view.occasion(&command.metadata.uid);
+    let now = view.inputs.now;
+    let why = match BusAction::parse(&command.action) {
+        // A job is looked at whenever it is woken.
+        Some(action @ (BusAction::SyncJob | BusAction::EnqueueJob)) => {
+            return Some(occasion.normal(COMMAND_ISSUED, &issued(action), now));
+        }
+        Some(BusAction::RestartTask | BusAction::RestartPod | BusAction::RestartPartition) => {
+            "a command names no task and no pod".to_owned()
+        }
+        Some(
+            BusAction::AbortJob
+            | BusAction::CompleteJob
+            | BusAction::RestartJob
+            | BusAction::ResumeJob
+            | BusAction::TerminateJob,
+        ) => format!("the job is {}", phase.text()),
+        _ => "no job knows it".to_owned(),
+    };
+    let action: String = command.action.chars().take(64).collect();
+    let message = format!("Command {action} changes nothing and is cleaned up: {why}.");
+    Some(occasion.warning(COMMAND_ISSUED, &message, now))
+}
+
+fn issued(action: BusAction) -> String {
+    format!(
+        "Start to execute command {action}, and clean it up to make sure executed not more than once."
+    )
+}
+
 fn is_stray(job: &Job, command: &Command) -> bool {
     command
         .target
@@ -100,7 +144,7 @@ pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
         status.state.phase = JobPhase::Pending;
     }
     if knows_claims(job, obstacle) {
-        for message in super::volumes::warnings(view.inputs.mirror, job) {
+        for message in volumes::warnings(view.inputs.mirror, job) {
             let occasion = view.occasion("start");
             let note = occasion.warning("AccessModeSingleNode", &message, view.inputs.now);
             next.notes.push(note);
@@ -248,30 +292,27 @@ fn act(view: &View<'_>, next: &mut Next) {
         let uid = command.metadata.uid.clone();
         let handled = &mut next.status.controlled_resources;
         handled.insert(LAST_COMMAND.into(), (&*uid).into());
-        let message = format!(
-            "Start to execute command {action}, and clean it up to make sure executed not more than once."
-        );
-        next.notes.push(
-            view.occasion(&uid)
-                .normal("CommandIssued", &message, view.inputs.now),
-        );
+        let occasion = view.occasion(&uid);
+        let note = occasion.normal(COMMAND_ISSUED, &issued(action), view.inputs.now);
+        next.notes.push(note);
         next.notes.push(executed(view, &uid, action));
         apply(next, change);
         next.status.state.reason = command.reason.clone();
         next.status.state.message = command.message.clone();
         return;
     }
-    // While pods of the last kill are still to be deleted, a second target would make us forget
-    // the first. A failure meanwhile can still be read from its pod afterwards; an eviction
-    // meanwhile is only made good.
+    // Where a job is being ended, or has ended, what befalls its pods is of no concern any more.
     let is_active = matches!(
         job.status.state.phase,
-        JobPhase::Pending | JobPhase::Running
+        JobPhase::Pending | JobPhase::Running | JobPhase::Restarting
     );
-    if !is_active || view.roster.victims().any(|member| !member.is_surplus) {
+    // It fails in this very step, and its pods stay as they are.
+    if !is_active || phase::is_used_up(job) {
         return;
     }
-    let advice: Advice = policy::advise(job, &view.roster, view.group, view.inputs.now);
+    // What a former group has lost was lost by the kill.
+    let group = view.group.filter(|group| !group::is_former(job, group));
+    let advice: Advice = policy::advise(job, &view.roster, group, view.inputs.now);
     next.wake_at = advice.next;
     let mut notes = advice.notes;
     let moved = advice.due.and_then(|wanted| {
@@ -286,12 +327,17 @@ fn act(view: &View<'_>, next: &mut Next) {
         return;
     };
     let action = wanted.action;
-    let occasion = format!("{}/{}", job.status.version, job.status.retry_count);
+    let JobStatus {
+        version,
+        retry_count,
+        ..
+    } = &job.status;
+    let (event, subject) = (wanted.event, &wanted.subject);
+    let occasion = format!("{version}/{retry_count}/{event}/{subject}");
     next.notes.push(executed(view, &occasion, action));
     apply(next, change);
-    next.status.state.reason = wanted.event.text().into();
-    next.status.state.message =
-        format!("{action} because of {} of {}", wanted.event, wanted.subject).into();
+    next.status.state.reason = event.text().into();
+    next.status.state.message = format!("{action} because of {event} of {subject}").into();
 }
 
 /// Tells of an action, whoever wanted it. The blank at the end is upstream's.
