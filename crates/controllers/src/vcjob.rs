@@ -124,6 +124,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             if before != after || change.is_recreation() {
                 crate::keys::of_owner(change, Kind::VcJob, keys);
             }
+            volumes::given_up(mirror, change, keys);
         }
         Kind::PodGroup => {
             let sides = [change.before::<PodGroup>(), change.after::<PodGroup>()];

@@ -131,6 +131,10 @@ fn stage(world: &mut World, number: usize) {
     match number {
         0 => {}
         1 | 4 => {
+            let bound = json!({ "spec": { "volumeName": "v" }, "status": { "phase": "Bound" } });
+            for key in world.keys(Kind::PersistentVolumeClaim) {
+                world.change(key.kind, &key.namespace, &key.name, &bound);
+            }
             let phase = json!({ "status": { "phase": "Running" } });
             world.change(Kind::PodGroup, "ml", "train-job", &phase);
         }
@@ -194,6 +198,34 @@ fn s0_5_dying_between_any_two_writes_changes_nothing_in_the_end() {
                 let made = |key: &&ObjectKey| key.kind == Kind::PersistentVolumeClaim;
                 assert_eq!(world.writes.iter().filter(made).count(), 2);
             }
+        }
+    }
+}
+
+/// Whether its gang is let in or not, and whether pods have started or not.
+#[test]
+fn s0_6_a_terminated_job_leaves_claims_only_if_there_may_be_data_in_them() {
+    let volumes = json!([own_volume("/a"), own_volume("/b")]);
+    let target = json!({ "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "job" });
+    let command = json!({ "action": "TerminateJob", "target": target });
+    for (stages, left) in [(1, 0), (2, 0), (3, 2)] {
+        for death in (0..12).map(Some).chain([None]) {
+            let mut world = world(job(volumes.clone(), json!([])));
+            for number in 0..stages {
+                stage(&mut world, number);
+                world.run(&["vcjob"]);
+            }
+            world.appear(Kind::Command, "ml", "end", command.clone());
+            if death.is_some() {
+                world.writes_left = death;
+                world.run(&["vcjob"]);
+                world.restart();
+            }
+            world.run(&["vcjob"]);
+            let said = format!("{stages} stages, dead after {death:?}");
+            assert_eq!(world.count(Kind::PersistentVolumeClaim), left, "{said}");
+            let job = world.get(Kind::VcJob, "ml", "train").unwrap();
+            assert_eq!(job["status"]["state"]["phase"], "Terminated", "{said}");
         }
     }
 }

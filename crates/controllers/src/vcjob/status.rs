@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api::core::{Pod, PodPhase};
 use api::duration::Duration;
 use api::intent::Intent;
 use api::kind::Kind;
@@ -181,9 +182,23 @@ pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
     if obstacle.is_none() {
         view.hold(&mut next.status);
     }
+    let is_used = uses_claims(view);
     let held = &mut next.status.controlled_resources;
     held.extend(view.gate.holding());
+    if is_used {
+        held.insert(volumes::CLAIMS_USED.into(), "true".into());
+    }
     next
+}
+
+/// Whether a pod of a job that has claims of its own has started, or went before that was seen.
+fn uses_claims(view: &View<'_>) -> bool {
+    let (job, roster) = (view.job, &view.roster);
+    let mut tasks = job.spec.tasks.iter();
+    let waits = |pod: &Pod| matches!(pod.status.phase, PodPhase::Unset | PodPhase::Pending);
+    volumes::own_claims(job).next().is_some()
+        && (roster.members.iter().any(|member| !waits(&member.pod))
+            || tasks.any(|task| policy::lost(job, roster, &task.name) > 0))
 }
 
 /// Whether the claims that a job names are all there for the first time: at its start, or once those

@@ -85,7 +85,7 @@ fn room_ahead(view: &View<'_>) -> usize {
     ahead.saturating_sub(count(counts.pending)).max(least)
 }
 
-/// Removes the plugins' objects of a job that has ended.
+/// Removes what a job that has ended needs no more: the plugins' objects, and claims without any data.
 pub(super) fn clear(view: &View<'_>) -> Vec<Intent> {
     let meta = &view.job.metadata;
     let objects = view.children().filter_map(|(child, object)| {
@@ -94,7 +94,9 @@ pub(super) fn clear(view: &View<'_>) -> Vec<Intent> {
         let is_leaving = object.meta().deletion_timestamp.is_some();
         (is_ours && !is_leaving).then(|| write::delete(child.kind, object.meta()))
     });
-    objects.collect()
+    let claims = volumes::unused(view.inputs.mirror, view.job);
+    let claims = claims.map(|it| write::delete(Kind::PersistentVolumeClaim, &it.metadata));
+    objects.chain(claims).collect()
 }
 
 /// Claims and plugins' objects that are missing or wrong. They do not depend on one another.

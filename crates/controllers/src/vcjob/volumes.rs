@@ -6,16 +6,20 @@
 
 use std::sync::Arc;
 
-use api::core::{PersistentVolume, PersistentVolumeClaim, StorageClass};
+use api::core::{ClaimPhase, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass};
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use api::quantity::Quantity;
-use api::volcano::{Job, JobPhase, JobVolume};
+use api::volcano::{Job, JobCondition, JobPhase, JobStatus, JobVolume};
 use mirror::{Change, Index, Mirror};
 use serde_json::Value;
 
 use super::obstacle::{Obstacle, WORDS, Word};
 use crate::write::stable_suffix;
+
+/// Key in `status.controlledResources` once a pod of a job with claims of its own has started, or went
+/// before that was seen: from then on there may be data in them.
+pub(super) const CLAIMS_USED: &str = "katmai.dev/claims-used";
 
 /// The claim that a volume of a job stands for.
 pub(super) fn claim_name(job: &Job, index: usize, volume: &JobVolume) -> String {
@@ -34,6 +38,61 @@ pub(super) fn own_claims(job: &Job) -> impl Iterator<Item = (String, &Value)> {
         let spec = volume.volume_claim.as_ref()?;
         Some((claim_name(job, index, volume), spec))
     })
+}
+
+/// Claims that the job made and nobody has used: never bound, or for pods none of which has started. No
+/// data is in them. One that a pod still mounts is left to that pod; its end wakes the job.
+pub(super) fn unused<'a>(
+    mirror: &'a Mirror,
+    job: &Job,
+) -> impl Iterator<Item = &'a Arc<PersistentVolumeClaim>> {
+    let namespace = job.metadata.namespace.clone();
+    let (uid, was_used) = (job.metadata.uid.clone(), were_used(job));
+    let names: Vec<String> = own_claims(job).map(|(name, _)| name).collect();
+    names.into_iter().filter_map(move |name| {
+        let claim = mirror.get::<PersistentVolumeClaim>(&namespace, &name)?;
+        let mut pods = mirror.indexed::<Pod>(Index::PodClaim, &namespace, &name);
+        let meta = &claim.metadata;
+        let is_ours = meta.is_controlled_by(&uid) && meta.deletion_timestamp.is_none();
+        let may_have_data = is_bound(claim) && was_used;
+        (is_ours && !may_have_data && pods.all(|pod| pod.is_finished())).then_some(claim)
+    })
+}
+
+/// Jobs whose claims a pod mounts no more, be it theirs or not.
+pub(super) fn given_up(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
+    let [before, after] = [change.before::<Pod>(), change.after::<Pod>()];
+    let Some(pod) = before.filter(|pod| !pod.is_finished()) else {
+        return;
+    };
+    if after.is_some_and(|pod| !pod.is_finished()) {
+        return;
+    }
+    let namespace = &pod.metadata.namespace;
+    for name in api::core::claims_named(&pod.metadata.name, &pod.spec.volumes) {
+        let claim = mirror.get::<PersistentVolumeClaim>(namespace, &name);
+        let owner = claim.and_then(|claim| claim.metadata.controller());
+        let job = owner.filter(|it| Kind::find(&it.api_version, &it.kind) == Some(Kind::VcJob));
+        keys.extend(job.map(|it| ObjectKey::new(Kind::VcJob, namespace, &it.name)));
+    }
+}
+
+fn is_bound(claim: &PersistentVolumeClaim) -> bool {
+    claim.status.phase != ClaimPhase::Pending || !claim.spec.volume_name.is_empty()
+}
+
+/// Whether a pod of the job has started, as far as is known; in doubt it has.
+fn were_used(job: &Job) -> bool {
+    let JobStatus {
+        controlled_resources,
+        conditions,
+        retry_count,
+        ..
+    } = &job.status;
+    let has_run = |it: &JobCondition| it.status == JobPhase::Running;
+    controlled_resources.contains_key(CLAIMS_USED)
+        || *retry_count > 0
+        || conditions.iter().any(has_run)
 }
 
 /// Why the job's volumes cannot be used; `None` if they can.

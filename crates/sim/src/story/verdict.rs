@@ -90,6 +90,7 @@ fn job(part: &Part, rest: &AtRest<'_>) -> Vec<Finding> {
         findings.push(finding("I6", text));
     }
     let uid = job["metadata"]["uid"].as_str().unwrap_or("");
+    findings.extend(left_behind(job, uid, rest));
     if part.fate == Fate::NoClaim {
         findings.extend(blocked(&name, job, uid, rest.world));
     }
@@ -100,6 +101,27 @@ fn job(part: &Part, rest: &AtRest<'_>) -> Vec<Finding> {
         findings.push(finding("S0.10", text));
     }
     findings
+}
+
+/// S0.6: of the claims that a job made, none is left without a volume once the job has ended.
+fn left_behind(job: &Value, uid: &str, rest: &AtRest<'_>) -> Vec<Finding> {
+    let phase = job["status"]["state"]["phase"].as_str();
+    if !matches!(phase, Some("Completed" | "Failed" | "Terminated")) {
+        return Vec::new();
+    }
+    let is_empty = |claim: &&Value| {
+        let owner = &claim["metadata"]["ownerReferences"][0]["uid"];
+        owner == uid && claim["status"]["phase"] != "Bound"
+    };
+    let claims = rest.objects(Kind::PersistentVolumeClaim).iter();
+    let left = claims.filter(is_empty).map(|claim| {
+        let text = format!(
+            "claim {} was never bound and outlives its job, {phase:?}",
+            claim["metadata"]["name"]
+        );
+        finding("S0.6", text)
+    });
+    left.collect()
 }
 
 /// A job to which something was done that it cannot help has ended in some way.
