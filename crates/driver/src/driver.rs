@@ -36,7 +36,7 @@ use crate::reflector::{Reflected, Reflector};
 use crate::request::{Request, RequestId, decoded};
 use crate::settings::Settings;
 use crate::tallies::Tallies;
-use crate::work::{Ended, Round, Standing, WorkKey, WorkQueue};
+use crate::work::{Ended, Patience, Round, Standing, WorkKey, WorkQueue};
 use crate::writes::{Budget, Lane, Origin, Over, Writes};
 use answering::Asking;
 use naming::Named;
@@ -101,7 +101,7 @@ impl Driver {
             streams: BTreeMap::new(),
             streaming: Streaming::default(),
             rows_by_kind: rows_by_kind(&settings),
-            work: WorkQueue::new(Backoff::KEY, limits.failures_max),
+            work: WorkQueue::new(Backoff::KEY, Patience::of(&limits)),
             writes: Writes::new(&watched, budget),
             looks: Looks::default(),
             inquiries: Inquiries::default(),
@@ -671,11 +671,14 @@ impl Driver {
             return;
         }
         let name = self.settings.controllers[usize::from(work.row)].name;
+        let or_when = match self.settings.limits.gives_up {
+            true => String::new(),
+            false => format!(", or after {} s", Backoff::KEY.max_ms / 1_000),
+        };
         let text = format!(
-            "{name}: {}: failed {} times in a row, is tried again when something about it changes, or after {} s",
+            "{name}: {}: failed {} times in a row, is tried again when something about it changes{or_when}",
             Named(&work.key),
             round.failures,
-            Backoff::KEY.max_ms / 1_000
         );
         self.notice(Level::Error, text);
     }

@@ -138,6 +138,8 @@ pub struct Limits {
     /// A key that fails more often in a row waits its longest back-off, or for an event, and is told of.
     /// With `None` it just backs off, and no event hurries it.
     pub failures_max: Option<u32>,
+    /// Whether such a key waits for an event alone, where what fails will not pass by itself.
+    pub gives_up: bool,
     /// Steps without a request before the shell gets the turn, so that it can hand in events.
     pub steps_per_turn_max: u32,
     /// Between two cycles at least, in milliseconds; the first after a calm runs at once.
@@ -158,6 +160,7 @@ impl Default for Limits {
             notes_queued_max: 10_000,
             unseen_max_ms: 30_000,
             failures_max: None,
+            gives_up: false,
             steps_per_turn_max: 256,
             cycle_gap_ms: 2,
             volumes_wait_max_ms: 600_000,

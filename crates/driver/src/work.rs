@@ -14,6 +14,7 @@ use api::time::Time;
 use controllers::{Last, Refused};
 
 use crate::backoff::Backoff;
+use crate::settings::Limits;
 use crate::timers;
 
 /// A key of a row.
@@ -86,6 +87,8 @@ struct Entry {
     is_outdated: bool,
     /// Too many failures: it waits for long, and an event ends that soon.
     is_stuck: bool,
+    /// Whether something of this round failed that will not pass by itself.
+    is_lasting: bool,
     timer: Option<Time>,
     /// Since when it lets rest what there is to tell.
     rests_since: Option<Time>,
@@ -105,6 +108,7 @@ impl Entry {
             backs_off_until: None,
             is_outdated: false,
             is_stuck: false,
+            is_lasting: false,
             timer: None,
             rests_since: None,
             standing: Standing::Idle,
@@ -155,13 +159,31 @@ impl PartialOrd for Spot {
     }
 }
 
+/// How often a key is tried that fails again and again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Patience {
+    /// After so many failures in a row it is stuck.
+    pub(crate) failures_max: Option<u32>,
+    /// Whether a key that is stuck is not tried by itself any more.
+    pub(crate) gives_up: bool,
+}
+
+impl Patience {
+    pub(crate) fn of(limits: &Limits) -> Patience {
+        Patience {
+            failures_max: limits.failures_max,
+            gives_up: limits.gives_up,
+        }
+    }
+}
+
 /// What is to be stepped, now or later.
 #[derive(Debug)]
 struct Due {
     ready: VecDeque<WorkKey>,
     timers: BTreeSet<(Time, WorkKey)>,
     backoff: Backoff,
-    failures_max: Option<u32>,
+    patience: Patience,
     /// Keys that are stuck, by row.
     stuck: BTreeMap<u16, usize>,
 }
@@ -171,14 +193,14 @@ struct Due {
 struct Waits(BTreeMap<ObjectKey, BTreeSet<WorkKey>>);
 
 impl WorkQueue {
-    pub(crate) fn new(backoff: Backoff, failures_max: Option<u32>) -> WorkQueue {
+    pub(crate) fn new(backoff: Backoff, patience: Patience) -> WorkQueue {
         WorkQueue {
             entries: BTreeMap::new(),
             due: Due {
                 ready: VecDeque::new(),
                 timers: BTreeSet::new(),
                 backoff,
-                failures_max,
+                patience,
                 stuck: BTreeMap::new(),
             },
             waits: Waits::default(),
@@ -281,6 +303,7 @@ impl WorkQueue {
         };
         let entry = held.get_mut();
         entry.writes_open = writes;
+        entry.is_lasting = standing == Standing::Retry;
         entry.round = match standing {
             Standing::Retry => Ended::Failed { retry_after_ms: 0 },
             _ => Ended::Done,
@@ -309,6 +332,7 @@ impl WorkQueue {
     pub(crate) fn asked(&mut self, work: &WorkKey, count: u32) {
         if let Some(entry) = self.entries.get_mut(&Spot(work.clone())) {
             entry.writes_open = count;
+            entry.is_lasting = false;
             entry.round = Ended::Done;
             if count == 0 {
                 self.due.queue(entry, work);
@@ -345,6 +369,7 @@ impl WorkQueue {
         let Some(entry) = self.entries.get_mut(&Spot(work.clone())) else {
             return false;
         };
+        entry.is_lasting |= passes == Passes::Never;
         if passes == Passes::ByItself && entry.failures < TOLD_AFTER {
             return false;
         }
@@ -437,7 +462,7 @@ impl Due {
             self.queue(entry, work);
             return Round::failed(failures);
         }
-        if self.failures_max.is_some_and(|max| failures > max) {
+        if self.patience.failures_max.is_some_and(|max| failures > max) {
             return self.rest(entry, work, retry_after_ms, now);
         }
         let delay = self.backoff.delay_ms(failures).max(retry_after_ms);
@@ -448,17 +473,20 @@ impl Due {
     }
 
     /// A key has failed too often: whatever is in its way may still be lifted without any event about
-    /// it (a quota, a webhook), so it is tried again, but seldom.
+    /// it (a quota, a webhook), so it is tried again, but seldom; where the limit is to be kept to the
+    /// letter, only when something happens about it.
     fn rest(&mut self, entry: &mut Entry, work: &WorkKey, pause_ms: i64, now: Time) -> Round {
         // What happened meanwhile may have been this step's own writes: it hurries nothing, but it does
         // not wait longer than it would have either.
         let longest = match entry.is_dirty {
-            true => self.backoff.delay_ms(entry.failures),
-            false => self.backoff.max_ms,
+            true => Some(self.backoff.delay_ms(entry.failures)),
+            false if self.patience.gives_up && entry.is_lasting => None,
+            false => Some(self.backoff.max_ms),
         };
         let pause_ms = pause_ms.max(STUCK_PAUSE_MS);
         entry.backs_off_until = Some(now.plus_ms(pause_ms));
-        self.set_timer(entry, work, Some(now.plus_ms(longest.max(pause_ms))));
+        let again = longest.map(|ms| now.plus_ms(ms.max(pause_ms)));
+        self.set_timer(entry, work, again);
         let is_stuck_now = !std::mem::replace(&mut entry.is_stuck, true);
         if is_stuck_now {
             *self.stuck.entry(work.row).or_default() += 1;

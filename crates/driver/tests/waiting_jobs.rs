@@ -1,11 +1,11 @@
-//! Many jobs that wait for claims, each for its own.
+//! Jobs that wait: many for claims, each for its own; one for what the API refuses.
 
 mod world;
 
 use api::kind::Kind;
 use controllers::{CONTROLLERS, Controller};
 use serde_json::json;
-use world::{World, settings};
+use world::{World, refusal, settings};
 
 const JOBS: usize = 10_000;
 /// Of these, every so many-th gets its claim.
@@ -75,4 +75,90 @@ fn of_ten_thousand_jobs_each_is_woken_by_its_own_claim() {
         assert!(of_others.is_empty(), "{name}: {of_others:?}");
     }
     assert!(late.is_empty(), "not within a second: {late:?}");
+}
+
+/// A job whose pod has failed, and whose policy restarts it a minute later.
+fn with_a_delayed_restart(failures_max: Option<u32>, gives_up: bool) -> World {
+    let mut settings = settings(jobs_only());
+    settings.limits.failures_max = failures_max;
+    settings.limits.gives_up = gives_up;
+    let mut world = World::new(settings);
+    world.put_queues();
+    let policy = json!({ "event": "PodFailed", "action": "RestartJob", "timeout": "60s" });
+    let job = json!({ "spec": {
+        "queue": "default", "minAvailable": 1, "maxRetry": 3, "policies": [policy],
+        "tasks": [{ "name": "w", "replicas": 1, "template": {
+            "spec": { "containers": [{ "name": "main" }] },
+        } }, { "name": "x", "replicas": 1, "template": {
+            "spec": { "containers": [{ "name": "main" }] },
+        } }],
+    } });
+    world.put_object(Kind::VcJob, "job", &job);
+    world.pass_ms(10 * SECOND_MS);
+    let let_in = json!({ "status": { "phase": "Inqueue" } });
+    world.put_object(Kind::PodGroup, "job-uid-job", &let_in);
+    world.pass_ms(10 * SECOND_MS);
+    for name in ["job-w-0", "job-x-0"] {
+        let running = json!({ "spec": { "nodeName": "n" }, "status": { "phase": "Running" } });
+        world.put_object(Kind::Pod, name, &running);
+    }
+    world.pass_ms(10 * SECOND_MS);
+    world.put_object(
+        Kind::Pod,
+        "job-w-0",
+        &json!({ "status": { "phase": "Failed" } }),
+    );
+    world.pass_ms(10 * SECOND_MS);
+    let state = &world.object(Kind::VcJob, "job")["status"]["state"];
+    assert_eq!(state["phase"], "Running", "it waits: {state}");
+    world.writes();
+    world
+}
+
+fn refuse_status(world: &mut World, times: usize) {
+    let never = std::iter::repeat_with(|| refusal(403, "Forbidden"));
+    let refusals = world.refusals_of.entry(Kind::VcJob).or_default();
+    refusals.extend(never.take(times));
+}
+
+/// S0.10: of a delayed action, too, that fails each time there are as many attempts as the limit says, and
+/// one more; then it waits for something to happen, and what is refused is told once.
+#[test]
+fn s0_10_a_delayed_action_that_fails_keeps_to_the_limit() {
+    const LIMIT: u32 = 5;
+    let mut world = with_a_delayed_restart(Some(LIMIT), true);
+    refuse_status(&mut world, 100);
+    world.pass_ms(24 * 3_600 * SECOND_MS);
+    let attempts = world.writes();
+    assert_eq!(attempts, ["patch Job job"; LIMIT as usize + 1]);
+    let told = world.events();
+    let of_status = told.iter().filter(|line| line.contains("JobStatusError"));
+    assert_eq!(
+        of_status.collect::<Vec<_>>(),
+        ["Job Warning JobStatusError: Failed to update job status, err: the test says 403"]
+    );
+    world.refusals_of.clear();
+    world.put_object(
+        Kind::VcJob,
+        "job",
+        &json!({ "metadata": { "labels": { "a": "b" } } }),
+    );
+    world.pass_ms(10 * SECOND_MS);
+    assert_eq!(world.object(Kind::VcJob, "job")["status"]["retryCount"], 1);
+}
+
+/// Without a limit that is kept to the letter the same action is tried ever more seldom, and comes true
+/// by itself once it can.
+#[test]
+fn s0_10_a_delayed_action_that_fails_backs_off_and_is_not_lost() {
+    let mut world = with_a_delayed_restart(Some(5), false);
+    refuse_status(&mut world, 8);
+    world.pass_ms(60 * SECOND_MS);
+    assert_eq!(
+        world.writes(),
+        ["patch Job job"; 6],
+        "six within the first second"
+    );
+    world.pass_ms(4 * 1_000 * SECOND_MS);
+    assert_eq!(world.object(Kind::VcJob, "job")["status"]["retryCount"], 1);
 }

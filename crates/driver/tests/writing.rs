@@ -366,6 +366,53 @@ fn s0_10_what_is_lifted_without_an_event_goes_on() {
     assert!(world.exists("a-0"));
 }
 
+/// To the letter: so many tries, the first included, as the limit and one more, until something happens.
+#[test]
+fn s0_10_where_the_limit_is_kept_a_key_is_given_up_until_something_about_it_changes() {
+    const DAY_MS: i64 = 86_400_000;
+    let mut settings = settings(&[MAKER]);
+    settings.limits.failures_max = Some(3);
+    settings.limits.gives_up = true;
+    let mut world = World::new(settings);
+    let quota = || refusal(403, "Forbidden");
+    world.refusals.extend(std::iter::repeat_with(quota).take(6));
+    world.put("a", json!({ "want": "1" }));
+    world.pass_ms(DAY_MS);
+    assert_eq!(world.writes(), ["create a-0"; 4]);
+    assert_eq!(world.driver.metrics().controllers["maker"].stuck, 1);
+    // What happens about it is one more try, and no success: the counter stays.
+    world.put("a", json!({ "want": "1", "note": "still" }));
+    world.pass_ms(DAY_MS);
+    assert_eq!(world.writes(), ["create a-0"]);
+    world.put("a", json!({ "want": "1", "note": "again" }));
+    world.pass_ms(DAY_MS);
+    assert_eq!(world.writes(), ["create a-0"]);
+    world.put("a", json!({ "want": "1", "note": "now" }));
+    world.pass_ms(1_000);
+    assert!(world.exists("a-0"));
+    assert_eq!(world.driver.metrics().controllers["maker"].stuck, 0);
+    let lines = std::iter::from_fn(|| world.driver.poll_notice());
+    let told: Vec<_> = lines
+        .filter(|line| line.text.contains("in a row"))
+        .collect();
+    assert_eq!(told.len(), 1);
+    assert!(!told[0].text.contains("1000 s"), "{}", told[0].text);
+}
+
+/// An API that is away is no reason to give anything up.
+#[test]
+fn s0_10_what_passes_by_itself_is_tried_on_though_the_limit_is_kept() {
+    let mut settings = settings(&[MAKER]);
+    settings.limits.failures_max = Some(3);
+    settings.limits.gives_up = true;
+    let mut world = World::new(settings);
+    let away = || refusal(503, "ServiceUnavailable");
+    world.refusals.extend(std::iter::repeat_with(away).take(9));
+    world.put("a", json!({ "want": "1" }));
+    world.pass_ms(3 * 3_600_000);
+    assert!(world.exists("a-0"));
+}
+
 #[test]
 fn a_refused_write_counts_as_a_failure_and_retry_after_is_kept() {
     let mut world = world();

@@ -2,6 +2,7 @@
 
 use api::events::{Involved, Note, Tone};
 use api::intent::{ObjectKey, Refusal};
+use api::kind::Kind;
 use api::time::Time;
 use controllers::Refused;
 
@@ -37,9 +38,14 @@ impl Driver {
             message: refusal.message.clone(),
         };
         let is_news = self.work.refused(work, &refused, writes::passes(refusal));
+        let is_own = over.target == *work.key;
         let (reason, doing) = match over.verb {
-            "create" => ("FailedCreate", "creating"),
-            "delete" => ("FailedDelete", "deleting"),
+            "create" => ("FailedCreate", "Error creating: "),
+            "delete" => ("FailedDelete", "Error deleting: "),
+            // What a job's controller patches of the job is its status.
+            "patch" if is_own && work.key.kind == Kind::VcJob => {
+                ("JobStatusError", "Failed to update job status, err: ")
+            }
             _ => return,
         };
         if let Some(object) = self.mirror.object(&work.key).filter(|_| is_news) {
@@ -51,7 +57,7 @@ impl Driver {
                 uid: &meta.uid,
                 resource_version: &meta.resource_version,
             };
-            let message = format!("Error {doing}: {}", refusal.message);
+            let message = format!("{doing}{}", refusal.message);
             let component = self.settings.controllers[usize::from(work.row)].component;
             let note = warning(component, reason, &message);
             let intent = api::events::intent(&involved, &note, now);

@@ -135,6 +135,7 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
             "notesQueuedMax": limits.notes_queued_max,
             "unseenMaxMs": limits.unseen_max_ms,
             "failuresMax": limits.failures_max,
+            "givesUp": limits.gives_up,
             "stepsPerTurnMax": limits.steps_per_turn_max,
             "cycleGapMs": limits.cycle_gap_ms,
             "volumesWaitMaxMs": limits.volumes_wait_max_ms,
@@ -304,6 +305,8 @@ fn limits_of(value: &Value) -> Result<Limits, String> {
             Value::Null => None,
             _ => Some(whole(value, "failuresMax")?),
         },
+        // Logs that were written before it could be said have none.
+        gives_up: value["givesUp"] == true,
         steps_per_turn_max: whole(value, "stepsPerTurnMax")?,
         cycle_gap_ms: whole(value, "cycleGapMs")?,
         volumes_wait_max_ms: whole(value, "volumesWaitMaxMs")?,

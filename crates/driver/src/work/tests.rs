@@ -97,13 +97,14 @@ proptest! {
     #[test]
     fn s0_10_counters_clear_on_success_only_and_no_key_is_handed_out_too_early(
         limit in proptest::option::of(0_u32..4),
+        gives_up in proptest::bool::ANY,
         acts in proptest::collection::vec(act(), 1..200),
     ) {
         let work = WorkKey {
             row: 0,
             key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")),
         };
-        let mut queue = WorkQueue::new(Backoff::KEY, limit);
+        let mut queue = WorkQueue::new(Backoff::KEY, Patience { failures_max: limit, gives_up });
         let mut expected = Expected { limit, ..Expected::default() };
         let mut now = Time(0);
         for act in acts {
@@ -150,9 +151,16 @@ proptest! {
                 }
             }
         }
-        // Nothing is forgotten: a key that failed is due again by itself.
+        // Nothing is forgotten: a key that failed is due again by itself, or, where it was given up, as
+        // soon as something happens about it.
         if expected.open == 0 && expected.failures > 0 {
-            queue.advance(now.plus_ms(Backoff::KEY.max_ms));
+            let end = now.plus_ms(Backoff::KEY.max_ms);
+            queue.advance(end);
+            if gives_up && !queue.is_ready() {
+                let is_over = limit.is_some_and(|limit| expected.failures > limit);
+                prop_assert!(is_over, "given up before the limit");
+                queue.wake(work, end);
+            }
             prop_assert!(queue.is_ready(), "a failed key is never tried again");
         }
     }
@@ -160,7 +168,7 @@ proptest! {
 
 #[test]
 fn a_key_stands_once_however_many_events_name_it() {
-    let mut queue = WorkQueue::new(Backoff::KEY, None);
+    let mut queue = WorkQueue::new(Backoff::KEY, Patience::default());
     let key = |name: &str| WorkKey {
         row: 0,
         key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", name)),
@@ -175,7 +183,7 @@ fn a_key_stands_once_however_many_events_name_it() {
 
 #[test]
 fn keys_at_rest_are_forgotten() {
-    let mut queue = WorkQueue::new(Backoff::KEY, None);
+    let mut queue = WorkQueue::new(Backoff::KEY, Patience::default());
     for at in 0..1_000 {
         let work = WorkKey {
             row: 0,
@@ -191,7 +199,7 @@ fn keys_at_rest_are_forgotten() {
 /// Else what is told in the end would rest anew with each event.
 #[test]
 fn since_when_a_key_lets_rest_what_it_tells_is_known_until_it_tells() {
-    let mut queue = WorkQueue::new(Backoff::KEY, None);
+    let mut queue = WorkQueue::new(Backoff::KEY, Patience::default());
     let work = WorkKey {
         row: 0,
         key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")),
