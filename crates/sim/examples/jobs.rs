@@ -5,6 +5,11 @@
 //! all pods are created, and until all jobs have ended, by the time spent in the driver alone. What shells do
 //! beside it, on as many threads as there are streams, is to read what these bring: jobs a second that one
 //! thread reads. What the imitation of an API costs does not count.
+//!
+//! S0.4 in process: 10,000 vcjobs wait, each for a claim of its own that it names. From a claim's arrival to
+//! the create of what its job makes thereafter, by the time spent in the driver and on reading.
+//!
+//! A word behind `--` chooses the rows whose names begin so.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -32,6 +37,10 @@ const JOBS: usize = 10_000;
 const NAMESPACE: &str = "bench";
 /// Jobs a second that are to be reached.
 const REACH: f64 = 10_000.0;
+/// Every so many-th of the jobs that wait gets its claim.
+const STRIDE: usize = 10;
+/// Milliseconds that a wake-up may take.
+const WAKE_REACH_MS: f64 = 1_000.0;
 
 type Key = (Kind, String, String);
 
@@ -46,6 +55,8 @@ struct Api {
     news: Vec<(Kind, WatchLine)>,
     pods: usize,
     ended: usize,
+    /// Claims that jobs have made.
+    claims: usize,
     /// Time spent in the driver.
     spent: Duration,
     /// Time spent on reading what streams bring, which shells do beside the driver.
@@ -53,15 +64,19 @@ struct Api {
 }
 
 fn main() {
-    let mut api = Api::new();
-    while api.turn() {}
-    let default = json!({
-        "metadata": { "name": "default" }, "spec": { "weight": 1 }, "status": { "state": "Open" },
-    });
-    api.put((Kind::Queue, String::new(), "default".into()), default);
-    while api.turn() {}
-    api.spent = Duration::ZERO;
-    api.reading = Duration::ZERO;
+    let chosen = std::env::args().nth(1).unwrap_or_default();
+    let is_chosen = |name: &str| name.starts_with(&chosen) || chosen.starts_with(name);
+    if is_chosen("S10-10000x1-") {
+        reconcile();
+    }
+    if is_chosen("S0.4-wake-p99") {
+        wake();
+    }
+}
+
+/// Jobs of a pod each, to their end.
+fn reconcile() {
+    let mut api = Api::with_a_queue();
     for at in 0..JOBS {
         let name = format!("job-{at}");
         let job = job(&name);
@@ -79,6 +94,63 @@ fn main() {
     print("S10-10000x1-pods-read-proc", reading);
     print("S10-10000x1-ended-proc", api.spent);
     print("S10-10000x1-ended-read-proc", api.reading);
+}
+
+/// Jobs that wait, some of which get what they wait for.
+fn wake() {
+    let mut api = Api::with_a_queue();
+    for at in 0..JOBS {
+        let name = format!("job-{at}");
+        let mut job = job(&name);
+        let own =
+            json!({ "storageClassName": "", "resources": { "requests": { "storage": "1Gi" } } });
+        job["spec"]["volumes"] = json!([
+            { "mountPath": "/own", "volumeClaim": own },
+            { "mountPath": "/data", "volumeClaimName": format!("data-{at}") },
+        ]);
+        api.put((Kind::VcJob, NAMESPACE.into(), name), job);
+    }
+    api.settle();
+    let jobs = api
+        .objects
+        .iter()
+        .filter(|((kind, ..), _)| *kind == Kind::VcJob);
+    let reason = |job: &Value| job["status"]["state"]["reason"].clone();
+    let waiting = jobs.filter(|(_, job)| reason(job) == "PersistentVolumeClaimNotFound");
+    assert_eq!(
+        (waiting.count(), api.claims, api.pods),
+        (JOBS, 0, 0),
+        "all of them wait"
+    );
+    let mut took = Vec::new();
+    for at in (0..JOBS).step_by(STRIDE) {
+        let (before, name) = (api.claims, format!("data-{at}"));
+        (api.spent, api.reading) = Default::default();
+        let claim = json!({
+            "metadata": { "name": name, "namespace": NAMESPACE }, "status": { "phase": "Bound" },
+        });
+        let kind = Kind::PersistentVolumeClaim;
+        api.put((kind, NAMESPACE.into(), name), claim);
+        // What waits for its time has it at once, and counts as waited for.
+        let began = api.now;
+        while api.claims == before {
+            if !api.turn() {
+                let at = api.driver.poll_wake().expect("its job is woken");
+                api.now = api.now.max(at);
+                api.timed(Driver::handle_time);
+            }
+        }
+        let waited = u64::try_from(api.now.micros() - began.micros()).unwrap_or(0);
+        took.push(api.spent + api.reading + Duration::from_micros(waited));
+        api.settle();
+        assert_eq!(api.claims, before + 1, "its job, and no other");
+    }
+    took.sort_unstable();
+    let p99 = took[took.len() * 99 / 100].as_secs_f64() * 1_000.0;
+    let ok = p99 <= WAKE_REACH_MS;
+    println!(
+        r#"{{"row":"S0.4-wake-p99","value":{p99:.3},"unit":"ms","reach":{WAKE_REACH_MS},"ok":{ok}}}"#
+    );
 }
 
 fn job(name: &str) -> Value {
@@ -119,9 +191,23 @@ impl Api {
             news: Vec::new(),
             pods: 0,
             ended: 0,
+            claims: 0,
             spent: Duration::ZERO,
             reading: Duration::ZERO,
         }
+    }
+
+    /// One that has a queue, and a driver that knows it.
+    fn with_a_queue() -> Api {
+        let mut api = Api::new();
+        while api.turn() {}
+        let default = json!({
+            "metadata": { "name": "default" }, "spec": { "weight": 1 }, "status": { "state": "Open" },
+        });
+        api.put((Kind::Queue, String::new(), "default".into()), default);
+        while api.turn() {}
+        (api.spent, api.reading) = Default::default();
+        api
     }
 
     /// Time that the driver takes for it.
@@ -156,6 +242,19 @@ impl Api {
                 true
             }
             _ => is_busy,
+        }
+    }
+
+    /// Until nobody has anything to do at this instant.
+    fn settle(&mut self) {
+        loop {
+            if self.turn() {
+                continue;
+            }
+            if self.driver.poll_wake().is_none_or(|at| at > self.now) {
+                return;
+            }
+            self.timed(Driver::handle_time);
         }
     }
 
@@ -197,6 +296,7 @@ impl Api {
                     body["status"] = json!({ "phase": "Inqueue" });
                 }
                 let written = self.put(key.clone(), body);
+                self.claims += usize::from(key.0 == Kind::PersistentVolumeClaim);
                 if key.0 == Kind::Pod {
                     self.pods += 1;
                     self.run_pod(&key);

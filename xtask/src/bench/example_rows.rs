@@ -10,6 +10,7 @@ use super::rows::{Bench, Figure, Measure, Row, When};
 pub const ROWS: &[Row] = &[
     of("katmai-engine", "explain", "explain"),
     of("katmai-engine", "numa", "N1-"),
+    of("katmai-sim", "jobs", "S0.4-wake-p99"),
     of("katmai-sim", "jobs", "S10-10000x1-"),
     of("katmai-sim", "unified", "S1.10-"),
     of("katmai-engine", "s2", "S2-10000x1-proc"),
