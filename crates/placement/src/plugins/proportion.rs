@@ -89,8 +89,7 @@ fn open(tables: &Tables, _: &Config, state: &mut State) {
             }
         }
         let row = Row {
-            // Weights of nothing or less could add up to nothing, and nobody would share.
-            weight: i64::from(queue.spec.weight.max(1)),
+            weight: i64::from(queue.spec.weight),
             real,
             request: queue.used_own.plus(&queue.pending),
             guarantee: queue.spec.guarantee.clone(),
