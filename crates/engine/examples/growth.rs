@@ -20,7 +20,7 @@ mod run;
 
 use std::time::Instant;
 
-use engine::Engine;
+use engine::{Engine, PluginSettings, Settings};
 use model::{
     Inclusion, Kind, PodTerm, Preferred, Requirement, ShapeSpec, Spread, Tables, Time, Vector,
 };
@@ -95,6 +95,7 @@ fn main() {
         memory();
     }
     resident(&asked);
+    cooling(&asked);
     for way in WAYS {
         let (mut from, mut to) = (None, None);
         for (size, nodes) in SIZES {
@@ -197,6 +198,65 @@ fn one_by_one(nodes: u32, way: &Way, pods: usize) -> (f64, f64) {
         confirm(&mut tables, &plan);
     }
     (first, median(times))
+}
+
+/// How many gangs come at once to a cluster of which all pods have just started.
+const NEWCOMERS: u32 = 200;
+
+/// Gangs that fit nowhere come to clusters of which all pods have a cooldown: each wakes when the first of
+/// these may be evicted.
+fn cooling(asked: &Asked) {
+    for (size, nodes) in [SIZES[0], SIZES[1]] {
+        let row = format!("S3-cooling-{size}-proc");
+        if asked.has(&row) {
+            let time = newcomers(nodes, asked.runs(5));
+            print(&row, time, "ms", 20.0);
+        }
+    }
+}
+
+/// How many milliseconds the cycle takes that looks at all who came, the median of so many.
+fn newcomers(nodes: u32, times: usize) -> f64 {
+    let mut tables = Tables::new();
+    queue(&mut tables, "default", None, Vector::ZERO);
+    (0..nodes).for_each(|at| node(&mut tables, at, 32, 0));
+    for at in 0..nodes / 10 {
+        let places: Vec<_> = (0..20).map(|i| Some(at * 10 + i % 10)).collect();
+        let gang = Gang {
+            at,
+            queue: "default",
+            min: 1,
+            requests: Vector::of([(Kind::CPU, 1_000), (Kind::MEMORY, 1 << 30)]),
+            cooldown_ms: 600_000,
+            ..Gang::default()
+        };
+        gang.put(&mut tables, &places);
+    }
+    let mut settings = Settings::default();
+    let first = &mut settings.placement.tiers[0];
+    first.push(PluginSettings::named("cdp"));
+    let (mut engine, problems) = Engine::new(settings).expect("its actions are known");
+    assert_eq!(problems, [], "all of it is known");
+    while !engine.cycle(&mut tables, Time::from_micros(0)).is_empty() {}
+    let mut measured = Vec::new();
+    for round in 0..times {
+        let round = u32::try_from(round).expect("few rounds");
+        for at in 0..NEWCOMERS {
+            let gang = Gang {
+                at: 1_000_000 + round * NEWCOMERS + at,
+                queue: "default",
+                min: 1,
+                requests: Vector::of([(Kind::CPU, 64_000)]),
+                ..Gang::default()
+            };
+            gang.put(&mut tables, &[None]);
+        }
+        let (time, plan) = timed(&mut engine, &mut tables);
+        assert!(plan.places.is_empty(), "nobody has a place");
+        measured.push(time);
+        confirm(&mut tables, &plan);
+    }
+    median(measured)
 }
 
 /// How many megabytes the process holds once it has nothing to do.

@@ -21,6 +21,7 @@ pub const ROWS: &[Row] = &[
     of("katmai-engine", "s2", "S3-100k-from-empty-proc"),
     of("katmai-engine", "growth", "S3-affinity-"),
     of("katmai-engine", "growth", "S3-alone-"),
+    of("katmai-engine", "growth", "S3-cooling-"),
     of("katmai-engine", "s2", "S3-forced-cycle-10k-100k-proc"),
     of("katmai-engine", "s2", "S3-idle-cycle-10k-100k-proc"),
     of("katmai-engine", "s2", "S3-one-pod-10k-100k-proc"),

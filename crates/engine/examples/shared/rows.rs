@@ -55,6 +55,8 @@ pub struct Gang<'a> {
     /// What its tasks ask for beside these amounts.
     pub shape: ShapeSpec,
     pub closeness: Option<Closeness>,
+    /// How long its tasks are left alone once they have started, in milliseconds.
+    pub cooldown_ms: i64,
     /// How many tasks make a gang within it, and how close together these must be.
     pub parts: Option<(u32, Closeness)>,
 }
@@ -96,6 +98,7 @@ impl Gang<'_> {
                 phase: node.map_or(Phase::Pending, |_| Phase::Running),
                 node: node.map(node_name),
                 started: node.map(|_| Time::from_micros(0)),
+                cooldown_ms: self.cooldown_ms,
                 ..TaskSpec::default()
             });
         }
