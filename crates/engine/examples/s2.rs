@@ -68,7 +68,7 @@ fn many_gangs(asked: &Asked) {
     for (size, nodes) in LADDER {
         let row = format!("S3-1000x16-{size}-proc");
         let is_10k = nodes == 10_000;
-        if !asked.has(&row) && !(is_10k && asked.has(from_empty)) {
+        if !(asked.has(&row) || is_10k && asked.has(from_empty)) {
             continue;
         }
         let mut tables = Tables::new();
