@@ -232,6 +232,33 @@ fn nobody_is_passed_for_ever_whose_tasks_claim_devices_or_volumes_of_their_own()
 }
 
 #[test]
+fn nobody_is_passed_for_ever_whose_tasks_share_a_claim() {
+    // They go to one node, which has the volume; others are everywhere.
+    for seed in 0..60 {
+        eprintln!("seed {seed}");
+        let mut dice = Dice(seed);
+        let mut world = World::new();
+        world.perform("argument gang starvation-bound=1h");
+        let (nodes, cpu) = (1 + dice.roll(3), 2 + dice.roll(3));
+        for node in 0..nodes {
+            world.perform(&format!("node n{node} cpu={cpu}"));
+        }
+        let home = dice.roll(nodes);
+        world.perform(&format!("volume v class=local size=5 on=host:n{home}"));
+        world.perform("storage s class=fast largest=9");
+        let way = dice.pick(&["finds=local:5:c0", "makes-where-room=fast:5:c0"]);
+        let rivals = Rivals {
+            slots: nodes * cpu,
+            small: "cpu=1",
+            large: &format!("cpu=1 {way}"),
+            tasks: 2 + dice.roll(cpu - 1),
+            words: "",
+        };
+        starts_at_last(&mut world, &mut dice, &rivals);
+    }
+}
+
+#[test]
 fn nobody_is_passed_for_ever_who_needs_a_zone_without_others() {
     for seed in 0..60 {
         eprintln!("seed {seed}");

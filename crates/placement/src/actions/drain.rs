@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use model::{
     Closeness, GangId, GangPhase, Kind, Node, NodeId, Phase, QueueId, Reason, Shape, ShapeId,
-    Share, TaskId,
+    Share, TaskId, Vector,
 };
 
 use crate::actions::allocate::{Asking, take_promises_back, waiting_tasks};
@@ -106,7 +106,7 @@ fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Places> {
         && !is_another_kept_room(view, queue, gang)
         && !wants_more_than_there_is(view, gang)
         && !company::looks_at_others(view, gang)
-        && !company::shares_claims(view, gang);
+        && company::claims(view, gang) != company::Claims::Shared;
     if !may {
         return None;
     }
@@ -185,9 +185,13 @@ fn find(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Place
         let own = domains::places(view, row.tasks.iter().copied());
         allowed.extend(domains::allowed(view, closeness, &own, None).ok()?);
     }
+    let is_on_one = company::claims(view, gang) == company::Claims::Together;
     let outer = cycle.scope.take();
     let found = match allowed.is_empty() {
+        true if is_on_one => find_on_one(cycle, queue, gang, &mut budget),
         true => find_inside(cycle, queue, gang, &mut budget),
+        // Which domain has the node is not looked for.
+        false if is_on_one => None,
         false => {
             let scopes = allowed.into_iter().map(|(_, scope)| scope);
             find_together(cycle, (queue, gang), scopes, &mut budget)
@@ -268,6 +272,56 @@ fn find_inside(
     gang: GangId,
     budget: &mut Budget,
 ) -> Option<Places> {
+    fill(cycle, queue, gang, |cycle, task, last| {
+        match last.filter(|node| would_do(cycle, task, *node)) {
+            Some(node) => Some(node),
+            None => nearest(cycle, task, budget),
+        }
+    })
+}
+
+/// One node for all tasks with which the gang starts: of those that would do the one that lacks least.
+fn find_on_one(
+    cycle: &mut Cycle<'_, '_>,
+    queue: QueueId,
+    gang: GangId,
+    budget: &mut Budget,
+) -> Option<Places> {
+    let view = cycle.view();
+    let tables = view.tables;
+    let least = (tables.gang(gang).spec.min_member).saturating_sub(tables.ready(gang));
+    let mut needs = Vector::ZERO;
+    let tasks = waiting_tasks(cycle, gang, Asking::Something);
+    for task in tasks.into_iter().take(least as usize) {
+        needs.add(&tables.shape_of(task).held);
+    }
+    budget.looks = budget.looks.checked_sub(tables.node_count() as usize)?;
+    let able = tables
+        .nodes()
+        .filter(|(_, node)| node.known && has_when_left(view, node, &needs));
+    let mut able: Vec<(Share, NodeId)> = able.map(|(id, node)| (lack(node, &needs), id)).collect();
+    able.sort_unstable();
+    for (_, id) in able {
+        budget.trials = budget.trials.checked_sub(1)?;
+        let mark = cycle.trial.mark();
+        let found = fill(cycle, queue, gang, |cycle, task, _| {
+            would_do(cycle, task, id).then_some(id)
+        });
+        cycle.trial.rewind(mark);
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+/// A node for each of the tasks with which the gang starts. `choose` is told the node of the one before.
+fn fill(
+    cycle: &mut Cycle<'_, '_>,
+    queue: QueueId,
+    gang: GangId,
+    mut choose: impl FnMut(&mut Cycle<'_, '_>, TaskId, Option<NodeId>) -> Option<NodeId>,
+) -> Option<Places> {
     let mut places = Places::new();
     for task in waiting_tasks(cycle, gang, Asking::Something) {
         if cycle.rules.job_pipelined(cycle.view(), gang) {
@@ -279,10 +333,7 @@ fn find_inside(
             return None;
         }
         let last = places.last().map(|(_, node)| *node);
-        let node = match last.filter(|node| would_do(cycle, task, *node)) {
-            Some(node) => node,
-            None => nearest(cycle, task, budget)?,
-        };
+        let node = choose(cycle, task, last)?;
         cycle.promise(task, node);
         places.push((task, node));
     }
@@ -319,7 +370,13 @@ fn nearest(cycle: &mut Cycle<'_, '_>, task: TaskId, budget: &mut Budget) -> Opti
         .into_iter()
         .filter(|id| would_be_enough(view, cycle.rules, shape, *id))
         .filter(|id| may_stand(view, footing.as_deref(), *id));
-    let ranked = able.map(|id| (has_taken_port(view, shape, id), lack(view, shape, id), id));
+    let ranked = able.map(|id| {
+        (
+            has_taken_port(view, shape, id),
+            lack(view.tables.node(id), &shape.held),
+            id,
+        )
+    });
     if is_plain(view, task) {
         return ranked.min().map(|(.., id)| id);
     }
@@ -340,10 +397,8 @@ fn has_taken_port(view: View<'_>, shape: &Shape, id: NodeId) -> bool {
     wanted.any(|port| taken.keys().any(|other| other.conflicts(port)))
 }
 
-fn lack(view: View<'_>, shape: &Shape, id: NodeId) -> Share {
-    let node = view.tables.node(id);
-    let kinds = shape.held.entries();
-    let lacks = kinds.map(|(kind, need)| {
+fn lack(node: &Node, needs: &Vector) -> Share {
+    let lacks = needs.entries().map(|(kind, need)| {
         let lack = need.saturating_sub(unused(node, kind)).max(0);
         Share::of(lack, node.spec.allocatable.get(kind))
     });
@@ -370,7 +425,13 @@ fn would_do(cycle: &mut Cycle<'_, '_>, task: TaskId, id: NodeId) -> bool {
 /// The same, as far as amounts and the node's own nature decide.
 fn would_be_enough(view: View<'_>, rules: &Rules, shape: &Shape, id: NodeId) -> bool {
     let node = view.tables.node(id);
-    let fits = |kind: Kind, need: i64| {
+    node.known && has_when_left(view, node, &shape.held) && rules.suits(view, shape, id).is_none()
+}
+
+/// Whether the node has so much once all gangs on it have gone.
+fn has_when_left(view: View<'_>, node: &Node, needs: &Vector) -> bool {
+    let mut needs = needs.entries();
+    needs.all(|(kind, need)| {
         let stay = node
             .tasks
             .iter()
@@ -382,10 +443,7 @@ fn would_be_enough(view: View<'_>, rules: &Rules, shape: &Shape, id: NodeId) -> 
             .saturating_sub(stay)
             .saturating_sub(node.pipelined.get(kind));
         need <= left
-    };
-    node.known
-        && shape.held.entries().all(|(kind, need)| fits(kind, need))
-        && rules.suits(view, shape, id).is_none()
+    })
 }
 
 /// Whether the node is one for the gang's queue: a limit of the queue there counts what it would hold if the

@@ -1,7 +1,7 @@
 //! Gangs whose tasks keep others at a distance, or are kept at one: room is kept for them as if the gangs that
 //! they may not be near had gone. Those go at last, and no other comes near what is promised.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
@@ -23,27 +23,44 @@ pub(super) fn is_unforeseeable(view: View<'_>, task: TaskId) -> bool {
     deviceshare::concerns(view, task)
 }
 
-/// Whether several tasks, of this gang or of others, name a claim that one of the gang waits with: whoever
-/// gets a place first takes it along, and a node for that one is no node for all of them.
-pub(super) fn shares_claims(view: View<'_>, gang: GangId) -> bool {
-    let mut own: BTreeSet<(&str, &str)> = BTreeSet::new();
+/// Who names the claims without a place that tasks of a gang come with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claims {
+    /// Each of them one task.
+    Own,
+    /// One of them all tasks of the gang, which go to one node with it.
+    Together,
+    /// Others, or only some of the gang: whoever gets a place first takes the claim along, and a node for that
+    /// one is no node for all of them.
+    Shared,
+}
+
+/// Who names the claims of the gang's tasks.
+pub(super) fn claims(view: View<'_>, gang: GangId) -> Claims {
     let tasks = view.tables.gang(gang).tasks.iter();
-    let tasks = tasks.map(|id| view.tables.task(*id));
-    for task in tasks.filter(|task| !is_over(task)) {
-        let mut claims = task.claims.iter();
-        if claims.any(|claim| !own.insert((&task.key.namespace, claim))) {
-            return true;
+    let tasks: Vec<&Task> = tasks.map(|id| view.tables.task(*id)).collect();
+    let tasks: Vec<&Task> = tasks.into_iter().filter(|task| !is_over(task)).collect();
+    let mut users: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for task in &tasks {
+        for claim in &task.claims {
+            *users.entry((&task.key.namespace, claim)).or_default() += 1;
         }
     }
-    if own.is_empty() {
-        return false;
+    if users.is_empty() {
+        return Claims::Own;
     }
     let others = view.tables.tasks().map(|(_, task)| task);
     let mut others = others.filter(|task| task.gang != Some(gang) && !is_over(task));
-    others.any(|task| {
+    let is_others = others.any(|task| {
         let mut claims = task.claims.iter();
-        claims.any(|claim| own.contains(&(&*task.key.namespace, &**claim)))
-    })
+        claims.any(|claim| users.contains_key(&(&*task.key.namespace, &**claim)))
+    });
+    match users.values().max() {
+        _ if is_others => Claims::Shared,
+        Some(most) if *most == tasks.len() && *most > 1 => Claims::Together,
+        Some(most) if *most > 1 => Claims::Shared,
+        _ => Claims::Own,
+    }
 }
 
 /// Whether tasks of the gang must be near others than its own, or be spread evenly with them: these may go
