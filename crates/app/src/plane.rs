@@ -124,6 +124,7 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
             true => review::PluginKeys::Accepted,
             false => review::PluginKeys::Refused,
         },
+        pod_level: crate::webhooks::pod_level(serving.passes_pod_level),
         ..review::Settings::default()
     };
     let api = open(data, durability, &identity, (settings, reviews)).await?;

@@ -10,7 +10,8 @@ use cli::console;
 use cli::start::{Printed, WebhooksRequest};
 use review::registration::{Address, Registration};
 use review::{
-    DeleteQueue, NewQueue, PluginKeys, ResourceGroup, RootQueue, Settings, WEBHOOKS, Webhook,
+    DeleteQueue, NewQueue, PluginKeys, PodLevel, ResourceGroup, RootQueue, Settings, WEBHOOKS,
+    Webhook,
 };
 use runtime::follow::{Followed, Wish, follow};
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ use tokio::sync::{mpsc, watch};
 const LOOK: Duration = Duration::from_secs(30);
 const NEWS_WAITING_MAX: usize = 64;
 /// What rules ask for.
-const FOLLOWED: &[Kind] = &[Kind::Namespace, Kind::Queue];
+pub(crate) const FOLLOWED: &[Kind] = &[Kind::Namespace, Kind::Queue];
 /// The Secret of the certificate, and the names by which nobody asks for a Service.
 const SECRET: &str = "katmai-webhooks";
 const NAMESPACE: &str = "volcano-system";
@@ -131,8 +132,17 @@ fn settings(request: &WebhooksRequest) -> anyhow::Result<Settings> {
             true => PluginKeys::Accepted,
             false => PluginKeys::Refused,
         },
+        pod_level: pod_level(request.passes_pod_level),
         resource_groups: resource_groups.transpose()?.unwrap_or_default(),
     })
+}
+
+/// What the gate `PodLevelResources` says of templates.
+pub(crate) fn pod_level(passes: bool) -> PodLevel {
+    match passes {
+        true => PodLevel::Passed,
+        false => PodLevel::Judged,
+    }
 }
 
 /// Settings that a changed file has brought about. One that cannot be understood changes nothing.

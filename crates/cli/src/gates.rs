@@ -1,9 +1,16 @@
-//! Volcano's feature gates: which there are, and what becomes of each here.
+//! Feature gates: which there are, and what becomes of each here.
+//!
+//! Volcano's processes know their own gates and all of Kubernetes', whose packages they are linked with.
+
+mod kubernetes;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::bail;
 use api::kind::Kind;
 
 use crate::console;
+use kubernetes::KUBERNETES;
 
 /// What a gate guards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,84 +21,101 @@ enum Guards {
     Controller(&'static str),
     /// Queues open the gates of pods that ask for it.
     QueueAdmission,
+    /// Whether webhooks judge what whole pods ask for.
+    PodLevel,
     /// Nothing that could be switched: why.
     Nothing(&'static str),
 }
 
+/// How far a feature is; what AllAlpha and AllBeta are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Alpha,
+    Beta,
+    Stable,
+    Deprecated,
+}
+
 /// One gate.
+#[derive(Clone, Copy, Debug)]
 struct Gate {
     name: &'static str,
     default: bool,
+    stage: Stage,
+    /// Kubernetes lets it have no other value.
+    is_locked: bool,
     guards: Guards,
 }
 
-const fn gate(name: &'static str, default: bool, guards: Guards) -> Gate {
+/// One of Volcano's, which are all alpha.
+const fn own(name: &'static str, default: bool, guards: Guards) -> Gate {
     Gate {
         name,
         default,
+        stage: Stage::Alpha,
+        is_locked: false,
         guards,
     }
 }
 
-const OF_THE_API: &str = "what the API server serves is looked at";
+impl Gate {
+    const fn locked(self) -> Gate {
+        Gate {
+            is_locked: true,
+            ..self
+        }
+    }
 
-/// Every gate that upstream's parsers know, Volcano's before Kubernetes'.
-const GATES: &[Gate] = &[
-    gate(
-        "WorkLoadSupport",
-        true,
-        Guards::Controller("workload_group"),
-    ),
-    gate("VolcanoJobSupport", true, Guards::Controller("vcjob")),
-    gate(
-        "CronVolcanoJobSupport",
-        true,
-        Guards::Controller("vc_cron_job"),
-    ),
-    gate(
-        "PodDisruptionBudgetsSupport",
-        true,
-        Guards::Kinds(&[Kind::PodDisruptionBudget]),
-    ),
-    gate("QueueCommandSync", true, Guards::Kinds(&[Kind::Command])),
-    gate("PriorityClass", true, Guards::Kinds(&[Kind::PriorityClass])),
-    gate(
+    const fn guarding(self, guards: Guards) -> Gate {
+        Gate { guards, ..self }
+    }
+}
+
+const OF_KUBERNETES: &str = "it is about Kubernetes' own code, which is not in here; what the API server serves is looked at";
+
+/// Volcano's own.
+const VOLCANOS: &[Gate] = &[
+    own(
         "CSIStorage",
         false,
         Guards::Nothing("the room of storage is always looked at"),
     ),
-    gate(
+    own(
+        "CronVolcanoJobSupport",
+        true,
+        Guards::Controller("vc_cron_job"),
+    ),
+    own(
+        "PodDisruptionBudgetsSupport",
+        true,
+        Guards::Kinds(&[Kind::PodDisruptionBudget]),
+    ),
+    own("PriorityClass", true, Guards::Kinds(&[Kind::PriorityClass])),
+    own("QueueCommandSync", true, Guards::Kinds(&[Kind::Command])),
+    own(
         "ResourceTopology",
         true,
         Guards::Kinds(&[Kind::Numatopology]),
     ),
-    gate(
+    own(
         "SchedulingGatesQueueAdmission",
         false,
         Guards::QueueAdmission,
     ),
-    gate("DRAConsumableCapacity", true, Guards::Nothing(OF_THE_API)),
-    gate("DRAPrioritizedList", true, Guards::Nothing(OF_THE_API)),
-    gate(
-        "DynamicResourceAllocation",
+    own("VolcanoJobSupport", true, Guards::Controller("vcjob")),
+    own(
+        "WorkLoadSupport",
         true,
-        Guards::Nothing(OF_THE_API),
+        Guards::Controller("workload_group"),
     ),
-    gate(
-        "MatchLabelKeysInPodTopologySpread",
-        true,
-        Guards::Nothing(OF_THE_API),
-    ),
-    gate(
-        "NodeInclusionPolicyInPodTopologySpread",
-        true,
-        Guards::Nothing(OF_THE_API),
-    ),
-    gate("PodLevelResources", true, Guards::Nothing(OF_THE_API)),
-    gate("SidecarContainers", true, Guards::Nothing(OF_THE_API)),
-    gate("StorageCapacityScoring", false, Guards::Nothing(OF_THE_API)),
-    gate("VolumeAttributesClass", true, Guards::Nothing(OF_THE_API)),
 ];
+
+/// Names that stand for all gates of a stage that are not named themselves.
+const WHOLE_STAGES: &[(&str, Stage)] = &[("AllAlpha", Stage::Alpha), ("AllBeta", Stage::Beta)];
+
+fn all() -> impl Iterator<Item = &'static Gate> {
+    VOLCANOS.iter().chain(KUBERNETES)
+}
 
 /// What gates that were given come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -102,58 +126,143 @@ pub(crate) struct Gates {
     pub(crate) without: Vec<&'static str>,
     /// Whether queues open the gates of pods that ask for it.
     pub(crate) opens_queue_gates: bool,
+    /// Whether what whole pods ask for is not judged.
+    pub(crate) passes_pod_level: bool,
 }
 
 impl Gates {
     /// Gates as `NAME=true` or `NAME=false`; of one that is given twice the last counts. What has no effect
-    /// is said.
+    /// is said, once for each that is given.
     ///
     /// # Errors
     /// There is no such gate, or it is given no value.
     pub(crate) fn read(given: &[impl AsRef<str>]) -> anyhow::Result<Gates> {
-        let mut set: Vec<bool> = GATES.iter().map(|gate| gate.default).collect();
-        for text in given.iter().map(|text| text.as_ref().trim()) {
-            let (name, value) = text.split_once('=').unwrap_or((text, ""));
-            let (Some(at), Ok(is_on)) = (find(name), value.parse()) else {
-                bail!(
-                    "--feature-gates: expected NAME=true or NAME=false, got {text:?}; there are {}",
-                    names()
-                );
-            };
-            set[at] = is_on;
+        let given = named(given)?;
+        for warning in warnings(&given) {
+            console::complain(&format!("warning: --feature-gates {warning}"));
         }
-        let mut gates = Gates::default();
-        for (gate, is_on) in GATES.iter().zip(set) {
-            match gate.guards {
-                Guards::Kinds(kinds) if !is_on => gates.unwatched.extend(kinds),
-                Guards::Controller(row) if !is_on => gates.without.push(row),
-                Guards::QueueAdmission => gates.opens_queue_gates = is_on,
-                Guards::Nothing(why) if is_on != gate.default => {
-                    console::complain(&format!(
-                        "warning: --feature-gates {}={is_on} has no effect: {why}",
-                        gate.name
-                    ));
-                }
-                Guards::Kinds(_) | Guards::Controller(_) | Guards::Nothing(_) => {}
-            }
+        Ok(settled(&given))
+    }
+
+    /// The same for who judges nothing that is written: there it is said, too, that gates about that have no
+    /// effect.
+    ///
+    /// # Errors
+    /// There is no such gate, or it is given no value.
+    pub(crate) fn of_who_decides(given: &[impl AsRef<str>]) -> anyhow::Result<Gates> {
+        let gates = Gates::read(given)?;
+        if gates.passes_pod_level {
+            console::complain(
+                "warning: --feature-gates PodLevelResources=false has no effect in this process: what whole pods ask for counts; webhooks heed it",
+            );
         }
         Ok(gates)
     }
 }
 
-fn find(name: &str) -> Option<usize> {
-    GATES.iter().position(|gate| gate.name == name)
+/// What was given, by name.
+type Given<'a> = BTreeMap<&'a str, bool>;
+
+fn named(given: &[impl AsRef<str>]) -> anyhow::Result<Given<'_>> {
+    let mut named = BTreeMap::new();
+    let texts = given.iter().flat_map(|text| text.as_ref().split(','));
+    for text in texts.map(str::trim).filter(|text| !text.is_empty()) {
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        let (name, value) = (name.trim(), truth(value.trim()));
+        let is_known = all().any(|gate| gate.name == name) || stage_of(name).is_some();
+        let Some(is_on) = value.filter(|_| is_known) else {
+            let own: Vec<&str> = VOLCANOS.iter().map(|gate| gate.name).collect();
+            bail!(
+                "--feature-gates: expected NAME=true or NAME=false, got {text:?}; there are {}, AllAlpha, AllBeta \
+                 and those of Kubernetes 1.36",
+                own.join(", ")
+            );
+        };
+        named.insert(name, is_on);
+    }
+    Ok(named)
 }
 
-fn names() -> String {
-    let names: Vec<&str> = GATES.iter().map(|gate| gate.name).collect();
-    names.join(", ")
+/// A truth as Go's parser reads it.
+fn truth(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
 }
 
-/// Rows of a table in Markdown: gate, default, what it does.
+fn stage_of(name: &str) -> Option<Stage> {
+    let mut stages = WHOLE_STAGES.iter();
+    stages
+        .find(|(all, _)| *all == name)
+        .map(|(_, stage)| *stage)
+}
+
+/// Whether a gate is on: its own word counts before that about all of its stage, whatever their order.
+fn is_on(gate: &Gate, given: &Given<'_>) -> bool {
+    let of_stage = WHOLE_STAGES.iter().find(|(_, stage)| *stage == gate.stage);
+    let of_stage = of_stage.and_then(|(all, _)| given.get(all));
+    *given.get(gate.name).or(of_stage).unwrap_or(&gate.default)
+}
+
+fn settled(given: &Given<'_>) -> Gates {
+    let mut gates = Gates::default();
+    for gate in all() {
+        let is_on = is_on(gate, given);
+        match gate.guards {
+            Guards::Kinds(kinds) if !is_on => gates.unwatched.extend(kinds),
+            Guards::Controller(row) if !is_on => gates.without.push(row),
+            Guards::QueueAdmission => gates.opens_queue_gates = is_on,
+            Guards::PodLevel => gates.passes_pod_level = !is_on,
+            Guards::Kinds(_) | Guards::Controller(_) | Guards::Nothing(_) => {}
+        }
+    }
+    gates
+}
+
+/// What is to be said of gates that were given: one line for each that has no effect, or less than its name
+/// says.
+fn warnings(given: &Given<'_>) -> Vec<String> {
+    let whole = given.iter().filter_map(|(name, is_on)| {
+        let stage = stage_of(name)?;
+        let counts =
+            all().filter(|gate| gate.stage == stage && !matches!(gate.guards, Guards::Nothing(_)));
+        let names: BTreeSet<&str> = counts.map(|gate| gate.name).collect();
+        let names = Vec::from_iter(names).join(", ");
+        Some(format!(
+            "{name}={is_on} counts for {names} only, as far as they are not named themselves"
+        ))
+    });
+    let single = all().filter_map(|gate| {
+        let is_on = given.get(gate.name)?;
+        let Guards::Nothing(why) = gate.guards else {
+            return None;
+        };
+        let locked = match gate.is_locked && *is_on != gate.default {
+            true => format!("; Kubernetes 1.36 takes no value but {}", gate.default),
+            false => String::new(),
+        };
+        Some(format!(
+            "{}={is_on} has no effect: {why}{locked}",
+            gate.name
+        ))
+    });
+    whole.chain(single).collect()
+}
+
+/// In Markdown: a table of those that mean something (gate, default, what it does), then the names of the others.
 #[cfg(test)]
-pub(crate) fn table() -> String {
-    let row = |gate: &Gate| {
+pub(crate) fn page() -> String {
+    let mut page = "| gate | default | what it does |\n| --- | --- | --- |\n".to_owned();
+    for (name, stage) in WHOLE_STAGES {
+        let stage = format!("{stage:?}").to_lowercase();
+        page.push_str(&format!(
+            "| {name} | false | all {stage} gates that are not named themselves |\n"
+        ));
+    }
+    let mut others = Vec::new();
+    for gate in all() {
         let does = match gate.guards {
             Guards::Kinds(kinds) => {
                 let names: Vec<String> = kinds.iter().map(|kind| format!("{kind:?}")).collect();
@@ -163,43 +272,128 @@ pub(crate) fn table() -> String {
             Guards::QueueAdmission => {
                 "on: queues open the gates of pods that ask for it".to_owned()
             }
-            Guards::Nothing(why) => format!("no effect: {why}"),
+            Guards::PodLevel => {
+                "off: webhooks do not judge `resources` of whole pods in templates".to_owned()
+            }
+            Guards::Nothing(why) if VOLCANOS.iter().any(|own| own.name == gate.name) => {
+                format!("no effect: {why}")
+            }
+            Guards::Nothing(_) => {
+                others.push(gate.name);
+                continue;
+            }
         };
-        format!("| {} | {} | {does} |\n", gate.name, gate.default)
-    };
-    GATES.iter().map(row).collect()
+        page.push_str(&format!("| {} | {} | {does} |\n", gate.name, gate.default));
+    }
+    page.push_str(&format!(
+        "\nThe other gates of Kubernetes 1.36 are taken without effect, each with a warning ({OF_KUBERNETES}): {}.\n",
+        others.join(", ")
+    ));
+    page
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(given: &[&str]) -> Gates {
+        settled(&named(given).expect("nothing is wrong"))
+    }
+
     #[test]
     fn gates_switch_what_they_guard() {
-        assert_eq!(
-            Gates::read(&[] as &[&str]).expect("nothing is wrong"),
-            Gates::default()
-        );
+        assert_eq!(read(&[]), Gates::default());
         let given = [
             "QueueCommandSync=false",
             "SchedulingGatesQueueAdmission=true",
             "VolcanoJobSupport=true",
             "VolcanoJobSupport=false",
             "DynamicResourceAllocation=true",
+            "PodLevelResources=0",
         ];
-        let gates = Gates::read(&given).expect("nothing is wrong");
         let wanted = Gates {
             unwatched: vec![Kind::Command],
             without: vec!["vcjob"],
             opens_queue_gates: true,
+            passes_pod_level: true,
         };
-        assert_eq!(gates, wanted);
+        assert_eq!(read(&given), wanted);
+    }
+
+    /// As in component-base: the word about a gate itself counts before that about its stage.
+    #[test]
+    fn a_whole_stage_is_switched_but_for_gates_that_are_named() {
+        let on = read(&["AllAlpha=true"]);
+        assert!(on.opens_queue_gates && on.without.is_empty() && on.unwatched.is_empty());
+        for given in [
+            [
+                "AllAlpha=false",
+                "QueueCommandSync=true",
+                "CronVolcanoJobSupport=T",
+            ],
+            [
+                "QueueCommandSync=true",
+                "CronVolcanoJobSupport=1",
+                "AllAlpha=false",
+            ],
+        ] {
+            let off = read(&given);
+            assert_eq!(off.without, ["vcjob", "workload_group"]);
+            let kinds = [
+                Kind::PodDisruptionBudget,
+                Kind::PriorityClass,
+                Kind::Numatopology,
+            ];
+            assert_eq!(off.unwatched, kinds);
+            assert!(!off.passes_pod_level, "it is beta");
+        }
+        assert!(!read(&["SchedulingGatesQueueAdmission=false", "AllAlpha=true"]).opens_queue_gates);
+        assert!(read(&["AllBeta=false"]).passes_pod_level);
+        assert!(!read(&["AllBeta=false", "PodLevelResources=true"]).passes_pod_level);
+    }
+
+    #[test]
+    fn every_gate_of_kubernetes_is_taken_and_told_once_unless_it_counts() {
+        assert!(KUBERNETES.is_sorted_by_key(|gate| gate.name));
+        assert!(KUBERNETES.len() > 200, "{} gates", KUBERNETES.len());
+        for gate in KUBERNETES {
+            for value in [true, false] {
+                let text = format!("{}={value},{}={value}", gate.name, gate.name);
+                let given = [text.as_str()];
+                let given = named(&given).expect("it is known");
+                let told = warnings(&given);
+                let counts = !matches!(gate.guards, Guards::Nothing(_));
+                assert_eq!(told.len(), usize::from(!counts), "{text}: {told:?}");
+                let refused = gate.is_locked && value != gate.default;
+                assert!(
+                    counts || told[0].contains("takes no value but") == refused,
+                    "{told:?}"
+                );
+                assert!(counts || settled(&given) == Gates::default(), "{text}");
+            }
+        }
+        let given = named(&["AllAlpha=false", "AllBeta=true"]).expect("they are known");
+        let told = warnings(&given);
+        assert_eq!(told.len(), 2);
+        assert!(
+            told[0].contains("QueueCommandSync") && !told[0].contains("CSIStorage"),
+            "{told:?}"
+        );
+        assert!(
+            told[1].contains("counts for PodLevelResources only"),
+            "{told:?}"
+        );
     }
 
     #[test]
     fn a_gate_that_there_is_not_is_refused_with_those_that_there_are() {
-        for wrong in ["Nonsense=true", "PriorityClass", "PriorityClass=maybe"] {
-            let error = Gates::read(&[wrong]).expect_err(wrong).to_string();
+        for wrong in [
+            "Nonsense=true",
+            "PriorityClass",
+            "PriorityClass=maybe",
+            "allalpha=true",
+        ] {
+            let error = named(&[wrong]).expect_err(wrong).to_string();
             assert!(
                 error.contains(wrong) && error.contains("QueueCommandSync"),
                 "{error}"

@@ -156,6 +156,8 @@ pub struct Serving {
     pub native_groups: bool,
     /// Whether queues open the gates of pods that ask for it.
     pub queue_gates: bool,
+    /// Whether what whole pods ask for is not judged when a job is written; in a plane.
+    pub passes_pod_level: bool,
     /// Whether keys of jobs with the `ssh` plugin are upstream's in all, weak rules included.
     pub upstream_ssh: bool,
     /// Kinds that it does not look at.
@@ -174,6 +176,7 @@ impl Default for Serving {
             events: mirror::Events::default(),
             native_groups: false,
             queue_gates: false,
+            passes_pod_level: false,
             upstream_ssh: false,
             unwatched: Vec::new(),
         }
@@ -549,6 +552,8 @@ pub struct WebhooksRequest {
     pub verbosity: i64,
 }
 
+    /// Whether what whole pods ask for is not judged.
+    pub passes_pod_level: bool,
 /// What the webhooks are registered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Printed {

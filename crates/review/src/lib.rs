@@ -62,6 +62,8 @@ pub struct Settings {
     /// Whether arguments of a job's plugins may hold private keys.
     pub plugin_keys: PluginKeys,
     /// `--admission-conf`: what new pods get; the first that a pod belongs to counts.
+    /// Whether `resources` of whole pods in templates are judged (feature gate `PodLevelResources`).
+    pub pod_level: PodLevel,
     pub resource_groups: Vec<ResourceGroup>,
 }
 
@@ -102,6 +104,15 @@ pub enum PluginKeys {
 }
 
 impl Settings {
+/// Whether what a whole pod of a template asks for is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PodLevel {
+    /// It is, as Kubernetes does.
+    Judged,
+    /// It is not: the cluster's API server does not know it either, or judges it when a pod is made.
+    Passed,
+}
+
     /// Who places what does not say who.
     fn first_scheduler(&self) -> &str {
         self.scheduler_names.first().map_or("", |name| name)
@@ -119,6 +130,7 @@ impl Default for Settings {
             delete_queue: DeleteQueue::Always,
             plugin_keys: PluginKeys::Refused,
             resource_groups: Vec::new(),
+            pod_level: PodLevel::Judged,
         }
     }
 }

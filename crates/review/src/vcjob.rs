@@ -130,12 +130,7 @@ fn tasks_message(case: &Case<'_>, job: &Job, message: &mut String) {
                 go_list(&complaints)
             ));
         }
-        message.push_str(&template::message(
-            index,
-            task,
-            &raw["template"],
-            case.facts,
-        ));
+        message.push_str(&template::message(index, task, &raw["template"], case));
     }
 }
 

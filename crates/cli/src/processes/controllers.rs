@@ -50,7 +50,7 @@ pub(super) const CONTROLLERS: Row = Row {
     ],
     read: |typed| {
         let scheduler_names = names("scheduler-name", &typed.texts("scheduler-name"))?;
-        let gates = Gates::read(&typed.texts("feature-gates"))?;
+        let gates = Gates::of_who_decides(&typed.texts("feature-gates"))?;
         let mut rows = chosen(&typed.texts("controllers"))?;
         rows.retain(|row| !gates.without.contains(row));
         let mut served = scheduler_names.clone();
@@ -112,7 +112,7 @@ pub(super) const HYPER_NODES_ALONE: Row = Row {
         rows::LOGGING,
     ],
     read: |typed| {
-        Gates::read(&typed.texts("feature-gates"))?;
+        Gates::of_who_decides(&typed.texts("feature-gates"))?;
         let deciding = Deciding::Controllers(Controllers {
             rows: HYPER_NODES.to_vec(),
             scheduler_names: Vec::new(),

@@ -30,8 +30,8 @@ pub(super) fn markdown(rows: &[Row]) -> String {
             page.push_str(&line(flag));
         }
     }
-    page.push_str("\n## Feature gates\n\n| gate | default | what it does |\n| --- | --- | --- |\n");
-    page.push_str(&gates::table());
+    page.push_str("\n## Feature gates\n\n");
+    page.push_str(&gates::page());
     page
 }
 

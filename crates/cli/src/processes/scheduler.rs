@@ -366,7 +366,12 @@ const HOW: Group = Group {
 };
 
 fn shared(typed: &Typed<'_>) -> anyhow::Result<Serving> {
-    let gates = Gates::read(&typed.texts("feature-gates"))?;
+    if std::env::var_os("BATCH_BIND_NUM").is_some() {
+        console::complain(
+            "warning: BATCH_BIND_NUM has no effect: what a cycle decided is written as soon as it is decided",
+        );
+    }
+    let gates = Gates::of_who_decides(&typed.texts("feature-gates"))?;
     Ok(Serving {
         reach: reach(
             &typed.texts("node-selector"),

@@ -130,7 +130,7 @@ const RULES: Group = Group {
             "feature-gates",
             Takes::Texts,
             "",
-            "Feature gates, as NAME=true or NAME=false; SchedulingGatesQueueAdmission counts",
+            "Feature gates, as NAME=true or NAME=false; SchedulingGatesQueueAdmission and PodLevelResources count",
         ),
     ],
 };
@@ -138,6 +138,7 @@ const RULES: Group = Group {
 fn request(typed: &Typed<'_>) -> anyhow::Result<WebhooksRequest> {
     let some = |name: &str| Some(typed.text(name).to_owned()).filter(|text| !text.is_empty());
     let whole = |name: &str| usize::try_from(typed.whole(name)).unwrap_or(usize::MAX);
+    let gates = Gates::read(&typed.texts("feature-gates"))?;
     let port = u16::try_from(typed.whole("port")).unwrap_or_default();
     Ok(WebhooksRequest {
         connection: super::connection(typed),
@@ -165,7 +166,8 @@ fn request(typed: &Typed<'_>) -> anyhow::Result<WebhooksRequest> {
         keeps_full_queues: typed.switch("enable-queue-allocated-pods-check"),
         allows_plugin_keys: typed.switch("allow-plugin-keys"),
         refuses_new_queues: typed.switch("refuse-new-queues"),
-        queue_gates: Gates::read(&typed.texts("feature-gates"))?.opens_queue_gates,
+        queue_gates: gates.opens_queue_gates,
+        passes_pod_level: gates.passes_pod_level,
         verbosity: typed.whole("v"),
     })
 }

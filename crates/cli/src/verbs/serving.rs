@@ -90,6 +90,7 @@ impl ServingArguments {
             bail!("--feature-gates: a plane cannot do without the controller {row}");
         }
         serving.queue_gates = gates.opens_queue_gates;
+        serving.passes_pod_level = gates.passes_pod_level;
         serving.unwatched = gates.unwatched;
         if events_per_pod {
             serving.events = Events::PerPod;

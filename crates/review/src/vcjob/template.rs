@@ -1,7 +1,6 @@
 //! Whether a task's pod template could become a pod: by Kubernetes' own rules, which are asked of the
 //! facts, and by one of Volcano's.
 
-use api::admission::Facts;
 use api::core::ResourceRequirements;
 use api::volcano::Task;
 use serde::Deserialize;
@@ -9,9 +8,13 @@ use serde_json::Value;
 
 use crate::fields::items;
 
+use crate::{Case, PodLevel};
 /// `spec.task[i].<complaint>. <complaint>. `, or the rule on whole cpus, or nothing.
-pub(super) fn message(index: usize, task: &Task, template: &Value, facts: &dyn Facts) -> String {
-    let complaints = facts.template_faults(template);
+pub(super) fn message(index: usize, task: &Task, template: &Value, case: &Case<'_>) -> String {
+    let complaints = match case.settings.pod_level {
+        PodLevel::Judged => case.facts.template_faults(template),
+        PodLevel::Passed => case.facts.template_faults(&without_pod_level(template)),
+    };
     if !complaints.is_empty() {
         let text: String = complaints
             .iter()
@@ -23,6 +26,15 @@ pub(super) fn message(index: usize, task: &Task, template: &Value, facts: &dyn F
 }
 
 /// With a NUMA policy every container must ask for whole cpus.
+/// The template as who does not know what whole pods may ask for sees it.
+fn without_pod_level(template: &Value) -> Value {
+    let mut template = template.clone();
+    if let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("resources");
+    }
+    template
+}
+
 fn whole_cpus(index: usize, task: &Task, spec: &Value) -> Option<String> {
     if matches!(&*task.topology_policy, "" | "none") {
         return None;

@@ -2,7 +2,9 @@
 
 use api::admission::{Facts, Operation, Review, Verdict};
 use api::kind::Kind;
-use review::{DeleteQueue, NewQueue, PluginKeys, ResourceGroup, RootQueue, Settings, review_with};
+use review::{
+    DeleteQueue, NewQueue, PluginKeys, PodLevel, ResourceGroup, RootQueue, Settings, review_with,
+};
 use serde_json::Value;
 
 use super::file::{Case, File, yaml};
@@ -107,6 +109,7 @@ fn set(settings: &mut Settings, wish: &str) {
         "free-root" => settings.root_queue = RootQueue::Free,
         "full-queues-kept" => settings.delete_queue = DeleteQueue::WhenEmpty,
         "plugin-keys" => settings.plugin_keys = PluginKeys::Accepted,
+        "no-pod-level" => settings.pod_level = PodLevel::Passed,
         "scheduler" => settings.scheduler_names = vec![value.into()],
         "groups" => settings.resource_groups = ResourceGroup::read(yaml(value)).unwrap(),
         other => panic!("{other} is no setting"),
