@@ -1,8 +1,9 @@
 //! The binary: what was typed becomes settings, rows are chosen, shells are started.
 //!
-//! [`plane`] builds the embedded plane, [`process`] one of its parts beside a cluster, [`questions`] what a scheduler there can be
+//! [`dumps`] answers the signals that ask what a scheduler knows, [`plane`] builds the embedded plane, [`process`] one of its parts beside a cluster, [`questions`] what a scheduler there can be
 //! asked, [`webhooks`] serves those of a cluster. Everything that can be said without one was said by `cli`.
 
+mod dumps;
 mod plane;
 mod process;
 mod questions;
@@ -22,6 +23,7 @@ use cli::cluster::Cluster;
 use cli::console::{self, Console};
 use cli::{Outcome, Start};
 use tracing::Level;
+use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt as _;
 
 fn main() -> ExitCode {
@@ -43,13 +45,13 @@ fn main() -> ExitCode {
 /// Warnings go to standard error; `KATMAI_LOG` asks for more (`info`, `katmai_driver=debug` …).
 /// A plane that serves writes to a file as well, which also tells its starts and ends.
 pub(crate) fn log(file: Option<File>) {
-    let wish = tracing_subscriber::EnvFilter::try_from_env("KATMAI_LOG");
+    let wish = EnvFilter::try_from_env("KATMAI_LOG");
     let loudest = if wish.is_ok() {
         Level::TRACE
     } else {
         Level::WARN
     };
-    let filter = wish.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,katmai=info"));
+    let filter = wish.unwrap_or_else(|_| EnvFilter::new("warn,katmai=info"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_target(false)
@@ -63,22 +65,34 @@ pub(crate) fn log(file: Option<File>) {
     }
 }
 
-/// A process beside a cluster tells on standard error what upstream's would at this verbosity.
-fn log_at(verbosity: i64) {
-    let asked = tracing_subscriber::EnvFilter::try_from_env("KATMAI_LOG");
-    let filter = asked.unwrap_or_else(|_| {
-        tracing_subscriber::EnvFilter::new(match verbosity {
-            ..3 => "warn,katmai=info",
-            3..6 => "info",
-            6.. => "debug",
-        })
-    });
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+/// A process beside a cluster tells on standard error what upstream's would at this verbosity; how much that
+/// is can be changed while it runs.
+fn log_at(verbosity: i64) -> server::SetLevel {
+    let usual = move || {
+        let asked = EnvFilter::try_from_env("KATMAI_LOG");
+        asked.unwrap_or_else(|_| filter_at(verbosity))
+    };
+    let builder = tracing_subscriber::fmt()
         .with_target(false)
         .with_ansi(false)
         .with_writer(std::io::stderr)
-        .init();
+        .with_env_filter(usual())
+        .with_filter_reloading();
+    let filter = builder.reload_handle();
+    builder.init();
+    Box::new(move |level| {
+        let wanted = level.map_or_else(usual, filter_at);
+        filter.reload(wanted).map_err(|error| error.to_string())
+    })
+}
+
+/// What upstream's logs at this verbosity.
+fn filter_at(verbosity: i64) -> EnvFilter {
+    EnvFilter::new(match verbosity {
+        ..3 => "warn,katmai=info",
+        3..6 => "info",
+        6.. => "debug",
+    })
 }
 
 fn begin(start: Start) -> anyhow::Result<u8> {
@@ -96,9 +110,7 @@ async fn perform(start: Start) -> anyhow::Result<u8> {
     // A plane that serves has a log of its own, once the directory is its own; a process says how much it
     // tells.
     match &start {
-        Start::Serve(_) => {}
-        Start::Beside(process) => log_at(process.verbosity),
-        Start::Webhooks(request) => log_at(request.verbosity),
+        Start::Serve(_) | Start::Beside(_) | Start::Webhooks(_) => {}
         _ => log(None),
     }
     match start {
@@ -122,8 +134,15 @@ async fn perform(start: Start) -> anyhow::Result<u8> {
             };
             cli::rehearse(&request, cluster, plane::rehearsing_driver).await
         }
-        Start::Webhooks(request) => webhooks::run(request).await,
-        Start::Beside(process) => process::run(process).await,
+        Start::Webhooks(request) => {
+            // Upstream's have no socket that changes it.
+            drop(log_at(request.verbosity));
+            webhooks::run(request).await
+        }
+        Start::Beside(process) => {
+            let set_level = log_at(process.verbosity);
+            process::run(process, set_level).await
+        }
         Start::Definitions(groups) => definitions(&groups),
         Start::Ask(connection, question) => Ok(match cluster_at(&connection).await {
             Ok(cluster) => cli::answer(question, cluster, Console::look()).await,

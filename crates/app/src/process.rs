@@ -1,13 +1,14 @@
 //! A part of Katmai as a process of its own, beside a cluster.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::api::events::{Involved, Note, Tone, event};
 use ::api::intent::{Action, Intent, ObjectKey, WriteOutcome};
 use ::api::kind::Kind;
-use ::api::volcano::first_queues;
+use ::api::volcano::first_queues_with;
 use ::driver::Driver;
 use ::driver::scheduler_conf::SchedulerConf;
 use anyhow::Context;
@@ -20,16 +21,19 @@ use runtime::decisions;
 use runtime::engine_loop::{Counted, EngineLoop};
 use runtime::scheduler_conf::follow;
 use serde_json::Value;
-use server::{Door, Listening};
+use server::{Door, LevelSocket, Listening, SetLevel};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::dumps::{Asked, Told};
 use crate::{plane, questions};
 
 /// The reason of the event about a lease that is held for something else.
 const FOREIGN: &str = "LeaseHeldForSomethingElse";
 /// The code by which a create is told that the object is there.
 const CONFLICT: u16 = 409;
+/// Where upstream has its sockets for those who debug, unless the environment says it.
+const DEBUG_SOCKETS: &str = "/tmp/klog-socks";
 /// Between two tries.
 const AGAIN: Duration = Duration::from_secs(1);
 /// What places pods one by one where no configuration is given: upstream's built-in rules for them.
@@ -37,9 +41,10 @@ const AGENT_RULES: &str =
     "actions: allocate\ntiers: [{plugins: [{name: predicates}, {name: nodeorder}]}]\n";
 
 /// Decides until a signal comes, then lets go of what it holds.
-pub(crate) async fn run(process: Process) -> anyhow::Result<u8> {
+pub(crate) async fn run(process: Process, set_level: SetLevel) -> anyhow::Result<u8> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    let asked = Asked::listen()?;
     let cluster = crate::client_of(&process.connection).await?;
     let name = process.name;
     let identity = process.election.as_ref().map(|it| it.identity.clone());
@@ -53,7 +58,13 @@ pub(crate) async fn run(process: Process) -> anyhow::Result<u8> {
         name,
         engine.counted(),
     ))];
-    if let Deciding::Scheduler { questions, .. } = &process.deciding {
+    tasks.push(tokio::spawn(asked.answer(told(&process, &engine))));
+    if let Deciding::Scheduler {
+        questions,
+        default_queue,
+        ..
+    } = &process.deciding
+    {
         if let Some(wish) = questions {
             let opened =
                 questions::open(wish, engine.ask_door(), cluster.clone(), engine.counted());
@@ -61,11 +72,16 @@ pub(crate) async fn run(process: Process) -> anyhow::Result<u8> {
             doors.push(opened.0);
             tasks.push(opened.1);
         }
-        tasks.push(tokio::spawn(found_queues(cluster, engine.counted())));
+        tasks.push(tokio::spawn(found_queues(
+            cluster,
+            engine.counted(),
+            default_queue.clone(),
+        )));
     }
     if let Some(Loaded { path, bytes, .. }) = conf {
         tasks.push(tokio::spawn(follow(path, bytes, engine.rules())));
     }
+    let _socket = level_socket(&process, set_level).await;
     console::say(&format!(
         "katmai {name} is up{}",
         identity.map(|it| format!(" as {it}")).unwrap_or_default()
@@ -85,6 +101,37 @@ pub(crate) async fn run(process: Process) -> anyhow::Result<u8> {
         door.end().await;
     }
     Ok(cli::EXIT_COMPLETE)
+}
+
+/// The socket that sets how much a scheduler logs, below the directory that the environment names. Without it
+/// all else works.
+async fn level_socket(process: &Process, set_level: SetLevel) -> Option<LevelSocket> {
+    if matches!(process.deciding, Deciding::Controllers(_)) {
+        return None;
+    }
+    let directory = std::env::var_os("DEBUG_SOCKET_DIR").filter(|it| !it.is_empty());
+    let directory = directory.map_or_else(|| DEBUG_SOCKETS.into(), PathBuf::from);
+    let opened = server::open_level_socket(&directory, process.verbosity, set_level).await;
+    opened
+        .inspect_err(|error| {
+            tracing::warn!(
+                "the log's level cannot be changed: {error}: {}",
+                error.cause
+            );
+        })
+        .ok()
+}
+
+/// What it tells when a signal asks for it.
+fn told(process: &Process, engine: &EngineLoop) -> Told {
+    match &process.deciding {
+        Deciding::Controllers(_) => Told::Nothing("only schedulers tell what they know"),
+        Deciding::Scheduler { dumps: None, .. } => Told::Nothing("--cache-dumper is off"),
+        Deciding::Scheduler {
+            dumps: Some(directory),
+            ..
+        } => Told::Known(engine.snapshots(), directory.clone()),
+    }
 }
 
 /// Who is asked for the names of pods.
@@ -115,6 +162,8 @@ fn settings(process: &Process) -> anyhow::Result<Made> {
             conf,
             decisions,
             questions: _,
+            default_queue: _,
+            dumps: _,
         } => {
             let conf = conf.as_deref().map(cli::scheduler_conf::load).transpose()?;
             let rules = match &conf {
@@ -307,10 +356,14 @@ fn foreign(counted: &Counted) -> Option<Foreign> {
     })
 }
 
-/// Makes the queues that upstream's scheduler makes at its start, once it may write: not before, since
+/// Makes the queues that upstream's scheduler makes at its start (`root` and `--default-queue`), once it may write: not before, since
 /// another might be at it.
-async fn found_queues(cluster: client::Cluster, mut counted: watch::Receiver<Counted>) {
-    for queue in first_queues() {
+async fn found_queues(
+    cluster: client::Cluster,
+    mut counted: watch::Receiver<Counted>,
+    default: Box<str>,
+) {
+    for queue in first_queues_with(&default) {
         loop {
             if counted.wait_for(|it| it.metrics.is_leading).await.is_err() {
                 return;

@@ -226,6 +226,10 @@ pub enum Deciding {
         decisions: Option<Decisions>,
         /// Where questions are answered.
         questions: Option<Questions>,
+        /// The queue that it makes beside `root`.
+        default_queue: Box<str>,
+        /// Where it writes what it knows when a signal asks for it; `None` where it does not.
+        dumps: Option<PathBuf>,
     },
     /// What becomes of workloads.
     Controllers(Controllers),
@@ -548,12 +552,12 @@ pub struct WebhooksRequest {
     pub refuses_new_queues: bool,
     /// Whether queues open the gates of pods that ask for it.
     pub queue_gates: bool,
+    /// Whether what whole pods ask for is not judged.
+    pub passes_pod_level: bool,
     /// How much is said, as upstream counts.
     pub verbosity: i64,
 }
 
-    /// Whether what whole pods ask for is not judged.
-    pub passes_pod_level: bool,
 /// What the webhooks are registered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Printed {

@@ -16,13 +16,14 @@ use engine::Engine;
 use futures::StreamExt;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::ask::{Answered, EngineDoor, Question};
 use crate::clock::{Leaps, now, sleep_until};
 use crate::decisions::{self, DecisionLog};
 use crate::metrics::{MetricsPage, Scrape};
 use crate::questions::{self, Reach};
+use crate::snapshot::{Snapshot, Snapshots};
 
 /// Answers taken from the channel before requests are handed out again.
 const ANSWERS_PER_ROUND_MAX: usize = 4_096;
@@ -149,6 +150,11 @@ impl EngineLoop {
         EngineDoor::new(self.came.clone())
     }
 
+    /// A way to ask it what it knows.
+    pub fn snapshots(&self) -> Snapshots {
+        Snapshots(self.came.clone())
+    }
+
     /// Stops handing out requests, lets go of what an election holds, and waits for the loop to end. Writes
     /// under way are abandoned: whoever reads the world next sees whether they happened.
     pub fn stop(mut self) {
@@ -182,6 +188,7 @@ pub(crate) enum Came {
     Rules(Box<(Engine, MetricsConf)>),
     Question(Question),
     Scrape(Scrape),
+    Snapshot(oneshot::Sender<Snapshot>),
 }
 
 async fn turn(
@@ -268,6 +275,10 @@ fn take(driver: &mut Driver, came: Came) {
             let census = driver.census(now());
             // Whoever asked may have gone.
             let _ = answer.send((census, began.elapsed()));
+        }
+        Came::Snapshot(answer) => {
+            // Whoever asked may have gone.
+            let _ = answer.send(Snapshot::of(driver.mirror()));
         }
         Came::Question(Question { subject, answer }) => {
             let began = std::time::Instant::now();

@@ -11,6 +11,8 @@
 //! - [`node_api`]: the process node's questions, asked through `client`.
 //! - `questions`: what is asked of others than the API, bounded in time and bytes.
 //! - [`scheduler_conf`]: the scheduler's configuration, read again when it changes.
+//! - [`snapshot`]: what a scheduler knows, written to a file when somebody asks.
+//! - [`usage`]: what this process uses of its machine.
 //! - [`metrics`]: the text at `/metrics`, from rows.
 //!
 //! What it refuses to know: what is decided and why. There is no branch on a job's phase here.
@@ -31,6 +33,8 @@ pub mod node_api;
 pub mod process;
 mod questions;
 pub mod scheduler_conf;
+pub mod snapshot;
+pub mod usage;
 mod volumes;
 
 pub use questions::Reach;

@@ -2,7 +2,7 @@
 //!
 //! What it does: HTTP/1.1 and HTTP/2 over TLS on loopback ([`listen`]), the same API as a service
 //! in this process ([`Api::service`]), one writer with group commit, watch streams, logs, exec and
-//! port-forward through a [`client::kubelet::Kubelet`], questions to the scheduler through a [`client::ask::AskDoor`], the calls to webhooks, the journal on disk ([`DiskJournal`]); and, beside a cluster that somebody else serves, its webhooks ([`Endpoint`]) and questions to a scheduler ([`AskEndpoint`]).
+//! port-forward through a [`client::kubelet::Kubelet`], questions to the scheduler through a [`client::ask::AskDoor`], the calls to webhooks, the journal on disk ([`DiskJournal`]); and, beside a cluster that somebody else serves, its webhooks ([`Endpoint`]) and questions to a scheduler ([`AskEndpoint`]); and the socket that sets how much a process logs ([`open_level_socket`]).
 //!
 //! What it refuses to know: what a request means (`store` has that), what a job is (`review`,
 //! called through a closure), where containers run.
@@ -29,6 +29,7 @@ mod journal;
 mod keys;
 mod limits;
 mod listen;
+mod log_level;
 mod plane;
 mod prose;
 mod shipped;
@@ -53,6 +54,7 @@ pub use journal::{Journal, JournalError};
 pub use keys::TokenKeys;
 pub use limits::Limits;
 pub use listen::{ListenError, Listening, Socket, listen};
+pub use log_level::{LevelSocket, SetLevel, open_level_socket};
 pub use plane::{Reviewer, Start};
 pub use shipped::definitions;
 pub use static_tokens::StaticTokens;

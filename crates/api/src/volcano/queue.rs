@@ -139,6 +139,11 @@ impl Queue {
 
 /// The queues that are there before any person makes one: `root`, and `default` below it, whole.
 pub fn first_queues() -> [Value; 2] {
+    first_queues_with(super::DEFAULT_QUEUE)
+}
+
+/// The same with another name for the one below `root`.
+pub fn first_queues_with(default: &str) -> [Value; 2] {
     let queue = |name: &str, spec: Value| {
         json!({
             "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -153,6 +158,6 @@ pub fn first_queues() -> [Value; 2] {
             super::ROOT_QUEUE,
             json!({ "reclaimable": true, "weight": 1 }),
         ),
-        queue(super::DEFAULT_QUEUE, below),
+        queue(default, below),
     ]
 }

@@ -5,11 +5,14 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use api::kind::Kind;
+use api::names::check_subdomain;
+use api::volcano::DEFAULT_QUEUE;
 use mirror::Events;
 
 use super::flag::{Group, Takes, ignored, kept, ours};
 use super::typed::Typed;
 use super::{Row, doors, rows};
+use crate::console;
 use crate::gates::Gates;
 use crate::scheduler_conf::{CheckRequest, Strictness, check};
 use crate::start::{Deciding, Format, Outcome, Serving};
@@ -59,7 +62,11 @@ knowing. Exit codes then: 0 it is accepted, 1 it is but --strict minds a warning
         if !typed.switch("priority-class") {
             serving.unwatched.push(Kind::PriorityClass);
         }
-        begin(typed, "scheduler", serving)
+        let queue = typed.text("default-queue");
+        if let Some(why) = check_subdomain(queue).first() {
+            bail!("--default-queue: {queue:?} cannot be a queue: {why}");
+        }
+        begin(typed, "scheduler", serving, queue.into())
     },
 };
 
@@ -87,7 +94,7 @@ pub(super) const AGENT: Row = Row {
             agent_scheduler_names: names("scheduler-name", &[typed.text("scheduler-name")])?,
             ..shared(typed)?
         };
-        begin(typed, "agent-scheduler", serving)
+        begin(typed, "agent-scheduler", serving, DEFAULT_QUEUE.into())
     },
 };
 
@@ -149,12 +156,11 @@ const OWN: Group = Group {
             "Time between two cycles",
             ON_CHANGE,
         ),
-        ignored(
+        kept(
             "default-queue",
             Takes::Text,
             "default",
-            "Queue of gangs that name none",
-            "webhooks and controllers give every gang its queue, default",
+            "Queue that is made beside root when the scheduler may decide, unless it is there; gangs that name none are in default, which webhooks and controllers give them",
         ),
         kept(
             "priority-class",
@@ -330,19 +336,17 @@ const HOW: Group = Group {
             "The share of nodes that is looked at",
             EVERY_NODE,
         ),
-        ignored(
+        kept(
             "cache-dumper",
             Takes::Switch,
             "true",
-            "Write what is known to a file on SIGUSR2",
-            "--decision-log-dir keeps all of it, and katmai replay tells it",
+            "Write what is known to a file on SIGUSR1, which katmai explain and whatif read with --dump, and its numbers to the log on SIGUSR2",
         ),
-        ignored(
+        kept(
             "cache-dump-dir",
             Takes::Text,
             "/tmp",
-            "Directory of that file",
-            "--decision-log-dir keeps all of it, and katmai replay tells it",
+            "Directory of that file, snapshot-SECONDS.json",
         ),
         ours(
             "decision-log-dir",
@@ -412,7 +416,12 @@ fn checked(typed: &Typed<'_>) -> anyhow::Result<Option<u8>> {
     })))
 }
 
-fn begin(typed: &Typed<'_>, name: &'static str, serving: Serving) -> anyhow::Result<Outcome> {
+fn begin(
+    typed: &Typed<'_>,
+    name: &'static str,
+    serving: Serving,
+    default_queue: Box<str>,
+) -> anyhow::Result<Outcome> {
     let conf = Some(typed.text("scheduler-conf")).filter(|path| !path.is_empty());
     if conf.is_none() && typed.switch("disable-default-scheduler-config") {
         bail!("--disable-default-scheduler-config: there is no --scheduler-conf to decide by");
@@ -426,6 +435,10 @@ fn begin(typed: &Typed<'_>, name: &'static str, serving: Serving) -> anyhow::Res
         conf: conf.map(PathBuf::from),
         decisions: super::decisions(typed),
         questions: doors::questions(typed)?,
+        default_queue,
+        dumps: typed
+            .switch("cache-dumper")
+            .then(|| typed.text("cache-dump-dir").into()),
     };
     super::process(typed, name, deciding, &leases, &serves)
 }

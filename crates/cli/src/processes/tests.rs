@@ -586,3 +586,24 @@ fn groups_of_kubernetes_own_count_where_a_flag_says_so() {
         assert!(native(verb, &["--native-groups"]), "{verb}");
     }
 }
+
+#[test]
+fn a_scheduler_makes_the_queue_and_writes_the_files_that_its_flags_name() {
+    let told = |typed: &[&str]| match process(typed).deciding {
+        Deciding::Scheduler {
+            default_queue,
+            dumps,
+            ..
+        } => (default_queue.to_string(), dumps),
+        Deciding::Controllers(_) => panic!("a scheduler is wanted"),
+    };
+    let tmp = Some(PathBuf::from("/tmp"));
+    assert_eq!(told(&["vc-scheduler"]), ("default".into(), tmp.clone()));
+    assert_eq!(told(&["vc-agent-scheduler"]), ("default".into(), tmp));
+    let other = ["vc-scheduler", "--default-queue=x", "--cache-dump-dir=/d"];
+    assert_eq!(told(&other), ("x".into(), Some(PathBuf::from("/d"))));
+    let off = ["vc-agent-scheduler", "--cache-dumper=false"];
+    assert_eq!(told(&off).1, None);
+    let wrong = ["vc-scheduler", "--default-queue=A_b"];
+    assert!(matches!(outcome(&wrong), Outcome::Exit(EXIT_BAD_INPUT)));
+}

@@ -131,3 +131,34 @@ fn the_rules_of_a_cluster_stand_in_its_configmap() {
     assert!(super::conf_of(&refused).is_none());
     assert!(super::conf_among(&objects[..1]).is_none());
 }
+
+/// What a scheduler writes when a signal asks for what it knows is objects as far as it read them
+/// (`runtime::snapshot`): of these the answer is the same.
+#[test]
+fn what_a_scheduler_knows_is_enough_to_explain() {
+    let request = typed(&[
+        "katmai", "explain", "pg", "train", "-n", "team-a", "--dump", CLUSTER,
+    ]);
+    let RehearsalQuestion::Explain(subject) = &request.question else {
+        panic!("an explanation was asked for");
+    };
+    let whole: Vec<Value> = request.dump.iter().map(|it| it.object.clone()).collect();
+    let known = whole.iter().map(|object| {
+        let said = |field: &str| object[field].as_str().expect("it is said").to_owned();
+        let kind = Kind::find(&said("apiVersion"), &said("kind")).expect("it is known");
+        let read = mirror::Object::decode(kind, &object.to_string()).expect("it can be read");
+        let mut known = serde_json::to_value(read).expect("it can be told");
+        known["apiVersion"] = kind.api_version().into();
+        known["kind"] = kind.row().name.into();
+        known
+    });
+    let known: Vec<Value> = known.collect();
+    assert!(!known.is_empty());
+    let of_known = of(known).explain(subject).expect("it is there");
+    let of_whole = of(whole).explain(subject).expect("it is there");
+    assert_eq!(
+        explained::text(&of_known),
+        explained::text(&of_whole),
+        "what was not read makes no difference"
+    );
+}
