@@ -83,6 +83,8 @@ pub struct ControllerCounts {
     pub write_failures: u64,
     /// Gauge: keys that have failed more often in a row than the limit, and wait for long.
     pub stuck: usize,
+    /// Gauge: keys that are ready to be stepped.
+    pub ready: usize,
 }
 
 /// One line for the log.

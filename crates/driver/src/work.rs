@@ -405,6 +405,15 @@ impl WorkQueue {
         self.due.ready.len()
     }
 
+    /// The same, row by row.
+    pub(crate) fn ready_by_row(&self) -> BTreeMap<u16, usize> {
+        let mut counts = BTreeMap::new();
+        for work in &self.due.ready {
+            *counts.entry(work.row).or_default() += 1;
+        }
+        counts
+    }
+
     /// Keys of a row that have failed more often in a row than the limit.
     pub(crate) fn stuck_count(&self, row: u16) -> usize {
         self.due.stuck.get(&row).copied().unwrap_or(0)

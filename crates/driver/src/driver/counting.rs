@@ -46,13 +46,15 @@ impl Driver {
         }
     }
 
-    /// What each controller came to, with the keys that are stuck now.
+    /// What each controller came to, with the keys that are ready or stuck now.
     pub(super) fn controller_counts(&self) -> BTreeMap<&'static str, ControllerCounts> {
         let mut counts = self.metrics.controllers.clone();
+        let ready = self.work.ready_by_row();
         for (at, row) in self.settings.controllers.iter().enumerate() {
-            let stuck = u16::try_from(at).map_or(0, |row| self.work.stuck_count(row));
+            let at = u16::try_from(at).unwrap_or(u16::MAX);
             if let Some(counts) = counts.get_mut(row.name) {
-                counts.stuck = stuck;
+                counts.stuck = self.work.stuck_count(at);
+                counts.ready = ready.get(&at).copied().unwrap_or(0);
             }
         }
         counts

@@ -1,4 +1,5 @@
-//! Metrics of ours, which begin with `katmai_`, and client-go's of an election.
+//! Metrics of ours, which begin with `katmai_`, and those of client-go and Prometheus' libraries that have a true
+//! value here: of an election, of work queues, of the process.
 
 use api::time::Time;
 use driver::census::Census;
@@ -7,6 +8,7 @@ use driver::{LeaseStanding, Metrics};
 
 use super::exposition::{Family, Type, millionth};
 use super::volcano;
+use crate::usage::{Usage, usage};
 
 /// One metric without labels.
 struct Row {
@@ -162,6 +164,82 @@ pub(super) fn tell(text: &mut String, census: &Census, is_complete: bool, now: T
     histograms(text, census);
     completeness(text, census, is_complete);
     election(text, &census.leases, now);
+    queues(text, metrics);
+    if let Some(usage) = usage() {
+        process(text, &usage);
+    }
+}
+
+/// As client-go's: what waits for each controller, and what was tried again.
+fn queues(text: &mut String, metrics: &Metrics) {
+    let labels = &["name"];
+    let help = "Keys that are ready for a step of this controller.";
+    let mut gauge = family(text, "workqueue_depth", (Type::Gauge, help), labels);
+    for (controller, counts) in &metrics.controllers {
+        gauge.sample(&[controller], counts.ready);
+    }
+    let help = "Steps of this controller that asked for another try.";
+    let name = "workqueue_retries_total";
+    let mut counter = family(text, name, (Type::Counter, help), labels);
+    for (controller, counts) in &metrics.controllers {
+        counter.sample(&[controller], counts.retries);
+    }
+}
+
+/// As Prometheus' libraries: what this process uses. What the system does not tell is not told.
+fn process(text: &mut String, usage: &Usage) {
+    let seconds = |micros: u64| millionth(i64::try_from(micros).unwrap_or(i64::MAX));
+    let whole = |value: u64| Some(value.to_string());
+    let limit = |value: Option<u64>| Some(value.map_or("+Inf".to_owned(), |it| it.to_string()));
+    let rows: [(&str, &str, Type, Option<String>); 7] = [
+        (
+            "process_cpu_seconds_total",
+            "Time on processors, its own and the system's on its behalf, in seconds.",
+            Type::Counter,
+            Some(seconds(usage.cpu_micros)),
+        ),
+        (
+            "process_max_fds",
+            "How many files and sockets may be open.",
+            Type::Gauge,
+            limit(usage.open_files_max),
+        ),
+        (
+            "process_open_fds",
+            "Files and sockets that are open.",
+            Type::Gauge,
+            usage.open_files.and_then(whole),
+        ),
+        (
+            "process_resident_memory_bytes",
+            "Memory that is in the machine's.",
+            Type::Gauge,
+            whole(usage.resident_bytes),
+        ),
+        (
+            "process_start_time_seconds",
+            "When the process began, in seconds since 1970.",
+            Type::Gauge,
+            usage.began_micros.map(seconds),
+        ),
+        (
+            "process_virtual_memory_bytes",
+            "Memory that is set aside by name.",
+            Type::Gauge,
+            whole(usage.virtual_bytes),
+        ),
+        (
+            "process_virtual_memory_max_bytes",
+            "How much may be.",
+            Type::Gauge,
+            limit(usage.virtual_bytes_max),
+        ),
+    ];
+    for (name, help, kind, value) in rows {
+        if let Some(value) = value {
+            family(text, name, (kind, help), &[]).sample(&[], value);
+        }
+    }
 }
 
 fn family<'a>(
@@ -368,6 +446,7 @@ mod tests {
         census.metrics.cycles = 3;
         let vcjob = census.metrics.controllers.entry("vcjob").or_default();
         (vcjob.stuck, vcjob.write_failures) = (2, 40);
+        (vcjob.ready, vcjob.retries) = (5, 7);
         // One of upstream's is not told twice, one of ours has its prefix once.
         census.metrics.counters = [("job_failed_phase_count", 2), ("katmai_made_total", 3)].into();
         tell(&mut text, &census, true, Time(0));
@@ -384,6 +463,8 @@ mod tests {
             "katmai_engine_cycles_total 3",
             "katmai_made_total 3",
             "katmai_metrics_complete 1",
+            "workqueue_depth{name=\"vcjob\"} 5",
+            "workqueue_retries_total{name=\"vcjob\"} 7",
         ] {
             assert!(text.lines().any(|it| it == line), "{line}: {text}");
         }
@@ -417,6 +498,32 @@ mod tests {
         let mut nothing = String::new();
         election(&mut nothing, &[], Time(0));
         assert_eq!(nothing, "");
+    }
+
+    #[test]
+    fn what_the_process_uses_is_told_where_the_system_tells_it() {
+        let mut text = String::new();
+        let usage = Usage {
+            cpu_micros: 1_500_000,
+            open_files: Some(7),
+            open_files_max: None,
+            resident_bytes: 1 << 20,
+            virtual_bytes: 2 << 20,
+            virtual_bytes_max: Some(3 << 20),
+            began_micros: None,
+        };
+        process(&mut text, &usage);
+        for line in [
+            "process_cpu_seconds_total 1.500000",
+            "process_max_fds +Inf",
+            "process_open_fds 7",
+            "process_resident_memory_bytes 1048576",
+            "process_virtual_memory_bytes 2097152",
+            "process_virtual_memory_max_bytes 3145728",
+        ] {
+            assert!(text.lines().any(|it| it == line), "{line}: {text}");
+        }
+        assert!(!text.contains("start_time"), "{text}");
     }
 
     #[test]
