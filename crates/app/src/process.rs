@@ -466,6 +466,87 @@ mod tests {
                 .collect();
             assert_eq!(missing, [], "{typed:?}");
         }
+        let asked = crate::webhooks::FOLLOWED.iter();
+        let missing: Vec<&Kind> = asked
+            .filter(|kind| !may_read("katmai-webhooks", **kind))
+            .collect();
+        assert_eq!(missing, [] as [&Kind; 0], "webhooks");
+    }
+
+    /// The documents of a file below `deploy/`.
+    fn documents(text: &str) -> Vec<Value> {
+        let read = ::api::yaml::documents(text, ::api::yaml::Limits::MANIFESTS);
+        let read = read.expect("it is YAML");
+        read.iter()
+            .map(|document| document.json().expect("it is plain"))
+            .collect()
+    }
+
+    #[test]
+    fn webhooks_may_write_their_registrations_and_no_others() {
+        let roles = documents(include_str!("../../../deploy/roles.yaml"));
+        let role = roles
+            .iter()
+            .find(|it| it["kind"] == "ClusterRole" && it["metadata"]["name"] == "katmai-webhooks");
+        let rules = role.expect("there is such a role")["rules"].as_array();
+        let named = rules.expect("it has rules").iter().find_map(|rule| {
+            let names = rule["resourceNames"].as_array()?;
+            assert_eq!(rule["verbs"], serde_json::json!(["get", "update"]));
+            Some(names.clone())
+        });
+        let own = review::WEBHOOKS.iter();
+        let own: Vec<Value> = own.map(|it| it.configuration_name().into()).collect();
+        assert_eq!(named.expect("some are named"), own);
+    }
+
+    /// What a policy of the network lets in is where the process listens.
+    #[test]
+    fn the_network_is_open_where_processes_listen_and_nowhere_else() {
+        let policies = documents(include_str!("../../../deploy/network.yaml"));
+        let ports = |name: &str| -> Vec<u64> {
+            let policy = policies.iter().find(|it| it["metadata"]["name"] == name);
+            let rules = policy.expect("there is one")["spec"]["ingress"].as_array();
+            let rules = rules.expect("it lets some in").iter();
+            let ports = rules.flat_map(|rule| {
+                assert!(rule["from"].is_array(), "it says whom");
+                rule["ports"].as_array().expect("it says where")
+            });
+            let mut ports: Vec<u64> = ports.filter_map(|it| it["port"].as_u64()).collect();
+            ports.sort_unstable();
+            ports
+        };
+        let listens = |typed: &[&str]| -> Vec<u64> {
+            let typed = typed.iter().map(Into::into).collect();
+            let cli::start::Outcome::Start(start) = cli::parse(typed) else {
+                panic!("it is none");
+            };
+            let at: Vec<Option<SocketAddr>> = match *start {
+                cli::start::Start::Beside(process) => {
+                    let asked = match &process.deciding {
+                        Deciding::Scheduler { questions, .. } => questions.as_ref(),
+                        Deciding::Controllers(_) => None,
+                    };
+                    let asked = asked.map(|it| it.address);
+                    vec![process.doors.metrics, process.doors.health, asked]
+                }
+                cli::start::Start::Webhooks(request) => vec![Some(request.address), request.health],
+                _ => panic!("it is none beside a cluster"),
+            };
+            let mut ports: Vec<u64> = at
+                .into_iter()
+                .flatten()
+                .map(|it| it.port().into())
+                .collect();
+            ports.sort_unstable();
+            ports
+        };
+        let both = ["--enable-metrics", "--enable-healthz"];
+        let scheduler = ["vc-scheduler", both[0], both[1], "--ask-address=:8444"];
+        assert_eq!(ports("katmai-scheduler"), listens(&scheduler));
+        let controllers = ["vc-controller-manager", both[0], both[1]];
+        assert_eq!(ports("katmai-controllers"), listens(&controllers));
+        let webhooks = ["vc-webhook-manager", both[1]];
+        assert_eq!(ports("katmai-webhooks"), listens(&webhooks));
     }
 
     #[test]

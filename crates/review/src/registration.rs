@@ -20,6 +20,8 @@ use crate::{Settings, Webhook};
 const PREFIX: &str = "volcano-admission-service";
 /// Longest that an API server waits for an answer.
 const TIMEOUT_SECONDS: u32 = 10;
+/// The same about pods: everything that runs is one, and none of them shall wait for us.
+const POD_TIMEOUT_SECONDS: u32 = 2;
 /// The namespace of what makes a cluster a cluster.
 const SYSTEM_NAMESPACE: &str = "kube-system";
 
@@ -81,7 +83,7 @@ impl Webhook {
             "rules": [self.resource_rule()],
             // Nothing is written while an object is reviewed.
             "sideEffects": "None",
-            "timeoutSeconds": TIMEOUT_SECONDS,
+            "timeoutSeconds": self.timeout_seconds(),
         });
         if row.namespaced {
             let mut spared = vec![SYSTEM_NAMESPACE];
@@ -135,6 +137,13 @@ impl Webhook {
         config
     }
 
+    const fn timeout_seconds(&self) -> u32 {
+        match self.kind {
+            Kind::Pod => POD_TIMEOUT_SECONDS,
+            _ => TIMEOUT_SECONDS,
+        }
+    }
+
     /// Old API servers do not know conditions and would ask about every pod: none may fail.
     fn failure_policy(&self) -> &'static str {
         match self.kind {
@@ -181,5 +190,31 @@ pub(crate) fn word(operation: Operation) -> &'static str {
         Operation::Create => "CREATE",
         Operation::Update => "UPDATE",
         Operation::Delete => "DELETE",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WEBHOOKS;
+
+    /// `quality/reliability.md` 6.3: where a webhook is about pods, two seconds.
+    #[test]
+    fn pods_wait_two_seconds_at_most_and_pass_then() {
+        let registration = Registration {
+            address: Address::Url("https://here".to_owned()),
+            own_namespace: String::new(),
+            authorities: String::new(),
+        };
+        for webhook in WEBHOOKS {
+            let made = webhook.configuration(&Settings::default(), &registration);
+            let made = &made["webhooks"][0];
+            let told = (&made["timeoutSeconds"], &made["failurePolicy"]);
+            let wanted = match webhook.kind {
+                Kind::Pod => (json!(2), json!("Ignore")),
+                _ => (json!(10), json!("Fail")),
+            };
+            assert_eq!(told, (&wanted.0, &wanted.1), "{}", webhook.path);
+        }
     }
 }

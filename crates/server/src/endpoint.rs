@@ -88,7 +88,7 @@ impl Endpoint {
         certificate: &ServedCertificate,
     ) -> Result<Listening, ListenError> {
         let config = certificate
-            .server_config(None)
+            .server_config(Some(certificate.callers()))
             .map_err(failed("serve webhooks with this certificate"))?;
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let (listener, bound) = bind(address).await?;

@@ -20,11 +20,12 @@ use hyper_util::rt::TokioIo;
 use review::{Settings, WEBHOOKS};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::{Value, json};
 use server::{
     Api, CertificateKeeper, Endpoint, FactTable, Listening, ServedCertificate, Start, TokenKeys,
 };
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsConnector;
@@ -72,6 +73,27 @@ impl World {
 
     /// A connection that believes these authorities.
     async fn connect(&self, authorities: &str) -> std::io::Result<TlsStream<TcpStream>> {
+        self.connect_as(authorities, None).await
+    }
+
+    /// Whether a request is answered on a connection that shows this certificate: of TLS 1.3 who connects hears
+    /// only then whether it is believed.
+    async fn answered(&self, own: Option<(String, String)>) -> std::io::Result<()> {
+        let mut stream = self.connect_as(&self.authorities, own).await?;
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).await?;
+        let mut answer = [0; 8];
+        stream.read_exact(&mut answer).await?;
+        assert_eq!(&answer, b"HTTP/1.1");
+        Ok(())
+    }
+
+    /// A connection that believes these authorities, and shows a certificate if it has one (PEM, with its key).
+    async fn connect_as(
+        &self,
+        authorities: &str,
+        own: Option<(String, String)>,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
         for authority in CertificateDer::pem_slice_iter(authorities.as_bytes()) {
             roots.add(authority.expect("PEM")).expect("a root");
@@ -80,8 +102,18 @@ impl World {
         let tls = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("versions")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let mut tls = match own {
+            None => tls.with_no_client_auth(),
+            Some((chain, key)) => {
+                let chain = CertificateDer::pem_slice_iter(chain.as_bytes());
+                let chain = chain.collect::<Result<_, _>>().expect("PEM");
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("PEM");
+                tls.with_client_auth_cert(chain, key)
+                    .expect("a certificate")
+            }
+        };
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let socket = TcpStream::connect(self.listening.address).await?;
         let name = ServerName::try_from("localhost").expect("a name");
         let connector = TlsConnector::from(Arc::new(tls));

@@ -1,4 +1,4 @@
-//! The certificate that the endpoint shows: it changes while connections are served.
+//! The certificate that the endpoint shows, and whose it believes: both change while connections are served.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -7,13 +7,18 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose,
 };
-use rustls::ServerConfig;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::ring::default_provider;
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
+use rustls::{
+    DigitallySignedStruct, DistinguishedName as Subject, RootCertStore, ServerConfig,
+    SignatureScheme,
+};
 
 /// How long a certificate of ours is good, in days.
 const LIFE_DAYS: i64 = 90;
@@ -40,17 +45,90 @@ pub(super) fn failed<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     }
 }
 
-/// What is shown to who connects. Cheap to clone; all clones show the same.
+/// What is shown to who connects, and asked of them. Cheap to clone; all clones show and ask the same.
 #[derive(Clone, Debug, Default)]
 pub struct ServedCertificate(Arc<Shown>);
 
 #[derive(Debug, Default)]
-struct Shown(RwLock<Option<Arc<CertifiedKey>>>);
+struct Shown {
+    certified: RwLock<Option<Arc<CertifiedKey>>>,
+    /// Who looks at certificates of callers; where there is none, they are not asked for any.
+    callers: RwLock<Option<Arc<dyn ClientCertVerifier>>>,
+}
 
 impl ResolvesServerCert for Shown {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let shown = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let shown = self
+            .certified
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         shown.clone()
+    }
+}
+
+impl Shown {
+    fn callers(&self) -> Option<Arc<dyn ClientCertVerifier>> {
+        let callers = self.callers.read().unwrap_or_else(PoisonError::into_inner);
+        callers.clone()
+    }
+
+    fn asked(&self) -> Result<Arc<dyn ClientCertVerifier>, rustls::Error> {
+        let unasked = || rustls::Error::General("no certificate was asked for".to_owned());
+        self.callers().ok_or_else(unasked)
+    }
+}
+
+/// Nobody has to have a certificate; who shows one must have it of the right authority.
+impl ClientCertVerifier for Shown {
+    fn offer_client_auth(&self) -> bool {
+        self.callers().is_some()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[Subject] {
+        // They change while this is borrowed; callers have one certificate or none.
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        self.asked()?.verify_client_cert(certificate, between, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.asked()?
+            .verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.asked()?
+            .verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let known = || default_provider().signature_verification_algorithms;
+        let callers = self.callers();
+        callers.map_or_else(
+            || known().supported_schemes(),
+            |callers| callers.supported_verify_schemes(),
+        )
     }
 }
 
@@ -65,16 +143,40 @@ impl ServedCertificate {
         let key = any_supported_type(&key).map_err(failed(read))?;
         let certified = CertifiedKey::new(chain, key);
         certified.keys_match().map_err(failed(read))?;
-        let mut shown = self.0.0.write().unwrap_or_else(PoisonError::into_inner);
-        *shown = Some(Arc::new(certified));
+        let shown = self.0.certified.write();
+        *shown.unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
         Ok(())
+    }
+
+    /// From now on who shows a certificate must have it of one of these authorities (PEM), as upstream; who
+    /// shows none is let in as before.
+    pub fn ask(&self, authorities: &str) -> Result<(), CertificateError> {
+        let read = "read the authority of callers' certificates";
+        let mut roots = RootCertStore::empty();
+        for authority in CertificateDer::pem_slice_iter(authorities.as_bytes()) {
+            let authority = authority.map_err(failed(read))?;
+            roots.add(authority).map_err(failed(read))?;
+        }
+        let provider = Arc::new(default_provider());
+        let callers = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .allow_unauthenticated()
+            .build()
+            .map_err(failed(read))?;
+        let asked = self.0.callers.write();
+        *asked.unwrap_or_else(PoisonError::into_inner) = Some(callers);
+        Ok(())
+    }
+
+    /// Looks at callers' certificates by what was asked last.
+    pub(crate) fn callers(&self) -> Arc<dyn ClientCertVerifier> {
+        self.0.clone()
     }
 
     pub(crate) fn server_config(
         &self,
         callers: Option<Arc<dyn ClientCertVerifier>>,
     ) -> Result<ServerConfig, rustls::Error> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(default_provider());
         let builder =
             ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
         let builder = match callers {

@@ -32,7 +32,7 @@ pub struct CertificateFiles {
     pub chain: PathBuf,
     /// The key, PEM.
     pub key: PathBuf,
-    /// Who vouches for the chain, PEM.
+    /// Who vouches for the chain, and for callers that show a certificate, PEM.
     pub authority: PathBuf,
 }
 
@@ -93,7 +93,9 @@ impl CertificateKeeper {
             CertificateKeeper::Files(files) => {
                 let chain = read(&files.chain)?;
                 served.show(&chain, &read(&files.key)?)?;
-                read(&files.authority)
+                let authority = read(&files.authority)?;
+                served.ask(&authority)?;
+                Ok(authority)
             }
             CertificateKeeper::Secret {
                 cluster,

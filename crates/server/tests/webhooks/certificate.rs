@@ -1,5 +1,8 @@
 //! The certificate that is shown.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::{DAY_MS, World, keeper, now};
 
 #[tokio::test]
@@ -33,6 +36,35 @@ async fn replicas_that_start_together_agree_on_one_certificate() {
     let told = futures::future::join_all(begun).await;
     let told: Vec<String> = told.into_iter().map(|it| it.expect("kept")).collect();
     assert!(told.iter().all(|it| *it == told[0]));
+}
+
+/// As upstream: nobody needs a certificate, and one that is shown must be of the authority that a file names.
+#[tokio::test]
+async fn a_caller_that_shows_a_certificate_has_it_of_the_right_authority() {
+    let world = World::new().await;
+    let right = server::Identity::make().expect("credentials");
+    let wrong = server::Identity::make().expect("credentials");
+    let show = |identity: &server::Identity| {
+        let kubeconfig = identity.kubeconfig("https://here");
+        let said = |field: &str| {
+            let (_, rest) = kubeconfig.split_once(field).expect("it is said");
+            let text = rest.lines().next().expect("a line").trim();
+            let bytes = STANDARD.decode(text).expect("base64");
+            String::from_utf8(bytes).expect("PEM")
+        };
+        let own = (said("client-certificate-data:"), said("client-key-data:"));
+        world.answered(Some(own))
+    };
+    assert!(show(&wrong).await.is_ok(), "nobody asked for it");
+    let asked = world.certificate.ask(&right.authority);
+    assert!(asked.is_ok());
+    assert!(world.answered(None).await.is_ok());
+    assert!(show(&right).await.is_ok());
+    assert!(show(&wrong).await.is_err());
+    // A file that is none changes nothing.
+    assert!(world.certificate.ask("").is_err());
+    assert!(show(&right).await.is_ok());
+    assert!(show(&wrong).await.is_err());
 }
 
 #[tokio::test]
