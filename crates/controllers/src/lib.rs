@@ -95,7 +95,7 @@ pub const CONTROLLERS: &[Controller] = &[
 ];
 
 /// Those that run only where somebody asks for them: they are no part of a plane.
-pub const ON_REQUEST: &[Controller] = &[sharding::CONTROLLER];
+pub const ON_REQUEST: &[Controller] = &[sharding::CONTROLLER, sharding::BY_PERIOD];
 
 /// Those that make pods and groups of workloads, for a cluster of which only a part is known: none
 /// takes away what nobody seems to own, and none judges nodes by their signs of life.

@@ -6,7 +6,8 @@
 //! them in batches of 50. A small move is not worth the change: shards are written where one of them
 //! would have another number of nodes or a tenth of others, where a node has gone, or stands in two.
 //!
-//! How much of nodes is requested moves with every pod; it is looked at once in a period.
+//! How much of nodes is requested moves with every pod; it is looked at once in a period. Nodes that come, go,
+//! get other labels or another size count at once, or once in a period, too: there is a row for each.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,13 @@ pub const CONTROLLER: Controller = Controller {
     step,
 };
 
+/// The same where nodes do not count as they change but once in a period (`--enable-node-event-trigger=false`).
+pub const BY_PERIOD: Controller = Controller {
+    name: "sharding_by_period",
+    keys: keys_by_period,
+    ..CONTROLLER
+};
+
 const CPU: &str = "cpu";
 /// How often nodes are divided where nobody says, in milliseconds.
 const PERIOD_MS: i64 = 60_000;
@@ -54,6 +62,15 @@ fn keys(_mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     };
     if concerns {
         keys.push(ObjectKey::new(Kind::NodeShard, "", ""));
+    }
+}
+
+/// The same key, but for nodes that change. Without a shard nothing else would begin the first period.
+fn keys_by_period(mirror: &Mirror, change: &Change, all: &mut Vec<ObjectKey>) {
+    if change.kind() != Kind::Node {
+        keys(mirror, change, all);
+    } else if change.before.is_none() && mirror.count(Kind::NodeShard) == 0 {
+        all.push(ObjectKey::new(Kind::NodeShard, "", ""));
     }
 }
 

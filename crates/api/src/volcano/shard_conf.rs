@@ -163,7 +163,7 @@ impl ShardingConf {
 fn idle(conf: &Value, rows: &[Value]) -> Vec<String> {
     let trigger = "enableNodeEventTrigger";
     let never = (conf[trigger] == false).then(|| {
-        format!("{trigger}: nodes that come, go or get other labels count at once, and pods once in a period, whatever is said")
+        format!("{trigger}: nodes that come, go or get other labels count at once, unless the process has --enable-node-event-trigger=false")
     });
     let former = rows.iter().enumerate().filter_map(|(at, row)| {
         let is_said = !row["arguments"].is_null();

@@ -23,9 +23,12 @@ pub(super) const NAMES: &[(&str, &[&str])] = &[
     ("jobflow-controller", &["job_flow"]),
     ("jobtemplate-controller", &["job_template"]),
     ("hyperNode-controller", HYPER_NODES),
-    ("sharding-controller", &["sharding"]),
+    ("sharding-controller", &[SHARDING]),
     ("colocation-config-controller", &["colocation"]),
 ];
+/// The row that divides nodes whenever one changes, and the one that does so once in a period.
+const SHARDING: &str = "sharding";
+const SHARDING_BY_PERIOD: &str = "sharding_by_period";
 /// The rows that find hyper-nodes and count their nodes.
 const HYPER_NODES: &[&str] = &["hyper_node_count", "hyper_node_label", "hyper_node_ufm"];
 /// Where election's Lease is not named.
@@ -53,6 +56,11 @@ pub(super) const CONTROLLERS: Row = Row {
         let gates = Gates::of_who_decides(&typed.texts("feature-gates"))?;
         let mut rows = chosen(&typed.texts("controllers"))?;
         rows.retain(|row| !gates.without.contains(row));
+        if !typed.switch("enable-node-event-trigger") {
+            for row in rows.iter_mut().filter(|row| **row == SHARDING) {
+                *row = SHARDING_BY_PERIOD;
+            }
+        }
         let mut served = scheduler_names.clone();
         served.sort();
         let serves = format!("controllers of {}", served.join(", "));
@@ -304,12 +312,11 @@ const OWN: Group = Group {
             "60s",
             "How often nodes are divided anew, where no ConfigMap says it",
         ),
-        ignored(
+        kept(
             "enable-node-event-trigger",
             Takes::Switch,
             "true",
-            "Divide nodes anew when one changes",
-            "they are whenever one comes, goes or gets other labels; pods count once in a period",
+            "Divide nodes anew when one comes, goes or changes; pods, and without it nodes, count once in a period",
         ),
         kept(
             "sharding-configmap",

@@ -607,3 +607,23 @@ fn a_scheduler_makes_the_queue_and_writes_the_files_that_its_flags_name() {
     let wrong = ["vc-scheduler", "--default-queue=A_b"];
     assert!(matches!(outcome(&wrong), Outcome::Exit(EXIT_BAD_INPUT)));
 }
+
+#[test]
+fn nodes_are_divided_once_in_a_period_where_a_flag_says_so() {
+    let rows = |typed: &[&str]| {
+        let typed: Vec<&str> = ["vc-controller-manager", "--controllers=sharding-controller"]
+            .iter()
+            .chain(typed)
+            .copied()
+            .collect();
+        match process(&typed).deciding {
+            Deciding::Controllers(wish) => wish.rows,
+            Deciding::Scheduler { .. } => panic!("controllers are wanted"),
+        }
+    };
+    assert_eq!(rows(&[]), ["sharding"]);
+    assert_eq!(
+        rows(&["--enable-node-event-trigger=false"]),
+        ["sharding_by_period"]
+    );
+}
