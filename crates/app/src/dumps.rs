@@ -81,3 +81,24 @@ async fn tell(snapshots: &Snapshots, directory: Option<PathBuf>) {
         tracing::error!("cannot tell what is known: {error}");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without somebody who listens, either would end this test's process.
+    #[tokio::test]
+    async fn neither_signal_ends_a_process_that_listens() {
+        let asked = Asked::listen().expect("signals can be listened for");
+        let answering = tokio::spawn(asked.answer(Told::Nothing("this is a test")));
+        for signal in ["-USR1", "-USR2"] {
+            let own = std::process::id().to_string();
+            let mut sent = std::process::Command::new("kill");
+            let sent = sent.args([signal, &own]).status();
+            assert!(sent.expect("there is a kill").success());
+        }
+        tokio::task::yield_now().await;
+        assert!(!answering.is_finished(), "it goes on listening");
+        answering.abort();
+    }
+}

@@ -6,6 +6,11 @@ use api::cron::{Schedule, Zone};
 use api::kind::Kind;
 use api::names::{check_qualified, go_quote};
 
+use crate::denials::Row;
+use crate::denials::others::{
+    BAD_NAME, BAD_SCHEDULE, EMPTY_ZONE, LOCAL_ZONE, LONG_NAME, NO_SCHEDULE, NO_ZONE, ODD_ZONE,
+    ZONE_IN_SCHEDULE,
+};
 use crate::fields::text;
 use crate::{Case, Rule, WRITES, Webhook};
 
@@ -23,7 +28,7 @@ const NAME_BYTES_MAX: usize = 52;
 fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {
     let spec = &case.object["spec"];
     let mut complaints = Vec::new();
-    complaints.extend(schedule_complaint(text(spec, "schedule")).map(str::to_owned));
+    complaints.extend(schedule_complaint(text(spec, "schedule")).map(Row::plain));
     if let Some(zone) = spec["timeZone"].as_str() {
         zone_complaints(zone, &mut complaints);
     }
@@ -34,34 +39,32 @@ fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {
     Err(complaints.join("; "))
 }
 
-fn schedule_complaint(schedule: &str) -> Option<&'static str> {
+fn schedule_complaint(schedule: &str) -> Option<&'static Row> {
     if schedule.is_empty() {
-        Some("schedule is required, but got empty")
+        Some(&NO_SCHEDULE)
     } else if schedule.contains("TZ") {
-        Some(
-            "schedule should not contain TZ or CRON_TZ, TZ should only be set in the timeZone field",
-        )
+        Some(&ZONE_IN_SCHEDULE)
     } else if Schedule::parse(schedule).is_err() {
-        Some("schedule is not a valid cron expression")
+        Some(&BAD_SCHEDULE)
     } else {
         None
     }
 }
 
 fn zone_complaints(zone: &str, complaints: &mut Vec<String>) {
-    let mut complain = |text: &str| complaints.push(text.to_owned());
+    let mut complain = |row: &Row| complaints.push(row.plain());
     if zone.is_empty() {
-        complain("timeZone must be nil or non-empty string, got empty string");
+        complain(&EMPTY_ZONE);
         return;
     }
     // Upstream says so once a part; once is enough.
     if zone.split('/').any(|part| !is_part(part)) {
-        complain("unknown timeZone");
+        complain(&ODD_ZONE);
     }
     if zone.eq_ignore_ascii_case("Local") {
-        complain("timeZone can't be Local, and must be defined in https://www.iana.org/time-zones");
+        complain(&LOCAL_ZONE);
     } else if Zone::find(zone).is_none() {
-        complain("invalid timeZone");
+        complain(&NO_ZONE);
     }
 }
 
@@ -78,16 +81,13 @@ fn is_part(part: &str) -> bool {
 
 fn name_complaint(name: &str) -> Option<String> {
     if name.len() > NAME_BYTES_MAX {
-        return Some(format!(
-            "cronJob name must be no more than {NAME_BYTES_MAX} characters to accommodate job name suffix (max 63 total)"
-        ));
+        return Some(LONG_NAME.plain());
     }
     let complaints = check_qualified(name);
     (!complaints.is_empty()).then(|| {
-        format!(
-            "invalid cronJob name {}: {}",
-            go_quote(name),
-            complaints.join("; ")
-        )
+        BAD_NAME.with(&[
+            ("name", &go_quote(name)),
+            ("complaints", &complaints.join("; ")),
+        ])
     })
 }

@@ -7,6 +7,7 @@ use api::names::go_quote;
 use serde_json::{Map, Value};
 
 use crate::MESSAGE_BYTES_MAX;
+use crate::denials::queues;
 
 /// `path: Invalid value: "text": detail`
 pub(crate) fn invalid(path: &str, text: &str, detail: &str) -> String {
@@ -86,18 +87,14 @@ pub(crate) fn check_amount(
     complaints: &mut Vec<String>,
 ) {
     if amount.is_negative() {
-        complaints.push(invalid(
-            path,
-            &amount.to_string(),
-            "must be greater than or equal to 0",
-        ));
+        complaints.push(invalid(path, &amount.to_string(), queues::NEGATIVE.text));
     }
     if is_integer_resource(name) && amount.milli_value() % 1_000 != 0 {
-        complaints.push(invalid(path, &amount.to_string(), "must be an integer"));
+        complaints.push(invalid(path, &amount.to_string(), queues::NOT_WHOLE.text));
     }
 }
 
-const INTEGER_RESOURCES: &[&str] = &[
+pub(crate) const INTEGER_RESOURCES: &[&str] = &[
     "configmaps",
     "persistentvolumeclaims",
     "pods",

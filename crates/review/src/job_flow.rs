@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api::kind::Kind;
 use serde_json::Value;
 
+use crate::denials::others::{RING, UNKNOWN_TARGET};
 use crate::fields::{items, text};
 use crate::order::{self, Fault};
 use crate::{Case, Rule, WRITES, Webhook};
@@ -17,8 +18,6 @@ pub(crate) const VALIDATE: Webhook = Webhook {
     rule: Rule::Validate(validate),
 };
 
-const NO_ORDER: &str = "jobflow Flow is not DAG";
-
 fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {
     // Of two flows of one name the last counts, as upstream.
     let flows: BTreeMap<&str, Vec<&str>> = items(&case.object["spec"], "flows")
@@ -27,8 +26,8 @@ fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {
         .collect();
     match order::check(&flows) {
         Ok(()) => Ok(Vec::new()),
-        Err(Fault::Unknown(name)) => Err(format!("{NO_ORDER}: vertex is not defined: {name}")),
-        Err(Fault::Ring) => Err(NO_ORDER.to_owned()),
+        Err(Fault::Unknown(name)) => Err(UNKNOWN_TARGET.with(&[("target", &name)])),
+        Err(Fault::Ring) => Err(RING.plain()),
     }
 }
 

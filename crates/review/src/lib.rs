@@ -10,7 +10,7 @@
 //! What it refuses to know: schemas (`store` defaults, prunes and validates them), sockets and
 //! `AdmissionReview` bodies (`server`), clients and caches. It writes nothing.
 //!
-//! The list is [`WEBHOOKS`]. The door is [`review`], which asks all rows about a kind in the order
+//! What is refused, and in which words, is the tables of `denials`: start there. The list of paths is [`WEBHOOKS`]. The door is [`review`], which asks all rows about a kind in the order
 //! of an API server, or [`Webhook::judge`], which asks one, as its path is asked over HTTPS.
 //!
 //! Invariants: no rule loops over replicas; work is bounded by the size of the object and by the
@@ -19,6 +19,7 @@
 //! Source of rules and texts: `specs/volcano.md`, chapter 4.
 
 mod cron_job;
+mod denials;
 mod fields;
 mod hyper_node;
 mod job_flow;
@@ -61,9 +62,9 @@ pub struct Settings {
     pub delete_queue: DeleteQueue,
     /// Whether arguments of a job's plugins may hold private keys.
     pub plugin_keys: PluginKeys,
-    /// `--admission-conf`: what new pods get; the first that a pod belongs to counts.
     /// Whether `resources` of whole pods in templates are judged (feature gate `PodLevelResources`).
     pub pod_level: PodLevel,
+    /// `--admission-conf`: what new pods get; the first that a pod belongs to counts.
     pub resource_groups: Vec<ResourceGroup>,
 }
 
@@ -103,7 +104,6 @@ pub enum PluginKeys {
     Accepted,
 }
 
-impl Settings {
 /// Whether what a whole pod of a template asks for is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodLevel {
@@ -113,6 +113,7 @@ pub enum PodLevel {
     Passed,
 }
 
+impl Settings {
     /// Who places what does not say who.
     fn first_scheduler(&self) -> &str {
         self.scheduler_names.first().map_or("", |name| name)
@@ -129,8 +130,8 @@ impl Default for Settings {
             root_queue: RootQueue::Protected,
             delete_queue: DeleteQueue::Always,
             plugin_keys: PluginKeys::Refused,
-            resource_groups: Vec::new(),
             pod_level: PodLevel::Judged,
+            resource_groups: Vec::new(),
         }
     }
 }

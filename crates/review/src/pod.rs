@@ -6,6 +6,7 @@ use api::names::go_quote;
 use api::volcano::{JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, QUEUE_GATE};
 use serde_json::{Value, json};
 
+use crate::denials::others::{NO_NUMBER, NO_PERCENTAGE, NOT_POSITIVE, TWO_BUDGETS};
 use crate::fields::{inside, text};
 use crate::{CREATES, Case, Rule, Webhook};
 
@@ -25,7 +26,7 @@ pub(crate) const VALIDATE: Webhook = Webhook {
     rule: Rule::Validate(validate),
 };
 
-const KEYS: [&str; 2] = [JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE];
+pub(crate) const KEYS: [&str; 2] = [JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE];
 
 /// A new pod that asks for it is held back until its queue has room, and gets what its resource
 /// group gives. Of pods there are many, and mostly there is nothing to do: then nothing is copied.
@@ -85,10 +86,7 @@ fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {
         }
     }
     if found > 1 {
-        return Err(format!(
-            "not allow configure multiple annotations <[{}]> at same time",
-            KEYS.join(" ")
-        ));
+        return Err(TWO_BUDGETS.with(&[("annotations", &KEYS.join(" "))]));
     }
     Ok(Vec::new())
 }
@@ -97,25 +95,16 @@ fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {
 fn check(key: &str, value: &str) -> Result<(), String> {
     if let Ok(number) = value.parse::<i32>() {
         if number <= 0 {
-            return Err(format!(
-                "invalid value <{}> for {key}, it must be a positive integer",
-                go_quote(value)
-            ));
+            return Err(NOT_POSITIVE.with(&[("value", &go_quote(value)), ("annotation", &key)]));
         }
         return Ok(());
     }
     let digits = value.replace('%', "");
-    let percent: i64 = digits.parse().map_err(|_| {
-        format!(
-            "invalid value strconv.Atoi: parsing {}: invalid syntax for {key}",
-            go_quote(&digits)
-        )
-    })?;
+    let percent: i64 = digits
+        .parse()
+        .map_err(|_| NO_NUMBER.with(&[("digits", &go_quote(&digits)), ("annotation", &key)]))?;
     if percent <= 0 || percent >= 100 {
-        return Err(format!(
-            "invalid value <{}> for {key}, it must be a valid percentage which between 1% ~ 99%",
-            go_quote(value)
-        ));
+        return Err(NO_PERCENTAGE.with(&[("value", &go_quote(value)), ("annotation", &key)]));
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use api::volcano::{DEFAULT_QUEUE, NetworkTopology, PodGroup, QUEUE_OF_POD};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::denials::others::{NO_QUEUE, QUEUE_NOT_OPEN, TIER_TWICE, TIER_TWICE_BELOW};
 use crate::fields::{inside, text};
 use crate::queue::{is_open, not_found, state_of};
 use crate::{CREATES, Case, Rule, WRITES, Webhook};
@@ -25,10 +26,6 @@ pub(crate) const VALIDATE: Webhook = Webhook {
     operations: CREATES,
     rule: Rule::Validate(validate),
 };
-
-/// Said where a tier is named both by number and by name.
-pub(crate) const TIER_TWICE: &str =
-    "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously";
 
 /// A gang in the default queue goes to the queue that its namespace's annotation names: a new one,
 /// and one that is there already, so that applying its manifest again does not move it away.
@@ -59,14 +56,11 @@ fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {
     }
     let mut tiers = Vec::new();
     if names_tier_twice(group.spec.network_topology.as_ref()) {
-        tiers.push(format!("{TIER_TWICE}."));
+        tiers.push(TIER_TWICE.plain());
     }
     for policy in &group.spec.sub_group_policy {
         if names_tier_twice(policy.network_topology.as_ref()) {
-            tiers.push(format!(
-                "in subGroupPolicy '{}': {TIER_TWICE}.",
-                policy.name
-            ));
+            tiers.push(TIER_TWICE_BELOW.with(&[("policy", &policy.name)]));
         }
     }
     if !tiers.is_empty() {
@@ -83,14 +77,10 @@ fn queue_complaint(case: &Case<'_>, name: &str) -> Option<String> {
         return None;
     }
     let Some(queue) = case.facts.object(Kind::Queue, "", name) else {
-        return Some(format!("unable to find queue: {}", not_found(name)));
+        return Some(NO_QUEUE.with(&[("error", &not_found(name))]));
     };
     let state = state_of(&queue);
-    (!is_open(case, &queue)).then(|| {
-        format!(
-            "can only submit PodGroup to queue with state `Open`, queue `{name}` status is `{state}`."
-        )
-    })
+    (!is_open(case, &queue)).then(|| QUEUE_NOT_OPEN.with(&[("queue", &name), ("state", &state)]))
 }
 
 /// Whether the greatest tier is given both by number and by name.

@@ -10,6 +10,7 @@ use api::volcano::{HIERARCHY, HIERARCHY_WEIGHTS, Queue, ROOT_QUEUE};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::denials::queues;
 use crate::fields::{aggregate, inside, invalid, is_unset, text};
 use crate::{Case, DeleteQueue, NewQueue, RootQueue, Rule, WRITES, Webhook};
 
@@ -77,7 +78,7 @@ fn validate(case: &Case<'_>) -> Result<(), String> {
         complaints.push(invalid(
             "requestBody.spec.state",
             state,
-            "queue state must be in [Open Closed]",
+            queues::BAD_STATE.text,
         ));
     }
     hierarchy::check(case, &queue, &mut complaints);
@@ -94,10 +95,7 @@ fn validate(case: &Case<'_>) -> Result<(), String> {
         .is_none_or(|old| amounts::of(&old.spec) != amounts::of(&queue.spec));
     if &*queue.metadata.name == ROOT_QUEUE {
         if case.settings.root_queue == RootQueue::Protected && old.is_some() && amounts_are_new {
-            return Err(
-                "root queue's resource attributes (capability, deserved, guarantee) cannot be modified"
-                    .to_owned(),
-            );
+            return Err(queues::ROOT_AMOUNTS.plain());
         }
         return Ok(());
     }
@@ -109,7 +107,7 @@ fn validate(case: &Case<'_>) -> Result<(), String> {
 
 fn may_be_deleted(case: &Case<'_>) -> Result<(), String> {
     if case.name == api::volcano::DEFAULT_QUEUE || case.name == ROOT_QUEUE {
-        return Err(format!("`{}` queue can not be deleted", case.name));
+        return Err(queues::KEPT_QUEUE.with(&[("queue", &case.name)]));
     }
     let Some(queue) = case.facts.object(Kind::Queue, "", case.name) else {
         return Err(not_found(case.name));
@@ -117,22 +115,18 @@ fn may_be_deleted(case: &Case<'_>) -> Result<(), String> {
     if case.settings.delete_queue == DeleteQueue::WhenEmpty {
         let held = pods_held(&queue);
         if held > 0 {
-            return Err(format!(
-                "queue {} cannot be deleted because it has allocated Pods: {held}",
-                case.name
-            ));
+            return Err(queues::QUEUE_WITH_PODS.with(&[("queue", &case.name), ("pods", &held)]));
         }
     }
     let children = children_of(case, case.name);
     if children.is_empty() {
         return Ok(());
     }
-    Err(format!(
-        "queue {} can not be deleted because it has {} child queues: {}",
-        case.name,
-        children.len(),
-        children.join(", ")
-    ))
+    Err(queues::QUEUE_WITH_CHILDREN.with(&[
+        ("queue", &case.name),
+        ("count", &children.len()),
+        ("children", &children.join(", ")),
+    ]))
 }
 
 /// The error of upstream's lister.

@@ -2,7 +2,7 @@
 
 pub(crate) mod defaults;
 pub(crate) mod plugins;
-mod policies;
+pub(crate) mod policies;
 mod template;
 mod update;
 mod volumes;
@@ -15,9 +15,9 @@ use api::names::{check_label, check_qualified, go_list};
 use api::volcano::{Job, ROOT_QUEUE, Task};
 use serde::Deserialize;
 
-pub(crate) use self::update::FIXED;
+use crate::denials::{Row, jobs};
 use crate::fields::{items, text};
-use crate::pod_group::{TIER_TWICE, names_tier_twice};
+use crate::pod_group::names_tier_twice;
 use crate::queue::{children_of, is_open, not_found, state_of};
 
 use crate::{Case, MESSAGE_BYTES_MAX, Rule, WRITES, Webhook, order};
@@ -55,26 +55,26 @@ fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {
 fn create_message(case: &Case<'_>, job: &Job) -> Result<String, String> {
     let spec = &job.spec;
     if spec.tasks.is_empty() {
-        return Err("No task specified in job spec".to_owned());
+        return Err(jobs::NO_TASKS.plain());
     }
     if !plugins::has_master(spec) {
-        return Err("The specified mpi master task was not found".to_owned());
+        return Err(jobs::NO_MASTER.plain());
     }
     let mut message = String::new();
     if names_tier_twice(spec.network_topology.as_ref()) {
-        message.push_str(&format!(" {TIER_TWICE};"));
+        say(&jobs::TIER_TWICE, &[], &mut message);
     }
     tasks_message(case, job, &mut message);
     let complaints = check_qualified(&job.metadata.name);
     if !complaints.is_empty() {
-        message.push_str(&format!(
-            " create job with name {} validate failed {};",
-            job.metadata.name,
-            go_list(&complaints)
-        ));
+        let given: Given<'_> = &[
+            ("name", &job.metadata.name),
+            ("complaints", &go_list(&complaints)),
+        ];
+        say(&jobs::BAD_JOB_NAME, given, &mut message);
     }
     if spec.replicas() < i64::from(spec.min_available()) {
-        message.push_str(" job 'minAvailable' should not be greater than total replicas in tasks;");
+        say(&jobs::GANG_OVER_REPLICAS, &[], &mut message);
     }
     if let Err(complaint) = policies::check(&spec.policies, "spec.policies") {
         message.push_str(&complaint);
@@ -85,11 +85,17 @@ fn create_message(case: &Case<'_>, job: &Job) -> Result<String, String> {
     }
     queue_message(case, &spec.queue, &mut message);
     if spec.tasks.iter().any(|task| task.depends_on.is_some()) && !has_order(&spec.tasks) {
-        message.push_str(
-            " job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG);",
-        );
+        say(&jobs::NO_ORDER, &[], &mut message);
     }
     Ok(message)
+}
+
+/// What the holes of a text are filled with.
+type Given<'a> = &'a [(&'a str, &'a dyn std::fmt::Display)];
+
+/// Adds a refusal as upstream does: behind a blank and before a semicolon.
+fn say(row: &Row, given: Given<'_>, message: &mut String) {
+    message.push_str(&format!(" {};", row.with(given)));
 }
 
 fn tasks_message(case: &Case<'_>, job: &Job, message: &mut String) {
@@ -99,24 +105,22 @@ fn tasks_message(case: &Case<'_>, job: &Job, message: &mut String) {
         if message.len() > MESSAGE_BYTES_MAX {
             return;
         }
-        let place = format!("in task: {}, job: {};", task.name, job.metadata.name);
+        let place: Given<'_> = &[("task", &task.name), ("job", &job.metadata.name)];
         if task
             .min_available
             .is_some_and(|least| least > task.replicas())
         {
-            message.push_str(&format!(
-                " 'minAvailable' is greater than 'replicas' {place}"
-            ));
+            say(&jobs::MIN_OVER_REPLICAS, place, message);
         }
         if let Some(complaint) = partition_complaint(task) {
-            message.push_str(&format!(" {complaint} {place}"));
+            message.push_str(&format!(" {};", in_task(complaint, task, job)));
         }
         let complaints = check_label(&task.name);
         if !complaints.is_empty() {
             message.push_str(&format!(" {};", go_list(&complaints)));
         }
         if !names.insert(&task.name) {
-            message.push_str(&format!(" duplicated task name {};", task.name));
+            say(&jobs::TASK_TWICE, place, message);
             return;
         }
         if let Err(complaint) = policies::check(&task.policies, "spec.tasks.policies") {
@@ -125,59 +129,62 @@ fn tasks_message(case: &Case<'_>, job: &Job, message: &mut String) {
         let pod = format!("{}-{}-{index}", job.metadata.name, task.name);
         let complaints = check_qualified(&pod);
         if !complaints.is_empty() {
-            message.push_str(&format!(
-                " create pod with name {pod} validate failed {};",
-                go_list(&complaints)
-            ));
+            let given: Given<'_> = &[("name", &pod), ("complaints", &go_list(&complaints))];
+            say(&jobs::BAD_POD_NAME, given, message);
         }
         message.push_str(&template::message(index, task, &raw["template"], case));
     }
 }
 
+/// A complaint about partitions, with the task that it is about.
+fn in_task(complaint: &Row, task: &Task, job: &Job) -> String {
+    jobs::IN_TASK.with(&[
+        ("complaint", &complaint.text),
+        ("task", &task.name),
+        ("job", &job.metadata.name),
+    ])
+}
+
 /// Partitions that do not add up.
-fn partition_complaint(task: &Task) -> Option<String> {
+fn partition_complaint(task: &Task) -> Option<&'static Row> {
     let policy = task.partition_policy.as_ref()?;
     let (total, size) = (
         i64::from(policy.total_partitions),
         i64::from(policy.partition_size),
     );
     let least = i64::from(policy.min_partitions.unwrap_or(0));
-    let text = if total <= 0 {
-        "'TotalPartitions' must be greater than 0"
+    if total <= 0 {
+        Some(&jobs::NO_PARTITIONS)
     } else if size <= 0 {
-        "'PartitionSize' must be greater than 0"
+        Some(&jobs::EMPTY_PARTITIONS)
     } else if total * size != i64::from(task.replicas()) {
-        "'Replicas' are not equal to TotalPartitions*PartitionSize"
+        Some(&jobs::PARTITIONS_LEAVE_A_REST)
     } else if least > 0 && least * size != i64::from(task.min_available()) {
-        "'MinAvailable' is not equal to MinPartitions*PartitionSize"
+        Some(&jobs::MIN_CUTS_PARTITIONS)
     } else if names_tier_twice(policy.network_topology.as_ref()) {
-        TIER_TWICE
+        Some(&jobs::TIER_TWICE)
     } else {
-        return None;
-    };
-    Some(text.to_owned())
+        None
+    }
 }
 
 fn queue_message(case: &Case<'_>, name: &str, message: &mut String) {
     let Some(queue) = case.facts.object(Kind::Queue, "", name) else {
-        message.push_str(&format!(" unable to find job queue: {};", not_found(name)));
+        say(&jobs::NO_QUEUE, &[("error", &not_found(name))], message);
         return;
     };
     if !is_open(case, &queue) {
-        let state = state_of(&queue);
-        message.push_str(&format!(
-            " can only submit job to queue with state `Open`, queue `{name}` status is `{state}`;"
-        ));
+        let given: Given<'_> = &[("queue", &name), ("state", &state_of(&queue))];
+        say(&jobs::QUEUE_NOT_OPEN, given, message);
     }
     if text(&queue["metadata"], "name") == ROOT_QUEUE {
-        message.push_str(" can not submit job to root queue;");
+        say(&jobs::ROOT_QUEUE, &[], message);
         return;
     }
     let children = children_of(case, name).len();
     if children > 0 {
-        message.push_str(&format!(
-            " can only submit job to leaf queue, queue `{name}` has {children} child queues;"
-        ));
+        let given: Given<'_> = &[("queue", &name), ("count", &children)];
+        say(&jobs::QUEUE_WITH_CHILDREN, given, message);
     }
 }
 

@@ -3,6 +3,7 @@
 use api::core::ResourceList;
 use api::volcano::QueueSpec;
 
+use crate::denials::queues;
 use crate::fields::{check_amounts, invalid};
 
 /// Capability, deserved and guarantee; absent counts as empty.
@@ -34,12 +35,16 @@ pub(super) fn check(spec: &QueueSpec, complaints: &mut Vec<String>) {
             None => complaints.push(invalid(
                 &path,
                 "<nil>",
-                &format!("deserved[{name}] must be >= guarantee[{name}]={kept}"),
+                &queues::NOTHING_DESERVED.with(&[("resource", name), ("kept", kept)]),
             )),
             Some(amount) if amount < kept => complaints.push(invalid(
                 &path,
                 &amount.to_string(),
-                &format!("deserved[{name}]={amount} must be >= guarantee[{name}]={kept}"),
+                &queues::LESS_DESERVED.with(&[
+                    ("resource", name),
+                    ("amount", amount),
+                    ("kept", kept),
+                ]),
             )),
             Some(_) => {}
         }
@@ -52,7 +57,11 @@ pub(super) fn check(spec: &QueueSpec, complaints: &mut Vec<String>) {
             complaints.push(invalid(
                 &format!("requestBody.spec.deserved.{name}"),
                 &amount.to_string(),
-                &format!("deserved[{name}]={amount} must be <= capability[{name}]={limit}"),
+                &queues::MORE_DESERVED.with(&[
+                    ("resource", name),
+                    ("amount", amount),
+                    ("limit", limit),
+                ]),
             ));
         }
     }

@@ -5,6 +5,7 @@ use api::names::go_quote;
 use api::volcano::{HIERARCHY, HIERARCHY_WEIGHTS, Queue};
 
 use crate::Case;
+use crate::denials::queues;
 use crate::fields::{invalid, text};
 
 const PATH: &str = "requestBody.metadata.annotations";
@@ -22,15 +23,11 @@ pub(super) fn check(case: &Case<'_>, queue: &Queue, complaints: &mut Vec<String>
         return;
     }
     if path.split('/').count() != weights.split('/').count() {
-        complaints.push(invalid(
-            PATH,
-            path,
-            &format!("{HIERARCHY} must have the same length with {HIERARCHY_WEIGHTS}"),
-        ));
+        complaints.push(invalid(PATH, path, queues::OTHER_LENGTH.text));
         return;
     }
-    if let Some(complaint) = weights.split('/').find_map(weight_complaint) {
-        let detail = complaint.replace("{weights}", weights);
+    let complaint = |weight| weight_complaint(weight, weights);
+    if let Some(detail) = weights.split('/').find_map(complaint) {
         complaints.push(invalid(PATH, weights, &detail));
         return;
     }
@@ -43,23 +40,24 @@ pub(super) fn check(case: &Case<'_>, queue: &Queue, complaints: &mut Vec<String>
         complaints.push(invalid(
             PATH,
             path,
-            &format!(
-                "{path} is not allowed to be in the sub path of {} of queue {}",
-                text(&other["metadata"]["annotations"], HIERARCHY),
-                text(&other["metadata"], "name")
-            ),
+            &queues::ABOVE_ANOTHER.with(&[
+                ("path", &path),
+                ("other", &text(&other["metadata"]["annotations"], HIERARCHY)),
+                ("queue", &text(&other["metadata"], "name")),
+            ]),
         ));
     }
 }
 
-fn weight_complaint(weight: &str) -> Option<String> {
+fn weight_complaint(weight: &str, weights: &str) -> Option<String> {
     match weight.parse::<f64>() {
-        Err(_) => Some(format!(
-            "{weight} in the {{weights}} is invalid number: strconv.ParseFloat: parsing {}: invalid syntax",
-            go_quote(weight)
-        )),
+        Err(_) => Some(queues::NO_WEIGHT.with(&[
+            ("weight", &weight),
+            ("weights", &weights),
+            ("quoted", &go_quote(weight)),
+        ])),
         Ok(number) if number <= 0.0 => {
-            Some(format!("{weight} in the {{weights}} must be larger than 0"))
+            Some(queues::LITTLE_WEIGHT.with(&[("weight", &weight), ("weights", &weights)]))
         }
         Ok(_) => None,
     }

@@ -7,9 +7,11 @@ use api::kind::Kind;
 use api::quantity::{Format, Quantity};
 use api::volcano::{Queue, ROOT_QUEUE};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{amounts::guarantee, children_of, not_found, pods_held};
 use crate::Case;
+use crate::denials::queues as denied;
 use crate::fields::text;
 
 /// Whether this queue may hang below the parent that it names.
@@ -19,53 +21,49 @@ pub(super) fn check_parent(case: &Case<'_>, queue: &Queue) -> Result<(), String>
         return Ok(());
     }
     if parent == name {
-        return Err(format!("queue {name} cannot use itself as parent"));
+        return Err(denied::OWN_PARENT.with(&[("queue", &name)]));
     }
-    check_depth(case, queue)?;
-    let Some(stored) = case.facts.object(Kind::Queue, "", parent) else {
-        return Err(format!(
-            "failed to get parent queue of queue {name}: {}",
-            not_found(parent)
-        ));
-    };
+    let stored = parent_in_depth(case, queue)?;
     let held = pods_held(&stored);
     if held > 0 && children_of(case, parent).is_empty() {
-        return Err(format!(
-            "queue {parent} cannot be the parent queue of queue {name} because it has allocated Pods: {held}"
-        ));
+        return Err(denied::PARENT_WITH_PODS.with(&[
+            ("parent", &parent),
+            ("queue", &name),
+            ("pods", &held),
+        ]));
     }
     Ok(())
 }
 
-/// The bound on depth also ends the walk where stored parents form a ring.
-fn check_depth(case: &Case<'_>, queue: &Queue) -> Result<(), String> {
+/// The parent, if all queues above are there and not too many. The bound on depth also ends the walk where
+/// stored parents form a ring.
+fn parent_in_depth(case: &Case<'_>, queue: &Queue) -> Result<Value, String> {
     let name = &queue.metadata.name;
     let mut parent = queue.spec.parent.to_string();
+    let mut nearest = None;
     let mut depth = 1;
     while !parent.is_empty() && parent != ROOT_QUEUE {
         // Upstream closes the ring, and then looks up and down it for ever.
         if parent == **name {
-            return Err(format!(
-                "queue {name} cannot use queue {} as parent, which is below it",
-                queue.spec.parent
-            ));
+            let above = &queue.spec.parent;
+            return Err(denied::PARENT_BELOW.with(&[("queue", name), ("parent", above)]));
         }
         depth += 1;
         if depth > case.settings.queue_depth_max {
-            return Err(format!(
-                "queue {name} exceeds the maximum allowed depth of {}",
-                case.settings.queue_depth_max
-            ));
+            let most = case.settings.queue_depth_max;
+            return Err(denied::TOO_DEEP.with(&[("queue", name), ("depth", &most)]));
         }
         let Some(stored) = case.facts.object(Kind::Queue, "", &parent) else {
-            return Err(format!(
-                "failed to get parent queue {parent} of queue {name}: {}",
-                not_found(&parent)
-            ));
+            return Err(denied::NO_PARENT.with(&[
+                ("parent", &parent),
+                ("queue", name),
+                ("error", &not_found(&parent)),
+            ]));
         };
         parent = text(&stored["spec"], "parent").to_owned();
+        nearest.get_or_insert(stored);
     }
-    Ok(())
+    Ok(nearest.unwrap_or_default())
 }
 
 /// Whether the amounts fit those above, beside and below.
@@ -74,10 +72,8 @@ pub(super) fn check_amounts(case: &Case<'_>, queue: &Queue) -> Result<(), String
     let parent = &*queue.spec.parent;
     if !parent.is_empty() && parent != ROOT_QUEUE {
         let Some(above) = tree.queues.get(parent) else {
-            return Err(format!(
-                "parent queue {parent} not found: {}",
-                not_found(parent)
-            ));
+            let error = not_found(parent);
+            return Err(denied::PARENT_UNKNOWN.with(&[("parent", &parent), ("error", &error)]));
         };
         tree.check_ancestors(queue)?;
         let siblings = tree
@@ -120,11 +116,12 @@ fn check_sums<'a>(
                 .iter()
                 .any(|(name, sum)| limit.get(name).unwrap_or(&Quantity::ZERO) < sum);
             if over {
-                return Err(format!(
-                    "{who} validation failed: sum of children's {what} ({}) exceeds parent's {what} limit ({})",
-                    go_resource(sum),
-                    go_resource(limit)
-                ));
+                return Err(denied::MORE_THAN_SHARED.with(&[
+                    ("who", &who),
+                    ("what", what),
+                    ("sum", &go_resource(sum)),
+                    ("limit", &go_resource(limit)),
+                ]));
             }
         }
     }
@@ -173,12 +170,12 @@ impl Tree {
             if let Some(limit) = self.nearest_limit(&queue.spec.parent, name)
                 && amount > limit
             {
-                return Err(format!(
-                    "queue {} capability[{name}]={} exceeds its ancestor's capability={}",
-                    queue.metadata.name,
-                    go_amount(name, amount),
-                    go_amount(name, limit)
-                ));
+                return Err(denied::MORE_THAN_ABOVE.with(&[
+                    ("queue", &queue.metadata.name),
+                    ("resource", name),
+                    ("amount", &go_amount(name, amount)),
+                    ("limit", &go_amount(name, limit)),
+                ]));
             }
         }
         Ok(())
@@ -202,12 +199,12 @@ impl Tree {
         for (name, amount) in queue.spec.capability.iter().flatten() {
             let greatest = self.greatest_below(&queue.metadata.name, name);
             if amount < &greatest {
-                return Err(format!(
-                    "queue {} capability[{name}]={} is smaller than its descendants' max capability={}",
-                    queue.metadata.name,
-                    go_amount(name, amount),
-                    go_amount(name, &greatest)
-                ));
+                return Err(denied::LESS_THAN_BELOW.with(&[
+                    ("queue", &queue.metadata.name),
+                    ("resource", name),
+                    ("amount", &go_amount(name, amount)),
+                    ("limit", &go_amount(name, &greatest)),
+                ]));
             }
         }
         Ok(())

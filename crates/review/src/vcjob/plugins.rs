@@ -8,11 +8,13 @@ use api::names::go_quote;
 use api::volcano::{ArgumentFault, JOB_PLUGINS, JobPlugin, JobSpec};
 use serde_json::{Map, Value, json};
 
+use crate::denials::jobs;
 use crate::{PluginKeys, Settings};
 
-const PRIVATE_KEY: &str = "ssh-private-key";
+/// The argument that holds a key.
+pub(crate) const PRIVATE_KEY: &str = "ssh-private-key";
 /// How a key begins that somebody gives to another argument.
-const PEM: &str = "PRIVATE KEY-----";
+pub(crate) const PEM: &str = "PRIVATE KEY-----";
 
 /// Each plugin that another cannot do without, by name, with those who cannot.
 pub(crate) fn implied() -> BTreeMap<&'static str, Vec<&'static str>> {
@@ -50,12 +52,10 @@ pub(super) fn has_master(spec: &JobSpec) -> bool {
 pub(super) fn check(settings: &Settings, spec: &JobSpec, message: &mut String) {
     for (name, arguments) in spec.plugins() {
         if JobPlugin::find(name).is_none() {
-            message.push_str(&format!(" unable to find job plugin: {name};"));
+            super::say(&jobs::NO_PLUGIN, &[("plugin", &name)], message);
         }
         if settings.plugin_keys == PluginKeys::Refused && has_key(arguments) {
-            message.push_str(&format!(
-                " arguments of job plugin {name} must not hold a private key: whoever may read the job could read it;"
-            ));
+            super::say(&jobs::PRIVATE_KEY, &[("plugin", &name)], message);
         }
     }
 }

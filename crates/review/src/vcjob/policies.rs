@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use api::volcano::{BusAction, BusEvent, Policy};
 
+use crate::denials::jobs;
 use crate::fields::invalid;
 
 /// Events that a user may name.
@@ -18,8 +19,15 @@ const EVENTS: &[BusEvent] = &[
     BusEvent::JobUpdated,
 ];
 
+/// Events that only controllers speak of among themselves.
+pub(crate) const INNER_EVENTS: &[BusEvent] = &[
+    BusEvent::OutOfSync,
+    BusEvent::CommandIssued,
+    BusEvent::PodRunning,
+];
+
 /// Actions that a user may name.
-const ACTIONS: &[BusAction] = &[
+pub(crate) const ACTIONS: &[BusAction] = &[
     BusAction::AbortJob,
     BusAction::RestartJob,
     BusAction::RestartTask,
@@ -40,24 +48,23 @@ pub(super) fn check(policies: &[Policy], path: &str) -> Result<(), String> {
         .into_iter()
         .collect();
     if events.len() > 1 && events.contains(BusEvent::Any.text()) {
-        faults.push("if there's * here, no other policy should be here".to_owned());
+        faults.push(jobs::ANY_EVENT_AND_OTHERS.plain());
     }
     if faults.is_empty() {
         return Ok(());
     }
     let head = match faults.len() {
-        1 => "1 error occurred:".to_owned(),
-        n => format!("{n} errors occurred:"),
+        1 => jobs::ONE_FAULT.plain(),
+        count => jobs::FAULTS.with(&[("count", &count)]),
     };
     let lines: Vec<String> = faults.iter().map(|fault| format!("* {fault}")).collect();
     let events: Vec<&str> = EVENTS.iter().map(|event| event.text()).collect();
     let actions: Vec<&str> = ACTIONS.iter().map(|action| action.text()).collect();
-    Err(format!(
-        "{head}\n\t{}\n\n valid events are [{}], valid actions are [{}];",
-        lines.join("\n\t"),
-        events.join(" "),
-        actions.join(" ")
-    ))
+    let valid = jobs::WHAT_IS_VALID.with(&[
+        ("events", &events.join(" ")),
+        ("actions", &actions.join(" ")),
+    ]);
+    Err(format!("{head}\n\t{}\n\n {valid};", lines.join("\n\t")))
 }
 
 fn fault<'a>(
@@ -68,11 +75,11 @@ fn fault<'a>(
 ) -> Option<String> {
     let named = policy.events().next().is_some();
     match (named, policy.exit_code) {
-        (true, Some(_)) => Some("must not specify event and exitCode simultaneously".to_owned()),
-        (false, None) => Some("either event and exitCode should be specified".to_owned()),
-        (false, Some(0)) => Some("0 is not a valid error code".to_owned()),
+        (true, Some(_)) => Some(jobs::EVENT_AND_CODE.plain()),
+        (false, None) => Some(jobs::NEITHER_EVENT_NOR_CODE.plain()),
+        (false, Some(0)) => Some(jobs::CODE_ZERO.plain()),
         (false, Some(code)) => {
-            (!known_codes.insert(code)).then(|| format!("duplicate exitCode {code}"))
+            (!known_codes.insert(code)).then(|| jobs::CODE_TWICE.with(&[("code", &code)]))
         }
         (true, None) => {
             let mut own = BTreeSet::new();
@@ -94,10 +101,10 @@ fn event_fault<'a>(
     known: &mut BTreeSet<&'a str>,
 ) -> Option<String> {
     if !BusEvent::parse(event).is_some_and(|event| EVENTS.contains(&event)) {
-        return Some(invalid(path, event, "invalid policy event"));
+        return Some(invalid(path, event, jobs::BAD_EVENT.text));
     }
     if !BusAction::parse(&policy.action).is_some_and(|action| ACTIONS.contains(&action)) {
-        return Some(invalid(path, &policy.action, "invalid policy action"));
+        return Some(invalid(path, &policy.action, jobs::BAD_ACTION.text));
     }
-    (!known.insert(event)).then(|| format!("duplicate event {event}  across different policy"))
+    (!known.insert(event)).then(|| jobs::EVENT_TWICE.with(&[("event", &event)]))
 }

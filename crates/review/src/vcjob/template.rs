@@ -6,9 +6,10 @@ use api::volcano::Task;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::denials::jobs;
 use crate::fields::items;
-
 use crate::{Case, PodLevel};
+
 /// `spec.task[i].<complaint>. <complaint>. `, or the rule on whole cpus, or nothing.
 pub(super) fn message(index: usize, task: &Task, template: &Value, case: &Case<'_>) -> String {
     let complaints = match case.settings.pod_level {
@@ -20,12 +21,11 @@ pub(super) fn message(index: usize, task: &Task, template: &Value, case: &Case<'
             .iter()
             .map(|complaint| format!("{complaint}. "))
             .collect();
-        return format!("spec.task[{index}].{text}");
+        return jobs::BAD_TEMPLATE.with(&[("task", &index), ("complaints", &text)]);
     }
     whole_cpus(index, task, &template["spec"]).unwrap_or_default()
 }
 
-/// With a NUMA policy every container must ask for whole cpus.
 /// The template as who does not know what whole pods may ask for sees it.
 fn without_pod_level(template: &Value) -> Value {
     let mut template = template.clone();
@@ -35,6 +35,7 @@ fn without_pod_level(template: &Value) -> Value {
     template
 }
 
+/// With a NUMA policy every container must ask for whole cpus.
 fn whole_cpus(index: usize, task: &Task, spec: &Value) -> Option<String> {
     if matches!(&*task.topology_policy, "" | "none") {
         return None;
@@ -52,9 +53,7 @@ fn whole_cpus(index: usize, task: &Task, spec: &Value) -> Option<String> {
         };
         let cpu = asked.get("cpu").cloned().unwrap_or_default();
         if !cpu.is_whole() || cpu.is_zero() || cpu.is_negative() {
-            return Some(format!(
-                "the cpu request isn't an integer in spec.task[{index}] container[{id}]."
-            ));
+            return Some(jobs::CUT_CPU.with(&[("task", &index), ("container", &id)]));
         }
     }
     None

@@ -4,52 +4,46 @@ use api::volcano::Job;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::partition_complaint;
-use crate::pod_group::{TIER_TWICE, names_tier_twice};
-
-pub(crate) const FIXED: &str = "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` and `PriorityClassName`";
+use super::{in_task, partition_complaint};
+use crate::denials::jobs;
+use crate::pod_group::names_tier_twice;
 
 /// `job` is `new`, decoded.
 pub(super) fn check(job: &Job, new: &Value, old: &Value) -> Result<(), String> {
     let spec = &job.spec;
     for task in &spec.tasks {
-        let name = &task.name;
+        let name: &[(&str, &dyn std::fmt::Display)] = &[("task", &task.name)];
         if task.replicas() < 0 {
-            return Err(format!("'replicas' must be >= 0 in task: {name}"));
+            return Err(jobs::NEGATIVE_REPLICAS.with(name));
         }
         if task.min_available.is_some_and(|least| least < 0) {
-            return Err(format!("'minAvailable' must be >= 0 in task: {name}"));
+            return Err(jobs::NEGATIVE_MIN.with(name));
         }
         if task
             .min_available
             .is_some_and(|least| least > task.replicas())
         {
-            return Err(format!(
-                "'minAvailable' must be <= 'replicas' in task: {name}"
-            ));
+            return Err(jobs::MIN_OVER_NEW_REPLICAS.with(name));
         }
         if let Some(complaint) = partition_complaint(task) {
-            return Err(format!(
-                "{complaint} in task: {name}, job: {}",
-                job.metadata.name
-            ));
+            return Err(in_task(complaint, task, job));
         }
     }
     if i64::from(spec.min_available()) > spec.replicas() {
-        return Err("job 'minAvailable' must not be greater than total replicas".to_owned());
+        return Err(jobs::GANG_OVER_NEW_REPLICAS.plain());
     }
     if spec.min_available() < 0 {
-        return Err("job 'minAvailable' must be >= 0".to_owned());
+        return Err(jobs::NEGATIVE_GANG.plain());
     }
     if names_tier_twice(spec.network_topology.as_ref()) {
-        return Err(TIER_TWICE.to_owned());
+        return Err(jobs::TIER_TWICE.plain());
     }
     let old_job = Job::deserialize(old).map_err(|error| error.to_string())?;
     if old_job.spec.tasks.len() != spec.tasks.len() {
-        return Err("job updates may not add or remove tasks".to_owned());
+        return Err(jobs::OTHER_TASKS.plain());
     }
     if fixed_part(&new["spec"]) != fixed_part(&old["spec"]) {
-        return Err(FIXED.to_owned());
+        return Err(jobs::FIXED.plain());
     }
     Ok(())
 }

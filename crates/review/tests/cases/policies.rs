@@ -73,7 +73,7 @@ fn a_policy_denies_nothing_that_its_rule_allows_and_some_of_what_it_denies() {
 }
 
 /// What the policy says of a case that it denies, and by which expression.
-fn denials(webhook: &Webhook, file: &File, case: &Case) -> Vec<(String, &'static str)> {
+fn denials(webhook: &Webhook, file: &File, case: &Case) -> Vec<(String, String)> {
     let settings = world::settings(case);
     let (old, new) = case.objects(&file.base);
     if new.to_string().len() > BYTES_MAX {
