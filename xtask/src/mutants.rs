@@ -38,6 +38,8 @@ struct Mutant {
     patch: PathBuf,
     bug: String,
     nets: Vec<String>,
+    /// The first file that it changes.
+    file: String,
 }
 
 enum Verdict {
@@ -112,7 +114,8 @@ fn read_all(folder: &Path) -> anyhow::Result<Vec<Mutant>> {
             all.push(read(patch)?);
         }
     }
-    all.sort_by(|a, b| a.name.cmp(&b.name));
+    // Those of a crate one after the other: then what lies below it stays built.
+    all.sort_by(|a, b| (&a.file, &a.name).cmp(&(&b.file, &b.name)));
     Ok(all)
 }
 
@@ -131,7 +134,12 @@ fn read(patch: PathBuf) -> anyhow::Result<Mutant> {
     ensure!(!all("From:").is_empty(), "{name} says no From:");
     let nets = all("Net:");
     ensure!(!nets.is_empty(), "{name} says no Net:");
+    let file = text.lines().find_map(|line| line.strip_prefix("+++ b/"));
+    let file = file
+        .with_context(|| format!("{name} changes no file"))?
+        .to_owned();
     Ok(Mutant {
+        file,
         name,
         patch,
         bug,
@@ -220,6 +228,8 @@ impl Copy {
         command.args(net.split_whitespace());
         command.current_dir(&self.tree);
         command.env("CARGO_TARGET_DIR", &self.target);
+        // A mutant changes a line: of its crate, and of those above it, most stays as it was.
+        command.env("CARGO_INCREMENTAL", "1");
         command.env("CARGO_TERM_COLOR", "never");
         command.output().context("cannot start cargo")
     }
