@@ -12,8 +12,9 @@ use std::time::Instant;
 
 use engine::{Argument, Engine, PluginSettings, Settings};
 use model::{
-    Card, CardAsk, Device, DeviceAsk, DeviceClaim, DeviceRequest, Grant, Key, Kind, Limits, Memory,
-    Node, NumaAsk, NumaLayout, NumaPart, NumaPolicy, NumaResource, Part, QueueSpec, QueueState,
+    Card, CardAsk, Closeness, Device, DeviceAsk, DeviceClaim, DeviceRequest, Grant, Highest,
+    HyperNodeSpec, Key, Kind, Limits, Member, Memory, Node, NumaAsk, NumaLayout, NumaPart,
+    NumaPolicy, NumaResource, Part, PodTerm, QueueSpec, QueueState, Requirement, Selector,
     ShapeSpec, Tables, Time, Units, Vector, Wanted, Way,
 };
 use rows::{Gang, median, node, print, queue};
@@ -29,6 +30,15 @@ fn main() {
     ask("explain-cards-taken-100k", "all", Short::Cards);
     ask("explain-devices-taken-100k", "all", Short::Devices);
     ask("explain-cpus-taken-100k", "all", Short::Cpus);
+    ask("explain-close-100k", "all", Short::Racks);
+    ask("explain-parts-close-100k", "all", Short::RacksOfParts);
+    ask("explain-apart-100k", "all", Short::Company);
+    ask("explain-evicting-100k", "all", Short::RoomOfOthers);
+    ask(
+        "explain-evicting-queue-full-100k",
+        "small",
+        Short::RoomOfOthers,
+    );
 }
 
 /// What others hold.
@@ -42,7 +52,18 @@ enum Short {
     Devices,
     /// Their cpus, sixteen on two NUMA nodes.
     Cpus,
+    /// The nodes' cores, for gangs that must lie in a rack of twenty nodes.
+    Racks,
+    /// The same, for gangs of which each five must.
+    RacksOfParts,
+    /// The nodes, by pods of the same name that nobody may lie beside.
+    Company,
+    /// The nodes' cores, where `preempt` and `reclaim` look for room, too.
+    RoomOfOthers,
 }
+
+/// So many nodes are a rack.
+const RACK: u32 = 20;
 
 /// How many cards or devices each task has, or wants.
 const CARDS: usize = 4;
@@ -54,7 +75,14 @@ impl Short {
     fn shape(self) -> ShapeSpec {
         let mut shape = ShapeSpec::default();
         match self {
-            Short::Room => {}
+            Short::Room | Short::RoomOfOthers | Short::Racks | Short::RacksOfParts => {}
+            Short::Company => {
+                shape.pod_anti_affinity = vec![PodTerm {
+                    topology_key: "kubernetes.io/hostname".into(),
+                    selector: vec![Requirement::equals("app", "bench")],
+                    namespaces: None,
+                }]
+            }
             Short::Cards => {
                 let part = Part::of_gpus(CARDS as i64, Memory::Mib(16_000), 100);
                 let ask = CardAsk {
@@ -105,7 +133,6 @@ impl Short {
         let id = tables.nodes().last().expect("a node was just put").0;
         let mut spec = tables.node(id).spec.clone();
         match self {
-            Short::Room => return,
             Short::Cards => {
                 let card = |at: usize| Card {
                     id: format!("{}-{at}", spec.name).into(),
@@ -124,6 +151,7 @@ impl Short {
                 spec.devices.list = (0..2 * CARDS).map(device).collect();
             }
             Short::Cpus => spec.numa = Some(layout().into()),
+            _ => return,
         }
         tables.put_node(spec);
     }
@@ -138,7 +166,6 @@ impl Short {
             ..Grant::default()
         };
         match self {
-            Short::Room => Vec::new(),
             Short::Cards => {
                 let cards = node.spec.cards.list.iter().skip(held).take(CARDS);
                 cards.map(|card| whole(&card.id)).collect()
@@ -156,13 +183,17 @@ impl Short {
                     ..Grant::default()
                 }]
             }
+            _ => Vec::new(),
         }
     }
 
     /// The plugin that looks at it, where the built-in configuration has none.
     fn plugin(self) -> Option<PluginSettings> {
         match self {
-            Short::Room | Short::Devices => None,
+            Short::Racks | Short::RacksOfParts => {
+                Some(PluginSettings::named("network-topology-aware"))
+            }
+            Short::Room | Short::Devices | Short::Company | Short::RoomOfOthers => None,
             Short::Cards => {
                 let mut cards = PluginSettings::named("deviceshare");
                 let key = "deviceshare.VGPUEnable".to_owned();
@@ -210,17 +241,42 @@ fn grant(tables: &mut Tables, gang: u32, short: Short) {
 fn engine(short: Short) -> Engine {
     let mut settings = Settings::default();
     settings.placement.tiers[1].extend(short.plugin());
+    if short == Short::RoomOfOthers {
+        let actions = ["preempt", "reclaim"].map(str::to_owned);
+        settings.placement.actions.extend(actions);
+    }
     Engine::new(settings).expect("the actions are known").0
+}
+
+/// Each twenty nodes are a rack.
+fn racks(tables: &mut Tables) {
+    for at in 0..NODES / RACK {
+        let nodes = at * RACK..(at + 1) * RACK;
+        let member = |at| Member::Nodes(Selector::Name(format!("node-{at:05}").as_str().into()));
+        tables.put_hyper_node(HyperNodeSpec {
+            name: format!("rack-{at}").as_str().into(),
+            tier: 1,
+            members: nodes.map(member).collect(),
+            ..HyperNodeSpec::default()
+        });
+    }
 }
 
 /// Every node is full; so many gangs wait, in the queue that is asked about or all over.
 fn ask(row: &str, of: &str, short: Short) {
     let mut tables = Tables::new();
+    let lacks_cores = !matches!(
+        short,
+        Short::Cards | Short::Devices | Short::Cpus | Short::Company
+    );
     for at in 0..NODES {
-        let cores = if short == Short::Room { 8 } else { 24 };
-        node(&mut tables, at, cores, 0);
+        node(&mut tables, at, if lacks_cores { 8 } else { 24 }, 0);
         short.equip(&mut tables);
     }
+    if matches!(short, Short::Racks | Short::RacksOfParts) {
+        racks(&mut tables);
+    }
+    let in_a_rack = || Closeness::HyperNode(Highest::Tier(1));
     let shape = short.shape();
     queue(&mut tables, "all", None, Vector::ZERO);
     tables.put_queue(QueueSpec {
@@ -244,7 +300,13 @@ fn ask(row: &str, of: &str, short: Short) {
             class: None,
             min: TASKS,
             requests: Vector::of([(Kind::CPU, 4_000), (Kind::MEMORY, 1 << 30)]),
-            shape: shape.clone(),
+            shape: if holds.is_some() && short == Short::Company {
+                ShapeSpec::default()
+            } else {
+                shape.clone()
+            },
+            closeness: (short == Short::Racks).then(in_a_rack),
+            parts: (short == Short::RacksOfParts).then(|| (5, in_a_rack())),
             ..Gang::default()
         };
         gang.put(&mut tables, &nodes);

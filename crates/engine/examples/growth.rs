@@ -292,7 +292,7 @@ fn memory() {
     let rss = resident_mb() - before;
     assert_eq!(tables.tasks().count(), 220_000);
     print("S4-tables-10k-220k-rss", rss, "MB", 250.0);
-    // Each cycle is forced by news that concerns nobody.
+    // Each cycle is forced by news that concerns nobody, for which the shares of all 500 queues are found anew.
     let mut forced = Vec::new();
     for at in 1..=200 {
         let id = tables.queue_named(&names[0]).expect("it is there");
@@ -304,7 +304,7 @@ fn memory() {
         forced.push(time);
     }
     let row = "S4-tables-forced-cycle-10k-220k-proc";
-    print(row, median(forced), "ms", 0.3);
+    print(row, median(forced), "ms", 3.0);
 }
 
 /// What the process holds in memory.
