@@ -23,11 +23,3 @@ pub fn drivers_by(seed: u64, rules: engine::Settings) -> driver::Settings {
         seed,
     }
 }
-
-/// Of a part of a cluster nobody knows what has no owner, and whether a node lives.
-pub fn only_makers(settings: driver::Settings) -> driver::Settings {
-    driver::Settings {
-        controllers: controllers::WORKLOADS,
-        ..settings
-    }
-}

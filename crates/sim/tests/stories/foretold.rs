@@ -5,8 +5,8 @@ use api::kind::{KINDS, Kind};
 use serde_json::{Value, json};
 use sim::{Change, Fate, Gone, Outcome, Random, Rehearsal, Settings, WHAT_IF, World};
 
-use crate::drivers::{drivers_by, only_makers};
-use crate::rehearsed::{NOW, queue};
+use crate::drivers::drivers_by;
+use crate::rehearsed::{NOW, only_makers, queue};
 
 /// Rules by which a world may live: Volcano's built-in ones; with taking from the less important; with
 /// taking back what queues deserve; the same in a tree of queues, where gangs that must lie close do.

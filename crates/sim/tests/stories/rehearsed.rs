@@ -9,7 +9,7 @@ use driver::explain::Unanswered;
 use serde_json::{Value, json};
 use sim::{Change, Outcome, Rehearsal, WHAT_IF};
 
-use crate::drivers::{drivers, drivers_by, only_makers};
+use crate::drivers::{drivers, drivers_by};
 
 pub(super) const NOW: Time = Time::from_seconds(1_700_000_000);
 
@@ -77,6 +77,14 @@ fn crowded() -> Vec<Value> {
         node("n2", "2"),
         queue("default", None),
     ]
+}
+
+/// Of a part of a cluster nobody knows what has no owner, and whether a node lives.
+pub(super) fn only_makers(settings: driver::Settings) -> driver::Settings {
+    driver::Settings {
+        controllers: controllers::WORKLOADS,
+        ..settings
+    }
 }
 
 fn rehearsal(objects: Vec<Value>) -> Rehearsal {
