@@ -10,7 +10,7 @@ mod rows;
 use std::sync::Arc;
 use std::time::Instant;
 
-use engine::{Argument, Engine, PluginSettings, Settings};
+use engine::{Argument, Engine, PluginSettings, Settings, Switch};
 use model::{
     Card, CardAsk, Closeness, Device, DeviceAsk, DeviceClaim, DeviceRequest, Grant, Highest,
     HyperNodeSpec, Key, Kind, Limits, Member, Memory, Node, NumaAsk, NumaLayout, NumaPart,
@@ -244,6 +244,12 @@ fn engine(short: Short) -> Engine {
     if short == Short::RoomOfOthers {
         let actions = ["preempt", "reclaim"].map(str::to_owned);
         settings.placement.actions.extend(actions);
+        // As Volcano's chart has it.
+        for plugin in settings.placement.tiers.iter_mut().flatten() {
+            if plugin.name == "gang" || plugin.name == "drf" {
+                plugin.switch(Switch::Preemptable, false);
+            }
+        }
     }
     Engine::new(settings).expect("the actions are known").0
 }
