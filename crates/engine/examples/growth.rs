@@ -142,23 +142,33 @@ fn resident(asked: &Asked) {
     }
 }
 
-/// How many megabytes the tables and the engine of a cluster hold in which two pods run on each node.
-fn resident_of(nodes: u32) -> f64 {
-    let before = resident_mb();
+/// A gang whose tasks take a core each.
+fn small(at: u32) -> Gang<'static> {
+    Gang {
+        at,
+        queue: "default",
+        min: 1,
+        requests: Vector::of([(Kind::CPU, 1_000), (Kind::MEMORY, 1 << 30)]),
+        ..Gang::default()
+    }
+}
+
+/// So many nodes, on each of which two tasks run, of such gangs of twenty.
+fn two_on_each(nodes: u32, gang: impl Fn(u32) -> Gang<'static>) -> Tables {
     let mut tables = Tables::new();
     queue(&mut tables, "default", None, Vector::ZERO);
     (0..nodes).for_each(|at| node(&mut tables, at, 32, 0));
     for at in 0..nodes / 10 {
         let places: Vec<_> = (0..20).map(|i| Some(at * 10 + i % 10)).collect();
-        let gang = Gang {
-            at,
-            queue: "default",
-            min: 1,
-            requests: Vector::of([(Kind::CPU, 1_000), (Kind::MEMORY, 1 << 30)]),
-            ..Gang::default()
-        };
-        gang.put(&mut tables, &places);
+        gang(at).put(&mut tables, &places);
     }
+    tables
+}
+
+/// How many megabytes the tables and the engine of a cluster hold in which two pods run on each node.
+fn resident_of(nodes: u32) -> f64 {
+    let before = resident_mb();
+    let mut tables = two_on_each(nodes, small);
     let mut engine = Engine::with_defaults();
     while !engine.cycle(&mut tables, Time::from_micros(0)).is_empty() {}
     resident_mb() - before
@@ -166,21 +176,8 @@ fn resident_of(nodes: u32) -> f64 {
 
 /// How many milliseconds it takes to place the first pod of its shape, and one more, the median of so many.
 fn one_by_one(nodes: u32, way: &Way, pods: usize) -> (f64, f64) {
-    let mut tables = Tables::new();
-    queue(&mut tables, "default", None, Vector::ZERO);
-    (0..nodes).for_each(|at| node(&mut tables, at, 32, 0));
-    let gang = |at, shape| Gang {
-        at,
-        queue: "default",
-        min: 1,
-        requests: Vector::of([(Kind::CPU, 1_000), (Kind::MEMORY, 1 << 30)]),
-        shape,
-        ..Gang::default()
-    };
-    for at in 0..nodes / 10 {
-        let places: Vec<_> = (0..20).map(|i| Some(at * 10 + i % 10)).collect();
-        gang(at, ShapeSpec::default()).put(&mut tables, &places);
-    }
+    let mut tables = two_on_each(nodes, small);
+    let gang = |at, shape| Gang { shape, ..small(at) };
     let mut engine = Engine::with_defaults();
     while !engine.cycle(&mut tables, Time::from_micros(0)).is_empty() {}
     gang(1_000_000, (way.shape)()).put(&mut tables, &[None]);
@@ -217,21 +214,10 @@ fn cooling(asked: &Asked) {
 
 /// How many milliseconds the cycle takes that looks at all who came, the median of so many.
 fn newcomers(nodes: u32, times: usize) -> f64 {
-    let mut tables = Tables::new();
-    queue(&mut tables, "default", None, Vector::ZERO);
-    (0..nodes).for_each(|at| node(&mut tables, at, 32, 0));
-    for at in 0..nodes / 10 {
-        let places: Vec<_> = (0..20).map(|i| Some(at * 10 + i % 10)).collect();
-        let gang = Gang {
-            at,
-            queue: "default",
-            min: 1,
-            requests: Vector::of([(Kind::CPU, 1_000), (Kind::MEMORY, 1 << 30)]),
-            cooldown_ms: 600_000,
-            ..Gang::default()
-        };
-        gang.put(&mut tables, &places);
-    }
+    let mut tables = two_on_each(nodes, |at| Gang {
+        cooldown_ms: 600_000,
+        ..small(at)
+    });
     let mut settings = Settings::default();
     let first = &mut settings.placement.tiers[0];
     first.push(PluginSettings::named("cdp"));
