@@ -97,10 +97,7 @@ impl Indexes {
         gang: GangId,
         now: Time,
     ) -> Indexes {
-        let state = crate::rules::State {
-            now,
-            ..crate::rules::State::default()
-        };
+        let state = crate::rules::State::at(now);
         let view = rules.view(tables, &state);
         let tasks = tables.gang(gang).tasks.iter();
         let waiting = tasks.filter(|task| tables.task(**task).phase.is_waiting());
@@ -196,10 +193,7 @@ impl Indexes {
         if rules.looks_at_queues() {
             return None;
         }
-        let state = crate::rules::State {
-            now,
-            ..crate::rules::State::default()
-        };
+        let state = crate::rules::State::at(now);
         let view = rules.view(tables, &state);
         let suiting = self.suiting(rules, view, &rules.asker(view, task))?;
         let ids = tables.nodes().map(|(id, _)| id);
@@ -478,10 +472,7 @@ pub fn may_fit(
     node: NodeId,
     now: Time,
 ) -> bool {
-    let state = crate::rules::State {
-        now,
-        ..crate::rules::State::default()
-    };
+    let state = crate::rules::State::at(now);
     let view = rules.view(tables, &state);
     let (Some(shape), Some(row)) = (tables.find_shape(shape), tables.find_node(node)) else {
         return false;

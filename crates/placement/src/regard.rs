@@ -22,10 +22,7 @@ pub struct Regard<'a> {
 impl<'a> Regard<'a> {
     /// The view of a task.
     pub fn of(rules: &'a Rules, tables: &'a Tables, task: TaskId, now: Time) -> Regard<'a> {
-        let state = State {
-            now,
-            ..State::default()
-        };
+        let state = State::at(now);
         let footing = rules.footing(rules.view(tables, &state), task);
         Regard {
             rules,

@@ -152,6 +152,16 @@ pub struct State {
     pub(crate) task_topology: plugins::task_topology::Topologies,
 }
 
+impl State {
+    /// At a time, with nothing found out yet.
+    pub(crate) fn at(now: Time) -> State {
+        State {
+            now,
+            ..State::default()
+        }
+    }
+}
+
 /// A compiled configuration.
 #[derive(Clone)]
 pub struct Rules {
@@ -429,10 +439,7 @@ impl Rules {
         if self.flat.iter().all(|plugin| plugin.wakes_at.is_none()) {
             return None;
         }
-        let state = State {
-            now,
-            ..State::default()
-        };
+        let state = State::at(now);
         let view = self.view(tables, &state);
         let said = self.flat.iter().filter_map(|p| p.wakes_at);
         let times = said.filter_map(|f| f(view, gang));

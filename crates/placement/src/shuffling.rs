@@ -105,10 +105,7 @@ impl Rules {
 
     /// The nodes of which rules say something else now than at that time, though nothing happened.
     pub fn turned(&self, tables: &Tables, before: Time, now: Time) -> Vec<NodeId> {
-        let state = State {
-            now,
-            ..State::default()
-        };
+        let state = State::at(now);
         let view = self.view(tables, &state);
         let asked = self.rows().filter_map(|row| row.turned);
         asked.flat_map(|ask| ask(view, before)).collect()
@@ -121,10 +118,7 @@ impl Rules {
         if !self.rows().any(is_asked) {
             return None;
         }
-        let state = State {
-            now,
-            ..State::default()
-        };
+        let state = State::at(now);
         let view = self.view(tables, &state);
         let shuffles = self.has_action("shuffle");
         let victims = self.rows().filter_map(|row| row.victims_at);

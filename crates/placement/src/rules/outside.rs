@@ -23,10 +23,7 @@ impl Rules {
         if self.extender().is_none() {
             return Vec::new();
         }
-        let state = State {
-            now,
-            ..State::default()
-        };
+        let state = State::at(now);
         let view = self.view(tables, &state);
         let mut asks = Asks::default();
         for (gang, reason) in waiting {

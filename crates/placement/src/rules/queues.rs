@@ -18,10 +18,7 @@ impl Rules {
         now: Time,
         passed: &mut dyn FnMut(Milestone),
     ) -> State {
-        let mut state = State {
-            now,
-            ..State::default()
-        };
+        let mut state = State::at(now);
         for plugin in &self.flat {
             if let Some(open) = plugin.open {
                 open(tables, &self.config, &mut state);
