@@ -48,15 +48,20 @@ pub struct Inputs<'a> {
 }
 
 /// How long what only tells how things stand rests at most while much else waits to be done.
-const REST_MS: i64 = 5_000;
+const BUSY_REST_MS: i64 = 5_000;
 
 impl Inputs<'_> {
-    /// Until when what only tells how things stand should rest; a step that lets it rest says so
-    /// ([`Step::rests`]). What changes meanwhile is then told in one write, and work comes before it.
-    pub fn rest(&self) -> Option<Time> {
+    /// Until when what only tells how things stand should rest, for so many milliseconds where nothing else
+    /// waits to be done; a step that lets it rest says so ([`Step::rests`]). What changes meanwhile is then
+    /// told in one write, and work comes before it.
+    pub fn rest(&self, calm_ms: i64) -> Option<Time> {
         let since = self.last.rests_since.unwrap_or(self.now);
-        let until = since.plus_ms(REST_MS);
-        (self.is_busy && self.now < until).then_some(until)
+        let rest_ms = match self.is_busy {
+            true => BUSY_REST_MS,
+            false => calm_ms,
+        };
+        let until = since.plus_ms(rest_ms);
+        (self.now < until).then_some(until)
     }
 }
 

@@ -373,6 +373,9 @@ fn every_path_of_a_small_job_is_one_of_the_rule_book() {
                     world.restart();
                 }
                 world.run(&["vcjob"]);
+                // What only counts rests for a moment.
+                world.pass("+1s");
+                world.run(&["vcjob"]);
                 if death.is_none() {
                     writes = world.writes.len() - written;
                 }

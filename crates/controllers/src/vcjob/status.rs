@@ -236,17 +236,37 @@ pub(super) fn held(view: &View<'_>, next: &Next, obstacle: Option<&Obstacle>) ->
     (view.inputs.now < until).then_some(until)
 }
 
-/// Until when a status rests that says nothing but how many pods of an unfinished job wait and run, while
-/// there is much else to do.
+/// How long the news rest that a pod of a gang has started or has come to its end: its siblings mostly follow
+/// at once. Kubernetes' controller of Jobs gathers such news for as long.
+const GATHER_MS: i64 = 1_000;
+
+/// Until when a status rests that says nothing but how many pods of an unfinished job wait, run and have
+/// succeeded: for a moment where it stays in its phase with as many pods, longer while there is much else to do.
 pub(super) fn resting(view: &View<'_>, next: &Next, obstacle: Option<&Obstacle>) -> Option<Time> {
-    let is_telling = !next.is_moved
-        && next.notes.is_empty()
-        && obstacle.is_none()
-        && only_counts(&view.job.status, &next.status);
-    view.inputs.rest().filter(|_| is_telling)
+    let (was, is) = (&view.job.status, &next.status);
+    let is_telling =
+        !next.is_moved && next.notes.is_empty() && obstacle.is_none() && only_counts(was, is);
+    let is_minor = was.state.phase == is.state.phase && has_as_many(was, is);
+    let rest = view.inputs.rest(if is_minor { GATHER_MS } else { 0 });
+    rest.filter(|_| is_telling)
 }
 
-/// Whether a status differs from another by nothing but counts of pods that wait and run, and what follows.
+/// Whether each task has as many pods in a status as in another, in whatever phases: from that is seen who
+/// goes ([`policy::lost`]).
+fn has_as_many(was: &JobStatus, is: &JobStatus) -> bool {
+    let pods = |status: &JobStatus| {
+        let tasks = status.task_status_count.iter();
+        let sums = tasks.map(|(task, count)| {
+            let pods: i64 = count.phase.values().map(|count| i64::from(*count)).sum();
+            (task.clone(), pods)
+        });
+        sums.collect::<Vec<_>>()
+    };
+    pods(was) == pods(is)
+}
+
+/// Whether a status differs from another by nothing but counts of pods that wait, run and have succeeded, and
+/// what follows.
 fn only_counts(was: &JobStatus, is: &JobStatus) -> bool {
     let goes_on = |status: &JobStatus| {
         let phase = status.state.phase;
@@ -266,7 +286,6 @@ fn only_counts(was: &JobStatus, is: &JobStatus) -> bool {
     let why = |status: &JobStatus| (status.state.reason.clone(), status.state.message.clone());
     let ends = |status: &JobStatus| {
         let JobStatus {
-            succeeded,
             failed,
             terminating,
             unknown,
@@ -274,15 +293,7 @@ fn only_counts(was: &JobStatus, is: &JobStatus) -> bool {
             retry_count,
             ..
         } = status;
-        [
-            succeeded,
-            failed,
-            terminating,
-            unknown,
-            version,
-            retry_count,
-        ]
-        .map(|it| *it)
+        [failed, terminating, unknown, version, retry_count].map(|it| *it)
     };
     goes_on(was)
         && goes_on(is)
