@@ -1,6 +1,6 @@
 //! How long one explanation takes where 100,000 pods wait for 10,000 nodes.
 //!
-//! `cargo run --release -p katmai-engine --example explain` prints one JSON object a line.
+//! `cargo run --release -p katmai-engine --example explain [ROW…]` prints one JSON object a line.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -24,21 +24,36 @@ const GANGS: u32 = 5_000;
 const TASKS: u32 = 20;
 const ASKED: u32 = 21;
 
-fn main() {
-    ask("explain-no-fit-100k", "all", Short::Room);
-    ask("explain-queue-full-100k", "small", Short::Room);
-    ask("explain-cards-taken-100k", "all", Short::Cards);
-    ask("explain-devices-taken-100k", "all", Short::Devices);
-    ask("explain-cpus-taken-100k", "all", Short::Cpus);
-    ask("explain-close-100k", "all", Short::Racks);
-    ask("explain-parts-close-100k", "all", Short::RacksOfParts);
-    ask("explain-apart-100k", "all", Short::Company);
-    ask("explain-evicting-100k", "all", Short::RoomOfOthers);
-    ask(
+const ROWS: [(&str, &str, Short); 12] = [
+    ("explain-no-fit-100k", "all", Short::Room),
+    ("explain-queue-full-100k", "small", Short::Room),
+    ("explain-cards-taken-100k", "all", Short::Cards),
+    ("explain-devices-taken-100k", "all", Short::Devices),
+    ("explain-cpus-taken-100k", "all", Short::Cpus),
+    ("explain-close-100k", "all", Short::Racks),
+    ("explain-parts-close-100k", "all", Short::RacksOfParts),
+    ("explain-apart-100k", "all", Short::Company),
+    ("explain-evicting-100k", "all", Short::RoomOfOthers),
+    (
         "explain-evicting-queue-full-100k",
         "small",
         Short::RoomOfOthers,
-    );
+    ),
+    ("explain-evicting-by-share-100k", "all", Short::RoomOfRicher),
+    (
+        "explain-evicting-by-share-queue-full-100k",
+        "small",
+        Short::RoomOfRicher,
+    ),
+];
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    for (row, of, short) in ROWS {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == row) {
+            ask(row, of, short);
+        }
+    }
 }
 
 /// What others hold.
@@ -60,6 +75,8 @@ enum Short {
     Company,
     /// The nodes' cores, where `preempt` and `reclaim` look for room, too.
     RoomOfOthers,
+    /// The same, where `drf` lets whoever has less take from who has more.
+    RoomOfRicher,
 }
 
 /// So many nodes are a rack.
@@ -75,7 +92,11 @@ impl Short {
     fn shape(self) -> ShapeSpec {
         let mut shape = ShapeSpec::default();
         match self {
-            Short::Room | Short::RoomOfOthers | Short::Racks | Short::RacksOfParts => {}
+            Short::Room
+            | Short::RoomOfOthers
+            | Short::RoomOfRicher
+            | Short::Racks
+            | Short::RacksOfParts => {}
             Short::Company => {
                 shape.pod_anti_affinity = vec![PodTerm {
                     topology_key: "kubernetes.io/hostname".into(),
@@ -193,7 +214,11 @@ impl Short {
             Short::Racks | Short::RacksOfParts => {
                 Some(PluginSettings::named("network-topology-aware"))
             }
-            Short::Room | Short::Devices | Short::Company | Short::RoomOfOthers => None,
+            Short::Room
+            | Short::Devices
+            | Short::Company
+            | Short::RoomOfOthers
+            | Short::RoomOfRicher => None,
             Short::Cards => {
                 let mut cards = PluginSettings::named("deviceshare");
                 let key = "deviceshare.VGPUEnable".to_owned();
@@ -241,12 +266,17 @@ fn grant(tables: &mut Tables, gang: u32, short: Short) {
 fn engine(short: Short) -> Engine {
     let mut settings = Settings::default();
     settings.placement.tiers[1].extend(short.plugin());
-    if short == Short::RoomOfOthers {
+    if matches!(short, Short::RoomOfOthers | Short::RoomOfRicher) {
         let actions = ["preempt", "reclaim"].map(str::to_owned);
         settings.placement.actions.extend(actions);
         // As Volcano's chart has it.
         for plugin in settings.placement.tiers.iter_mut().flatten() {
-            if plugin.name == "gang" || plugin.name == "drf" {
+            let is_off = match &*plugin.name {
+                "gang" => true,
+                "drf" => short == Short::RoomOfOthers,
+                _ => false,
+            };
+            if is_off {
                 plugin.switch(Switch::Preemptable, false);
             }
         }

@@ -8,6 +8,7 @@ mod below;
 mod claims;
 mod dry_run;
 mod grounds;
+mod kin;
 mod one_by_one;
 mod shares;
 mod sparing;
@@ -26,6 +27,7 @@ use crate::victims::{self, Against, Search};
 pub(crate) use grounds::{Grounds, will_take};
 
 use grounds::{Field, Ground, Likeness};
+use kin::Kin;
 
 /// One gang's search for room.
 struct Clearing<'r> {
@@ -58,6 +60,12 @@ pub(crate) fn clear_room(
         ceiling: i32::MAX,
         promised: Vec::new(),
     };
+    let kin = Kin::of(cycle, &clearing);
+    let before = kin.as_ref().and_then(|kin| grounds.failed.get(kin));
+    if before == Some(&cycle.moves) {
+        cycle.grounds = grounds;
+        return;
+    }
     let mut found = clearing.attempt(cycle, &mut grounds, mark);
     // Who makes room for one task may have to be more important than who would for another: where
     // their priorities differ it is tried without the highest. Dry runs put budgets before priorities.
@@ -90,6 +98,9 @@ pub(crate) fn clear_room(
         let tasks = cycle.trial.tables().gang(gang).count(Phase::Pipelined);
         let outcome = cycle.kept_for(gang, tasks);
         cycle.outcomes.insert(gang, outcome);
+        clearing.leave(cycle, &mut grounds);
+    } else if let Some(kin) = kin {
+        grounds.failed.insert(kin, cycle.moves);
     }
     cycle.grounds = grounds;
 }
@@ -315,6 +326,20 @@ impl Clearing<'_> {
                     ..self.search(cycle, task)
                 };
                 field.forget(cycle, &search, field.begun);
+            }
+        }
+    }
+}
+
+impl Clearing<'_> {
+    /// What was found out once the gang held something is not for those who hold nothing: it may not take of
+    /// them what they may.
+    fn leave(&self, cycle: &Cycle<'_, '_>, grounds: &mut Grounds) {
+        let view = cycle.view();
+        let likeness = (self.rules).claims_like(view, self.against, self.queue, self.gang);
+        if likeness != self.likeness {
+            for field in grounds.fields.values_mut() {
+                field.change_hands(&self.likeness, &likeness);
             }
         }
     }

@@ -174,8 +174,9 @@ impl<'a, 't> Cycle<'a, 't> {
         Cycle::with(trial, rules, indexes, gangs, state).through(passed)
     }
 
-    /// The same for one gang's sake: whoever would have a turn after it is whole has none, where nobody
-    /// could take its places again.
+    /// The same for one gang's sake: whoever would have a turn after it is whole has none. Nobody could take
+    /// its places again: who evicts takes none that were found in this cycle, nor any of a gang that is no
+    /// start without those it had before ([`crate::victims::is_starting`]).
     pub fn run_for(
         trial: &'a mut Trial<'t>,
         rules: &'a Rules,
@@ -184,7 +185,7 @@ impl<'a, 't> Cycle<'a, 't> {
         (tried, now): (Tried, Time),
     ) -> (BTreeMap<GangId, Outcome>, Work) {
         let mut cycle = Cycle::begin(trial, rules, indexes, gangs, now);
-        cycle.until = Some(tried.gang).filter(|_| !rules.takes_room());
+        cycle.until = Some(tried.gang);
         cycle.is_told = tried.is_told;
         cycle.through(&mut |_| {})
     }
@@ -197,6 +198,9 @@ impl<'a, 't> Cycle<'a, 't> {
             passed(Milestone::Acted {
                 action: action.name,
             });
+            if self.has_come_to_an_end() {
+                break;
+            }
         }
         self.work.nodes = self.indexes.evaluated - before;
         (self.outcomes, self.work)

@@ -259,10 +259,10 @@ impl Search<'_> {
     /// asking the rules; `None` where even nobody on it would not be enough.
     pub(crate) fn bound(&self, view: View<'_>, shape: &Shape, node: NodeId) -> Option<Cost> {
         let tables = view.tables;
-        let room = Scales::of(tables, shape, node);
-        if room.is_enough() {
+        if self.is_free(tables, shape, node) {
             return Some(Cost::NONE);
         }
+        let room = Scales::of(tables, shape, node);
         if !room.could_be_enough(tables, node) {
             return None;
         }

@@ -1,6 +1,7 @@
 //! Decisions as text: a cluster and its commands in, what was decided out. After every cycle the
 //! independent checker looks at the tables.
 
+mod alike_laws;
 mod card_laws;
 mod cards;
 mod changing;

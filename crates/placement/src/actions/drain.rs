@@ -491,6 +491,8 @@ pub(super) fn serve(cycle: &mut Cycle<'_, '_>, against: Against, queue: QueueId,
     let kept = cycle.draining.remove(&gang);
     if kept.is_some() {
         take_promises_back(cycle, gang);
+        // What others did not find while it was kept may be found now.
+        cycle.moves += 1;
     }
     clear_room(cycle, against, queue, gang);
     if let Some(otherwise) = kept

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{NodeId, QueueId, Refusal, ShapeId, Tables, TaskId};
 
 use super::below::Belows;
+use super::kin::Kin;
 use crate::coupling;
 use crate::cycle::Cycle;
 use crate::footing;
@@ -27,7 +28,9 @@ pub(crate) struct Grounds {
     pub(super) fields: BTreeMap<Ground, Field>,
     /// For whom no node was found when so many moves were kept.
     pub(super) hopeless: BTreeMap<Likeness, u64>,
-    /// The same of claimants of a queue where one above it is full.
+    /// For whom too little was found when so many moves were kept.
+    pub(super) failed: BTreeMap<Kin, u64>,
+    /// For which claimants of a queue no node was found then, where one above it is full.
     pub(super) short: BTreeMap<(QueueId, Likeness), u64>,
     /// Who holds what below queues that are full.
     pub(super) below: Belows,
@@ -130,10 +133,23 @@ impl Field {
     fn look_again(&mut self, cycle: &Cycle<'_, '_>, search: &Search<'_>, nodes: Vec<NodeId>) {
         let view = cycle.view();
         let shape = view.tables.shape_of(search.claimant.task);
-        for node in nodes {
+        let cost = |node: NodeId| {
             let is_known = view.tables.find_node(node).is_some_and(|row| row.known);
-            let cost = is_known.then(|| search.bound(view, shape, node)).flatten();
-            self.put(node, cost);
+            is_known.then(|| search.bound(view, shape, node)).flatten()
+        };
+        if self.leaves.is_empty() {
+            // In order once, instead of one by one.
+            let end = nodes.iter().map(|node| node.index() + 1).max();
+            self.leaves.resize(end.unwrap_or(0), None);
+            let rows = nodes.into_iter();
+            self.order = rows.filter_map(|node| Some((cost(node)?, node))).collect();
+            for (cost, node) in &self.order {
+                self.leaves[node.index()] = Some(*cost);
+            }
+            return;
+        }
+        for node in nodes {
+            self.put(node, cost(node));
         }
     }
 
@@ -157,6 +173,13 @@ impl Field {
             self.sync_free(cycle, search);
         } else {
             self.meet(cycle, search, likeness);
+        }
+    }
+
+    /// What was found out for claimants of the one likeness is for those of the other from now on.
+    pub(super) fn change_hands(&mut self, from: &[u64], to: &[u64]) {
+        if self.whose == from {
+            self.whose = to.to_vec();
         }
     }
 

@@ -20,10 +20,17 @@ pub const PLUGIN: Plugin = Plugin {
     gang_share: Some(of_gang),
     preemptable: Some(preemptable),
     counts_refused: true,
-    // Whose share it is decides, and no two gangs need have the same.
-    preempts_like: Some(|_, gang| u64::from(gang.0)),
+    preempts_like: Some(share_of_its_own),
     ..Plugin::NONE
 };
+
+/// How large its share is decides. Of gangs that hold nothing it is the same; no two others need have the same.
+fn share_of_its_own(view: View<'_>, gang: GangId) -> u64 {
+    match held(view, gang).is_zero() {
+        true => 0,
+        false => 1 + u64::from(gang.0),
+    }
+}
 
 fn job_order(view: View<'_>, a: GangId, b: GangId) -> Ordering {
     of_gang(view, a).cmp(&of_gang(view, b))
