@@ -14,6 +14,7 @@ told() { k get "$1" -o jsonpath="$2"; }
 says "S2.9: a start script that tries again finds who comes later" "retry-coordinator-0.retry is found after [1-9]" alone examples/discovery/retry.yaml
 says "S2.9: what is ready by its probe can be found at once" "client-0 \| ready-server-2.ready says: server 2" alone examples/discovery/ready.yaml
 says "S2.5: two pods that are ready when they have found each other both become so" "both-0 \| both found each other" alone examples/discovery/mutual.yaml
+says "S2.10: two pods find each other by the addresses that the job tells" "peer-0 \| [0-9.]+ says: peer 1" alone examples/discovery/no-dns.yaml
 sed 's/svc: \[\]/svc: ["--publish-not-ready-addresses=false"]/' examples/discovery/mutual.yaml > "$home/never.yaml"
 expect "S2.5: where the job hides who is not ready, they do not" 3 "vcjob/mutual +Running" katmai run --port 0 --timeout 5s "$home/never.yaml"
 

@@ -36,6 +36,8 @@ const DISPENSABLE: &[Kind] = &[
     Kind::ResourceSlice,
     Kind::VcCronJob,
 ];
+/// Those that Kubernetes itself serves only where somebody has asked for it: that one is not there is no news.
+const ASKED_FOR: &[Kind] = &[Kind::DeviceTaintRule, Kind::NativeGroup];
 /// How long until it is looked again whether such a kind is served.
 const ABSENT_MS: i64 = 60_000;
 
@@ -342,7 +344,8 @@ impl Reflector {
     fn do_without(&mut self, mirror: &mut Mirror, now: Time, reflected: &mut Reflected) {
         let row = self.kind.row();
         let (plural, group, versions) = (row.plural, row.group, versions_text(self.kind));
-        let is_news = self.revision > 0 || !mirror.is_listed(self.kind);
+        let is_missed = !mirror.is_listed(self.kind) && !ASKED_FOR.contains(&self.kind);
+        let is_news = self.revision > 0 || is_missed;
         reflected.trouble = is_news.then(|| {
             format!("the API serves no {plural} of {group}/{versions}: it is as if there were none, and looked again every minute")
         });

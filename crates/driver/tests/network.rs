@@ -82,7 +82,13 @@ fn a_gang_waits_for_a_hyper_node_and_is_told_which_one_it_got() {
 #[test]
 fn a_cluster_without_hyper_nodes_is_served_and_gets_them_when_they_come() {
     let mut world = plane();
-    world.absent.extend([Kind::HyperNode, Kind::Numatopology]);
+    let absent = [
+        Kind::HyperNode,
+        Kind::Numatopology,
+        Kind::DeviceTaintRule,
+        Kind::NativeGroup,
+    ];
+    world.absent.extend(absent);
     let group = json!({
         "spec": { "minMember": 1, "queue": "default" },
         "status": { "phase": "Inqueue" },
@@ -92,6 +98,17 @@ fn a_cluster_without_hyper_nodes_is_served_and_gets_them_when_they_come() {
     world.settle();
     assert!(world.driver.is_synced());
     assert!(node_of(&world, "p-0").is_string(), "it is placed");
+    let said: Vec<String> = std::iter::from_fn(|| world.driver.poll_notice())
+        .map(|notice| notice.text)
+        .filter(|text| text.contains("serves no"))
+        .collect();
+    let of = |plural: &str| said.iter().filter(|text| text.contains(plural)).count();
+    assert_eq!((of("hypernodes"), of("numatopologies")), (1, 1), "{said:?}");
+    assert_eq!(
+        said.len(),
+        2,
+        "what no cluster has unasked is no news: {said:?}"
+    );
     let lists = |asked: Vec<String>| {
         let lists = asked.into_iter();
         lists

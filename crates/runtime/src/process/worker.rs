@@ -124,6 +124,8 @@ struct Worker {
     shown: Shown,
     /// When the files of volumes are compared with their sources again.
     refresh_at: Option<Time>,
+    /// How often they were.
+    refreshes: u32,
     /// A failed preparation is tried again then, after so many failures.
     retry: (Option<Time>, u32),
     directory: PathBuf,
@@ -187,6 +189,7 @@ impl Worker {
             volumes: BTreeMap::new(),
             shown: Shown::default(),
             refresh_at: None,
+            refreshes: 0,
             retry: (None, 0),
             door,
             events,

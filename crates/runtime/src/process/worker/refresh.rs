@@ -6,8 +6,12 @@ use api::time::Time;
 use super::Worker;
 use crate::process::now;
 
-/// How often sources are looked at.
+/// How often sources are looked at in the first minute of a pod, in which programs wait for what they need to
+/// begin, and later.
+const EARLY_REFRESH_MS: i64 = 1_000;
 const REFRESH_MS: i64 = 20_000;
+/// How many looks are early ones.
+const EARLY: u32 = 60;
 
 impl Worker {
     /// Compares files with their sources when it is time; when that will be again.
@@ -19,12 +23,17 @@ impl Worker {
             self.refresh_at = None;
             return None;
         }
-        let next = now().plus_ms(REFRESH_MS);
+        let after_ms = match self.refreshes < EARLY {
+            true => EARLY_REFRESH_MS,
+            false => REFRESH_MS,
+        };
+        let next = now().plus_ms(after_ms);
         let due = *self.refresh_at.get_or_insert(next);
         if now() < due {
             return Some(due);
         }
         self.refresh_at = Some(next);
+        self.refreshes = self.refreshes.saturating_add(1);
         for volume in volumes.clone() {
             let Some(directory) = self.volumes.get(&volume.name).cloned() else {
                 continue;
