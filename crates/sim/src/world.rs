@@ -72,8 +72,8 @@ pub struct World {
     lease_writes: u64,
     disk: Disk,
     names: Names,
-    /// Pods that waited for their peers, by uid, and whether they knew them when they started.
-    started: BTreeMap<String, bool>,
+    /// Pods that wait, or waited, for their peers.
+    peers: names::Peers,
     fleet: Fleet,
     /// The newest revision that the nodes have seen of the pods; 0 before they have listed them.
     fleet_seen: u64,
@@ -251,7 +251,7 @@ impl World {
             lease_writes: 0,
             disk: Disk::default(),
             names: Names::default(),
-            started: BTreeMap::new(),
+            peers: names::Peers::default(),
             fleet: Fleet::new(settings.nodes.clone(), random.draw()),
             fleet_seen: 0,
             drivers,
@@ -646,7 +646,7 @@ impl World {
             }
             Event::Node(intent) => self.hear_node(&intent),
             Event::Disk(intent, patience) => self.hear_disk(intent, patience),
-            Event::Named(news) => self.names.hear(news),
+            Event::Named(news) => self.hear_names(news),
             Event::Pod(line) => self.fleet_line(line),
             Event::WatchPods => self.watch_pods(),
             Event::Asked(life, id, request) => {

@@ -1,5 +1,7 @@
 //! When the name server hears of what, and pods whose first container waits until it knows their peers.
 
+use std::collections::BTreeMap;
+
 use api::call;
 use api::intent::{Action, Intent, WriteOutcome};
 use api::kind::Kind;
@@ -8,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Event, World};
 use crate::fault::Fault;
+use crate::names::{Names, News};
 use crate::stored::{list, text};
 
 /// A name server hears of an EndpointSlice so much later at most: what it watches with sums up for a
@@ -27,12 +30,60 @@ pub struct Meetings {
     pub in_vain: u64,
 }
 
+/// Pods whose first container waits until names are known, by uid.
+#[derive(Debug, Default)]
+pub(super) struct Peers {
+    waiting: BTreeMap<String, Seen>,
+    /// Whether those that have started knew their peers.
+    started: BTreeMap<String, bool>,
+}
+
+/// What the first container of a pod has seen so far: it asks once a second for each name that it has not seen
+/// known, and what it has seen it does not ask for again.
+#[derive(Debug)]
+struct Seen {
+    names: usize,
+    unknown: Vec<String>,
+}
+
+impl Seen {
+    fn ask(&mut self, server: &Names) {
+        self.unknown.retain(|name| !server.knows(name));
+    }
+}
+
+impl Peers {
+    /// A pod waits for names, once its files say which.
+    fn wait(&mut self, uid: &str, unknown: Vec<String>) {
+        let names = unknown.len();
+        if names > 0 {
+            self.waiting.insert(uid.to_owned(), Seen { names, unknown });
+        }
+    }
+
+    fn ask(&mut self, server: &Names) {
+        let waiting = self.waiting.values_mut();
+        waiting.for_each(|seen| seen.ask(server));
+    }
+
+    /// Whether the pod has seen so many of its names known, or all of them.
+    fn knows(&mut self, uid: &str, least: i64, server: &Names) -> bool {
+        let Some(seen) = self.waiting.get_mut(uid) else {
+            return false;
+        };
+        seen.ask(server);
+        let known = i64::try_from(seen.names - seen.unknown.len()).unwrap_or(0);
+        known >= least || seen.unknown.is_empty()
+    }
+}
+
 impl World {
     /// How pods that wait for their peers came to start so far.
     pub fn meetings(&self) -> Meetings {
-        let known = self.started.values().filter(|knows| **knows).count();
+        let started = &self.peers.started;
+        let known = started.values().filter(|knows| **knows).count();
         let known = u64::try_from(known).unwrap_or(u64::MAX);
-        let all = u64::try_from(self.started.len()).unwrap_or(u64::MAX);
+        let all = u64::try_from(started.len()).unwrap_or(u64::MAX);
         Meetings {
             known,
             in_vain: all.saturating_sub(known),
@@ -54,6 +105,13 @@ impl World {
         let ms = self.draw_ms(Fault::DnsDelay, 1_000, DEAF_MS);
         self.struck(Fault::DnsDelay, &format!("for {ms} ms"));
         self.names.deafen(self.now.plus_ms(ms));
+    }
+
+    /// The name server hears what is new; who waits for names has asked before, and asks again.
+    pub(super) fn hear_names(&mut self, news: News) {
+        self.peers.ask(&self.names);
+        self.names.hear(news);
+        self.peers.ask(&self.names);
     }
 
     /// Whether a pod has been taken by its kubelet and waits for its peers.
@@ -81,19 +139,22 @@ impl World {
             row.map_or("", |row| text(&row["value"]))
         };
         let number = |name: &str| value(name).parse::<i64>().unwrap_or(0);
-        let names = self.names_in(&target.namespace, &job, value("KATMAI_PEERS"));
-        let domain = value("KATMAI_PEERS_DOMAIN");
-        let is_known = |name: &&String| self.names.knows(&format!("{name}.{domain}"));
-        let known = names.iter().filter(is_known).count();
-        let is_enough = i64::try_from(known).unwrap_or(0) >= number("KATMAI_PEERS_LEAST");
-        let knows = !names.is_empty() && (is_enough || known == names.len());
+        if !self.peers.waiting.contains_key(&uid) {
+            let names = self.names_in(&target.namespace, &job, value("KATMAI_PEERS"));
+            let domain = value("KATMAI_PEERS_DOMAIN");
+            let names = names.iter().map(|name| format!("{name}.{domain}"));
+            self.peers.wait(&uid, names.collect());
+        }
+        let least = number("KATMAI_PEERS_LEAST");
+        let knows = self.peers.knows(&uid, least, &self.names);
         let until = since.map(|since| since.plus_ms(number("KATMAI_PEERS_SECONDS") * 1_000));
         if !knows && until.is_some_and(|until| self.now < until) {
             return Some(WriteOutcome::Unknown {
                 message: "its peers are not known yet".into(),
             });
         }
-        self.started.insert(uid, knows);
+        self.peers.waiting.remove(&uid);
+        self.peers.started.insert(uid, knows);
         None
     }
 
