@@ -60,7 +60,10 @@ pub(crate) fn clear_room(
         ceiling: i32::MAX,
         promised: Vec::new(),
     };
-    let kin = Kin::of(cycle, &clearing);
+    let kin = match grounds.failed.is_empty() {
+        true => None,
+        false => Kin::of(cycle, &clearing),
+    };
     let before = kin.as_ref().and_then(|kin| grounds.failed.get(kin));
     if before == Some(&cycle.moves) {
         cycle.grounds = grounds;
@@ -99,7 +102,7 @@ pub(crate) fn clear_room(
         let outcome = cycle.kept_for(gang, tasks);
         cycle.outcomes.insert(gang, outcome);
         clearing.leave(cycle, &mut grounds);
-    } else if let Some(kin) = kin {
+    } else if let Some(kin) = kin.or_else(|| Kin::of(cycle, &clearing)) {
         grounds.failed.insert(kin, cycle.moves);
     }
     cycle.grounds = grounds;
