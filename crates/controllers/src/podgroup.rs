@@ -46,11 +46,28 @@ pub const CONTROLLER: Controller = Controller {
 
 fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     if let Some(pod) = change.after::<Pod>()
-        && is_active(pod)
-        && (!pod.metadata.annotations.contains_key(GROUP_NAME) || lacks_group(mirror, pod))
+        && is_waiting(mirror, pod)
     {
         keys.push((*change.key).clone());
     }
+    // Pods may be heard of before their owner, and wait for it then. Its later news wake nobody.
+    let is_new = change.before.is_none() || change.is_recreation();
+    if let Some(owner) = change.after.as_ref().filter(|_| is_new)
+        && OWNERS.contains(&owner.kind())
+    {
+        let pods = mirror.owned_by::<Pod>(owner.uid());
+        let waiting = pods.filter(|pod| is_waiting(mirror, pod));
+        keys.extend(
+            waiting
+                .map(|pod| ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name)),
+        );
+    }
+}
+
+/// Whether a pod has no group yet, or one that is not there.
+fn is_waiting(mirror: &Mirror, pod: &Pod) -> bool {
+    is_active(pod)
+        && (!pod.metadata.annotations.contains_key(GROUP_NAME) || lacks_group(mirror, pod))
 }
 
 fn step(inputs: &Inputs<'_>) -> Step {
@@ -71,16 +88,28 @@ fn step(inputs: &Inputs<'_>) -> Step {
     }
     let name = group_name(pod);
     if meta.annotations.contains_key(GROUP_NAME) {
-        if lacks_group(mirror, pod) {
-            return Step::write(vec![create(inputs, pod, &name)]);
-        }
-        return Step::idle();
+        return match lacks_group(mirror, pod) {
+            true => before_group(inputs, meta)
+                .unwrap_or_else(|| Step::write(vec![create(inputs, pod, &name)])),
+            false => Step::idle(),
+        };
     }
     if mirror.get::<PodGroup>(&meta.namespace, &name).is_none() {
         // Both at once: they name each other whichever comes first, and each can be repeated.
-        return Step::write(vec![create(inputs, pod, &name), join(pod, &name)]);
+        return before_group(inputs, meta)
+            .unwrap_or_else(|| Step::write(vec![create(inputs, pod, &name), join(pod, &name)]));
     }
     Step::write(vec![join(pod, &name)])
+}
+
+/// What to do before a pod's group can be made: to find out whether its owner is there, which says how
+/// many start together and of which nothing may have been heard yet. `None` where it is known.
+fn before_group(inputs: &Inputs<'_>, meta: &ObjectMeta) -> Option<Step> {
+    if !inputs.settings.inherit_owner_annotations {
+        return None;
+    }
+    let (key, uid) = owner_key(meta)?;
+    inputs.before_presence(std::iter::once((key, uid)), meta.revision())
 }
 
 fn group_name(pod: &Pod) -> String {
@@ -158,15 +187,22 @@ pub(crate) fn spec(pod: &Pod, min_member: i32) -> Value {
     spec
 }
 
-/// The direct owner, where it is of a kind whose annotations are handed on.
-fn owner_of<'a>(inputs: &Inputs<'a>, meta: &ObjectMeta) -> Option<&'a ObjectMeta> {
+/// Key and uid of the direct owner, where it is of a kind whose annotations are handed on.
+fn owner_key(meta: &ObjectMeta) -> Option<(ObjectKey, &str)> {
     let owner = meta.controller()?;
     let kind = Kind::find(&owner.api_version, &owner.kind)?;
-    if !OWNERS.contains(&kind) {
-        return None;
-    }
-    let found = inputs.mirror.find(kind, &meta.namespace, &owner.name)?;
-    (*found.uid() == *owner.uid).then(|| found.meta())
+    let is_asked = OWNERS.contains(&kind);
+    is_asked.then(|| {
+        let key = ObjectKey::new(kind, &meta.namespace, &owner.name);
+        (key, &*owner.uid)
+    })
+}
+
+/// That owner, where it is there.
+fn owner_of<'a>(inputs: &Inputs<'a>, meta: &ObjectMeta) -> Option<&'a ObjectMeta> {
+    let (key, uid) = owner_key(meta)?;
+    let found = inputs.mirror.object(&key)?;
+    (*found.uid() == *uid).then(|| found.meta())
 }
 
 /// Labels or annotations.
