@@ -296,6 +296,78 @@ fn s2_1_s2_2_restarts_leave_the_service_alone_and_pods_come_after_it() {
 }
 
 #[test]
+fn s2_2_a_restart_of_a_partition_leaves_the_service_and_its_siblings_alone() {
+    let supports = [
+        (Kind::ConfigMap, "train-svc"),
+        (Kind::NetworkPolicy, "train"),
+        (Kind::Service, "train"),
+    ];
+    let names: Vec<String> = std::iter::once("train-master-0".to_owned())
+        .chain((0..4).map(|at| format!("train-worker-{at}")))
+        .collect();
+    for start in 0..60 {
+        let mut seed = Seed(start);
+        let policies =
+            json!([{ "events": ["PodFailed", "PodEvicted"], "action": "RestartPartition" }]);
+        let mut body = job(json!([]), json!([]));
+        body["spec"]["minAvailable"] = json!(5);
+        let workers = &mut body["spec"]["tasks"][1];
+        workers["replicas"] = json!(4);
+        workers["policies"] = policies;
+        workers["partitionPolicy"] = json!({ "totalPartitions": 2, "partitionSize": 2 });
+        let mut world = world(body);
+        world.run(&["vcjob"]);
+        stage(&mut world, 1);
+        world.run(&["vcjob"]);
+        let is_as = |world: &World, kind, name: &str, field: &str| {
+            world.get(kind, "ml", name).unwrap()["metadata"][field].clone()
+        };
+        let supported = |world: &World| {
+            supports.map(|(kind, name)| is_as(world, kind, name, "resourceVersion"))
+        };
+        let untouched = supported(&world);
+        let mut restarts = 0;
+        for _ in 0..8 {
+            for name in &names {
+                let status = json!({ "status": { "phase": "Running" } });
+                world.change(Kind::Pod, "ml", name, &status);
+            }
+            world.run(&["vcjob"]);
+            let uids = |world: &World| -> Vec<Value> {
+                let uids = names.iter();
+                uids.map(|name| is_as(world, Kind::Pod, name, "uid"))
+                    .collect()
+            };
+            let before = uids(&world);
+            let hit = seed.below(4) as usize;
+            let name = format!("train-worker-{hit}");
+            match seed.below(2) {
+                0 => world.vanish(Kind::Pod, "ml", &name),
+                _ => {
+                    let status = json!({ "status": { "phase": "Failed" } });
+                    world.change(Kind::Pod, "ml", &name, &status);
+                }
+            }
+            if seed.below(3) == 0 {
+                world.writes_left = Some(seed.below(4) as usize);
+                world.run(&["vcjob"]);
+                world.restart();
+            }
+            world.run(&["vcjob"]);
+            restarts += 1;
+            for (at, (was, is)) in before.iter().zip(uids(&world)).enumerate() {
+                // The master is of no partition; of the workers two and two are.
+                let goes = at > 0 && (at - 1) / 2 == hit / 2;
+                assert_eq!(*was != is, goes, "seed {start}, {name}: {}", names[at]);
+            }
+            assert_eq!(supported(&world), untouched, "seed {start}, {name}");
+        }
+        let status = &world.get(Kind::VcJob, "ml", "train").unwrap()["status"];
+        assert_eq!(status["retryCount"], restarts, "seed {start}: {status}");
+    }
+}
+
+#[test]
 fn a_huge_job_is_taken_in_bounded_steps() {
     let mut huge = job(json!([]), json!([]));
     huge["spec"]["plugins"] = json!({});
