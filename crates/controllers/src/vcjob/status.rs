@@ -516,12 +516,21 @@ fn waits_for_queue(group: &PodGroup) -> Option<&str> {
     (waits && &*newest.kind != SCHEDULED).then_some(&*newest.message)
 }
 
-/// Dates a change of phase and files it among the conditions.
+/// Dates a change of phase and files it among the conditions; says how long the job had lived when all
+/// of it was killed.
 fn stamp(view: &View<'_>, next: &mut Next) {
     let before = view.job.status.state.phase;
     let now = view.inputs.now;
     let status = &mut next.status;
     let phase = status.state.phase;
+    let is_ending = phase != before && is_killing(phase);
+    // Each kill of the whole job has a version of its own, be it for an end or for a restart.
+    if let Some(created) = view.job.metadata.creation_timestamp
+        && (is_ending || status.version != view.job.status.version)
+    {
+        let seconds = (now.micros() - created.micros()).max(0) / 1_000_000;
+        status.running_duration = Some(Duration::from_seconds(seconds));
+    }
     if phase != before {
         // An instant on the wire has whole seconds; anything finer would never compare equal.
         let now = Time::from_seconds(now.micros().div_euclid(1_000_000));
@@ -538,12 +547,6 @@ fn stamp(view: &View<'_>, next: &mut Next) {
             JobPhase::Completed => next.counters.push(("job_completed_phase_count", 1)),
             JobPhase::Failed => next.counters.push(("job_failed_phase_count", 1)),
             _ => {}
-        }
-        if let Some(created) = view.job.metadata.creation_timestamp
-            && is_killing(phase)
-        {
-            let seconds = (now.micros() - created.micros()).max(0) / 1_000_000;
-            status.running_duration = Some(Duration::from_seconds(seconds));
         }
     }
 }
