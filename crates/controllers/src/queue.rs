@@ -94,7 +94,10 @@ fn open(inputs: &Inputs<'_>, queue: &Queue, command: Option<&Command>) -> Step {
     if queue.status.state != QueueState::Open {
         return Step::write(vec![set_state(queue, QueueState::Open)]);
     }
-    if is_closed_by_parent(queue) {
+    // Whoever opens a queue by hand has it say so, also where it never said anything.
+    let is_unmarked =
+        command.is_some() && !queue.metadata.annotations.contains_key(CLOSED_BY_PARENT);
+    if is_unmarked || is_closed_by_parent(queue) {
         return Step::write(vec![mark(queue, "false")]);
     }
     finish(
