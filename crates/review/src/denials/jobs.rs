@@ -71,7 +71,10 @@ rows! {
         holds("!has(object.spec.policies) || object.spec.policies.all(p, !has(p.exitCode) || p.exitCode != 0)"),
         holds("object.spec.tasks.all(t, !has(t.policies) || t.policies.all(p, !has(p.exitCode) || p.exitCode != 0))"),
     ];
-    CODE_TWICE CREATES, "duplicate exitCode {code}", [];
+    CODE_TWICE CREATES, "duplicate exitCode {code}", [
+        holds("!has(object.spec.policies) || object.spec.policies.all(p, !has(p.exitCode) || p.exitCode == null || object.spec.policies.filter(q, has(q.exitCode) && q.exitCode == p.exitCode).size() == 1)"),
+        holds("object.spec.tasks.all(t, !has(t.policies) || t.policies.all(p, !has(p.exitCode) || p.exitCode == null || t.policies.filter(q, has(q.exitCode) && q.exitCode == p.exitCode).size() == 1))"),
+    ];
     BAD_EVENT CREATES, "invalid policy event", [
         holds("!has(object.spec.policies) || object.spec.policies.all(p, !has(p.event) || !(p.event in {inner_events}))"),
         holds("!has(object.spec.policies) || object.spec.policies.all(p, !has(p.events) || p.events.all(e, !(e in {inner_events})))"),
@@ -79,11 +82,14 @@ rows! {
         holds("object.spec.tasks.all(t, !has(t.policies) || t.policies.all(p, !has(p.events) || p.events.all(e, !(e in {inner_events}))))"),
     ];
     BAD_ACTION CREATES, "invalid policy action", [
-        holds("!has(object.spec.policies) || object.spec.policies.all(p, !has(p.event) || p.event == '' || (has(p.action) && p.action in {actions}))"),
-        holds("object.spec.tasks.all(t, !has(t.policies) || t.policies.all(p, !has(p.event) || p.event == '' || (has(p.action) && p.action in {actions})))"),
+        holds("!has(object.spec.policies) || object.spec.policies.all(p, ((!has(p.event) || p.event == '') && (!has(p.events) || p.events.size() == 0)) || (has(p.action) && p.action in {actions}))"),
+        holds("object.spec.tasks.all(t, !has(t.policies) || t.policies.all(p, ((!has(p.event) || p.event == '') && (!has(p.events) || p.events.size() == 0)) || (has(p.action) && p.action in {actions})))"),
     ];
     EVENT_TWICE CREATES, "duplicate event {event}  across different policy", [];
-    ANY_EVENT_AND_OTHERS CREATES, "if there's * here, no other policy should be here", [];
+    ANY_EVENT_AND_OTHERS CREATES, "if there's * here, no other policy should be here", [
+        holds("!has(object.spec.policies) || !object.spec.policies.exists(p, (has(p.event) && p.event == '*') || (has(p.events) && '*' in p.events)) || object.spec.policies.all(p, (!has(p.event) || p.event in ['', '*']) && (!has(p.events) || p.events.all(e, e == '*')))"),
+        holds("object.spec.tasks.all(t, !has(t.policies) || !t.policies.exists(p, (has(p.event) && p.event == '*') || (has(p.events) && '*' in p.events)) || t.policies.all(p, (!has(p.event) || p.event in ['', '*']) && (!has(p.events) || p.events.all(e, e == '*'))))"),
+    ];
     /// What is wrong with policies, in the form of Go's multierror.
     ONE_FAULT CREATES, "1 error occurred:", [];
     FAULTS CREATES, "{count} errors occurred:", [];
