@@ -137,7 +137,8 @@ impl Queue {
     }
 }
 
-/// The queues that are there before any person makes one: `root`, and `default` below it, whole.
+/// The queues that are there before any person makes one: `root`, from which nothing is reclaimed, and
+/// `default` below it, whole.
 pub fn first_queues() -> [Value; 2] {
     first_queues_with(super::DEFAULT_QUEUE)
 }
@@ -156,8 +157,24 @@ pub fn first_queues_with(default: &str) -> [Value; 2] {
     [
         queue(
             super::ROOT_QUEUE,
-            json!({ "reclaimable": true, "weight": 1 }),
+            json!({ "reclaimable": false, "weight": 1 }),
         ),
         queue(default, below),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Volcano's scheduler makes them (`specs/volcano.md` 3.2).
+    #[test]
+    fn the_root_gives_nothing_away_and_the_queue_below_it_does() {
+        let [root, below] = first_queues_with("team");
+        assert_eq!(root["metadata"]["name"], "root");
+        assert_eq!(root["spec"], json!({ "reclaimable": false, "weight": 1 }));
+        assert_eq!(below["metadata"]["name"], "team");
+        let spec = json!({ "reclaimable": true, "weight": 1, "parent": "root" });
+        assert_eq!(below["spec"], spec);
+    }
 }
