@@ -16,7 +16,11 @@ pub(super) const ACTIONS: &[&str] = &[
 
 /// Arguments of Volcano's actions.
 pub(super) const ACTION_ARGUMENTS: &[(&str, &[&str])] = &[
-    ("allocate", &["predicateErrorCacheEnable"]),
+    // The second is the agent scheduler's.
+    (
+        "allocate",
+        &["predicateErrorCacheEnable", "candidateNodeCount"],
+    ),
     ("backfill", &["predicateErrorCacheEnable"]),
     ("gangpreempt", &["maxDomains", "allowWholeBundle"]),
     ("gangreclaim", &["maxDomains", "allowWholeBundle"]),
