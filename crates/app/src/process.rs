@@ -207,7 +207,7 @@ fn controllers_of(wish: &Controllers, alone: driver::Settings) -> driver::Settin
         unwatched: wish.unwatched.clone(),
         limits: driver::Limits {
             failures_max: wish.failures_max,
-            gives_up: wish.gives_up,
+            gives_up: wish.failures_max.is_some(),
             ..alone.limits
         },
         ..alone

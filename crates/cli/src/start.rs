@@ -254,10 +254,8 @@ pub struct Controllers {
     pub cluster_domain: Box<str>,
     /// Who is asked for the names of pods; where nobody is named, whom the system asks.
     pub name_servers: Vec<SocketAddr>,
-    /// After so many failures in a row a step waits for a change; `None` tries for ever.
+    /// After so many failures in a row, and one more, a step waits for a change; `None` tries for ever.
     pub failures_max: Option<u32>,
-    /// Whether it then waits for a change alone.
-    pub gives_up: bool,
     /// Kinds that they do not look at.
     pub unwatched: Vec<Kind>,
     /// Namespace and name of the ConfigMap that says by which sources hyper-nodes are found.

@@ -138,7 +138,8 @@ pub struct Limits {
     /// A key that fails more often in a row waits its longest back-off, or for an event, and is told of.
     /// With `None` it just backs off, and no event hurries it.
     pub failures_max: Option<u32>,
-    /// Whether such a key waits for an event alone, where what fails will not pass by itself.
+    /// Whether such a key waits for an event alone, where what fails will not pass by itself: what a limit of
+    /// S0.10 means, so that whoever sets one should say so.
     pub gives_up: bool,
     /// Steps without a request before the shell gets the turn, so that it can hand in events.
     pub steps_per_turn_max: u32,

@@ -344,7 +344,6 @@ fn a_process_is_what_it_was_told_to_be() {
         scheduler_names,
         native_groups: _,
         failures_max,
-        gives_up,
         unwatched,
         ..
     }) = process.deciding
@@ -357,7 +356,6 @@ fn a_process_is_what_it_was_told_to_be() {
     );
     assert_eq!(scheduler_names, ["volcano".into()]);
     assert_eq!((failures_max, unwatched), (None, vec![Kind::Command]));
-    assert!(gives_up, "a limit that is typed is kept");
     let doors = process.doors;
     assert_eq!(
         doors.metrics,
