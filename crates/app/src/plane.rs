@@ -302,6 +302,7 @@ fn driver(
             reach: serving.reach,
             events: serving.events,
             queue_gates: serving.queue_gates,
+            features: serving.features,
             metrics,
             native_groups,
             stopwatch: runtime::engine_loop::stopwatch,

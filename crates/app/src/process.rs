@@ -239,6 +239,7 @@ fn engine_of(
         events: serving.events,
         native_groups: serving.native_groups,
         queue_gates: serving.queue_gates,
+        features: serving.features,
         metrics: conf.map(|conf| conf.metrics.clone()).unwrap_or_default(),
         component,
         stopwatch: runtime::engine_loop::stopwatch,

@@ -13,7 +13,7 @@ use crate::console;
 use kubernetes::KUBERNETES;
 
 /// What a gate guards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Guards {
     /// A look at these kinds: where it is off they are not looked at.
     Kinds(&'static [Kind]),
@@ -23,6 +23,8 @@ enum Guards {
     QueueAdmission,
     /// Whether webhooks judge what whole pods ask for.
     PodLevel,
+    /// A part of what pods say that counts where they are placed: what is off without it.
+    Placing(&'static str, fn(&mut mirror::Features)),
     /// Nothing that could be switched: why.
     Nothing(&'static str),
 }
@@ -128,6 +130,8 @@ pub(crate) struct Gates {
     pub(crate) opens_queue_gates: bool,
     /// Whether what whole pods ask for is not judged.
     pub(crate) passes_pod_level: bool,
+    /// What counts of what pods say about where they are placed.
+    pub(crate) features: mirror::Features,
 }
 
 impl Gates {
@@ -144,19 +148,51 @@ impl Gates {
         Ok(settled(&given))
     }
 
-    /// The same for who judges nothing that is written: there it is said, too, that gates about that have no
-    /// effect.
+    /// The same for webhooks, which place nothing: there it is said, too, that gates about that have no effect.
     ///
     /// # Errors
     /// There is no such gate, or it is given no value.
-    pub(crate) fn of_who_decides(given: &[impl AsRef<str>]) -> anyhow::Result<Gates> {
+    pub(crate) fn of_webhooks(given: &[impl AsRef<str>]) -> anyhow::Result<Gates> {
         let gates = Gates::read(given)?;
-        if gates.passes_pod_level {
+        gates.tell_placing();
+        Ok(gates)
+    }
+
+    /// The same for schedulers, which judge nothing that is written.
+    ///
+    /// # Errors
+    /// There is no such gate, or it is given no value.
+    pub(crate) fn of_schedulers(given: &[impl AsRef<str>]) -> anyhow::Result<Gates> {
+        let gates = Gates::read(given)?;
+        gates.tell_pod_level();
+        Ok(gates)
+    }
+
+    /// The same for controllers, which do neither.
+    ///
+    /// # Errors
+    /// There is no such gate, or it is given no value.
+    pub(crate) fn of_controllers(given: &[impl AsRef<str>]) -> anyhow::Result<Gates> {
+        let gates = Gates::read(given)?;
+        gates.tell_pod_level();
+        gates.tell_placing();
+        Ok(gates)
+    }
+
+    fn tell_pod_level(&self) {
+        if self.passes_pod_level {
             console::complain(
                 "warning: --feature-gates PodLevelResources=false has no effect in this process: what whole pods ask for counts; webhooks heed it",
             );
         }
-        Ok(gates)
+    }
+
+    fn tell_placing(&self) {
+        if self.features != mirror::Features::default() {
+            console::complain(
+                "warning: --feature-gates about where pods are placed have no effect in this process; schedulers heed them",
+            );
+        }
     }
 }
 
@@ -215,7 +251,9 @@ fn settled(given: &Given<'_>) -> Gates {
             Guards::Controller(row) if !is_on => gates.without.push(row),
             Guards::QueueAdmission => gates.opens_queue_gates = is_on,
             Guards::PodLevel => gates.passes_pod_level = !is_on,
-            Guards::Kinds(_) | Guards::Controller(_) | Guards::Nothing(_) => {}
+            Guards::Placing(_, without) if !is_on => without(&mut gates.features),
+            Guards::Placing(..) | Guards::Kinds(_) | Guards::Controller(_) | Guards::Nothing(_) => {
+            }
         }
     }
     gates
@@ -275,6 +313,7 @@ pub(crate) fn page() -> String {
             Guards::PodLevel => {
                 "off: webhooks do not judge `resources` of whole pods in templates".to_owned()
             }
+            Guards::Placing(without, _) => format!("off: {without}"),
             Guards::Nothing(why) if VOLCANOS.iter().any(|own| own.name == gate.name) => {
                 format!("no effect: {why}")
             }
@@ -308,14 +347,21 @@ mod tests {
             "SchedulingGatesQueueAdmission=true",
             "VolcanoJobSupport=true",
             "VolcanoJobSupport=false",
-            "DynamicResourceAllocation=true",
             "PodLevelResources=0",
+            "DynamicResourceAllocation=false",
+            "MatchLabelKeysInPodTopologySpread=false",
+            "NodeInclusionPolicyInPodTopologySpread=false",
         ];
         let wanted = Gates {
             unwatched: vec![Kind::Command],
             without: vec!["vcjob"],
             opens_queue_gates: true,
             passes_pod_level: true,
+            features: mirror::Features {
+                device_claims: false,
+                spread_inclusion: false,
+                spread_label_keys: false,
+            },
         };
         assert_eq!(read(&given), wanted);
     }
@@ -348,7 +394,9 @@ mod tests {
             assert!(!off.passes_pod_level, "it is beta");
         }
         assert!(!read(&["SchedulingGatesQueueAdmission=false", "AllAlpha=true"]).opens_queue_gates);
-        assert!(read(&["AllBeta=false"]).passes_pod_level);
+        let off = read(&["AllBeta=false"]);
+        assert!(off.passes_pod_level && !off.features.spread_label_keys);
+        assert!(off.features.device_claims, "it is stable");
         assert!(!read(&["AllBeta=false", "PodLevelResources=true"]).passes_pod_level);
     }
 
@@ -380,7 +428,8 @@ mod tests {
             "{told:?}"
         );
         assert!(
-            told[1].contains("counts for PodLevelResources only"),
+            told[1]
+                .contains("counts for MatchLabelKeysInPodTopologySpread, PodLevelResources only"),
             "{told:?}"
         );
     }

@@ -156,6 +156,8 @@ pub struct Serving {
     pub native_groups: bool,
     /// Whether queues open the gates of pods that ask for it.
     pub queue_gates: bool,
+    /// What counts of what pods say.
+    pub features: mirror::Features,
     /// Whether what whole pods ask for is not judged when a job is written; in a plane.
     pub passes_pod_level: bool,
     /// Whether keys of jobs with the `ssh` plugin are upstream's in all, weak rules included.
@@ -176,6 +178,7 @@ impl Default for Serving {
             events: mirror::Events::default(),
             native_groups: false,
             queue_gates: false,
+            features: mirror::Features::default(),
             passes_pod_level: false,
             upstream_ssh: false,
             unwatched: Vec::new(),

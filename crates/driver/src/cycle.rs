@@ -40,7 +40,7 @@ use crate::work::{Ended, Passes};
 use crate::writes::{self, Lane, Origin, Writes};
 use binds::Binds;
 use consents::Consents;
-use holds::Holds;
+use holds::{Devices, Holds};
 use locks::Locks;
 use misfits::Misfits;
 use news::News;
@@ -147,11 +147,15 @@ impl Cycles {
     pub(crate) fn new(settings: EngineSettings, limits: Limits) -> Cycles {
         let serves_agents = !settings.agent_scheduler_names.is_empty();
         let chronicle = Chronicle::new(settings.stopwatch, serves_agents);
+        let claims_count = settings.features.device_claims;
+        let gives_devices = claims_count && settings.engine.gives_devices();
+        let counted = settings.engine.counted_claims().filter(|_| claims_count);
         let rows = Rows::new(settings.scheduler_names)
             .with_lone(settings.lone_scheduler_names)
             .with_agents(settings.agent_scheduler_names)
             .with_cards(settings.engine.card_families())
-            .with_counted(settings.engine.counted_claims())
+            .with_counted(counted)
+            .with_features(settings.features)
             .within(settings.reach);
         let rows = match settings.native_groups {
             true => rows.with_native(),
@@ -169,7 +173,7 @@ impl Cycles {
             true => rows.with_images(),
             false => rows,
         };
-        let rows = match settings.engine.gives_devices() {
+        let rows = match gives_devices {
             true => rows,
             false => rows.without_devices(),
         };
@@ -199,7 +203,10 @@ impl Cycles {
             tokens: BURST_MAX,
             wake_at: None,
             binds: Binds::default(),
-            holds: Holds::default(),
+            holds: Holds::new(match claims_count {
+                true => Devices::Awaited,
+                false => Devices::Ignored,
+            }),
             locks: Locks::default(),
             victims: BTreeMap::new(),
             refusals: BTreeSet::new(),

@@ -73,6 +73,8 @@ pub struct EngineSettings {
     pub native_groups: bool,
     /// Whether queues open the gates of pods that ask for it.
     pub queue_gates: bool,
+    /// Of what pods say this counts.
+    pub features: mirror::Features,
     /// Whose events are written.
     pub events: mirror::Events,
     /// The name under which its events are written.
@@ -93,6 +95,7 @@ impl std::fmt::Debug for EngineSettings {
             .field("metrics", &self.metrics)
             .field("reach", &self.reach)
             .field("queue_gates", &self.queue_gates)
+            .field("features", &self.features)
             .field("events", &self.events)
             .field("native_groups", &self.native_groups)
             .field("component", &self.component)
@@ -111,6 +114,7 @@ impl EngineSettings {
             metrics: MetricsConf::default(),
             reach: mirror::Reach::default(),
             queue_gates: false,
+            features: mirror::Features::default(),
             events: mirror::Events::default(),
             native_groups: false,
             component: api::volcano::SCHEDULER_NAME.into(),

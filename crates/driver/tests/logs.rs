@@ -295,6 +295,24 @@ fn a_header_that_changed_under_its_sum_is_told_or_names_other_settings() {
 }
 
 #[test]
+fn features_that_were_off_are_off_when_the_log_is_played_again() {
+    let off = mirror::Features {
+        device_claims: false,
+        spread_label_keys: false,
+        ..mirror::Features::default()
+    };
+    let mut settings = settings(&[]);
+    settings.engine = Some(EngineSettings {
+        features: off,
+        ..EngineSettings::new(Engine::with_defaults())
+    });
+    let tokens = Tokens::keyed(KEY);
+    let header = Header::new(&settings, &tokens, "1.2.3", 0, Time::from_seconds(1_000));
+    let read = settings_of(&header.settings).expect("they are understood");
+    assert_eq!(read.engine.expect("it places").features, off);
+}
+
+#[test]
 fn what_is_foreign_newer_or_made_by_unknown_settings_is_refused_by_name() {
     let whole = segment(&mut story(), &placing(), 400);
     let foreign = play(b"apiVersion: v1").unwrap_err();

@@ -69,7 +69,32 @@ pub struct Rows {
     counted: Option<Counted>,
     judge: devices::Judge,
     backing: devices::Backing,
+    features: Features,
     words: words::Words,
+}
+
+/// Parts of what pods say that rows can be made without: Kubernetes' feature gates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// Pods get the devices that their claims ask for (`DynamicResourceAllocation`). Without it they are
+    /// placed as if they claimed none.
+    pub device_claims: bool,
+    /// A spread says which nodes make its domains (`NodeInclusionPolicyInPodTopologySpread`). Without it
+    /// those do that the pod's affinity takes, whatever their taints.
+    pub spread_inclusion: bool,
+    /// A spread counts pods with the same values of labels (`MatchLabelKeysInPodTopologySpread`). Without
+    /// it its selector alone says whom.
+    pub spread_label_keys: bool,
+}
+
+impl Default for Features {
+    fn default() -> Features {
+        Features {
+            device_claims: true,
+            spread_inclusion: true,
+            spread_label_keys: true,
+        }
+    }
 }
 
 /// The kinds that rows are made of.
@@ -113,6 +138,7 @@ impl Rows {
             counted: None,
             judge: devices::Judge::default(),
             backing: devices::Backing::default(),
+            features: Features::default(),
             words: words::Words::default(),
         }
     }
@@ -167,6 +193,13 @@ impl Rows {
     #[must_use]
     pub fn without_devices(mut self) -> Rows {
         self.backing.is_off = true;
+        self
+    }
+
+    /// Of what pods say this counts.
+    #[must_use]
+    pub fn with_features(mut self, features: Features) -> Rows {
+        self.features = features;
         self
     }
 

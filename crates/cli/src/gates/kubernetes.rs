@@ -107,7 +107,12 @@ pub(super) const KUBERNETES: &[Gate] = &[
     stable("DisableAllocatorDualWrite", ON).locked(),
     deprecated("DisableCPUQuotaWithExclusiveCPUs", ON),
     deprecated("DisableNodeKubeProxyVersion", ON).locked(),
-    stable("DynamicResourceAllocation", ON).locked(),
+    stable("DynamicResourceAllocation", ON)
+        .locked()
+        .guarding(Guards::Placing(
+            "pods are placed as if they claimed no devices",
+            |it| it.device_claims = false,
+        )),
     beta("EnvFiles", ON),
     alpha("EventedPLEG", OFF),
     stable("ExecProbeTimeout", ON).locked(),
@@ -155,7 +160,10 @@ pub(super) const KUBERNETES: &[Gate] = &[
     stable("LogarithmicScaleDown", ON).locked(),
     alpha("ManifestBasedAdmissionControlConfig", OFF),
     stable("MatchLabelKeysInPodAffinity", ON).locked(),
-    beta("MatchLabelKeysInPodTopologySpread", ON),
+    beta("MatchLabelKeysInPodTopologySpread", ON).guarding(Guards::Placing(
+        "`matchLabelKeys` of a spread do not count",
+        |it| it.spread_label_keys = false,
+    )),
     beta("MatchLabelKeysInPodTopologySpreadSelectorMerge", ON),
     beta("MaxUnavailableStatefulSet", OFF),
     alpha("MemoryQoS", OFF),
@@ -167,7 +175,12 @@ pub(super) const KUBERNETES: &[Gate] = &[
     stable("MutatingAdmissionPolicy", ON),
     stable("NFTablesProxyMode", ON).locked(),
     beta("NodeDeclaredFeatures", ON),
-    stable("NodeInclusionPolicyInPodTopologySpread", ON).locked(),
+    stable("NodeInclusionPolicyInPodTopologySpread", ON)
+        .locked()
+        .guarding(Guards::Placing(
+            "`nodeAffinityPolicy` and `nodeTaintsPolicy` of a spread do not count",
+            |it| it.spread_inclusion = false,
+        )),
     stable("NodeLogQuery", ON).locked(),
     stable("NodeSwap", ON).locked(),
     beta("NominatedNodeNameForExpectation", ON),

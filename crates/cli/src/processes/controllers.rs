@@ -53,7 +53,7 @@ pub(super) const CONTROLLERS: Row = Row {
     ],
     read: |typed| {
         let scheduler_names = names("scheduler-name", &typed.texts("scheduler-name"))?;
-        let gates = Gates::of_who_decides(&typed.texts("feature-gates"))?;
+        let gates = Gates::of_controllers(&typed.texts("feature-gates"))?;
         let mut rows = chosen(&typed.texts("controllers"))?;
         rows.retain(|row| !gates.without.contains(row));
         if !typed.switch("enable-node-event-trigger") {
@@ -119,7 +119,7 @@ pub(super) const HYPER_NODES_ALONE: Row = Row {
         rows::LOGGING,
     ],
     read: |typed| {
-        Gates::of_who_decides(&typed.texts("feature-gates"))?;
+        Gates::of_controllers(&typed.texts("feature-gates"))?;
         let deciding = Deciding::Controllers(Controllers {
             rows: HYPER_NODES.to_vec(),
             scheduler_names: Vec::new(),

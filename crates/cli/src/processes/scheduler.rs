@@ -375,7 +375,7 @@ fn shared(typed: &Typed<'_>) -> anyhow::Result<Serving> {
             "warning: BATCH_BIND_NUM has no effect: what a cycle decided is written as soon as it is decided",
         );
     }
-    let gates = Gates::of_who_decides(&typed.texts("feature-gates"))?;
+    let gates = Gates::of_schedulers(&typed.texts("feature-gates"))?;
     Ok(Serving {
         reach: reach(
             &typed.texts("node-selector"),
@@ -383,6 +383,7 @@ fn shared(typed: &Typed<'_>) -> anyhow::Result<Serving> {
             typed.text("scheduler-sharding-name"),
         )?,
         queue_gates: gates.opens_queue_gates,
+        features: gates.features,
         unwatched: gates.unwatched,
         events: match typed.switch("events-per-pod") {
             true => Events::PerPod,

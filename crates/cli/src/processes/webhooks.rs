@@ -138,7 +138,7 @@ const RULES: Group = Group {
 fn request(typed: &Typed<'_>) -> anyhow::Result<WebhooksRequest> {
     let some = |name: &str| Some(typed.text(name).to_owned()).filter(|text| !text.is_empty());
     let whole = |name: &str| usize::try_from(typed.whole(name)).unwrap_or(usize::MAX);
-    let gates = Gates::read(&typed.texts("feature-gates"))?;
+    let gates = Gates::of_webhooks(&typed.texts("feature-gates"))?;
     let port = u16::try_from(typed.whole("port")).unwrap_or_default();
     Ok(WebhooksRequest {
         connection: super::connection(typed),

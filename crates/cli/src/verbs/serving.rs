@@ -91,6 +91,7 @@ impl ServingArguments {
         }
         serving.queue_gates = gates.opens_queue_gates;
         serving.passes_pod_level = gates.passes_pod_level;
+        serving.features = gates.features;
         serving.unwatched = gates.unwatched;
         if events_per_pod {
             serving.events = Events::PerPod;

@@ -43,8 +43,18 @@ pub(super) enum Look {
     Waits(Vec<Intent>),
 }
 
+/// Whether binds wait until claims of devices have some and are kept for their pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Devices {
+    #[default]
+    Awaited,
+    /// They are nobody's business here.
+    Ignored,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Holds {
+    devices: Devices,
     holds: BTreeMap<HoldId, Hold>,
     by_claim: BTreeMap<ObjectKey, BTreeSet<HoldId>>,
     timers: BTreeSet<(Time, HoldId)>,
@@ -54,6 +64,14 @@ pub(super) struct Holds {
 }
 
 impl Holds {
+    /// None yet.
+    pub(super) fn new(devices: Devices) -> Holds {
+        Holds {
+            devices,
+            ..Holds::default()
+        }
+    }
+
     /// Holds binds back, until then at the latest.
     pub(super) fn add(&mut self, binds: Vec<Bind>, mirror: &Mirror, until: Time) -> HoldId {
         self.last += 1;
@@ -92,6 +110,7 @@ impl Holds {
         (mirror, tables): (&Mirror, &Tables),
         now: Time,
     ) -> Option<Look> {
+        let devices = self.devices;
         let hold = self.holds.get_mut(&id)?;
         let mut tell: Vec<Intent> = Vec::new();
         let mut spoken_for: BTreeSet<ObjectKey> = hold.telling.clone();
@@ -99,7 +118,7 @@ impl Holds {
         let is_late = now >= hold.until;
         let mut conflict = is_late.then(|| "its claims were not bound in time".to_owned());
         for bind in &hold.binds {
-            match claims(mirror, tables, bind, now) {
+            match claims(devices, (mirror, tables), bind, now) {
                 None | Some(Claims::Ready) => {}
                 Some(Claims::Wait) => is_ready = false,
                 Some(Claims::Tell(intents)) => {
@@ -257,9 +276,10 @@ impl Cycles {
         writes: &mut Writes,
         now: Time,
     ) {
+        let devices = self.holds.devices;
         let waiting: BTreeSet<GangId> = binds
             .iter()
-            .filter(|bind| !is_ready(mirror, &self.tables, bind, now))
+            .filter(|bind| !is_ready(devices, (mirror, &self.tables), bind, now))
             .filter_map(|bind| bind.gang)
             .collect();
         let mut held: BTreeMap<GangId, Vec<Bind>> = BTreeMap::new();
@@ -278,6 +298,9 @@ impl Cycles {
 
     /// What claims got for places that their pods do not get is free again.
     fn give_back(&self, binds: &[Bind], mirror: &Mirror, writes: &mut Writes, now: Time) {
+        if self.holds.devices == Devices::Ignored {
+            return;
+        }
         let pods = binds.iter().filter_map(|bind| {
             let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name)?;
             (pod.metadata.uid == bind.uid).then_some(pod)
@@ -328,20 +351,28 @@ impl Cycles {
 }
 
 /// Whether a bind may go out at once.
-fn is_ready(mirror: &Mirror, tables: &Tables, bind: &Bind, now: Time) -> bool {
-    let stand = claims(mirror, tables, bind, now);
+fn is_ready(devices: Devices, world: (&Mirror, &Tables), bind: &Bind, now: Time) -> bool {
+    let stand = claims(devices, world, bind, now);
     matches!(stand, Some(Claims::Ready) | None)
 }
 
 /// How the claims of the pod stand; `None` where the pod has gone and its bind is moot.
-fn claims(mirror: &Mirror, tables: &Tables, bind: &Bind, now: Time) -> Option<Claims> {
+fn claims(
+    devices: Devices,
+    (mirror, tables): (&Mirror, &Tables),
+    bind: &Bind,
+    now: Time,
+) -> Option<Claims> {
     let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name)?;
     if pod.metadata.uid != bind.uid {
         return None;
     }
     // Devices first: who cannot have them should not move a volume to the node.
-    let devices = device_claims_of(mirror, tables, pod, bind, now);
-    Some(match devices {
+    let stand = match devices {
+        Devices::Awaited => device_claims_of(mirror, tables, pod, bind, now),
+        Devices::Ignored => Claims::Ready,
+    };
+    Some(match stand {
         Claims::Ready => claims_of(mirror, pod, &bind.node, &bind.volumes),
         others => others,
     })

@@ -119,6 +119,7 @@ pub fn describe(settings: &Settings, tokens: &Tokens) -> Value {
             "agentSchedulerNames": it.agent_scheduler_names,
             "nativeGroups": it.native_groups,
             "queueGates": it.queue_gates,
+            "without": without(it.features),
             "eventsPerPod": it.events == mirror::Events::PerPod,
             "reach": reach::shown(&it.reach),
             "component": it.component,
@@ -255,6 +256,37 @@ fn unwatched(value: &Value) -> Result<Vec<Kind>, String> {
     names.iter().map(|name| kind(name)).collect()
 }
 
+/// Names of the features that do not count.
+fn without(features: mirror::Features) -> Vec<&'static str> {
+    let mirror::Features {
+        device_claims,
+        spread_inclusion,
+        spread_label_keys,
+    } = features;
+    let all = [
+        (DEVICE_CLAIMS, device_claims),
+        (SPREAD_INCLUSION, spread_inclusion),
+        (SPREAD_LABEL_KEYS, spread_label_keys),
+    ];
+    let off = all.into_iter().filter(|(_, counts)| !counts);
+    off.map(|(name, _)| name).collect()
+}
+
+/// What counted of what pods say; in logs of before all of it did.
+fn features_of(value: &Value) -> Result<mirror::Features, String> {
+    let without = words_since(value, "without")?;
+    let counts = |name: &str| !without.iter().any(|off| **off == *name);
+    Ok(mirror::Features {
+        device_claims: counts(DEVICE_CLAIMS),
+        spread_inclusion: counts(SPREAD_INCLUSION),
+        spread_label_keys: counts(SPREAD_LABEL_KEYS),
+    })
+}
+
+const DEVICE_CLAIMS: &str = "deviceClaims";
+const SPREAD_INCLUSION: &str = "spreadInclusion";
+const SPREAD_LABEL_KEYS: &str = "spreadLabelKeys";
+
 fn engine_of(value: &Value) -> Result<EngineSettings, String> {
     let conf = scheduler_conf::read_json(&value["configuration"]).accepted()?;
     let settings = engine::Settings {
@@ -269,6 +301,7 @@ fn engine_of(value: &Value) -> Result<EngineSettings, String> {
         agent_scheduler_names: words_since(value, "agentSchedulerNames")?,
         native_groups: flag_since(value, "nativeGroups")?,
         queue_gates: flag_since(value, "queueGates")?,
+        features: features_of(value)?,
         events: match flag_since(value, "eventsPerPod")? {
             true => mirror::Events::PerPod,
             false => mirror::Events::PerGang,

@@ -666,3 +666,32 @@ fn a_namespace_that_is_labelled_later_gets_admin_access() {
     world.pass_ms(2_000);
     assert_eq!(node_of(&world, "p"), "n1");
 }
+
+#[test]
+fn without_the_feature_pods_are_placed_as_if_they_claimed_no_devices() {
+    let mut settings = settings(&[]);
+    settings.engine = Some(EngineSettings {
+        lone_scheduler_names: vec!["volcano".into()],
+        features: mirror::Features {
+            device_claims: false,
+            ..mirror::Features::default()
+        },
+        ..EngineSettings::new(Engine::with_defaults())
+    });
+    let mut world = World::new(settings);
+    world.put_queues();
+    world.put_object(Kind::DeviceClass, "gpu", &class());
+    node(&mut world, "n1", &["a100"]);
+    claim(&mut world, "one", json!({}));
+    for name in ["p", "q"] {
+        pod(&mut world, name, "one");
+    }
+    pod(&mut world, "r", "missing");
+    world.pass_ms(2_000);
+    for name in ["p", "q", "r"] {
+        assert_eq!(node_of(&world, name), "n1");
+    }
+    let claim = world.object(Kind::ResourceClaim, "one");
+    assert!(claim["status"].get("allocation").is_none(), "{claim}");
+    assert!(claim["status"].get("reservedFor").is_none(), "{claim}");
+}

@@ -12,6 +12,7 @@ use model::{
     Spread, Toleration, TolerationEffect, Values,
 };
 
+use super::Features;
 use crate::held::Mirror;
 
 pub(super) fn labels(map: &TextMap) -> Labels {
@@ -25,7 +26,7 @@ pub(crate) fn node_labels(mirror: &Mirror, name: &str) -> Labels {
 }
 
 /// Fills everything of a shape but requests and volumes.
-pub(super) fn constrain(shape: &mut ShapeSpec, mirror: &Mirror, pod: &Pod) {
+pub(super) fn constrain(shape: &mut ShapeSpec, mirror: &Mirror, pod: &Pod, features: Features) {
     let spec = &pod.spec;
     shape.node_selector = spec
         .node_selector
@@ -37,7 +38,7 @@ pub(super) fn constrain(shape: &mut ShapeSpec, mirror: &Mirror, pod: &Pod) {
     shape.spread = spec
         .topology_spread_constraints
         .iter()
-        .map(|constraint| spread(constraint, pod))
+        .map(|constraint| spread(constraint, pod, features))
         .collect();
     if let Some(affinity) = &spec.affinity {
         constrain_by_affinity(shape, mirror, pod, affinity);
@@ -229,13 +230,18 @@ fn ports(spec: &PodSpec) -> Vec<HostPort> {
     ports
 }
 
-fn spread(constraint: &TopologySpreadConstraint, pod: &Pod) -> Spread {
+fn spread(constraint: &TopologySpreadConstraint, pod: &Pod, features: Features) -> Spread {
     let mut wanted = selector(constraint.label_selector.as_ref());
-    for key in &constraint.match_label_keys {
+    let keys = constraint.match_label_keys.iter();
+    for key in keys.filter(|_| features.spread_label_keys) {
         if let Some(value) = pod.metadata.labels.get(key) {
             wanted.push(Requirement::equals(&**key, &**value));
         }
     }
+    let said = |policy: &Option<Box<str>>, default: Inclusion| match features.spread_inclusion {
+        true => inclusion(policy.as_deref(), default),
+        false => default,
+    };
     Spread {
         topology_key: (&*constraint.topology_key).into(),
         max_skew: constraint.max_skew,
@@ -246,8 +252,8 @@ fn spread(constraint: &TopologySpreadConstraint, pod: &Pod) -> Spread {
         required: &*constraint.when_unsatisfiable != "ScheduleAnyway",
         selector: wanted,
         namespace: (&*pod.metadata.namespace).into(),
-        affinity: inclusion(constraint.node_affinity_policy.as_deref(), Inclusion::Honor),
-        taints: inclusion(constraint.node_taints_policy.as_deref(), Inclusion::Ignore),
+        affinity: said(&constraint.node_affinity_policy, Inclusion::Honor),
+        taints: said(&constraint.node_taints_policy, Inclusion::Ignore),
     }
 }
 

@@ -174,7 +174,8 @@ impl Rows {
         // Who is on a node uses them, too.
         resources.iter().for_each(|name| self.backing.ask(name));
         let wants_nothing = pod.spec.resource_claims.is_empty() && resources.is_empty();
-        if wants_nothing || !pod.spec.node_name.is_empty() {
+        let is_off = !self.features.device_claims;
+        if is_off || wants_nothing || !pod.spec.node_name.is_empty() {
             return Wants::default();
         }
         let mut judge = std::mem::take(&mut self.judge);
@@ -219,7 +220,7 @@ impl Rows {
             numa: self.numa_ask(pod),
             ..ShapeSpec::default()
         };
-        constraints::constrain(&mut shape, mirror, pod);
+        constraints::constrain(&mut shape, mirror, pod, self.features);
         if self.has_images {
             shape.images = images(pod);
         }
