@@ -5,7 +5,10 @@ use checker::check;
 use model::Trial;
 
 use crate::dice::Dice;
+use crate::explained::{admits, waiting, word_of};
+use crate::explained_kinds::{Theme, script_of};
 use crate::fixture::World;
+use crate::laws;
 
 /// Whether queues get other parents and claims other amounts meanwhile: then ceilings may be passed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,6 +94,155 @@ fn no_queue_has_more_of_a_class_than_it_may() {
         full > 100,
         "{full} full queues are too few to prove anything"
     );
+}
+
+/// Queues that deserve some devices, or are guaranteed some, and take them back from one another.
+fn shares(seed: u64) -> Vec<String> {
+    let mut dice = Dice(seed);
+    let mut pick = |words: &[&str]| words[dice.roll(words.len() as u64) as usize].to_owned();
+    let mut lines = vec![
+        "actions enqueue allocate reclaim".to_owned(),
+        "tiers priority gang conformance / predicates capacity nodeorder".to_owned(),
+        "off gang enableReclaimable".to_owned(),
+        "node n1 cpu=4".to_owned(),
+        "node n2 cpu=4".to_owned(),
+    ];
+    for queue in ["dev", "ops", "lab"] {
+        let deserved = pick(&[
+            "",
+            "deserved=deviceclass/gpu:3",
+            "deserved=cpu:2,deviceclass/gpu:2",
+        ]);
+        let guarantee = pick(&[
+            "",
+            "guarantee=deviceclass/gpu:1",
+            "guarantee=deviceclass/gpu:2",
+        ]);
+        lines.push(format!("queue {queue} {deserved} {guarantee}"));
+    }
+    for at in 0..12 {
+        let (queue, min) = (pick(&["dev", "ops", "lab"]), pick(&["1", "2"]));
+        let counts = pick(&[
+            "",
+            "counts=gpu:1",
+            "counts=gpu:1",
+            "counts=gpu:2",
+            "counts=c1/gpu:2",
+        ]);
+        let gang = format!("gang a/g{at} queue={queue} min={min} minres=none");
+        lines.push(format!("{gang} : 2 x cpu=1 {counts}"));
+        lines.push("cycle".to_owned());
+        lines.push("run a/".to_owned());
+    }
+    lines
+}
+
+#[test]
+fn nobody_is_brought_below_what_is_guaranteed_of_a_class() {
+    let (mut given, mut kept) = (0, 0);
+    for seed in 0..200 {
+        let mut world = World::new();
+        let held = |world: &World| -> Vec<(String, i64, i64)> {
+            let gpu = world.tables.kinds().find("deviceclass/gpu");
+            let of =
+                |sum: Option<&model::Vector>| sum.zip(gpu).map_or(0, |(sum, gpu)| sum.get(gpu));
+            let queues = world.tables.queues().filter(|(_, queue)| queue.known);
+            let row = |(id, queue): (model::QueueId, &model::Queue)| {
+                let guarantee = of(Some(&queue.spec.guarantee));
+                let held = of(world.tables.classes_held(id));
+                (queue.spec.name.to_string(), guarantee, held)
+            };
+            queues.map(row).collect()
+        };
+        for line in shares(seed) {
+            let before = held(&world);
+            world.perform(&line);
+            if line != "cycle" {
+                continue;
+            }
+            for ((name, guarantee, had), (_, _, has)) in before.into_iter().zip(held(&world)) {
+                given += u32::from(has < had);
+                kept += u32::from(has == guarantee && guarantee > 0);
+                let floor = guarantee.min(had);
+                assert!(
+                    has >= floor,
+                    "seed {seed}: {name} had {had}, has {has} of {guarantee}"
+                );
+            }
+        }
+    }
+    assert!(given > 50, "devices were given back {given} times only");
+    assert!(
+        kept > 50,
+        "just what is guaranteed was held {kept} times only"
+    );
+}
+
+/// Queues of a tree that may have, deserve and are guaranteed some devices.
+const CLASSES: Theme = Theme {
+    rules: |dice| {
+        let mut lines = vec![
+            "actions enqueue allocate reclaim".to_owned(),
+            "tiers priority gang conformance / predicates capacity nodeorder".to_owned(),
+            "off gang enableReclaimable".to_owned(),
+            "on capacity enableHierarchy".to_owned(),
+            "queue root".to_owned(),
+            format!(
+                "queue eng parent=root cap=deviceclass/gpu:{}",
+                2 + dice.roll(5)
+            ),
+        ];
+        for queue in ["dev", "ops"] {
+            let more = dice.pick(&[
+                "",
+                "cap=deviceclass/gpu:2",
+                "deserved=deviceclass/gpu:2",
+                "deserved=cpu:4,deviceclass/gpu:2 guarantee=deviceclass/gpu:1",
+                "guarantee=deviceclass/gpu:2",
+            ]);
+            lines.push(format!("queue {queue} parent=eng {more}"));
+        }
+        lines
+    },
+    node: |_, _| String::new(),
+    gang: |dice| {
+        let queue = dice.pick(&["dev", "ops"]);
+        let counts = dice.pick(&["", "counts=gpu:1", "counts=gpu:2", "counts=c1/gpu:2"]);
+        (format!("queue={queue}"), counts.to_owned())
+    },
+};
+
+#[test]
+fn a_stated_fix_admits_the_gang_where_devices_of_a_class_are_shared() {
+    let (mut raised, mut ended) = (0, 0);
+    for seed in 0..120 {
+        let script = script_of(&CLASSES, seed);
+        let mut world = laws::played(script.clone());
+        for gang in waiting(&world) {
+            let found = engine::explain(&world.engine, &mut world.tables, gang, world.now);
+            for fix in &found.fixes {
+                assert!(
+                    admits(&world, gang, fix),
+                    "seed {seed}: {:?} does not help {:?}, which waits for {:?}\n{}",
+                    fix.remedy,
+                    world.tables.gang(gang).spec.key,
+                    found.reason,
+                    script.join("\n")
+                );
+                let of_class = format!("{:?}", found.reason).contains("deviceclass/gpu");
+                match &*word_of(fix) {
+                    "RaiseQueue" => raised += u32::from(of_class),
+                    "EndTasks" => ended += u32::from(of_class),
+                    _ => {}
+                }
+            }
+        }
+    }
+    assert!(
+        raised > 10,
+        "a ceiling of a class was to be raised {raised} times"
+    );
+    assert!(ended > 10, "tasks with a class were to end {ended} times");
 }
 
 #[test]

@@ -89,6 +89,13 @@ impl Tables {
         self.classes.taken.claims.contains_key(&key)
     }
 
+    /// How many tasks of the queue, and of those below it, use the claim and have a place.
+    pub fn holders_of(&self, queue: QueueId, claim: &Key) -> u32 {
+        let key = (queue, claim.clone());
+        let said = self.classes.held.claims.get(&key);
+        said.map_or(0, |said| said.values().sum())
+    }
+
     /// All tasks that have claims which count.
     pub fn claimants(&self) -> &BTreeSet<TaskId> {
         &self.classes.claimants

@@ -3,6 +3,7 @@
 //! leaves take work.
 
 mod classes;
+mod reclaiming;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,9 +15,9 @@ use model::{
 
 use crate::arguments::Asked;
 use crate::ledger::Account;
-use crate::plugin::{Claimant, Plugin, View, Vote};
+use crate::plugin::{Plugin, View, Vote};
 use crate::plugins::reserved::InVain;
-use crate::plugins::{insufficient, limit, named_ceiling, queue_of, requests_of};
+use crate::plugins::{insufficient, limit, named_ceiling, requests_of};
 use crate::rules::{Config, State};
 use crate::settings::Difference;
 
@@ -34,8 +35,8 @@ pub const PLUGIN: Plugin = Plugin {
     full_above: Some(full_above),
     opens: Some(allocatable),
     preemptive: Some(preemptive),
-    reclaimable: Some(reclaimable),
-    reclaims_like: Some(reclaims_like),
+    reclaimable: Some(reclaiming::reclaimable),
+    reclaims_like: Some(reclaiming::reclaims_like),
     ..Plugin::NONE
 };
 
@@ -68,6 +69,10 @@ pub(crate) struct Capacities {
     is_tree: bool,
     /// What is wrong with some queue, where that stops all of them.
     stops_all: Option<Reason>,
+    /// Kinds of which nothing is counted.
+    uncounted: Vec<Kind>,
+    /// What gangs ask for by claims of devices.
+    wanted: classes::Wanted,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -91,8 +96,8 @@ fn open(tables: &Tables, config: &Config, state: &mut State) {
     let mut found = Capacities {
         is_tree: config.capacity.is_tree,
         root: tables.queue_named("root"),
-        rows: Vec::new(),
-        stops_all: None,
+        uncounted: classes::uncounted(tables, config.capacity.counted),
+        ..Capacities::default()
     };
     if found.is_tree {
         found.grow(tables);
@@ -106,11 +111,11 @@ fn open(tables: &Tables, config: &Config, state: &mut State) {
 }
 
 /// The ceilings that the queue names itself.
-fn ceilings(queue: &Queue) -> Ceilings {
+fn ceilings(tables: &Tables, queue: &Queue) -> Ceilings {
     let kinds = queue.spec.capability.entries().map(|(kind, _)| kind);
-    kinds
-        .filter_map(|kind| Some((kind, named_ceiling(queue, kind)?)))
-        .collect()
+    let is_none = |kind, ceiling| ceiling == 0 && classes::is_count(tables, kind);
+    let named = kinds.filter_map(|kind| Some((kind, named_ceiling(queue, kind)?)));
+    named.filter(|(kind, it)| !is_none(*kind, *it)).collect()
 }
 
 /// The vector, nowhere above a ceiling.
@@ -150,19 +155,27 @@ impl Capacities {
         self.rows[id.index()] = Some(row);
     }
 
+    fn deserved(&self, queue: &Queue) -> Vector {
+        classes::without(&self.uncounted, &queue.spec.deserved)
+    }
+
+    fn guarantee(&self, queue: &Queue) -> Vector {
+        classes::without(&self.uncounted, &queue.spec.guarantee)
+    }
+
     /// Without a tree: the cluster is the whole, and queues with work take part.
     fn lay_flat(&mut self, tables: &Tables) {
         let known = || tables.queues().filter(|(_, queue)| queue.known);
         let mut guarantees = Vector::ZERO;
-        known().for_each(|(_, queue)| guarantees.add(&queue.spec.guarantee));
+        known().for_each(|(_, queue)| guarantees.add(&self.guarantee(queue)));
         let total: Ceilings = tables.total().entries().collect();
         for (id, queue) in known().filter(|(_, queue)| !queue.gangs.is_empty()) {
-            let guarantee = &queue.spec.guarantee;
-            let real = real(ceilings(queue), &total, &guarantees, guarantee);
+            let guarantee = self.guarantee(queue);
+            let real = real(ceilings(tables, queue), &total, &guarantees, &guarantee);
             let row = Row {
-                deserved: under(&real, &queue.spec.deserved).higher(guarantee),
+                deserved: under(&real, &self.deserved(queue)).higher(&guarantee),
                 real,
-                guarantee: guarantee.clone(),
+                guarantee,
                 above: Vec::new(),
                 way: vec![id],
                 misplaced: None,
@@ -190,21 +203,15 @@ impl Capacities {
         });
         let children = || queue.children.iter().map(|child| tables.queue(*child));
         let (mut guarantee, mut deserved) = (Vector::ZERO, Vector::ZERO);
-        children().for_each(|child| guarantee.add(&child.spec.guarantee));
-        children().for_each(|child| deserved.add(&child.spec.deserved));
-        let is_root = Some(top) == self.root;
+        children().for_each(|child| guarantee.add(&self.guarantee(child)));
+        children().for_each(|child| deserved.add(&self.deserved(child)));
+        if Some(top) != self.root {
+            (guarantee, deserved) = (self.guarantee(queue), self.deserved(queue));
+        }
         let row = Row {
-            real: ceilings(queue),
-            deserved: if is_root {
-                deserved
-            } else {
-                queue.spec.deserved.clone()
-            },
-            guarantee: if is_root {
-                guarantee
-            } else {
-                queue.spec.guarantee.clone()
-            },
+            real: ceilings(tables, queue),
+            deserved,
+            guarantee,
             above: Vec::new(),
             way: vec![top],
             misplaced,
@@ -216,7 +223,7 @@ impl Capacities {
             let children = &tables.queue(parent).children;
             let mut guarantees = Vector::ZERO;
             for child in children {
-                guarantees.add(&tables.queue(*child).spec.guarantee);
+                guarantees.add(&self.guarantee(tables.queue(*child)));
             }
             for child in children {
                 self.hang(tables, parent, *child, &guarantees);
@@ -230,12 +237,12 @@ impl Capacities {
             return;
         };
         let queue = tables.queue(id);
-        let guarantee = &queue.spec.guarantee;
+        let guarantee = self.guarantee(queue);
         // A scalar that the cluster does not limit above may still be limited here.
         let row = Row {
-            real: real(ceilings(queue), &above.real, guarantees, guarantee),
-            deserved: queue.spec.deserved.higher(guarantee),
-            guarantee: guarantee.clone(),
+            real: real(ceilings(tables, queue), &above.real, guarantees, &guarantee),
+            deserved: self.deserved(queue).higher(&guarantee),
+            guarantee,
             above: std::iter::once(parent)
                 .chain(above.above.iter().copied())
                 .collect(),
@@ -284,16 +291,16 @@ impl Capacities {
         ids.filter_map(|id| Some((id, self.row(id)?)))
     }
 
-    /// What counts against a queue: what it and all below it hold and are promised.
+    /// What counts against a queue: what it and all below it hold and are promised, of classes of devices by
+    /// their claims.
     fn held(&self, tables: &Tables, id: QueueId, kind: Kind) -> i64 {
         let queue = tables.queue(id);
-        if self.is_tree {
-            let promised = queue.tree.promised.get(kind);
-            queue.used.get(kind).saturating_add(promised)
-        } else {
-            let promised = queue.promised.get(kind);
-            queue.used_own.get(kind).saturating_add(promised)
-        }
+        let (used, promised) = match self.is_tree {
+            true => (&queue.used, &queue.tree.promised),
+            false => (&queue.used_own, &queue.promised),
+        };
+        let used = used.get(kind).saturating_add(promised.get(kind));
+        used.saturating_add(classes::taken(tables, id, kind))
     }
 
     /// The same without what the queue keeps for these tasks.
@@ -387,7 +394,8 @@ fn queue_order(view: View<'_>, a: QueueId, b: QueueId) -> Ordering {
     let share = |id| all.share(view.tables, id);
     let by_priority = y.spec.priority.cmp(&x.spec.priority);
     // Who has all of nothing comes after who has all of something.
-    let is_of_nothing = |id| view.tables.queue(id).spec.deserved.is_zero();
+    let says_nothing = |(kind, _): (Kind, i64)| all.uncounted.contains(&kind);
+    let is_of_nothing = |id| (view.tables.queue(id).spec.deserved.entries()).all(says_nothing);
     let by_share = |a, b| (share(a), is_of_nothing(a)).cmp(&(share(b), is_of_nothing(b)));
     if !all.is_tree {
         return by_priority.then_with(|| by_share(a, b));
@@ -412,31 +420,22 @@ fn victim_queue_order(view: View<'_>, claimant: QueueId, a: QueueId, b: QueueId)
     all.common(claimant, b).cmp(&all.common(claimant, a))
 }
 
-/// What the queue holds, in a tree with all below it.
-fn used(view: View<'_>, id: QueueId) -> &Vector {
-    let queue = view.tables.queue(id);
-    if view.state.capacity.is_tree {
-        &queue.used
-    } else {
-        &queue.used_own
-    }
-}
-
 /// A.3: a queue that has more than it deserves is overused.
 fn account(view: View<'_>, id: QueueId) -> Option<Account> {
-    let all = &view.state.capacity;
+    let (tables, all) = (view.tables, &view.state.capacity);
     let row = all.row(id)?;
-    let queue = view.tables.queue(id);
+    let queue = tables.queue(id);
     let (allocated, inqueue, _) = all.sums(queue);
     let share = all.share(view.tables, id);
+    let of_classes = tables.classes_held(id);
     Some(Account {
-        allocated: allocated.clone(),
+        allocated: of_classes.map_or_else(|| allocated.clone(), |held| allocated.plus(held)),
         // Of those below it each tells its own.
         request: queue.used_own.plus(&queue.pending),
         deserved: row.deserved.clone(),
         inqueue: inqueue.clone(),
         ceilings: Some((
-            Vector::of(ceilings(queue)),
+            Vector::of(ceilings(tables, queue)),
             Vector::of(row.real.iter().map(|(kind, value)| (*kind, *value))),
         )),
         share,
@@ -459,8 +458,7 @@ fn allocatable(view: View<'_>, id: QueueId, task: TaskId) -> Option<Reason> {
     }
     let request = &tables.shape_of(task).spec.requests;
     let said = all.beyond(tables, all.path(id), request, &[task]);
-    let way = || all.path(id).map(|(at, _)| at);
-    let beyond = said.or_else(|| classes::beyond(view, way(), task))?;
+    let beyond = said.or_else(|| classes::beyond(view, all.path(id), task))?;
     let kinds = tables.kinds();
     Some(Reason::QueueFull {
         queue: tables.queue(beyond.at).spec.name.clone(),
@@ -474,10 +472,9 @@ fn full_above(view: View<'_>, id: QueueId, tasks: &[TaskId]) -> Option<(QueueId,
     let (tables, all) = (view.tables, &view.state.capacity);
     let request = requests_of(tables, tasks);
     let above = || all.path(id).skip(1);
-    let way = || above().map(|(at, _)| at);
     let of_classes = || {
         let mut tasks = tasks.iter();
-        tasks.find_map(|task| classes::beyond(view, way(), *task))
+        tasks.find_map(|task| classes::beyond(view, above(), *task))
     };
     let beyond = all.beyond(tables, above(), &request, tasks);
     let beyond = beyond.or_else(of_classes)?;
@@ -509,8 +506,7 @@ fn enqueueable(view: View<'_>, id: GangId) -> Vote {
     if let Some(reason) = refused {
         return Vote::Reject(reason);
     }
-    let way = all.path(queue).map(|(at, _)| at);
-    if let Some(reason) = classes::enqueueable(view, way, id) {
+    if let Some(reason) = classes::enqueueable(view, all.path(queue), id) {
         return Vote::Reject(reason);
     }
     let Some(min) = &gang.spec.min_resources else {
@@ -550,9 +546,9 @@ fn preemptive(view: View<'_>, id: QueueId, tasks: &[TaskId]) -> bool {
         return false;
     }
     let request = requests_of(tables, tasks);
-    let of_class = |task| classes::beyond(view, std::iter::once(id), task).is_some();
-    let own = all.path(id).take(1);
-    if all.beyond(tables, own, &request, tasks).is_some() || tasks.iter().copied().any(of_class) {
+    let own = || all.path(id).take(1);
+    let of_class = |task| classes::beyond(view, own(), task).is_some();
+    if all.beyond(tables, own(), &request, tasks).is_some() || tasks.iter().copied().any(of_class) {
         return false;
     }
     let deserves = |(at, row): (QueueId, &Row)| {
@@ -570,130 +566,6 @@ fn preemptive(view: View<'_>, id: QueueId, tasks: &[TaskId]) -> bool {
         0
     };
     let mut path = all.path(id).filter(|(at, _)| Some(*at) != all.root);
-    path.by_ref().take(level + 1).any(deserves)
-}
-
-/// Where ancestors may reclaim it depends on the claimant's place in the tree who gives.
-fn reclaims_like(view: View<'_>, gang: GangId) -> u64 {
-    let all = &view.state.capacity;
-    match view.tables.gang(gang).queue {
-        Some(queue) if all.is_tree && view.config.capacity.level > 0 => u64::from(queue.0) + 1,
-        _ => 0,
-    }
-}
-
-/// A.3: a task of a queue that holds more than it deserves of something that the claimant asks for, or
-/// that deserves nothing of what the task holds; and nobody is brought below what is kept for it.
-fn reclaimable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
-    let mut given = Given {
-        view,
-        claimant: claimant.queue,
-        request: &view.tables.shape_of(claimant.task).spec.requests,
-        is_counted: tasks.len() > 1,
-        left: BTreeMap::new(),
-    };
-    for (task, allowed) in tasks.iter().zip(allowed) {
-        *allowed &= given.gives(*task);
-    }
-}
-
-/// What queues still hold while one candidate after the other is counted as gone.
-struct Given<'a> {
-    view: View<'a>,
-    claimant: QueueId,
-    /// What the claimant asks for.
-    request: &'a Vector,
-    /// Whether there are others who would come after one that gives.
-    is_counted: bool,
-    /// Of queues that have given something.
-    left: BTreeMap<QueueId, Vector>,
-}
-
-impl Given<'_> {
-    fn gives(&mut self, task: TaskId) -> bool {
-        let (tables, all) = (self.view.tables, &self.view.state.capacity);
-        let Some(queue) = queue_of(tables, task) else {
-            return false;
-        };
-        let is_well = |row: &&Row| row.misplaced.is_none() && all.stops_all.is_none();
-        let Some(row) = all.row(queue).filter(is_well) else {
-            return false;
-        };
-        let held = &tables.shape_of(task).spec.requests;
-        // Asked of nearly everybody and mostly in vain: what decides the most comes first.
-        if !self.exceeds(queue, row, held)
-            || !self.request.entries().any(|(kind, _)| held.get(kind) > 0)
-            || self.breaks_into(queue, row, held)
-        {
-            return false;
-        }
-        let level = if all.is_tree {
-            self.view.config.capacity.level
-        } else {
-            0
-        };
-        let theirs = row.above.iter().take(level).enumerate();
-        let ours = all.row(self.claimant).map(|row| &row.above);
-        let is_asked = |(at, id): &(usize, &QueueId)| {
-            let same = ours.and_then(|above| above.get(*at)) == Some(*id);
-            Some(**id) != all.root && !same
-        };
-        let above = theirs.filter(is_asked).map(|(_, id)| *id);
-        let exceeds = |id| all.row(id).is_some_and(|row| self.exceeds(id, row, held));
-        if !above.clone().all(exceeds) {
-            return false;
-        }
-        let given = std::iter::once(queue).chain(above);
-        for id in given.filter(|_| self.is_counted) {
-            let used = used(self.view, id);
-            let left = self.left.entry(id).or_insert_with(|| used.clone());
-            left.sub(held);
-        }
-        true
-    }
-
-    fn left_of(&self, id: QueueId) -> &Vector {
-        self.left.get(&id).unwrap_or_else(|| used(self.view, id))
-    }
-
-    /// Whether something that is kept for the queue would be short without the task.
-    fn breaks_into(&self, id: QueueId, row: &Row, held: &Vector) -> bool {
-        let left = self.left_of(id);
-        let mut kept = row.guarantee.entries();
-        kept.any(|(kind, kept)| left.get(kind).saturating_sub(held.get(kind)) < kept)
-    }
-
-    /// Whether the queue gives such a task: it deserves nothing of what the task holds, or it holds more
-    /// than it deserves of something that the claimant asks for.
-    fn exceeds(&self, id: QueueId, row: &Row, held: &Vector) -> bool {
-        let deserves_some = held.entries().any(|(kind, _)| row.deserved.get(kind) > 0);
-        if !deserves_some {
-            return !self.is_kin_without_claim(id);
-        }
-        let left = self.left_of(id);
-        self.request.entries().any(|(kind, _)| {
-            let deserved = row.deserved.get(kind);
-            deserved > 0 && left.get(kind) > deserved
-        })
-    }
-
-    /// Kin within the level from whom a claimant that deserves nothing of what it asks for takes nothing.
-    fn is_kin_without_claim(&self, id: QueueId) -> bool {
-        let all = &self.view.state.capacity;
-        let level = self.view.config.capacity.level;
-        if !all.is_tree || level == 0 {
-            return false;
-        }
-        let Some((ours, theirs)) = all.row(self.claimant).zip(all.row(id)) else {
-            return false;
-        };
-        let mut kinds = self.request.entries();
-        let deserves = kinds.any(|(kind, _)| ours.deserved.get(kind) > 0);
-        let near = |row: &Row| -> Vec<QueueId> {
-            let above = row.above.iter().copied().take(level);
-            above.filter(|id| Some(*id) != all.root).collect()
-        };
-        let theirs = near(theirs);
-        !deserves && near(ours).iter().any(|id| theirs.contains(id))
-    }
+    let in_something = |at| deserves(at) || classes::is_within_deserved(tables, at, tasks);
+    path.by_ref().take(level + 1).any(in_something)
 }

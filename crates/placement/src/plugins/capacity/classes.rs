@@ -2,17 +2,18 @@
 //! a queue's capability are four devices of the class, `memory.deviceclass/gpu: 80Gi` is what may be taken
 //! of that dimension of their capacity.
 //!
-//! A claim counts once in a queue, however many tasks share it. Ceilings hold for all below them; deserved
-//! and guaranteed amounts say nothing of classes.
+//! A claim counts once in a queue, however many tasks share it. Ceilings hold for all below them. Of a class a
+//! queue may deserve something, or have it guaranteed, as of any resource (chapter 1.5).
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use model::{
-    Charge, Counted, GangId, GangPhase, Key, Kind, Phase, Queue, QueueId, Reason, Tables, TaskId,
-    Vector, device_class,
+    Charge, Counted, GangId, GangPhase, Key, Kind, Phase, QueueId, Reason, Tables, TaskId, Vector,
+    device_class,
 };
 
-use super::Beyond;
+use super::{Beyond, Row};
 use crate::arguments::{Asked, Switched};
 use crate::plugin::View;
 use crate::plugins::insufficient;
@@ -28,36 +29,76 @@ pub(super) fn counted(asked: &mut Asked<'_>) -> Option<Counted> {
     })
 }
 
-/// The most that the queue's tasks may have of a class. Of a class that is not named they may have
-/// anything, and so of devices of which they may have none; of a dimension that is not named beside the
-/// class, nothing.
-fn ceiling(view: View<'_>, queue: &Queue, kind: Kind) -> Option<i64> {
-    let tables = view.tables;
-    let (dimension, class) = device_class(tables.kinds().name(kind))?;
-    let named = queue.spec.capability.get(kind);
-    if dimension.is_empty() {
-        return named.filter(|most| *most > 0);
-    }
-    if view.config.capacity.counted != Some(Counted::DevicesAndCapacity) {
-        return None;
-    }
-    let mut kinds = queue.spec.capability.entries();
-    let is_of_class =
-        |kind| device_class(tables.kinds().name(kind)).is_some_and(|it| it.1 == class);
-    let is_known = kinds.any(|(kind, _)| is_of_class(kind));
-    named.or_else(|| is_known.then_some(0))
+/// Whether the kind is a count of devices of a class.
+pub(super) fn is_count(tables: &Tables, kind: Kind) -> bool {
+    device_class(tables.kinds().name(kind)).is_some_and(|(dimension, _)| dimension.is_empty())
 }
 
-fn sum<'a>(charges: impl Iterator<Item = &'a Charge>) -> Vector {
+/// Classes, and dimensions of their capacity, of which nothing is counted: what queues deserve of them, or are
+/// guaranteed, says nothing.
+pub(super) fn uncounted(tables: &Tables, counted: Option<Counted>) -> Vec<Kind> {
+    let kinds = tables.kinds().iter();
+    let is_left_out = |name| match (device_class(name), counted) {
+        (None, _) | (Some(_), Some(Counted::DevicesAndCapacity)) => false,
+        (Some((dimension, _)), Some(Counted::Devices)) => !dimension.is_empty(),
+        (Some(_), None) => true,
+    };
+    let left_out = kinds.filter(|(_, name)| is_left_out(name));
+    left_out.map(|(kind, _)| kind).collect()
+}
+
+/// The amounts without those of some kinds.
+pub(super) fn without(kinds: &[Kind], amounts: &Vector) -> Vector {
+    let mut left = amounts.clone();
+    kinds.iter().for_each(|kind| left.set(*kind, 0));
+    left
+}
+
+/// What tasks of the queue have of a class, those with it that are promised a place.
+pub(super) fn taken(tables: &Tables, queue: QueueId, kind: Kind) -> i64 {
+    let taken = tables.classes_taken(queue);
+    taken.map_or(0, |sum| sum.get(kind))
+}
+
+/// The most that the queue's tasks may have of a class: what it names itself, or what the guarantees of those
+/// beside it leave of what the one above it may have. Of a class that is not named they may have anything, and
+/// so of devices of which they may have none; of a dimension that is not named beside the class, nothing.
+fn ceiling(view: View<'_>, (at, row): (QueueId, &Row), kind: Kind) -> Option<i64> {
+    let tables = view.tables;
+    let (dimension, class) = device_class(tables.kinds().name(kind))?;
+    if !dimension.is_empty() && view.config.capacity.counted != Some(Counted::DevicesAndCapacity) {
+        return None;
+    }
+    let limits = &tables.queue(at).spec.capability;
+    let named = limits
+        .get(kind)
+        .filter(|most| !dimension.is_empty() || *most > 0);
+    let above = row
+        .above
+        .first()
+        .and_then(|at| view.state.capacity.row(*at));
+    let of_above = above.and_then(|row| row.real.get(&kind));
+    match row.real.get(&kind) {
+        // Where nothing is kept for others the one above speaks for itself, by its name.
+        Some(real) if Some(real) != of_above => return Some(*real),
+        _ => {}
+    }
+    let is_of_class =
+        |kind| device_class(tables.kinds().name(kind)).is_some_and(|it| it.1 == class);
+    let is_known = || limits.entries().any(|(kind, _)| is_of_class(kind));
+    named.or_else(|| (!dimension.is_empty() && is_known()).then_some(0))
+}
+
+pub(super) fn sum<'a>(charges: impl Iterator<Item = &'a Charge>) -> Vector {
     let mut sum = Vector::ZERO;
     charges.for_each(|charge| sum.add(&Vector::of(charge.amounts.iter().copied())));
     sum
 }
 
 /// The first queue of the path that the task's claims would take beyond what it may have.
-pub(super) fn beyond(
+pub(super) fn beyond<'a>(
     view: View<'_>,
-    path: impl Iterator<Item = QueueId>,
+    path: impl Iterator<Item = (QueueId, &'a Row)>,
     task: TaskId,
 ) -> Option<Beyond> {
     let tables = view.tables;
@@ -65,15 +106,14 @@ pub(super) fn beyond(
     if charges.is_empty() || view.config.capacity.counted.is_none() {
         return None;
     }
-    for at in path {
-        let queue = tables.queue(at);
+    for (at, row) in path {
         let more = sum(charges.iter().filter(|it| !tables.is_taken(at, &it.claim)));
         // Also of a claim that is counted already: a queue that has too much takes nobody who wants more of
         // it, and who was promised room shows here that others with the claim were.
         for (kind, _) in sum(charges.iter()).entries() {
             let need = more.get(kind);
-            let taken = tables.classes_taken(at).map_or(0, |sum| sum.get(kind));
-            let most = ceiling(view, queue, kind);
+            let taken = taken(tables, at, kind);
+            let most = ceiling(view, (at, row), kind);
             if let Some(most) = most.filter(|most| taken.saturating_add(need) > *most) {
                 let left = most.saturating_sub(taken);
                 return Some(Beyond {
@@ -91,9 +131,9 @@ pub(super) fn beyond(
 /// Why letting the gang in would promise more of a class than a queue of the path may have: beside what is
 /// taken, the claims of gangs that were let in and wait, and its own. Of pods that are not made yet nobody
 /// knows their claims.
-pub(super) fn enqueueable(
+pub(super) fn enqueueable<'a>(
     view: View<'_>,
-    path: impl Iterator<Item = QueueId>,
+    path: impl Iterator<Item = (QueueId, &'a Row)>,
     gang: GangId,
 ) -> Option<Reason> {
     let tables = view.tables;
@@ -102,21 +142,19 @@ pub(super) fn enqueueable(
     if own.is_empty() || view.config.capacity.counted.is_none() {
         return None;
     }
-    for at in path {
+    for (at, row) in path {
         let own = own.iter().copied();
         let mut claims: BTreeMap<&Key, &Charge> = own.map(|it| (&it.claim, it)).collect();
         claims.retain(|claim, _| !tables.is_taken(at, claim));
         let wanted = sum(claims.values().copied());
         claims.extend(let_in(tables, at).map(|charge| (&charge.claim, charge)));
-        let queue = tables.queue(at);
         let all = sum(claims.into_values());
         let short = insufficient(tables, &wanted, |kind| {
-            let taken = tables.classes_taken(at).map_or(0, |sum| sum.get(kind));
-            let all = taken.saturating_add(all.get(kind));
-            ceiling(view, queue, kind).is_some_and(|most| all > most)
+            let all = taken(tables, at, kind).saturating_add(all.get(kind));
+            ceiling(view, (at, row), kind).is_some_and(|most| all > most)
         });
         if !short.is_empty() {
-            let queue = queue.spec.name.clone();
+            let queue = tables.queue(at).spec.name.clone();
             return Some(Reason::QueueQuota { queue, short });
         }
     }
@@ -136,4 +174,57 @@ fn let_in(tables: &Tables, queue: QueueId) -> impl Iterator<Item = &Charge> {
     });
     let charges = waiting.flat_map(|task| &task.charges);
     charges.filter(move |charge| !tables.is_taken(queue, &charge.claim))
+}
+
+/// Whether the queue, with what claims of these tasks count for, is within what it deserves of some class that
+/// they ask for.
+pub(super) fn is_within_deserved(
+    tables: &Tables,
+    (at, row): (QueueId, &Row),
+    tasks: &[TaskId],
+) -> bool {
+    let mut claims: BTreeMap<&Key, (&Charge, i64)> = BTreeMap::new();
+    for task in tasks.iter().map(|id| tables.task(*id)) {
+        for charge in &task.charges {
+            // What is kept for the task behind its gate is counted, and what others have makes it no dearer.
+            let more = i64::from(!tables.is_taken(at, &charge.claim));
+            if more > 0 || task.is_kept_for() {
+                claims.insert(&charge.claim, (charge, more));
+            }
+        }
+    }
+    let asked = sum(claims.values().map(|(charge, _)| *charge));
+    let new = claims.values().filter(|(_, more)| *more > 0);
+    let more = sum(new.map(|(charge, _)| *charge));
+    asked.entries().any(|(kind, need)| {
+        let future = taken(tables, at, kind).saturating_add(more.get(kind));
+        need > 0 && future <= row.deserved.get(kind)
+    })
+}
+
+/// What the task's claims count for, as far as it is counted.
+pub(super) fn held_by(view: View<'_>, task: TaskId) -> Vector {
+    let charges = &view.tables.task(task).charges;
+    if charges.is_empty() {
+        return Vector::ZERO;
+    }
+    without(&view.state.capacity.uncounted, &sum(charges.iter()))
+}
+
+/// What gangs ask for by claims, found out when it is first asked for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted(OnceCell<BTreeMap<GangId, Vector>>);
+
+/// What tasks of the gang ask for by claims, if anything counts; of a claim that several use, more than once.
+pub(super) fn asked_by<'a>(view: View<'a>, gang: GangId) -> Option<&'a Vector> {
+    let of_gangs = view.state.capacity.wanted.0.get_or_init(|| {
+        let mut of_gangs: BTreeMap<GangId, Vector> = BTreeMap::new();
+        for id in view.tables.claimants() {
+            let held = held_by(view, *id);
+            let gang = view.tables.task(*id).gang.filter(|_| !held.is_zero());
+            gang.map(|gang| of_gangs.entry(gang).or_default().add(&held));
+        }
+        of_gangs
+    });
+    of_gangs.get(&gang)
 }
