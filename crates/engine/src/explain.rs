@@ -266,8 +266,8 @@ pub enum Remedy {
     },
     /// Drop the ids of cards that the gang's waiting tasks name.
     DropCardIds,
-    /// Let the gang's waiting tasks have cards that are not divided in slices.
-    DropCardSlices,
+    /// Let the gang's waiting tasks have cards in whatever mode they run.
+    DropCardMode,
     /// Let the gang's tasks be together on a card.
     DropCardsApart,
     /// Drop what the devices of a claim of the gang's waiting tasks must have in common, or differ in.
@@ -346,7 +346,7 @@ impl Remedy {
             | Remedy::BearLending
             | Remedy::DropCardIds
             | Remedy::DropCardModels { .. }
-            | Remedy::DropCardSlices
+            | Remedy::DropCardMode
             | Remedy::DropCardsApart
             | Remedy::DropDeviceRules
             | Remedy::DropNumaPolicy

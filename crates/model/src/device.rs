@@ -36,11 +36,36 @@ pub enum CardFamily {
 /// How the cards of a node are divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Division {
-    /// By whoever runs on them (hami-core, mps), at any place.
+    /// By whoever runs on them (hami-core), at any place.
     #[default]
     Soft,
+    /// By one process for all who run on them (mps), at any place.
+    Served,
     /// By the cards themselves, in slices of fixed sizes (MIG).
     Slices,
+}
+
+/// Which division of GPUs a task asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DivisionAsk {
+    /// Whatever there is.
+    #[default]
+    Any,
+    /// This one alone.
+    Only(Division),
+    /// One that nobody knows, so that no card has it.
+    Unknown,
+}
+
+impl DivisionAsk {
+    /// Whether cards that are divided so will do.
+    pub fn accepts(self, division: Division) -> bool {
+        match self {
+            DivisionAsk::Any => true,
+            DivisionAsk::Only(wanted) => wanted == division,
+            DivisionAsk::Unknown => false,
+        }
+    }
 }
 
 /// One of the ways in which a card divides itself in slices.
@@ -157,8 +182,8 @@ pub struct CardAsk {
     pub number: i64,
     /// What its containers want of virtual cards and NPUs, in their order, kind by kind.
     pub parts: Vec<Part>,
-    /// Only GPUs that are divided in slices.
-    pub only_slices: bool,
+    /// Only GPUs that are divided so.
+    pub division: DivisionAsk,
     /// Only GPUs whose model holds one of these words, in capital letters; any if there is none.
     pub models: Vec<Arc<str>>,
     /// No GPU whose model holds one of these words.

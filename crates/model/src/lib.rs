@@ -61,8 +61,8 @@ pub use claim::{
     Standing, UnmetClaim, Wanted, Way,
 };
 pub use device::{
-    CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, CardLoad, CardLoads, Cards, Division, GPU,
-    Geometry, Grant, Memory, Part, Slice,
+    CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, CardLoad, CardLoads, Cards, Division,
+    DivisionAsk, GPU, Geometry, Grant, Memory, Part, Slice,
 };
 pub use dimension::{Dimension, PartLoad, Steps, Taking, takings};
 pub use gang::{

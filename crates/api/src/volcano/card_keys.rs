@@ -45,8 +45,13 @@ pub const USE_GPU_UUID: &str = "volcano.sh/vgpu-use-gpuuuid";
 pub const NOUSE_GPU_UUID: &str = "volcano.sh/vgpu-nouse-gpuuuid";
 /// Pod annotation: how its GPU is divided, `hami-core`, `mig` or `mps`.
 pub const VGPU_MODE: &str = "volcano.sh/vgpu-mode";
-/// Value of [`VGPU_MODE`] and of a node's register: the GPU divides itself.
+/// Value of [`VGPU_MODE`] and of a node's register: a library in each container divides the GPU. A node that
+/// tells of any other mode than these three runs in this one.
+pub const VGPU_MODE_HAMI_CORE: &str = "hami-core";
+/// The same: the GPU divides itself.
 pub const VGPU_MODE_MIG: &str = "mig";
+/// The same: one process for all who use the GPU divides it.
+pub const VGPU_MODE_MPS: &str = "mps";
 /// Pod annotation: `spread` keeps it from GPUs of its own gang.
 pub const VGPU_POD_GROUP_POLICY: &str = "volcano.sh/vgpu-podgroup-policy";
 /// The kind of GPU that a pod's annotation names.

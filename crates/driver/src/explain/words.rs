@@ -112,7 +112,7 @@ fn targets(remedy: &Remedy, sees: &dyn Fn(&str) -> bool) -> (Vec<String>, usize)
         | Remedy::BearLending
         | Remedy::DropCardIds
         | Remedy::DropCardModels { .. }
-        | Remedy::DropCardSlices
+        | Remedy::DropCardMode
         | Remedy::DropCardsApart
         | Remedy::DropCloseness
         | Remedy::DropDeviceRules
@@ -169,9 +169,9 @@ fn told(remedy: &Remedy, names: &str) -> (&'static str, String) {
                 models(wanted, refused)
             ),
         ),
-        Remedy::DropCardSlices => (
-            "DropCardSlices",
-            "let its tasks have GPUs that are not divided in slices".to_owned(),
+        Remedy::DropCardMode => (
+            "DropCardMode",
+            "let its tasks have GPUs in whatever mode they run".to_owned(),
         ),
         Remedy::DropCardsApart => (
             "DropCardsApart",

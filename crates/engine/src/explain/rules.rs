@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    CardAsk, CardLack, DeviceClaim, DeviceLack, Missing, NoFit, Refusal, Shape, ShapeSpec, Tables,
-    Task, TaskId, Toleration, TolerationEffect, VolumeNeed,
+    CardAsk, CardLack, DeviceClaim, DeviceLack, DivisionAsk, Missing, NoFit, Refusal, Shape,
+    ShapeSpec, Tables, Task, TaskId, Toleration, TolerationEffect, VolumeNeed,
 };
 
 use super::Remedy;
@@ -91,9 +91,9 @@ fn unchosen(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
             });
         });
     }
-    if cards(CardLack::Slices) {
-        drop(Remedy::DropCardSlices, &|shape| {
-            of_cards(shape, |ask| ask.only_slices = false);
+    if cards(CardLack::Mode) {
+        drop(Remedy::DropCardMode, &|shape| {
+            of_cards(shape, |ask| ask.division = DivisionAsk::Any);
         });
     }
     if cards(CardLack::Avoided) {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use model::{Card, CardAsk, Cards, Division, GPU, Geometry, Grant, Memory, Part, Slice};
+use model::{
+    Card, CardAsk, Cards, Division, DivisionAsk, GPU, Geometry, Grant, Memory, Part, Slice,
+};
 use placement::{Argument, PluginSettings};
 
 /// `vgpu=1:4000:30` or `vgpu=1:50%` for each container, `gpumem=4000`, `gpunum=2`, and what cards it may
@@ -39,7 +41,9 @@ pub fn wants(cards: &mut CardAsk, word: &str, value: &str) -> bool {
         "nouse" => cards.models_not.extend(words()),
         "use-id" => cards.ids.extend(words()),
         "nouse-id" => cards.ids_not.extend(words()),
-        "mode-mig" => cards.only_slices = true,
+        "card-mode" => {
+            cards.division = division(value).map_or(DivisionAsk::Unknown, DivisionAsk::Only);
+        }
         "cards-apart" => cards.apart = true,
         _ => return false,
     }
@@ -99,8 +103,18 @@ pub fn granted(grants: &[Grant]) -> String {
     all.join(" ")
 }
 
+/// Which division a mode is, if somebody knows it.
+fn division(mode: &str) -> Option<Division> {
+    match mode {
+        "hami-core" => Some(Division::Soft),
+        "mig" => Some(Division::Slices),
+        "mps" => Some(Division::Served),
+        _ => None,
+    }
+}
+
 /// What a node's words say of its cards: `vgpu=COUNT:MIB:USERS`, `gpushare=COUNT:MIB`, `model=A100`,
-/// `sick=0,1`, `mig`, `garbled`; of each kind of NPUs `npu=KIND:COUNT:MIB:USERS`, how many of them a
+/// `sick=0,1`, `mig` or `mps`, `garbled`; of each kind of NPUs `npu=KIND:COUNT:MIB:USERS`, how many of them a
 /// network has (`network=2`), and `npu-garbled=KIND`.
 #[derive(Default)]
 pub struct OfNode {
@@ -123,7 +137,7 @@ impl OfNode {
             }
             "model" => self.model = value.to_owned(),
             "sick" => self.sick = value.split(',').map(str::to_owned).collect(),
-            "mig" => self.division = Division::Slices,
+            "mig" | "mps" => self.division = division(word).expect("a mode"),
             "garbled" => self.garbled.push(GPU.into()),
             "npu" => self.npus.push(value.to_owned()),
             "network" => self.network = Some(value.parse().expect("a number")),
@@ -148,7 +162,7 @@ impl OfNode {
             users_max: number(2, 10),
             geometries: match self.division {
                 Division::Slices => geometries(&self.model),
-                Division::Soft => Arc::default(),
+                Division::Soft | Division::Served => Arc::default(),
             },
             ..Card::default()
         };

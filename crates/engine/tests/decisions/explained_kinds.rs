@@ -61,7 +61,7 @@ const VIRTUAL_CARDS: Theme = Theme {
             "nouse=T4",
             "use=H100",
             "use-id=n9-0",
-            "mode-mig",
+            "card-mode=mig",
             "cards-apart",
         ]);
         (String::new(), format!("vgpu={parts} {wish}"))
@@ -367,7 +367,7 @@ fn a_stated_fix_admits_the_gang_whatever_is_short() {
         "BearLending",
         "DropCardIds",
         "DropCardModels",
-        "DropCardSlices",
+        "DropCardMode",
         "DropCardsApart",
         "DropDeviceRules",
         "DropGroupLimits",

@@ -10,12 +10,12 @@ use api::core::{Container, Node, Pod, ResourceList};
 use api::volcano::device_config::{DeviceConfig, GpuResources, Way};
 use api::volcano::{
     GPU_INDEX, GPU_MEMORY, GPU_NUMBER, GPU_UNHEALTHY_IDS, NOUSE_GPU_TYPE, NOUSE_GPU_UUID,
-    USE_GPU_TYPE, USE_GPU_UUID, VGPU_IDS, VGPU_MODE, VGPU_MODE_MIG, VGPU_POD_GROUP_POLICY,
-    VGPU_REGISTER,
+    USE_GPU_TYPE, USE_GPU_UUID, VGPU_IDS, VGPU_MODE, VGPU_MODE_HAMI_CORE, VGPU_MODE_MIG,
+    VGPU_MODE_MPS, VGPU_POD_GROUP_POLICY, VGPU_REGISTER,
 };
 use model::{
-    CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, Cards, Division, GPU, Geometry, Grant,
-    Memory, Part, Slice, Tables, Vector,
+    CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, Cards, Division, DivisionAsk, GPU, Geometry,
+    Grant, Memory, Part, Slice, Tables, Vector,
 };
 
 mod npus;
@@ -179,10 +179,11 @@ impl CardRules {
                 is_healthy: matches!(healthy, "1" | "t" | "T" | "true" | "TRUE" | "True"),
                 ..Card::default()
             });
-            // The last one speaks for all of them.
-            division = match mode {
-                VGPU_MODE_MIG => Division::Slices,
-                _ => Division::Soft,
+            // The last one speaks for all of them. A model that nobody knows how to slice is divided by
+            // whoever runs on it, whatever it tells.
+            division = match division_of(mode) {
+                Some(Division::Slices) if self.geometries(model).is_empty() => Division::Soft,
+                said => said.unwrap_or_default(),
             };
         }
         if division == Division::Slices {
@@ -214,6 +215,16 @@ impl CardRules {
             }
         };
         row.map_or_else(Arc::default, |row| row.ways.iter().map(geometry).collect())
+    }
+}
+
+/// What a mode is, in a register and in a pod's annotation.
+fn division_of(mode: &str) -> Option<Division> {
+    match mode {
+        VGPU_MODE_HAMI_CORE => Some(Division::Soft),
+        VGPU_MODE_MIG => Some(Division::Slices),
+        VGPU_MODE_MPS => Some(Division::Served),
+        _ => None,
     }
 }
 
@@ -274,7 +285,10 @@ fn choose(ask: &mut CardAsk, pod: &Pod) {
     ask.ids = words(USE_GPU_UUID);
     ask.ids_not = words(NOUSE_GPU_UUID);
     let is = |key: &str, value: &str| annotations.get(key).is_some_and(|it| **it == *value);
-    ask.only_slices = is(VGPU_MODE, VGPU_MODE_MIG);
+    ask.division = match annotations.get(VGPU_MODE).map(|mode| mode.trim()) {
+        None | Some("") => DivisionAsk::Any,
+        Some(mode) => division_of(mode).map_or(DivisionAsk::Unknown, DivisionAsk::Only),
+    };
     ask.apart = is(VGPU_POD_GROUP_POLICY, "spread");
 }
 

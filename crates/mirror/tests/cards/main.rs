@@ -6,7 +6,7 @@ mod renamed;
 use api::kind::Kind;
 use api::time::Time;
 use mirror::{Mirror, Rows, Voice};
-use model::{CardFamily, Cards, Division, Grant, Key, NodeId, Tables, TaskId, Trial};
+use model::{CardFamily, Cards, Division, DivisionAsk, Grant, Key, NodeId, Tables, TaskId, Trial};
 use serde_json::{Value, json};
 
 struct World {
@@ -108,11 +108,7 @@ fn a_node_tells_of_virtual_cards() {
             "GPU-b 2 8000 NVIDIA-T4 false"
         ]
     );
-    assert_eq!(
-        cards.division,
-        Division::Soft,
-        "mps is shared like hami-core"
-    );
+    assert_eq!(cards.division, Division::Served);
 }
 
 #[test]
@@ -120,11 +116,46 @@ fn the_last_card_says_how_all_are_divided() {
     for (modes, division) in [
         (["hami-core", "mig"], Division::Slices),
         (["mig", "hami-core"], Division::Soft),
+        (["mig", "mps"], Division::Served),
+        (["mps", "time-slicing"], Division::Soft),
+        (["mps", ""], Division::Soft),
     ] {
         let [a, b] = modes;
-        let register = format!("a,1,1,M,true,{a}:b,1,1,M,true,{b}:");
+        let register = format!("a,1,1,NVIDIA-A30,true,{a}:b,1,1,NVIDIA-A30,true,{b}:");
         let world = world([CardFamily::Virtual], &[virtual_node(&register)]);
         assert_eq!(cards_of(&world.tables).division, division, "{modes:?}");
+    }
+}
+
+#[test]
+fn a_model_that_nobody_knows_how_to_slice_runs_in_hami_core() {
+    for (last, division) in [("A30", Division::Slices), ("B999", Division::Soft)] {
+        let register = format!("a,1,1,NVIDIA-A30,true,mig:b,1,1,NVIDIA-{last},true,mig:");
+        let world = world([CardFamily::Virtual], &[virtual_node(&register)]);
+        assert_eq!(cards_of(&world.tables).division, division, "{last}");
+    }
+}
+
+#[test]
+fn a_pod_says_in_which_mode_its_cards_run() {
+    for (mode, division) in [
+        (None, DivisionAsk::Any),
+        (Some(""), DivisionAsk::Any),
+        (Some("hami-core"), DivisionAsk::Only(Division::Soft)),
+        (Some("mig"), DivisionAsk::Only(Division::Slices)),
+        (Some("mps"), DivisionAsk::Only(Division::Served)),
+        (Some("MIG"), DivisionAsk::Unknown),
+        (Some("time-slicing"), DivisionAsk::Unknown),
+    ] {
+        let annotations = match mode {
+            Some(mode) => json!({ "volcano.sh/vgpu-mode": mode }),
+            None => json!({}),
+        };
+        let limits = json!({ "volcano.sh/vgpu-number": "1" });
+        let world = world([CardFamily::Virtual], &[pod(annotations, "", &[limits])]);
+        let spec = &world.tables.shape_of(task_of(&world.tables)).spec;
+        let ask = spec.cards.as_deref().expect("it wants a card");
+        assert_eq!(ask.division, division, "{mode:?}");
     }
 }
 
@@ -276,7 +307,8 @@ fn a_pod_says_which_cards_it_may_have() {
         (words(&ask.ids), words(&ask.ids_not)),
         ("GPU-a GPU-b".to_owned(), "GPU-b".to_owned())
     );
-    assert!(ask.only_slices && ask.apart);
+    assert_eq!(ask.division, DivisionAsk::Only(Division::Slices));
+    assert!(ask.apart);
 }
 
 fn grant(part: u32, card: &str, memory: i64, cores: i64) -> Grant {

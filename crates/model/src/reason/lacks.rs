@@ -11,8 +11,8 @@ pub enum CardLack {
     Few,
     /// What the node says of its cards cannot be understood.
     Garbled,
-    /// Its cards are not divided in slices.
-    Slices,
+    /// They are divided in another way than the task asks for.
+    Mode,
     /// A container has one card in part, not several.
     Split,
     /// Too little is left of them.
@@ -25,7 +25,7 @@ impl CardLack {
             CardLack::Avoided => "with too little left on cards apart from those it avoids",
             CardLack::Few => "without enough suitable cards",
             CardLack::Garbled => "whose cards cannot be understood",
-            CardLack::Slices => "whose cards are not divided in slices",
+            CardLack::Mode => "whose cards run in another mode than it asks for",
             CardLack::Split => "of whose cards a container has one in part, not several",
             CardLack::Taken => "with too little left on its cards",
         }

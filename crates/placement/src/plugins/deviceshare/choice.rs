@@ -204,11 +204,15 @@ impl<'a> Standing<'a> {
 pub(super) fn never(ask: &CardAsk, part: &Part, cards: &Cards) -> Option<CardLack> {
     if cards.is_garbled(&part.kind) {
         Some(CardLack::Garbled)
-    } else if part.is_of_gpus() && ask.only_slices && cards.division != Division::Slices {
-        Some(CardLack::Slices)
+    } else if part.is_of_gpus() && has_gpus(cards) && !ask.division.accepts(cards.division) {
+        Some(CardLack::Mode)
     } else {
         part.is_split().then_some(CardLack::Split)
     }
+}
+
+fn has_gpus(cards: &Cards) -> bool {
+    cards.list.iter().any(|card| *card.kind == *GPU)
 }
 
 /// For a container so many cards, each of them another one; the best ones come first.
@@ -280,7 +284,7 @@ fn fitted(card: &Card, load: &CardLoad, part: &Part, division: Division) -> Opti
         return None;
     }
     let slice: Option<Slice> = match division {
-        Division::Soft => None,
+        Division::Soft | Division::Served => None,
         // A model that nobody knows is divided by whoever runs on it, as upstream has it.
         Division::Slices if card.geometries.is_empty() => None,
         Division::Slices => Some(slices::free(&card.geometries, load, memory)?),
