@@ -96,6 +96,58 @@ fn questions_have_upstreams_words() {
 }
 
 #[test]
+fn what_a_pod_claims_of_devices_is_told_by_class() {
+    let verb = "jobEnqueueableVerb: enqueueable";
+    let mut world = plane(&CONF.replace("predicateVerb: predicate", verb), 1);
+    let heard = hears(&mut world);
+    world.put_object(Kind::DeviceClass, "gpu", &json!({ "spec": {} }));
+    let of = |class: &str, count: u32, memory: &str| {
+        let capacity = json!({ "requests": { "memory": memory } });
+        json!({ "deviceClassName": class, "count": count, "capacity": capacity })
+    };
+    let nic = json!({ "deviceClassName": "nic" });
+    for (name, ways) in [
+        ("c1", vec![of("gpu", 2, "20Gi"), nic]),
+        ("c2", vec![of("gpu", 1, "500m")]),
+    ] {
+        let named = ways.into_iter().zip(["a", "b"]);
+        let requests = named.map(|(way, name)| json!({ "name": name, "exactly": way }));
+        let requests: Vec<Value> = requests.collect();
+        let claim = json!({ "spec": { "devices": { "requests": requests } } });
+        world.put_object(Kind::ResourceClaim, name, &claim);
+    }
+    pod(&mut world, "a");
+    let claims = [("x", "c2"), ("y", "c1"), ("z", "not-there")];
+    let claims = claims.map(|(name, claim)| json!({ "name": name, "resourceClaimName": claim }));
+    world.put_object(
+        Kind::Pod,
+        "a",
+        &json!({ "spec": { "resourceClaims": claims } }),
+    );
+    pod(&mut world, "b");
+    world.settle();
+    let asked = heard.borrow();
+    let told = |name: &str| {
+        let bodies = asked
+            .iter()
+            .map(|ask| serde_json::from_slice(&ask.call.body));
+        let bodies = bodies.map(|body: Result<Value, _>| body.expect("it is JSON"));
+        let uid = format!("uid-{name}");
+        let mut tasks = bodies.map(|body| body["job"]["Tasks"][&uid].clone());
+        let task = tasks
+            .find(Value::is_object)
+            .expect("its gang was asked for");
+        let fields = ["DRAResreq", "ResourceClaimKeys", "LastTransaction"];
+        json!(fields.map(|field| task[field].clone()))
+    };
+    // 2 · 20 Gi and half a byte.
+    let gpu = json!({ "Count": 3, "Capacity": { "memory": "42949672960500m" } });
+    let classes = json!({ "gpu": gpu, "nic": { "Count": 1, "Capacity": {} } });
+    assert_eq!(told("a"), json!([classes, ["ns/c1", "ns/c2"], null]));
+    assert_eq!(told("b"), json!([null, null, null]));
+}
+
+#[test]
 fn what_a_pod_says_of_numa_nodes_is_told_if_it_can_be_understood() {
     for (decision, told) in [
         (

@@ -14,12 +14,16 @@ use api::volcano::{
     HIERARCHY, HIERARCHY_WEIGHTS, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, NUMA_TOPOLOGY_POLICY,
     PodGroup, Queue, REVOCABLE_ZONE, TOPOLOGY_DECISION,
 };
-use model::{GangId, Kind, NodeId, Phase, Question, QueueId, Tables, TaskId, Vector};
+use model::{
+    Counted, GangId, Kind, NodeId, Phase, Question, QueueId, Tables, TaskId, Vector, device_class,
+};
 use serde_json::Value;
 
 use crate::held::Mirror;
+use crate::rows::claimed;
 use form::{
-    Amounts, Body, Budget, Everything, GangRow, Namespace, NodeRow, NumaInfo, QueueRow, TaskRow,
+    Amounts, Body, Budget, DeviceAmounts, Everything, GangRow, Namespace, NodeRow, NumaInfo,
+    QueueRow, TaskRow,
 };
 
 /// What is sent: JSON.
@@ -92,6 +96,18 @@ fn written(body: &Body<'_>) -> Vec<u8> {
     serde_json::to_vec(body).expect("every key of a row is a string")
 }
 
+fn owned((dimension, class): (&str, &str)) -> (String, String) {
+    (dimension.to_owned(), class.to_owned())
+}
+
+/// So many thousandths as an amount is written.
+fn thousandths(amount: i64) -> String {
+    match amount % 1_000 {
+        0 => (amount / 1_000).to_string(),
+        _ => format!("{amount}m"),
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Wire<'a> {
     mirror: &'a Mirror,
@@ -123,6 +139,7 @@ impl<'a> Wire<'a> {
             let mut containers = pod.spec.init_containers.iter();
             containers.any(|it| it.restart_policy.as_deref() == Some("Always"))
         };
+        let (dra_resreq, resource_claim_keys) = pod.map(|pod| self.claims(pod)).unwrap_or_default();
         TaskRow {
             uid: row.uid.to_string(),
             job: gang
@@ -133,8 +150,8 @@ impl<'a> Wire<'a> {
             task_role: &row.role,
             resreq: request.clone(),
             init_resreq: request,
-            dra_resreq: (),
-            resource_claim_keys: (),
+            dra_resreq,
+            resource_claim_keys,
             node_name: node.map(|name| &**name).unwrap_or_default(),
             status: status(row.phase),
             last_transaction: (),
@@ -149,6 +166,36 @@ impl<'a> Wire<'a> {
             pod: None,
             pod_annotations: pod.map(|pod| &pod.metadata.annotations),
         }
+    }
+
+    /// What a pod asks for by its claims of devices, by their class, and which claims these are; nothing where
+    /// it has none.
+    fn claims(self, pod: &Pod) -> (Option<BTreeMap<String, DeviceAmounts>>, Option<Vec<String>>) {
+        let claims = claimed(self.mirror, pod, Counted::DevicesAndCapacity);
+        if claims.is_empty() {
+            return (None, None);
+        }
+        let mut sums = BTreeMap::new();
+        let mut keys = Vec::new();
+        for (name, amounts) in claims {
+            keys.push(format!("{}/{name}", pod.metadata.namespace));
+            for (kind, amount) in amounts {
+                let sum: &mut i64 = sums.entry(kind).or_default();
+                *sum = sum.saturating_add(amount);
+            }
+        }
+        let mut classes: BTreeMap<String, DeviceAmounts> = BTreeMap::new();
+        for (kind, amount) in sums {
+            let Some((dimension, class)) = device_class(&kind.as_str().into()).map(owned) else {
+                continue;
+            };
+            let row = classes.entry(class).or_default();
+            match dimension.is_empty() {
+                true => row.count = amount / 1_000,
+                false => drop(row.capacity.insert(dimension, thousandths(amount))),
+            }
+        }
+        (Some(classes), Some(keys))
     }
 
     /// All gangs, nodes, queues and quotas. The list of nodes has their names.

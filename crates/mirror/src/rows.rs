@@ -39,7 +39,7 @@ use model::{
 pub(crate) use amounts::resource_list;
 pub(crate) use constraints::{node_labels, node_terms};
 pub(crate) use devices::{
-    EXTENDED, class_of, failure, find_device, requests, resources, shared_claim,
+    EXTENDED, claimed, class_of, failure, find_device, requests, resources, shared_claim,
 };
 pub use devices::{claim_name, claim_user, extended_claim, own_claim, sharing_group};
 pub use native::{NATIVE, group_name, native_gang};

@@ -65,10 +65,11 @@ pub(super) struct TaskRow<'a> {
     pub(super) resreq: Amounts<'a>,
     pub(super) init_resreq: Amounts<'a>,
     #[serde(rename = "DRAResreq")]
-    pub(super) dra_resreq: (),
-    pub(super) resource_claim_keys: (),
+    pub(super) dra_resreq: Option<BTreeMap<String, DeviceAmounts>>,
+    pub(super) resource_claim_keys: Option<Vec<String>>,
     pub(super) node_name: &'a str,
     pub(super) status: u32,
+    /// What a session did with the task and may take back: here no decision is half done when it is told.
     pub(super) last_transaction: (),
     pub(super) priority: i32,
     pub(super) volume_ready: bool,
@@ -80,6 +81,14 @@ pub(super) struct TaskRow<'a> {
     pub(super) numa_info: Option<NumaInfo<'a>>,
     pub(super) pod: Option<&'a Pod>,
     pub(super) pod_annotations: Option<&'a TextMap>,
+}
+
+/// What is asked for of a class of devices: how many, and how much of each dimension of their capacity.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct DeviceAmounts {
+    pub(super) count: i64,
+    pub(super) capacity: BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]

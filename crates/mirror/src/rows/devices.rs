@@ -23,6 +23,7 @@ use model::{NodeSpec, Tables};
 
 pub(super) use backing::Backing;
 pub(super) use charges::charges;
+pub(crate) use charges::claimed;
 pub(super) use claims::{Wants, grants};
 pub use claims::{claim_name, claim_user, own_claim, sharing_group};
 pub(crate) use claims::{failure, shared_claim};

@@ -13,7 +13,7 @@ use super::claim_name;
 use crate::held::Mirror;
 
 /// Thousandths by the names of their kinds.
-type Amounts = BTreeMap<String, i64>;
+pub(crate) type Amounts = BTreeMap<String, i64>;
 
 /// What the claims of a pod count for, each of them once. One that is not there yet counts for nothing;
 /// the pod waits for it.
@@ -24,25 +24,33 @@ pub(in crate::rows) fn charges(
     tables: &mut Tables,
 ) -> Vec<Charge> {
     let namespace = &pod.metadata.namespace;
-    let named = pod.spec.resource_claims.iter();
-    let names: BTreeSet<Box<str>> = named
-        .filter_map(|named| claim_name(mirror, pod, named))
-        .collect();
     let mut charges = Vec::new();
-    for name in &names {
-        let Some(claim) = mirror.get::<ResourceClaim>(namespace, name) else {
-            continue;
-        };
-        let amounts = amounts(claim, counted).into_iter();
+    for (name, amounts) in claimed(mirror, pod, counted) {
         let amounts: Vec<_> = amounts
+            .into_iter()
             .map(|(name, amount)| (tables.kind(&name), amount))
             .collect();
         if !amounts.is_empty() {
-            let claim = Key::new(&**namespace, &**name);
+            let claim = Key::new(&**namespace, &*name);
             charges.push(Charge { claim, amounts });
         }
     }
     charges
+}
+
+/// The claims of a pod that are there, by their names, and what each counts for: thousandths by the names of
+/// their kinds.
+pub(crate) fn claimed(mirror: &Mirror, pod: &Pod, counted: Counted) -> Vec<(Box<str>, Amounts)> {
+    let named = pod.spec.resource_claims.iter();
+    let names: BTreeSet<Box<str>> = named
+        .filter_map(|named| claim_name(mirror, pod, named))
+        .collect();
+    let claim = |name: &str| mirror.get::<ResourceClaim>(&pod.metadata.namespace, name);
+    let told = names.into_iter().filter_map(|name| {
+        let amounts = amounts(claim(&name)?, counted);
+        Some((name, amounts))
+    });
+    told.collect()
 }
 
 /// What a claim counts for.
