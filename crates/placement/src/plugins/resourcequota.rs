@@ -1,6 +1,6 @@
 //! ResourceQuota: no gang is let in whose pods a quota of its namespace would refuse.
 
-use model::{GangId, GangPhase, Kind, QuotaGap, Reason, Vector};
+use model::{GangId, GangPhase, Kind, Phase, QuotaGap, Reason, Vector};
 
 use crate::plugin::{Plugin, View, Vote};
 
@@ -11,27 +11,35 @@ pub const PLUGIN: Plugin = Plugin {
     ..Plugin::NONE
 };
 
-/// What a gang's first pods ask of a quota, with their number.
-fn wanted(view: View<'_>, id: GangId) -> Option<Vector> {
-    let spec = &view.tables.gang(id).spec;
-    let mut wanted = spec.min_resources.clone()?;
-    wanted.set(Kind::PODS, i64::from(spec.min_member));
-    Some(wanted)
+/// What of a gang's minimum, with the number of its pods, has no pod yet: what pods that are there request a
+/// quota counts as used. A pod that has failed does not count there, and another one comes for it.
+fn missing(view: View<'_>, id: GangId) -> Option<Vector> {
+    let gang = view.tables.gang(id);
+    let mut missing = gang.spec.min_resources.clone()?;
+    missing.set(Kind::PODS, i64::from(gang.spec.min_member));
+    let tasks = gang.tasks.iter();
+    for id in tasks.filter(|id| view.tables.task(**id).phase != Phase::Failed) {
+        missing.sub(&view.tables.shape_of(*id).spec.requests);
+        missing.set(Kind::PODS, missing.get(Kind::PODS) - 1);
+    }
+    missing.floor();
+    Some(missing)
 }
 
-/// used + what was let in and has no pods yet + the gang's minimum ≤ hard, in what all of them name.
+/// used + what gangs that were let in still lack pods for + what this one lacks them for ≤ hard, in what all
+/// of them name.
 fn enqueueable(view: View<'_>, id: GangId) -> Vote {
     let tables = view.tables;
     let namespace = &tables.gang(id).spec.key.namespace;
     let mut quotas = tables.quotas(namespace).peekable();
-    let (Some(min), Some(_)) = (wanted(view, id), quotas.peek()) else {
+    let (Some(min), Some(_)) = (missing(view, id), quotas.peek()) else {
         return Vote::Abstain;
     };
     let mut promised = Vector::ZERO;
     for (other, gang) in tables.gangs() {
-        let is_awaited = gang.phase() == GangPhase::Inqueue && gang.tasks.is_empty();
-        if is_awaited && other != id && gang.spec.key.namespace == *namespace {
-            promised.add(&wanted(view, other).unwrap_or_default());
+        let is_let_in = gang.phase() == GangPhase::Inqueue && gang.spec.key.namespace == *namespace;
+        if is_let_in && other != id {
+            promised.add(&missing(view, other).unwrap_or_default());
         }
     }
     for quota in quotas {
