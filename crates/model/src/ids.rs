@@ -14,12 +14,14 @@ macro_rules! id {
 
         impl $name {
             /// The row's position in its column.
+            #[inline]
             pub fn index(self) -> usize {
                 self.0 as usize
             }
         }
 
         impl From<usize> for $name {
+            #[inline]
             fn from(index: usize) -> Self {
                 $name(u32::try_from(index).expect("columns hold fewer than 2^32 rows"))
             }

@@ -18,6 +18,8 @@
 //! - nothing here depends on another room, reads a clock, or iterates in hash order;
 //! - a row's contribution to node, gang and queue sums is added and taken away in one function
 //!   (`Tables::shift`), so a sum can only be wrong if that function is;
+//! - what stands beside other nodes' of a node ([`Glance`]) is what its row says, in a trial as well: rows of
+//!   nodes are changed in one function, which takes it anew;
 //! - a trial that is dropped, or rewound to its first mark, leaves the tables as it found them;
 //! - what is held of cards is taken and given back in that function too, and a card of which nothing
 //!   is held has no row, so that a rewind restores exactly;
@@ -29,6 +31,7 @@ mod claim;
 mod device;
 mod dimension;
 mod gang;
+mod glance;
 mod ids;
 mod labels;
 mod node;
@@ -69,6 +72,7 @@ pub use gang::{
     Census, Disruption, Gang, GangPhase, GangSpec, GangStatus, Ownership, Portion, SubGroups,
     Verdict,
 };
+pub use glance::Glance;
 pub use ids::{DomainId, GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 pub use labels::{Labels, NodeTerm, Operator, Requirement, Values, matches_all};
 pub use node::{Images, Node, NodeSpec, Taint, TaintEffect};

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use crate::device::{CardLoads, Grant};
 use crate::gang::Gang;
+use crate::glance::{Glance, NodeRows};
 use crate::ids::{GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
 use crate::node::Node;
 use crate::queue::Queue;
@@ -105,7 +106,7 @@ impl News {
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
     kinds: ResourceKinds,
-    nodes: Slots<Node>,
+    nodes: NodeRows,
     node_names: BTreeMap<Arc<str>, NodeId>,
     tasks: Slots<Task>,
     /// In the order of their keys, which stand in their rows.
@@ -175,13 +176,20 @@ impl Tables {
     /// A node's row. The id must be live: ids come from these tables and die with their rows.
     #[inline]
     pub fn node(&self, id: NodeId) -> &Node {
-        self.nodes.row(id.index())
+        self.nodes.rows().row(id.index())
     }
 
     /// A node's row, if the id is live.
     #[inline]
     pub fn find_node(&self, id: NodeId) -> Option<&Node> {
-        self.nodes.get(id.index())
+        self.nodes.rows().get(id.index())
+    }
+
+    /// What of a node's row stands beside that of other nodes, for whoever looks at all of them; nothing
+    /// where the id is not live.
+    #[inline]
+    pub fn glance(&self, id: NodeId) -> &Glance {
+        self.nodes.glance(id.index())
     }
 
     /// The node of this name.
@@ -192,6 +200,7 @@ impl Tables {
     /// All nodes that the wall knows, in order of id.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         self.nodes
+            .rows()
             .iter()
             .filter(|(_, node)| node.known)
             .map(|(at, node)| (NodeId::from(at), node))
@@ -199,12 +208,13 @@ impl Tables {
 
     /// All node rows, with those that only pods mention.
     pub fn all_nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
-        self.nodes.iter().map(|(at, node)| (NodeId::from(at), node))
+        let rows = self.nodes.rows().iter();
+        rows.map(|(at, node)| (NodeId::from(at), node))
     }
 
     /// One more than the highest node id ever used.
     pub fn node_span(&self) -> usize {
-        self.nodes.span()
+        self.nodes.rows().span()
     }
 
     /// How many nodes the wall knows.
@@ -405,7 +415,8 @@ impl Tables {
             return;
         }
         self.tick += 1;
-        self.nodes.row_mut(id.index()).spec_tick = self.tick;
+        let tick = self.tick;
+        self.nodes.change(id.index(), |node| node.spec_tick = tick);
         self.touch(id);
         self.mark_freed(id);
     }

@@ -5,6 +5,7 @@ mod amounts;
 #[path = "../../engine/tests/shared/dice.rs"]
 pub(crate) mod dice;
 mod ends;
+mod glances;
 mod histories;
 mod holdings;
 mod likeness;

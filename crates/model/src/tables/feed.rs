@@ -25,10 +25,9 @@ impl Tables {
         }
         self.forget_opinions_of_node(&spec.name);
         self.move_node(id, spec.group.clone());
-        let node = self.nodes.row_mut(id.index());
+        let node = self.nodes.rows().row(id.index());
         let is_new = !node.known;
         if is_new {
-            node.known = true;
             self.known_nodes += 1;
             self.used_total.add(&node.used);
         }
@@ -41,8 +40,12 @@ impl Tables {
         let shares = spec.devices.list.iter().any(|device| device.is_shared);
         self.images
             .change(&node.spec.images, &spec.images, self.tick);
-        node.spec = spec;
-        node.spec_tick = self.tick;
+        let tick = self.tick;
+        self.nodes.change(id.index(), |node| {
+            node.known = true;
+            node.spec = spec;
+            node.spec_tick = tick;
+        });
         match shares {
             true => self.sharing.insert(id),
             false => self.sharing.remove(&id),
@@ -60,18 +63,19 @@ impl Tables {
             return;
         };
         let tick = self.tick;
-        let node = self.nodes.row_mut(id.index());
-        if !node.known {
+        if !self.node(id).known {
             return;
         }
-        node.known = false;
-        node.spec_tick = tick;
+        let (allocatable, images) = self.nodes.change(id.index(), |node| {
+            node.known = false;
+            node.spec_tick = tick;
+            let allocatable = std::mem::replace(&mut node.spec.allocatable, Vector::ZERO);
+            (allocatable, std::mem::take(&mut node.spec.images))
+        });
+        self.forget_opinions_of_node(name);
+        let node = self.nodes.rows().row(id.index());
         self.hyper_nodes.heed_node(id, &node.spec, false);
         self.volumes.heed_node(id, None);
-        self.forget_opinions_of_node(name);
-        let node = self.nodes.row_mut(id.index());
-        let allocatable = std::mem::replace(&mut node.spec.allocatable, Vector::ZERO);
-        let images = std::mem::take(&mut node.spec.images);
         self.images.change(&images, &Images::default(), tick);
         self.total.sub(&allocatable);
         self.used_total.sub(&node.used);
@@ -532,7 +536,7 @@ impl Tables {
     }
 
     fn drop_node_if_unused(&mut self, id: NodeId) {
-        let Some(node) = self.nodes.get(id.index()) else {
+        let Some(node) = self.nodes.rows().get(id.index()) else {
             return;
         };
         if node.known || !node.tasks.is_empty() || !node.promised.is_empty() {

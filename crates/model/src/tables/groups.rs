@@ -32,7 +32,7 @@ impl Tables {
     }
 
     fn alter_group(&mut self, id: TaskId, at: NodeId, alter: fn(&mut Vector, &Vector)) {
-        let Some(group) = &self.nodes.row(at.index()).spec.group else {
+        let Some(group) = &self.nodes.rows().row(at.index()).spec.group else {
             return;
         };
         let task = self.tasks.row(id.index());
@@ -64,7 +64,7 @@ impl Tables {
         for task in &tasks {
             self.take_from_group(*task, at);
         }
-        self.nodes.row_mut(at.index()).spec.group = to;
+        self.nodes.change(at.index(), |node| node.spec.group = to);
         for task in &tasks {
             self.add_to_group(*task, at);
         }

@@ -32,7 +32,8 @@ impl Tables {
         let Some(id) = self.node_named(node) else {
             return;
         };
-        self.nodes.row_mut(id.index()).measured = Some(measured);
+        let told = Some(measured);
+        self.nodes.change(id.index(), |node| node.measured = told);
         // Rules that look at it say something else of the node now.
         self.judge_anew(id);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{GangId, Key, Kind, NodeId, QueueId, Tables, TaskId, Vector};
+use super::{GangId, Key, Kind, Node, NodeId, QueueId, Shape, Tables, TaskId, Vector};
 use crate::attach::{Attached, attached};
 use crate::gang::{Census, Gang, GangPhase};
 use crate::queue::TreeSums;
@@ -69,6 +69,39 @@ fn tally_task(gang: &mut Gang, task: &Task, phase: Phase, sign: Sign) {
             }
         }
         None => count(gang.roles.entry(task.role.clone()).or_default()),
+    }
+}
+
+/// Counts a task in what is held on its node.
+fn hold_on(node: &mut Node, (id, task): (TaskId, &Task), shape: &Shape, sign: Sign) {
+    apply(&mut node.used, &shape.held, sign);
+    if task.phase == Phase::Releasing {
+        apply(&mut node.releasing, &shape.held, sign);
+    }
+    for (sum, part) in node.used_nonzero.iter_mut().zip(shape.nonzero) {
+        match sign {
+            Sign::Add => *sum += i128::from(part),
+            Sign::Take => *sum -= i128::from(part),
+        }
+    }
+    match sign {
+        Sign::Add => node.tasks.insert(id),
+        Sign::Take => node.tasks.remove(&id),
+    };
+    for port in &shape.spec.ports {
+        count(&mut node.ports, port, 1, sign);
+    }
+    for volume in attached(&shape.spec.volumes, task.taken()) {
+        match volume {
+            Attached::One(attach) => count(&mut node.volumes, attach, 1, sign),
+            Attached::Unmade(driver, slots) => count(&mut node.unmade, driver, slots, sign),
+        }
+    }
+    for grant in &task.grants {
+        match sign {
+            Sign::Add => node.cards.take(grant),
+            Sign::Take => node.cards.give_back(grant),
+        }
     }
 }
 
@@ -228,38 +261,11 @@ impl Tables {
     fn hold(&mut self, id: TaskId, at: NodeId, phase: Phase, sign: Sign) {
         let task = self.tasks.row(id.index());
         let shape = self.shapes.row(task.shape.index());
-        let node = self.nodes.row_mut(at.index());
-        apply(&mut node.used, &shape.held, sign);
-        if phase == Phase::Releasing {
-            apply(&mut node.releasing, &shape.held, sign);
-        }
-        for (sum, part) in node.used_nonzero.iter_mut().zip(shape.nonzero) {
-            match sign {
-                Sign::Add => *sum += i128::from(part),
-                Sign::Take => *sum -= i128::from(part),
-            }
-        }
-        if sign == Sign::Add {
-            node.tasks.insert(id);
-        } else {
-            node.tasks.remove(&id);
-        }
-        for port in &shape.spec.ports {
-            count(&mut node.ports, port, 1, sign);
-        }
-        for volume in attached(&shape.spec.volumes, task.taken()) {
-            match volume {
-                Attached::One(attach) => count(&mut node.volumes, attach, 1, sign),
-                Attached::Unmade(driver, slots) => count(&mut node.unmade, driver, slots, sign),
-            }
-        }
-        for grant in &task.grants {
-            match sign {
-                Sign::Add => node.cards.take(grant),
-                Sign::Take => node.cards.give_back(grant),
-            }
-        }
-        if node.known {
+        let is_known = self.nodes.change(at.index(), |node| {
+            hold_on(node, (id, task), shape, sign);
+            node.known
+        });
+        if is_known {
             apply(&mut self.used_total, &shape.held, sign);
         }
         if task.grants.iter().any(|grant| grant.is_shared) {
@@ -311,12 +317,14 @@ impl Tables {
     fn promise(&mut self, id: TaskId, at: NodeId, sign: Sign) {
         let task = self.tasks.row(id.index());
         let shape = self.shapes.row(task.shape.index());
-        let node = self.nodes.row_mut(at.index());
-        apply(&mut node.pipelined, &shape.held, sign);
-        if sign == Sign::Add {
-            node.promised.insert(id);
-        } else {
-            node.promised.remove(&id);
+        self.nodes.change(at.index(), |node| {
+            apply(&mut node.pipelined, &shape.held, sign);
+            match sign {
+                Sign::Add => node.promised.insert(id),
+                Sign::Take => node.promised.remove(&id),
+            }
+        });
+        if sign == Sign::Take {
             self.mark_freed(at);
         }
         self.couple(id, sign);
@@ -562,7 +570,7 @@ impl Tables {
     /// Appends to the log of changed nodes, which keeps a few times as many entries as nodes.
     pub(super) fn touch(&mut self, id: NodeId) {
         self.log.push(id);
-        let keep = self.nodes.span() * 2 + 1_024;
+        let keep = self.nodes.rows().span() * 2 + 1_024;
         if self.log.len() > keep * 2 {
             let drop = self.log.len() - keep;
             self.log.drain(..drop);

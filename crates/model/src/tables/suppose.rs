@@ -132,7 +132,7 @@ impl Tables {
                 Back::Node(spec, tick) => {
                     let id = self.put_node(*spec);
                     // Whoever keeps judgements of the node must find the tick that it judged at.
-                    self.nodes.row_mut(id.index()).spec_tick = tick;
+                    self.nodes.change(id.index(), |node| node.spec_tick = tick);
                 }
             }
         }

@@ -46,7 +46,7 @@ impl Tables {
             size: volume.size,
             whence: volume.whence.clone(),
         };
-        self.volumes.stock.put(&name, thing, &self.nodes);
+        self.volumes.stock.put(&name, thing, self.nodes.rows());
         self.volumes.free.insert(name.clone(), volume);
         if self.volumes.taken.contains_key(&name) {
             self.volumes.stock.set_taken(&name, Taken::Yes);
@@ -79,7 +79,7 @@ impl Tables {
             size: storage.largest,
             whence: storage.whence.clone(),
         };
-        self.volumes.storage.put(&name, thing, &self.nodes);
+        self.volumes.storage.put(&name, thing, self.nodes.rows());
         self.volumes.storages.insert(name.clone(), storage);
         let reached = self.volumes.storage.reached(&name);
         self.tell_reached(&reached);

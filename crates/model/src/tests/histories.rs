@@ -16,7 +16,7 @@ use crate::{FreeVolume, PodTerm, Unmade};
 
 /// What was put and not taken away.
 #[derive(Default)]
-struct Rows {
+pub(super) struct Rows {
     nodes: BTreeMap<Arc<str>, NodeSpec>,
     queues: BTreeMap<Arc<str>, QueueSpec>,
     gangs: BTreeMap<Key, GangSpec>,
@@ -222,7 +222,7 @@ fn hyper_node(dice: &mut Dice) -> HyperNodeSpec {
 
 impl Rows {
     /// Something comes, changes or goes.
-    fn step(&mut self, dice: &mut Dice, tables: &mut Tables) {
+    pub(super) fn step(&mut self, dice: &mut Dice, tables: &mut Tables) {
         let goes = dice.roll(4) == 0;
         match dice.roll(12) {
             0 | 1 => {
