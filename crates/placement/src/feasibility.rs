@@ -4,8 +4,12 @@
 //! An index is a tournament over the nodes. A change of one node costs one evaluation and one walk to
 //! the root, so placing a task costs O(log nodes) while all scores are local to a node, and so much for
 //! each class of nodes where they are coupled.
+//!
+//! The first task of a shape meets every node. What rules commonly ask of a node then stands beside that of
+//! other nodes ([`model::Glance`]), and rows are read only for shapes that ask for more.
 
 mod classes;
+mod tournament;
 mod wishes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +27,7 @@ use crate::rules::Rules;
 use crate::widths::Widths;
 
 use classes::Classes;
+use tournament::Tournament;
 use wishes::Wishes;
 
 pub(crate) use wishes::Wish;
@@ -59,13 +64,13 @@ pub(crate) struct Index {
     claimed: u64,
     cursor: u64,
     used: u64,
-    size: usize,
-    leaves: Vec<Score>,
+    tournament: Tournament,
     nature: Vec<Nature>,
+    /// At which tick of its spec each node's nature was looked at.
+    judged: Vec<u64>,
     wishes: Wishes,
     /// Of how many nodes something is wished.
     wished: u32,
-    tree: Vec<u32>,
     /// Set where a node's worth is in proportion to that of others.
     widths: Option<Box<Widths>>,
     /// How often all nodes were weighed anew by that.
@@ -77,7 +82,6 @@ pub(crate) struct Index {
 /// What does not change while the node's spec does not.
 #[derive(Clone, Copy, Debug, Default)]
 struct Nature {
-    tick: u64,
     /// Which of the wishes is that of the node.
     wish: u32,
     suits: bool,
@@ -145,7 +149,7 @@ impl Indexes {
         let claimed = claims_mark(view, shape);
         let is_claimed = std::mem::replace(&mut index.claimed, claimed) == claimed;
         let is_same = index.serial == shape.serial && is_told && is_pictured && is_claimed;
-        let changed = if is_same && index.size >= span {
+        let changed = if is_same && index.takes_in(span) {
             view.tables
                 .changed_since(index.cursor)
                 .filter(|changed| changed.len() < span)
@@ -279,48 +283,49 @@ impl Index {
             self.forget_natures();
         }
         self.classes = None;
-        // Room to grow, so that a few new nodes do not each cost a rebuild.
-        self.size = (span + span / 8 + 1).next_power_of_two();
-        self.leaves.clear();
-        self.leaves.resize(self.size, NEVER);
-        self.nature.resize(self.size, Nature::default());
+        self.tournament.begin(span);
+        self.cover(span);
+        let room = self.tournament.room();
         self.widths =
-            numa_aware::weighed(view, shape).map(|weight| Box::new(Widths::of(weight, self.size)));
+            numa_aware::weighed(view, shape).map(|weight| Box::new(Widths::of(weight, room)));
         for at in 0..span {
             let node = NodeId::from(at);
-            self.leaves[at] = self.evaluate(rules, view, shape, node);
-            self.widen(view, shape, node);
+            let worth = self.evaluate(rules, view, shape, node);
+            self.tournament.all_mut()[at] = worth;
+            self.widen(view, shape, node, worth);
         }
         self.weigh();
-        self.tree.clear();
-        self.tree.resize(self.size * 2, 0);
-        for at in 0..self.size {
-            self.tree[self.size + at] = NodeId::from(at).0;
-        }
-        self.play();
+        self.tournament.play();
     }
 
-    /// Finds out anew who wins against whom.
-    fn play(&mut self) {
-        for at in (1..self.size).rev() {
-            self.tree[at] = self.better(self.tree[2 * at], self.tree[2 * at + 1]);
+    /// Takes new nodes in, as many as there are together; whether there is room for them.
+    fn takes_in(&mut self, span: usize) -> bool {
+        let has_room = self.tournament.takes_in(span);
+        if has_room {
+            self.cover(span);
         }
+        has_room
+    }
+
+    fn cover(&mut self, span: usize) {
+        self.nature.resize(span, Nature::default());
+        self.judged.resize(span, 0);
     }
 
     fn forget_natures(&mut self) {
         self.nature.clear();
+        self.judged.clear();
         self.wishes = Wishes::default();
         self.wished = 0;
     }
 
-    /// Takes in how wide a task would lie on a node, which was evaluated just now. Whether others are
+    /// Takes in how wide a task would lie on a node that is worth so much by itself. Whether others are
     /// worth something else by that.
-    fn widen(&mut self, view: View<'_>, shape: &Shape, node: NodeId) -> bool {
+    fn widen(&mut self, view: View<'_>, shape: &Shape, node: NodeId, worth: Score) -> bool {
         let Some(widths) = &mut self.widths else {
             return false;
         };
-        let score = self.leaves[node.index()];
-        let row = (score != NEVER).then(|| (score, numa_aware::width(view, shape, node)));
+        let row = (worth != NEVER).then(|| (worth, numa_aware::width(view, shape, node)));
         widths.put(node, row)
     }
 
@@ -330,49 +335,36 @@ impl Index {
             return;
         };
         self.weighed += 1;
-        for (at, leaf) in self.leaves.iter_mut().enumerate() {
-            *leaf = widths.worth(NodeId::from(at)).unwrap_or(NEVER);
+        for (at, worth) in self.tournament.all_mut().iter_mut().enumerate() {
+            *worth = widths.worth(NodeId::from(at)).unwrap_or(NEVER);
         }
     }
 
     fn update(&mut self, rules: &Rules, view: View<'_>, shape: &Shape, node: NodeId) {
-        let score = self.evaluate(rules, view, shape, node);
-        let before = std::mem::replace(&mut self.leaves[node.index()], score);
-        if self.widen(view, shape, node) {
+        let worth = self.evaluate(rules, view, shape, node);
+        if self.widen(view, shape, node, worth) {
             self.weigh();
-            self.play();
+            self.tournament.play();
             return;
         }
-        if let Some(widths) = &self.widths {
-            self.leaves[node.index()] = widths.worth(node).unwrap_or(NEVER);
-        }
-        if self.leaves[node.index()] == before {
-            return;
-        }
-        let mut at = (self.size + node.index()) / 2;
-        while at >= 1 {
-            self.tree[at] = self.better(self.tree[2 * at], self.tree[2 * at + 1]);
-            at /= 2;
-        }
-    }
-
-    /// The left one wins a tie: it has the lower id.
-    fn better(&self, left: u32, right: u32) -> u32 {
-        if self.leaves[right as usize] > self.leaves[left as usize] {
-            right
-        } else {
-            left
-        }
+        let worth = match &self.widths {
+            Some(widths) => widths.worth(node).unwrap_or(NEVER),
+            None => worth,
+        };
+        self.tournament.set(node, worth);
     }
 
     fn evaluate(&mut self, rules: &Rules, view: View<'_>, shape: &Shape, id: NodeId) -> Score {
         let nature = &mut self.nature[id.index()];
-        let Some(node) = view.tables.find_node(id).filter(|node| node.known) else {
+        let judged = &mut self.judged[id.index()];
+        let glance = view.tables.glance(id);
+        if !glance.known {
+            *judged = 0;
             self.wished -= u32::from(std::mem::take(nature).wish > 0);
             return NEVER;
-        };
-        if nature.tick != node.spec_tick {
-            let refused = |footing: &Arc<Footing>| footing.of(&node.spec).is_err();
+        }
+        if std::mem::replace(judged, glance.spec_tick) != glance.spec_tick {
+            let refused = |footing: &Arc<Footing>| footing.of(&view.tables.node(id).spec).is_err();
             let is_refused = self.footing.as_ref().is_some_and(refused);
             let suits = !is_refused && rules.suits(view, shape, id).is_none();
             let wish = match suits {
@@ -385,7 +377,6 @@ impl Index {
             };
             self.wished = self.wished + u32::from(wish > 0) - u32::from(nature.wish > 0);
             *nature = Nature {
-                tick: node.spec_tick,
                 wish,
                 suits,
                 images,
@@ -404,8 +395,10 @@ impl Index {
             points => score.saturating_add(nodeorder::for_images(view, points)),
         };
         let footing = self.footing.as_ref();
-        let score = footing.map_or(score, |it| score.saturating_add(it.points(&node.spec)));
-        match node.spec.foreign {
+        let score = footing.map_or(score, |it| {
+            score.saturating_add(it.points(&view.tables.node(id).spec))
+        });
+        match glance.foreign {
             true => score.saturating_sub(FOREIGN),
             false => score,
         }
@@ -413,22 +406,24 @@ impl Index {
 
     /// The best node, by node-local scores alone.
     pub(crate) fn best(&self) -> Option<NodeId> {
-        let winner = *self.tree.get(1)?;
-        (self.leaves[winner as usize] != NEVER).then_some(NodeId(winner))
+        self.tournament.best()
+    }
+
+    /// What the node is worth by itself.
+    fn worth(&self, node: NodeId) -> Score {
+        self.tournament.worth(node)
     }
 
     /// Whether the node would take the shape.
     pub(crate) fn takes(&self, node: NodeId) -> bool {
-        self.leaves
-            .get(node.index())
-            .is_some_and(|score| *score != NEVER)
+        self.worth(node) != NEVER
     }
 
     /// The best of some nodes, by node-local scores alone; the first one wins a tie.
     pub(crate) fn best_of(&self, nodes: &[NodeId]) -> Option<NodeId> {
         let mut best: Option<(Score, NodeId)> = None;
         for node in nodes {
-            let score = self.leaves.get(node.index()).copied().unwrap_or(NEVER);
+            let score = self.worth(*node);
             if score != NEVER && best.is_none_or(|(most, _)| score > most) {
                 best = Some((score, *node));
             }
@@ -438,9 +433,8 @@ impl Index {
 
     /// Every node that would take the shape, with its local score, in order of id.
     pub(crate) fn candidates(&self) -> impl Iterator<Item = (NodeId, Score)> {
-        let leaves = self.leaves.iter().enumerate();
-        leaves
-            .filter(|(_, score)| **score != NEVER)
+        let all = self.tournament.all().iter().enumerate();
+        all.filter(|(_, score)| **score != NEVER)
             .map(|(at, score)| (NodeId::from(at), *score))
     }
 
@@ -449,11 +443,8 @@ impl Index {
         &'a self,
         nodes: &'a [NodeId],
     ) -> impl Iterator<Item = (NodeId, Score)> + 'a {
-        let score = |node: &NodeId| (*node, self.leaves.get(node.index()).copied());
-        nodes.iter().map(score).filter_map(|(node, score)| {
-            let score = score.filter(|score| *score != NEVER)?;
-            Some((node, score))
-        })
+        let all = nodes.iter().map(|node| (*node, self.worth(*node)));
+        all.filter(|(_, score)| *score != NEVER)
     }
 
     /// What is wished of a node that takes the shape.

@@ -1,6 +1,7 @@
 //! The configuration compiled: for each hook the functions to ask, in tier order.
 
 mod company;
+mod nodes;
 mod outside;
 mod queues;
 mod tiers;
@@ -11,8 +12,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    CardFamily, Counted, DomainId, GangId, Grant, LocalTime, NodeId, QueueId, Reason, Refusal,
-    Shape, Tables, TaskId, Time,
+    CardFamily, Counted, DomainId, GangId, Grant, LocalTime, NodeId, QueueId, Reason, Shape,
+    Tables, TaskId, Time,
 };
 
 use crate::actions::bundles::Reach;
@@ -20,11 +21,12 @@ use crate::actions::preempt::Comparison;
 use crate::arguments::{Arguments, Asked, Complaint};
 use crate::bonds::Bonds;
 use crate::domains::DomainSums;
-use crate::plugin::{Action, Plugin, Room, Score, View, Vote};
+use crate::plugin::{Action, Plugin, Score, View, Vote};
 use crate::plugins::{self, PLUGINS};
 use crate::settings::{Difference, PluginSettings, Settings, Switch};
 
 pub(crate) use company::Company;
+use nodes::OfNodes;
 use victims::Keepers;
 
 /// Where a plugin stands in a configuration, both counted from zero.
@@ -169,6 +171,7 @@ pub struct Rules {
     tiers: Vec<Vec<Plugin>>,
     flat: Vec<Plugin>,
     keepers: Keepers,
+    of_nodes: OfNodes,
     pub(crate) config: Config,
 }
 
@@ -188,6 +191,7 @@ impl Rules {
             tiers: Vec::new(),
             flat: Vec::new(),
             keepers: Keepers::default(),
+            of_nodes: OfNodes::default(),
             config: Config {
                 as_upstream: as_upstream.clone(),
                 bonds: Bonds::of(tiers),
@@ -221,6 +225,7 @@ impl Rules {
         rules.couple(tiers);
         rules.hold_together();
         rules.keepers = Keepers::of(&rules.flat);
+        rules.of_nodes = OfNodes::of(&rules.flat);
         Ok((rules, problems))
     }
 
@@ -610,31 +615,6 @@ impl Rules {
             Some(reason) => Err(reason),
             None => Ok(()),
         })
-    }
-
-    pub(crate) fn suits(&self, view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
-        self.suits_by_itself(view, shape, node)
-            .or_else(|| self.consents(view, shape, node))
-    }
-
-    pub(crate) fn has_room(
-        &self,
-        view: View<'_>,
-        shape: &Shape,
-        node: NodeId,
-        room: Room,
-    ) -> Option<Refusal> {
-        self.flat
-            .iter()
-            .filter_map(|p| p.has_room)
-            .find_map(|f| f(view, shape, node, room))
-    }
-
-    pub(crate) fn score(&self, view: View<'_>, shape: &Shape, node: NodeId) -> Score {
-        self.flat
-            .iter()
-            .filter_map(|p| p.score)
-            .fold(0, |sum, f| sum.saturating_add(f(view, shape, node)))
     }
 
     /// What the task takes of the node's cards, devices and units now.

@@ -178,7 +178,7 @@ impl Classes {
         let mut members: Vec<Vec<(Reverse<Score>, NodeId)>> = Vec::new();
         for at in 0..tables.node_span() {
             let node = NodeId::from(at);
-            let (score, class) = (index.leaves[at], self.class_of(index, &looks, node));
+            let (score, class) = (index.worth(node), self.class_of(index, &looks, node));
             self.rows.push((score, class));
             if members.len() <= class as usize {
                 members.resize(class as usize + 1, Vec::new());
@@ -198,10 +198,7 @@ impl Classes {
 
     /// Puts a node where it belongs now.
     fn put(&mut self, index: &Index, looks: &[Look<'_>], node: NodeId) {
-        let now = (
-            index.leaves[node.index()],
-            self.class_of(index, looks, node),
-        );
+        let now = (index.worth(node), self.class_of(index, looks, node));
         if node.index() >= self.rows.len() {
             self.rows.resize(node.index() + 1, (NEVER, 0));
         }

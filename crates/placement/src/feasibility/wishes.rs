@@ -18,6 +18,9 @@ pub(crate) struct Wish {
 impl Wish {
     /// What tasks of the shape wish of the node.
     pub(crate) fn of(view: View<'_>, shape: &Shape, id: NodeId) -> Wish {
+        if shape.spec.preferred_nodes.is_empty() && view.tables.glance(id).is_open {
+            return Wish::default();
+        }
         let node = &view.tables.node(id).spec;
         let terms = shape.spec.preferred_nodes.iter();
         let met = terms.filter(|wish| wish.term.accepts(&node.name, &node.labels));

@@ -55,7 +55,7 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
 /// weight; nothing if any of them would be beyond the node.
 fn score(view: View<'_>, shape: &Shape, node: NodeId) -> Score {
     let weights = &view.config.binpack;
-    let node = view.tables.node(node);
+    let glance = view.tables.glance(node);
     let (mut sum, mut count) = (0_i64, 0_i64);
     for (kind, request) in shape.spec.requests.entries() {
         let weight = match kind {
@@ -73,8 +73,11 @@ fn score(view: View<'_>, shape: &Shape, node: NodeId) -> Score {
         if weight == 0 {
             continue;
         }
-        let whole = node.spec.allocatable.get(kind);
-        let part = request.saturating_add(node.used.get(kind));
+        let (used, whole) = glance.use_of(kind).unwrap_or_else(|| {
+            let row = view.tables.node(node);
+            (row.used.get(kind), row.spec.allocatable.get(kind))
+        });
+        let part = request.saturating_add(used);
         if part > whole {
             return 0;
         }

@@ -104,6 +104,9 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
 }
 
 fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
+    if view.tables.glance(node).is_open && asks_nothing(shape) {
+        return None;
+    }
     let checks = &view.config.predicates;
     let node = &view.tables.node(node).spec;
     let spec = &*shape.spec;
@@ -181,6 +184,15 @@ fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
         Err(why) => Some(refusal(why)),
         Ok(_) => None,
     }
+}
+
+/// Whether the shape takes any node that has no cordon and no taint. It is asked for every node.
+fn asks_nothing(shape: &Shape) -> bool {
+    let spec = &*shape.spec;
+    let of_labels = spec.node_selector.is_empty() && spec.node_affinity.is_none();
+    let of_devices =
+        spec.device_claims.is_empty() && spec.device_nodes.is_empty() && spec.devices.is_none();
+    of_labels && of_devices && spec.volumes.is_empty()
 }
 
 fn refusal(why: DeviceLack) -> Refusal {
@@ -288,13 +300,14 @@ pub(crate) fn times(shape: &Shape, left: impl Fn(Kind) -> i64) -> u64 {
 
 /// Whether the node has the room that the shape requests, now or once released room is counted.
 pub(crate) fn lacks(view: View<'_>, shape: &Shape, node: NodeId, room: Room) -> Option<Kind> {
-    let node = view.tables.node(node);
     let amounts = shape.held.amounts().iter().enumerate();
+    let glance = view.tables.glance(node);
+    let row = || view.tables.node(node);
     for (at, wanted) in amounts.filter(|(_, wanted)| **wanted > 0) {
         let kind = Kind(u16::try_from(at).expect("kinds fit in 16 bits"));
         let left = match room {
-            Room::Now => node.free(kind),
-            Room::Later => node.free_later(kind),
+            Room::Now => glance.free(kind).unwrap_or_else(|| row().free(kind)),
+            Room::Later => row().free_later(kind),
         };
         if *wanted > left {
             return Some(kind);

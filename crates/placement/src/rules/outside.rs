@@ -1,6 +1,6 @@
 //! The rules that ask somebody outside.
 
-use model::{GangId, Giving, NodeId, Query, Question, Reason, Refusal, Shape, Tables, Time};
+use model::{GangId, Giving, Query, Question, Reason, Tables, Time};
 
 use super::{Rules, State};
 use crate::plugin::{Asks, View};
@@ -32,27 +32,6 @@ impl Rules {
             }
         }
         asks.into_questions()
-    }
-
-    /// Why the node does not suit the shape, as far as nobody outside is asked.
-    pub(crate) fn suits_by_itself(
-        &self,
-        view: View<'_>,
-        shape: &Shape,
-        node: NodeId,
-    ) -> Option<Refusal> {
-        self.flat
-            .iter()
-            .filter_map(|p| p.suits)
-            .find_map(|f| f(view, shape, node))
-    }
-
-    /// Why somebody outside does not agree to the node for the shape.
-    pub(crate) fn consents(&self, view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
-        self.flat
-            .iter()
-            .filter_map(|p| p.consents)
-            .find_map(|f| f(view, shape, node))
     }
 
     /// Why a gang does not start although enough of it is placed.
