@@ -6,8 +6,10 @@
 //! Invariant: a row is changed in [`NodeRows::change`] only, which takes the glance of it anew. So a glance
 //! is that of its row as it is now, in a trial as well, and of a place without a row it is nothing.
 
-use crate::node::Node;
-use crate::resource::{Kind, shown};
+use std::array;
+
+use crate::node::{Node, free};
+use crate::resource::{Kind, Vector, shown};
 use crate::slots::Slots;
 
 /// So many kinds, the first ones, are in a glance: cpu, memory and pods.
@@ -48,14 +50,22 @@ impl Glance {
     };
 
     fn of(node: &Node) -> Glance {
-        let spec = &node.spec;
-        let both =
-            |of: fn(&Node, Kind) -> i64| [Kind::CPU, Kind::MEMORY].map(|kind| of(node, kind));
+        let Node {
+            spec,
+            used,
+            pipelined,
+            releasing,
+            ..
+        } = node;
+        let all = [&spec.allocatable, used, pipelined, releasing].map(first);
+        let [allocatable, used, pipelined, releasing] = all;
         Glance {
             spec_tick: node.spec_tick,
-            free: [Kind::CPU, Kind::MEMORY, Kind::PODS].map(|kind| node.free(kind)),
-            allocatable: both(|node, kind| node.spec.allocatable.get(kind)),
-            used: both(|node, kind| node.used.get(kind)),
+            free: array::from_fn(|at| {
+                free(allocatable[at], used[at], pipelined[at], releasing[at])
+            }),
+            allocatable: [allocatable[0], allocatable[1]],
+            used: [used[0], used[1]],
             used_nonzero: node.used_nonzero.map(shown),
             known: node.known,
             foreign: spec.foreign,
@@ -74,6 +84,16 @@ impl Glance {
     #[inline]
     pub fn free(&self, kind: Kind) -> Option<i64> {
         self.free.get(kind.index()).copied()
+    }
+}
+
+/// The amounts of the first kinds, as [`Vector::get`] says them.
+#[inline]
+fn first(of: &Vector) -> [i64; KINDS] {
+    let amounts = of.amounts();
+    match amounts.first_chunk() {
+        Some(first) => *first,
+        None => array::from_fn(|at| amounts.get(at).copied().unwrap_or(0)),
     }
 }
 

@@ -133,16 +133,12 @@ impl Node {
     ///
     /// Upstream's Idle ignores what is promised; a promise that anyone may take is none.
     pub fn free(&self, kind: crate::Kind) -> i64 {
-        let idle = self
-            .spec
-            .allocatable
-            .get(kind)
-            .saturating_sub(self.used.get(kind));
-        let owed = self
-            .pipelined
-            .get(kind)
-            .saturating_sub(self.releasing.get(kind));
-        idle.saturating_sub(owed.max(0))
+        free(
+            self.spec.allocatable.get(kind),
+            self.used.get(kind),
+            self.pipelined.get(kind),
+            self.releasing.get(kind),
+        )
     }
 
     /// Room once the tasks on their way out are gone and the promised ones are in (upstream's
@@ -155,4 +151,12 @@ impl Node {
             .saturating_add(self.releasing.get(kind))
             .saturating_sub(self.pipelined.get(kind))
     }
+}
+
+/// What is free of one kind: see [`Node::free`].
+#[inline]
+pub(crate) fn free(allocatable: i64, used: i64, pipelined: i64, releasing: i64) -> i64 {
+    let idle = allocatable.saturating_sub(used);
+    let owed = pipelined.saturating_sub(releasing);
+    idle.saturating_sub(owed.max(0))
 }
