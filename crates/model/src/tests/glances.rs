@@ -98,6 +98,7 @@ fn a_node_is_open_that_asks_nothing_of_tasks() {
         (
             NodeSpec {
                 unschedulable: true,
+                foreign: true,
                 ..NodeSpec::default()
             },
             false,

@@ -222,7 +222,9 @@ pub(super) fn asked_by<'a>(view: View<'a>, gang: GangId) -> Option<&'a Vector> {
         for id in view.tables.claimants() {
             let held = held_by(view, *id);
             let gang = view.tables.task(*id).gang.filter(|_| !held.is_zero());
-            gang.map(|gang| of_gangs.entry(gang).or_default().add(&held));
+            if let Some(gang) = gang {
+                of_gangs.entry(gang).or_default().add(&held);
+            }
         }
         of_gangs
     });
