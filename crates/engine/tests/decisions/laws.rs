@@ -183,24 +183,6 @@ fn the_same_history_gives_the_same_plans() {
 }
 
 #[test]
-fn sixteen_threads_give_the_plans_of_one() {
-    let told = |seed| {
-        let mut world = World::new();
-        script(seed).iter().for_each(|line| play(&mut world, line));
-        (world.said, digest(&world.tables))
-    };
-    let alone: Vec<_> = (0..20).map(told).collect();
-    std::thread::scope(|scope| {
-        let all = || (0..20).map(told).collect::<Vec<_>>();
-        let threads: Vec<_> = (0..16).map(|_| scope.spawn(all)).collect();
-        for thread in threads {
-            let beside_others = thread.join().expect("the thread came to its end");
-            assert_eq!(beside_others, alone, "(I19)");
-        }
-    });
-}
-
-#[test]
 fn what_is_kept_of_nodes_says_what_is_found_from_scratch() {
     // I19, incremental equals from scratch: in every cycle of any sequence of events an engine that has
     // to look up everything decides the same as ours.

@@ -19,6 +19,7 @@ mod fairness;
 mod fixture;
 mod joint_laws;
 mod laws;
+mod neighbours;
 mod numa;
 mod numa_laws;
 mod parse;
