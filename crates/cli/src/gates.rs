@@ -24,7 +24,11 @@ enum Guards {
     /// Whether webhooks judge what whole pods ask for.
     PodLevel,
     /// A part of what pods say that counts where they are placed: what is off without it.
-    Placing(&'static str, fn(&mut mirror::Features)),
+    Placing(
+        #[cfg_attr(not(test), expect(dead_code, reason = "the page of flags says it"))]
+        &'static str,
+        fn(&mut mirror::Features),
+    ),
     /// Nothing that could be switched: why.
     Nothing(&'static str),
 }
