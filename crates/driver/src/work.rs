@@ -530,10 +530,13 @@ impl Waits {
     }
 }
 
-/// Whether what was refused may be taken later without any change.
+/// Whether what was refused may be taken later without any change to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Passes {
+    /// The server was away or too busy: told of only if that lasts.
     ByItself,
+    /// Others hold what it takes, and nothing is heard when they give it back.
+    WithOthers,
     Never,
 }
 

@@ -75,10 +75,14 @@ pub(crate) struct Over {
     pub(crate) is_missing: bool,
 }
 
-/// Whether the same write may well be taken later: the server was busy or broken.
+/// What Kubernetes says of what a ResourceQuota has no room for.
+const EXCEEDED_QUOTA: &str = "exceeded quota: ";
+
+/// Whether the same write may well be taken later: the server was busy or broken, or a quota is used up.
 pub(crate) fn passes(refusal: &Refusal) -> Passes {
     match refusal.code {
         0 | 429 | 500.. => Passes::ByItself,
+        403 if refusal.message.contains(EXCEEDED_QUOTA) => Passes::WithOthers,
         _ => Passes::Never,
     }
 }

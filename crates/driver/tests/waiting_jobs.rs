@@ -2,6 +2,7 @@
 
 mod world;
 
+use api::intent::Refusal;
 use api::kind::Kind;
 use controllers::{CONTROLLERS, Controller};
 use serde_json::json;
@@ -144,6 +145,30 @@ fn s0_10_a_delayed_action_that_fails_keeps_to_the_limit() {
         &json!({ "metadata": { "labels": { "a": "b" } } }),
     );
     world.pass_ms(10 * SECOND_MS);
+    assert_eq!(world.object(Kind::VcJob, "job")["status"]["retryCount"], 1);
+}
+
+/// A quota that is used up is no failure of the job's: it is told at once, and tried on beyond the limit, ever
+/// more seldom, for nothing is heard of the pods that end and give it back.
+#[test]
+fn s0_10_what_a_quota_has_no_room_for_is_told_and_tried_on() {
+    let mut world = with_a_delayed_restart(Some(5));
+    let used_up = || {
+        Refusal {
+        message: "pods \"x\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=9, limited: pods=9".into(),
+        ..refusal(403, "Forbidden")
+    }
+    };
+    let refusals = world.refusals_of.entry(Kind::VcJob).or_default();
+    refusals.extend(std::iter::repeat_with(used_up).take(20));
+    world.pass_ms(60 * SECOND_MS);
+    let told = world.events();
+    let of_status = told.iter().filter(|line| line.contains("JobStatusError"));
+    assert_eq!(of_status.count(), 1, "{told:?}");
+    world.pass_ms(24 * 3_600 * SECOND_MS);
+    let written = world.writes();
+    let tries = written.iter().take_while(|line| *line == "patch Job job");
+    assert!(tries.count() > 20, "twenty are refused: {written:?}");
     assert_eq!(world.object(Kind::VcJob, "job")["status"]["retryCount"], 1);
 }
 

@@ -207,7 +207,7 @@ const OWN: Group = Group {
             "max-requeue-num",
             Takes::Whole(i64::MIN, i64::MAX),
             "15",
-            "How often a step that fails is tried again, ever later; then it is told of, and tried when something about it changes; what passes by itself (an API that is away or too busy) is tried every 1,000 s, too. Below 0 there is no limit: it is tried every 1,000 s at last, and never told of",
+            "How often a step that fails is tried again, ever later; then it is told of, and tried when something about it changes; what passes by itself (an API that is away or too busy, a quota that is used up) is tried every 1,000 s, too. Below 0 there is no limit: it is tried every 1,000 s at last, and never told of",
         ),
         kept(
             "leader-elect-resource-name",
