@@ -49,6 +49,11 @@ pub(crate) fn settle_gang(
     let is_moved = status.phase != gang.phase();
     let ends = is_moved && status.phase == GangPhase::Completed;
     let is_resting = engine.is_busy && is_moved && status.phase == GangPhase::Running;
+    let (written_at, is_lone) = (gang.written_at, gang.spec.lone);
+    let is_counting = !is_moved
+        && verdict == Verdict::Scheduled
+        && gang.said == Verdict::Scheduled
+        && written_at.is_some();
     let is_rewording = is_rewording(gang, &status);
     let rests_until = match &verdict {
         Verdict::Waits(reason) if is_rewording => engine.wordings.rests_until(id, reason, now),
@@ -58,7 +63,6 @@ pub(crate) fn settle_gang(
         || (is_moved && !ends && !is_resting)
         || begins_to_wait(&engine.wordings, (id, &gang.said), &verdict)
         || (rests_until.is_none() && engine.ripe.contains(&id));
-    let (written_at, is_lone) = (gang.written_at, gang.spec.lone);
     let is_bare = gang.tasks.is_empty() && is_passing(&verdict);
     let is_starting = verdict == Verdict::Scheduled
         && gang.said != Verdict::Scheduled
@@ -99,6 +103,8 @@ pub(crate) fn settle_gang(
     let since = match written_at {
         // Its phase moves when its binds are answered, and then tells both.
         _ if ends || is_starting || is_resting => Some(now),
+        // Its siblings mostly start, or end, right behind the first.
+        _ if is_counting => Some(now),
         None if is_passing(&verdict) => Some(now),
         written_at => written_at,
     };
