@@ -60,12 +60,12 @@ pub(crate) fn clear_room(
         ceiling: i32::MAX,
         promised: Vec::new(),
     };
-    let kin = match grounds.failed.is_empty() {
+    let failed = grounds.failed.since(cycle.moves);
+    let kin = match failed.is_empty() {
         true => None,
         false => Kin::of(cycle, &clearing),
     };
-    let before = kin.as_ref().and_then(|kin| grounds.failed.get(kin));
-    if before == Some(&cycle.moves) {
+    if kin.as_ref().is_some_and(|kin| failed.contains(kin)) {
         cycle.grounds = grounds;
         return;
     }
@@ -103,7 +103,7 @@ pub(crate) fn clear_room(
         cycle.outcomes.insert(gang, outcome);
         clearing.leave(cycle, &mut grounds);
     } else if let Some(kin) = kin.or_else(|| Kin::of(cycle, &clearing)) {
-        grounds.failed.insert(kin, cycle.moves);
+        grounds.failed.since(cycle.moves).insert(kin);
     }
     cycle.grounds = grounds;
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{NodeId, QueueId, Refusal, ShapeId, Tables, TaskId};
 
 use super::below::Belows;
-use super::kin::Kin;
+use super::kin::Failed;
 use crate::coupling;
 use crate::cycle::Cycle;
 use crate::footing;
@@ -28,8 +28,8 @@ pub(crate) struct Grounds {
     pub(super) fields: BTreeMap<Ground, Field>,
     /// For whom no node was found when so many moves were kept.
     pub(super) hopeless: BTreeMap<Likeness, u64>,
-    /// For whom too little was found when so many moves were kept.
-    pub(super) failed: BTreeMap<Kin, u64>,
+    /// For whom too little was found.
+    pub(super) failed: Failed,
     /// For which claimants of a queue no node was found then, where one above it is full.
     pub(super) short: BTreeMap<(QueueId, Likeness), u64>,
     /// Who holds what below queues that are full.

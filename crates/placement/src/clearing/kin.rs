@@ -1,7 +1,7 @@
 //! Gangs for which a search for room finds the same: where one found too little and nothing has moved since,
 //! the others need not look.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{Phase, QueueId, ShapeId, TaskId};
@@ -11,6 +11,24 @@ use crate::actions::allocate::{Asking, waiting_tasks};
 use crate::coupling;
 use crate::cycle::Cycle;
 use crate::victims::Against;
+
+/// For whom too little was found since a move was kept last: with the next one all may find something.
+#[derive(Debug, Default)]
+pub(crate) struct Failed {
+    moves: u64,
+    kin: BTreeSet<Kin>,
+}
+
+impl Failed {
+    /// Those since so many moves were kept.
+    pub(super) fn since(&mut self, moves: u64) -> &mut BTreeSet<Kin> {
+        if self.moves != moves {
+            self.moves = moves;
+            self.kin.clear();
+        }
+        &mut self.kin
+    }
+}
 
 /// All that a search for a gang that holds nothing looks at of the gang itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
