@@ -20,7 +20,7 @@ pub(crate) mod proportion;
 pub(crate) mod rescheduling;
 pub(crate) mod reserved;
 pub(crate) mod resource_strategy_fit;
-mod resourcequota;
+pub(crate) mod resourcequota;
 pub(crate) mod sla;
 pub(crate) mod task_topology;
 pub(crate) mod tdm;

@@ -1,5 +1,8 @@
 //! ResourceQuota: no gang is let in whose pods a quota of its namespace would refuse.
 
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
 use model::{GangId, GangPhase, Kind, Phase, QuotaGap, Reason, Vector};
 
 use crate::plugin::{Plugin, View, Vote};
@@ -10,6 +13,23 @@ pub const PLUGIN: Plugin = Plugin {
     enqueueable: Some(enqueueable),
     ..Plugin::NONE
 };
+
+/// What gangs lack pods for that wait to be let in or for the last of their pods, found out when it is first
+/// asked for: no pod comes or fails while gangs are let in.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lacks(OnceCell<BTreeMap<GangId, Vector>>);
+
+impl Lacks {
+    fn of<'a>(&'a self, view: View<'_>) -> &'a BTreeMap<GangId, Vector> {
+        self.0.get_or_init(|| {
+            let waits = |phase| matches!(phase, GangPhase::Pending | GangPhase::Inqueue);
+            let gangs = view.tables.gangs();
+            let waiting = gangs.filter(|(_, gang)| waits(gang.phase()));
+            let lacks = waiting.filter_map(|(id, _)| Some((id, missing(view, id)?)));
+            lacks.collect()
+        })
+    }
+}
 
 /// What of a gang's minimum, with the number of its pods, has no pod yet: what pods that are there request a
 /// quota counts as used. A pod that has failed does not count there, and another one comes for it.
@@ -32,14 +52,19 @@ fn enqueueable(view: View<'_>, id: GangId) -> Vote {
     let tables = view.tables;
     let namespace = &tables.gang(id).spec.key.namespace;
     let mut quotas = tables.quotas(namespace).peekable();
-    let (Some(min), Some(_)) = (missing(view, id), quotas.peek()) else {
+    if quotas.peek().is_none() {
+        return Vote::Abstain;
+    }
+    let lacks = view.state.resourcequota.of(view);
+    let Some(min) = lacks.get(&id) else {
         return Vote::Abstain;
     };
     let mut promised = Vector::ZERO;
-    for (other, gang) in tables.gangs() {
+    for (other, lacks) in lacks {
+        let gang = tables.gang(*other);
         let is_let_in = gang.phase() == GangPhase::Inqueue && gang.spec.key.namespace == *namespace;
-        if is_let_in && other != id {
-            promised.add(&missing(view, other).unwrap_or_default());
+        if is_let_in && *other != id {
+            promised.add(lacks);
         }
     }
     for quota in quotas {
