@@ -96,10 +96,6 @@ fn written(body: &Body<'_>) -> Vec<u8> {
     serde_json::to_vec(body).expect("every key of a row is a string")
 }
 
-fn owned((dimension, class): (&str, &str)) -> (String, String) {
-    (dimension.to_owned(), class.to_owned())
-}
-
 /// So many thousandths as an amount is written.
 fn thousandths(amount: i64) -> String {
     match amount % 1_000 {
@@ -186,13 +182,15 @@ impl<'a> Wire<'a> {
         }
         let mut classes: BTreeMap<String, DeviceAmounts> = BTreeMap::new();
         for (kind, amount) in sums {
-            let Some((dimension, class)) = device_class(&kind.as_str().into()).map(owned) else {
+            let Some((dimension, class)) = device_class(&kind) else {
                 continue;
             };
-            let row = classes.entry(class).or_default();
-            match dimension.is_empty() {
-                true => row.count = amount / 1_000,
-                false => drop(row.capacity.insert(dimension, thousandths(amount))),
+            let row = classes.entry(class.to_owned()).or_default();
+            if dimension.is_empty() {
+                row.count = amount / 1_000;
+            } else {
+                let dimension = dimension.to_owned();
+                row.capacity.insert(dimension, thousandths(amount));
             }
         }
         (Some(classes), Some(keys))

@@ -1,7 +1,5 @@
 //! What claims of devices count for, where queues are told how much of classes of devices they may have.
 
-use std::sync::Arc;
-
 use crate::ids::Key;
 use crate::resource::Kind;
 
@@ -29,7 +27,7 @@ pub struct Charge {
 
 /// The dimension and the class of a kind that is one of a class of devices; an empty dimension where it
 /// counts devices.
-pub fn device_class(kind: &Arc<str>) -> Option<(&str, &str)> {
+pub fn device_class(kind: &str) -> Option<(&str, &str)> {
     let (dimension, class) = kind.split_once(DEVICE_CLASS)?;
     match dimension.strip_suffix('.') {
         Some(dimension) => Some((dimension, class)),

@@ -224,6 +224,13 @@ round_trip! {
     }
 }
 
+impl TaskCount {
+    /// How many pods it has, in whatever phases.
+    pub fn pods(&self) -> i64 {
+        self.phase.values().map(|count| i64::from(*count)).sum()
+    }
+}
+
 impl Job {
     /// The JobTemplate of its namespace that it was made from, as its annotation says, or its label.
     pub fn template(&self) -> Option<&str> {

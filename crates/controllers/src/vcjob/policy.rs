@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use api::core::{ContainerTerminated, Pod, PodPhase};
 use api::time::Time;
-use api::volcano::{BusAction, BusEvent, Job, JobPhase, PodGroup, PodGroupPhase, Policy, Task};
+use api::volcano::{
+    BusAction, BusEvent, Job, JobPhase, PodGroup, PodGroupPhase, Policy, Task, TaskCount,
+};
 
 use super::delay::{Notes, Subject};
 use super::pods;
@@ -139,9 +141,8 @@ fn whole_seconds(now: Time) -> Time {
 
 /// How many pods of a task have gone without our doing since the last status was written.
 pub(super) fn lost(job: &Job, roster: &Roster, task: &str) -> i64 {
-    let known: i64 = job.status.task_status_count.get(task).map_or(0, |state| {
-        state.phase.values().map(|count| i64::from(*count)).sum()
-    });
+    let counts = &job.status.task_status_count;
+    let known = counts.get(task).map_or(0, TaskCount::pods);
     let here = roster
         .of_task(task)
         .filter(|member| match member.standing {

@@ -256,10 +256,7 @@ pub(super) fn resting(view: &View<'_>, next: &Next, obstacle: Option<&Obstacle>)
 fn has_as_many(was: &JobStatus, is: &JobStatus) -> bool {
     let pods = |status: &JobStatus| {
         let tasks = status.task_status_count.iter();
-        let sums = tasks.map(|(task, count)| {
-            let pods: i64 = count.phase.values().map(|count| i64::from(*count)).sum();
-            (task.clone(), pods)
-        });
+        let sums = tasks.map(|(task, count)| (task.clone(), count.pods()));
         sums.collect::<Vec<_>>()
     };
     pods(was) == pods(is)

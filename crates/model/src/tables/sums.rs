@@ -178,7 +178,7 @@ impl Tables {
         }
         if let Some(node) = node {
             if phase.holds_node() {
-                self.hold(id, node, phase, sign);
+                self.hold(id, node, sign);
             } else if phase == Phase::Pipelined {
                 self.promise(id, node, sign);
             }
@@ -258,8 +258,9 @@ impl Tables {
         }
     }
 
-    fn hold(&mut self, id: TaskId, at: NodeId, phase: Phase, sign: Sign) {
+    fn hold(&mut self, id: TaskId, at: NodeId, sign: Sign) {
         let task = self.tasks.row(id.index());
+        let phase = task.phase;
         let shape = self.shapes.row(task.shape.index());
         let is_known = self.nodes.change(at.index(), |node| {
             hold_on(node, (id, task), shape, sign);

@@ -276,7 +276,7 @@ fn a_kind_is_of_a_class_where_its_name_says_so() {
         ("nvidia.com/gpu", None),
         ("cpu", None),
     ] {
-        assert_eq!(device_class(&kind.into()), class, "{kind}");
+        assert_eq!(device_class(kind), class, "{kind}");
     }
 }
 

@@ -109,8 +109,7 @@ impl<'a> Given<'a> {
         if !self.is_counted {
             return true;
         }
-        let given: Vec<QueueId> = std::iter::once(queue).chain(above).collect();
-        for id in given {
+        for id in std::iter::once(queue).chain(above) {
             self.give(id, task, &held);
         }
         true
@@ -142,12 +141,15 @@ impl<'a> Given<'a> {
         classes::sum(charges.filter(|charge| is_last(&charge.claim)))
     }
 
-    fn left(&self, id: QueueId, kind: Kind) -> i64 {
-        let tables = self.view.tables;
-        let of_classes = || tables.classes_held(id).map_or(0, |sum| sum.get(kind));
-        match self.left.get(&id) {
-            Some(left) => left.get(kind),
-            None => used(self.view, id).get(kind).saturating_add(of_classes()),
+    /// What the queue holds without those who have gone. It is looked up once, and asked for several kinds.
+    fn left(&self, id: QueueId) -> impl Fn(Kind) -> i64 {
+        let (sum, classes) = match self.left.get(&id) {
+            Some(left) => (left, None),
+            None => (used(self.view, id), self.view.tables.classes_held(id)),
+        };
+        move |kind| {
+            let of_classes = classes.map_or(0, |classes| classes.get(kind));
+            sum.get(kind).saturating_add(of_classes)
         }
     }
 
@@ -164,10 +166,10 @@ impl<'a> Given<'a> {
         if kept.peek().is_none() {
             return false;
         }
-        let freed = self.freed(id, task);
+        let (left, freed) = (self.left(id), self.freed(id, task));
         kept.any(|(kind, kept)| {
             let goes = held.requests.get(kind).saturating_add(freed.get(kind));
-            self.left(id, kind).saturating_sub(goes) < kept
+            left(kind).saturating_sub(goes) < kept
         })
     }
 
@@ -178,9 +180,10 @@ impl<'a> Given<'a> {
         if !deserves_some {
             return !self.is_kin_without_claim(id);
         }
+        let left = self.left(id);
         self.asked().any(|kind| {
             let deserved = row.deserved.get(kind);
-            deserved > 0 && self.left(id, kind) > deserved
+            deserved > 0 && left(kind) > deserved
         })
     }
 
