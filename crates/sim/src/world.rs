@@ -137,6 +137,8 @@ enum Event {
     Disk(Intent, Patience),
     /// The name server hears of EndpointSlices.
     Named(News),
+    /// All pods reach the nodes.
+    PodList(Vec<Box<RawValue>>),
     /// A pod event reaches the nodes.
     Pod(WatchLine),
     /// The nodes' wish to watch pods reaches the server.
@@ -179,6 +181,7 @@ impl Event {
             Event::Mend(mend, _) => mend.told(),
             Event::Trouble(fault) | Event::Strike(fault) => fault.name().to_owned(),
             Event::Named(_) => "what is new of names".to_owned(),
+            Event::PodList(_) => "the nodes' list of pods".to_owned(),
             Event::Pod(_) => "a pod's line".to_owned(),
             Event::WatchPods => "a watch of pods".to_owned(),
             Event::Crash | Event::Pause(_) | Event::Supplant(_) => "a driver's fate".to_owned(),
@@ -647,6 +650,7 @@ impl World {
             Event::Node(intent) => self.hear_node(&intent),
             Event::Disk(intent, patience) => self.hear_disk(intent, patience),
             Event::Named(news) => self.hear_names(news),
+            Event::PodList(pods) => self.fleet_list(&pods),
             Event::Pod(line) => self.fleet_line(line),
             Event::WatchPods => self.watch_pods(),
             Event::Asked(life, id, request) => {

@@ -50,9 +50,8 @@ impl World {
                     return;
                 }
                 let owner = Owner::Driver(life, id);
-                if let Err(refusal) =
-                    self.open(owner, kind, &call::watch(kind, revision, timeout_seconds))
-                {
+                let call = call::watch(kind, revision, timeout_seconds);
+                if let Err(refusal) = self.open(owner, kind, &call, self.now) {
                     self.reply(life, id, Answer::Closed(Some(refusal)));
                 }
             }

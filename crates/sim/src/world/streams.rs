@@ -5,6 +5,7 @@ use api::core::Pod;
 use api::intent::Refusal;
 use api::kind::Kind;
 use api::time::Time;
+use serde_json::value::RawValue;
 
 use super::{Answer, Event, Owner, Stream, World};
 use crate::fault::Fault;
@@ -20,10 +21,16 @@ const LOSSY_MS: i64 = 30_000;
 const AGAIN_MS: i64 = 500;
 
 impl World {
-    pub(super) fn open(&mut self, owner: Owner, kind: Kind, call: &Call) -> Result<(), Refusal> {
+    /// Opens a watch whose lines arrive no sooner than at a time, or says why there is none.
+    pub(super) fn open(
+        &mut self,
+        owner: Owner,
+        kind: Kind,
+        call: &Call,
+        not_before: Time,
+    ) -> Result<(), Refusal> {
         match self.server.answer(call, self.now) {
             Answered::Stream(watch) => {
-                let not_before = self.now;
                 self.streams.push(Stream {
                     owner,
                     kind,
@@ -149,14 +156,14 @@ impl World {
             self.push(self.down_until, Event::WatchPods);
             return;
         }
+        // A line that overtook the list would be undone by it: who had ended would run again.
+        let mut not_before = self.now;
         if self.fleet_seen == 0 {
             self.fleet_seen = self.server.revision();
-            let at = self.later();
+            not_before = self.later();
             let response = self.read(&call::list(Kind::Pod, 0, ""));
             let page = call::page(&response.body).expect("the store writes lists");
-            for pod in page.items {
-                self.push(at, Event::Pod(WatchLine::Applied(pod)));
-            }
+            self.push(not_before, Event::PodList(page.items));
         }
         let revision = self.fleet_seen;
         let call = Call {
@@ -168,7 +175,7 @@ impl World {
             content_type: "",
             body: Vec::new(),
         };
-        if let Err(refusal) = self.open(Owner::Fleet, Kind::Pod, &call) {
+        if let Err(refusal) = self.open(Owner::Fleet, Kind::Pod, &call, not_before) {
             let text = format!("the nodes cannot watch pods: {}", refusal.message);
             self.transcript.note(self.settings.begins, self.now, &text);
             self.fleet_seen = 0;
@@ -176,21 +183,24 @@ impl World {
         }
     }
 
+    pub(super) fn fleet_list(&mut self, pods: &[Box<RawValue>]) {
+        let pods: Vec<Pod> = pods
+            .iter()
+            .filter_map(|pod| self.fleet_reads(pod))
+            .collect();
+        self.fleet.handle_listed(&pods, self.now);
+    }
+
     pub(super) fn fleet_line(&mut self, line: WatchLine) {
         match line {
-            WatchLine::Applied(object) => match serde_json::from_str::<Pod>(object.get()) {
-                Ok(pod) => {
+            WatchLine::Applied(object) => {
+                if let Some(pod) = self.fleet_reads(&object) {
                     self.fleet_seen = self.fleet_seen.max(pod.metadata.revision());
                     self.fleet.handle_pod(&pod, self.now);
                 }
-                Err(error) => self.transcript.note(
-                    self.settings.begins,
-                    self.now,
-                    &format!("the nodes cannot read a pod: {error}"),
-                ),
-            },
+            }
             WatchLine::Deleted(object) => {
-                if let Ok(pod) = serde_json::from_str::<Pod>(object.get()) {
+                if let Some(pod) = self.fleet_reads(&object) {
                     self.fleet_seen = self.fleet_seen.max(pod.metadata.revision());
                     self.fleet.handle_deleted(&pod, self.now);
                 }
@@ -198,6 +208,16 @@ impl World {
             WatchLine::Bookmark(_) => {}
             // What they saw is forgotten there; the stream's end is still to come.
             WatchLine::Failed(_) => self.fleet_seen = 0,
+        }
+    }
+
+    fn fleet_reads(&mut self, object: &RawValue) -> Option<Pod> {
+        match serde_json::from_str(object.get()) {
+            Ok(pod) => Some(pod),
+            Err(error) => {
+                self.note(&format!("the nodes cannot read a pod: {error}"));
+                None
+            }
         }
     }
 }
