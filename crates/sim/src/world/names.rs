@@ -161,7 +161,7 @@ impl World {
     /// The names in the files that a job's pods find their peers in.
     fn names_in(&mut self, namespace: &str, job: &str, files: &str) -> Vec<String> {
         let read = call::get(Kind::ConfigMap, namespace, &format!("{job}-svc"));
-        let map: Value = serde_json::from_slice(&self.read(&read).body).unwrap_or_default();
+        let map: Value = serde_json::from_slice(&self.read_as_node(&read).body).unwrap_or_default();
         let file = |path: &str| {
             let file = path.rsplit('/').next().unwrap_or_default();
             let names = text(&map["data"][file]).lines();

@@ -161,7 +161,7 @@ impl World {
         if self.fleet_seen == 0 {
             self.fleet_seen = self.server.revision();
             not_before = self.later();
-            let response = self.read(&call::list(Kind::Pod, 0, ""));
+            let response = self.read_as_node(&call::list(Kind::Pod, 0, ""));
             let page = call::page(&response.body).expect("the store writes lists");
             self.push(not_before, Event::PodList(page.items));
         }
