@@ -40,6 +40,8 @@ struct Clearing<'r> {
     ceiling: i32,
     /// What was promised, in order.
     promised: Vec<(TaskId, NodeId)>,
+    /// Whether nodes were looked at, which is what takes time.
+    has_looked: bool,
 }
 
 /// Evicts what the gang needs and promises it the room. Where that cannot be nothing changes.
@@ -59,6 +61,7 @@ pub(crate) fn clear_room(
         likeness: cycle.rules.claims_like(cycle.view(), against, queue, gang),
         ceiling: i32::MAX,
         promised: Vec::new(),
+        has_looked: false,
     };
     let failed = grounds.failed.since(cycle.moves);
     let kin = match failed.is_empty() {
@@ -102,7 +105,9 @@ pub(crate) fn clear_room(
         let outcome = cycle.kept_for(gang, tasks);
         cycle.outcomes.insert(gang, outcome);
         clearing.leave(cycle, &mut grounds);
-    } else if let Some(kin) = kin.or_else(|| Kin::of(cycle, &clearing)) {
+    } else if clearing.has_looked
+        && let Some(kin) = kin.or_else(|| Kin::of(cycle, &clearing))
+    {
         grounds.failed.since(cycle.moves).insert(kin);
     }
     cycle.grounds = grounds;
@@ -126,13 +131,17 @@ impl Clearing<'_> {
                 field.begun = field.raised.len();
                 field.in_turn = None;
             }
+            let evictions = cycle.evictions;
             let differ = self.seek(cycle, grounds, first);
             if !self.promised.is_empty() && cycle.rules.job_pipelined(cycle.view(), self.gang) {
                 return true;
             }
             cycle.trial.rewind(mark);
-            self.promised.clear();
-            self.forget(cycle, grounds);
+            // What was found out while nothing had moved holds still.
+            if !self.promised.is_empty() || cycle.evictions != evictions {
+                self.promised.clear();
+                self.forget(cycle, grounds);
+            }
             if !differ {
                 break;
             }
@@ -201,6 +210,7 @@ impl Clearing<'_> {
 
     /// Promises the task the room that costs the least, and evicts for it.
     fn take(&mut self, cycle: &mut Cycle<'_, '_>, grounds: &mut Grounds, task: TaskId) -> bool {
+        self.has_looked = true;
         let search = self.search(cycle, task);
         let mark = cycle.trial.mark();
         if self.is_short_above(cycle, task) {

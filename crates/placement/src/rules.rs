@@ -412,12 +412,14 @@ impl Rules {
         &self.tiers
     }
 
-    /// How many of the gangs come before this one in its queue, as the tables are now.
+    /// How many of the gangs come before this one in its queue, as the tables are now; beyond so many they are
+    /// not counted.
     pub fn ahead_of(
         &self,
         tables: &Tables,
         gang: GangId,
         gangs: &BTreeSet<GangId>,
+        most: usize,
         now: Time,
     ) -> usize {
         let state = self.open(tables, now);
@@ -426,6 +428,7 @@ impl Rules {
         let rivals = gangs.iter().filter(|id| tables.gang(**id).queue == queue);
         rivals
             .filter(|id| self.job_order(view, **id, gang).is_lt())
+            .take(most)
             .count()
     }
 

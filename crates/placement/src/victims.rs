@@ -130,16 +130,52 @@ impl Search<'_> {
         tasks
     }
 
-    /// The same on all nodes.
-    pub(crate) fn all_in_turn(&self, view: View<'_>) -> Vec<TaskId> {
-        let tasks = view
-            .tables
-            .nodes()
-            .flat_map(|(_, node)| &node.tasks)
-            .copied();
-        let mut tasks: Vec<TaskId> = tasks.filter(|task| self.may_give(view, *task)).collect();
+    /// The same on whatever node, of the claimant's queue.
+    pub(crate) fn own_in_turn(&self, view: View<'_>) -> Vec<TaskId> {
+        let is_on_one = |task: &TaskId| {
+            let node = view.tables.task(*task).node;
+            node.is_some_and(|node| view.tables.node(node).known)
+        };
+        let mut tasks = Vec::new();
+        for gang in self.own_gangs(view).into_iter().flatten() {
+            let own = view.tables.gang(gang).tasks.iter().copied();
+            tasks.extend(own.filter(|task| is_on_one(task) && self.may_give(view, *task)));
+        }
         self.sort(view, &mut tasks);
         tasks
+    }
+
+    /// On which nodes, by index, are tasks that could make room; `None` if that may be anywhere, or if so many
+    /// nodes are looked at more quickly.
+    pub(crate) fn own_nodes(&self, view: View<'_>, instead_of: usize) -> Option<Vec<bool>> {
+        if view.tables.queue(self.claimant.queue).gangs.len() > instead_of {
+            return None;
+        }
+        let mut nodes = Vec::new();
+        for gang in self.own_gangs(view)? {
+            let own = view.tables.gang(gang).tasks.iter();
+            for node in own.filter_map(|task| view.tables.task(*task).node) {
+                if nodes.len() <= node.index() {
+                    nodes.resize(node.index() + 1, false);
+                }
+                nodes[node.index()] = true;
+            }
+        }
+        Some(nodes)
+    }
+
+    /// The gangs that hold something of those whose tasks could make room; `None` if that may be any.
+    fn own_gangs(&self, view: View<'_>) -> Option<Vec<GangId>> {
+        let holds = |gang: &GangId| {
+            let row = view.tables.gang(*gang);
+            row.count(Phase::Pending) as usize != row.tasks.len()
+        };
+        let queue = view.tables.queue(self.claimant.queue);
+        match self.against {
+            Against::OtherQueues => None,
+            Against::OtherGangs => Some(queue.gangs.iter().copied().filter(holds).collect()),
+            Against::OwnTasks => Some(vec![self.claimant.gang]),
+        }
     }
 
     /// Those of the named queue, and of all below it, also who goes with all of his gang only.
@@ -257,16 +293,24 @@ impl Search<'_> {
 
     /// At least so much it costs to make room for a task of this shape on the node, found without
     /// asking the rules; `None` where even nobody on it would not be enough.
-    pub(crate) fn bound(&self, view: View<'_>, shape: &Shape, node: NodeId) -> Option<Cost> {
+    pub(crate) fn bound(
+        &self,
+        view: View<'_>,
+        shape: &Shape,
+        node: NodeId,
+        scratch: &mut Scratch,
+    ) -> Option<Cost> {
         let tables = view.tables;
-        if self.is_free(tables, shape, node) {
+        let Scratch { room, largest } = scratch;
+        room.weigh(tables, shape, node);
+        if room.is_enough() {
             return Some(Cost::NONE);
         }
-        let room = Scales::of(tables, shape, node);
         if !room.could_be_enough(tables, node) {
             return None;
         }
-        let mut largest = vec![0_i64; room.rows.len()];
+        largest.clear();
+        largest.resize(room.rows.len(), 0);
         let mut priority = i32::MAX;
         let mut before = None;
         for task in &tables.node(node).tasks {
@@ -331,7 +375,7 @@ impl Search<'_> {
                 victims: Vec::new(),
             });
         }
-        if !room.could_be_enough(view.tables, node) {
+        if in_turn.is_empty() || !room.could_be_enough(view.tables, node) {
             return None;
         }
         let victims = match self.first_of(view, &room, in_turn) {
@@ -436,7 +480,7 @@ fn most_important(tables: &Tables, tasks: &[TaskId]) -> i32 {
 }
 
 /// What a shape needs and what a node will have, by the kinds that the shape asks for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Scales {
     rows: Vec<Row>,
 }
@@ -448,19 +492,30 @@ struct Row {
     left: i64,
 }
 
+/// What is written anew for each node that is looked at.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    room: Scales,
+    /// The most that one task gives of each kind.
+    largest: Vec<i64>,
+}
+
 impl Scales {
     fn of(tables: &Tables, shape: &Shape, node: NodeId) -> Scales {
+        let mut scales = Scales::default();
+        scales.weigh(tables, shape, node);
+        scales
+    }
+
+    fn weigh(&mut self, tables: &Tables, shape: &Shape, node: NodeId) {
         let node = tables.node(node);
         let rows = shape.held.entries().filter(|(_, need)| *need > 0);
-        Scales {
-            rows: rows
-                .map(|(kind, need)| Row {
-                    kind,
-                    need,
-                    left: node.free_later(kind),
-                })
-                .collect(),
-        }
+        self.rows.clear();
+        self.rows.extend(rows.map(|(kind, need)| Row {
+            kind,
+            need,
+            left: node.free_later(kind),
+        }));
     }
 
     fn is_enough(&self) -> bool {

@@ -59,7 +59,8 @@ fn among(asked: &mut Asked<'_>, tables: &mut Tables, gangs: BTreeSet<GangId>) ->
         engine, gang, now, ..
     } = *asked;
     let is_crowded = gangs.len() > CROWD;
-    if is_crowded && engine.rules().ahead_of(tables, gang, &gangs, now) > AHEAD_MAX {
+    let most = AHEAD_MAX + 1;
+    if is_crowded && engine.rules().ahead_of(tables, gang, &gangs, most, now) == most {
         return Looked {
             reason: None,
             places: Vec::new(),

@@ -249,9 +249,22 @@ pub(super) fn ended(
     };
     let tasks = of_queues(case, queue);
     let tasks = least_important(case, tasks, kind);
-    fewest(case, tasks.len(), &|tables, count| {
+    let near = kind.map_or(1, |kind| as_much(case, &tasks, kind));
+    fewest_near(case, near, tasks.len(), &|tables, count| {
         end(tables, &tasks[..count])
     })
+}
+
+/// How many of the tasks, the first ones, hold as much of a kind as the gang wants.
+fn as_much(case: &Case<'_, '_>, tasks: &[TaskId], kind: Kind) -> usize {
+    let mut left = wanted(case).get(kind);
+    let held = |task: &TaskId| case.tables.shape_of(*task).held.get(kind);
+    let needed = tasks.iter().take_while(|task| {
+        let is_needed = left > 0;
+        left = left.saturating_sub(held(task));
+        is_needed
+    });
+    needed.count()
 }
 
 /// The remedy of the least size that helps, where a larger one helps whenever a smaller one does;
@@ -261,12 +274,25 @@ pub(super) fn fewest(
     most: usize,
     draft: &dyn Fn(&Tables, usize) -> Draft,
 ) -> Option<Draft> {
-    let counts = std::iter::successors(Some(1_usize), |count| Some(count * 2));
+    fewest_near(case, 1, most, draft)
+}
+
+/// The same, looked for at the size `near` first: each try is a decision, and where the guess is right it
+/// takes two of them.
+fn fewest_near(
+    case: &mut Case<'_, '_>,
+    near: usize,
+    most: usize,
+    draft: &dyn Fn(&Tables, usize) -> Draft,
+) -> Option<Draft> {
+    let near = near.clamp(1, most.max(1));
+    let counts = std::iter::successors(Some(near), |count| Some(count * 2));
     let counts: Vec<usize> = counts.take_while(|count| *count < most).collect();
     let helps = |case: &mut Case<'_, '_>, count: usize| {
         let draft = draft(case.tables, count);
         case.helps(&draft.changes)
     };
+    // What helps is above `low`, and at most `high`.
     let mut low = 0;
     let mut high = None;
     for count in counts.into_iter().chain((most > 0).then_some(most)) {
@@ -277,8 +303,11 @@ pub(super) fn fewest(
         low = count;
     }
     let mut high = high?;
+    let mut guess = Some(near - 1);
     while high - low > 1 {
-        let middle = low + (high - low) / 2;
+        let within = |guess: &usize| (low + 1..high).contains(guess);
+        let middle = guess.take().filter(within);
+        let middle = middle.unwrap_or(low + (high - low) / 2);
         match helps(case, middle) {
             true => high = middle,
             false => low = middle,

@@ -93,11 +93,25 @@ impl Tables {
 
     /// Adds a queue, or changes the one of that name.
     pub fn put_queue(&mut self, spec: QueueSpec) -> QueueId {
+        let (id, is_otherwise) = self.put_queue_untold(spec);
+        if is_otherwise {
+            let waiting = &self.queues.row_mut(id.index()).gangs;
+            // A set is copied whole in a fraction of the time of as many inserts.
+            match self.news.gangs.is_empty() {
+                true => self.news.gangs.clone_from(waiting),
+                false => self.news.gangs.extend(waiting),
+            }
+        }
+        id
+    }
+
+    /// The same, except that its gangs are not told; whether they have to be.
+    pub(super) fn put_queue_untold(&mut self, spec: QueueSpec) -> (QueueId, bool) {
         self.tick += 1;
         let id = self.queue_row(&spec.name);
         let row = self.queue(id);
         if row.known && row.spec == spec {
-            return id;
+            return (id, false);
         }
         let only_published = row.known
             && QueueSpec {
@@ -117,14 +131,8 @@ impl Tables {
         }
         if !only_published {
             self.mark_shares();
-            let waiting = &self.queues.row_mut(id.index()).gangs;
-            // A set is copied whole in a fraction of the time of as many inserts.
-            match self.news.gangs.is_empty() {
-                true => self.news.gangs.clone_from(waiting),
-                false => self.news.gangs.extend(waiting),
-            }
         }
-        id
+        (id, !only_published)
     }
 
     /// Takes a queue away. Gangs that name it wait until it is back.

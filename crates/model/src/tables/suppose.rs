@@ -64,6 +64,7 @@ pub struct Supposed {
 #[derive(Debug)]
 enum Back {
     Row(Change),
+    Queue(Box<QueueSpec>),
     Gang(Box<GangSpec>, bool),
     Node(Box<NodeSpec>, u64),
 }
@@ -125,6 +126,7 @@ impl Tables {
         for back in supposed.backwards.into_iter().rev() {
             match back {
                 Back::Row(change) => change.apply(self),
+                Back::Queue(spec) => drop(self.put_queue_untold(*spec)),
                 Back::Gang(spec, fed) => {
                     let id = self.put_gang(*spec);
                     self.gang_mut(id).fed = fed;
@@ -176,10 +178,10 @@ impl Tables {
             }
             Change::PutQueue(spec) => {
                 let known = self.queue_named(&spec.name).map(|id| self.queue(id));
-                Back::Row(match known.filter(|queue| queue.known) {
-                    Some(queue) => Change::PutQueue(Box::new(queue.spec.clone())),
-                    None => Change::RemoveQueue(spec.name.clone()),
-                })
+                match known.filter(|queue| queue.known) {
+                    Some(queue) => Back::Queue(Box::new(queue.spec.clone())),
+                    None => Back::Row(Change::RemoveQueue(spec.name.clone())),
+                }
             }
             Change::PutQuota(quota) => {
                 let mut there = self.quotas(&quota.key.namespace);

@@ -13,7 +13,7 @@ use crate::plugin::Room;
 use crate::plugins::predicates::lacks;
 use crate::settings::Difference;
 use crate::together;
-use crate::victims::{Against, Cost, Offer, Search};
+use crate::victims::{Against, Cost, Offer, Scratch, Search};
 
 /// What a field was surveyed for: against whom (for tasks of one queue or one gang, which), up to which
 /// priority, and for which shape.
@@ -133,11 +133,22 @@ impl Field {
     fn look_again(&mut self, cycle: &Cycle<'_, '_>, search: &Search<'_>, nodes: Vec<NodeId>) {
         let view = cycle.view();
         let shape = view.tables.shape_of(search.claimant.task);
-        let cost = |node: NodeId| {
-            let is_known = view.tables.find_node(node).is_some_and(|row| row.known);
-            is_known.then(|| search.bound(view, shape, node)).flatten()
+        let is_known = |node: NodeId| view.tables.find_node(node).is_some_and(|row| row.known);
+        let mut scratch = Scratch::default();
+        let mut cost = |node: NodeId| {
+            let bound = || search.bound(view, shape, node, &mut scratch);
+            is_known(node).then(bound).flatten()
         };
         if self.leaves.is_empty() {
+            // Few nodes may have somebody who could give.
+            let own = search.own_nodes(view, nodes.len());
+            let mut cost = |node: NodeId| match own.as_ref().map(|own| own.get(node.index())) {
+                None | Some(Some(true)) => cost(node),
+                _ if !is_known(node) => None,
+                _ => search
+                    .is_free(view.tables, shape, node)
+                    .then_some(Cost::NONE),
+            };
             // In order once, instead of one by one.
             let end = nodes.iter().map(|node| node.index() + 1).max();
             self.leaves.resize(end.unwrap_or(0), None);

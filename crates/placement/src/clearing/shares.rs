@@ -51,7 +51,7 @@ impl Clearing<'_> {
         }
         let mark = cycle.trial.mark();
         let view = cycle.view();
-        let in_turn = search.all_in_turn(view);
+        let in_turn = search.own_in_turn(view);
         for victim in search.candidates(view, &in_turn) {
             self.evict(cycle, &[victim]);
             if is_within(cycle) {

@@ -6,7 +6,7 @@ mod tree;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use model::{GangId, Share, Tables, TaskId, Vector};
+use model::{GangId, Kind, Share, Tables, TaskId, Vector};
 
 use crate::plugin::{Claimant, Plugin, View};
 
@@ -36,16 +36,20 @@ fn job_order(view: View<'_>, a: GangId, b: GangId) -> Ordering {
     of_gang(view, a).cmp(&of_gang(view, b))
 }
 
-/// A gang's share, added up where it is looked at: it is asked for very often.
+/// A gang's share.
 fn of_gang(view: View<'_>, gang: GangId) -> Share {
+    changed(view, gang, |_| 0)
+}
+
+/// What a gang's share would be with so much more of each kind, added up where it is looked at: it is asked
+/// for very often.
+fn changed(view: View<'_>, gang: GangId, by: impl Fn(Kind) -> i64) -> Share {
     let gang = view.tables.gang(gang);
     let of_kinds = view.tables.total().entries();
     let shares = of_kinds.map(|(kind, whole)| {
-        let held = gang
-            .allocated
-            .get(kind)
-            .saturating_add(gang.promised.get(kind));
-        Share::of(held, whole)
+        let promised = gang.promised.get(kind);
+        let held = gang.allocated.get(kind).saturating_add(promised);
+        Share::of(held.saturating_add(by(kind)), whole)
     });
     shares.max().unwrap_or(Share::NONE)
 }
@@ -69,9 +73,17 @@ fn share(view: View<'_>, held: &Vector) -> Share {
 /// task. Each candidate lowers its gang's balance, whether or not it becomes a victim. Upstream takes
 /// shares within a millionth for equal; ours are exact.
 fn preemptable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
-    let task = &view.tables.shape_of(claimant.task).spec.requests;
-    let wanted = held(view, claimant.gang).plus(task);
-    let wanted = share(view, &wanted);
+    let requests = |task: TaskId| &view.tables.shape_of(task).spec.requests;
+    let wanted = requests(claimant.task);
+    let wanted = changed(view, claimant.gang, |kind| wanted.get(kind));
+    // Mostly it is asked of one alone.
+    if let ([task], [allowed]) = (tasks, &mut *allowed) {
+        let given = requests(*task);
+        let gang = view.tables.task(*task).gang;
+        let left = gang.map(|gang| changed(view, gang, |kind| given.get(kind).saturating_neg()));
+        *allowed &= left.is_some_and(|left| wanted <= left);
+        return;
+    }
     let mut left: BTreeMap<GangId, Vector> = BTreeMap::new();
     for (task, allowed) in tasks.iter().zip(allowed) {
         let Some(gang) = view.tables.task(*task).gang else {
@@ -79,7 +91,7 @@ fn preemptable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &m
             continue;
         };
         let balance = left.entry(gang).or_insert_with(|| held(view, gang));
-        balance.sub(&view.tables.shape_of(*task).spec.requests);
+        balance.sub(requests(*task));
         *allowed &= wanted <= share(view, balance);
     }
 }
