@@ -55,19 +55,16 @@ fn starts_at_last(world: &mut World, dice: &mut Dice, rivals: &Rivals<'_>) {
         }
         assert!(round < rounds, "{}", world.said);
         world.perform("cycle");
-        // One ends and another comes, so that there is never room for more than one of them.
-        let at = dice.roll(small.len() as u64) as usize;
-        let gone = std::mem::replace(&mut small[at], slots + round);
-        if placed(world, &format!("a/s{gone}x-")) > 0 {
-            world.perform(&format!("delete a/s{gone}x-"));
-        } else {
-            // It never started; whoever runs for the longest ends instead.
-            let held = small
-                .iter()
-                .find(|s| placed(world, &format!("a/s{s}x-")) > 0);
-            let held = *held.expect("somebody holds the room");
-            world.perform(&format!("delete a/s{held}x-"));
-        }
+        // One ends and another comes, so that there is never room for more than one of them. Instead of who
+        // has not started whoever runs for the longest ends.
+        let is_on = |at: &usize| placed(world, &format!("a/s{}x-", small[*at])) > 0;
+        let drawn = dice.roll(small.len() as u64) as usize;
+        let at = Some(drawn).filter(is_on);
+        let at = at.or_else(|| (0..small.len()).find(is_on));
+        let at = at.unwrap_or_else(|| panic!("nobody holds the room: {}", world.said));
+        let gone = small.remove(at);
+        world.perform(&format!("delete a/s{gone}x-"));
+        small.push(slots + round);
         world.perform(&come(slots + round));
         world.perform("cycle");
     }
@@ -145,6 +142,51 @@ fn nobody_that_must_be_close_together_is_passed_for_ever() {
             large: "cpu=1",
             tasks: 1 + dice.roll(2 * cpu),
             words: "tier=1",
+        };
+        starts_at_last(&mut world, &mut dice, &rivals);
+    }
+}
+
+#[test]
+fn nobody_is_passed_for_ever_whose_groups_must_each_be_close_together() {
+    for seed in 0..200 {
+        eprintln!("seed {seed}");
+        let mut dice = Dice(seed);
+        let mut world = World::new();
+        let (racks, cpu) = (1 + dice.roll(3), 1 + dice.roll(3));
+        world.perform("argument gang starvation-bound=1h");
+        for rack in 0..racks {
+            for node in 0..2 {
+                world.perform(&format!("node n{rack}{node} cpu={cpu}"));
+            }
+            world.perform(&format!("hypernode s{rack} tier=1 nodes=n{rack}0,n{rack}1"));
+        }
+        world.perform("hypernode top tier=2 below-starting=s");
+        // Groups of two sizes; of each rack one has all, or one size has several in each.
+        let sizes = [1 + dice.roll(2 * cpu), 1 + dice.roll(2 * cpu)];
+        let counts = match dice.roll(2) {
+            0 => [1 + dice.roll(racks * (2 * cpu / sizes[0])), 0],
+            _ => {
+                let first = 1 + dice.roll(racks);
+                [first, dice.roll(racks - first + 1)]
+            }
+        };
+        let (mut large, mut words) = (Vec::new(), dice.pick(&["", "tier=2"]).to_string());
+        for (rule, (size, count)) in ["part", "team"].iter().zip(sizes.into_iter().zip(counts)) {
+            words.push_str(&format!(" groups={rule}/{size}/{count}/{rule}/1"));
+            let of_group = |at: u64| format!("{size} x cpu=1 label={rule}:p{at}");
+            large.extend((0..count).map(of_group));
+        }
+        let grouped = sizes[0] * counts[0] + sizes[1] * counts[1];
+        // Those of none go where there is room beside the groups.
+        let loose = dice.roll(racks * 2 * cpu - grouped + 1);
+        large.extend((loose > 0).then(|| format!("{loose} x cpu=1")));
+        let rivals = Rivals {
+            slots: racks * 2 * cpu,
+            small: "cpu=1",
+            large: &large.join(" + "),
+            tasks: grouped + loose,
+            words: &words,
         };
         starts_at_last(&mut world, &mut dice, &rivals);
     }

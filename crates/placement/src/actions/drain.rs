@@ -6,6 +6,7 @@
 //! that comes to it; who is more important has its turn before, and takes the room if it is the better.
 
 mod company;
+mod in_parts;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -101,7 +102,6 @@ fn places(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Option<Places> {
         && row.phase() != GangPhase::Pending
         // Everybody must be able to see it: a gang whose last status is not seen yet waits for that.
         && (row.status_write.is_none() || view.tables.is_kept_room(gang))
-        && row.spec.sub_groups.is_empty()
         && !is_keeping(cycle, queue)
         && !is_another_kept_room(view, queue, gang)
         && !wants_more_than_there_is(view, gang)
@@ -186,33 +186,39 @@ fn find(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Place
         allowed.extend(domains::allowed(view, closeness, &own, None).ok()?);
     }
     let is_on_one = company::claims(view, gang) == company::Claims::Together;
+    let in_parts = !row.spec.sub_groups.is_empty();
     let outer = cycle.scope.take();
+    let inside = |cycle: &mut Cycle<'_, '_>, budget: &mut Budget| match in_parts {
+        true => in_parts::find(cycle, queue, gang, budget),
+        false => find_inside(cycle, queue, gang, budget),
+    };
     let found = match allowed.is_empty() {
+        // Which domain, or which part of the gang, has the node is not looked for.
+        _ if is_on_one && (in_parts || !allowed.is_empty()) => None,
         true if is_on_one => find_on_one(cycle, queue, gang, &mut budget),
-        true => find_inside(cycle, queue, gang, &mut budget),
-        // Which domain has the node is not looked for.
-        false if is_on_one => None,
+        true => inside(cycle, &mut budget),
         false => {
             let scopes = allowed.into_iter().map(|(_, scope)| scope);
-            find_together(cycle, (queue, gang), scopes, &mut budget)
+            find_together(cycle, scopes, &mut budget, inside)
         }
     };
     cycle.scope = outer;
     found
 }
 
-/// The scope in which the node that would lack most lacks least; the first of equals, of the lowest tier.
+/// What is found in the scope in which the node that would lack most lacks least; the first of equals, of the
+/// lowest tier. Nothing is promised yet.
 fn find_together(
     cycle: &mut Cycle<'_, '_>,
-    (queue, gang): (QueueId, GangId),
     scopes: impl Iterator<Item = Scope>,
     budget: &mut Budget,
+    inside: impl Fn(&mut Cycle<'_, '_>, &mut Budget) -> Option<Places>,
 ) -> Option<Places> {
     let mut best: Option<(Share, Places)> = None;
     for scope in scopes {
         cycle.scope = Some(scope);
         let mark = cycle.trial.mark();
-        let found = find_inside(cycle, queue, gang, budget);
+        let found = inside(cycle, budget);
         let found = found.map(|places| (owed(cycle.view(), &places), places));
         cycle.trial.rewind(mark);
         let is_better =
@@ -273,10 +279,7 @@ fn find_inside(
     budget: &mut Budget,
 ) -> Option<Places> {
     fill(cycle, queue, gang, |cycle, task, last| {
-        match last.filter(|node| would_do(cycle, task, *node)) {
-            Some(node) => Some(node),
-            None => nearest(cycle, task, budget),
-        }
+        here_or_nearest(cycle, task, last, budget)
     })
 }
 
@@ -320,11 +323,25 @@ fn fill(
     cycle: &mut Cycle<'_, '_>,
     queue: QueueId,
     gang: GangId,
+    choose: impl FnMut(&mut Cycle<'_, '_>, TaskId, Option<NodeId>) -> Option<NodeId>,
+) -> Option<Places> {
+    let tasks = waiting_tasks(cycle, gang, Asking::Something);
+    let is_enough = |cycle: &Cycle<'_, '_>| cycle.rules.job_pipelined(cycle.view(), gang);
+    let places = fill_until(cycle, queue, tasks, is_enough, choose)?;
+    (is_enough(cycle) && !places.is_empty()).then_some(places)
+}
+
+/// A node for each of these tasks, which are promised them, until it is enough.
+fn fill_until(
+    cycle: &mut Cycle<'_, '_>,
+    queue: QueueId,
+    tasks: Vec<TaskId>,
+    is_enough: impl Fn(&Cycle<'_, '_>) -> bool,
     mut choose: impl FnMut(&mut Cycle<'_, '_>, TaskId, Option<NodeId>) -> Option<NodeId>,
 ) -> Option<Places> {
     let mut places = Places::new();
-    for task in waiting_tasks(cycle, gang, Asking::Something) {
-        if cycle.rules.job_pipelined(cycle.view(), gang) {
+    for task in tasks {
+        if is_enough(cycle) {
             break;
         }
         if cycle.rules.allocatable(cycle.view(), queue, task).is_some()
@@ -337,8 +354,20 @@ fn fill(
         cycle.promise(task, node);
         places.push((task, node));
     }
-    let is_enough = cycle.rules.job_pipelined(cycle.view(), gang);
-    (is_enough && !places.is_empty()).then_some(places)
+    Some(places)
+}
+
+/// The node of the one before where that would do, else the nearest to being free.
+fn here_or_nearest(
+    cycle: &mut Cycle<'_, '_>,
+    task: TaskId,
+    last: Option<NodeId>,
+    budget: &mut Budget,
+) -> Option<NodeId> {
+    match last.filter(|node| would_do(cycle, task, *node)) {
+        Some(node) => Some(node),
+        None => nearest(cycle, task, budget),
+    }
 }
 
 /// Whether amounts alone decide whether a node that suits the shape has room for it.
