@@ -114,7 +114,7 @@ fn has_to_wait(job: &Job, roster: &Roster, wanted: &Wanted) -> bool {
     let is_aimed = wanted.target != LastKill::None;
     // While pods of the last kill are still to be deleted, a second target would make us forget
     // the first.
-    if is_aimed && roster.victims().any(|member| !member.is_surplus) {
+    if is_aimed && roster.victims().any(|member| !member.goes_alone) {
         return true;
     }
     // In the middle of a restart another one is no retry, and takes only pods that were there before.
@@ -139,7 +139,8 @@ fn whole_seconds(now: Time) -> Time {
     Time::from_seconds(now.micros().div_euclid(1_000_000))
 }
 
-/// How many pods of a task have gone without our doing since the last status was written.
+/// How many pods of a task have gone without our doing since the last status was written. One that was
+/// marked as out of sync counts as there for as long as no status tells of anybody who goes.
 pub(super) fn lost(job: &Job, roster: &Roster, task: &str) -> i64 {
     let counts = &job.status.task_status_count;
     let known = counts.get(task).map_or(0, TaskCount::pods);
@@ -147,8 +148,8 @@ pub(super) fn lost(job: &Job, roster: &Roster, task: &str) -> i64 {
         .of_task(task)
         .filter(|member| match member.standing {
             Standing::Current | Standing::Former => true,
-            Standing::Victim => member.is_surplus,
-            Standing::Leaving => false,
+            Standing::Victim => member.goes_alone,
+            Standing::Leaving => member.is_marked && job.status.terminating == 0,
         })
         .count();
     known - i64::try_from(here).unwrap_or(i64::MAX)
@@ -250,7 +251,7 @@ fn of_task<'a>(job: &Job, roster: &Roster, task: &'a Task) -> Vec<Happening<'a>>
     if lost(job, roster, &task.name) > 0 {
         let leaving = roster
             .of_task(&task.name)
-            .find(|member| member.standing == Standing::Leaving);
+            .find(|member| member.standing == Standing::Leaving && !member.is_marked);
         let pod = leaving.map(|member| &*member.pod);
         let mut evicted = happening(BusEvent::PodEvicted, pod, None);
         if pod.is_none() {

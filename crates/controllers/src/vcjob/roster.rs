@@ -36,8 +36,10 @@ pub(super) struct Member {
     pub(super) index: u32,
     /// What it is to the job.
     pub(super) standing: Standing,
-    /// Whether it is a victim only because the task shrank.
-    pub(super) is_surplus: bool,
+    /// Whether it is a victim of no kill: its task shrank, or somebody has marked it as out of sync.
+    pub(super) goes_alone: bool,
+    /// Whether somebody has marked it as out of sync: its going is nothing that happened to the job.
+    pub(super) is_marked: bool,
 }
 
 /// All pods of the job, by name.
@@ -91,10 +93,10 @@ impl Roster {
                 let is_surplus = i64::from(member.index) >= wanted;
                 member.standing = if pod.is_terminating() {
                     Standing::Leaving
-                } else if is_victim(status, &kill, &member) {
+                } else if is_killed(status, &kill, &member) {
                     Standing::Victim
-                } else if is_surplus {
-                    member.is_surplus = true;
+                } else if is_surplus || member.is_marked {
+                    member.goes_alone = true;
                     Standing::Victim
                 } else if version_of(pod) < status.version {
                     Standing::Former
@@ -189,12 +191,14 @@ impl Member {
         if meta.namespace != job.metadata.namespace || !meta.is_controlled_by(&job.metadata.uid) {
             return None;
         }
+        let mark = |name: &str| meta.annotations.get(name);
         let (task, index) = of_marks(job, pod).or_else(|| of_name(job, pod))?;
         Some(Member {
             task,
             index,
             standing: Standing::Current,
-            is_surplus: false,
+            goes_alone: false,
+            is_marked: mark(OUT_OF_SYNC).is_some_and(|text| &**text == "true"),
             pod: Arc::clone(pod),
         })
     }
@@ -243,16 +247,7 @@ fn number(pod: &Pod, annotation: &str) -> i32 {
     text.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-fn is_victim(status: &JobStatus, kill: &LastKill, member: &Member) -> bool {
-    if member
-        .pod
-        .metadata
-        .annotations
-        .get(OUT_OF_SYNC)
-        .is_some_and(|text| &**text == "true")
-    {
-        return true;
-    }
+fn is_killed(status: &JobStatus, kill: &LastKill, member: &Member) -> bool {
     if is_killing(status.state.phase) {
         return !member.pod.is_finished();
     }
