@@ -1,7 +1,7 @@
 //! `ray`: starts a head and workers that find it, and a Service for those who use them.
 
 use api::kind::Kind;
-use api::volcano::{Job, TASK_SPEC};
+use api::volcano::{Job, TASK_SPEC, Task};
 use serde_json::{Value, json};
 
 use super::hosts::{of_pod, peers, task_of};
@@ -34,20 +34,26 @@ const PORTS: &[(&str, &Port)] = &[
     ("client-server", &CLIENT),
 ];
 
+/// The argument that names the head's container.
+const HEAD_CONTAINER: &str = "headContainer";
+
 fn head(arguments: &Arguments) -> &str {
     arguments.text("head", "head")
 }
 
 fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
     let head = head(arguments);
-    if task_of(job, head).is_none() {
+    let Some(task) = task_of(job, head) else {
         return Err(format!("plugin ray: there is no task {head}"));
-    }
+    };
     let mut selector = peers(job);
     selector[TASK_SPEC] = json!(head);
-    let ports = PORTS.iter().map(
-        |(name, port)| json!({ "name": name, "port": arguments.port(port), "targetPort": name }),
-    );
+    let container = arguments.text(HEAD_CONTAINER, "head");
+    let ports = PORTS.iter().map(|(name, port)| {
+        let port = arguments.port(port);
+        let target = target(task, container, name, port);
+        json!({ "name": name, "port": port, "targetPort": target })
+    });
     Ok(vec![Child {
         kind: Kind::Service,
         name: format!("{}-head-svc", job.metadata.name),
@@ -60,6 +66,24 @@ fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
     }])
 }
 
+/// By what the Service reaches a port of the head: by its name, or by its number where the containers
+/// say themselves that the port, or the name, is another one's.
+fn target(task: &Task, container: &str, name: &str, port: u16) -> Value {
+    let containers = task.template["spec"]["containers"].as_array();
+    let clashes = containers.into_iter().flatten().any(|it| {
+        let is_here = it["name"] == container;
+        let ports = it["ports"].as_array();
+        ports.into_iter().flatten().any(|known| {
+            let is_named = known["name"] == name;
+            is_named != (is_here && known["containerPort"] == port)
+        })
+    });
+    match clashes {
+        true => json!(port),
+        false => json!(name),
+    }
+}
+
 fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
     let head = head(arguments);
     let own = &*place.task.name;
@@ -69,7 +93,7 @@ fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
             "ray start --head --block --dashboard-host=0.0.0.0 --port={gcs} \
              --dashboard-port={dashboard} --ray-client-server-port={client}"
         );
-        run(pod, arguments.text("headContainer", "head"), &start, |it| {
+        run(pod, arguments.text(HEAD_CONTAINER, "head"), &start, |it| {
             for (name, port) in PORTS {
                 open_port(it, name, arguments.port(port));
             }
