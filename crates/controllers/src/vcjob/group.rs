@@ -9,8 +9,8 @@ use api::kind::Kind;
 use api::quantity::Quantity;
 use api::selector::LabelSelector;
 use api::volcano::{
-    Job, PARTITION_ID, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupSpec, SCHEDULER,
-    SubGroupPolicy, TASK_SPEC, Task, pod_group_of_job,
+    Job, NetworkTopology, PARTITION_ID, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupSpec,
+    SCHEDULER, SubGroupPolicy, TASK_SPEC, Task, pod_group_of_job,
 };
 use mirror::{Change, Mirror, Object};
 use serde::Deserialize;
@@ -169,7 +169,7 @@ fn spec(mirror: &Mirror, job: &Job) -> PodGroupSpec {
         queue: job.spec.queue.clone(),
         priority_class_name: job.spec.priority_class_name.clone(),
         min_resources: Some(min_resources(mirror, job)),
-        network_topology: job.spec.network_topology.clone(),
+        network_topology: topology(job.spec.network_topology.as_ref()),
         sub_group_policy: job.spec.tasks.iter().filter_map(sub_group).collect(),
         rest: Default::default(),
     }
@@ -186,11 +186,20 @@ fn task_members(task: &Task) -> i32 {
     }
 }
 
+/// How close a gang must be. Of a tier's number and its name, which exclude each other, the number counts.
+fn topology(wanted: Option<&NetworkTopology>) -> Option<NetworkTopology> {
+    let mut topology = wanted?.clone();
+    if topology.highest_tier_allowed.is_some() {
+        topology.highest_tier_name = Default::default();
+    }
+    Some(topology)
+}
+
 fn sub_group(task: &Task) -> Option<SubGroupPolicy> {
     let policy = task.partition_policy.as_ref()?;
     Some(SubGroupPolicy {
         name: task.name.clone(),
-        network_topology: policy.network_topology.clone(),
+        network_topology: topology(policy.network_topology.as_ref()),
         sub_group_size: Some(policy.partition_size),
         min_sub_groups: Some(policy.min_partitions.unwrap_or(0)),
         label_selector: Some(LabelSelector {
