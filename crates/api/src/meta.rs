@@ -6,6 +6,11 @@ use crate::core::TextMap;
 use crate::shared::{List, Name, Word};
 use crate::time::Time;
 
+/// The finalizer of an object whose dependants go first.
+pub const FOREGROUND_DELETION: &str = "foregroundDeletion";
+/// The finalizer of an object whose dependants stay.
+pub const ORPHAN_DEPENDANTS: &str = "orphan";
+
 parted! {
     /// `metav1.ObjectMeta` without `managedFields`, which no room below `store` reads.
     pub struct ObjectMeta {
@@ -53,6 +58,14 @@ impl ObjectMeta {
     /// Whether the object with this uid is its managing owner.
     pub fn is_controlled_by(&self, uid: &str) -> bool {
         self.controller().is_some_and(|owner| &*owner.uid == uid)
+    }
+
+    /// The finalizer of a deletion that waits for what is to become of the dependants.
+    pub fn cascade(&self) -> Option<&'static str> {
+        self.deletion_timestamp?;
+        [FOREGROUND_DELETION, ORPHAN_DEPENDANTS]
+            .into_iter()
+            .find(|name| self.finalizers.iter().any(|it| **it == **name))
     }
 
     /// Shares with another object's what both have alike.

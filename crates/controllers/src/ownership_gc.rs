@@ -5,8 +5,8 @@
 
 use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
 use api::kind::{KINDS, Kind};
-use api::meta::{ObjectMeta, OwnerReference};
-use mirror::{Change, Mirror, Object};
+use api::meta::{FOREGROUND_DELETION, ORPHAN_DEPENDANTS, ObjectMeta, OwnerReference};
+use mirror::{Change, Index, Mirror, Object};
 use serde_json::json;
 
 use crate::presence::Presence;
@@ -20,9 +20,6 @@ pub const CONTROLLER: Controller = Controller {
     keys,
     step,
 };
-
-const FOREGROUND: &str = "foregroundDeletion";
-const ORPHAN: &str = "orphan";
 
 /// Every kind of [`KINDS`] but one: Events are many and own nothing. Of Secrets only the metadata
 /// is kept.
@@ -45,37 +42,24 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     if let Some(before) = change.before.as_ref().filter(|_| gone) {
         keys.extend(mirror.dependants_of(before.uid()).map(Object::key));
     }
-    if let Some(after) = &change.after {
-        let meta = after.meta();
-        let owners_before = change
-            .before
-            .as_ref()
-            .map(|before| &before.meta().owner_references);
-        let has_new_owners =
-            !meta.owner_references.is_empty() && owners_before != Some(&meta.owner_references);
+    let owners = |side: &Option<Object>| match side {
+        Some(object) => object.meta().owner_references.clone(),
+        None => Default::default(),
+    };
+    let (before, after) = (owners(&change.before), owners(&change.after));
+    let are_new = !before.shares_with(&after) && *before != *after;
+    if let Some(object) = &change.after {
+        let meta = object.meta();
         // Mostly all are there, and nothing is to be decided before one of them goes.
-        let is_owned = || {
-            meta.owner_references
-                .iter()
-                .all(|it| is_seen(mirror, meta, it))
-        };
-        if cascade(meta).is_some() || has_new_owners && !is_owned() {
+        let is_owned = || after.iter().all(|it| is_seen(mirror, meta, it));
+        if meta.cascade().is_some() || are_new && !is_owned() {
             keys.push((*change.key).clone());
         }
     }
     // An owner that waits for its dependants counts them again when one changes or goes.
-    let owners = |side: &Object| side.meta().owner_references.clone();
-    let after = change.after.as_ref().map(owners);
-    let before = change.before.as_ref().map(owners);
-    let before = before.filter(|before| after.as_ref() != Some(before));
-    for side in before.into_iter().chain(after) {
-        for owner in &side {
-            if let Some(object) = mirror.by_uid(&owner.uid)
-                && cascade(object.meta()).is_some()
-            {
-                keys.push(object.key());
-            }
-        }
+    let left = before.iter().filter(|_| are_new);
+    for owner in left.chain(after.iter()) {
+        keys.extend(mirror.keys(Index::Cascade, "", &owner.uid));
     }
 }
 
@@ -95,22 +79,12 @@ fn is_seen(mirror: &Mirror, meta: &ObjectMeta, owner: &OwnerReference) -> bool {
     })
 }
 
-/// The finalizer of a deletion that is waiting for dependants.
-fn cascade(meta: &ObjectMeta) -> Option<&'static str> {
-    meta.deletion_timestamp?;
-    [FOREGROUND, ORPHAN].into_iter().find(|name| {
-        meta.finalizers
-            .iter()
-            .any(|finalizer| &**finalizer == *name)
-    })
-}
-
 fn step(inputs: &Inputs<'_>) -> Step {
     let Some(object) = inputs.mirror.object(inputs.key) else {
         return Step::idle();
     };
-    match cascade(object.meta()) {
-        Some(ORPHAN) => release(inputs, object),
+    match object.meta().cascade() {
+        Some(ORPHAN_DEPENDANTS) => release(inputs, object),
         Some(_) => foreground(inputs, object),
         None if object.meta().deletion_timestamp.is_some() => Step::idle(),
         None => collect(inputs, object),
@@ -126,7 +100,7 @@ fn release(inputs: &Inputs<'_>, owner: &Object) -> Step {
         .map(|dependant| without_owners(dependant, |reference| &*reference.uid == owner.uid()))
         .collect();
     if intents.is_empty() {
-        return Step::write(vec![without_finalizer(owner, ORPHAN)]);
+        return Step::write(vec![without_finalizer(owner, ORPHAN_DEPENDANTS)]);
     }
     Step::write(intents)
 }
@@ -145,7 +119,7 @@ fn foreground(inputs: &Inputs<'_>, owner: &Object) -> Step {
         });
         let is_leaving = meta.deletion_timestamp.is_some();
         // Both wait for the other: the one that is seen first need not.
-        let waits_for_us = is_leaving && cascade(meta).is_some();
+        let waits_for_us = is_leaving && meta.cascade().is_some();
         if is_blocking && !waits_for_us {
             waits_for.push(dependant.key());
         }
@@ -163,7 +137,7 @@ fn foreground(inputs: &Inputs<'_>, owner: &Object) -> Step {
         }
     }
     if waits_for.is_empty() && intents.is_empty() {
-        return Step::write(vec![without_finalizer(owner, FOREGROUND)]);
+        return Step::write(vec![without_finalizer(owner, FOREGROUND_DELETION)]);
     }
     Step {
         outcome: Outcome::Blocked {

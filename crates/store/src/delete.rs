@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api::admission::Operation;
+use api::meta::{FOREGROUND_DELETION, ORPHAN_DEPENDANTS};
 use api::time::Time;
 use serde_json::{Value, json};
 
@@ -431,14 +432,14 @@ fn propagate(row: &Resource, object: &mut Value, options: &DeleteOptions, draft:
     };
     let wanted = match propagation {
         Propagation::Background => None,
-        Propagation::Foreground => Some("foregroundDeletion"),
-        Propagation::Orphan => Some("orphan"),
+        Propagation::Foreground => Some(FOREGROUND_DELETION),
+        Propagation::Orphan => Some(ORPHAN_DEPENDANTS),
     };
     let mut finalizers: Vec<Value> = object["metadata"]["finalizers"]
         .as_array()
         .cloned()
         .unwrap_or_default();
-    finalizers.retain(|one| one != "foregroundDeletion" && one != "orphan");
+    finalizers.retain(|one| one != FOREGROUND_DELETION && one != ORPHAN_DEPENDANTS);
     finalizers.extend(wanted.map(|one| json!(one)));
     if finalizers.is_empty() {
         if let Some(meta) = object["metadata"].as_object_mut() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use api::meta::{FOREGROUND_DELETION, ORPHAN_DEPENDANTS};
 use api::names;
 use serde_json::Value;
 
@@ -10,16 +11,12 @@ use super::{IMMUTABLE, list, text};
 
 /// Most bytes of all annotations together.
 const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
-/// The finalizer of an object whose dependents stay.
-const ORPHAN: &str = "orphan";
-/// The finalizer of an object whose dependents go first.
-const FOREGROUND: &str = "foregroundDeletion";
 
 /// A rule about names.
 pub(crate) type NameRule = fn(&str) -> Vec<String>;
 
 /// Finalizers of Kubernetes itself.
-const FINALIZERS: &[&str] = &[FOREGROUND, "kubernetes", ORPHAN];
+const FINALIZERS: &[&str] = &[FOREGROUND_DELETION, "kubernetes", ORPHAN_DEPENDANTS];
 
 /// Checks the metadata of a new object of the core kinds: a finalizer without a domain must be one
 /// of Kubernetes itself.
@@ -65,8 +62,9 @@ pub(crate) fn generic(object: &Spot<'_, '_>, rule: NameRule, faults: &mut Faults
         faults.name_as(&finalizers, finalizer.text(), names::check_qualified);
     }
     let has = |name: &str| list(finalizers.value).iter().any(|one| one == name);
-    if has(ORPHAN) && has(FOREGROUND) {
-        let detail = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
+    if has(ORPHAN_DEPENDANTS) && has(FOREGROUND_DELETION) {
+        let detail =
+            format!("finalizer {ORPHAN_DEPENDANTS} and {FOREGROUND_DELETION} cannot be both set");
         faults.invalid(&finalizers, &detail);
     }
 }
