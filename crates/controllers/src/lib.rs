@@ -19,6 +19,7 @@ mod batch_job;
 mod child;
 mod claim;
 mod colocation;
+mod command;
 mod conditions;
 mod cron_job;
 mod deployment;

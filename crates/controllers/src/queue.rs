@@ -8,7 +8,7 @@ use mirror::{Change, Index, Mirror};
 use serde_json::json;
 
 use crate::note::Occasion;
-use crate::{Controller, Inputs, Step, write};
+use crate::{Controller, Inputs, Step, command, write};
 
 /// The row.
 pub const CONTROLLER: Controller = Controller {
@@ -36,17 +36,15 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         }
         _ => {
             let command = change.latest().typed::<Command>();
-            let target = command.and_then(|command| command.target.as_ref());
-            if let Some(target) = target.filter(|target| &*target.kind == "Queue") {
-                keys.push(ObjectKey::new(Kind::Queue, "", &target.name));
-            }
+            let target = command.and_then(|command| command::target(command));
+            keys.extend(target.filter(|target| target.kind == Kind::Queue));
         }
     }
 }
 
 fn step(inputs: &Inputs<'_>) -> Step {
     let Some(queue) = inputs.mirror.get::<Queue>("", &inputs.key.name) else {
-        return Step::idle();
+        return command::clear(inputs);
     };
     let meta = &queue.metadata;
     if meta.deletion_timestamp.is_some() {
@@ -56,30 +54,23 @@ fn step(inputs: &Inputs<'_>) -> Step {
         let patch = json!({ "spec": { "parent": ROOT_QUEUE } });
         return Step::write(vec![write::patch(Kind::Queue, meta, Part::Whole, patch)]);
     }
-    let command = first_command(inputs, queue);
-    match command
-        .as_deref()
-        .and_then(|it| BusAction::parse(&it.action))
-    {
-        Some(BusAction::OpenQueue) => open(inputs, queue, command.as_deref()),
-        Some(BusAction::CloseQueue) => close(inputs, queue, command.as_deref()),
-        _ => match command {
-            Some(command) => Step::write(vec![spent(&command)]),
-            None => follow(inputs, queue),
-        },
+    let commands = command::of(inputs.mirror, inputs.key);
+    let Some(command) = commands.first() else {
+        return follow(inputs, queue);
+    };
+    let is_stray = command::is_stray(command, &meta.uid);
+    if is_stray && let Some(first) = command::before_strays(inputs, &commands[..1]) {
+        return first;
     }
-}
-
-fn first_command(inputs: &Inputs<'_>, queue: &Queue) -> Option<std::sync::Arc<Command>> {
-    inputs
-        .mirror
-        .indexed::<Command>(Index::CommandTarget, "", &queue.metadata.uid)
-        .filter(|command| command.metadata.deletion_timestamp.is_none())
-        .min_by_key(|command| {
-            let meta = &command.metadata;
-            (meta.creation_timestamp, meta.revision(), meta.name.clone())
-        })
-        .cloned()
+    match BusAction::parse(&command.action) {
+        Some(action @ (BusAction::OpenQueue | BusAction::CloseQueue)) if is_stray => {
+            let message = format!("{action} failed: the command is for another queue of this name");
+            finish(inputs, queue, Some(command), Err((action.text(), message)))
+        }
+        Some(BusAction::OpenQueue) => open(inputs, queue, Some(command)),
+        Some(BusAction::CloseQueue) => close(inputs, queue, Some(command)),
+        _ => Step::write(vec![command::spend(command)]),
+    }
 }
 
 /// Opens a queue. Both writes of it concern one object, so they come one after the other.
@@ -113,7 +104,10 @@ fn close(inputs: &Inputs<'_>, queue: &Queue, command: Option<&Command>) -> Step 
         let message = "Close queue failed: root queue can not be closed".to_owned();
         return finish(inputs, queue, command, Err(("CloseQueue", message)));
     }
-    let wanted = closing_state(inputs.mirror, queue);
+    let wanted = match queue.status.state {
+        QueueState::Closed => QueueState::Closed,
+        _ => closing_state(inputs.mirror, queue),
+    };
     if queue.status.state != wanted {
         return Step::write(vec![set_state(queue, wanted)]);
     }
@@ -181,10 +175,6 @@ fn mark(queue: &Queue, value: &str) -> Intent {
     write::patch(Kind::Queue, &queue.metadata, Part::Whole, patch)
 }
 
-fn spent(command: &Command) -> Intent {
-    write::delete(Kind::Command, &command.metadata)
-}
-
 /// Ends a command with an event that says how it went.
 fn finish(
     inputs: &Inputs<'_>,
@@ -205,5 +195,5 @@ fn finish(
         Ok((reason, message)) => occasion.normal(reason, message, inputs.now),
         Err((reason, message)) => occasion.warning(reason, &message, inputs.now),
     };
-    Step::write(vec![spent(command), note])
+    Step::write(vec![command::spend(command), note])
 }

@@ -33,7 +33,7 @@ pub(crate) use group::{add_times, pod_requests};
 pub use obstacle::blocked_reasons;
 pub(crate) use restart::is_final;
 
-use crate::{Controller, Inputs, Outcome, Step, write};
+use crate::{Controller, Inputs, Outcome, Step, command, write};
 use dependants::Dependants;
 use gate::Gate;
 use obstacle::{Obstacle, Word};
@@ -88,13 +88,10 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     match change.kind() {
         Kind::VcJob => keys.push((*change.key).clone()),
         Kind::Command => {
-            for command in [change.before::<Command>(), change.after::<Command>()] {
-                let target = command.and_then(|command| command.target.as_ref());
-                if let Some(target) = target.filter(|target| &*target.kind == "Job") {
-                    let namespace = &change.key.namespace;
-                    keys.push(ObjectKey::new(Kind::VcJob, namespace, &target.name));
-                }
-            }
+            let sides = [change.before::<Command>(), change.after::<Command>()];
+            let targets = sides.into_iter().flatten();
+            let targets = targets.filter_map(|side| command::target(side));
+            keys.extend(targets.filter(|target| target.kind == Kind::VcJob));
         }
         Kind::Queue => {
             // Only a queue that appears can end a wait.
@@ -159,13 +156,16 @@ pub(crate) fn key_of(job: &Job) -> ObjectKey {
 fn step(inputs: &Inputs<'_>) -> Step {
     let (namespace, name) = (&inputs.key.namespace, &inputs.key.name);
     let Some(job) = inputs.mirror.get::<Job>(namespace, name) else {
-        return Step::idle();
+        return command::clear(inputs);
     };
     // Its dependants are the garbage collector's.
     if job.metadata.deletion_timestamp.is_some() {
         return Step::idle();
     }
     let view = View::read(inputs, job);
+    if let Some(first) = command::before_strays(inputs, &view.commands) {
+        return first;
+    }
     if let Some(mark) = view.forwarding() {
         return Step::write(vec![mark]);
     }
@@ -212,16 +212,7 @@ fn step(inputs: &Inputs<'_>) -> Step {
 
 impl<'a> View<'a> {
     fn read(inputs: &'a Inputs<'a>, job: &'a Job) -> View<'a> {
-        let mut commands: Vec<Arc<Command>> = inputs
-            .mirror
-            .indexed::<Command>(Index::CommandTarget, "", &job.metadata.uid)
-            .filter(|command| command.metadata.deletion_timestamp.is_none())
-            .cloned()
-            .collect();
-        commands.sort_by_key(|command| {
-            let meta = &command.metadata;
-            (meta.creation_timestamp, meta.revision(), meta.name.clone())
-        });
+        let commands = command::of(inputs.mirror, inputs.key);
         let dependants = Dependants::of(inputs.mirror, job);
         let (group, group_obstacle) = match group::of(&dependants, job) {
             Ok(group) => (group, None),
@@ -310,7 +301,7 @@ impl<'a> View<'a> {
         spent
             .flat_map(|command| {
                 let note = status::without_effect(self, command);
-                let gone = write::delete(Kind::Command, &command.metadata);
+                let gone = command::spend(command);
                 note.into_iter().chain([gone])
             })
             .collect()
@@ -336,7 +327,7 @@ impl<'a> View<'a> {
         intents
     }
 
-    /// Lists in the job's status what is its own.
+    /// Lists in the job's status its plugins and its claims, those that it only names, too.
     fn hold(&self, status: &mut JobStatus) {
         let held = &mut status.controlled_resources;
         let mut hold = |key: String, name: &str| {
@@ -347,7 +338,7 @@ impl<'a> View<'a> {
         for (name, _) in self.job.spec.plugins() {
             hold(format!("plugin-{name}"), name);
         }
-        for (name, _) in volumes::own_claims(self.job) {
+        for name in volumes::claims(self.job) {
             hold(format!("volume-pvc-{name}"), &name);
         }
     }

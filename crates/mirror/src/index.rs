@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use api::core::TextMap;
 use api::disk::SELECTED_NODE;
+use api::kind::Kind;
 use api::volcano::{DEFAULT_QUEUE, GROUP_NAME, JOB_NAME};
 use model::Ranked;
 
@@ -19,6 +20,8 @@ use crate::rows::namespaces::by_labels;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Index {
+    /// Objects of any kind whose deletion waits for what becomes of their dependants, by uid (no namespace).
+    Cascade,
     /// ResourceClaims by each class that their requests name (no namespace).
     ClaimClass,
     /// ResourceClaims by each device that they have for themselves, `driver/pool/name` (no namespace).
@@ -30,7 +33,8 @@ pub enum Index {
     ClaimVolume,
     /// DeviceClasses by the resources by which pods can ask for their devices (no namespace).
     ClassResource,
-    /// Commands by the uid of their target (no namespace).
+    /// Commands by the name of their target: for jobs those of one namespace, for queues all (no
+    /// namespace).
     CommandTarget,
     /// EndpointSlices by the Service that they belong to.
     EndpointSliceService,
@@ -91,6 +95,7 @@ type TermsOf = for<'a> fn(&'a Object, &mut Terms<'a>);
 
 /// The list, in the order of [`Index`].
 pub const INDEXES: &[IndexRow] = &[
+    row(Index::Cascade, cascade),
     row(Index::ClaimClass, claim_class),
     row(Index::ClaimDevice, claim_device),
     row(Index::ClaimNode, claim_node),
@@ -268,11 +273,21 @@ fn remove_term(entries: &mut Entries, namespace: &str, term: &str, object: &Obje
     }
 }
 
+fn cascade<'a>(object: &'a Object, terms: &mut Terms<'a>) {
+    if object.meta().cascade().is_some() {
+        terms.add("", object.uid());
+    }
+}
+
 fn command_target<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::Command(command) = object
         && let Some(target) = &command.target
     {
-        terms.add("", &*target.uid);
+        match Kind::find(&target.api_version, &target.kind) {
+            Some(Kind::VcJob) => terms.add(object.namespace(), &*target.name),
+            Some(Kind::Queue) => terms.add("", &*target.name),
+            _ => {}
+        }
     }
 }
 

@@ -191,7 +191,7 @@ round_trip! {
         pub retry_count: i32,
         /// From start to end.
         pub running_duration: Option<Duration>,
-        /// What was made for it: `volume-pvc-<claim>` → `<claim>`, `plugin-<name>` → `<name>`.
+        /// What is made for it, and the claims that it names: `volume-pvc-<claim>` → `<claim>`, `plugin-<name>` → `<name>`.
         pub controlled_resources: TextMap,
         /// Phases it was in, the latest last, each at most once.
         pub conditions: Vec<JobCondition>,

@@ -19,7 +19,7 @@ const TABLE: &str = "
     Closing  CloseQueue  Closed   Closing  Closed   Closing
     Closing  -           Closed   Closing  Closed   Closing
     Closed   OpenQueue   Open     Open     Closed   Closed
-    Closed   CloseQueue  Closed   Closing  Closed   Closing
+    Closed   CloseQueue  Closed   Closed   Closed   Closed
     Closed   -           Closed   Closed   Closed   Closed
     Unknown  OpenQueue   Open     Open     Closed   Closing
     Unknown  CloseQueue  Closed   Closing  Closed   Closing

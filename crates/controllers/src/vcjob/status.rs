@@ -19,6 +19,7 @@ use super::policy::{Advice, Wanted};
 use super::restart::{LAST_KILL, LastKill, is_final, is_killing};
 use super::roster::{Counts, Roster};
 use super::{View, group, policy, volumes};
+use crate::command;
 use crate::note::Occasion;
 
 /// Key in `status.controlledResources` with the uid of the last command that was carried out.
@@ -81,7 +82,7 @@ pub(super) fn without_effect(view: &View<'_>, command: &Command) -> Option<Inten
     let job = view.job;
     let handled = job.status.controlled_resources.get(LAST_COMMAND);
     let is_handled = handled.is_some_and(|uid| **uid == *command.metadata.uid);
-    if is_handled || is_stray(job, command) {
+    if is_handled {
         return None;
     }
     let phase = match job.status.state.phase {
@@ -91,6 +92,7 @@ pub(super) fn without_effect(view: &View<'_>, command: &Command) -> Option<Inten
     let occasion = view.occasion(&command.metadata.uid);
     let now = view.inputs.now;
     let why = match BusAction::parse(&command.action) {
+        _ if is_stray(job, command) => "it is for another job of this name".to_owned(),
         // A job is looked at whenever it is woken.
         Some(action @ (BusAction::SyncJob | BusAction::EnqueueJob)) => {
             return Some(occasion.normal(COMMAND_ISSUED, &issued(action), now));
@@ -119,10 +121,7 @@ fn issued(action: BusAction) -> String {
 }
 
 fn is_stray(job: &Job, command: &Command) -> bool {
-    command
-        .target
-        .as_ref()
-        .is_none_or(|target| target.uid != job.metadata.uid)
+    command::is_stray(command, &job.metadata.uid)
 }
 
 fn effect(job: &Job, command: &Command) -> Option<(BusAction, Move)> {

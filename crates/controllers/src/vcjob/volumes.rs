@@ -31,6 +31,12 @@ pub(super) fn claim_name(job: &Job, index: usize, volume: &JobVolume) -> String 
     format!("{stem}-pvc-{}", stable_suffix(&[&job.metadata.uid, &index]))
 }
 
+/// The names of all claims of the job: those that it makes, and those that it only names.
+pub(super) fn claims(job: &Job) -> impl Iterator<Item = String> {
+    let volumes = job.spec.volumes.iter().enumerate();
+    volumes.map(|(index, volume)| claim_name(job, index, volume))
+}
+
 /// Claims that the job makes: their names and specs.
 pub(super) fn own_claims(job: &Job) -> impl Iterator<Item = (String, &Value)> {
     let volumes = job.spec.volumes.iter().enumerate();
