@@ -16,6 +16,8 @@ pub(super) enum Takes {
     OneOf(&'static [&'static str]),
     /// A whole number, not below this and not above that.
     Whole(i64, i64),
+    /// How many a second: a number that is not negative, and need not be whole.
+    Rate,
     /// A duration such as 15s or 1m30s.
     Duration,
     /// Texts, with commas between them or the flag given several times.
@@ -129,7 +131,7 @@ impl Flag {
             Takes::Switch => "BOOL",
             Takes::Text => "TEXT",
             Takes::OneOf(_) => "WORD",
-            Takes::Whole(..) => "NUMBER",
+            Takes::Whole(..) | Takes::Rate => "NUMBER",
             Takes::Duration => "DURATION",
             Takes::Texts => "LIST",
         }
@@ -161,10 +163,19 @@ impl Flag {
             Takes::Whole(least, most) => argument
                 .value_parser(clap::value_parser!(i64).range(least..=most))
                 .allow_hyphen_values(true),
+            Takes::Rate => argument.value_parser(ValueParser::new(rate)),
             Takes::Duration => argument.value_parser(ValueParser::new(long)),
             Takes::Texts => argument.action(ArgAction::Append).value_delimiter(','),
         }
     }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let read: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    let is_rate = read.is_finite() && read >= 0.0;
+    is_rate
+        .then_some(read)
+        .ok_or_else(|| "it may not be negative or endless".to_owned())
 }
 
 /// A duration in Go's notation.

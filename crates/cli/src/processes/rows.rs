@@ -32,7 +32,7 @@ pub(super) const FAST: Group = Group {
     flags: &[
         ignored(
             "kube-api-qps",
-            Takes::Whole(0, 1 << 31),
+            Takes::Rate,
             "2000",
             "Requests a second",
             BY_COUNT,
@@ -53,7 +53,7 @@ pub(super) const SLOW: Group = Group {
     flags: &[
         ignored(
             "kube-api-qps",
-            Takes::Whole(0, 1 << 31),
+            Takes::Rate,
             "50",
             "Requests a second",
             BY_COUNT,

@@ -279,6 +279,7 @@ fn what_does_not_do_what_it_does_upstream_is_said_once() {
             let value = match flag.takes {
                 flag::Takes::OneOf(words) => words[0],
                 flag::Takes::Whole(..) => "7",
+                flag::Takes::Rate => "7.5",
                 flag::Takes::Duration => "3s",
                 flag::Takes::Switch => "true",
                 flag::Takes::Text | flag::Takes::Texts => "x",
