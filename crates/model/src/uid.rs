@@ -68,24 +68,33 @@ fn written<T>((upper, lower): &Halves, show: impl FnOnce(&str) -> T) -> T {
     show(std::str::from_utf8(&text).expect("digits and dashes are a text"))
 }
 
+/// The value of each byte as a digit; what is none has a value above them.
+const DIGITS: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[b"0123456789abcdef"[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
+const NO_DIGIT: u8 = 16;
+
 /// The number that a uid writes, if it is written as servers do: no two texts write the same.
 fn number(uid: &str) -> Option<Halves> {
-    let bytes = uid.as_bytes();
-    if bytes.len() != LENGTH {
-        return None;
-    }
-    let mut number = 0_u128;
-    for (at, byte) in bytes.iter().enumerate() {
-        let digit = match byte {
-            b'-' if DASHES.contains(&at) => continue,
-            _ if DASHES.contains(&at) => return None,
-            b'0'..=b'9' => byte - b'0',
-            b'a'..=b'f' => byte - b'a' + 10,
-            _ => return None,
-        };
-        number = number << 4 | u128::from(digit);
-    }
-    Some((NonZeroU64::new((number >> 64) as u64)?, number as u64))
+    let bytes: &[u8; LENGTH] = uid.as_bytes().try_into().ok()?;
+    let mut seen = 0;
+    let mut part = |digits: &[u8]| {
+        digits.iter().fold(0_u64, |number, byte| {
+            let digit = DIGITS[usize::from(*byte)];
+            seen |= digit;
+            number << 4 | u64::from(digit & 15)
+        })
+    };
+    let upper = part(&bytes[0..8]) << 32 | part(&bytes[9..13]) << 16 | part(&bytes[14..18]);
+    let lower = part(&bytes[19..23]) << 48 | part(&bytes[24..36]);
+    let is_number = seen < NO_DIGIT && DASHES.iter().all(|at| bytes[*at] == b'-');
+    Some((NonZeroU64::new(upper)?, lower)).filter(|_| is_number)
 }
 
 impl From<&str> for Uid {
