@@ -69,6 +69,11 @@ fn members_are_selected_by_name_by_pattern_and_by_label() {
             json!([{ "type": "Node", "selector": { "regexMatch": { "pattern": "-[13]" } } }]),
         ),
         hyper_node(
+            "by-go-pattern",
+            2,
+            json!([{ "type": "Node", "selector": { "regexMatch": { "pattern": r"^\Qn-\E" } } }]),
+        ),
+        hyper_node(
             "above",
             3,
             json!([{ "type": "HyperNode", "selector": { "regexMatch": { "pattern": "^by-[nl]" } } }]),
@@ -77,13 +82,14 @@ fn members_are_selected_by_name_by_pattern_and_by_label() {
     assert_eq!(nodes_of(&tables, "by-name"), ["n-1"]);
     assert_eq!(nodes_of(&tables, "by-label"), ["n-2"]);
     assert_eq!(nodes_of(&tables, "by-pattern"), ["n-1", "m-3"]);
+    assert_eq!(nodes_of(&tables, "by-go-pattern"), ["n-1", "n-2"]);
     assert_eq!(nodes_of(&tables, "above"), ["n-1", "n-2"]);
     assert_eq!(nodes_of(&tables, model::CLUSTER_TOP).len(), 3);
 }
 
 #[test]
 fn what_cannot_be_read_selects_nothing() {
-    let bomb = "(a{1000}){1000}".to_owned();
+    let bomb = r"(\pL{100}){10}";
     let tables = tables(vec![
         node("n-1", "r1"),
         hyper_node(
@@ -92,6 +98,7 @@ fn what_cannot_be_read_selects_nothing() {
             json!([
                 { "type": "Node", "selector": { "regexMatch": { "pattern": "(" } } },
                 { "type": "Node", "selector": { "regexMatch": { "pattern": bomb } } },
+                { "type": "Node", "selector": { "regexMatch": { "pattern": "n-1**" } } },
                 { "type": "Rack", "selector": { "exactMatch": { "name": "n-1" } } },
                 { "type": "Node", "selector": {} },
                 { "type": "Node" },

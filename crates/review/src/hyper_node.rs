@@ -3,7 +3,7 @@
 //! The rest is in the schema of the kind.
 
 use api::kind::Kind;
-use api::volcano::MEMBER_PATTERN_BYTES_MAX;
+use api::volcano::{MEMBER_PATTERN_BYTES_MAX, member_pattern};
 use regex::RegexBuilder;
 use regex_syntax::ast::parse::ParserBuilder;
 use regex_syntax::ast::{Error, ErrorKind};
@@ -45,15 +45,19 @@ fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {
 
 /// What is wrong with a pattern, in the words of Go's parser where it has any.
 fn fault(pattern: &str) -> Option<String> {
+    let read = match member_pattern(pattern) {
+        Ok(read) => read,
+        Err(fault) => return Some(fault),
+    };
     let parser = ParserBuilder::new()
         .nest_limit(NEST_MAX)
         .build()
-        .parse(pattern);
+        .parse(&read);
     if let Err(error) = parser {
-        return Some(words(&error, pattern));
+        return Some(words(&error, pattern, &read));
     }
     // What the scheduler would not compile selects nothing there.
-    let compiled = RegexBuilder::new(pattern)
+    let compiled = RegexBuilder::new(&read)
         .size_limit(MEMBER_PATTERN_BYTES_MAX)
         .build();
     match compiled {
@@ -64,17 +68,20 @@ fn fault(pattern: &str) -> Option<String> {
     }
 }
 
-fn words(error: &Error, pattern: &str) -> String {
+/// Of a pattern as it was written, and as it was read.
+fn words(error: &Error, pattern: &str, read: &str) -> String {
     let span = error.span();
-    let part = &pattern[span.start.offset..span.end.offset];
-    let rest = &pattern[span.start.offset..];
+    let part = &read[span.start.offset..span.end.offset];
+    let rest = &read[span.start.offset..];
     match error.kind() {
         ErrorKind::GroupUnclosed => format!("missing closing ): `{pattern}`"),
         ErrorKind::GroupUnopened => format!("unexpected ): `{pattern}`"),
         ErrorKind::ClassUnclosed => format!("missing closing ]: `{rest}`"),
         ErrorKind::ClassRangeInvalid => format!("invalid character class range: `{part}`"),
         ErrorKind::EscapeUnexpectedEof => "trailing backslash at end of expression: ``".to_owned(),
-        ErrorKind::EscapeUnrecognized | ErrorKind::UnsupportedBackreference => {
+        ErrorKind::ClassEscapeInvalid
+        | ErrorKind::EscapeUnrecognized
+        | ErrorKind::UnsupportedBackreference => {
             format!("invalid escape sequence: `{part}`")
         }
         ErrorKind::RepetitionMissing => {

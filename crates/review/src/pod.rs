@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::denials::others::{NO_NUMBER, NO_PERCENTAGE, NOT_POSITIVE, TWO_BUDGETS};
 use crate::fields::{inside, text};
-use crate::{CREATES, Case, Rule, Webhook};
+use crate::{CREATES, Case, ResourceGroup, Rule, Webhook};
 
 pub(crate) const MUTATE: Webhook = Webhook {
     path: "/pods/mutate",
@@ -32,11 +32,14 @@ pub(crate) const KEYS: [&str; 2] = [JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE];
 /// group gives. Of pods there are many, and mostly there is nothing to do: then nothing is copied.
 fn mutate(case: &Case<'_>) -> Option<Value> {
     let asks = case.object["metadata"]["annotations"][QUEUE_GATE] == "true";
-    let is_gated = case.settings.queue_gates && asks && is_ours(case);
     let groups = &case.settings.resource_groups;
     let group = groups
         .iter()
         .find(|group| group.has(case.namespace, case.object));
+    // The group may move it: what counts is who will place it, since nobody else opens the gate.
+    let places_it = group.and_then(ResourceGroup::scheduler);
+    let places_it = places_it.unwrap_or_else(|| text(&case.object["spec"], "schedulerName"));
+    let is_gated = case.settings.queue_gates && asks && is_one_of_ours(case, places_it);
     if !is_gated && group.is_none() {
         return None;
     }
@@ -68,7 +71,10 @@ fn add_gate(pod: &mut Value) {
 
 /// Only pods of our schedulers are judged: other people's pods are never stopped.
 fn is_ours(case: &Case<'_>) -> bool {
-    let scheduler = text(&case.object["spec"], "schedulerName");
+    is_one_of_ours(case, text(&case.object["spec"], "schedulerName"))
+}
+
+fn is_one_of_ours(case: &Case<'_>, scheduler: &str) -> bool {
     let mut names = case.settings.scheduler_names.iter();
     names.any(|name| **name == *scheduler)
 }

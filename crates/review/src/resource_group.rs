@@ -125,6 +125,11 @@ impl ResourceGroup {
         }
     }
 
+    /// Who places its pods, if it says so.
+    pub(crate) fn scheduler(&self) -> Option<&str> {
+        Some(&*self.scheduler_name).filter(|name| !name.is_empty())
+    }
+
     /// Gives a pod what is the group's: its nodes' labels win over the pod's, its affinity does
     /// not, its scheduler does, as upstream.
     pub(crate) fn give(&self, pod: &mut Value) {
@@ -156,9 +161,8 @@ impl ResourceGroup {
             }
             *tolerations = all.into();
         }
-        if !self.scheduler_name.is_empty() {
-            let name = Value::from(self.scheduler_name.as_str());
-            spec.insert("schedulerName".to_owned(), name);
+        if let Some(name) = self.scheduler() {
+            spec.insert("schedulerName".to_owned(), name.into());
         }
     }
 }

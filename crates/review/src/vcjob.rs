@@ -1,5 +1,6 @@
 //! Volcano jobs: defaults on create, and all that upstream refuses on create and update.
 
+mod alike;
 pub(crate) mod defaults;
 pub(crate) mod plugins;
 pub(crate) mod policies;

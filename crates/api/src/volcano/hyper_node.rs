@@ -5,9 +5,6 @@ use serde_json::Value;
 use crate::meta::ObjectMeta;
 use crate::selector::LabelSelector;
 
-/// The most memory that the compiled pattern of a member may take, in bytes: a larger one accepts no name.
-pub const MEMBER_PATTERN_BYTES_MAX: usize = 1 << 20;
-
 round_trip! {
     /// Nodes that reach one another at the same cost, or hyper-nodes that do.
     pub struct HyperNode {
@@ -60,7 +57,7 @@ round_trip! {
 
     /// Those whose name matches.
     pub struct RegexMatch {
-        /// A pattern in Go's syntax, which may match anywhere in the name.
+        /// A pattern in Go's syntax, which may match anywhere in the name: [`super::member_pattern`].
         pub pattern: Box<str>,
     }
 

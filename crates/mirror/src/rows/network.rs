@@ -6,7 +6,7 @@ use api::core::Node;
 use api::kind::Kind;
 use api::volcano::{
     HyperNode, HyperNodeMember, HyperNodeSelector, MEMBER_PATTERN_BYTES_MAX, NetworkTopology,
-    SubGroupPolicy,
+    SubGroupPolicy, member_pattern,
 };
 use model::{Closeness, Highest, HyperNodeSpec, Member, Pattern, Selector, SubGroups};
 
@@ -64,7 +64,8 @@ fn pattern(member: &HyperNodeMember) -> Option<&str> {
 }
 
 fn compiled(pattern: &str) -> Option<regex::Regex> {
-    let mut builder = regex::RegexBuilder::new(pattern);
+    let pattern = member_pattern(pattern).ok()?;
+    let mut builder = regex::RegexBuilder::new(&pattern);
     let compiled = builder
         .size_limit(MEMBER_PATTERN_BYTES_MAX)
         .dfa_size_limit(MEMBER_PATTERN_BYTES_MAX)

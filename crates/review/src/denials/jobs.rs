@@ -139,8 +139,8 @@ rows! {
         holds("!has(object.spec.maxRetry) || !has(oldObject.spec.maxRetry) || object.spec.maxRetry == oldObject.spec.maxRetry"),
         holds("!has(object.spec.minSuccess) || !has(oldObject.spec.minSuccess) || object.spec.minSuccess == oldObject.spec.minSuccess"),
         holds("!has(object.spec.schedulerName) || object.spec.schedulerName == '' || !has(oldObject.spec.schedulerName) || oldObject.spec.schedulerName == '' || object.spec.schedulerName == oldObject.spec.schedulerName"),
-        holds("!has(object.spec.plugins) || object.spec.plugins.all(p, object.spec.plugins[p] == null || object.spec.plugins[p].size() == 0 || (has(oldObject.spec.plugins) && p in oldObject.spec.plugins))"),
-        holds("!has(oldObject.spec.plugins) || oldObject.spec.plugins.all(p, oldObject.spec.plugins[p] == null || oldObject.spec.plugins[p].size() == 0 || (has(object.spec.plugins) && p in object.spec.plugins))"),
+        holds("!has(object.spec.plugins) || object.spec.plugins.all(p, has(oldObject.spec.plugins) && p in oldObject.spec.plugins)"),
+        holds("!has(oldObject.spec.plugins) || oldObject.spec.plugins.all(p, has(object.spec.plugins) && p in object.spec.plugins)"),
         holds("(has(object.spec.policies) ? object.spec.policies.size() : 0) == (has(oldObject.spec.policies) ? oldObject.spec.policies.size() : 0)"),
     ];
 }

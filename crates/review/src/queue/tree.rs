@@ -196,7 +196,10 @@ impl Tree {
     }
 
     fn check_descendants(&self, queue: &Queue) -> Result<(), String> {
-        for (name, amount) in queue.spec.capability.iter().flatten() {
+        for name in queue.spec.capability.iter().flatten().map(|row| row.0) {
+            let Some(amount) = limit_of(queue, name) else {
+                continue;
+            };
             let greatest = self.greatest_below(&queue.metadata.name, name);
             if amount < &greatest {
                 return Err(denied::LESS_THAN_BELOW.with(&[
@@ -228,6 +231,8 @@ impl Tree {
     }
 }
 
+/// What a queue may have at most of a dimension, if it sets that. 0 is not set, to upstream too,
+/// whatever looks up or down the tree.
 fn limit_of<'a>(queue: &'a Queue, dimension: &str) -> Option<&'a Quantity> {
     let limit = queue.spec.capability.as_ref()?.get(dimension)?;
     (!limit.is_zero() && !limit.is_negative()).then_some(limit)

@@ -4,6 +4,7 @@ use api::volcano::Job;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::alike::alike;
 use super::{in_task, partition_complaint};
 use crate::denials::jobs;
 use crate::pod_group::names_tier_twice;
@@ -42,13 +43,13 @@ pub(super) fn check(job: &Job, new: &Value, old: &Value) -> Result<(), String> {
     if old_job.spec.tasks.len() != spec.tasks.len() {
         return Err(jobs::OTHER_TASKS.plain());
     }
-    if fixed_part(&new["spec"]) != fixed_part(&old["spec"]) {
+    if !alike(&fixed_part(&new["spec"]), &fixed_part(&old["spec"])) {
         return Err(jobs::FIXED.plain());
     }
     Ok(())
 }
 
-/// The spec without what may change. Absent, null and empty are one, as upstream compares.
+/// The spec without what may change.
 fn fixed_part(spec: &Value) -> Value {
     let mut spec = spec.clone();
     remove(&mut spec, &["minAvailable", "priorityClassName"]);
@@ -64,36 +65,7 @@ fn fixed_part(spec: &Value) -> Value {
             remove(volume, &["volumeClaimName"]);
         }
     }
-    drop_empty(&mut spec, DEPTH_MAX);
     spec
-}
-
-/// No manifest nests deeper than its schema, which ends long before this.
-const DEPTH_MAX: usize = 64;
-
-fn drop_empty(value: &mut Value, depth: usize) {
-    if depth == 0 {
-        return;
-    }
-    match value {
-        Value::Object(map) => {
-            for inner in map.values_mut() {
-                drop_empty(inner, depth - 1);
-            }
-            map.retain(|_, inner| match inner {
-                Value::Null => false,
-                Value::Array(items) => !items.is_empty(),
-                Value::String(text) => !text.is_empty(),
-                _ => true,
-            });
-        }
-        Value::Array(items) => {
-            for inner in items {
-                drop_empty(inner, depth - 1);
-            }
-        }
-        _ => {}
-    }
 }
 
 fn remove(value: &mut Value, fields: &[&str]) {

@@ -75,9 +75,16 @@ fn a_policy_denies_nothing_that_its_rule_allows_and_some_of_what_it_denies() {
 /// What the policy says of a case that it denies, and by which expression.
 fn denials(webhook: &Webhook, file: &File, case: &Case) -> Vec<(String, String)> {
     let settings = world::settings(case);
-    let (old, new) = case.objects(&file.base);
+    let (old, mut new) = case.objects(&file.base);
     if new.to_string().len() > BYTES_MAX {
         return Vec::new();
+    }
+    // Who judges sees what was made of the object before.
+    for changing in WEBHOOKS.iter().filter(|it| it.mutates()) {
+        let review = world::review(file, case, (&old, &new));
+        let facts = world::World(&file.there);
+        let passed = changing.judge(&settings, &review, &facts).unwrap();
+        new = passed.object.unwrap_or(new);
     }
     let operation = case.verb.to_uppercase();
     let Some(policy) = webhook.policy(&settings).into_iter().next() else {
