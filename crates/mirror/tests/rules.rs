@@ -59,6 +59,38 @@ fn a_pod_says_whether_it_is_evicted_and_for_how_long_it_is_not() {
 }
 
 #[test]
+fn whether_the_cluster_needs_a_pod_its_class_says_and_no_annotation() {
+    let read = |class: &str, priority: Value, annotated: Value| {
+        let pod = json!({
+            "metadata": {
+                "name": "p", "namespace": "a", "uid": "u", "resourceVersion": "1",
+                "annotations": annotated,
+            },
+            "spec": {
+                "schedulerName": "volcano", "priorityClassName": class, "priority": priority,
+            },
+        });
+        let tables = tables(&[(Kind::Pod, pod)]);
+        let id = tables
+            .task_keyed(&Key::new("a", "p"))
+            .expect("the pod has a row");
+        let task = tables.task(id);
+        (task.critical, task.priority, task.priority_of_pod())
+    };
+    let says = |text: &str| json!({ "volcano.sh/task-priority": text });
+    let (cluster, node) = ("system-cluster-critical", "system-node-critical");
+    let (two_billion, nothing) = (json!(2_000_000_000), json!({}));
+    let high = 2_000_000_000;
+    assert_eq!(read("", Value::Null, nothing.clone()), (false, 1, 1));
+    let class = read(cluster, two_billion.clone(), nothing);
+    assert_eq!(class, (true, high, high));
+    assert_eq!(read(node, two_billion, says("5")), (true, 5, high));
+    let proud = read("mine", json!(7), says("2000000000"));
+    assert_eq!(proud, (false, high, 7));
+    assert_eq!(read("mine", json!(7), says("high")), (false, 7, 7));
+}
+
+#[test]
 fn a_group_says_that_it_may_be_evicted_that_it_may_not_or_nothing() {
     let read = |annotations| group(annotations, |tables, id| tables.gang(id).spec.preemptable);
     assert_eq!(read(json!({})), None);

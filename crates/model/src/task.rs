@@ -110,8 +110,12 @@ pub struct TaskSpec {
     pub sole: Vec<Arc<str>>,
     /// Labels, which other tasks' affinities look at.
     pub labels: Labels,
-    /// Priority, or 1 when the pod has none.
+    /// Priority, or 1 when the pod has none; an annotation of the pod may say another one.
     pub priority: i32,
+    /// The pod's own priority, where that is another one.
+    pub pod_priority: Option<i32>,
+    /// Whether its class is one of those of what the cluster itself needs.
+    pub critical: bool,
     /// What the pod's status says: never Pipelined, Allocated or Binding, which only plans make.
     pub phase: Phase,
     /// The node's name, once bound.
@@ -152,6 +156,8 @@ impl Default for TaskSpec {
             sole: Vec::new(),
             labels: Labels::default(),
             priority: 1,
+            pod_priority: None,
+            critical: false,
             phase: Phase::Pending,
             node: None,
             grants: Vec::new(),
@@ -202,6 +208,8 @@ pub struct Task {
     pub preemptable: bool,
     /// Whether others may be evicted for it.
     pub preempts: bool,
+    /// Whether its class is one of those of what the cluster itself needs.
+    pub critical: bool,
     /// When the pod was created.
     pub created: Time,
     /// When its node took the pod on, if it ever did.
@@ -233,6 +241,8 @@ pub struct Extras {
     pub nominated: Option<Arc<str>>,
     /// How long it is not evicted once it has started, in milliseconds.
     pub cooldown_ms: i64,
+    /// The pod's own priority, where an annotation says another one.
+    pub pod_priority: Option<i32>,
 }
 
 /// What most tasks have of it.
@@ -244,6 +254,7 @@ static NO_EXTRAS: Extras = Extras {
     charges: Vec::new(),
     nominated: None,
     cooldown_ms: 0,
+    pod_priority: None,
 };
 
 impl Extras {
@@ -269,6 +280,11 @@ impl Task {
             && self.phase == other.phase
             && self.started == other.started
             && self.write == other.write
+    }
+
+    /// The priority of its pod, which no annotation changes: what is protected is judged by it.
+    pub fn priority_of_pod(&self) -> i32 {
+        self.pod_priority.unwrap_or(self.priority)
     }
 
     /// Until when it is not evicted, by how long it said that it needs once its node has taken it on. One
@@ -310,6 +326,7 @@ impl Task {
             && self.gate == other.gate
             && self.preemptable == other.preemptable
             && self.preempts == other.preempts
+            && self.critical == other.critical
             && self.created == other.created
             && self.has_extras_like(other)
     }
@@ -323,6 +340,7 @@ impl Task {
                 && mine.volumes == its.volumes
                 && mine.charges == its.charges
                 && mine.cooldown_ms == its.cooldown_ms
+                && mine.pod_priority == its.pod_priority
     }
 
     /// The part that few tasks have, to change it.

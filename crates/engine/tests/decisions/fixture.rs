@@ -429,6 +429,8 @@ impl World {
                     sole: task.sole.clone(),
                     labels: parse::labels(&task.labels),
                     priority: task.priority,
+                    pod_priority: task.pod_priority,
+                    critical: task.critical,
                     gated: task.gated,
                     gate: task.gate,
                     nominated: task.nominated.clone(),

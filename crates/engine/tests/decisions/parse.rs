@@ -20,6 +20,7 @@
 //! bound n1 a/x cpu=1                   a pod that is not ours
 //! cycle | cycle once | cycle first | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
 //! gang a/z jdb=min/2 (or max/50%) preemptable (or preemptable=no) : 2 x revocable cpu=1      it bears nodes that are lent at times
+//! gang a/t : 1 x priority=5 pod-priority=9 critical       an annotation says 5; its class is one of the cluster's own
 //! measured n1 n2 cpu=85 mem=20         what was measured of nodes now, in per cent
 //! answer TOPIC: OPINION; …             to what was asked: yes, no WHY, neither, failed WHY, n1=5 n2=0.5,
 //!                                      victims POD POD, overused, free
@@ -250,6 +251,10 @@ pub struct TaskWords {
     /// How long it is left alone.
     pub cooldown_ms: i64,
     pub priority: i32,
+    /// Its pod's, where that is another one.
+    pub pod_priority: Option<i32>,
+    /// Its class is one of the cluster's own.
+    pub critical: bool,
     /// What it holds of its node's cards.
     pub holds: Vec<Grant>,
     /// What its claims count for: a shared one by its name.
@@ -317,6 +322,8 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
                 let seconds: i64 = value.trim_end_matches('s').parse().expect("seconds");
                 task.cooldown_ms = seconds * 1_000;
             }
+            "critical" => task.critical = true,
+            "pod-priority" => task.pod_priority = value.parse().ok(),
             "priority" => task.priority = value.parse().expect("a priority"),
             "counts" => task.charges.push(charge(tables, value)),
             "holds" => task.holds.push(of_cards::grant(value)),

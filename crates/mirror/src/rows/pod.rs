@@ -115,6 +115,8 @@ impl Rows {
             claims,
             labels: self.words.labels(&meta.labels),
             priority: priority(pod),
+            pod_priority: Some(own_priority(pod)),
+            critical: is_critical(pod),
             phase: phase(pod),
             node: Some(&*pod.spec.node_name)
                 .filter(|node| !node.is_empty())
@@ -312,8 +314,18 @@ fn priority(pod: &Pod) -> i32 {
         .annotations
         .get(TASK_PRIORITY)
         .and_then(|text| text.parse().ok())
-        .or(pod.spec.priority)
-        .unwrap_or(1)
+        .unwrap_or(own_priority(pod))
+}
+
+/// The same whatever the annotation says.
+fn own_priority(pod: &Pod) -> i32 {
+    pod.spec.priority.unwrap_or(1)
+}
+
+/// Whether the pod's class is one of Kubernetes' own.
+fn is_critical(pod: &Pod) -> bool {
+    let class = &*pod.spec.priority_class_name;
+    matches!(class, "system-cluster-critical" | "system-node-critical")
 }
 
 fn phase(pod: &Pod) -> Phase {

@@ -271,6 +271,7 @@ impl Tables {
             charges: spec.charges,
             nominated: spec.nominated,
             cooldown_ms: spec.cooldown_ms,
+            pod_priority: spec.pod_priority.filter(|own| *own != spec.priority),
         };
         let mut row = Task {
             key: spec.key,
@@ -288,6 +289,7 @@ impl Tables {
             best_effort,
             preemptable: spec.preemptable,
             preempts: spec.preempts,
+            critical: spec.critical,
             created: spec.created,
             started: spec.started,
             write: None,

@@ -223,6 +223,8 @@ impl Tables {
             sole: row.sole.clone(),
             labels: row.labels.clone(),
             priority: row.priority,
+            pod_priority: row.pod_priority,
+            critical: row.critical,
             phase: if planned { Phase::Pending } else { row.phase },
             node: node.map(|node| self.node(node).spec.name.clone()),
             nominated: row.nominated.clone(),

@@ -233,7 +233,7 @@ fn running() -> Task {
 }
 
 /// What a task asks for and holds.
-const ASKS: [Change<Task>; 19] = [
+const ASKS: [Change<Task>; 21] = [
     |it| it.uid = "other".into(),
     |it| it.gang = Some(GangId(7)),
     |it| it.role = "other".into(),
@@ -258,6 +258,8 @@ const ASKS: [Change<Task>; 19] = [
     |it| it.preempts = false,
     |it| it.extras_mut().cooldown_ms = 7,
     |it| it.created = Time::from_micros(7),
+    |it| it.critical = true,
+    |it| it.extras_mut().pod_priority = Some(7),
 ];
 
 #[test]
