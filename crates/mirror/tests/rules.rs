@@ -59,6 +59,35 @@ fn a_pod_says_whether_it_is_evicted_and_for_how_long_it_is_not() {
 }
 
 #[test]
+fn a_cooldown_begins_when_the_pod_was_scheduled_or_else_started() {
+    let read = |status: Value| {
+        let pod = json!({
+            "metadata": {
+                "name": "p", "namespace": "a", "uid": "u", "resourceVersion": "1",
+                "annotations": { "volcano.sh/cooldown-time": "10s" },
+            },
+            "spec": { "schedulerName": "volcano", "nodeName": "n1" },
+            "status": status,
+        });
+        let tables = tables(&[(Kind::Pod, pod)]);
+        let id = tables
+            .task_keyed(&Key::new("a", "p"))
+            .expect("the pod has a row");
+        tables.task(id).left_alone_until()
+    };
+    let scheduled = |status: &str| json!([{ "type": "PodScheduled", "status": status, "lastTransitionTime": "1970-01-01T00:00:05Z" }]);
+    let started = "1970-01-01T00:00:07Z";
+    let at = |second: i64| Some(model::Time::from_micros(second * 1_000_000));
+    let told = scheduled("True");
+    assert_eq!(read(json!({ "conditions": told })), at(15));
+    let both = json!({ "conditions": told, "startTime": started });
+    assert_eq!(read(both), at(15));
+    let refused = json!({ "conditions": scheduled("False"), "startTime": started });
+    assert_eq!(read(refused), at(17));
+    assert_eq!(read(json!({})), None, "nobody has told yet");
+}
+
+#[test]
 fn whether_the_cluster_needs_a_pod_its_class_says_and_no_annotation() {
     let read = |class: &str, priority: Value, annotated: Value| {
         let pod = json!({

@@ -134,8 +134,10 @@ pub struct TaskSpec {
     pub preemptable: bool,
     /// Whether others may be evicted for it (`preemptionPolicy` is not Never).
     pub preempts: bool,
-    /// How long it is not evicted once it has started, in milliseconds.
+    /// How long it is not evicted once it has its node, in milliseconds.
     pub cooldown_ms: i64,
+    /// When it got its node, if it has one.
+    pub scheduled: Option<Time>,
     /// When the pod was created.
     pub created: Time,
     /// When its node took the pod on, if it ever did.
@@ -168,6 +170,7 @@ impl Default for TaskSpec {
             preemptable: true,
             preempts: true,
             cooldown_ms: 0,
+            scheduled: None,
             created: Time::default(),
             started: None,
         }
@@ -239,8 +242,10 @@ pub struct Extras {
     /// The node that it should go to if it fits there, by name. A wish makes no room: that it has
     /// changed is no news.
     pub nominated: Option<Arc<str>>,
-    /// How long it is not evicted once it has started, in milliseconds.
+    /// How long it is not evicted once it has its node, in milliseconds.
     pub cooldown_ms: i64,
+    /// When it got its node, where it has such a time.
+    pub scheduled: Option<Time>,
     /// The pod's own priority, where an annotation says another one.
     pub pod_priority: Option<i32>,
 }
@@ -254,6 +259,7 @@ static NO_EXTRAS: Extras = Extras {
     charges: Vec::new(),
     nominated: None,
     cooldown_ms: 0,
+    scheduled: None,
     pod_priority: None,
 };
 
@@ -279,6 +285,7 @@ impl Task {
         self.asks_like(other)
             && self.phase == other.phase
             && self.started == other.started
+            && self.scheduled == other.scheduled
             && self.write == other.write
     }
 
@@ -287,11 +294,12 @@ impl Task {
         self.pod_priority.unwrap_or(self.priority)
     }
 
-    /// Until when it is not evicted, by how long it said that it needs once its node has taken it on. One
-    /// whose node has not is not left alone.
+    /// Until when it is not evicted, by how long it said that it needs once it has its node; none while nobody
+    /// has told since when it does.
     pub fn left_alone_until(&self) -> Option<Time> {
-        let started = self.started.filter(|_| self.cooldown_ms > 0)?;
-        Some(started.plus_millis(self.cooldown_ms))
+        let since = self.scheduled.or(self.started);
+        let since = since.filter(|_| self.cooldown_ms > 0)?;
+        Some(since.plus_millis(self.cooldown_ms))
     }
 
     /// Whether it holds the room that it held, a step further in its life: no task finds a node

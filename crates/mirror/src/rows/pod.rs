@@ -133,6 +133,7 @@ impl Rows {
             // Upstream: a pod that says nothing may be evicted. Those of others may not.
             preemptable: preemptable(meta).unwrap_or(true) && (takes_lone || self.is_ours(pod)),
             cooldown_ms: cooldown_ms(meta),
+            scheduled: scheduled(pod),
             preempts: pod.spec.preemption_policy.as_deref() != Some("Never") && !manners.humble,
             created: created(meta),
             started: pod
@@ -243,6 +244,7 @@ pub(super) fn is_same_task(before: &Pod, after: &Pod) -> bool {
     before.spec == after.spec
         && before.status.phase == after.status.phase
         && before.status.start_time == after.status.start_time
+        && scheduled(before) == scheduled(after)
         && before.status.nominated_node_name == after.status.nominated_node_name
         && before.status.resource_claim_statuses == after.status.resource_claim_statuses
         && before.status.sizes == after.status.sizes
@@ -296,6 +298,14 @@ fn is_revocable(meta: &ObjectMeta) -> bool {
         Some(zone) => &**zone == "*",
         None => preemptable(meta) == Some(true),
     }
+}
+
+/// When the pod got its node.
+fn scheduled(pod: &Pod) -> Option<Time> {
+    let condition = pod.status.condition("PodScheduled");
+    condition.filter(|it| &*it.status == "True")?;
+    let at = pod.status.since("PodScheduled")?;
+    Some(Time::from_micros(at.micros()))
 }
 
 /// How long label or annotation keep the pod from being evicted; a text that is no duration keeps

@@ -271,6 +271,8 @@ impl Tables {
             charges: spec.charges,
             nominated: spec.nominated,
             cooldown_ms: spec.cooldown_ms,
+            // Nobody asks it of others.
+            scheduled: spec.scheduled.filter(|_| spec.cooldown_ms > 0),
             pod_priority: spec.pod_priority.filter(|own| *own != spec.priority),
         };
         let mut row = Task {

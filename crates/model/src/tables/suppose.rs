@@ -236,6 +236,7 @@ impl Tables {
             preemptable: row.preemptable,
             preempts: row.preempts,
             cooldown_ms: row.cooldown_ms,
+            scheduled: row.scheduled,
             created: row.created,
             started: row.started,
             charges: row.charges.clone(),
