@@ -280,6 +280,28 @@ fn budgets_and_quotas_of_a_namespace_are_read_as_far_as_they_speak_of_pods() {
 }
 
 #[test]
+fn the_number_of_a_pod_is_the_last_part_of_its_name() {
+    let read = |name: &str| {
+        let pod = json!({
+            "metadata": { "name": name, "namespace": "a", "uid": "u", "resourceVersion": "1" },
+            "spec": { "schedulerName": "volcano" },
+        });
+        let tables = tables(&[(Kind::Pod, pod)]);
+        let id = tables.task_keyed(&Key::new("a", name));
+        tables.task(id.expect("the pod has a row")).index
+    };
+    for (name, index) in [
+        ("train-worker-12", 12),
+        ("web-7d4-x2k19", 0),
+        ("node7", 0),
+        ("a-007", 7),
+        ("a-99999999999", 0),
+    ] {
+        assert_eq!(read(name), index, "{name}");
+    }
+}
+
+#[test]
 fn a_queue_says_which_groups_of_nodes_it_uses_and_what_it_may_hold_there() {
     let read = |annotations: Value, affinity: Value| {
         let queue = json!({

@@ -350,7 +350,8 @@ fn phase(pod: &Pod) -> Phase {
     }
 }
 
+/// The last part of a pod's name, if that is a number, else 0: a drawn ending that ends in digits is none.
 fn trailing_number(name: &str) -> u32 {
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    name[stem.len()..].parse().unwrap_or(0)
+    let part = name.rsplit('-').next();
+    part.and_then(|part| part.parse().ok()).unwrap_or(0)
 }
