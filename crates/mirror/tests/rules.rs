@@ -280,6 +280,23 @@ fn budgets_and_quotas_of_a_namespace_are_read_as_far_as_they_speak_of_pods() {
 }
 
 #[test]
+fn of_two_names_for_one_resource_a_quota_keeps_the_smaller_limit_and_the_larger_use() {
+    let (less, more) = (json!("2"), json!("4"));
+    for (plain, prefixed) in [(&less, &more), (&more, &less)] {
+        let amounts = json!({ "cpu": plain, "requests.cpu": prefixed });
+        let quota = json!({
+            "metadata": { "name": "q", "namespace": "a", "uid": "q", "resourceVersion": "1" },
+            "spec": { "hard": amounts },
+            "status": { "used": amounts },
+        });
+        let tables = tables(&[(Kind::ResourceQuota, quota)]);
+        let quota = tables.quotas("a").next().expect("the quota has a row");
+        assert_eq!(quota.hard.get(model::Kind::CPU), Some(2_000));
+        assert_eq!(quota.used.get(model::Kind::CPU), 4_000);
+    }
+}
+
+#[test]
 fn the_number_of_a_pod_is_the_last_part_of_its_name() {
     let read = |name: &str| {
         let pod = json!({
