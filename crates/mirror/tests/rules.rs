@@ -297,6 +297,43 @@ fn of_two_names_for_one_resource_a_quota_keeps_the_smaller_limit_and_the_larger_
 }
 
 #[test]
+fn numbers_of_objects_are_no_resources() {
+    let list = json!({ "cpu": "1", "count/pods": "1", "count/jobs.batch": "2" });
+    let meta =
+        |name: &str| json!({ "name": name, "namespace": "a", "uid": name, "resourceVersion": "1" });
+    let group = json!({
+        "metadata": meta("g"), "spec": { "minMember": 1, "minResources": list },
+    });
+    let queue = json!({
+        "metadata": { "name": "q", "uid": "q", "resourceVersion": "1" },
+        "spec": { "capability": list, "deserved": list, "guarantee": { "resource": list } },
+    });
+    let pod = json!({
+        "metadata": meta("p"),
+        "spec": {
+            "schedulerName": "volcano",
+            "containers": [{ "name": "c", "resources": { "requests": list } }],
+        },
+    });
+    let tables = tables(&[
+        (Kind::PodGroup, group),
+        (Kind::Queue, queue),
+        (Kind::Pod, pod),
+    ]);
+    let cpu = model::Vector::of([(model::Kind::CPU, 1_000)]);
+    let gang = tables.gang_keyed(&Key::new("a", "g"));
+    let gang = tables.gang(gang.expect("the group has a row"));
+    assert_eq!(gang.spec.min_resources.as_ref(), Some(&cpu));
+    let queue = tables.queue_named("q").expect("the queue has a row");
+    let queue = &tables.queue(queue).spec;
+    assert_eq!((&queue.deserved, &queue.guarantee), (&cpu, &cpu));
+    assert_eq!(queue.capability.entries().count(), 1);
+    let task = tables.task_keyed(&Key::new("a", "p"));
+    let task = task.expect("the pod has a row");
+    assert_eq!(tables.shape_of(task).spec.requests, cpu);
+}
+
+#[test]
 fn the_number_of_a_pod_is_the_last_part_of_its_name() {
     let read = |name: &str| {
         let pod = json!({

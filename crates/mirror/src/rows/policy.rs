@@ -11,7 +11,7 @@ use api::volcano::{
 };
 use model::{Budget, Disruption, Key, Kind, Limits, Portion, Quota, Tables, TaskTopology, Vector};
 
-use super::amounts::amount;
+use super::amounts::{amount, is_number_of_objects};
 use super::constraints;
 
 /// The row of a disruption budget.
@@ -93,7 +93,7 @@ fn requested(
 ) -> BTreeMap<Kind, i64> {
     let mut amounts = BTreeMap::new();
     for (name, quantity) in list {
-        if name.starts_with("limits.") || name.starts_with("count/") {
+        if name.starts_with("limits.") || is_number_of_objects(name) {
             continue;
         }
         let kind = tables.kind(name.strip_prefix("requests.").unwrap_or(name));
