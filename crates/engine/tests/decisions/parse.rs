@@ -49,6 +49,7 @@
 //! anew KEY                             another pod under that name, whose deletion nobody saw
 //! argument binpack binpack.cpu=3       a wrong one is told, and what counts instead
 //! gang a/t : 1 x cpu=1 up-to=cpu:3,mem:1Gi      its limits, for whoever looks at them
+//! gang a/t : 1 x stands-in=cpu:300m,mem:600Mi      what counts for containers that request none
 //! conditions a/t                      what each of its tasks was told
 //! refuse a/t-0 (its next bind) | drop node n1 | drop gang a/t | explain a/t | show queue q
 //! ```
@@ -312,6 +313,11 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
                 task.shape.images.sort_unstable();
             }
             "up-to" => up_to = amounts(tables, value),
+            "stands-in" => {
+                let amounts = Vector::of(amounts(tables, value));
+                let of = [Kind::CPU, Kind::MEMORY].map(|kind| amounts.get(kind));
+                task.shape.stand_ins = Some(of);
+            }
             "strategy" => task.shape.strategy = Some(strategy(tables, value)),
             "gated" => task.gated = true,
             "queue-gated" => (task.gated, task.gate) = (true, Gate::Closed),

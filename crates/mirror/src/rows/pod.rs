@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::core::{Pod, PodPhase, image_name, limits_held, requests_held};
+use api::core::{Pod, PodPhase, image_name, limits_held, requests_held, stand_ins};
 use api::duration::Duration;
 use api::meta::ObjectMeta;
 use api::volcano::{COOLDOWN_TIME, GROUP_NAME, PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_SPEC};
@@ -221,6 +221,7 @@ impl Rows {
             device_claims: wants.unmet,
             cards: self.cards.of_pod(pod),
             numa: self.numa_ask(pod),
+            stand_ins: Some(stand_ins(pod)),
             ..ShapeSpec::default()
         };
         constraints::constrain(&mut shape, mirror, pod, self.features);

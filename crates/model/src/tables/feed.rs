@@ -518,7 +518,7 @@ impl Tables {
             return *id;
         }
         let spec = Arc::new(spec);
-        let (held, nonzero) = Tables::held(&spec.requests);
+        let (held, nonzero) = Tables::held(&spec.requests, spec.stand_ins);
         self.shape_serial += 1;
         let row = Shape {
             spec: spec.clone(),
