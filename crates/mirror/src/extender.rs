@@ -253,6 +253,7 @@ impl<'a> Wire<'a> {
         }
         let minima = row.spec.min_task_member.iter();
         let minima = minima.map(|(role, min)| (&**role, *min));
+        let all_minima = row.spec.min_task_member.values();
         let says = |key: &str| {
             let text = group?.metadata.annotations.get(key)?;
             Some(&**text)
@@ -270,7 +271,7 @@ impl<'a> Wire<'a> {
             nodes_fit_errors: BTreeMap::new(),
             tasks,
             task_min_available: minima.collect(),
-            task_min_available_total: row.spec.min_task_member.values().sum(),
+            task_min_available_total: all_minima.map(|min| u64::from(*min)).sum(),
             allocated: self.amounts(&row.allocated),
             total_request: self.amounts(&total),
             creation_timestamp: group.map(|group| group.metadata.creation_timestamp),

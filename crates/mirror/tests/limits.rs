@@ -1,4 +1,5 @@
-//! What pods may use beyond what they request, as it comes to the tables where somebody looks at it.
+//! What pods may use beyond what they request, as it comes to the tables where somebody looks at it, and what
+//! counts for them beyond that.
 
 use api::kind::Kind;
 use mirror::{Mirror, Rows};
@@ -47,4 +48,30 @@ fn limits_are_not_read_where_nobody_looks_at_them() {
     let resources = json!({ "requests": { "cpu": "1" }, "limits": { "cpu": "4" } });
     assert_eq!(burst(|rows| rows, &resources), [0, 0]);
     assert_eq!(burst(Rows::with_limits, &resources), [3_000, 0]);
+}
+
+#[test]
+fn containers_that_request_nothing_count_each_where_nodes_are_compared() {
+    let pod = json!({
+        "metadata": { "name": "p", "namespace": "a", "uid": "p", "resourceVersion": "1" },
+        "spec": {
+            "nodeName": "n",
+            "containers": [
+                { "name": "c", "resources": { "requests": { "cpu": "1" } } },
+                { "name": "d" },
+                { "name": "e" },
+            ],
+        },
+    });
+    let mut rows = Rows::new(vec!["volcano".into()]);
+    let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
+    let change = mirror.apply(Kind::Pod, &pod.to_string());
+    rows.feed(
+        &mirror,
+        &change.expect("it is read").expect("it is news"),
+        &mut tables,
+    );
+    let node = tables.node_named("n").expect("the pod is on it");
+    assert_eq!(tables.node(node).used_nonzero, [1_200, 600 << 20]);
+    assert_eq!(tables.node(node).used.get(model::Kind::CPU), 1_000);
 }

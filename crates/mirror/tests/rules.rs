@@ -59,6 +59,67 @@ fn a_pod_says_whether_it_is_evicted_and_for_how_long_it_is_not() {
 }
 
 #[test]
+fn a_cooldown_begins_when_the_pod_was_scheduled_or_else_started() {
+    let read = |status: Value| {
+        let pod = json!({
+            "metadata": {
+                "name": "p", "namespace": "a", "uid": "u", "resourceVersion": "1",
+                "annotations": { "volcano.sh/cooldown-time": "10s" },
+            },
+            "spec": { "schedulerName": "volcano", "nodeName": "n1" },
+            "status": status,
+        });
+        let tables = tables(&[(Kind::Pod, pod)]);
+        let id = tables
+            .task_keyed(&Key::new("a", "p"))
+            .expect("the pod has a row");
+        tables.task(id).left_alone_until()
+    };
+    let scheduled = |status: &str| json!([{ "type": "PodScheduled", "status": status, "lastTransitionTime": "1970-01-01T00:00:05Z" }]);
+    let started = "1970-01-01T00:00:07Z";
+    let at = |second: i64| Some(model::Time::from_micros(second * 1_000_000));
+    let told = scheduled("True");
+    assert_eq!(read(json!({ "conditions": told })), at(15));
+    let both = json!({ "conditions": told, "startTime": started });
+    assert_eq!(read(both), at(15));
+    let refused = json!({ "conditions": scheduled("False"), "startTime": started });
+    assert_eq!(read(refused), at(17));
+    assert_eq!(read(json!({})), None, "nobody has told yet");
+}
+
+#[test]
+fn whether_the_cluster_needs_a_pod_its_class_says_and_no_annotation() {
+    let read = |class: &str, priority: Value, annotated: Value| {
+        let pod = json!({
+            "metadata": {
+                "name": "p", "namespace": "a", "uid": "u", "resourceVersion": "1",
+                "annotations": annotated,
+            },
+            "spec": {
+                "schedulerName": "volcano", "priorityClassName": class, "priority": priority,
+            },
+        });
+        let tables = tables(&[(Kind::Pod, pod)]);
+        let id = tables
+            .task_keyed(&Key::new("a", "p"))
+            .expect("the pod has a row");
+        let task = tables.task(id);
+        (task.critical, task.priority, task.priority_of_pod())
+    };
+    let says = |text: &str| json!({ "volcano.sh/task-priority": text });
+    let (cluster, node) = ("system-cluster-critical", "system-node-critical");
+    let (two_billion, nothing) = (json!(2_000_000_000), json!({}));
+    let high = 2_000_000_000;
+    assert_eq!(read("", Value::Null, nothing.clone()), (false, 1, 1));
+    let class = read(cluster, two_billion.clone(), nothing);
+    assert_eq!(class, (true, high, high));
+    assert_eq!(read(node, two_billion, says("5")), (true, 5, high));
+    let proud = read("mine", json!(7), says("2000000000"));
+    assert_eq!(proud, (false, high, 7));
+    assert_eq!(read("mine", json!(7), says("high")), (false, 7, 7));
+}
+
+#[test]
 fn a_group_says_that_it_may_be_evicted_that_it_may_not_or_nothing() {
     let read = |annotations| group(annotations, |tables, id| tables.gang(id).spec.preemptable);
     assert_eq!(read(json!({})), None);
@@ -216,6 +277,82 @@ fn budgets_and_quotas_of_a_namespace_are_read_as_far_as_they_speak_of_pods() {
     assert_eq!(quotas[0].hard.get(model::Kind::PODS), Some(0));
     assert_eq!(quotas[0].hard.entries().count(), 2);
     assert_eq!(quotas[0].used.get(model::Kind::CPU), 500);
+}
+
+#[test]
+fn of_two_names_for_one_resource_a_quota_keeps_the_smaller_limit_and_the_larger_use() {
+    let (less, more) = (json!("2"), json!("4"));
+    for (plain, prefixed) in [(&less, &more), (&more, &less)] {
+        let amounts = json!({ "cpu": plain, "requests.cpu": prefixed });
+        let quota = json!({
+            "metadata": { "name": "q", "namespace": "a", "uid": "q", "resourceVersion": "1" },
+            "spec": { "hard": amounts },
+            "status": { "used": amounts },
+        });
+        let tables = tables(&[(Kind::ResourceQuota, quota)]);
+        let quota = tables.quotas("a").next().expect("the quota has a row");
+        assert_eq!(quota.hard.get(model::Kind::CPU), Some(2_000));
+        assert_eq!(quota.used.get(model::Kind::CPU), 4_000);
+    }
+}
+
+#[test]
+fn numbers_of_objects_are_no_resources() {
+    let list = json!({ "cpu": "1", "count/pods": "1", "count/jobs.batch": "2" });
+    let meta =
+        |name: &str| json!({ "name": name, "namespace": "a", "uid": name, "resourceVersion": "1" });
+    let group = json!({
+        "metadata": meta("g"), "spec": { "minMember": 1, "minResources": list },
+    });
+    let queue = json!({
+        "metadata": { "name": "q", "uid": "q", "resourceVersion": "1" },
+        "spec": { "capability": list, "deserved": list, "guarantee": { "resource": list } },
+    });
+    let pod = json!({
+        "metadata": meta("p"),
+        "spec": {
+            "schedulerName": "volcano",
+            "containers": [{ "name": "c", "resources": { "requests": list } }],
+        },
+    });
+    let tables = tables(&[
+        (Kind::PodGroup, group),
+        (Kind::Queue, queue),
+        (Kind::Pod, pod),
+    ]);
+    let cpu = model::Vector::of([(model::Kind::CPU, 1_000)]);
+    let gang = tables.gang_keyed(&Key::new("a", "g"));
+    let gang = tables.gang(gang.expect("the group has a row"));
+    assert_eq!(gang.spec.min_resources.as_ref(), Some(&cpu));
+    let queue = tables.queue_named("q").expect("the queue has a row");
+    let queue = &tables.queue(queue).spec;
+    assert_eq!((&queue.deserved, &queue.guarantee), (&cpu, &cpu));
+    assert_eq!(queue.capability.entries().count(), 1);
+    let task = tables.task_keyed(&Key::new("a", "p"));
+    let task = task.expect("the pod has a row");
+    assert_eq!(tables.shape_of(task).spec.requests, cpu);
+}
+
+#[test]
+fn the_number_of_a_pod_is_the_last_part_of_its_name() {
+    let read = |name: &str| {
+        let pod = json!({
+            "metadata": { "name": name, "namespace": "a", "uid": "u", "resourceVersion": "1" },
+            "spec": { "schedulerName": "volcano" },
+        });
+        let tables = tables(&[(Kind::Pod, pod)]);
+        let id = tables.task_keyed(&Key::new("a", name));
+        tables.task(id.expect("the pod has a row")).index
+    };
+    for (name, index) in [
+        ("train-worker-12", 12),
+        ("web-7d4-x2k19", 0),
+        ("node7", 0),
+        ("a-007", 7),
+        ("a-99999999999", 0),
+    ] {
+        assert_eq!(read(name), index, "{name}");
+    }
 }
 
 #[test]

@@ -110,8 +110,12 @@ pub struct TaskSpec {
     pub sole: Vec<Arc<str>>,
     /// Labels, which other tasks' affinities look at.
     pub labels: Labels,
-    /// Priority, or 1 when the pod has none.
+    /// Priority, or 1 when the pod has none; an annotation of the pod may say another one.
     pub priority: i32,
+    /// The pod's own priority, where that is another one.
+    pub pod_priority: Option<i32>,
+    /// Whether its class is one of those of what the cluster itself needs.
+    pub critical: bool,
     /// What the pod's status says: never Pipelined, Allocated or Binding, which only plans make.
     pub phase: Phase,
     /// The node's name, once bound.
@@ -130,8 +134,10 @@ pub struct TaskSpec {
     pub preemptable: bool,
     /// Whether others may be evicted for it (`preemptionPolicy` is not Never).
     pub preempts: bool,
-    /// How long it is not evicted once it has started, in milliseconds.
+    /// How long it is not evicted once it has its node, in milliseconds.
     pub cooldown_ms: i64,
+    /// When it got its node, if it has one.
+    pub scheduled: Option<Time>,
     /// When the pod was created.
     pub created: Time,
     /// When its node took the pod on, if it ever did.
@@ -152,6 +158,8 @@ impl Default for TaskSpec {
             sole: Vec::new(),
             labels: Labels::default(),
             priority: 1,
+            pod_priority: None,
+            critical: false,
             phase: Phase::Pending,
             node: None,
             grants: Vec::new(),
@@ -162,6 +170,7 @@ impl Default for TaskSpec {
             preemptable: true,
             preempts: true,
             cooldown_ms: 0,
+            scheduled: None,
             created: Time::default(),
             started: None,
         }
@@ -202,6 +211,8 @@ pub struct Task {
     pub preemptable: bool,
     /// Whether others may be evicted for it.
     pub preempts: bool,
+    /// Whether its class is one of those of what the cluster itself needs.
+    pub critical: bool,
     /// When the pod was created.
     pub created: Time,
     /// When its node took the pod on, if it ever did.
@@ -231,8 +242,12 @@ pub struct Extras {
     /// The node that it should go to if it fits there, by name. A wish makes no room: that it has
     /// changed is no news.
     pub nominated: Option<Arc<str>>,
-    /// How long it is not evicted once it has started, in milliseconds.
+    /// How long it is not evicted once it has its node, in milliseconds.
     pub cooldown_ms: i64,
+    /// When it got its node, where it has such a time.
+    pub scheduled: Option<Time>,
+    /// The pod's own priority, where an annotation says another one.
+    pub pod_priority: Option<i32>,
 }
 
 /// What most tasks have of it.
@@ -244,6 +259,8 @@ static NO_EXTRAS: Extras = Extras {
     charges: Vec::new(),
     nominated: None,
     cooldown_ms: 0,
+    scheduled: None,
+    pod_priority: None,
 };
 
 impl Extras {
@@ -268,14 +285,21 @@ impl Task {
         self.asks_like(other)
             && self.phase == other.phase
             && self.started == other.started
+            && self.scheduled == other.scheduled
             && self.write == other.write
     }
 
-    /// Until when it is not evicted, by how long it said that it needs once its node has taken it on. One
-    /// whose node has not is not left alone.
+    /// The priority of its pod, which no annotation changes: what is protected is judged by it.
+    pub fn priority_of_pod(&self) -> i32 {
+        self.pod_priority.unwrap_or(self.priority)
+    }
+
+    /// Until when it is not evicted, by how long it said that it needs once it has its node; none while nobody
+    /// has told since when it does.
     pub fn left_alone_until(&self) -> Option<Time> {
-        let started = self.started.filter(|_| self.cooldown_ms > 0)?;
-        Some(started.plus_millis(self.cooldown_ms))
+        let since = self.scheduled.or(self.started);
+        let since = since.filter(|_| self.cooldown_ms > 0)?;
+        Some(since.plus_millis(self.cooldown_ms))
     }
 
     /// Whether it holds the room that it held, a step further in its life: no task finds a node
@@ -310,6 +334,7 @@ impl Task {
             && self.gate == other.gate
             && self.preemptable == other.preemptable
             && self.preempts == other.preempts
+            && self.critical == other.critical
             && self.created == other.created
             && self.has_extras_like(other)
     }
@@ -323,6 +348,7 @@ impl Task {
                 && mine.volumes == its.volumes
                 && mine.charges == its.charges
                 && mine.cooldown_ms == its.cooldown_ms
+                && mine.pod_priority == its.pod_priority
     }
 
     /// The part that few tasks have, to change it.

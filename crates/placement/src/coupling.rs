@@ -154,6 +154,8 @@ struct Verdict {
     bar: Option<Bar>,
     attraction: i64,
     crowd: i64,
+    /// Whether a spread that is only wished for knows no domain here.
+    is_unspread: bool,
 }
 
 impl Verdict {
@@ -257,11 +259,14 @@ impl Partition {
                     }
                 });
             }
-            Rule::Even(spread, _) => self.tell(tally, |verdict, sums| {
-                if sums.nodes > 0 {
-                    verdict.crowd += sums.staying(room) + i64::from(spread.max_skew) - 1;
-                }
-            }),
+            Rule::Even(spread, _) => {
+                self.outside.is_unspread = true;
+                self.tell(tally, |verdict, sums| {
+                    if sums.nodes > 0 {
+                        verdict.crowd += sums.staying(room) + i64::from(spread.max_skew) - 1;
+                    }
+                });
+            }
         }
     }
 }
@@ -384,7 +389,7 @@ impl Surroundings {
             ),
             (
                 weights.spread,
-                emptiest(raw(&|n| self.sum(n, |verdict| verdict.crowd))),
+                emptiest(candidates.iter().map(|(n, _)| self.crowd(*n)).collect()),
             ),
         ];
         let of = |at: usize| {
@@ -403,6 +408,12 @@ impl Surroundings {
     fn sum(&self, node: NodeId, of: impl Fn(&Verdict) -> i64) -> i64 {
         let partitions = self.partitions.iter();
         partitions.map(|it| of(it.verdict(node))).sum()
+    }
+
+    /// How crowded the node's domains are; none where one of them is lacking.
+    fn crowd(&self, node: NodeId) -> Option<i64> {
+        let mut verdicts = self.partitions.iter().map(|it| it.verdict(node));
+        verdicts.try_fold(0, |sum, it| (!it.is_unspread).then_some(sum + it.crowd))
     }
 }
 
@@ -469,19 +480,18 @@ fn between(raw: Vec<i64>) -> Vec<i64> {
 }
 
 /// kube-scheduler's `100 × (max + min − value) / max`. It weighs domains by a logarithm of their
-/// number, which only matters between several constraints; we weigh them alike.
-fn emptiest(raw: Vec<i64>) -> Vec<i64> {
+/// number, which only matters between several constraints; we weigh them alike. What lacks a value is left out
+/// of both and is worth nothing.
+fn emptiest(raw: Vec<Option<i64>>) -> Vec<i64> {
     let (min, max) = (
-        raw.iter().copied().min().unwrap_or(0),
-        raw.iter().copied().max().unwrap_or(0),
+        raw.iter().flatten().copied().min().unwrap_or(0),
+        raw.iter().flatten().copied().max().unwrap_or(0),
     );
     raw.into_iter()
-        .map(|v| {
-            if max == 0 {
-                100
-            } else {
-                (max + min - v) * 100 / max
-            }
+        .map(|value| match value {
+            None => 0,
+            Some(_) if max == 0 => 100,
+            Some(v) => (max + min - v) * 100 / max,
         })
         .collect()
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    DomainId, GangId, Grant, Kind, NodeId, Query, Question, QueueId, Reason, Refusal, Shape, Share,
-    Tables, TaskId, Time,
+    DomainId, GangId, Giving, Grant, Kind, NodeId, Query, Question, QueueId, Reason, Refusal,
+    Shape, Share, Tables, TaskId, Time,
 };
 
 use crate::arguments::Asked;
@@ -251,6 +251,9 @@ pub struct Plugin {
     pub spares_preempted: Option<VictimCheck>,
     /// The same for other queues.
     pub spares_reclaimed: Option<VictimCheck>,
+    /// Whether its check of victims of this kind has no say for a claimant: then it is as if the plugin had
+    /// none.
+    pub abstains: Option<fn(View<'_>, Claimant, Giving) -> bool>,
     /// Whether its checks of victims count as gone also those whom they refuse.
     pub counts_refused: bool,
     /// Whether a queue may take room from others for all of these tasks; the same of two that count alike.
@@ -320,6 +323,7 @@ impl Plugin {
         reclaimable: None,
         spares_preempted: None,
         spares_reclaimed: None,
+        abstains: None,
         counts_refused: false,
         preemptive: None,
         victim_queue_order: None,

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::{
     Container, Pod, PodSizes, PodSpec, PodStatus, ResourceList, ResourceRequirements, Volume,
 };
+use crate::quantity::{Format, Quantity};
 
 /// What a scheduler sets aside for a pod that is to come, as Kubernetes computes it.
 ///
@@ -32,6 +33,41 @@ pub fn limits_held(pod: &Pod) -> ResourceList {
     limited(&pod.spec, Held::of(&pod.status))
 }
 
+/// How much more cpu, in thousandths of a core, and memory, in bytes, a pod counts for where nodes are compared
+/// by what is requested there: something stands in for each container that requests none of it, as in
+/// kube-scheduler.
+pub fn stand_ins(pod: &Pod) -> [i64; 2] {
+    let mut containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
+    let lacks = |it: &Container| {
+        let requests = &it.resources.requests;
+        STAND_INS
+            .iter()
+            .any(|(name, _)| !requests.contains_key(*name))
+    };
+    // Mostly each of them requests both.
+    if !containers.any(lacks) {
+        return [0; 2];
+    }
+    let held = Held::of(&pod.status);
+    let [requests, counted] = [Side::Requests, Side::Counted].map(|it| all_of(&pod.spec, held, it));
+    STAND_INS.map(|(name, _)| {
+        let amount = |list: &ResourceList| {
+            list.get(name).map_or(0, |it| match name {
+                "cpu" => it.milli_value(),
+                _ => it.value(),
+            })
+        };
+        amount(&counted).saturating_sub(amount(&requests)).max(0)
+    })
+}
+
+/// What stands in for a request of a container (kube-scheduler's `DefaultMilliCPURequest` and
+/// `DefaultMemoryRequest`).
+const STAND_INS: [(&str, Quantity); 2] = [
+    ("cpu", Quantity::from_milli(100)),
+    ("memory", Quantity::from_value(200 << 20, Format::BinarySi)),
+];
+
 fn requested(spec: &PodSpec, held: Option<Held<'_>>) -> ResourceList {
     let mut total = all_of(spec, held, Side::Requests);
     add(&mut total, &spec.overhead);
@@ -51,13 +87,15 @@ fn limited(spec: &PodSpec, held: Option<Held<'_>>) -> ResourceList {
 #[derive(Clone, Copy)]
 enum Side {
     Requests,
+    /// Requests, with what stands in for those that containers do not make.
+    Counted,
     Limits,
 }
 
 impl Side {
     fn of(self, resources: &ResourceRequirements) -> &ResourceList {
         match self {
-            Side::Requests => &resources.requests,
+            Side::Requests | Side::Counted => &resources.requests,
             Side::Limits => &resources.limits,
         }
     }
@@ -93,7 +131,7 @@ impl<'a> Held<'a> {
         if let Some(actual) = actual {
             raise(&mut counted, side.of(actual));
         }
-        if let Side::Requests = side {
+        if let Side::Requests | Side::Counted = side {
             raise(&mut counted, allocated);
         }
         counted
@@ -107,13 +145,21 @@ fn of_container<'a>(
 ) -> Cow<'a, ResourceList> {
     let wanted = side.of(&container.resources);
     let size = held.and_then(|held| Some((held, held.sizes.container(&container.name)?)));
-    match size {
+    let mut amounts = match size {
         Some((held, size)) => {
             let told = (&size.allocated, size.actual.as_deref());
             Cow::Owned(held.counted(side, wanted, told))
         }
         None => Cow::Borrowed(wanted),
+    };
+    if let Side::Counted = side {
+        for (name, amount) in STAND_INS {
+            if !amounts.contains_key(name) {
+                amounts.to_mut().insert(name.into(), amount);
+            }
+        }
     }
+    amounts
 }
 
 fn all_of(spec: &PodSpec, held: Option<Held<'_>>, side: Side) -> ResourceList {

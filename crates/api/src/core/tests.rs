@@ -245,6 +245,51 @@ fn a_pod_that_is_resized_holds_the_most_of_what_it_wants_and_has() {
 }
 
 #[test]
+fn something_stands_in_for_what_a_container_does_not_request() {
+    let mi = 1 << 20;
+    for (spec, expected) in [
+        (
+            "containers: [{name: a, resources: {requests: {cpu: 1, memory: 1Gi}}}]",
+            [0, 0],
+        ),
+        (
+            "containers: [{name: a}, {name: b}, {name: c}]",
+            [300, 600 * mi],
+        ),
+        (
+            "containers: [{name: a, resources: {requests: {cpu: 1}}}, {name: b}]",
+            [100, 400 * mi],
+        ),
+        // A request of nothing is one.
+        (
+            "containers: [{name: a, resources: {requests: {cpu: 0, memory: 0}}}]",
+            [0, 0],
+        ),
+        // What it takes to begin is no more than what it takes to run.
+        (
+            "initContainers: [{name: i}], containers: [{name: a}]",
+            [100, 200 * mi],
+        ),
+        (
+            "initContainers: [{name: i, restartPolicy: Always}], containers: [{name: a}]",
+            [200, 400 * mi],
+        ),
+        // What the pod says as a whole stands.
+        (
+            "resources: {requests: {cpu: 2}}, containers: [{name: a}, {name: b}]",
+            [0, 400 * mi],
+        ),
+        (
+            "overhead: {cpu: 1}, containers: [{name: a}]",
+            [100, 200 * mi],
+        ),
+    ] {
+        let pod: Pod = serde_saphyr::from_str(&format!("{{spec: {{{spec}}}}}")).unwrap();
+        assert_eq!(stand_ins(&pod), expected, "{spec}");
+    }
+}
+
+#[test]
 fn a_pod_that_is_resized_as_a_whole_does_so_too() {
     let pod = |says: &str| -> Pod {
         let text = format!(

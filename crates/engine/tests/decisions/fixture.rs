@@ -174,6 +174,7 @@ impl World {
             "fail" => self.change(rest, Phase::Failed),
             "release" => self.change(rest, Phase::Releasing),
             "gate-off" => self.edit(rest, |pod| pod.gated = false),
+            "untold" => self.edit(rest, |pod| pod.scheduled = None),
             "anew" => self.edit(rest, |pod| pod.uid = format!("{}-anew", pod.uid).into()),
             "delete" => self.delete(rest),
             "drop" => self.drop(rest),
@@ -429,6 +430,8 @@ impl World {
                     sole: task.sole.clone(),
                     labels: parse::labels(&task.labels),
                     priority: task.priority,
+                    pod_priority: task.pod_priority,
+                    critical: task.critical,
                     gated: task.gated,
                     gate: task.gate,
                     nominated: task.nominated.clone(),
@@ -641,6 +644,7 @@ impl World {
             }
             let mut pod = self.pods[&key].clone();
             pod.node = Some(self.tables.node(place.node).spec.name.clone());
+            pod.scheduled = Some(self.now);
             pod.grants = self.tables.task(place.task).grants.clone();
             volumes::bind(&mut self.tables, &mut pod);
             self.put(pod);

@@ -20,6 +20,7 @@
 //! bound n1 a/x cpu=1                   a pod that is not ours
 //! cycle | cycle once | cycle first | wait 1s | run KEY | end KEY | fail KEY | release KEY | delete KEY | gate-off KEY
 //! gang a/z jdb=min/2 (or max/50%) preemptable (or preemptable=no) : 2 x revocable cpu=1      it bears nodes that are lent at times
+//! gang a/t : 1 x priority=5 pod-priority=9 critical       an annotation says 5; its class is one of the cluster's own
 //! measured n1 n2 cpu=85 mem=20         what was measured of nodes now, in per cent
 //! answer TOPIC: OPINION; …             to what was asked: yes, no WHY, neither, failed WHY, n1=5 n2=0.5,
 //!                                      victims POD POD, overused, free
@@ -44,9 +45,11 @@
 //! numa-aware | node n1 numa=2x4 smt one-socket gpus=0,1 policy=restricted unpinned open=0-3 reserved=1 numa-garbled
 //! gang a/t : 1 x pin=2:1 pin=4 policy=restricted      containers with cpus (and GPUs) of their own
 //! bound n1 a/x has=cpu:0-3 | told a/x cpu:4-7        what a node tells that a pod has of its cpus
+//! untold KEY                           since when it has its node is not told
 //! anew KEY                             another pod under that name, whose deletion nobody saw
 //! argument binpack binpack.cpu=3       a wrong one is told, and what counts instead
 //! gang a/t : 1 x cpu=1 up-to=cpu:3,mem:1Gi      its limits, for whoever looks at them
+//! gang a/t : 1 x stands-in=cpu:300m,mem:600Mi      what counts for containers that request none
 //! conditions a/t                      what each of its tasks was told
 //! refuse a/t-0 (its next bind) | drop node n1 | drop gang a/t | explain a/t | show queue q
 //! ```
@@ -250,6 +253,10 @@ pub struct TaskWords {
     /// How long it is left alone.
     pub cooldown_ms: i64,
     pub priority: i32,
+    /// Its pod's, where that is another one.
+    pub pod_priority: Option<i32>,
+    /// Its class is one of the cluster's own.
+    pub critical: bool,
     /// What it holds of its node's cards.
     pub holds: Vec<Grant>,
     /// What its claims count for: a shared one by its name.
@@ -306,6 +313,11 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
                 task.shape.images.sort_unstable();
             }
             "up-to" => up_to = amounts(tables, value),
+            "stands-in" => {
+                let amounts = Vector::of(amounts(tables, value));
+                let of = [Kind::CPU, Kind::MEMORY].map(|kind| amounts.get(kind));
+                task.shape.stand_ins = Some(of);
+            }
             "strategy" => task.shape.strategy = Some(strategy(tables, value)),
             "gated" => task.gated = true,
             "queue-gated" => (task.gated, task.gate) = (true, Gate::Closed),
@@ -317,6 +329,8 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
                 let seconds: i64 = value.trim_end_matches('s').parse().expect("seconds");
                 task.cooldown_ms = seconds * 1_000;
             }
+            "critical" => task.critical = true,
+            "pod-priority" => task.pod_priority = value.parse().ok(),
             "priority" => task.priority = value.parse().expect("a priority"),
             "counts" => task.charges.push(charge(tables, value)),
             "holds" => task.holds.push(of_cards::grant(value)),

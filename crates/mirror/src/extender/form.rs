@@ -109,7 +109,7 @@ pub(super) struct GangRow<'a> {
     pub(super) nodes_fit_errors: BTreeMap<&'a str, &'a str>,
     pub(super) tasks: BTreeMap<String, TaskRow<'a>>,
     pub(super) task_min_available: BTreeMap<&'a str, u32>,
-    pub(super) task_min_available_total: u32,
+    pub(super) task_min_available_total: u64,
     pub(super) allocated: Amounts<'a>,
     pub(super) total_request: Amounts<'a>,
     pub(super) creation_timestamp: Option<Option<Time>>,

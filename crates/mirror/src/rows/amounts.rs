@@ -9,17 +9,25 @@ use model::resource::ResourceKinds;
 use model::{Kind, Limits, Tables, Vector};
 
 pub(super) fn vector(list: &ResourceList, tables: &mut Tables) -> Vector {
-    Vector::of(list.iter().map(|(name, quantity)| {
-        let kind = tables.kind(name);
-        (kind, amount(kind, quantity))
-    }))
+    Vector::of(amounts(list, tables))
 }
 
 pub(super) fn limits(list: &ResourceList, tables: &mut Tables) -> Limits {
-    Limits::of(list.iter().map(|(name, quantity)| {
+    Limits::of(amounts(list, tables))
+}
+
+fn amounts(list: &ResourceList, tables: &mut Tables) -> impl Iterator<Item = (Kind, i64)> {
+    let resources = list.iter().filter(|(name, _)| !is_number_of_objects(name));
+    resources.map(|(name, quantity)| {
         let kind = tables.kind(name);
         (kind, amount(kind, quantity))
-    }))
+    })
+}
+
+/// Whether the name is one by which a quota counts objects. Whoever writes a quota's names into a gang's needs
+/// asks no node for them (chapter 3.2: ignored scalars).
+pub(super) fn is_number_of_objects(name: &str) -> bool {
+    name.starts_with("count/")
 }
 
 pub(super) fn amount(kind: Kind, quantity: &Quantity) -> i64 {

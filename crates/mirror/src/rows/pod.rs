@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::core::{Pod, PodPhase, image_name, limits_held, requests_held};
+use api::core::{Pod, PodPhase, image_name, limits_held, requests_held, stand_ins};
 use api::duration::Duration;
 use api::meta::ObjectMeta;
 use api::volcano::{COOLDOWN_TIME, GROUP_NAME, PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_SPEC};
@@ -115,6 +115,8 @@ impl Rows {
             claims,
             labels: self.words.labels(&meta.labels),
             priority: priority(pod),
+            pod_priority: Some(own_priority(pod)),
+            critical: is_critical(pod),
             phase: phase(pod),
             node: Some(&*pod.spec.node_name)
                 .filter(|node| !node.is_empty())
@@ -131,6 +133,7 @@ impl Rows {
             // Upstream: a pod that says nothing may be evicted. Those of others may not.
             preemptable: preemptable(meta).unwrap_or(true) && (takes_lone || self.is_ours(pod)),
             cooldown_ms: cooldown_ms(meta),
+            scheduled: scheduled(pod),
             preempts: pod.spec.preemption_policy.as_deref() != Some("Never") && !manners.humble,
             created: created(meta),
             started: pod
@@ -218,6 +221,7 @@ impl Rows {
             device_claims: wants.unmet,
             cards: self.cards.of_pod(pod),
             numa: self.numa_ask(pod),
+            stand_ins: Some(stand_ins(pod)),
             ..ShapeSpec::default()
         };
         constraints::constrain(&mut shape, mirror, pod, self.features);
@@ -241,6 +245,7 @@ pub(super) fn is_same_task(before: &Pod, after: &Pod) -> bool {
     before.spec == after.spec
         && before.status.phase == after.status.phase
         && before.status.start_time == after.status.start_time
+        && scheduled(before) == scheduled(after)
         && before.status.nominated_node_name == after.status.nominated_node_name
         && before.status.resource_claim_statuses == after.status.resource_claim_statuses
         && before.status.sizes == after.status.sizes
@@ -296,6 +301,14 @@ fn is_revocable(meta: &ObjectMeta) -> bool {
     }
 }
 
+/// When the pod got its node.
+fn scheduled(pod: &Pod) -> Option<Time> {
+    let condition = pod.status.condition("PodScheduled");
+    condition.filter(|it| &*it.status == "True")?;
+    let at = pod.status.since("PodScheduled")?;
+    Some(Time::from_micros(at.micros()))
+}
+
 /// How long label or annotation keep the pod from being evicted; a text that is no duration keeps
 /// nothing.
 fn cooldown_ms(meta: &ObjectMeta) -> i64 {
@@ -312,8 +325,18 @@ fn priority(pod: &Pod) -> i32 {
         .annotations
         .get(TASK_PRIORITY)
         .and_then(|text| text.parse().ok())
-        .or(pod.spec.priority)
-        .unwrap_or(1)
+        .unwrap_or(own_priority(pod))
+}
+
+/// The same whatever the annotation says.
+fn own_priority(pod: &Pod) -> i32 {
+    pod.spec.priority.unwrap_or(1)
+}
+
+/// Whether the pod's class is one of Kubernetes' own.
+fn is_critical(pod: &Pod) -> bool {
+    let class = &*pod.spec.priority_class_name;
+    matches!(class, "system-cluster-critical" | "system-node-critical")
 }
 
 fn phase(pod: &Pod) -> Phase {
@@ -328,7 +351,8 @@ fn phase(pod: &Pod) -> Phase {
     }
 }
 
+/// The last part of a pod's name, if that is a number, else 0: a drawn ending that ends in digits is none.
 fn trailing_number(name: &str) -> u32 {
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    name[stem.len()..].parse().unwrap_or(0)
+    let part = name.rsplit('-').next();
+    part.and_then(|part| part.parse().ok()).unwrap_or(0)
 }

@@ -1,16 +1,17 @@
 //! Disruption budgets and quotas as rows.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::core::{PodDisruptionBudget, ResourceQuota};
+use api::core::{PodDisruptionBudget, ResourceList, ResourceQuota};
 use api::meta::ObjectMeta;
 use api::volcano::{
     JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, TASK_TOPOLOGY_AFFINITY, TASK_TOPOLOGY_ANTI_AFFINITY,
     TASK_TOPOLOGY_ORDER,
 };
-use model::{Budget, Disruption, Key, Limits, Portion, Quota, Tables, TaskTopology};
+use model::{Budget, Disruption, Key, Kind, Limits, Portion, Quota, Tables, TaskTopology, Vector};
 
-use super::amounts::vector;
+use super::amounts::{amount, is_number_of_objects};
 use super::constraints;
 
 /// The row of a disruption budget.
@@ -73,25 +74,32 @@ pub(super) fn quota(quota: &ResourceQuota, tables: &mut Tables) -> Option<Quota>
         return None;
     }
     let meta = &quota.metadata;
-    let requested = |list: &api::core::ResourceList| {
-        let of_pods = list.iter().filter_map(|(name, amount)| {
-            let is_other = name.starts_with("limits.") || name.starts_with("count/");
-            let name = name.strip_prefix("requests.").unwrap_or(name);
-            (!is_other).then(|| (name.into(), amount.clone()))
-        });
-        of_pods.collect::<api::core::ResourceList>()
-    };
-    let hard = vector(&requested(&quota.spec.hard), tables);
-    let used = vector(&requested(&quota.status.used), tables);
+    let hard = requested(&quota.spec.hard, tables, i64::min);
+    let used = requested(&quota.status.used, tables, i64::max);
     Some(Quota {
         key: Key::new(&*meta.namespace, &*meta.name),
         // What is not named has no limit; a limit of nothing is one all the same.
-        hard: Limits::of(
-            requested(&quota.spec.hard)
-                .keys()
-                .map(|name| tables.kind(name))
-                .map(|kind| (kind, hard.get(kind))),
-        ),
-        used,
+        hard: Limits::of(hard),
+        used: Vector::of(used),
     })
+}
+
+/// What a quota's list says of what pods request. Where it calls a resource by both of its names `counts` says
+/// which amount it is.
+fn requested(
+    list: &ResourceList,
+    tables: &mut Tables,
+    counts: fn(i64, i64) -> i64,
+) -> BTreeMap<Kind, i64> {
+    let mut amounts = BTreeMap::new();
+    for (name, quantity) in list {
+        if name.starts_with("limits.") || is_number_of_objects(name) {
+            continue;
+        }
+        let kind = tables.kind(name.strip_prefix("requests.").unwrap_or(name));
+        let amount = amount(kind, quantity);
+        let known = amounts.entry(kind).or_insert(amount);
+        *known = counts(*known, amount);
+    }
+    amounts
 }

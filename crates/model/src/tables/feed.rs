@@ -271,6 +271,9 @@ impl Tables {
             charges: spec.charges,
             nominated: spec.nominated,
             cooldown_ms: spec.cooldown_ms,
+            // Nobody asks it of others.
+            scheduled: spec.scheduled.filter(|_| spec.cooldown_ms > 0),
+            pod_priority: spec.pod_priority.filter(|own| *own != spec.priority),
         };
         let mut row = Task {
             key: spec.key,
@@ -288,6 +291,7 @@ impl Tables {
             best_effort,
             preemptable: spec.preemptable,
             preempts: spec.preempts,
+            critical: spec.critical,
             created: spec.created,
             started: spec.started,
             write: None,
@@ -514,7 +518,7 @@ impl Tables {
             return *id;
         }
         let spec = Arc::new(spec);
-        let (held, nonzero) = Tables::held(&spec.requests);
+        let (held, nonzero) = Tables::held(&spec.requests, spec.stand_ins);
         self.shape_serial += 1;
         let row = Shape {
             spec: spec.clone(),

@@ -592,17 +592,20 @@ impl Tables {
         }
     }
 
-    /// Requests with the pod slot, and with upstream's stand-ins for requests of nothing.
-    pub(super) fn held(requests: &Vector) -> (Vector, [i64; 2]) {
+    /// Requests with the pod slot, and with upstream's stand-ins for requests that containers do not make.
+    pub(super) fn held(requests: &Vector, stand_ins: Option<[i64; 2]>) -> (Vector, [i64; 2]) {
         let mut held = requests.clone();
         held.set(Kind::PODS, requests.get(Kind::PODS).saturating_add(1));
-        let or = |value: i64, stand_in: i64| if value == 0 { stand_in } else { value };
-        (
-            held,
-            [
-                or(requests.get(Kind::CPU), 100),
-                or(requests.get(Kind::MEMORY), 200 << 20),
-            ],
-        )
+        let asked = [Kind::CPU, Kind::MEMORY].map(|kind| requests.get(kind));
+        let of_one = |at: usize| match asked[at] {
+            0 => [100, 200 << 20][at],
+            _ => 0,
+        };
+        let [cpu, memory] = stand_ins.unwrap_or([of_one(0), of_one(1)]);
+        let counted = [
+            asked[0].saturating_add(cpu),
+            asked[1].saturating_add(memory),
+        ];
+        (held, counted)
     }
 }

@@ -3,7 +3,7 @@
 use super::dice::Dice;
 use super::one;
 use crate::{
-    GangId, GangSpec, Key, NodeSpec, Phase, QueueSpec, Tables, TaskId, TaskSpec, Time, Trial,
+    GangId, GangSpec, Key, NodeSpec, Phase, QueueSpec, Tables, Task, TaskId, TaskSpec, Time, Trial,
 };
 
 const NAMESPACES: [&str; 2] = ["a", "b"];
@@ -29,6 +29,7 @@ fn task(dice: &mut Dice) -> TaskSpec {
         phase,
         node: (phase != Phase::Pending).then(|| "n".into()),
         cooldown_ms: [0, 5_000, 9_000][dice.roll(3) as usize],
+        scheduled: (dice.roll(3) == 0).then(|| at(dice.roll(20))),
         started: (dice.roll(3) > 0).then(|| at(dice.roll(20))),
         ..TaskSpec::default()
     }
@@ -40,7 +41,8 @@ fn check(tables: &Tables, told: &str) {
         let held = tables
             .tasks()
             .filter(|(_, task)| task.phase.is_allocated() && task.cooldown_ms > 0);
-        let ends = held.filter_map(|(_, task)| Some(task.started?.plus_millis(task.cooldown_ms)));
+        let since = |task: &Task| task.scheduled.or(task.started);
+        let ends = held.filter_map(|(_, task)| Some(since(task)?.plus_millis(task.cooldown_ms)));
         let next = ends.filter(|end| *end > now).min();
         assert_eq!(tables.next_cooled(now), next, "{told} at {now:?}");
     }

@@ -122,6 +122,9 @@ fn shape(dice: &mut Dice) -> ShapeSpec {
         })
         .into_iter()
         .collect(),
+        stand_ins: some(dice, 3, |dice| {
+            [100, 200 << 20].map(|one| one * dice.roll(3) as i64)
+        }),
         ..ShapeSpec::default()
     }
 }
@@ -341,11 +344,16 @@ impl Rows {
             assert_eq!(node.releasing, self.requests(1, leaving));
             let tasks = self.tasks.values().filter(|task| is_on(task, name));
             let stand_ins = tasks.map(|task| {
-                let or = |kind: Kind, stand_in| match task.shape.requests.get(kind) {
-                    0 => stand_in,
-                    asked => asked,
+                let asked = [Kind::CPU, Kind::MEMORY].map(|kind| task.shape.requests.get(kind));
+                let or = |asked, stand_in| if asked == 0 { stand_in } else { asked };
+                let counted = match task.shape.stand_ins {
+                    Some([cpu, memory]) => [
+                        asked[0].saturating_add(cpu),
+                        asked[1].saturating_add(memory),
+                    ],
+                    None => [or(asked[0], 100), or(asked[1], 200 << 20)],
                 };
-                [or(Kind::CPU, 100), or(Kind::MEMORY, 200 << 20)].map(i128::from)
+                counted.map(i128::from)
             });
             let id = tables.node_named(name).expect("it was just found");
             self.check_storage(tables, id);

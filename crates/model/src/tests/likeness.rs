@@ -233,7 +233,7 @@ fn running() -> Task {
 }
 
 /// What a task asks for and holds.
-const ASKS: [Change<Task>; 19] = [
+const ASKS: [Change<Task>; 21] = [
     |it| it.uid = "other".into(),
     |it| it.gang = Some(GangId(7)),
     |it| it.role = "other".into(),
@@ -258,6 +258,8 @@ const ASKS: [Change<Task>; 19] = [
     |it| it.preempts = false,
     |it| it.extras_mut().cooldown_ms = 7,
     |it| it.created = Time::from_micros(7),
+    |it| it.critical = true,
+    |it| it.extras_mut().pod_priority = Some(7),
 ];
 
 #[test]
@@ -266,14 +268,15 @@ fn a_task_that_differs_in_one_thing_is_decided_anew() {
     differs_once_changed(&task, &ASKS, Task::decides_like);
     let goes_on: fn(&Task, &Task) -> bool = |before, after| after.goes_on_from(before);
     differs_once_changed(&task, &ASKS, goes_on);
-    let further: [Change<Task>; 3] = [
+    let further: [Change<Task>; 4] = [
         |it| it.phase = Phase::Bound,
         |it| it.started = Some(Time::from_micros(7)),
+        |it| it.extras_mut().scheduled = Some(Time::from_micros(7)),
         |it| it.write = Some(WriteId(7)),
     ];
     differs_once_changed(&task, &further, Task::decides_like);
     let go_on = alone(&task, &further, |it| it.goes_on_from(&task));
-    assert_eq!(go_on, [true; 3], "it holds what it held");
+    assert_eq!(go_on, [true; 4], "it holds what it held");
     let leaving: [Change<Task>; 2] = [
         |it| it.phase = Phase::Releasing,
         |it| it.phase = Phase::Succeeded,

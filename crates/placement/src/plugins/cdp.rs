@@ -1,4 +1,4 @@
-//! CDP, cooldown protection: who has just started is left alone for as long as its pod says.
+//! CDP, cooldown protection: who has just got its node is left alone for as long as its pod says.
 
 use model::{GangId, Phase, TaskId, Time};
 
@@ -17,8 +17,10 @@ pub const PLUGIN: Plugin = Plugin {
 };
 
 fn is_left_alone(view: View<'_>, task: TaskId) -> bool {
-    let until = view.tables.task(task).left_alone_until();
-    until.is_some_and(|until| until > view.state.now)
+    let task = view.tables.task(task);
+    let until = task.left_alone_until();
+    // Who has a node of which nobody has told since when has just got it.
+    task.cooldown_ms > 0 && until.is_none_or(|until| until > view.state.now)
 }
 
 fn has_cooled_down(view: View<'_>, _: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {

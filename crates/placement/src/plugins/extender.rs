@@ -33,6 +33,7 @@ pub const PLUGIN: Plugin = Plugin {
     reclaimable: Some(reclaimable),
     spares_preempted: Some(spares_preempted),
     spares_reclaimed: Some(spares_reclaimed),
+    abstains: Some(abstains),
     preempts_like: Some(like_nobody),
     reclaims_like: Some(like_nobody),
     wakes_at: Some(wakes_at),
@@ -240,6 +241,12 @@ fn said_of_victims(view: View<'_>, claimant: Claimant, giving: Giving) -> Option
     let extender = asked_about(view, verb_of(giving), shape)?;
     let gang = view.tables.gang(claimant.gang).spec.uid.clone();
     Some(said(view, extender, &Query::Gives(gang, giving)))
+}
+
+/// Who is not asked, or says neither, gives nobody away and keeps nobody.
+fn abstains(view: View<'_>, claimant: Claimant, giving: Giving) -> bool {
+    let said = said_of_victims(view, claimant, giving);
+    matches!(said, None | Some(Said::That(Opinion::Neither)))
 }
 
 /// Only those go of whom it was said.

@@ -242,7 +242,9 @@ fn movable(
     };
     let priority = |task: &TaskId| view.tables.task(*task).priority;
     let tasks = node.tasks.iter().copied();
-    let mut tasks: Vec<TaskId> = tasks.filter(|task| priority(task) < limit).collect();
+    // By the class of the pod: an annotation that says another priority protects nobody.
+    let own = |task: &TaskId| view.tables.task(*task).priority_of_pod();
+    let mut tasks: Vec<TaskId> = tasks.filter(|task| own(task) < limit).collect();
     tasks.sort_by_key(|task| {
         let gang = view.tables.task(*task).gang;
         let of_gang = gang.map(|gang| view.tables.gang(gang).priority);

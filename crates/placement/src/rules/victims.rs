@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use model::{GangId, Kind, QueueId, TaskId};
+use model::{GangId, Giving, Kind, QueueId, TaskId};
 
 use super::{Rules, first_decided};
 use crate::plugin::{Claimant, Plugin, VictimCheck, View};
@@ -79,7 +79,7 @@ impl Rules {
     ) -> bool {
         let mut is_first = true;
         for tier in &self.tiers {
-            let mut checks = victim_checks(tier, against).peekable();
+            let mut checks = victim_checks(tier, view, against, claimant).peekable();
             if checks.peek().is_none() {
                 continue;
             }
@@ -165,7 +165,7 @@ impl Rules {
         task: TaskId,
     ) -> bool {
         self.tiers.iter().any(|tier| {
-            let mut checks = victim_checks(tier, against).peekable();
+            let mut checks = victim_checks(tier, view, against, claimant).peekable();
             checks.peek().is_some()
                 && checks.all(|check| {
                     let mut allowed = [true];
@@ -272,8 +272,20 @@ fn victim_check(plugin: &Plugin, against: Against) -> Option<VictimCheck> {
     }
 }
 
-/// Those of a tier.
-fn victim_checks(tier: &[Plugin], against: Against) -> impl Iterator<Item = VictimCheck> {
-    tier.iter()
-        .filter_map(move |plugin| victim_check(plugin, against))
+/// Those of a tier that have a say for the claimant: upstream asks no tier of which all abstain (chapter 3.3).
+fn victim_checks<'a>(
+    tier: &'a [Plugin],
+    view: View<'a>,
+    against: Against,
+    claimant: Claimant,
+) -> impl Iterator<Item = VictimCheck> + 'a {
+    let giving = match against {
+        Against::OtherQueues => Giving::AcrossQueues,
+        Against::OtherGangs | Against::OwnTasks => Giving::WithinQueue,
+    };
+    tier.iter().filter_map(move |plugin| {
+        let check = victim_check(plugin, against)?;
+        let abstains = plugin.abstains.is_some_and(|f| f(view, claimant, giving));
+        (!abstains).then_some(check)
+    })
 }

@@ -226,7 +226,10 @@ impl<'a> Anew<'a> {
             ),
             (
                 weights.spread,
-                emptiest(raw(&|n| self.crowd(view.tables, n))),
+                emptiest({
+                    let nodes = candidates.iter().map(|(node, _)| *node);
+                    nodes.map(|node| self.crowd(view.tables, node)).collect()
+                }),
             ),
         ];
         let mut best: Option<(Score, NodeId)> = None;
@@ -251,14 +254,14 @@ impl<'a> Anew<'a> {
         here.map(|(_, weight)| *weight).sum()
     }
 
-    fn crowd(&self, tables: &Tables, node: NodeId) -> i64 {
+    /// None where the node lacks a label by which it should be spread.
+    fn crowd(&self, tables: &Tables, node: NodeId) -> Option<i64> {
         let wished = self.spread.iter().filter(|(spread, ..)| !spread.required);
         wished
             .map(|(spread, domains, _)| {
-                let value = domain(tables, node, &spread.topology_key);
-                value
-                    .and_then(|v| domains.get(v))
-                    .map_or(0, |n| n + i64::from(spread.max_skew) - 1)
+                let value = domain(tables, node, &spread.topology_key)?;
+                let here = domains.get(value);
+                Some(here.map_or(0, |n| n + i64::from(spread.max_skew) - 1))
             })
             .sum()
     }
