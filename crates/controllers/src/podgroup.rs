@@ -16,6 +16,7 @@ use api::volcano::{
 use mirror::{Change, Mirror};
 use serde_json::{Value, json};
 
+use crate::presence::Presence;
 use crate::ranking::is_active;
 use crate::vcjob::{add_times, pod_requests};
 use crate::{Controller, Inputs, Step, write};
@@ -50,6 +51,12 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     {
         keys.push((*change.key).clone());
     }
+    // A group that goes is made again for those that are in it.
+    if change.kind() == Kind::PodGroup && (change.after.is_none() || change.is_recreation()) {
+        let pods = mirror.pods_of_group(&change.key.namespace, &change.key.name);
+        let waiting = pods.filter(|pod| is_waiting(mirror, pod));
+        keys.extend(waiting.map(|pod| key_of(pod)));
+    }
     // Pods may be heard of before their owner, and wait for it then. Its later news wake nobody.
     let is_new = change.before.is_none() || change.is_recreation();
     if let Some(owner) = change.after.as_ref().filter(|_| is_new)
@@ -57,11 +64,12 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     {
         let pods = mirror.owned_by::<Pod>(owner.uid());
         let waiting = pods.filter(|pod| is_waiting(mirror, pod));
-        keys.extend(
-            waiting
-                .map(|pod| ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name)),
-        );
+        keys.extend(waiting.map(|pod| key_of(pod)));
     }
+}
+
+fn key_of(pod: &Pod) -> ObjectKey {
+    ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name)
 }
 
 /// Whether a pod has no group yet, or one that is not there.
@@ -88,11 +96,17 @@ fn step(inputs: &Inputs<'_>) -> Step {
     }
     let name = group_name(pod);
     if meta.annotations.contains_key(GROUP_NAME) {
-        return match lacks_group(mirror, pod) {
-            true => before_group(inputs, meta)
-                .unwrap_or_else(|| Step::write(vec![create(inputs, pod, &name)])),
-            false => Step::idle(),
-        };
+        if !lacks_group(mirror, pod) {
+            return Step::idle();
+        }
+        if let Some(first) = before_group(inputs, meta) {
+            return first;
+        }
+        // It goes as its group went.
+        if has_lost_owner(inputs, meta) {
+            return Step::idle();
+        }
+        return Step::write(vec![create(inputs, pod, &name)]);
     }
     if mirror.get::<PodGroup>(&meta.namespace, &name).is_none() {
         // Both at once: they name each other whichever comes first, and each can be repeated.
@@ -196,6 +210,12 @@ fn owner_key(meta: &ObjectMeta) -> Option<(ObjectKey, &str)> {
         let key = ObjectKey::new(kind, &meta.namespace, &owner.name);
         (key, &*owner.uid)
     })
+}
+
+/// Whether that owner has gone.
+fn has_lost_owner(inputs: &Inputs<'_>, meta: &ObjectMeta) -> bool {
+    owner_key(meta)
+        .is_some_and(|(key, uid)| inputs.presence(&key, uid, meta.revision()) == Presence::Gone)
 }
 
 /// That owner, where it is there.

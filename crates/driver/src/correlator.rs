@@ -81,13 +81,16 @@ impl Correlator {
         if posted.as_ref().is_some_and(is_kept) {
             return false;
         }
-        *posted = Some(now);
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().into();
         let about = (
             text(&body["source"]["component"]),
             text(&body["involvedObject"]["uid"]),
         );
-        self.buckets.touch(&about).takes(now)
+        let is_taken = self.buckets.touch(&about).takes(now);
+        if is_taken {
+            *self.posted.touch(&name) = Some(now);
+        }
+        is_taken
     }
 
     /// An event was not taken: it may be posted again.
@@ -148,6 +151,19 @@ mod tests {
         assert!(told(3_601));
         correlator.lost("ml", &same.target.name);
         assert!(correlator.takes(&same, begins.plus_ms(3_602_000)));
+    }
+
+    #[test]
+    fn an_event_that_was_held_back_may_be_posted_when_there_is_room() {
+        let mut correlator = Correlator::new();
+        for count in 0..25 {
+            let other = event("u1", &format!("{count} fit"), Time(0));
+            assert!(correlator.takes(&other, Time(0)));
+        }
+        let same = event("u1", "no room", Time(0));
+        assert!(!correlator.takes(&same, Time(0)));
+        assert!(correlator.takes(&same, Time(0).plus_ms(300_000)));
+        assert!(!correlator.takes(&same, Time(0).plus_ms(600_000)));
     }
 
     #[test]

@@ -606,16 +606,29 @@ impl Cycles {
         if let Some(note) = told {
             writes.note(note, now);
         }
-        self.tables.unknown(write);
-        let failures = self.failures.entry(target.clone()).or_default();
-        *failures = failures.saturating_add(1);
-        let delay = Backoff::KEY.delay_ms(*failures).max(retry_after_ms);
-        let at = now.plus_ms(delay);
-        self.refusals.insert((at, write));
+        let at = self.take_back_later(target, write, retry_after_ms, now);
         if ended == Ended::Outdated {
             let waiting = self.refusals_by_key.entry(target.clone()).or_default();
             waiting.push((at, write));
         }
+    }
+
+    /// What a write stood for is undone after a while, ever later while the same comes to nothing; until then
+    /// nobody knows what became of it.
+    fn take_back_later(
+        &mut self,
+        target: &ObjectKey,
+        write: WriteId,
+        at_least_ms: i64,
+        now: Time,
+    ) -> Time {
+        self.tables.unknown(write);
+        let failures = self.failures.entry(target.clone()).or_default();
+        *failures = failures.saturating_add(1);
+        let delay = Backoff::KEY.delay_ms(*failures).max(at_least_ms);
+        let at = now.plus_ms(delay);
+        self.refusals.insert((at, write));
+        at
     }
 
     fn has_news(&self) -> bool {

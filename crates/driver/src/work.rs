@@ -483,18 +483,22 @@ impl Due {
 
     /// A key has failed too often: whatever is in its way may still be lifted without any event about
     /// it (a quota, a webhook), so it is tried again, but seldom; where the limit is to be kept to the
-    /// letter, only when something happens about it.
+    /// letter, only when something happens about it, or a time comes that its step named, and that seldom, too.
     fn rest(&mut self, entry: &mut Entry, work: &WorkKey, pause_ms: i64, now: Time) -> Round {
         // What happened meanwhile may have been this step's own writes: it hurries nothing, but it does
         // not wait longer than it would have either.
-        let longest = match entry.is_dirty {
-            true => Some(self.backoff.delay_ms(entry.failures)),
-            false if self.patience.gives_up && entry.is_lasting => None,
-            false => Some(self.backoff.max_ms),
-        };
         let pause_ms = pause_ms.max(STUCK_PAUSE_MS);
+        let after = |ms: i64| now.plus_ms(ms.max(pause_ms));
+        let seldom = after(self.backoff.max_ms);
+        let again = match entry.is_dirty {
+            true => Some(after(self.backoff.delay_ms(entry.failures))),
+            false if self.patience.gives_up && entry.is_lasting => {
+                let named = entry.timer.filter(|at| *at > now);
+                named.map(|at| at.max(seldom))
+            }
+            false => Some(seldom),
+        };
         entry.backs_off_until = Some(now.plus_ms(pause_ms));
-        let again = longest.map(|ms| now.plus_ms(ms.max(pause_ms)));
         self.set_timer(entry, work, again);
         let is_stuck_now = !std::mem::replace(&mut entry.is_stuck, true);
         if is_stuck_now {

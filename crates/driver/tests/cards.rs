@@ -455,6 +455,23 @@ fn a_lock_that_is_lost_to_another_write_is_tried_again() {
     }
 }
 
+/// Nobody may write the node: the pod's place is looked for ever more seldom, and at once more in the end.
+#[test]
+fn a_lock_that_is_refused_for_good_is_not_tried_on_and_on() {
+    let mut world = locked_plane();
+    let forbidden = || world::refusal(403, "Forbidden");
+    let of_nodes = world.refusals_of.entry(Kind::Node).or_default();
+    of_nodes.extend((0..1_000).map(|_| forbidden()));
+    pod(&mut world, "one", 1_000);
+    world.pass_ms(600_000);
+    assert!(!is_bound(&world, "one"));
+    let tries = 1_000 - world.refusals_of[&Kind::Node].len();
+    assert!((6..=200).contains(&tries), "{tries} tries in ten minutes");
+    world.refusals_of.clear();
+    world.pass_ms(1_000_000);
+    assert!(is_bound(&world, "one"));
+}
+
 #[test]
 fn a_pod_that_goes_while_it_waits_leaves_its_place_to_the_next() {
     let mut world = locked_plane();

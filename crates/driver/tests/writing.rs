@@ -60,7 +60,8 @@ fn step(inputs: &Inputs<'_>) -> Step {
             let notes: Vec<Intent> = intents.iter().map(|made| tell(&made.target.name)).collect();
             intents.extend(notes);
         }
-        return Step::write(intents);
+        let every = text("every").and_then(|ms| ms.parse().ok());
+        return Step::write(intents).or_wake_at(every.map(|ms| inputs.now.plus_ms(ms)));
     }
     if let Some(mark) = text("mark")
         && text("marked") != Some(mark.clone())
@@ -363,6 +364,27 @@ fn s0_10_what_is_lifted_without_an_event_goes_on() {
     world.pass_ms(1_800_000);
     assert!(!world.exists("a-0"));
     world.pass_ms(7_200_000);
+    assert!(world.exists("a-0"));
+}
+
+/// Who lives by time goes on at a time of its own, as seldom as others are tried, also where the limit is kept.
+#[test]
+fn s0_10_where_the_limit_is_kept_times_of_ones_own_are_not_lost() {
+    const MINUTE_MS: i64 = 60_000;
+    let mut settings = settings(&[MAKER]);
+    settings.limits.failures_max = Some(3);
+    settings.limits.gives_up = true;
+    let mut world = World::new(settings);
+    let closed = || refusal(403, "Forbidden");
+    world
+        .refusals
+        .extend(std::iter::repeat_with(closed).take(6));
+    world.put("a", json!({ "want": "1", "every": "300000" }));
+    world.pass_ms(16 * MINUTE_MS);
+    assert_eq!(world.writes(), ["create a-0"; 4]);
+    world.pass_ms(60 * MINUTE_MS);
+    // A thousand seconds apart; one refusal was that of the event which tells of them.
+    assert_eq!(world.writes(), ["create a-0"; 2]);
     assert!(world.exists("a-0"));
 }
 

@@ -416,20 +416,23 @@ impl Cycles {
         match step {
             Step::Write(intent) => writes.submit(intent, Origin::Lock, Lane::Bind),
             Step::Bind(bind) => self.hand_out(bind, writes, now),
-            Step::Refuse(bind, why) => self.unlocked(&bind, why.as_deref()),
+            Step::Refuse(bind, why) => self.unlocked(&bind, why.as_deref(), now),
         }
     }
 
     /// A bind comes to nothing because its node cannot be locked, or nobody wants it any more.
-    fn unlocked(&mut self, bind: &Bind, why: Option<&str>) {
-        let pod = &bind.pod;
-        let text = why.map(|why| {
-            let (namespace, name) = (&pod.namespace, &pod.name);
-            format!("cannot bind Pod {namespace}/{name} to {}: {why}", bind.node)
-        });
-        self.notices.extend(text);
+    fn unlocked(&mut self, bind: &Bind, why: Option<&str>, now: Time) {
         self.counts.places_refused += 1;
-        self.tables.refuse(bind.write);
+        let Some(why) = why else {
+            self.take_back(bind.write);
+            return;
+        };
+        let pod = &bind.pod;
+        let (namespace, name) = (&pod.namespace, &pod.name);
+        let text = format!("cannot bind Pod {namespace}/{name} to {}: {why}", bind.node);
+        self.notices.push(text);
+        // The next place may well be on the same node.
+        self.take_back_later(pod, bind.write, 0, now);
     }
 
     /// A write to a node is over.
