@@ -1,9 +1,9 @@
 //! CronJobs, Kubernetes' (`batch/v1`) and Volcano's (`specs/volcano.md` 2.6): a job for each time of
 //! a schedule.
 //!
-//! A job's name follows from the CronJob's and the minute that it is for, so that no minute gets
-//! two. What is there is read from the jobs; the status remembers the last minute served. What the
-//! two sorts do not share is a row of [`family`].
+//! A job's name follows from the CronJob's and the time that it is for, so that no time gets two, and
+//! an annotation tells that time. What is there is read from the jobs; the status remembers the last
+//! time served. What the two sorts do not share is a row of [`family`].
 
 use api::batch::CronJobStatus;
 use api::core::ObjectReference;
@@ -42,6 +42,12 @@ pub const VOLCANO: Controller = Controller {
 
 /// What to add to a time so that it has certainly come.
 const SLACK_MS: i64 = 100;
+
+/// What the number in a job's name counts, in microseconds: minutes, as upstream has it, or seconds
+/// where a minute may have several times. A CronJob's name of 52 has room for either.
+const MINUTE: i64 = 60_000_000;
+/// See [`MINUTE`].
+const SECOND: i64 = 1_000_000;
 
 fn family_keys(family: &Family, change: &Change, keys: &mut Vec<ObjectKey>) {
     match change.kind() == family.kind {
@@ -185,11 +191,20 @@ impl View<'_> {
         (status, notes)
     }
 
-    /// The time that a job is for, by its name; unexpected jobs have none.
+    /// The time that a job is for, by its annotation. Jobs that somebody else made have none: one that
+    /// was made from the template by hand, or is a copy of ours, does not bear the name of its time.
     fn time_of(&self, job: &Child<'_>) -> Option<Time> {
-        let stem = format!("{}-", self.it.meta.name);
-        let minutes: i64 = job.meta.name.strip_prefix(&*stem)?.parse().ok()?;
-        Some(Time::from_seconds(minutes.checked_mul(60)?))
+        let time = Time::parse(job.meta.annotations.get(self.family.annotation)?)?;
+        let mut names = [MINUTE, SECOND]
+            .map(|unit| self.name_of(time, unit))
+            .into_iter();
+        names.any(|it| *it == *job.meta.name).then_some(time)
+    }
+
+    /// The name of the job of a time, with the units since 1970 that had passed.
+    fn name_of(&self, time: Time, unit: i64) -> String {
+        let number = time.micros().div_euclid(unit);
+        format!("{}-{number}", self.it.meta.name)
     }
 
     /// The same, where nobody has taken down yet that it was made.
@@ -253,7 +268,7 @@ impl View<'_> {
                 let occasion = self.occasion(&id);
                 intents.push(occasion.warning("TooManyMissedTimes", message, now));
             }
-            start = self.start(time, &zone, status);
+            start = self.start(time, &missed, status);
         }
         intents.append(&mut start.intents);
         start.intents = intents;
@@ -262,11 +277,15 @@ impl View<'_> {
     }
 
     /// Makes the job of a time, unless something speaks against it.
-    fn start(&self, time: Time, zone: &Zone, status: &mut CronJobStatus) -> Start {
+    fn start(&self, time: Time, missed: &Missed<'_>, status: &mut CronJobStatus) -> Start {
         let now = self.inputs.now;
         let id = time.seconds_text();
         let spec = self.it.spec;
-        let name = format!("{}-{}", self.it.meta.name, time.micros() / 60_000_000);
+        let unit = match missed.schedule {
+            Schedule::Every(seconds) if *seconds < 60 => SECOND,
+            _ => MINUTE,
+        };
+        let name = self.name_of(time, unit);
         if self.jobs.iter().any(|job| *job.meta.name == *name) {
             return Start::default();
         }
@@ -289,7 +308,7 @@ impl View<'_> {
                 intents: self.replace(&id, status),
                 ..Start::default()
             },
-            _ => self.create(&id, &name, self.body(&name, time, zone)),
+            _ => self.create(&id, &name, self.body(&name, time, missed.zone)),
         }
     }
 
