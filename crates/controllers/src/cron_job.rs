@@ -304,7 +304,7 @@ impl View<'_> {
                 let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
                 Start::only(self.note(&id, self.family.words.forbidden, message))
             }
-            "Replace" if is_active || self.jobs.iter().any(runs_on) => Start {
+            "Replace" if is_active || self.jobs.iter().any(|job| self.runs_on(job)) => Start {
                 intents: self.replace(&id, status),
                 ..Start::default()
             },
@@ -359,12 +359,12 @@ impl View<'_> {
         occasion.normal("SuccessfulCreate", &message, self.inputs.now)
     }
 
-    /// Ends the jobs that still run; the new one is made once they are active no more, and none of them runs
-    /// on: an end that was asked for may have been lost.
+    /// Ends the jobs that still run; the new one is made once they are active no more, and none of ours runs
+    /// on: an end that was asked for may have been lost. What somebody made by hand is left to him.
     fn replace(&self, id: &str, status: &mut CronJobStatus) -> Vec<Intent> {
         let active = std::mem::take(&mut status.active);
         let is_active = |job: &Child<'_>| active.iter().any(|it| it.uid == job.meta.uid);
-        let jobs = (self.jobs.iter()).filter(|job| is_active(job) || runs_on(job));
+        let jobs = (self.jobs.iter()).filter(|job| is_active(job) || self.runs_on(job));
         let told = self.family.words.replaced.map(|reason| {
             self.note(
                 id,
@@ -375,6 +375,12 @@ impl View<'_> {
         told.into_iter()
             .chain(jobs.flat_map(|job| self.delete(job)))
             .collect()
+    }
+
+    /// Whether a job of ours has not ended, and nobody has told it to.
+    fn runs_on(&self, job: &Child<'_>) -> bool {
+        let is_left = job.ending.is_none() && job.meta.deletion_timestamp.is_none();
+        is_left && self.time_of(job).is_some()
     }
 
     fn delete(&self, job: &Child<'_>) -> [Intent; 2] {
@@ -427,11 +433,6 @@ impl View<'_> {
         }
         json!({ "metadata": metadata, "spec": template["spec"] })
     }
-}
-
-/// Whether a job has not ended, and nobody has told it to.
-fn runs_on(job: &Child<'_>) -> bool {
-    job.ending.is_none() && job.meta.deletion_timestamp.is_none()
 }
 
 /// A status as JSON; what is empty is left out.
