@@ -20,7 +20,7 @@ mod missed;
 use crate::note::Occasion;
 use crate::{Controller, Inputs, Outcome, Step, child, write};
 use family::{Child, Family, Parent};
-use missed::Missed;
+use missed::{Latest, Missed};
 
 /// The row of Kubernetes' own.
 pub const BATCH: Controller = Controller {
@@ -260,15 +260,27 @@ impl View<'_> {
                 return complain("InvalidSchedule", &message);
             }
         };
+        let warning = |time: Time, reason: &str, message: &str| {
+            let id = time.seconds_text();
+            self.occasion(&id).warning(reason, message, now)
+        };
         let mut start = Start::default();
-        if let Some((time, is_many)) = latest {
-            if is_many {
-                let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-                let id = time.seconds_text();
-                let occasion = self.occasion(&id);
-                intents.push(occasion.warning("TooManyMissedTimes", message, now));
+        match latest {
+            Latest::Served => {}
+            // Its job may be there, and the time only now be taken down.
+            Latest::Late(time) if status.last_schedule_time >= Some(time) => {}
+            Latest::Late(time) => {
+                let shown = time.rfc1123();
+                let message = format!("Missed scheduled time to start a job: {shown}");
+                intents.push(warning(time, "MissSchedule", &message));
             }
-            start = self.start(time, &missed, status);
+            Latest::Due { time, is_many } => {
+                if is_many {
+                    let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+                    intents.push(warning(time, "TooManyMissedTimes", message));
+                }
+                start = self.start(time, &missed, status);
+            }
         }
         intents.append(&mut start.intents);
         start.intents = intents;
@@ -278,7 +290,6 @@ impl View<'_> {
 
     /// Makes the job of a time, unless something speaks against it.
     fn start(&self, time: Time, missed: &Missed<'_>, status: &mut CronJobStatus) -> Start {
-        let now = self.inputs.now;
         let id = time.seconds_text();
         let spec = self.it.spec;
         let unit = match missed.schedule {
@@ -288,12 +299,6 @@ impl View<'_> {
         let name = self.name_of(time, unit);
         if self.jobs.iter().any(|job| *job.meta.name == *name) {
             return Start::default();
-        }
-        let is_late = |seconds: i64| time.plus_ms(seconds.saturating_mul(1_000)) < now;
-        if spec.starting_deadline_seconds.is_some_and(is_late) {
-            let shown = time.rfc1123();
-            let message = format!("Missed scheduled time to start a job: {shown}");
-            return Start::only(self.occasion(&id).warning("MissSchedule", &message, now));
         }
         if status.last_schedule_time == Some(time) {
             return Start::default();

@@ -16,6 +16,16 @@ pub(super) struct Missed<'a> {
     pub(super) now: Time,
 }
 
+/// What is to become of the last time that was missed.
+pub(super) enum Latest {
+    /// None was.
+    Served,
+    /// It is made up for; there may be very many of them.
+    Due { time: Time, is_many: bool },
+    /// Its deadline has passed.
+    Late(Time),
+}
+
 /// What was missed.
 struct Found {
     /// Where the search began.
@@ -25,12 +35,19 @@ struct Found {
 }
 
 impl Missed<'_> {
-    /// The last time that has come and was not served, and whether there are very many of them.
-    pub(super) fn latest(&self) -> Result<Option<(Time, bool)>, &'static str> {
+    /// The last time that has come and was not served.
+    pub(super) fn latest(&self) -> Result<Latest, &'static str> {
         let deadline = self.it.spec.starting_deadline_seconds;
         let earliest = deadline.map(|it| self.now.plus_ms(it.saturating_mul(-1_000)));
         let found = self.find(earliest)?;
-        Ok(found.latest.map(|time| (time, found.count > MANY)))
+        if let Some(time) = found.latest {
+            let is_many = found.count > MANY;
+            return Ok(Latest::Due { time, is_many });
+        }
+        Ok(match earliest {
+            Some(_) => self.find(None)?.latest.map_or(Latest::Served, Latest::Late),
+            None => Latest::Served,
+        })
     }
 
     /// The next time to look again.
