@@ -95,18 +95,30 @@ impl Missed<'_> {
         let seconds = |from: Time, to: Time| (to.micros() - from.micros()) / 1_000_000;
         let gap = seconds(first, second).max(1);
         let count = seconds(first, self.now) / gap + 1;
-        // Regular schedules are not walked through from the beginning; the last stretch of an
-        // irregular one is.
-        let mut latest = None;
-        let mut at = first.plus_ms((count - 2).max(0) * gap * 1_000);
-        while let Some(next) = self.after(at).filter(|next| *next <= self.now) {
-            latest = Some(next);
-            at = next;
-        }
+        let latest = match self.schedule {
+            Schedule::Every(_) => first.plus_ms((count - 1) * gap * 1_000),
+            Schedule::Fields(_) => self.last_since(second),
+        };
         Ok(Found {
             since,
-            latest,
+            latest: Some(latest),
             count,
         })
+    }
+
+    /// The last time of the fields that has come, if `last` is one that has. Upstream looks at what would be
+    /// the last stretch of a regular schedule, and loses a time that lies before it; walking through years of
+    /// minutes would take long. So the span in which it can be is halved.
+    fn last_since(&self, mut last: Time) -> Time {
+        let mut end = self.now;
+        while let Some(next) = self.after(last).filter(|next| *next <= end) {
+            last = next;
+            let middle = Time(last.micros() + (end.micros() - last.micros()) / 2);
+            match self.after(middle).filter(|next| *next <= self.now) {
+                Some(later) => last = later,
+                None => end = middle,
+            }
+        }
+        last
     }
 }
