@@ -155,6 +155,9 @@ impl Schedule {
 impl Fields {
     fn next(&self, after: i64, zone: &TimeZone) -> Option<Time> {
         const MINUTE: i64 = 60;
+        if self.is_never() {
+            return None;
+        }
         let mut second = (after.div_euclid(MINUTE) + 1) * MINUTE;
         let local = |second: i64| {
             let stamp = jiff::Timestamp::from_second(second).ok()?;
@@ -177,6 +180,15 @@ impl Fields {
                 return Some(Time::from_seconds(second));
             }
         }
+    }
+
+    /// Whether a field that has to match has no values, as a lone comma reads.
+    fn is_never(&self) -> bool {
+        let is_dayless = match (self.day | self.weekday) & STAR != 0 {
+            true => self.day == 0 || self.weekday == 0,
+            false => self.day == 0 && self.weekday == 0,
+        };
+        self.minute == 0 || self.hour == 0 || self.month == 0 || is_dayless
     }
 
     /// The first second of the next day that matches.
@@ -455,5 +467,24 @@ mod tests {
         ] {
             let _ = Schedule::parse(text).map(|it| it.next(Time::default(), &Zone::utc()));
         }
+        // The library takes a lone comma for a field without values.
+        for text in [
+            ", * * * *",
+            "* , * * *",
+            "* * , * *",
+            "* * * , *",
+            "* * * * ,",
+            "* * , * ,",
+        ] {
+            let Schedule::Fields(fields) = Schedule::parse(text).unwrap() else {
+                panic!("{text} has no fields");
+            };
+            assert!(fields.is_never(), "{text}");
+            assert_eq!(fields.next(0, &TimeZone::UTC), None, "{text}");
+        }
+        assert_eq!(
+            times("0 0 , * 1", "UTC", "2026-11-21T07:00:00Z", 1),
+            ["2026-11-23T00:00:00Z"]
+        );
     }
 }

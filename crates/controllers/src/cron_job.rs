@@ -1,9 +1,9 @@
 //! CronJobs, Kubernetes' (`batch/v1`) and Volcano's (`specs/volcano.md` 2.6): a job for each time of
 //! a schedule.
 //!
-//! A job's name follows from the CronJob's and the minute that it is for, so that no minute gets
-//! two. What is there is read from the jobs; the status remembers the last minute served. What the
-//! two sorts do not share is a row of [`family`].
+//! A job's name follows from the CronJob's and the time that it is for, so that no time gets two, and
+//! an annotation tells that time. What is there is read from the jobs; the status remembers the last
+//! time served. What the two sorts do not share is a row of [`family`].
 
 use api::batch::CronJobStatus;
 use api::core::ObjectReference;
@@ -20,7 +20,7 @@ mod missed;
 use crate::note::Occasion;
 use crate::{Controller, Inputs, Outcome, Step, child, write};
 use family::{Child, Family, Parent};
-use missed::Missed;
+use missed::{Latest, Missed};
 
 /// The row of Kubernetes' own.
 pub const BATCH: Controller = Controller {
@@ -42,6 +42,12 @@ pub const VOLCANO: Controller = Controller {
 
 /// What to add to a time so that it has certainly come.
 const SLACK_MS: i64 = 100;
+
+/// What the number in a job's name counts, in microseconds: minutes, as upstream has it, or seconds
+/// where a minute may have several times. A CronJob's name of 52 has room for either.
+const MINUTE: i64 = 60_000_000;
+/// See [`MINUTE`].
+const SECOND: i64 = 1_000_000;
 
 fn family_keys(family: &Family, change: &Change, keys: &mut Vec<ObjectKey>) {
     match change.kind() == family.kind {
@@ -185,11 +191,20 @@ impl View<'_> {
         (status, notes)
     }
 
-    /// The time that a job is for, by its name; unexpected jobs have none.
+    /// The time that a job is for, by its annotation. Jobs that somebody else made have none: one that
+    /// was made from the template by hand, or is a copy of ours, does not bear the name of its time.
     fn time_of(&self, job: &Child<'_>) -> Option<Time> {
-        let stem = format!("{}-", self.it.meta.name);
-        let minutes: i64 = job.meta.name.strip_prefix(&*stem)?.parse().ok()?;
-        Some(Time::from_seconds(minutes.checked_mul(60)?))
+        let time = Time::parse(job.meta.annotations.get(self.family.annotation)?)?;
+        let mut names = [MINUTE, SECOND]
+            .map(|unit| self.name_of(time, unit))
+            .into_iter();
+        names.any(|it| *it == *job.meta.name).then_some(time)
+    }
+
+    /// The name of the job of a time, with the units since 1970 that had passed.
+    fn name_of(&self, time: Time, unit: i64) -> String {
+        let number = time.micros().div_euclid(unit);
+        format!("{}-{number}", self.it.meta.name)
     }
 
     /// The same, where nobody has taken down yet that it was made.
@@ -245,15 +260,27 @@ impl View<'_> {
                 return complain("InvalidSchedule", &message);
             }
         };
+        let warning = |time: Time, reason: &str, message: &str| {
+            let id = time.seconds_text();
+            self.occasion(&id).warning(reason, message, now)
+        };
         let mut start = Start::default();
-        if let Some((time, is_many)) = latest {
-            if is_many {
-                let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-                let id = time.seconds_text();
-                let occasion = self.occasion(&id);
-                intents.push(occasion.warning("TooManyMissedTimes", message, now));
+        match latest {
+            Latest::Served => {}
+            // Its job may be there, and the time only now be taken down.
+            Latest::Late(time) if status.last_schedule_time >= Some(time) => {}
+            Latest::Late(time) => {
+                let shown = time.rfc1123();
+                let message = format!("Missed scheduled time to start a job: {shown}");
+                intents.push(warning(time, "MissSchedule", &message));
             }
-            start = self.start(time, &zone, status);
+            Latest::Due { time, is_many } => {
+                if is_many {
+                    let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+                    intents.push(warning(time, "TooManyMissedTimes", message));
+                }
+                start = self.start(time, &missed, status);
+            }
         }
         intents.append(&mut start.intents);
         start.intents = intents;
@@ -262,19 +289,16 @@ impl View<'_> {
     }
 
     /// Makes the job of a time, unless something speaks against it.
-    fn start(&self, time: Time, zone: &Zone, status: &mut CronJobStatus) -> Start {
-        let now = self.inputs.now;
+    fn start(&self, time: Time, missed: &Missed<'_>, status: &mut CronJobStatus) -> Start {
         let id = time.seconds_text();
         let spec = self.it.spec;
-        let name = format!("{}-{}", self.it.meta.name, time.micros() / 60_000_000);
+        let unit = match missed.schedule {
+            Schedule::Every(seconds) if *seconds < 60 => SECOND,
+            _ => MINUTE,
+        };
+        let name = self.name_of(time, unit);
         if self.jobs.iter().any(|job| *job.meta.name == *name) {
             return Start::default();
-        }
-        let is_late = |seconds: i64| time.plus_ms(seconds.saturating_mul(1_000)) < now;
-        if spec.starting_deadline_seconds.is_some_and(is_late) {
-            let shown = time.rfc1123();
-            let message = format!("Missed scheduled time to start a job: {shown}");
-            return Start::only(self.occasion(&id).warning("MissSchedule", &message, now));
         }
         if status.last_schedule_time == Some(time) {
             return Start::default();
@@ -285,11 +309,11 @@ impl View<'_> {
                 let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
                 Start::only(self.note(&id, self.family.words.forbidden, message))
             }
-            "Replace" if is_active || self.jobs.iter().any(runs_on) => Start {
+            "Replace" if is_active || self.jobs.iter().any(|job| self.runs_on(job)) => Start {
                 intents: self.replace(&id, status),
                 ..Start::default()
             },
-            _ => self.create(&id, &name, self.body(&name, time, zone)),
+            _ => self.create(&id, &name, self.body(&name, time, missed.zone)),
         }
     }
 
@@ -340,12 +364,12 @@ impl View<'_> {
         occasion.normal("SuccessfulCreate", &message, self.inputs.now)
     }
 
-    /// Ends the jobs that still run; the new one is made once they are active no more, and none of them runs
-    /// on: an end that was asked for may have been lost.
+    /// Ends the jobs that still run; the new one is made once they are active no more, and none of ours runs
+    /// on: an end that was asked for may have been lost. What somebody made by hand is left to him.
     fn replace(&self, id: &str, status: &mut CronJobStatus) -> Vec<Intent> {
         let active = std::mem::take(&mut status.active);
         let is_active = |job: &Child<'_>| active.iter().any(|it| it.uid == job.meta.uid);
-        let jobs = (self.jobs.iter()).filter(|job| is_active(job) || runs_on(job));
+        let jobs = (self.jobs.iter()).filter(|job| is_active(job) || self.runs_on(job));
         let told = self.family.words.replaced.map(|reason| {
             self.note(
                 id,
@@ -356,6 +380,12 @@ impl View<'_> {
         told.into_iter()
             .chain(jobs.flat_map(|job| self.delete(job)))
             .collect()
+    }
+
+    /// Whether a job of ours has not ended, and nobody has told it to.
+    fn runs_on(&self, job: &Child<'_>) -> bool {
+        let is_left = job.ending.is_none() && job.meta.deletion_timestamp.is_none();
+        is_left && self.time_of(job).is_some()
     }
 
     fn delete(&self, job: &Child<'_>) -> [Intent; 2] {
@@ -408,11 +438,6 @@ impl View<'_> {
         }
         json!({ "metadata": metadata, "spec": template["spec"] })
     }
-}
-
-/// Whether a job has not ended, and nobody has told it to.
-fn runs_on(job: &Child<'_>) -> bool {
-    job.ending.is_none() && job.meta.deletion_timestamp.is_none()
 }
 
 /// A status as JSON; what is empty is left out.

@@ -85,14 +85,22 @@ pub(crate) fn before_going(inputs: &Inputs<'_>, job: &Job) -> Option<Step> {
     }
     let flow = inputs.mirror.get::<JobFlow>(&meta.namespace, &owner.name);
     let awaits = flow.is_some_and(|flow| {
+        // Nothing is taken down of a job whose template was taken out of the flow.
+        let is_of = |it: &Flow| *meta.name == *name_of(flow, it);
         let mut records = flow.status.job_status_list.iter();
         let is_known = records.any(|it| meta.name == it.name && ended(it).is_some());
         flow.metadata.uid == owner.uid
             && flow.metadata.deletion_timestamp.is_none()
             && !is_over(flow.status.state.phase)
+            && flow.spec.flows.iter().any(is_of)
             && !is_known
     });
     awaits.then(Step::idle)
+}
+
+/// The name of the job that a flow makes of one of its templates.
+fn name_of(flow: &JobFlow, it: &Flow) -> String {
+    format!("{}-{}", flow.metadata.name, it.name)
 }
 
 /// Whether a flow makes no more jobs.
@@ -157,7 +165,7 @@ impl<'a> View<'a> {
         let flows = it.spec.flows.iter().enumerate();
         let flows = flows.filter(|(at, flow)| last.get(&*flow.name) == Some(at));
         let members = flows.map(|(_, flow)| {
-            let name = format!("{}-{}", meta.name, flow.name);
+            let name = name_of(it, flow);
             let job = inputs.mirror.get::<Job>(&meta.namespace, &name);
             Member {
                 flow,

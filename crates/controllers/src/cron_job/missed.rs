@@ -16,6 +16,16 @@ pub(super) struct Missed<'a> {
     pub(super) now: Time,
 }
 
+/// What is to become of the last time that was missed.
+pub(super) enum Latest {
+    /// None was.
+    Served,
+    /// It is made up for; there may be very many of them.
+    Due { time: Time, is_many: bool },
+    /// Its deadline has passed.
+    Late(Time),
+}
+
 /// What was missed.
 struct Found {
     /// Where the search began.
@@ -25,12 +35,19 @@ struct Found {
 }
 
 impl Missed<'_> {
-    /// The last time that has come and was not served, and whether there are very many of them.
-    pub(super) fn latest(&self) -> Result<Option<(Time, bool)>, &'static str> {
+    /// The last time that has come and was not served.
+    pub(super) fn latest(&self) -> Result<Latest, &'static str> {
         let deadline = self.it.spec.starting_deadline_seconds;
         let earliest = deadline.map(|it| self.now.plus_ms(it.saturating_mul(-1_000)));
         let found = self.find(earliest)?;
-        Ok(found.latest.map(|time| (time, found.count > MANY)))
+        if let Some(time) = found.latest {
+            let is_many = found.count > MANY;
+            return Ok(Latest::Due { time, is_many });
+        }
+        Ok(match earliest {
+            Some(_) => self.find(None)?.latest.map_or(Latest::Served, Latest::Late),
+            None => Latest::Served,
+        })
     }
 
     /// The next time to look again.
@@ -78,18 +95,30 @@ impl Missed<'_> {
         let seconds = |from: Time, to: Time| (to.micros() - from.micros()) / 1_000_000;
         let gap = seconds(first, second).max(1);
         let count = seconds(first, self.now) / gap + 1;
-        // Regular schedules are not walked through from the beginning; the last stretch of an
-        // irregular one is.
-        let mut latest = None;
-        let mut at = first.plus_ms((count - 2).max(0) * gap * 1_000);
-        while let Some(next) = self.after(at).filter(|next| *next <= self.now) {
-            latest = Some(next);
-            at = next;
-        }
+        let latest = match self.schedule {
+            Schedule::Every(_) => first.plus_ms((count - 1) * gap * 1_000),
+            Schedule::Fields(_) => self.last_since(second),
+        };
         Ok(Found {
             since,
-            latest,
+            latest: Some(latest),
             count,
         })
+    }
+
+    /// The last time of the fields that has come, if `last` is one that has. Upstream looks at what would be
+    /// the last stretch of a regular schedule, and loses a time that lies before it; walking through years of
+    /// minutes would take long. So the span in which it can be is halved.
+    fn last_since(&self, mut last: Time) -> Time {
+        let mut end = self.now;
+        while let Some(next) = self.after(last).filter(|next| *next <= end) {
+            last = next;
+            let middle = Time(last.micros() + (end.micros() - last.micros()) / 2);
+            match self.after(middle).filter(|next| *next <= self.now) {
+                Some(later) => last = later,
+                None => end = middle,
+            }
+        }
+        last
     }
 }

@@ -41,7 +41,7 @@ impl View<'_> {
             &*spec.update_strategy.kind,
             &spec.update_strategy.rolling_update,
         ) {
-            (_, Some(rolling)) => ordinal < start + rolling.partition.unwrap_or(0),
+            (_, Some(rolling)) => ordinal < start.saturating_add(rolling.partition.unwrap_or(0)),
             ("OnDelete", None) => false,
             (_, None) => {
                 // As many pods as are left of the current revision, counted as they are: a stored
@@ -51,7 +51,7 @@ impl View<'_> {
                     .pods
                     .iter()
                     .filter(|(_, pod)| !pod.is_terminating() && revision(pod) == &**name);
-                ordinal < start + i32::try_from(left.count()).unwrap_or(i32::MAX)
+                ordinal < start.saturating_add(i32::try_from(left.count()).unwrap_or(i32::MAX))
             }
         }
     }

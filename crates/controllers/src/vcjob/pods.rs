@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::obstacle::{Obstacle, Word};
 use super::plugins::{Arguments, Place, Plugin, append};
-use super::roster::Roster;
+use super::roster::{self, Roster};
 use super::{View, group, volumes};
 use crate::write::{self, stable_suffix};
 
@@ -143,10 +143,7 @@ pub(super) fn is_ready(job: &Job, roster: &Roster, task: &Task) -> bool {
             .filter(|member| member.counts())
             .filter(|member| match member.pod.status.phase {
                 PodPhase::Succeeded => true,
-                PodPhase::Running => {
-                    let statuses = &member.pod.status.container_statuses;
-                    !statuses.is_empty() && statuses.iter().all(|status| status.ready)
-                }
+                PodPhase::Running => roster::has_ready_containers(&member.pod),
                 _ => false,
             })
             .count();

@@ -254,6 +254,12 @@ fn is_killed(status: &JobStatus, kill: &LastKill, member: &Member) -> bool {
     kill.takes(status, member)
 }
 
+/// Whether all containers of a pod are ready. One that says nothing of them has none that is.
+pub(super) fn has_ready_containers(pod: &Pod) -> bool {
+    let statuses = &pod.status.container_statuses;
+    !statuses.is_empty() && statuses.iter().all(|status| status.ready)
+}
+
 /// What of a pod can matter to its job: where it runs does not, but by which address it is reached.
 pub(super) fn facts(pod: &Pod) -> (PodPhase, bool, bool, i64, bool, &str, Option<&str>) {
     let status = &pod.status;
@@ -266,7 +272,7 @@ pub(super) fn facts(pod: &Pod) -> (PodPhase, bool, bool, i64, bool, &str, Option
         pod.is_terminating(),
         pod.metadata.annotations.contains_key(OUT_OF_SYNC),
         restarts.map(|status| i64::from(status.restart_count)).sum(),
-        status.container_statuses.iter().all(|status| status.ready),
+        has_ready_containers(pod),
         &status.pod_ip,
         pod.metadata.controller().map(|owner| &*owner.uid),
     )
