@@ -161,7 +161,10 @@ fn within(spec: &QueueSpec, limit: Limit, by: Vector) -> Vector {
         Some(most) => most.saturating_sub(spec.deserved.get(kind)).max(0),
         None => i64::MAX,
     };
-    Vector::of(by.entries().map(|(kind, value)| (kind, value.min(room(kind)))))
+    Vector::of(
+        by.entries()
+            .map(|(kind, value)| (kind, value.min(room(kind)))),
+    )
 }
 
 /// The least raise that helps, kind by kind; `None` if even all of it does not. It is looked for at
