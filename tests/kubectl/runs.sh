@@ -30,6 +30,8 @@ wrong "a field of the wrong type" "wrong.yaml:5:[0-9]+: spec.minAvailable: .*int
 wrong "two mistakes are told at once" "wrong.yaml:[67]:[0-9]+: spec.containers\[1\].name: Duplicate value" \
   'apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - {name: a}\n  - {name: a, image: b}\n'
 wrong "an empty manifest" "no object is in it" ''
+wrong "a mistake that is seen only on a plane takes back what was made before it" "job.batch.volcano.sh/a deleted" \
+  "$job  tasks: [{name: w, replicas: 1, template: {spec: {containers: [{name: c, image: b}]}}}]\n---\n$job  queue: nowhere\n  tasks: [{name: w, replicas: 1, template: {spec: {containers: [{name: c, image: b}]}}}]\n"
 expect "a file that does not exist" 2 "nowhere.yaml: cannot read" alone nowhere.yaml
 
 # ── formats ───────────────────────────────────────────────────────────────────────────────────

@@ -33,6 +33,8 @@ use server::{Api, AuditLog, DiskJournal, Identity, Journal, Listening, Socket, S
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
+use crate::dumps::Asked;
+
 /// Where the directories of volumes lie, under the plane's own.
 const VOLUMES: &str = "volumes";
 const HOUR_MS: i64 = 3_600_000;
@@ -470,6 +472,7 @@ pub(crate) async fn serve(shape: Plane) -> anyhow::Result<u8> {
     crate::log(Some(state.open_log()?));
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    let asked = Asked::listen()?;
     let conf = shape.scheduler_conf.as_deref();
     let conf = conf.map(std::path::absolute).transpose()?;
     let plane = start(shape).await?;
@@ -489,9 +492,13 @@ pub(crate) async fn serve(shape: Plane) -> anyhow::Result<u8> {
     console::say(&plane.network);
     console::say(&export_line(&state.kubeconfig()));
     tracing::info!("up at {}; {}", plane.address, plane.network);
+    let asked = asked.answer(crate::dumps::Told::Nothing(
+        "katmai explain, whatif and kubectl ask a plane what it knows",
+    ));
     tokio::select! {
         _ = interrupt.recv() => tracing::info!("interrupted"),
         _ = terminate.recv() => tracing::info!("asked to end"),
+        () = asked => {}
     }
     plane.stop().await?;
     tracing::info!("down");

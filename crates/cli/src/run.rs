@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use api::time::Time;
 use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -25,6 +26,8 @@ const LAST_LINES: Duration = Duration::from_secs(3);
 const PICTURE: Duration = Duration::from_millis(200);
 /// Exit code of an interrupted run, as shells have it.
 const EXIT_INTERRUPTED: u8 = 130;
+/// The same of one that was asked to end.
+const EXIT_TERMINATED: u8 = 143;
 
 /// The clock, as a value for the view.
 pub(crate) fn now() -> Time {
@@ -83,7 +86,8 @@ struct Run {
     rest: Rest,
     printer: Printer,
     view: View,
-    created: Vec<Place>,
+    /// What this run has made, with how it is called.
+    created: Vec<(String, Place)>,
     watches: JoinSet<()>,
 }
 
@@ -121,10 +125,11 @@ impl Run {
                 }
             };
             if applied == crate::rest::Applied::Created {
-                self.created.push(Place {
+                let made = Place {
                     collection: place.collection.clone(),
                     name: text(&object, &["metadata", "name"]).to_owned(),
-                });
+                };
+                self.created.push((document.title(), made));
             }
             let event = Event::Applied {
                 object: document.title(),
@@ -137,10 +142,23 @@ impl Run {
             self.watch(&object, &sender);
         }
         if mistakes.is_empty() {
-            Ok(Ok(receiver))
-        } else {
-            Ok(Err(mistakes))
+            return Ok(Ok(receiver));
         }
+        // Some mistakes are seen only once other objects are there.
+        self.watches.abort_all();
+        self.undo().await?;
+        Ok(Err(mistakes))
+    }
+
+    /// Takes away what this run has made, the last first.
+    async fn undo(&mut self) -> anyhow::Result<()> {
+        while let Some((object, place)) = self.created.pop() {
+            self.rest.delete(&place).await?;
+            let action = "deleted".to_owned();
+            self.printer
+                .event(&Event::Applied { object, action }, now());
+        }
+        Ok(())
     }
 
     async fn rehearse(&self, document: &Document, namespace: &str) -> anyhow::Result<Place> {
@@ -204,6 +222,9 @@ impl Run {
         let patience = sleep_for(request.timeout);
         tokio::pin!(patience);
         let mut picture = tokio::time::interval(PICTURE);
+        // Listened for all along: between two looks a signal would go unheard.
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
         let mut code = None;
         while code.is_none() {
             code = match self.view.verdict() {
@@ -212,7 +233,8 @@ impl Run {
                     Some(report) = seen.recv() => { self.take(report, &lines, &mut readers)?; None }
                     Some(event) = said.recv() => { self.printer.event(&event, now()); None }
                     () = &mut patience => Some(Verdict::TimedOut.exit_code()),
-                    _ = tokio::signal::ctrl_c() => Some(EXIT_INTERRUPTED),
+                    Some(()) = interrupt.recv() => Some(EXIT_INTERRUPTED),
+                    Some(()) = terminate.recv() => Some(EXIT_TERMINATED),
                     _ = picture.tick() => { self.pass(); None }
                 },
             };
@@ -291,7 +313,12 @@ impl Run {
         readers: &mut JoinSet<()>,
         code: u8,
     ) {
-        if code == EXIT_INTERRUPTED || code == Verdict::TimedOut.exit_code() {
+        let is_cut = [
+            EXIT_INTERRUPTED,
+            EXIT_TERMINATED,
+            Verdict::TimedOut.exit_code(),
+        ];
+        if is_cut.contains(&code) {
             readers.abort_all();
         }
         let drain = async {
@@ -309,7 +336,7 @@ impl Run {
         if cleanup == Cleanup::Keep {
             return Ok(());
         }
-        for place in self.created.drain(..).rev() {
+        for (_, place) in self.created.drain(..).rev() {
             self.rest.delete(&place).await?;
         }
         Ok(())

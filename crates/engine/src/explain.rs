@@ -406,6 +406,7 @@ pub fn explain(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) ->
             explanation.nodes = Some((no_fit.nodes, no_fit.refusals.clone()));
             explanation.notes = notes::of(engine, tables, (gang, no_fit), &able, now);
         }
+        asked.hush(&explanation);
         (explanation.fixes, explanation.is_crowded) = fixes::of(&mut asked, tables, &reason, able);
         explanation
     })

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    Closeness, Gang, GangId, GangPhase, GangStatus, News, NodeId, Ownership, Phase, QueueId,
+    Closeness, Gang, GangId, GangPhase, GangStatus, Kind, News, NodeId, Ownership, Phase, QueueId,
     Reason, ShapeId, Tables, Task, TaskId, Time, Trial, Vector, Verdict,
 };
 use placement::{Outcome, Placed};
@@ -377,13 +377,15 @@ fn is_passing(verdict: &Verdict) -> bool {
     )
 }
 
-/// What the queue's status shows as allocated: requests, and what claims of devices count for.
-fn use_shown(tables: &Tables, id: QueueId) -> Cow<'_, Vector> {
-    let used = &tables.queue(id).used;
-    match tables.classes_held(id) {
-        Some(classes) => Cow::Owned(used.plus(classes)),
-        None => Cow::Borrowed(used),
+/// What the queue's status shows as allocated: requests, pods, and what claims of devices count for.
+fn use_shown(tables: &Tables, id: QueueId) -> Vector {
+    let queue = tables.queue(id);
+    let mut shown = queue.used.clone();
+    shown.set(Kind::PODS, queue.used_slots);
+    if let Some(classes) = tables.classes_held(id) {
+        shown.add(classes);
     }
+    shown
 }
 
 /// Publishes the use of queues that changed, each at most once an interval.
@@ -419,7 +421,7 @@ pub(crate) fn settle_queues(
             continue;
         };
         let used = use_shown(trial.tables(), id);
-        if queue.publishing.is_some() || *queue.published() == *used {
+        if queue.publishing.is_some() || *queue.published() == used {
             continue;
         }
         let due = queue
@@ -430,7 +432,6 @@ pub(crate) fn settle_queues(
             engine.queues_due.insert(id, due);
             continue;
         }
-        let used = used.into_owned();
         trial.publish(id, used);
     }
 }

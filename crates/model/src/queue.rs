@@ -161,6 +161,8 @@ pub struct Queue {
     pub used_own: Vector,
     /// `used_own` of this queue and all below it.
     pub used: Vector,
+    /// Allocated tasks of this queue and all below it.
+    pub used_slots: i64,
     /// Requests of this queue's own tasks that want room.
     pub pending: Vector,
     /// The part of `pending` that is promised room on a node, or for which the queue has opened a gate.
@@ -190,6 +192,7 @@ impl Queue {
             children: BTreeSet::new(),
             gangs: BTreeSet::new(),
             used_own: Vector::ZERO,
+            used_slots: 0,
             used: Vector::ZERO,
             pending: Vector::ZERO,
             promised: Vector::ZERO,

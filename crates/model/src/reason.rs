@@ -96,6 +96,8 @@ pub enum Reason {
     Overcommitted {
         /// The resources that are short, by name.
         short: Vec<Arc<str>>,
+        /// Whether it would be too much of one of them if nothing were promised to others.
+        is_beyond_all: bool,
     },
     /// A task would take its queue beyond its share.
     QueueFull {
@@ -253,10 +255,14 @@ impl Reason {
                     count(*min, "task", "tasks")
                 )
             }
-            Reason::Overcommitted { short } if short.iter().all(|name| &**name == "pods") => {
+            Reason::Overcommitted { short, .. } if short.iter().all(|name| &**name == "pods") => {
                 "the cluster has fewer pod slots than the gang has tasks".to_owned()
             }
-            Reason::Overcommitted { short } => {
+            Reason::Overcommitted {
+                short,
+                is_beyond_all: true,
+            } => format!("it starts with more {} than the cluster has", list(short)),
+            Reason::Overcommitted { short, .. } => {
                 format!("the cluster has promised too much {} already", list(short))
             }
             Reason::QueueFull { queue, need, left } => {

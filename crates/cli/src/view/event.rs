@@ -18,7 +18,7 @@ pub enum Event {
     Applied {
         /// `queue/training`.
         object: String,
-        /// `created`, `configured` or `unchanged`.
+        /// `created`, `configured` or `unchanged`; `deleted` where it was in vain.
         action: String,
     },
     /// The API attached a warning.

@@ -17,7 +17,6 @@ pub(super) fn of(
     reason: &Reason,
     able: Vec<NodeId>,
 ) -> (Vec<Fix>, bool) {
-    asked.hush();
     let mut case = Case {
         asked,
         tables,

@@ -92,7 +92,7 @@ pub(super) fn kind_short(tables: &Tables, reason: &Reason) -> Option<Kind> {
         },
         Reason::QueueFull { need, .. } => Some(need.kind),
         Reason::NamespaceQuota { short, .. } => short.first().map(|gap| gap.requested.kind),
-        Reason::QueueQuota { short, .. } | Reason::Overcommitted { short } => {
+        Reason::QueueQuota { short, .. } | Reason::Overcommitted { short, .. } => {
             short.first().and_then(|name| tables.kinds().find(name))
         }
         _ => None,

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use model::{Change, GangId, GangPhase, NodeId, Phase, Place, Reason, Tables, TaskId, Time, Trial};
 use placement::{Cycle, Indexes, Outcome, Regard, Tried};
 
-use super::UNPLANNED;
+use super::{Explanation, UNPLANNED};
 use crate::engine::Engine;
 
 /// What a look found.
 pub(super) struct Looked {
     pub(super) reason: Option<Arc<Reason>>,
     pub(super) places: Vec<Place>,
-    /// Whether enough of its tasks have a node.
+    /// Whether enough of its tasks have a node, and more of them than get one as it is.
     pub(super) starts: bool,
     /// Whether it is let in, and its tasks have still to be made.
     pub(super) enters: bool,
@@ -103,13 +103,15 @@ fn decide(asked: &mut Asked<'_>, tables: &mut Tables, gangs: BTreeSet<GangId>) -
             write: UNPLANNED,
         })
     };
+    let places: Vec<Place> = waiting.iter().filter_map(placed).collect();
     Looked {
         reason: outcome.as_ref().and_then(Outcome::reason).cloned(),
-        places: waiting.iter().filter_map(placed).collect(),
         starts: matches!(outcome, Some(Outcome::Whole | Outcome::Extras(..)))
+            && places.len() > asked.places_now
             && after.ready(gang) >= after.gang(gang).spec.min_member,
         enters: was_pending && after.gang(gang).phase() != GangPhase::Pending,
         is_crowded: false,
+        places,
     }
 }
 
@@ -118,6 +120,8 @@ pub(super) struct Asked<'a> {
     pub(super) engine: &'a Engine,
     pub(super) gang: GangId,
     pub(super) now: Time,
+    /// How many places it gets as it is: one that has started is helped by what brings it more.
+    places_now: usize,
     /// Whether it is looked at what nodes say; whether a remedy helps is known without that.
     is_told: bool,
     /// They learn of what is supposed and put back as of any other change of a node.
@@ -138,6 +142,7 @@ impl<'a> Asked<'a> {
             engine,
             gang,
             now,
+            places_now: 0,
             is_told: true,
             indexes: Indexes::default(),
         }
@@ -154,16 +159,18 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Why it waits is known from now on; it is only asked whether.
-    pub(super) fn hush(&mut self) {
+    /// Why it waits is known from now on, and how many places it gets; it is only asked what brings more.
+    pub(super) fn hush(&mut self, looked: &Explanation) {
         self.is_told = false;
+        self.places_now = looked.places.len();
     }
 
     /// Whether, of another engine or at another time.
-    fn whether(engine: &'a Engine, gang: GangId, now: Time) -> Asked<'a> {
+    fn whether<'b>(&self, engine: &'b Engine, now: Time) -> Asked<'b> {
         Asked {
             is_told: false,
-            ..Asked::anew(engine, gang, now)
+            places_now: self.places_now,
+            ..Asked::anew(engine, self.gang, now)
         }
     }
 }
@@ -213,7 +220,7 @@ impl Case<'_, '_> {
         let before = engine.judged_at().unwrap_or(self.asked.now);
         let turned = engine.rules().turned(self.tables, before, at);
         let supposed = self.tables.suppose_judged(&turned);
-        let mut asked = Asked::whether(engine, self.asked.gang, at);
+        let mut asked = self.asked.whether(engine, at);
         let looked = look(&mut asked, self.tables);
         let looked = match looked.is_admitted() {
             true => among_others(&mut asked, self.tables),
@@ -230,14 +237,14 @@ impl Case<'_, '_> {
             return false;
         };
         self.looks_left = left;
-        let mut asked = Asked::whether(engine, self.asked.gang, self.asked.now);
+        let mut asked = self.asked.whether(engine, self.asked.now);
         look(&mut asked, self.tables).is_admitted()
     }
 
     /// Whether another engine would admit the gang with everybody at the table, as one that begins.
     pub(super) fn proves_by(&mut self, engine: &Engine) -> Option<bool> {
         self.looks_left = self.looks_left.checked_sub(1)?;
-        let mut asked = Asked::whether(engine, self.asked.gang, self.asked.now);
+        let mut asked = self.asked.whether(engine, self.asked.now);
         let everybody = engine.everybody(self.tables);
         let looked = among(&mut asked, self.tables, everybody);
         self.is_crowded |= looked.is_crowded;

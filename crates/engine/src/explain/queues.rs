@@ -47,13 +47,14 @@ pub(super) fn raised(case: &mut Case<'_, '_>, limit: Limit) -> Vec<Draft> {
     let wanted = wanted(case);
     let mut drafts = Vec::new();
     for queue in upwards(case) {
-        let raise = enough(case.tables, queue, limit, &wanted);
+        let row = case.tables.queue(queue);
+        let raise = within(&row.spec, limit, enough(case.tables, queue, limit, &wanted));
         if raise.is_zero() {
             continue;
         }
         let spec = case.tables.queue(queue).spec.clone();
         let change = |by: &Vector| Change::PutQueue(Box::new(with(&spec, limit, by)));
-        let near = lacking(case.tables, queue, limit, &wanted);
+        let near = within(&spec, limit, lacking(case.tables, queue, limit, &wanted));
         let Some(least) = least(case, raise, &near, &change) else {
             continue;
         };
@@ -141,11 +142,7 @@ fn with(spec: &QueueSpec, limit: Limit, by: &Vector) -> QueueSpec {
     let mut spec = spec.clone();
     match limit {
         Limit::Capability => spec.capability = raised_limits(&spec.capability, by),
-        Limit::Deserved => {
-            spec.deserved.add(by);
-            // What it should get may not be beyond what it may have.
-            spec.capability = raised_to(&spec.capability, &spec.deserved);
-        }
+        Limit::Deserved => spec.deserved.add(by),
     }
     spec
 }
@@ -155,8 +152,19 @@ pub(super) fn raised_limits(limits: &Limits, by: &Vector) -> Limits {
     Limits::of(limits.entries().map(raise))
 }
 
-fn raised_to(limits: &Limits, least: &Vector) -> Limits {
-    Limits::of((limits.entries()).map(|(kind, value)| (kind, value.max(least.get(kind)))))
+/// As much of a raise as a queue takes: what it should get may not be beyond what it may have.
+fn within(spec: &QueueSpec, limit: Limit, by: Vector) -> Vector {
+    if limit == Limit::Capability {
+        return by;
+    }
+    let room = |kind| match spec.capability.get(kind) {
+        Some(most) => most.saturating_sub(spec.deserved.get(kind)).max(0),
+        None => i64::MAX,
+    };
+    Vector::of(
+        by.entries()
+            .map(|(kind, value)| (kind, value.min(room(kind)))),
+    )
 }
 
 /// The least raise that helps, kind by kind; `None` if even all of it does not. It is looked for at

@@ -123,7 +123,7 @@ pub fn waiting(world: &World) -> Vec<GangId> {
 }
 
 /// Applies the fix to the unchanged state and decides as the engine does; by other settings as one that
-/// begins.
+/// begins. One that has started is helped only by what brings it more.
 pub fn admits(world: &World, gang: GangId, fix: &Fix) -> bool {
     let mut tables = world.tables.clone();
     for change in &fix.changes {
@@ -143,7 +143,10 @@ pub fn admits(world: &World, gang: GangId, fix: &Fix) -> bool {
             let was = world.tables.gang(gang).phase();
             was == GangPhase::Pending && row.phase() != GangPhase::Pending
         }
-        false => tables.ready(gang) >= row.spec.min_member,
+        false => {
+            let ready = tables.ready(gang);
+            ready >= row.spec.min_member && ready > world.tables.ready(gang)
+        }
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         Reason::NotEnoughTasks { have, min } => {
             format!("Not enough valid tasks for gang-scheduling, valid: {have}, min: {min}")
         }
-        Reason::Overcommitted { short } => {
+        Reason::Overcommitted { short, .. } => {
             format!("resource in cluster is overused: overused {}", list(short))
         }
         Reason::NamespaceQuota { short, .. } => {

@@ -26,6 +26,13 @@ fn apply(sum: &mut Vector, part: &Vector, sign: Sign) {
     }
 }
 
+fn shift(sum: &mut i64, part: i64, sign: Sign) {
+    match sign {
+        Sign::Add => *sum += part,
+        Sign::Take => *sum -= part,
+    }
+}
+
 fn tally(count: &mut u32, sign: Sign) {
     match sign {
         Sign::Add => *count += 1,
@@ -360,6 +367,7 @@ impl Tables {
             while let Some(up) = next {
                 let row = self.queues.row_mut(up.index());
                 apply(&mut row.used, requests, sign);
+                shift(&mut row.used_slots, 1, sign);
                 next = row.parent;
                 if !self.in_trial {
                     self.news.queues.insert(up);
@@ -414,11 +422,12 @@ impl Tables {
 
     /// Hangs a queue under another parent, with the use of all below it.
     pub(super) fn move_queue(&mut self, id: QueueId, to: Option<QueueId>) {
-        let (used, tree) = (self.queue(id).used.clone(), self.queue(id).tree.clone());
+        let row = self.queue(id);
+        let (used, slots, tree) = (row.used.clone(), row.used_slots, row.tree.clone());
         let from = self.queue(id).parent;
         let claimants = self.claimants_below(id);
         claimants.iter().for_each(|task| self.take_charges(*task));
-        self.add_up(from, &used, Sign::Take);
+        self.add_up(from, (&used, slots), Sign::Take);
         self.add_tree(from, &tree, Sign::Take);
         if let Some(from) = from {
             self.queues.row_mut(from.index()).children.remove(&id);
@@ -428,7 +437,7 @@ impl Tables {
         if let Some(to) = to {
             self.queues.row_mut(to.index()).children.insert(id);
         }
-        self.add_up(to, &used, Sign::Add);
+        self.add_up(to, (&used, slots), Sign::Add);
         self.add_tree(to, &tree, Sign::Add);
         claimants.iter().for_each(|task| self.add_charges(*task));
         if let Some(from) = from {
@@ -436,11 +445,12 @@ impl Tables {
         }
     }
 
-    fn add_up(&mut self, from: Option<QueueId>, amount: &Vector, sign: Sign) {
+    fn add_up(&mut self, from: Option<QueueId>, (amount, slots): (&Vector, i64), sign: Sign) {
         let mut next = from;
         while let Some(up) = next {
             let row = self.queues.row_mut(up.index());
             apply(&mut row.used, amount, sign);
+            shift(&mut row.used_slots, slots, sign);
             next = row.parent;
             self.news.queues.insert(up);
         }

@@ -437,6 +437,12 @@ impl Rows {
             let pending = |task: &TaskSpec| is_own(task) && task.phase == Phase::Pending;
             let promised = |task: &TaskSpec| pending(task) && task.gate == Gate::Opened;
             assert_eq!(queue.used_own, self.requests(0, used));
+            let below = queue.children.iter().map(|it| tables.queue(*it).used_slots);
+            let own = queue.used_slots - below.sum::<i64>();
+            assert_eq!(
+                own,
+                self.tasks.values().filter(|it| used(it)).count() as i64
+            );
             assert_eq!(queue.pending, self.requests(0, pending));
             assert_eq!(queue.promised, self.requests(0, promised));
             for group in ["a", "b"] {

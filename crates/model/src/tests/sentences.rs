@@ -7,7 +7,11 @@ use crate::{NumaLack, Reason};
 fn what_is_promised_too_much_is_named_and_pods_are_slots() {
     let said = |short: &[&str]| {
         let short = short.iter().map(|name| (*name).into()).collect();
-        Reason::Overcommitted { short }.sentence()
+        let reason = Reason::Overcommitted {
+            short,
+            is_beyond_all: false,
+        };
+        reason.sentence()
     };
     assert_eq!(
         said(&["pods"]),

@@ -56,11 +56,15 @@ fn enqueueable(view: View<'_>, gang: GangId) -> Vote {
     );
     let idle = total.minus(view.tables.used_total());
     let wanted = reserved(view, &total).plus(min);
-    let mut short: Vec<Arc<str>> = min
+    let lacks = min
         .entries()
-        .filter(|(kind, need)| *need > 0 && wanted.get(*kind) > idle.get(*kind))
-        .map(|(kind, _)| view.tables.kinds().name(kind).clone())
-        .collect();
+        .filter(|(kind, need)| *need > 0 && wanted.get(*kind) > idle.get(*kind));
+    let (mut short, mut beyond) = (Vec::<Arc<str>>::new(), Vec::new());
+    for (kind, need) in lacks {
+        let name = view.tables.kinds().name(kind).clone();
+        beyond.extend((need > total.get(kind)).then(|| name.clone()));
+        short.push(name);
+    }
     // Beyond upstream: the pods of a gang that all pod slots together could not hold would be made
     // in vain, a million of them if somebody says so. Few enough are made, so that the reason tells
     // which of them finds no room.
@@ -70,10 +74,14 @@ fn enqueueable(view: View<'_>, gang: GangId) -> Vote {
     }
     // The plugin never permits by itself: a permit would keep later tiers from being asked.
     if short.is_empty() {
-        Vote::Abstain
-    } else {
-        Vote::Reject(Reason::Overcommitted { short })
+        return Vote::Abstain;
     }
+    // What all of the cluster is too little for tells more than what others hold.
+    let is_beyond_all = !beyond.is_empty();
+    Vote::Reject(Reason::Overcommitted {
+        short: if is_beyond_all { beyond } else { short },
+        is_beyond_all,
+    })
 }
 
 /// What gangs have reserved without what cannot help them, since it is more than may be promised of all there is.

@@ -118,6 +118,7 @@ fn every_reason_has_upstreams_words_and_ends_in_the_plain_sentence() {
         (
             Reason::Overcommitted {
                 short: short.clone(),
+                is_beyond_all: false,
             },
             "NotEnoughResources",
             "resource in cluster is overused: overused cpu, memory.".to_owned(),
