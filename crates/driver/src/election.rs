@@ -7,7 +7,8 @@
 //!
 //! What is proved: two candidates with steady clocks never may write at one time. A holder stops
 //! [`ElectionSettings::renew_ms`] after it *asked* for the last renewal that was granted; another
-//! takes the Lease at the earliest `lease_ms` after it *saw* that renewal, which was later.
+//! takes the Lease at the earliest `lease_ms` after it *saw* that renewal, which was later. A Lease says
+//! whole seconds, so that a part of one counts as a whole.
 //! Time that leaps is no proof. A holder stops at once where it goes back or is said to have leapt:
 //! only the shell can know that a clock was set back by about as long as the process stood still.
 //! Whoever waits counts a leap forward only as far as that leaves the proof intact.
@@ -82,6 +83,12 @@ impl ElectionSettings {
             names: names.into_iter().collect(),
             ..ElectionSettings::new(namespace, "", identity)
         }
+    }
+
+    /// How long a Lease says that others wait, in seconds. Never less than we count on: rounded down, a
+    /// renew deadline between the two would let another take the Lease while it is held.
+    fn lease_seconds(&self) -> i64 {
+        self.lease_ms.saturating_add(999) / 1_000
     }
 
     /// Why these times cannot work, if they cannot.

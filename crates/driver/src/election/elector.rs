@@ -388,7 +388,7 @@ impl Elector {
         let taken = |record: &Record| record.transitions.saturating_add(1);
         Record {
             holder: self.settings.identity.clone(),
-            duration_seconds: self.settings.lease_ms / 1_000,
+            duration_seconds: self.settings.lease_seconds(),
             acquired: ours.map_or(Some(now), |record| record.acquired),
             renewed: Some(now),
             transitions: match (ours, before, &self.version) {

@@ -288,6 +288,20 @@ fn letting_go_tells_others_that_they_need_not_wait() {
 }
 
 #[test]
+fn a_lease_says_no_less_than_what_its_holder_counts_on() {
+    let mut tale = Tale::with(ElectionSettings {
+        lease_ms: 15_900,
+        renew_ms: 15_500,
+        ..ElectionSettings::new("ns", "volcano", "me")
+    });
+    tale.reads(None);
+    let spec = tale.writes(&done(1));
+    assert!(tale.election.may_write(at(15)));
+    // Who saw it at once takes it after so long.
+    assert_eq!(spec["leaseDurationSeconds"], 16);
+}
+
+#[test]
 fn of_several_leases_all_are_held_and_asked_for_in_their_order() {
     let mut settings = ElectionSettings::new("ns", "volcano", "me");
     settings.names = vec!["volcano".into(), "agent".into(), "volcano".into()];
