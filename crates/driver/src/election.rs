@@ -18,11 +18,11 @@
 
 mod elector;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use api::core::Lease;
-use api::intent::{Intent, ObjectKey, Refusal, WriteOutcome};
+use api::intent::{ObjectKey, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
 
@@ -134,6 +134,8 @@ pub(crate) struct Election {
     draws: Draws,
     leads: bool,
     is_over: bool,
+    /// What is still to be asked so that others need not wait, and for which Lease.
+    farewells: VecDeque<(usize, Ask)>,
     /// What was said last about a Lease that cannot be had.
     trouble: String,
 }
@@ -156,6 +158,7 @@ impl Election {
             draws: Draws::new(seed ^ 0x1ead_e12e_1ec7_1042),
             leads: false,
             is_over: false,
+            farewells: VecDeque::new(),
             trouble: String::new(),
         }
     }
@@ -213,13 +216,21 @@ impl Election {
 
     /// What is to be asked now, under that id.
     pub(crate) fn poll(&mut self, id: RequestId, now: Time) -> Option<Request> {
+        let (at, ask) = match self.is_over {
+            true => self.farewells.pop_front()?,
+            false => self.next(id, now)?,
+        };
+        self.asked.insert(id, at);
+        Some(match ask {
+            Ask::Read(key) => Request::Get { key },
+            Ask::Write(intent) => Request::Write(intent),
+        })
+    }
+
+    fn next(&mut self, id: RequestId, now: Time) -> Option<(usize, Ask)> {
         for (at, elector) in self.electors.iter_mut().enumerate() {
             if let Some(ask) = elector.poll(id, now) {
-                self.asked.insert(id, at);
-                return Some(match ask {
-                    Ask::Read(key) => Request::Get { key },
-                    Ask::Write(intent) => Request::Write(intent),
-                });
+                return Some((at, ask));
             }
             if !elector.holds(now) {
                 return None;
@@ -231,7 +242,7 @@ impl Election {
     /// When [`Election::poll`] will have something to ask, or what is held ends.
     pub(crate) fn wake(&self) -> Option<Time> {
         if self.is_over {
-            return None;
+            return (!self.farewells.is_empty()).then_some(Time(i64::MIN));
         }
         // Those behind one that is not held are not asked for.
         let held = self.electors.iter().take_while(|elector| elector.is_held());
@@ -253,28 +264,47 @@ impl Election {
     ) {
         self.tick(now);
         let draw = self.draws.next();
-        if let Some(at) = self.asked.remove(&id) {
-            self.electors[at].got(id, answer, draw, now);
+        let Some(at) = self.asked.remove(&id) else {
+            return;
+        };
+        let elector = &mut self.electors[at];
+        if self.is_over {
+            let again = answer
+                .ok()
+                .and_then(|lease| elector.release_read(lease, now));
+            self.farewells.extend(again.map(|ask| (at, ask)));
+            return;
         }
+        elector.got(id, answer, draw, now);
     }
 
     /// The answer to a write.
     pub(crate) fn written(&mut self, id: RequestId, outcome: &WriteOutcome, now: Time) {
         self.tick(now);
         let draw = self.draws.next();
-        if let Some(at) = self.asked.remove(&id) {
-            self.electors[at].written(id, outcome, draw, now);
+        let Some(at) = self.asked.remove(&id) else {
+            return;
+        };
+        let elector = &mut self.electors[at];
+        if self.is_over {
+            let has_changed = matches!(outcome, WriteOutcome::Refused(it) if it.code == CONFLICT);
+            let again = has_changed.then(|| elector.release_met_change()).flatten();
+            self.farewells.extend(again.map(|ask| (at, ask)));
+            return;
         }
+        elector.written(id, outcome, draw, now);
     }
 
-    /// Lets go: nothing is written from now on but that others need not wait.
-    pub(crate) fn release(&mut self, now: Time) -> Vec<Intent> {
+    /// Lets go: nothing is asked from now on but what tells others that they need not wait. Answers to what
+    /// was asked before are not waited for.
+    pub(crate) fn release(&mut self, now: Time) {
         self.is_over = true;
         self.leads = false;
-        self.electors
-            .iter_mut()
-            .filter_map(|elector| elector.release(now))
-            .collect()
+        self.asked.clear();
+        let electors = self.electors.iter_mut().enumerate();
+        self.farewells = electors
+            .filter_map(|(at, elector)| Some((at, elector.release(now)?)))
+            .collect();
     }
 
     /// How each Lease stands.
