@@ -15,7 +15,9 @@ use review::{
 };
 use runtime::follow::{Followed, Wish, follow};
 use serde_json::{Value, json};
-use server::{CertificateKeeper, Door, Endpoint, FactTable, Registrar, ServedCertificate};
+use server::{
+    CertificateKeeper, Door, Endpoint, FactTable, Listening, Registrar, ServedCertificate,
+};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
@@ -47,11 +49,10 @@ async fn serve(
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let cluster = crate::client_of(&request.connection).await?;
-    let (up, is_up) = watch::channel(false);
+    let (lack, lacks) = watch::channel(Some("there is no certificate yet".to_owned()));
     let health = match request.health {
         Some(address) => {
-            let unready =
-                move || (!*is_up.borrow()).then(|| "there is no certificate yet".to_owned());
+            let unready = move || lacks.borrow().clone();
             Some(server::open(address, Door::Health(Box::new(unready), None)).await?)
         }
         None => None,
@@ -65,38 +66,64 @@ async fn serve(
         address: address(&request),
         own_namespace: request.namespace.clone().unwrap_or_default(),
     };
-    let mut authorities = keeper.keep(&served, runtime::clock::now()).await?;
-    let facts = facts(&cluster).await;
+    // What an API does not answer, or not to us, may take for ever.
+    let begun = tokio::select! {
+        _ = interrupt.recv() => None,
+        _ = terminate.recv() => None,
+        begun = begin(&keeper, &served, &cluster, &lack) => Some(begun?),
+    };
+    let Some((mut authorities, facts)) = begun else {
+        end(health).await;
+        return Ok(cli::EXIT_COMPLETE);
+    };
     let (rules, judged_by) = watch::channel(Arc::new(settings));
     let endpoint = Endpoint::new(judged_by, webhooks.clone(), facts);
     let listening = endpoint.listen(request.address, &served).await?;
-    up.send_replace(true);
+    lack.send_replace(None);
     console::say(&format!("webhooks are served at {}", listening.url()));
-    let mut looks = tokio::time::interval(LOOK);
-    loop {
-        tokio::select! {
-            _ = interrupt.recv() => break,
-            _ = terminate.recv() => break,
-            _ = looks.tick() => {
-                match keeper.keep(&served, runtime::clock::now()).await {
-                    Ok(renewed) => authorities = renewed,
-                    // The one that is shown is good for weeks.
-                    Err(error) => tracing::warn!("{:#}", anyhow::Error::from(error)),
-                }
-                if let Some(settings) = renewed(&request, &registrar.settings) {
-                    registrar.webhooks = wanted(&webhooks, &settings);
-                    registrar.settings = settings.clone();
-                    rules.send_replace(Arc::new(settings));
-                }
-                register(&registrar, &authorities).await;
+    let looking = async {
+        let mut looks = tokio::time::interval(LOOK);
+        loop {
+            looks.tick().await;
+            match keeper.keep(&served, runtime::clock::now()).await {
+                Ok(renewed) => authorities = renewed,
+                // The one that is shown is good for weeks.
+                Err(error) => tracing::warn!("{:#}", anyhow::Error::from(error)),
             }
+            if let Some(settings) = renewed(&request, &registrar.settings) {
+                registrar.webhooks = wanted(&webhooks, &settings);
+                registrar.settings = settings.clone();
+                rules.send_replace(Arc::new(settings));
+            }
+            register(&registrar, &authorities).await;
         }
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        () = looking => {}
     }
     listening.end_within(request.farewell).await;
+    end(health).await;
+    Ok(cli::EXIT_COMPLETE)
+}
+
+/// What has to be there before anything is served: the authorities of the certificate, and facts. Says what
+/// is still lacking.
+async fn begin(
+    keeper: &CertificateKeeper,
+    served: &ServedCertificate,
+    cluster: &client::Cluster,
+    lack: &watch::Sender<Option<String>>,
+) -> anyhow::Result<(String, Arc<FactTable>)> {
+    let authorities = keeper.keep(served, runtime::clock::now()).await?;
+    Ok((authorities, facts(cluster, lack).await))
+}
+
+async fn end(health: Option<Listening>) {
     if let Some(health) = health {
         health.end().await;
     }
-    Ok(cli::EXIT_COMPLETE)
 }
 
 async fn register(registrar: &Registrar, authorities: &str) {
@@ -242,19 +269,27 @@ fn host(url: &str) -> Option<String> {
 }
 
 /// A table of what rules ask for, once all of it is known; it is kept up to date from then on.
-async fn facts(cluster: &client::Cluster) -> Arc<FactTable> {
+async fn facts(cluster: &client::Cluster, lack: &watch::Sender<Option<String>>) -> Arc<FactTable> {
     let facts = Arc::new(FactTable::default());
+    lack.send_replace(unlisted(FOLLOWED));
     let mut whole = Vec::new();
     for kind in FOLLOWED {
         let (is_whole, wait) = watch::channel(false);
         whole.push(wait);
         tokio::spawn(keep_facts(*kind, cluster.clone(), facts.clone(), is_whole));
     }
-    for mut wait in whole {
+    for (at, mut wait) in whole.into_iter().enumerate() {
+        lack.send_replace(unlisted(&FOLLOWED[at..]));
         // It ends with the process only.
         drop(wait.wait_for(|is_whole| *is_whole).await);
     }
     facts
+}
+
+/// Why nothing is judged yet. What an API says to whoever may not list them is in the log.
+fn unlisted(kinds: &[Kind]) -> Option<String> {
+    let plurals: Vec<&str> = kinds.iter().map(|kind| kind.row().plural).collect();
+    Some(format!("{} have not been listed yet", plurals.join(", ")))
 }
 
 async fn keep_facts(

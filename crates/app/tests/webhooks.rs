@@ -1,6 +1,10 @@
-//! `katmai webhooks` as a user types it, as far as it needs no cluster.
+//! `katmai webhooks` as a user types it, as far as it needs no cluster, or one that does not answer.
 
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output};
+use std::sync::mpsc;
 
 use serde_json::Value;
 
@@ -79,4 +83,138 @@ fn what_cannot_be_done_is_said() {
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(told.contains(said), "{told}");
     }
+}
+
+/// What an API answers to a method and a path; nothing is silence.
+type Answers = fn(&str, &str) -> Option<&'static str>;
+
+/// An API, and a process that was told of it.
+struct Beside {
+    process: Child,
+    /// What the API is asked, as it comes.
+    asked: mpsc::Receiver<String>,
+    kubeconfig: PathBuf,
+}
+
+impl Beside {
+    fn start(answers: Answers, arguments: &[&str]) -> Beside {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+        let address = listener.local_addr().expect("an address");
+        let kubeconfig = std::env::temp_dir().join(format!(
+            "katmai-webhooks-{}-{}",
+            std::process::id(),
+            address.port()
+        ));
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+             clusters: [{{name: c, cluster: {{server: \"http://{address}\"}}}}]\n\
+             contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
+             users: [{{name: u, user: {{}}}}]\n"
+        );
+        std::fs::write(&kubeconfig, text).expect("a file");
+        let (ask, asked) = mpsc::channel();
+        std::thread::spawn(move || {
+            for socket in listener.incoming() {
+                let (socket, ask) = (socket.expect("a connection"), ask.clone());
+                std::thread::spawn(move || answer(socket, answers, &ask));
+            }
+        });
+        let process = Command::new(env!("CARGO_BIN_EXE_katmai"))
+            .arg("webhooks")
+            .arg(format!("--kubeconfig={}", kubeconfig.display()))
+            .args(arguments)
+            .spawn()
+            .expect("it can be started");
+        Beside {
+            process,
+            asked,
+            kubeconfig,
+        }
+    }
+
+    /// Waits until the API is asked this.
+    fn waits_for(&self, request: &str) {
+        let mut asked = self.asked.iter();
+        assert!(asked.any(|it| it.starts_with(request)), "{request}");
+    }
+
+    /// Its exit code after SIGTERM.
+    fn ends(mut self) -> Option<i32> {
+        let id = self.process.id().to_string();
+        let told = Command::new("kill").args(["-TERM", &id]).status();
+        assert!(told.expect("it can be told").success());
+        let code = self.process.wait().expect("it ends").code();
+        std::fs::remove_file(&self.kubeconfig).expect("cleaned up");
+        code
+    }
+}
+
+/// Answers the requests of one connection until it ends.
+fn answer(socket: TcpStream, answers: Answers, ask: &mpsc::Sender<String>) -> Option<()> {
+    let mut reader = BufReader::new(socket.try_clone().ok()?);
+    let mut socket = socket;
+    loop {
+        let mut head = String::new();
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().ok()?;
+            }
+            if line == "\r\n" {
+                break;
+            }
+            head.push_str(&line);
+        }
+        reader.read_exact(&mut vec![0; length]).ok()?;
+        let mut words = head.split(' ');
+        let (method, path) = (words.next()?, words.next()?);
+        // Whoever listened may have gone.
+        let _ = ask.send(format!("{method} {path}"));
+        if let Some(answer) = answers(method, path) {
+            socket.write_all(answer.as_bytes()).ok()?;
+        }
+    }
+}
+
+/// The body at a path of a process's health.
+fn told(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it listens");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}
+
+#[test]
+fn a_process_whose_api_does_not_answer_ends_when_it_is_asked_to() {
+    let beside = Beside::start(|_, _| None, &[]);
+    beside.waits_for("GET /api/v1/namespaces/volcano-system/secrets/katmai-webhooks");
+    assert_eq!(beside.ends(), Some(0));
+}
+
+#[test]
+fn a_process_that_may_not_list_says_so_and_ends_when_it_is_asked_to() {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let health = free.local_addr().expect("an address");
+    drop(free);
+    let answers: Answers = |method, path| {
+        Some(match (method, path.contains("/secrets")) {
+            ("GET", true) => "HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}",
+            ("POST", true) => "HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\n{}",
+            _ => "HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\n{}",
+        })
+    };
+    let place = format!("--healthz-address={health}");
+    let beside = Beside::start(answers, &["--enable-healthz", &place]);
+    beside.waits_for("GET /apis/scheduling.volcano.sh/v1beta1/queues");
+    let said = told(health, "/readyz");
+    assert!(said.starts_with("HTTP/1.1 503"), "{said}");
+    assert!(
+        said.contains("namespaces, queues have not been listed yet"),
+        "{said}"
+    );
+    assert_eq!(beside.ends(), Some(0));
 }

@@ -17,8 +17,11 @@ use serde_json::value::RawValue;
 use crate::keys;
 use crate::lines::lines;
 
-/// How long one request that is no watch and no log may take.
+/// How long one request that is no watch and no log may take, and how long a watch may take to begin.
 const REQUEST_SECONDS_MAX: u64 = 60;
+/// How much longer a watch may last than was asked for. A server that is there has ended it by then; one
+/// whose machine has died ends nothing, and the connection to it looks as if nothing happened.
+const WATCH_SLACK_SECONDS: u64 = 30;
 
 /// A connection to one Kubernetes API. Cheap to clone.
 #[derive(Clone)]
@@ -207,7 +210,7 @@ impl Cluster {
         })
     }
 
-    /// Watches a kind in all namespaces from just after `revision`.
+    /// Watches a kind in all namespaces from just after `revision`. It ends as [`Cluster::watch_call`] says.
     pub async fn watch(
         &self,
         kind: Kind,
@@ -216,9 +219,10 @@ impl Cluster {
     ) -> Result<BoxStream<'static, Result<WatchLine, ClientError>>, ClientError> {
         let call = call::watch(kind, revision, timeout_seconds);
         let Some(dialect) = self.dialect(kind).await? else {
-            return self.watch_call(call).await;
+            return self.watch_call(call, timeout_seconds).await;
         };
-        let lines = self.watch_call(dialect.said(call)).await?;
+        let call = dialect.said(call);
+        let lines = self.watch_call(call, timeout_seconds).await?;
         let heard = move |line: Result<WatchLine, ClientError>| {
             line.map(|line| match line {
                 WatchLine::Applied(object) => WatchLine::Applied(dialect.heard(object)),
@@ -229,20 +233,29 @@ impl Cluster {
         Ok(lines.map(heard).boxed())
     }
 
-    /// Opens any watch request.
+    /// Opens any watch request that asks to be ended after `timeout_seconds`. Soon after that it ends as if
+    /// the server had ended it, which need not be alive; one that does not begin within a minute has failed.
     pub async fn watch_call(
         &self,
         call: Call,
+        timeout_seconds: u32,
     ) -> Result<BoxStream<'static, Result<WatchLine, ClientError>>, ClientError> {
-        let stream = self.stream(&call).await?;
-        let events = lines(stream).map(move |line| {
+        let within = Duration::from_secs(REQUEST_SECONDS_MAX);
+        let stream = match tokio::time::timeout(within, self.stream(&call)).await {
+            Ok(stream) => stream?,
+            Err(elapsed) => return Err(transport(&call, Box::new(elapsed))),
+        };
+        let seconds_max = u64::from(timeout_seconds) + WATCH_SLACK_SECONDS;
+        let end = tokio::time::sleep(Duration::from_secs(seconds_max));
+        let events = lines(stream.take_until(end)).map(move |line| {
             let line = line.map_err(|error| transport(&call, Box::new(error)))?;
             call::watch_line(&line).map_err(|cause| malformed(&call, cause))
         });
         Ok(events.boxed())
     }
 
-    /// Opens a request whose answer is read as it comes (logs).
+    /// Opens a request whose answer is read as it comes (logs). There is no limit of time: a server need not
+    /// even begin before the first line of a log is written.
     pub async fn stream(
         &self,
         call: &Call,

@@ -66,8 +66,6 @@ pub struct Driver {
     asking: Asking,
     cycles: Option<Cycles>,
     election: Option<Election>,
-    /// Writes that tell others that they need not wait.
-    farewells: VecDeque<Intent>,
     metrics: Metrics,
     tallies: Tallies,
     notices: VecDeque<Notice>,
@@ -113,7 +111,6 @@ impl Driver {
                 .map(|engine| Cycles::new(engine, limits)),
             election: (settings.election.as_ref())
                 .map(|election| Election::new(election, settings.seed)),
-            farewells: VecDeque::new(),
             metrics: Metrics::default(),
             tallies: Tallies::default(),
             notices: VecDeque::new(),
@@ -147,9 +144,6 @@ impl Driver {
     /// When to call [`Driver::handle_time`] although nothing has happened. In the past or now: at
     /// once, after events that are there have been handed in.
     pub fn poll_wake(&self) -> Option<Time> {
-        if !self.farewells.is_empty() {
-            return Some(Time(i64::MIN));
-        }
         let election = self.election.as_ref().and_then(Election::wake);
         if self.is_standby() {
             return election;
@@ -412,9 +406,6 @@ impl Driver {
 
     fn next_request(&mut self, id: RequestId, now: Time) -> Option<Request> {
         self.has_more = false;
-        if let Some(farewell) = self.farewells.pop_front() {
-            return Some(Request::Write(farewell));
-        }
         if let Some(request) = self.election.as_mut().and_then(|it| it.poll(id, now)) {
             return Some(request);
         }

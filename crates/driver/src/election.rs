@@ -7,7 +7,8 @@
 //!
 //! What is proved: two candidates with steady clocks never may write at one time. A holder stops
 //! [`ElectionSettings::renew_ms`] after it *asked* for the last renewal that was granted; another
-//! takes the Lease at the earliest `lease_ms` after it *saw* that renewal, which was later.
+//! takes the Lease at the earliest `lease_ms` after it *saw* that renewal, which was later. A Lease says
+//! whole seconds, so that a part of one counts as a whole.
 //! Time that leaps is no proof. A holder stops at once where it goes back or is said to have leapt:
 //! only the shell can know that a clock was set back by about as long as the process stood still.
 //! Whoever waits counts a leap forward only as far as that leaves the proof intact.
@@ -17,11 +18,11 @@
 
 mod elector;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use api::core::Lease;
-use api::intent::{Intent, ObjectKey, Refusal, WriteOutcome};
+use api::intent::{ObjectKey, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
 
@@ -84,6 +85,12 @@ impl ElectionSettings {
         }
     }
 
+    /// How long a Lease says that others wait, in seconds. Never less than we count on: rounded down, a
+    /// renew deadline between the two would let another take the Lease while it is held.
+    fn lease_seconds(&self) -> i64 {
+        self.lease_ms.saturating_add(999) / 1_000
+    }
+
     /// Why these times cannot work, if they cannot.
     pub fn problem(&self) -> Option<&'static str> {
         if self.names.is_empty() {
@@ -127,6 +134,8 @@ pub(crate) struct Election {
     draws: Draws,
     leads: bool,
     is_over: bool,
+    /// What is still to be asked so that others need not wait, and for which Lease.
+    farewells: VecDeque<(usize, Ask)>,
     /// What was said last about a Lease that cannot be had.
     trouble: String,
 }
@@ -149,6 +158,7 @@ impl Election {
             draws: Draws::new(seed ^ 0x1ead_e12e_1ec7_1042),
             leads: false,
             is_over: false,
+            farewells: VecDeque::new(),
             trouble: String::new(),
         }
     }
@@ -206,13 +216,21 @@ impl Election {
 
     /// What is to be asked now, under that id.
     pub(crate) fn poll(&mut self, id: RequestId, now: Time) -> Option<Request> {
+        let (at, ask) = match self.is_over {
+            true => self.farewells.pop_front()?,
+            false => self.next(id, now)?,
+        };
+        self.asked.insert(id, at);
+        Some(match ask {
+            Ask::Read(key) => Request::Get { key },
+            Ask::Write(intent) => Request::Write(intent),
+        })
+    }
+
+    fn next(&mut self, id: RequestId, now: Time) -> Option<(usize, Ask)> {
         for (at, elector) in self.electors.iter_mut().enumerate() {
             if let Some(ask) = elector.poll(id, now) {
-                self.asked.insert(id, at);
-                return Some(match ask {
-                    Ask::Read(key) => Request::Get { key },
-                    Ask::Write(intent) => Request::Write(intent),
-                });
+                return Some((at, ask));
             }
             if !elector.holds(now) {
                 return None;
@@ -224,7 +242,7 @@ impl Election {
     /// When [`Election::poll`] will have something to ask, or what is held ends.
     pub(crate) fn wake(&self) -> Option<Time> {
         if self.is_over {
-            return None;
+            return (!self.farewells.is_empty()).then_some(Time(i64::MIN));
         }
         // Those behind one that is not held are not asked for.
         let held = self.electors.iter().take_while(|elector| elector.is_held());
@@ -246,28 +264,47 @@ impl Election {
     ) {
         self.tick(now);
         let draw = self.draws.next();
-        if let Some(at) = self.asked.remove(&id) {
-            self.electors[at].got(id, answer, draw, now);
+        let Some(at) = self.asked.remove(&id) else {
+            return;
+        };
+        let elector = &mut self.electors[at];
+        if self.is_over {
+            let again = answer
+                .ok()
+                .and_then(|lease| elector.release_read(lease, now));
+            self.farewells.extend(again.map(|ask| (at, ask)));
+            return;
         }
+        elector.got(id, answer, draw, now);
     }
 
     /// The answer to a write.
     pub(crate) fn written(&mut self, id: RequestId, outcome: &WriteOutcome, now: Time) {
         self.tick(now);
         let draw = self.draws.next();
-        if let Some(at) = self.asked.remove(&id) {
-            self.electors[at].written(id, outcome, draw, now);
+        let Some(at) = self.asked.remove(&id) else {
+            return;
+        };
+        let elector = &mut self.electors[at];
+        if self.is_over {
+            let has_changed = matches!(outcome, WriteOutcome::Refused(it) if it.code == CONFLICT);
+            let again = has_changed.then(|| elector.release_met_change()).flatten();
+            self.farewells.extend(again.map(|ask| (at, ask)));
+            return;
         }
+        elector.written(id, outcome, draw, now);
     }
 
-    /// Lets go: nothing is written from now on but that others need not wait.
-    pub(crate) fn release(&mut self, now: Time) -> Vec<Intent> {
+    /// Lets go: nothing is asked from now on but what tells others that they need not wait. Answers to what
+    /// was asked before are not waited for.
+    pub(crate) fn release(&mut self, now: Time) {
         self.is_over = true;
         self.leads = false;
-        self.electors
-            .iter_mut()
-            .filter_map(|elector| elector.release(now))
-            .collect()
+        self.asked.clear();
+        let electors = self.electors.iter_mut().enumerate();
+        self.farewells = electors
+            .filter_map(|(at, elector)| Some((at, elector.release(now)?)))
+            .collect();
     }
 
     /// How each Lease stands.

@@ -116,6 +116,23 @@ fn a_driver_that_ends_lets_its_lease_go() {
     assert!(!world.driver.may_write(world.now));
 }
 
+/// S1.3: a clean end costs others one retry period, also while the API is slow.
+#[test]
+fn a_driver_that_ends_while_it_renews_lets_its_lease_go_all_the_same() {
+    let mut world = candidate("me");
+    world.pass_ms(1_000);
+    world.is_answer_slow = true;
+    let renewed = world.object(Kind::Lease, "volcano")["spec"]["renewTime"].clone();
+    world.pass_ms(1_500);
+    let spec = &world.object(Kind::Lease, "volcano")["spec"];
+    assert_ne!(spec["renewTime"], renewed, "the answer to it is on its way");
+    world.driver.release(world.now);
+    world.is_answer_slow = false;
+    world.pass_ms(0);
+    let spec = &world.object(Kind::Lease, "volcano")["spec"];
+    assert_eq!(spec["holderIdentity"], "");
+}
+
 fn said(world: &mut World) -> Vec<String> {
     std::iter::from_fn(|| world.driver.poll_notice())
         .map(|notice| notice.text)

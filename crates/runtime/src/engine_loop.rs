@@ -3,6 +3,7 @@
 //! The loop owns the driver and runs on a thread of its own, so that a long cycle never holds up
 //! a socket. Nothing is decided here.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use api::call::WatchLine;
@@ -31,7 +32,8 @@ const ANSWERS_PER_ROUND_MAX: usize = 4_096;
 /// Answers that may wait for the loop; requests beyond it wait in their tasks.
 const ANSWERS_WAITING_MAX: usize = 16_384;
 
-/// How long a farewell may take: others who wait for it would not have waited much longer.
+/// How long each request of a farewell may take, of which there are three for a Lease at most: others who wait
+/// for it would not have waited much longer.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
 
 /// Metrics are copied out this often at most, while there is work.
@@ -292,20 +294,36 @@ fn take(driver: &mut Driver, came: Came) {
 
 /// Tells others that they need not wait; who cannot be told waits as after a crash.
 async fn farewell(driver: &mut Driver, cluster: &Cluster) {
+    let mut held = BTreeSet::new();
     driver.release(now());
     while let Some((id, request)) = driver.poll_request(now()) {
-        let Request::Write(intent) = request else {
-            continue;
+        let (lease, is_held) = match request {
+            Request::Write(intent) => {
+                let outcome = tokio::time::timeout(FAREWELL_MAX, cluster.write(&intent)).await;
+                let outcome = outcome.unwrap_or_else(|elapsed| WriteOutcome::Unknown {
+                    message: elapsed.to_string().into(),
+                });
+                let is_told = matches!(outcome, WriteOutcome::Done { .. });
+                driver.handle_written(id, outcome, now());
+                (intent.target.name, !is_told)
+            }
+            Request::Get { key } => {
+                let found = tokio::time::timeout(FAREWELL_MAX, get(cluster, &key)).await;
+                let found = found.unwrap_or_else(|elapsed| Err(unreachable(&elapsed)));
+                let is_known = found.is_ok();
+                driver.handle_got(id, found, now());
+                // One that still is ours is written next.
+                (key.name, !is_known)
+            }
+            _ => continue,
         };
-        let outcome = tokio::time::timeout(FAREWELL_MAX, cluster.write(&intent)).await;
-        let outcome = outcome.unwrap_or_else(|elapsed| WriteOutcome::Unknown {
-            message: elapsed.to_string().into(),
-        });
-        if !matches!(outcome, WriteOutcome::Done { .. }) {
-            let lease = &intent.target.name;
-            tracing::warn!("cannot let go of the lease {lease}: others wait until it has run out");
-        }
-        driver.handle_written(id, outcome, now());
+        match is_held {
+            true => held.insert(lease),
+            false => held.remove(&lease),
+        };
+    }
+    for lease in held {
+        tracing::warn!("cannot let go of the lease {lease}: others wait until it has run out");
     }
 }
 
@@ -403,11 +421,18 @@ async fn write(cluster: &Cluster, intent: &Intent) -> WriteOutcome {
 fn refusal(error: ClientError) -> Refusal {
     match error {
         ClientError::Refused(refusal) => refusal,
-        other => Refusal {
-            code: 0,
-            reason: "Unreachable".into(),
-            message: other.to_string().into(),
-            retry_after_seconds: None,
-        },
+        other => unreachable(&other),
     }
 }
+
+fn unreachable(why: &dyn std::error::Error) -> Refusal {
+    Refusal {
+        code: 0,
+        reason: "Unreachable".into(),
+        message: why.to_string().into(),
+        retry_after_seconds: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -98,7 +98,7 @@ impl<T: DeserializeOwned + Send> Following<T> {
         self.revision = Some(revision);
         let mut watch = call::watch(self.kind, revision, WATCH_SECONDS);
         watch.target.push_str(&self.selector);
-        let mut lines = self.cluster.watch_call(watch).await?;
+        let mut lines = self.cluster.watch_call(watch, WATCH_SECONDS).await?;
         while let Some(line) = lines.next().await {
             match line? {
                 WatchLine::Applied(object) => self.say(&object, Followed::Applied).await,

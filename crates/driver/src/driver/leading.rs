@@ -4,8 +4,6 @@
 //! everything anew: what its predecessor wrote before is in those lists. One that has lost forgets
 //! everything, for what it remembers of its own writes on their way is worth nothing any more.
 
-use std::collections::VecDeque;
-
 use api::core::Lease;
 use api::intent::WriteOutcome;
 use api::kind::Kind;
@@ -25,12 +23,12 @@ impl Driver {
         election.is_none_or(|election| election.may_write(now))
     }
 
-    /// Lets go of what is held, before a clean end: from now on only the writes that tell others so
-    /// are handed out.
+    /// Lets go of what is held, before a clean end: from now on only what tells others so is handed out.
+    /// What was asked before may be done or not; a Lease that was renewed by it is read, and let go as it is.
     pub fn release(&mut self, now: Time) {
         self.note(|| Record::Released { now });
         if let Some(election) = &mut self.election {
-            self.farewells = VecDeque::from(election.release(now));
+            election.release(now);
             self.start_again();
         }
     }
@@ -142,7 +140,6 @@ impl Driver {
         }
         self.tallies = before.tallies;
         self.election = election;
-        self.farewells = before.farewells;
         self.metrics = counted;
         self.notices = before.notices;
         self.last_request = before.last_request;

@@ -233,7 +233,7 @@ impl Driver {
         let cycles = self.cycles.as_ref();
         let has_binds = cycles.is_some_and(|cycles| cycles.has_binds_waiting());
         let is_waiting = has_binds || self.asking.untold() > 0;
-        if self.writes.open() == 0 && self.farewells.is_empty() && !(is_waiting && is_patient) {
+        if self.writes.open() == 0 && !(is_waiting && is_patient) {
             self.begin_anew(now);
         }
     }

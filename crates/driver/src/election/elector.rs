@@ -70,8 +70,8 @@ enum State {
         record: Record,
         basis: Basis,
     },
-    /// We want it no more.
-    Over,
+    /// We want it no more. It is read once at most, so as to let it go as it is.
+    Over { was_read: bool },
 }
 
 /// See the module's page.
@@ -198,7 +198,7 @@ impl Elector {
             State::Due(at) => *at,
             State::Free => Time(i64::MIN),
             State::Reading { since, .. } | State::Writing { since, .. } => self.patience(*since),
-            State::Over => return None,
+            State::Over { .. } => return None,
         };
         Some(self.held_until().map_or(next, |until| until.min(next)))
     }
@@ -231,7 +231,7 @@ impl Elector {
     pub(super) fn leapt(&mut self, now: Time) {
         self.last = Some(now);
         self.proved = None;
-        if self.state != State::Over {
+        if !matches!(self.state, State::Over { .. }) {
             self.state = State::Due(now);
         }
     }
@@ -271,16 +271,7 @@ impl Elector {
             self.try_again(draw, now);
             return;
         };
-        self.version = lease.map(|lease| Version {
-            uid: lease.metadata.uid.clone(),
-            resource_version: lease.metadata.resource_version.clone(),
-        });
-        self.serves = lease
-            .and_then(|lease| lease.metadata.annotations.get(SERVES))
-            .map_or_else(|| "".into(), |serves| (**serves).into());
-        if let Some(lease) = lease {
-            self.see(record_of(lease));
-        }
+        self.read(lease);
         // A Lease that somebody deleted under its holder is waited out like one that is there:
         // the holder may not know yet.
         if self.is_held_elsewhere() {
@@ -329,21 +320,65 @@ impl Elector {
         }
     }
 
-    /// Lets go. The write that tells others so, where it can be made.
-    pub(super) fn release(&mut self, now: Time) -> Option<Intent> {
-        let is_ours = self.holds(now) && self.version.is_some();
-        let transitions = self.seen.as_ref().map_or(0, |seen| seen.record.transitions);
+    /// Lets go. What is to be asked so that others hear of it, where it is ours: the write that tells them,
+    /// or how the Lease stands after a write of which nothing was heard.
+    pub(super) fn release(&mut self, now: Time) -> Option<Ask> {
+        let is_ours = self.holds(now);
+        let is_known = self.version.is_some();
         self.proved = None;
-        self.state = State::Over;
-        is_ours.then(|| {
-            self.intent(&Record {
-                holder: "".into(),
-                duration_seconds: 1,
-                acquired: Some(now),
-                renewed: Some(now),
-                transitions,
-            })
+        self.state = State::Over {
+            was_read: !is_known,
+        };
+        is_ours.then(|| match is_known {
+            true => Ask::Write(self.farewell(now)),
+            false => Ask::Read(self.key.clone()),
         })
+    }
+
+    /// Letting go met a Lease that has changed. A renewal that was on its way may have arrived, so it is
+    /// read, once.
+    pub(super) fn release_met_change(&mut self) -> Option<Ask> {
+        match &mut self.state {
+            State::Over { was_read } if !*was_read => *was_read = true,
+            _ => return None,
+        }
+        Some(Ask::Read(self.key.clone()))
+    }
+
+    /// Lets the Lease go as it was read, if it still is ours. Nobody else is called like us, so that nothing
+    /// has to be proved by the clock.
+    pub(super) fn release_read(&mut self, lease: Option<&Lease>, now: Time) -> Option<Ask> {
+        let is_ours = lease.is_some_and(|it| it.spec.holder_identity == self.settings.identity);
+        is_ours.then(|| {
+            self.read(lease);
+            Ask::Write(self.farewell(now))
+        })
+    }
+
+    /// The write that tells others that they need not wait.
+    fn farewell(&self, now: Time) -> Intent {
+        let transitions = self.seen.as_ref().map_or(0, |seen| seen.record.transitions);
+        self.intent(&Record {
+            holder: "".into(),
+            duration_seconds: 1,
+            acquired: Some(now),
+            renewed: Some(now),
+            transitions,
+        })
+    }
+
+    /// Takes what was read.
+    fn read(&mut self, lease: Option<&Lease>) {
+        self.version = lease.map(|lease| Version {
+            uid: lease.metadata.uid.clone(),
+            resource_version: lease.metadata.resource_version.clone(),
+        });
+        self.serves = lease
+            .and_then(|lease| lease.metadata.annotations.get(SERVES))
+            .map_or_else(|| "".into(), |serves| (**serves).into());
+        if let Some(lease) = lease {
+            self.see(record_of(lease));
+        }
     }
 
     fn held_until(&self) -> Option<Time> {
@@ -388,7 +423,7 @@ impl Elector {
         let taken = |record: &Record| record.transitions.saturating_add(1);
         Record {
             holder: self.settings.identity.clone(),
-            duration_seconds: self.settings.lease_ms / 1_000,
+            duration_seconds: self.settings.lease_seconds(),
             acquired: ours.map_or(Some(now), |record| record.acquired),
             renewed: Some(now),
             transitions: match (ours, before, &self.version) {

@@ -275,16 +275,58 @@ fn who_learns_that_its_clock_was_set_holds_nothing_until_the_next_renewal() {
 fn letting_go_tells_others_that_they_need_not_wait() {
     let mut tale = Tale::new();
     tale.lead();
-    let intents = tale.election.release(tale.now);
-    let Action::Patch { patch, .. } = &intents[0].action else {
-        panic!("{intents:?}");
-    };
-    assert_eq!(patch["spec"]["holderIdentity"], "");
-    assert_eq!(patch["spec"]["leaseDurationSeconds"], 1);
+    tale.election.release(tale.now);
+    assert_eq!(tale.election.wake(), Some(Time(i64::MIN)));
+    let spec = tale.writes(&done(2));
+    assert_eq!(spec["holderIdentity"], "");
+    assert_eq!(spec["leaseDurationSeconds"], 1);
     assert!(!tale.election.may_write(tale.now));
     assert_eq!(tale.pass_to(3), Turn::Same);
     assert_eq!(tale.ask(), None);
     assert_eq!(tale.election.wake(), None);
+}
+
+/// S1.3: the answer to the renewal is not waited for, and it was granted.
+#[test]
+fn letting_go_while_a_renewal_is_on_its_way_reads_the_lease_and_lets_it_go_as_it_is() {
+    let mut tale = Tale::new();
+    tale.lead();
+    tale.pass_to(2);
+    assert!(matches!(tale.ask(), Some(Request::Write(_))));
+    tale.election.release(tale.now);
+    tale.writes(&conflict());
+    tale.reads(Some(&lease("me", 2, 2)));
+    assert_eq!(tale.writes(&conflict())["holderIdentity"], "");
+    // Once more, and that was all.
+    assert_eq!(tale.ask(), None);
+    assert_eq!(tale.election.wake(), None);
+}
+
+#[test]
+fn letting_go_after_a_doubtful_renewal_reads_first_and_leaves_what_is_not_ours() {
+    for (holder, is_written) in [("me", true), ("other", false)] {
+        let mut tale = Tale::new();
+        tale.lead();
+        tale.pass_to(2);
+        tale.writes(&WriteOutcome::Unknown { message: "".into() });
+        tale.election.release(tale.now);
+        tale.reads(Some(&lease(holder, 2, 2)));
+        assert_eq!(tale.ask().is_some(), is_written, "{holder}");
+    }
+}
+
+#[test]
+fn a_lease_says_no_less_than_what_its_holder_counts_on() {
+    let mut tale = Tale::with(ElectionSettings {
+        lease_ms: 15_900,
+        renew_ms: 15_500,
+        ..ElectionSettings::new("ns", "volcano", "me")
+    });
+    tale.reads(None);
+    let spec = tale.writes(&done(1));
+    assert!(tale.election.may_write(at(15)));
+    // Who saw it at once takes it after so long.
+    assert_eq!(spec["leaseDurationSeconds"], 16);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The certificate that the endpoint shows, and whose it believes: both change while connections are served.
 
+use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use api::time::Time;
@@ -19,6 +20,9 @@ use rustls::{
     DigitallySignedStruct, DistinguishedName as Subject, RootCertStore, ServerConfig,
     SignatureScheme,
 };
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::time::ASN1Time;
 
 /// How long a certificate of ours is good, in days.
 const LIFE_DAYS: i64 = 90;
@@ -205,6 +209,31 @@ impl Generation {
         Generation::signed(names, now).map_err(failed(action))
     }
 
+    /// Whether it is good at this instant, by its own dates. One that cannot be read never is.
+    pub(super) fn is_valid(&self, now: Time) -> bool {
+        let seconds = now.micros().div_euclid(1_000_000);
+        let at = ASN1Time::from_timestamp(seconds);
+        let is_good = |parsed: &X509Certificate<'_>, at| parsed.validity().is_valid_at(at);
+        at.is_ok_and(|at| self.parsed(|parsed| is_good(parsed, at)).unwrap_or(false))
+    }
+
+    /// The names by which a server may be called that shows it, as [`plain`] writes them; none where it
+    /// cannot be read.
+    pub(super) fn names(&self) -> Vec<String> {
+        let names = self.parsed(|parsed| {
+            let names = parsed.subject_alternative_name().ok().flatten();
+            let names = names.into_iter().flat_map(|it| &it.value.general_names);
+            names.filter_map(said).collect()
+        });
+        names.unwrap_or_default()
+    }
+
+    fn parsed<T>(&self, look: impl FnOnce(&X509Certificate<'_>) -> T) -> Option<T> {
+        let first = CertificateDer::from_pem_slice(self.chain.as_bytes()).ok()?;
+        let (_, parsed) = x509_parser::parse_x509_certificate(&first).ok()?;
+        Some(look(&parsed))
+    }
+
     fn signed(names: &[String], now: Time) -> Result<Generation, rcgen::Error> {
         let authority_key = KeyPair::generate()?;
         let mut params = params(Vec::new(), "katmai-authority", now)?;
@@ -223,6 +252,24 @@ impl Generation {
             key: key.serialize_pem(),
             made: now,
         })
+    }
+}
+
+/// A name as all write it who mean the same.
+pub(super) fn plain(name: &str) -> String {
+    let ip: Result<IpAddr, _> = name.parse();
+    ip.map_or_else(|_| name.to_ascii_lowercase(), |ip| ip.to_string())
+}
+
+fn said(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some(plain(name)),
+        GeneralName::IPAddress(bytes) => {
+            let four = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+            let six = <[u8; 16]>::try_from(*bytes).map(IpAddr::from);
+            Some(four.or(six).ok()?.to_string())
+        }
+        _ => None,
     }
 }
 

@@ -4,7 +4,12 @@
 //! A certificate of ours is followed by the next after 60 of its 90 days. The next one's authority is
 //! told first, and the certificate shown only once every API server has had time to hear of it; the
 //! authority before stays known until then. So no call fails while it changes.
+//!
+//! A certificate that lacks one of the names by which we are called is followed by one that has it. Where no
+//! caller believes the one that is kept (it has run out, or its clock was wrong, or it has none of their
+//! names), there is nothing to wait for: the next one is shown at once.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use api::call::{self, Call};
@@ -15,7 +20,7 @@ use base64::engine::general_purpose::STANDARD;
 use client::Cluster;
 use serde_json::{Value, json};
 
-use super::certificate::{CertificateError, Generation, ServedCertificate, failed};
+use super::certificate::{CertificateError, Generation, ServedCertificate, failed, plain};
 
 const DAY_MS: i64 = 86_400_000;
 /// When the next certificate is made.
@@ -120,6 +125,28 @@ fn read(path: &Path) -> Result<String, CertificateError> {
     std::fs::read_to_string(path).map_err(failed(format!("read {}", path.display())))
 }
 
+impl Generation {
+    /// Whether we may be called by each of these names.
+    fn has_all(&self, names: &[String]) -> bool {
+        let own = self.names();
+        names.iter().all(|name| own.contains(&plain(name)))
+    }
+
+    /// Whether anybody who calls by one of these names believes it, its authority known. Nobody calls from
+    /// here itself, unless there is no other name.
+    fn is_believed(&self, names: &[String], now: Time) -> bool {
+        let own = self.names();
+        let mut others = names.iter().filter(|name| !is_here(name)).peekable();
+        let is_called = others.peek().is_none() || others.any(|name| own.contains(&plain(name)));
+        is_called && self.is_valid(now)
+    }
+}
+
+fn is_here(name: &str) -> bool {
+    let ip: Result<IpAddr, _> = name.parse();
+    ip.map_or(name == "localhost", |ip| ip.is_loopback())
+}
+
 /// What the replicas have agreed upon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Kept {
@@ -145,19 +172,42 @@ impl Kept {
             };
             return Ok((first, true));
         };
+        let has_all = kept.current.has_all(names);
+        let is_believed = kept.current.is_believed(names, now);
+        let is_due = now >= kept.current.made.plus_ms(NEXT_AFTER_MS);
         match kept.next.take() {
-            Some(next) if now >= next.made.plus_ms(HEARD_AFTER_MS) => {
-                kept.past = std::mem::replace(&mut kept.current, next).authority;
-                Ok((kept, true))
-            }
-            None if now >= kept.current.made.plus_ms(NEXT_AFTER_MS) => {
-                kept.next = Some(Generation::make(names, now)?);
-                kept.past = String::new();
-                Ok((kept, true))
-            }
-            next => {
-                kept.next = next;
+            Some(next) if next.is_valid(now) && next.has_all(names) => {
+                let is_heard = now >= next.made.plus_ms(HEARD_AFTER_MS);
+                if is_heard || !is_believed {
+                    kept.past = std::mem::replace(&mut kept.current, next).authority;
+                    return Ok((kept, true));
+                }
+                kept.next = Some(next);
                 Ok((kept, false))
+            }
+            None if is_believed && has_all && !is_due => Ok((kept, false)),
+            unfit => {
+                let mut names = names.to_vec();
+                // Replicas that were told other names share it: what each of them wants stays in it, so that
+                // they agree. What nobody wants any more goes with the next in its turn.
+                let lacking = (!has_all).then_some(&kept.current);
+                for other in lacking
+                    .into_iter()
+                    .chain(&unfit)
+                    .flat_map(Generation::names)
+                {
+                    if !names.iter().any(|name| plain(name) == other) {
+                        names.push(other);
+                    }
+                }
+                let made = Generation::make(&names, now)?;
+                if is_believed {
+                    kept.next = Some(made);
+                    kept.past = String::new();
+                } else {
+                    kept.past = std::mem::replace(&mut kept.current, made).authority;
+                }
+                Ok((kept, true))
             }
         }
     }
@@ -294,6 +344,79 @@ mod tests {
         assert!(after.authorities().contains(&first.current.authority));
         let (again, _) = turn(Some(after), day(121));
         assert!(!again.authorities().contains(&first.current.authority));
+    }
+
+    const HERE: &[&str] = &["localhost", "127.0.0.1"];
+
+    fn named(more: &[&str]) -> Vec<String> {
+        let all = HERE.iter().chain(more);
+        all.map(|name| (*name).to_owned()).collect()
+    }
+
+    /// What is kept after a look, and whether it was written.
+    fn turn(kept: &Kept, more: &[&str], now: Time) -> (Kept, bool) {
+        Kept::turned(Some(kept.clone()), &named(more), now).expect("certificates can be made")
+    }
+
+    fn first(more: &[&str]) -> Kept {
+        let (kept, _) = Kept::turned(None, &named(more), day(0)).expect("it can be made");
+        kept
+    }
+
+    #[test]
+    fn a_certificate_without_the_name_of_the_service_is_followed_by_one_with_it_at_once() {
+        let old = first(&[]);
+        assert!(!turn(&old, &[], day(1)).1);
+        let (kept, is_new) = turn(&old, &["a.ns.svc"], day(1));
+        assert!(is_new && kept.next.is_none());
+        assert!(kept.current.has_all(&named(&["a.ns.svc"])));
+        assert!(kept.authorities().contains(&old.current.authority));
+        // Another Service later, and a replica that knows the first one only: both agree.
+        let (kept, is_new) = turn(&kept, &["b.ns.svc"], day(2));
+        assert!(is_new);
+        assert!(!turn(&kept, &["a.ns.svc"], day(2)).1);
+        assert!(!turn(&kept, &["b.ns.svc"], day(2)).1);
+        // The next in its turn has what is wanted then.
+        let (kept, _) = turn(&kept, &["b.ns.svc"], day(62));
+        let next = kept.next.expect("it was made");
+        assert!(!next.names().contains(&"a.ns.svc".to_owned()));
+    }
+
+    #[test]
+    fn a_name_that_comes_beside_one_that_is_called_by_waits_until_its_authority_is_known() {
+        let (old, wanted) = (first(&["a.ns.svc"]), &["a.ns.svc", "192.0.2.7"]);
+        let (told, is_new) = turn(&old, wanted, day(1));
+        assert!(is_new && told.current == old.current);
+        let heard = day(1).plus_ms(HEARD_AFTER_MS);
+        assert!(!turn(&told, wanted, heard.plus_ms(-1)).1);
+        let (kept, _) = turn(&told, wanted, heard);
+        assert_eq!(Some(&kept.current), told.next.as_ref());
+        // One that waits and lacks a name itself is made anew.
+        let (kept, is_new) = turn(&told, &["a.ns.svc", "HOST"], heard);
+        let next = kept.next.expect("it was made");
+        assert!(is_new && next.has_all(&named(&["192.0.2.7", "host"])));
+    }
+
+    #[test]
+    fn a_certificate_that_has_run_out_or_is_of_the_future_is_not_shown_any_more() {
+        let old = first(&["a.ns.svc"]);
+        for now in [day(91), day(-3)] {
+            let (kept, is_new) = turn(&old, &["a.ns.svc"], now);
+            assert!(is_new && kept.next.is_none());
+            assert!(kept.current.is_valid(now) && !old.current.is_valid(now));
+        }
+        // One that was told and never shown is shown now, without a wait.
+        let (told, _) = turn(&old, &["a.ns.svc"], day(89));
+        let next = told.next.clone().expect("it was made");
+        let late = Kept {
+            next: Some(Generation {
+                made: day(91),
+                ..next
+            }),
+            ..told
+        };
+        let (kept, is_new) = turn(&late, &["a.ns.svc"], day(91));
+        assert!(is_new && late.next == Some(kept.current));
     }
 
     #[test]

@@ -328,7 +328,7 @@ impl World {
                     *since = away(*since);
                     age(record, base);
                 }
-                State::Free | State::Over => {}
+                State::Free | State::Over { .. } => {}
             }
         }
         for at in 0..next.candidates.len() {
