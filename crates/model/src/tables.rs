@@ -119,7 +119,7 @@ pub struct Tables {
     shape_specs: BTreeMap<Arc<ShapeSpec>, ShapeId>,
     shape_serial: u64,
     priorities: BTreeMap<Arc<str>, Priority>,
-    opinions: opinions::Opinions,
+    opinions: Arc<opinions::Opinions>,
     policies: policies::Policies,
     hyper_nodes: hyper_nodes::HyperNodes,
     images: images::ImageCensus,
