@@ -119,7 +119,7 @@ pub struct Tables {
     shape_specs: BTreeMap<Arc<ShapeSpec>, ShapeId>,
     shape_serial: u64,
     priorities: BTreeMap<Arc<str>, Priority>,
-    opinions: opinions::Opinions,
+    opinions: Arc<opinions::Opinions>,
     policies: policies::Policies,
     hyper_nodes: hyper_nodes::HyperNodes,
     images: images::ImageCensus,
@@ -142,6 +142,8 @@ pub struct Tables {
     /// Who uses each claim that one pod may use at a time.
     sole_users: BTreeMap<Key, BTreeSet<TaskId>>,
     shared_loads: CardLoads,
+    /// How many tasks that ask for devices were promised room on each node.
+    promised_devices: BTreeMap<NodeId, u32>,
     volumes: volumes::Volumes,
     /// Nodes with devices that others reach, too.
     sharing: BTreeSet<NodeId>,
@@ -356,6 +358,13 @@ impl Tables {
     /// What is held of devices that several nodes reach.
     pub fn shared_loads(&self) -> &CardLoads {
         &self.shared_loads
+    }
+
+    /// The nodes with devices that others reach, too, on which tasks that ask for devices were promised
+    /// room.
+    pub fn promised_shared(&self) -> impl Iterator<Item = NodeId> {
+        let nodes = self.promised_devices.keys().copied();
+        nodes.filter(|node| self.sharing.contains(node))
     }
 
     /// The end of the log of nodes whose room or spec changed.

@@ -148,6 +148,8 @@ pub struct State {
     pub(crate) now: Time,
     pub(crate) capacity: plugins::capacity::Capacities,
     pub(crate) drf: plugins::drf::Tree,
+    /// What is kept of devices that several nodes reach.
+    pub(crate) kept: plugins::predicates::devices::promises::Kept,
     /// What is kept in vain of the whole cluster.
     pub(crate) overcommit: plugins::reserved::InVain,
     pub(crate) proportion: plugins::proportion::Shares,

@@ -1,5 +1,7 @@
 //! Who has to leave its node although nobody is given the room, and when to look again.
 
+use std::collections::BTreeSet;
+
 use model::{NodeId, Phase, Tables, TaskId, Time};
 
 use crate::plugin::{Leaver, Plugin, Room, View};
@@ -70,7 +72,7 @@ impl Protection<'_> {
 
 impl Rules {
     /// Who has to leave its node: of the first tier in which anybody has to, whoever one of its plugins
-    /// names. With each plugin that names somebody.
+    /// names, each of them once. With each plugin that names somebody.
     pub(crate) fn victim_tasks(&self, view: View<'_>) -> Vec<(&'static str, Vec<Leaver>)> {
         let protection = Protection { rules: self, view };
         for tier in self.tiers() {
@@ -80,20 +82,16 @@ impl Rules {
             let mut named: Vec<_> = asked
                 .map(|(name, ask)| (name, ask(view, &protection)))
                 .collect();
-            let all: Vec<TaskId> = named
-                .iter()
-                .flat_map(|(_, them)| them)
-                .map(|it| it.0)
-                .collect();
-            let mut going = protection.let_go(&all);
+            let mut all = Vec::new();
+            let mut seen = BTreeSet::new();
             for (_, leavers) in &mut named {
-                leavers.retain(|(task, _)| match going.iter().position(|it| it == task) {
-                    Some(at) => {
-                        going.swap_remove(at);
-                        true
-                    }
-                    None => false,
-                });
+                // Whom several name leaves once, and for what the first of them says.
+                leavers.retain(|(task, _)| seen.insert(*task));
+                all.extend(leavers.iter().map(|(task, _)| *task));
+            }
+            let going: BTreeSet<TaskId> = protection.let_go(&all).into_iter().collect();
+            for (_, leavers) in &mut named {
+                leavers.retain(|(task, _)| going.contains(task));
             }
             named.retain(|(_, leavers)| !leavers.is_empty());
             if !named.is_empty() {

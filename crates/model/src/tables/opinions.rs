@@ -212,9 +212,10 @@ impl Tables {
     ) {
         self.tick += 1;
         let mut told = BTreeSet::new();
+        let known = Arc::make_mut(&mut self.opinions);
         for (query, opinion) in opinions {
             if let Some(shape) = query.shape() {
-                self.opinions.note(shape, self.tick, until);
+                known.note(shape, self.tick, until);
             }
             told.insert(about(&query));
             let said = Said {
@@ -222,7 +223,7 @@ impl Tables {
                 until,
                 is_old: false,
             };
-            self.opinions.said.insert(query, said);
+            known.said.insert(query, said);
         }
         if !told.is_empty() {
             self.look_again(&told);
@@ -271,22 +272,27 @@ impl Tables {
 
     /// Forgets what was said of a node that is another one now.
     pub(super) fn forget_opinions_of_node(&mut self, node: &str) {
-        self.forget_opinions(|query, _| match query {
-            Query::Fits(_, name) if **name == *node => Fate::Goes,
-            _ => Fate::Stays,
-        });
+        self.forget_opinions_about(
+            |query| matches!(query, Query::Fits(_, name) if **name == *node),
+        );
     }
 
     /// Forgets what was said of a gang that is another one now.
     pub(super) fn forget_opinions_of_gang(&mut self, uid: &str) {
-        self.forget_opinions(|query, _| match query {
-            Query::Enters(gang) | Query::Ready(gang, _) | Query::Gives(gang, _)
-                if **gang == *uid =>
-            {
-                Fate::Goes
-            }
-            _ => Fate::Stays,
+        self.forget_opinions_about(|query| match query {
+            Query::Enters(gang) | Query::Ready(gang, _) | Query::Gives(gang, _) => **gang == *uid,
+            _ => false,
         });
+    }
+
+    fn forget_opinions_about(&mut self, is_meant: impl Fn(&Query) -> bool) {
+        // A question lends out what was said: it is copied only if some of it goes.
+        if self.opinions.said.keys().any(&is_meant) {
+            self.forget_opinions(|query, _| match is_meant(query) {
+                true => Fate::Goes,
+                false => Fate::Stays,
+            });
+        }
     }
 
     fn forget_opinions(&mut self, fate: impl Fn(&Query, &mut Said) -> Fate) {
@@ -296,7 +302,8 @@ impl Tables {
         self.tick += 1;
         let mut left: BTreeMap<u64, Time> = BTreeMap::new();
         let mut moved = BTreeSet::new();
-        self.opinions.said.retain(|query, said| {
+        let opinions = Arc::make_mut(&mut self.opinions);
+        opinions.said.retain(|query, said| {
             let fate = fate(query, said);
             if fate != Fate::Stays {
                 moved.extend(query.shape());
@@ -308,9 +315,9 @@ impl Tables {
             fate != Fate::Goes
         });
         for shape in moved {
-            self.opinions.shapes.remove(&shape);
+            opinions.shapes.remove(&shape);
             if let Some(end) = left.get(&shape) {
-                self.opinions.note(shape, self.tick, *end);
+                opinions.note(shape, self.tick, *end);
             }
         }
     }

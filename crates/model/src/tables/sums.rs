@@ -278,6 +278,8 @@ impl Tables {
         }
         if task.grants.iter().any(|grant| grant.is_shared) {
             self.share(id, sign);
+        } else if task.grants.iter().any(|grant| grant.is_claimed) {
+            self.stir_promises(at, sign);
         }
         self.couple(id, sign);
         if sign == Sign::Take || phase == Phase::Releasing {
@@ -297,6 +299,17 @@ impl Tables {
                 Sign::Take => self.shared_loads.give_back(grant),
             }
         }
+        self.touch_sharing(sign);
+    }
+
+    /// Whoever was promised devices there may get others now, and among them some that several nodes reach.
+    fn stir_promises(&mut self, at: NodeId, sign: Sign) {
+        if self.promised_devices.contains_key(&at) && self.sharing.contains(&at) {
+            self.touch_sharing(sign);
+        }
+    }
+
+    fn touch_sharing(&mut self, sign: Sign) {
         let all: Vec<NodeId> = self.sharing.iter().copied().collect();
         for node in all {
             if sign == Sign::Take {
@@ -332,6 +345,17 @@ impl Tables {
                 Sign::Take => node.promised.remove(&id),
             }
         });
+        if shape.spec.devices.is_some() {
+            let tasks = self.promised_devices.entry(at).or_default();
+            match sign {
+                Sign::Add => *tasks += 1,
+                Sign::Take => *tasks -= 1,
+            }
+            self.stir_promises(at, sign);
+            if self.promised_devices[&at] == 0 {
+                self.promised_devices.remove(&at);
+            }
+        }
         if sign == Sign::Take {
             self.mark_freed(at);
         }

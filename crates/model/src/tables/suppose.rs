@@ -70,13 +70,15 @@ enum Back {
 }
 
 impl Tables {
-    /// Lends the tables to a question that leaves its rows as they were: neither the revision nor
-    /// what the engine has still to look at moves.
+    /// Lends the tables to a question that leaves its rows as they were: neither the revision, nor
+    /// what was said from outside, nor what the engine has still to look at moves.
     pub fn aside<R>(&mut self, ask: impl FnOnce(&mut Tables) -> R) -> R {
         let (tick, serial, news) = (self.tick, self.shape_serial, self.news.clone());
+        let opinions = Arc::clone(&self.opinions);
         let answer = ask(self);
         self.settle();
         (self.tick, self.shape_serial, self.news) = (tick, serial, news);
+        self.opinions = opinions;
         answer
     }
 

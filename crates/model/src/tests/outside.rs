@@ -151,6 +151,45 @@ fn opinions_go_with_their_subject_and_others_stay() {
 }
 
 #[test]
+fn a_question_forgets_nothing_that_was_said() {
+    let mut tables = cluster();
+    let questions = questions(&tables);
+    let queries = questions.iter().map(|it| tables.query_of(it).unwrap());
+    let queries: Vec<Query> = queries.collect();
+    let opinions = queries.iter().map(|query| (query.clone(), Opinion::Yes));
+    tables.put_opinions(opinions, seconds(10));
+    let (gang, serial) = (
+        tables.gangs().next().unwrap().0,
+        tables.shape_of(TaskId(0)).serial,
+    );
+    let told = |tables: &Tables| {
+        let opinions = queries.iter().map(|query| tables.opinion(query).cloned());
+        let opinions: Vec<_> = opinions.collect();
+        let end = tables.opinions_end(gang, NOW);
+        (opinions, tables.opinions_tick(serial), end, tables.tick())
+    };
+    let before = told(&tables);
+    let other_gang = GangSpec {
+        min_member: 7,
+        ..tables.gang(gang).spec.clone()
+    };
+    let other_node = NodeSpec {
+        unschedulable: true,
+        ..tables.nodes().next().unwrap().1.spec.clone()
+    };
+    let changes = [
+        Change::PutGang(Box::new(other_gang)),
+        Change::PutNode(Box::new(other_node)),
+    ];
+    tables.aside(|tables| {
+        let supposed = tables.suppose(&changes).expect("both rows are there");
+        assert_ne!(told(tables), before, "another gang was not asked about");
+        tables.put_back(supposed);
+    });
+    assert_eq!(told(&tables), before);
+}
+
+#[test]
 fn a_change_is_supposed_where_nothing_of_it_is_on_its_way() {
     let queue = || Change::PutQueue(Box::default());
     let of_task = |name: &str, uid: &str| {

@@ -124,7 +124,6 @@ fn may_be_told(cycle: &Cycle<'_, '_>, queue: QueueId, task: TaskId) -> bool {
     let view = cycle.view();
     let shape = view.tables.shape_of(task);
     drain::is_about_amounts(shape)
-        && shape.spec.volumes.is_empty()
         && !shape.spec.is_coupled()
         && !shape.spec.is_best_effort()
         && !crate::coupling::concerns(view, task)

@@ -373,7 +373,8 @@ fn here_or_nearest(
 /// Whether amounts alone decide whether a node that suits the shape has room for it.
 pub(super) fn is_about_amounts(shape: &Shape) -> bool {
     let spec = &shape.spec;
-    spec.ports.is_empty() && spec.cards.is_none() && spec.devices.is_none() && spec.numa.is_none()
+    let of_devices = spec.cards.is_some() || spec.devices.is_some() || spec.numa.is_some();
+    spec.ports.is_empty() && spec.volumes.is_empty() && !of_devices
 }
 
 /// The same of a task, which may look at others, or come with claims whose volumes are found, or made, where
@@ -481,7 +482,7 @@ fn may_stand(view: View<'_>, footing: Option<&Footing>, id: NodeId) -> bool {
     footing.is_none_or(|footing| footing.of(&view.tables.node(id).spec).is_ok())
 }
 
-/// The same, as far as ports, cards, devices and NUMA nodes decide: found by sending all gangs away.
+/// The same, as far as ports, volumes, cards, devices and NUMA nodes decide: found by sending all gangs away.
 fn takes_when_left(cycle: &mut Cycle<'_, '_>, task: TaskId, id: NodeId) -> bool {
     let tables = cycle.trial.tables();
     let Some(gang) = tables.task(task).gang else {

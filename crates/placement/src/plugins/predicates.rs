@@ -1,6 +1,6 @@
 //! Predicates: which nodes a task may use at all.
 
-mod devices;
+pub(crate) mod devices;
 mod slots;
 pub(crate) mod volumes;
 

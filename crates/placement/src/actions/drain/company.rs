@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    GangId, Labels, Phase, PodTerm, ShapeId, ShapeSpec, Spread, Tables, Task, TaskId, matches_all,
+    GangId, Key, Labels, Phase, PodTerm, ShapeId, ShapeSpec, Spread, Tables, Task, TaskId,
+    matches_all,
 };
 
 use crate::cycle::Cycle;
@@ -20,7 +21,21 @@ type Face = (ShapeId, Labels);
 
 /// Whether nobody knows where the task may run once others have gone.
 pub(super) fn is_unforeseeable(view: View<'_>, task: TaskId) -> bool {
-    deviceshare::concerns(view, task)
+    deviceshare::concerns(view, task) || is_withheld(view, task)
+}
+
+/// Whether a pod of no gang, which may stay for ever, has a claim of the task that one pod may use at a time.
+fn is_withheld(view: View<'_>, task: TaskId) -> bool {
+    let row = view.tables.task(task);
+    let claims = row.sole.iter();
+    let mut users = claims.flat_map(|claim| {
+        let claim = Key::new(row.key.namespace.clone(), claim.clone());
+        view.tables.sole_users(&claim)
+    });
+    users.any(|user| {
+        let user = view.tables.task(user);
+        user.gang.is_none() && user.phase != Phase::Releasing
+    })
 }
 
 /// Who names the claims without a place that tasks of a gang come with.

@@ -3,16 +3,19 @@
 //! A search with a bound: claims, requests and ways in their order, devices in the node's. The first
 //! whole answer counts, so the same tables give the same devices.
 
+pub(crate) mod promises;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
     Agreement, CLAIM_DEVICES_MAX, CardLoad, CardLoads, Device, DeviceAsk, DeviceClaim, DeviceLack,
-    DeviceRequest, Devices, Draw, Grant, Key, NodeId, PartLoad, Phase, Purpose, Standing, Taking,
-    TaskId, Wanted, Way, takings,
+    DeviceRequest, Devices, Draw, Grant, Key, NodeId, PartLoad, Purpose, Standing, Taking, Wanted,
+    Way, takings,
 };
 
 use crate::plugin::{Room, View};
+use promises::Loads;
 
 /// So many devices are looked at for one task and node before the search is given up: thousands of
 /// equal devices under a constraint that none of them meets would take for ever.
@@ -87,25 +90,32 @@ pub(super) fn choose(
     node: NodeId,
     room: Room,
 ) -> Result<Vec<Grant>, DeviceLack> {
-    let devices = &view.tables.node(node).spec.devices;
-    let shared = view.tables.shared_loads();
-    let mut served = served(view, ask, devices)?;
-    if room == Room::Later {
-        let mut loads = left_later(view, node);
-        let promised = keep_promises(view, node, (&mut loads, BTreeSet::new()))?;
-        served.extend(places_of(ask, &promised));
-        return rest(devices, Holdings::Of(&loads, shared), ask, &served);
-    }
     let row = view.tables.node(node);
-    let grants = rest(devices, Holdings::Of(&row.cards, shared), ask, &served)?;
-    let asks = |task: &TaskId| view.tables.shape_of(*task).spec.devices.is_some();
-    if row.promised.iter().any(asks) {
-        let mut later = left_later(view, node);
-        grants.iter().for_each(|grant| later.take(grant));
-        let ours = ask.shared().map(|(_, claim)| claim).collect();
-        keep_promises(view, node, (&mut later, ours))?;
+    let devices = &row.spec.devices;
+    let mut served = served(view, ask, devices)?;
+    let kept;
+    let shared = match view.tables.promised_shared().next() {
+        None => view.tables.shared_loads(),
+        Some(_) => {
+            kept = promises::elsewhere(view, node, ask);
+            &*kept
+        }
+    };
+    let is_promised = promises::promised(view, node).next().is_some();
+    if room == Room::Now {
+        let grants = rest(devices, Holdings::Of(&row.cards, shared), ask, &served)?;
+        if is_promised {
+            let mut later = Loads::later(view, node, shared);
+            grants.iter().for_each(|grant| later.take(grant));
+            let ours = ask.shared().map(|(_, claim)| claim).collect();
+            later.keep(view, node, ours)?;
+        }
+        return Ok(grants);
     }
-    Ok(grants)
+    let mut later = Loads::later(view, node, shared);
+    let promised = later.keep(view, node, BTreeSet::new())?;
+    served.extend(places_of(ask, &promised));
+    rest(devices, later.held(), ask, &served)
 }
 
 /// The claims, by their places, that other tasks have got their devices, if the node reaches all of these.
@@ -128,39 +138,6 @@ fn served(view: View<'_>, ask: &DeviceAsk, devices: &Devices) -> Result<BTreeSet
 fn places_of(ask: &DeviceAsk, claims: &BTreeSet<&Key>) -> BTreeSet<u8> {
     let ours = ask.shared().filter(|(_, claim)| claims.contains(claim));
     ours.map(|(at, _)| at).collect()
-}
-
-/// What is held there once the tasks on their way out are gone.
-fn left_later(view: View<'_>, node: NodeId) -> CardLoads {
-    let row = view.tables.node(node);
-    let mut loads = row.cards.clone();
-    for task in row.tasks.iter().map(|id| view.tables.task(*id)) {
-        if task.phase == Phase::Releasing {
-            task.grants.iter().for_each(|grant| loads.give_back(grant));
-        }
-    }
-    loads
-}
-
-/// Gives each task that was promised room there what it will take, but for claims that get theirs by
-/// others. All shared claims that have devices then.
-fn keep_promises<'v>(
-    view: View<'v>,
-    node: NodeId,
-    (loads, mut served): (&mut CardLoads, BTreeSet<&'v Key>),
-) -> Result<BTreeSet<&'v Key>, DeviceLack> {
-    let row = view.tables.node(node);
-    for id in &row.promised {
-        if let Some(ask) = view.tables.shape_of(*id).spec.devices.as_deref() {
-            let held = Holdings::Of(loads, view.tables.shared_loads());
-            let keys = ask.shared().map(|(_, claim)| claim);
-            served.extend(keys.filter(|claim| view.tables.device_holder(claim).is_some()));
-            let grants = rest(&row.spec.devices, held, ask, &places_of(ask, &served))?;
-            grants.iter().for_each(|grant| loads.take(grant));
-            served.extend(ask.shared().map(|(_, claim)| claim));
-        }
-    }
-    Ok(served)
 }
 
 /// Devices for every claim, of those that nobody holds.
