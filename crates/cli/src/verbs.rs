@@ -80,7 +80,7 @@ pub fn command() -> Command {
 /// Understands a command line; speaks and gives an exit code where nothing is left to be done.
 /// Called by the name `vcctl` or of a tool such as `vsub`, it is that; called by the name of one of upstream's processes, it is
 /// that process.
-pub fn parse(mut arguments: Vec<OsString>) -> Outcome {
+pub fn parse(arguments: Vec<OsString>) -> Outcome {
     let called = arguments
         .first()
         .and_then(|first| Path::new(first).file_name())
@@ -93,15 +93,20 @@ pub fn parse(mut arguments: Vec<OsString>) -> Outcome {
         return tool.parse(arguments.iter().skip(1).cloned().collect());
     }
     if let Some(process) = processes::called(called) {
-        arguments.insert(1, process.verb.into());
+        let arguments = arguments.into_iter().map(processes::normal);
+        return match called_upstreams(process).try_get_matches_from(arguments) {
+            Ok(matches) => process.begin(&matches),
+            Err(error) => refuse(&error),
+        };
     }
     let verb = arguments.get(1).and_then(|verb| verb.to_str());
     if let Some(tool) = verb.and_then(Tool::called) {
         return tool.parse(arguments.iter().skip(2).cloned().collect());
     }
-    if verb.is_some_and(|verb| processes::find(verb).is_some()) {
-        arguments = arguments.into_iter().map(processes::normal).collect();
-    }
+    let arguments = match verb.is_some_and(|verb| processes::find(verb).is_some()) {
+        true => arguments.into_iter().map(processes::normal).collect(),
+        false => arguments,
+    };
     let matches = match command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => return refuse(&error),
@@ -120,6 +125,17 @@ pub fn parse(mut arguments: Vec<OsString>) -> Outcome {
         console::complain(&format!("error: {error:#}"));
         Outcome::Exit(EXIT_FAILED)
     })
+}
+
+/// A process as a program of its own, under upstream's name.
+fn called_upstreams(process: &Row) -> Command {
+    process.command().name(process.upstream)
+}
+
+/// The program of that name beside `katmai` itself: a tool of upstream's, or a process under upstream's name.
+pub(crate) fn program(name: &str) -> Option<Command> {
+    let tool = Tool::called(name).map(Tool::whole);
+    tool.or_else(|| processes::called(name).map(called_upstreams))
 }
 
 /// Asks a cluster what a verb wants to know and gives the exit code.

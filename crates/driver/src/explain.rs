@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::ask::{Holder, Nodes, Refusals, Report, Subject};
+use api::core::Pod;
 use api::kind::Kind;
 use api::time::Time;
-use api::volcano::PodGroup;
+use api::volcano::{Job, JobPhase, PodGroup};
 use engine::{Engine, Explanation, Remedy};
 use mirror::{Mirror, group_name, native_gang};
 use model::{Amount, Key, Tables};
@@ -25,6 +26,8 @@ pub enum Unanswered {
     NoGroup,
     /// No PodGroup is owned by a job of that name.
     NoGroupOfJob,
+    /// It has ended.
+    Ended,
     /// Not every kind has been listed yet, or somebody else decides.
     NotReady,
 }
@@ -38,6 +41,7 @@ impl std::fmt::Display for Unanswered {
             Unanswered::NoGroupOfJob => {
                 "no PodGroup belongs to a job of that name: there is no such job, or its controller has not come to it yet"
             }
+            Unanswered::Ended => "it has ended, and waits for nothing",
             Unanswered::NotReady => "the scheduler here does not decide, or has not seen everything yet",
         })
     }
@@ -122,11 +126,12 @@ fn gang_of(mirror: &Mirror, tables: &Tables, subject: &Subject) -> Result<Key, U
                     && owner.is_some_and(|it| &*it.kind == "Job" && *it.name == *subject.name)
             };
             let group = mirror.list::<PodGroup>().find(is_its);
-            let group = group.ok_or(Unanswered::NoGroupOfJob)?;
+            let group = group.ok_or_else(|| without_group(mirror, subject))?;
             Ok(Key::new(subject.namespace.as_str(), &*group.metadata.name))
         }
         Kind::Pod => {
-            let task = tables.task_keyed(&key).ok_or(Unanswered::Unknown)?;
+            let task = tables.task_keyed(&key);
+            let task = task.ok_or_else(|| without_row(mirror, subject))?;
             let gang = tables.task(task).gang.ok_or(Unanswered::NotOurs)?;
             let gang = tables.gang(gang);
             (gang.known)
@@ -143,6 +148,25 @@ fn gang_of(mirror: &Mirror, tables: &Tables, subject: &Subject) -> Result<Key, U
             let mut keys = [key, native].into_iter();
             keys.find(is_known).ok_or(Unanswered::Unknown)
         }
+    }
+}
+
+/// Why a job has no PodGroup, as far as jobs are known here: a scheduler by itself does not hear of them.
+fn without_group(mirror: &Mirror, subject: &Subject) -> Unanswered {
+    let job = mirror.get::<Job>(&subject.namespace, &subject.name);
+    match job.map(|job| job.status.state.phase) {
+        Some(JobPhase::Completed | JobPhase::Failed | JobPhase::Terminated) => Unanswered::Ended,
+        Some(_) => Unanswered::NoGroup,
+        None => Unanswered::NoGroupOfJob,
+    }
+}
+
+/// Why nothing is decided about a pod.
+fn without_row(mirror: &Mirror, subject: &Subject) -> Unanswered {
+    match mirror.get::<Pod>(&subject.namespace, &subject.name) {
+        Some(pod) if pod.is_finished() => Unanswered::Ended,
+        Some(_) => Unanswered::NotOurs,
+        None => Unanswered::Unknown,
     }
 }
 

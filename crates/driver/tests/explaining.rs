@@ -224,6 +224,34 @@ fn a_question_changes_nothing() {
 }
 
 #[test]
+fn who_has_ended_or_is_anothers_is_told_so() {
+    let mut world = crowded();
+    let other = |name: &str| json!({ "schedulerName": name, "containers": [{ "name": "c" }] });
+    let team = json!({ "namespace": "team-a" });
+    let over =
+        json!({ "metadata": team, "spec": other("volcano"), "status": { "phase": "Succeeded" } });
+    world.put_object(Kind::Pod, "over", &over);
+    world.put_object(
+        Kind::Pod,
+        "theirs",
+        &json!({ "metadata": team, "spec": other("nobody") }),
+    );
+    world.pass_ms(2_000);
+    let mut ask = |name: &str| {
+        let subject = Subject {
+            kind: Kind::Pod,
+            namespace: "team-a".to_owned(),
+            name: name.to_owned(),
+        };
+        let now = world.now;
+        world.driver.explain(&subject, now).map(|_| ())
+    };
+    assert_eq!(ask("over"), Err(Unanswered::Ended));
+    assert_eq!(ask("theirs"), Err(Unanswered::NotOurs));
+    assert_eq!(ask("nobody"), Err(Unanswered::Unknown));
+}
+
+#[test]
 fn nothing_is_said_before_everything_was_seen() {
     let mut settings = settings(&[]);
     settings.engine = Some(EngineSettings::new(Engine::with_defaults()));

@@ -65,6 +65,11 @@ impl Tool {
         TOOLS.iter().find(|tool| tool.name == name)
     }
 
+    /// It as a program of its own.
+    pub(crate) fn whole(&self) -> Command {
+        super::as_upstream((self.command)().name(self.name))
+    }
+
     /// Understands what follows its name; speaks where nothing is left to be done.
     pub(crate) fn parse(&self, arguments: Vec<OsString>) -> Outcome {
         self.understand(arguments)

@@ -1,5 +1,6 @@
 //! `katmai completion SHELL`.
 
+use anyhow::Context;
 use clap::{Args, Command, FromArgMatches};
 use clap_complete::Shell;
 
@@ -18,7 +19,15 @@ pub const VERB: Verb = Verb {
     begin: |matches| {
         let typed = Arguments::from_arg_matches(matches)?;
         let mut script = Vec::new();
-        clap_complete::generate(typed.shell, &mut super::command(), "katmai", &mut script);
+        let (mut command, name) = match typed.program.as_deref() {
+            None => (super::command(), "katmai"),
+            Some(name) => {
+                let found = super::program(name);
+                let none = || format!("no program is called {name:?}: {PROGRAMS}");
+                (found.with_context(none)?, name)
+            }
+        };
+        clap_complete::generate(typed.shell, &mut command, name, &mut script);
         console::say(&String::from_utf8_lossy(&script));
         Ok(Outcome::Exit(0))
     },
@@ -28,4 +37,35 @@ pub const VERB: Verb = Verb {
 struct Arguments {
     /// Which shell
     shell: Shell,
+    /// For another name under which katmai is called: vsub, vjobs, vc-scheduler …; vcctl has a completion of its own
+    program: Option<String>,
+}
+
+/// What may be asked for.
+const PROGRAMS: &str = "vcancel, vjobs, vqueues, vresume, vsub, vsuspend and the names of Volcano's processes are; vcctl completion SHELL is of vcctl";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verbs::parse;
+
+    #[test]
+    fn each_program_has_a_completion_and_others_have_none() {
+        let code = |program: &str| {
+            let typed = ["katmai", "completion", "bash", program];
+            parse(typed.map(Into::into).to_vec())
+        };
+        for program in [
+            "vsub",
+            "vjobs",
+            "vqueues",
+            "vcancel",
+            "vsuspend",
+            "vresume",
+            "vc-scheduler",
+        ] {
+            assert!(matches!(code(program), Outcome::Exit(0)), "{program}");
+        }
+        assert!(!matches!(code("nonsense"), Outcome::Exit(0)));
+    }
 }

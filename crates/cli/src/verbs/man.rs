@@ -5,7 +5,6 @@ use clap::{Args, Command, FromArgMatches};
 
 use super::Verb;
 use crate::console;
-use crate::processes;
 use crate::start::Outcome;
 
 /// The row.
@@ -23,7 +22,7 @@ pub const VERB: Verb = Verb {
 
 #[derive(Args)]
 struct Arguments {
-    /// The verb that it is about, or upstream's name of a process; none is katmai as a whole
+    /// The verb that it is about, a tool such as vsub, or upstream's name of a process; none is katmai as a whole
     verb: Option<String>,
 }
 
@@ -33,13 +32,11 @@ fn page(verb: Option<&str>) -> anyhow::Result<String> {
     root.build();
     let command = match verb {
         None => root,
-        Some(name) => {
-            let verb = processes::called(name).map_or(name, |process| process.verb);
-            let Some(found) = root.find_subcommand(verb) else {
-                bail!("there is no verb {name:?}; katmai --help lists them");
-            };
-            found.clone()
-        }
+        Some(name) => match (root.find_subcommand(name), super::program(name)) {
+            (Some(found), _) => found.clone(),
+            (None, Some(found)) => found,
+            (None, None) => bail!("there is no verb {name:?}; katmai --help lists them"),
+        },
     };
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
@@ -63,6 +60,8 @@ mod tests {
             scheduler.contains("scheduler\\-sharding\\-mode"),
             "{scheduler}"
         );
+        let tool = page(Some("vsub")).expect("it is a tool");
+        assert!(tool.contains("vsub") && tool.contains("replicas"), "{tool}");
         assert!(page(Some("nonsense")).is_err());
         assert!(page(None).expect("there is a page").contains("vcctl"));
     }
