@@ -2,6 +2,7 @@
 
 mod extended;
 mod joint;
+mod late;
 mod parts;
 mod shared;
 mod taints;

@@ -189,6 +189,30 @@ impl Rows {
             .collect();
         slices.extend(sides.into_iter().flatten().map(|slice| &**slice));
         self.renew_reached(mirror, &slices, tables);
+        if slices.iter().any(|slice| slice.spec.node_name.is_none()) {
+            self.renew_holders(mirror, &sides, tables);
+        }
+    }
+
+    /// Whoever has devices of these slices is told whether other nodes reach them: only slices say so.
+    fn renew_holders(
+        &mut self,
+        mirror: &Mirror,
+        sides: &[Option<&Arc<ResourceSlice>>],
+        tables: &mut Tables,
+    ) {
+        let slices = sides.iter().copied().flatten();
+        let devices = slices.flat_map(|slice| {
+            let devices = slice.spec.devices.iter();
+            devices.map(|device| pools::device_id(slice, device))
+        });
+        let devices: BTreeSet<String> = devices.collect();
+        for id in devices {
+            let claims = mirror.indexed::<ResourceClaim>(Index::ClaimDevice, "", &id);
+            for pod in claims.filter_map(|claim| holder(mirror, claim)) {
+                self.put_pod(mirror, pod, tables);
+            }
+        }
     }
 
     /// A rule puts a taint on other devices now, or another one.

@@ -294,7 +294,7 @@ fn drawn_on(
 }
 
 /// `driver/pool/name`
-fn device_id(slice: &ResourceSlice, device: &WireDevice) -> String {
+pub(super) fn device_id(slice: &ResourceSlice, device: &WireDevice) -> String {
     let spec = &slice.spec;
     format!("{}/{}/{}", spec.driver, spec.pool.name, device.name)
 }
