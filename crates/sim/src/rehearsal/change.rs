@@ -1,6 +1,6 @@
 //! What is tried out: an object that is applied, one that goes, nodes that are drained.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::call::{self, Call};
 use api::intent::ObjectKey;
@@ -30,7 +30,8 @@ pub enum Change {
     Apply(ObjectKey, Value),
     /// Objects go.
     Delete(Vec<ObjectKey>),
-    /// Nodes are cordoned and what runs there is evicted, as by `kubectl drain --ignore-daemonsets`.
+    /// Nodes are cordoned and what runs there is evicted, as by `kubectl drain --ignore-daemonsets`:
+    /// not pods that a node shows of its own files.
     Drain {
         /// These nodes.
         nodes: Vec<String>,
@@ -153,8 +154,8 @@ impl Rehearsal {
         match change {
             Change::Apply(key, object) => self.apply(key, object).into_iter().collect(),
             Change::Delete(keys) => {
-                let refused = keys.iter().filter_map(|key| self.delete(key));
-                refused.collect()
+                let delete = |key| self.delete(key, &mut BTreeSet::new());
+                keys.iter().filter_map(delete).collect()
             }
             Change::Drain { nodes, labels } => self.drain(nodes, labels),
         }
@@ -188,8 +189,12 @@ impl Rehearsal {
         refused.or_else(|| self.tried(what, &apply(&format!("{target}/status"))))
     }
 
-    /// Deletes an object and what it owns, whoever else is asked to do so.
-    fn delete(&mut self, key: &ObjectKey) -> Option<Refused> {
+    /// Deletes an object and what it owns, whoever else is asked to do so; each once, for what stays for a
+    /// while may own itself in the end.
+    fn delete(&mut self, key: &ObjectKey, asked: &mut BTreeSet<ObjectKey>) -> Option<Refused> {
+        if !asked.insert(key.clone()) {
+            return None;
+        }
         let target = key.kind.path(&key.namespace, &key.name);
         let found = self.call(&call::get(key.kind, &key.namespace, &key.name));
         let uid =
@@ -198,7 +203,7 @@ impl Rehearsal {
         let refused = self.tried(what, &calls::delete(target));
         if refused.is_none() && !uid.is_empty() {
             for dependant in self.owned_by(&uid) {
-                self.delete(&dependant);
+                self.delete(&dependant, asked);
             }
         }
         refused
@@ -252,6 +257,7 @@ impl Rehearsal {
             nodes.iter().any(|node| pod["spec"]["nodeName"] == **node)
                 && !crate::stored::is_over(pod)
                 && !of_daemon(pod)
+                && !is_mirrored(pod)
         });
         for pod in there {
             let (namespace, name) = place(pod);
@@ -283,4 +289,9 @@ fn of_daemon(pod: &Value) -> bool {
     let owners = pod["metadata"]["ownerReferences"].as_array();
     let mut owners = owners.into_iter().flatten();
     owners.any(|owner| owner["kind"] == "DaemonSet")
+}
+
+/// Whether a node runs the pod by a file of its own: it would only be shown anew.
+fn is_mirrored(pod: &Value) -> bool {
+    pod["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_string()
 }

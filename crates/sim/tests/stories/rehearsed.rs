@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::ask::Subject;
+use api::intent::ObjectKey;
 use api::kind::Kind;
 use api::time::Time;
 use driver::explain::Unanswered;
@@ -268,6 +269,47 @@ fn a_node_that_is_drained_loses_its_pods_to_others() {
     };
     assert_eq!((&*gone.name, &*gone.node), ("train-0", "n1"));
     assert_eq!(gone.why, None, "it was not the scheduler");
+}
+
+#[test]
+fn a_pod_that_a_node_shows_of_its_own_files_is_not_drained() {
+    let mut shown = pod("team-a", "train", 0, "1", Some("n1"));
+    shown["metadata"]["annotations"]["kubernetes.io/config.mirror"] = json!("of-a-file");
+    let objects = vec![
+        node("n1", "4"),
+        queue("default", None),
+        group("team-a", "train", "default", 1),
+        shown,
+    ];
+    let drain = json!({ "apiVersion": WHAT_IF, "kind": "Drain", "nodes": ["n1"] });
+    let outcome = tried(objects, &[drain]);
+    assert_eq!(outcome.gone.len(), 0, "{outcome:?}");
+}
+
+#[test]
+fn pods_that_own_each_other_are_deleted_once() {
+    let owned = |at: u32, owner: u32| {
+        let mut pod = pod("team-a", "train", at, "1", Some("n1"));
+        let owner = json!({
+            "apiVersion": "v1", "kind": "Pod", "name": format!("train-{owner}"),
+            "uid": format!("uid-of-train-{owner}"),
+        });
+        pod["metadata"]["uid"] = json!(format!("uid-of-train-{at}"));
+        pod["metadata"]["ownerReferences"] = json!([owner]);
+        pod["metadata"]["finalizers"] = json!(["example.com/stays"]);
+        pod
+    };
+    let mut rehearsal = rehearsal(vec![
+        node("n1", "4"),
+        queue("default", None),
+        group("team-a", "train", "default", 1),
+        owned(0, 1),
+        owned(1, 0),
+        owned(2, 2),
+    ]);
+    let named = |name: &str| ObjectKey::new(Kind::Pod, "team-a", name);
+    let delete = Change::Delete(vec![named("train-0"), named("train-2")]);
+    assert_eq!(rehearsal.change(&delete), []);
 }
 
 #[test]
