@@ -36,7 +36,7 @@ pub(crate) struct Row {
     /// The verb of `katmai`.
     pub(crate) verb: &'static str,
     /// Upstream's binary.
-    upstream: &'static str,
+    pub(crate) upstream: &'static str,
     /// What it does, in one line.
     about: &'static str,
     /// What more is to be said below its flags.
