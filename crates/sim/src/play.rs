@@ -7,6 +7,8 @@ use crate::world::{End, World};
 
 /// In calm, everything must come to its end within so long: longer than any back-off.
 const CALM_MS: i64 = 1_750_000;
+/// Other words for the reason for which somebody waits are put off for so long at most.
+const LAST_WORDS_MS: i64 = 301_000;
 
 /// What became of a story.
 #[derive(Clone, Debug)]
@@ -76,6 +78,8 @@ impl Story {
         if end != End::Quiet {
             find(format!("the world does not come to rest: {end:?}"));
         }
+        // What ended late in the calm may be told to those who wait in other words only now.
+        world.run(LAST_WORDS_MS);
         let revision = world.revision();
         world.run(CALM_MS);
         if world.revision() != revision {
