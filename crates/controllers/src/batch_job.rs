@@ -50,7 +50,10 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         let gone = change.after.is_none() || change.is_recreation();
         if let Some(before) = change.before.as_ref().filter(|_| gone) {
             let left = mirror.owned_by::<Pod>(before.uid());
-            keys.extend(left.filter(|pod| is_tracked(pod)).map(|pod| key_of(pod)));
+            keys.extend(
+                left.filter(|pod| is_tracked(pod))
+                    .map(|pod| crate::keys::of_pod(pod)),
+            );
         }
         return;
     }
@@ -66,10 +69,6 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             keys.push((*change.key).clone());
         }
     }
-}
-
-fn key_of(pod: &Pod) -> ObjectKey {
-    ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name)
 }
 
 /// Everything that one step looks at.

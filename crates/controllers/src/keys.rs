@@ -1,8 +1,14 @@
 //! Which keys an event wakes, where the answer is the same for many kinds.
 
+use api::core::Pod;
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use mirror::Change;
+
+/// A pod's own.
+pub(crate) fn of_pod(pod: &Pod) -> ObjectKey {
+    ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name)
+}
 
 /// The managing owner, if it is of that kind.
 pub(crate) fn of_owner(change: &Change, kind: Kind, keys: &mut Vec<ObjectKey>) {

@@ -22,7 +22,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     if change.kind() == Kind::Node {
         if change.after.is_none() {
             let pods = mirror.pods_on(&change.key.name);
-            keys.extend(pods.map(|pod| key_of(pod)));
+            keys.extend(pods.map(|pod| crate::keys::of_pod(pod)));
         }
         return;
     }
@@ -39,10 +39,6 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     if is_news {
         keys.push((*change.key).clone());
     }
-}
-
-fn key_of(pod: &Pod) -> ObjectKey {
-    ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name)
 }
 
 fn step(inputs: &Inputs<'_>) -> Step {

@@ -55,7 +55,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     if change.kind() == Kind::PodGroup && (change.after.is_none() || change.is_recreation()) {
         let pods = mirror.pods_of_group(&change.key.namespace, &change.key.name);
         let waiting = pods.filter(|pod| is_waiting(mirror, pod));
-        keys.extend(waiting.map(|pod| key_of(pod)));
+        keys.extend(waiting.map(|pod| crate::keys::of_pod(pod)));
     }
     // Pods may be heard of before their owner, and wait for it then. Its later news wake nobody.
     let is_new = change.before.is_none() || change.is_recreation();
@@ -64,12 +64,8 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     {
         let pods = mirror.owned_by::<Pod>(owner.uid());
         let waiting = pods.filter(|pod| is_waiting(mirror, pod));
-        keys.extend(waiting.map(|pod| key_of(pod)));
+        keys.extend(waiting.map(|pod| crate::keys::of_pod(pod)));
     }
-}
-
-fn key_of(pod: &Pod) -> ObjectKey {
-    ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name)
 }
 
 /// Whether a pod has no group yet, or one that is not there.

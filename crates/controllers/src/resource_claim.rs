@@ -65,7 +65,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             };
             let pods = mirror.list_in::<Pod>(namespace);
             let pods = pods.filter(|pod| asks(&pod.spec.resource_claims));
-            keys.extend(pods.map(|pod| pod_key(pod)));
+            keys.extend(pods.map(|pod| crate::keys::of_pod(pod)));
             let groups = mirror.list_in::<PodGroup>(namespace);
             let groups = groups.filter(|group| asks(&group.spec.resource_claims));
             keys.extend(
@@ -113,12 +113,8 @@ fn of_group(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         keys.push((*change.key).clone());
         let pods = mirror.indexed::<Pod>(Index::PodNativeGroup, namespace, name);
         let pods = pods.filter(|pod| !pod.spec.resource_claims.is_empty());
-        keys.extend(pods.map(|pod| pod_key(pod)));
+        keys.extend(pods.map(|pod| crate::keys::of_pod(pod)));
     }
-}
-
-fn pod_key(pod: &Pod) -> ObjectKey {
-    ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name)
 }
 
 fn step(inputs: &Inputs<'_>) -> Step {

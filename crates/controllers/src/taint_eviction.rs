@@ -24,9 +24,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         let taints = |node: &std::sync::Arc<Node>| node.spec.taints.clone();
         if change.before::<Node>().map(taints) != change.after::<Node>().map(taints) {
             let pods = mirror.pods_on(&change.key.name);
-            let name =
-                |pod: &Pod| ObjectKey::new(Kind::Pod, &pod.metadata.namespace, &pod.metadata.name);
-            keys.extend(pods.map(|pod| name(pod)));
+            keys.extend(pods.map(|pod| crate::keys::of_pod(pod)));
         }
         return;
     }

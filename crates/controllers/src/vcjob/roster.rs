@@ -191,14 +191,14 @@ impl Member {
         if meta.namespace != job.metadata.namespace || !meta.is_controlled_by(&job.metadata.uid) {
             return None;
         }
-        let mark = |name: &str| meta.annotations.get(name);
+        let mark = meta.annotations.get(OUT_OF_SYNC);
         let (task, index) = of_marks(job, pod).or_else(|| of_name(job, pod))?;
         Some(Member {
             task,
             index,
             standing: Standing::Current,
             goes_alone: false,
-            is_marked: mark(OUT_OF_SYNC).is_some_and(|text| &**text == "true"),
+            is_marked: mark.is_some_and(|text| &**text == "true"),
             pod: Arc::clone(pod),
         })
     }
