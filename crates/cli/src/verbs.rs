@@ -31,7 +31,7 @@ use crate::cluster::Cluster;
 use crate::console::{self, Console};
 use crate::processes::{self, PROCESSES, Row};
 use crate::start::{Outcome, Question};
-use crate::vcctl::tools::Tool;
+use crate::vcctl::tools::{TOOLS, Tool};
 use crate::{EXIT_BAD_INPUT, EXIT_FAILED};
 
 /// One verb: its name and arguments for help and completion, and what it begins.
@@ -130,6 +130,12 @@ pub fn parse(arguments: Vec<OsString>) -> Outcome {
 /// A process as a program of its own, under upstream's name.
 fn called_upstreams(process: &Row) -> Command {
     process.command().name(process.upstream)
+}
+
+/// What [`program`] knows, tools first.
+pub(crate) fn programs() -> impl Iterator<Item = &'static str> {
+    let tools = TOOLS.iter().map(|tool| tool.name);
+    tools.chain(PROCESSES.iter().map(|process| process.upstream))
 }
 
 /// The program of that name beside `katmai` itself: a tool of upstream's, or a process under upstream's name.

@@ -23,7 +23,13 @@ pub const VERB: Verb = Verb {
             None => (super::command(), "katmai"),
             Some(name) => {
                 let found = super::program(name);
-                let none = || format!("no program is called {name:?}: {PROGRAMS}");
+                let none = || {
+                    let known: Vec<&str> = super::programs().collect();
+                    format!(
+                        "no program is called {name:?}; there are {}, and vcctl has a completion of its own",
+                        known.join(", ")
+                    )
+                };
                 (found.with_context(none)?, name)
             }
         };
@@ -40,9 +46,6 @@ struct Arguments {
     /// For another name under which katmai is called: vsub, vjobs, vc-scheduler …; vcctl has a completion of its own
     program: Option<String>,
 }
-
-/// What may be asked for.
-const PROGRAMS: &str = "vcancel, vjobs, vqueues, vresume, vsub, vsuspend and the names of Volcano's processes are; vcctl completion SHELL is of vcctl";
 
 #[cfg(test)]
 mod tests {
