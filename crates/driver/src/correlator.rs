@@ -88,7 +88,7 @@ impl Correlator {
         );
         let is_taken = self.buckets.touch(&about).takes(now);
         if is_taken {
-            *self.posted.touch(&name) = Some(now);
+            *posted = Some(now);
         }
         is_taken
     }
