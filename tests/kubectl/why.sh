@@ -49,4 +49,26 @@ says "and says what holds the room" "team-b/secret-" katmai explain vcjob train 
 says "as JSON" '"podGroup":"train-' katmai explain vcjob train -n team-a --data-dir "$state" -o json
 expect "of nothing it says so" 1 "there is no such object" katmai explain pod nobody -n team-a --data-dir "$state"
 says "by other rules it asks a copy" "^podgroup team-a/train-" katmai explain vcjob train -n team-a --data-dir "$state" --scheduler-conf "$home/rules"
+down
+up --scheduler-name ours --node-selector katmai.dev/simulated:true --simulated-nodes 1 || exit 1
+# lone SCHEDULER CPU: a job of one pod.
+lone() {
+  printf '%s\n' "
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: lone}
+spec:
+  minAvailable: 1
+  schedulerName: $1
+  tasks:
+  - replicas: 1
+    template:
+      spec:
+        tolerations: [{operator: Exists}]
+        containers: [{name: c, image: busybox, resources: {requests: {cpu: $2}}}]"
+}
+lone ours 1 > "$home/ours.yaml"; lone volcano 1 > "$home/volcano.yaml"
+says "katmai whatif knows whom the plane's scheduler serves" "lone: 1 of 1 pods, on node-2" katmai whatif -f "$home/ours.yaml" --data-dir "$state"
+says "and whom not" "^nothing" katmai whatif -f "$home/volcano.yaml" --data-dir "$state"
+says "and is told of another" "lone: 1 of 1 pods, on node-1" katmai whatif -f "$home/volcano.yaml" --data-dir "$state" --scheduler-name volcano --node-selector kubernetes.io/hostname:node-1
 needs nothing

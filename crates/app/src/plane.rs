@@ -363,10 +363,27 @@ pub(crate) fn simulated_driver(
 }
 
 /// What decides in a copy of a cluster of which perhaps only a part is known.
-pub(crate) fn rehearsing_driver(conf: Option<&SchedulerConf>) -> anyhow::Result<driver::Settings> {
+pub(crate) fn rehearsing_driver(
+    conf: Option<&SchedulerConf>,
+    serving: &Serving,
+) -> anyhow::Result<driver::Settings> {
+    let simulated = simulated_driver(0, conf)?;
     Ok(driver::Settings {
         controllers: controllers::WORKLOADS,
-        ..simulated_driver(0, conf)?
+        controller_settings: controllers::Settings {
+            scheduler_names: serving.scheduler_names.clone(),
+            ..simulated.controller_settings
+        },
+        engine: simulated.engine.map(|engine| driver::EngineSettings {
+            scheduler_names: serving.scheduler_names.clone(),
+            agent_scheduler_names: serving.agent_scheduler_names.clone(),
+            reach: serving.reach.clone(),
+            queue_gates: serving.queue_gates,
+            features: serving.features.clone(),
+            ..engine
+        }),
+        unwatched: serving.unwatched.clone(),
+        ..simulated
     })
 }
 
@@ -475,6 +492,7 @@ pub(crate) async fn serve(shape: Plane) -> anyhow::Result<u8> {
     let asked = Asked::listen()?;
     let conf = shape.scheduler_conf.as_deref();
     let conf = conf.map(std::path::absolute).transpose()?;
+    let serving = shape.serving.typed.clone();
     let plane = start(shape).await?;
     state.announce(
         &lock,
@@ -482,6 +500,7 @@ pub(crate) async fn serve(shape: Plane) -> anyhow::Result<u8> {
             address: &plane.address,
             kubeconfig: &plane.kubeconfig,
             scheduler_conf: conf.as_deref(),
+            serving: &serving,
         },
     )?;
     console::say(&format!(

@@ -19,7 +19,7 @@ use sim::{Change, Rehearsal};
 use crate::cluster::Cluster;
 use crate::manifest::Document;
 use crate::rest::{self, Rest};
-use crate::start::{Format, RehearsalQuestion, RehearsalRequest, RehearsalRules};
+use crate::start::{Format, RehearsalQuestion, RehearsalRequest, RehearsalRules, Serving};
 use crate::{EXIT_COMPLETE, EXIT_FAILED, console, run};
 
 /// Kinds whose absence makes any answer wrong.
@@ -62,8 +62,8 @@ const READ: &[Kind] = &[
 const UNREAD_MAX: usize = 10;
 
 /// Makes the settings of a copy's driver from a scheduler's configuration, Volcano's built-in one
-/// without.
-pub type Drivers = fn(Option<&SchedulerConf>) -> anyhow::Result<driver::Settings>;
+/// without, and from whom it serves.
+pub type Drivers = fn(Option<&SchedulerConf>, &Serving) -> anyhow::Result<driver::Settings>;
 
 /// Answers what was asked, and gives the exit code. `cluster` is there where no dump was given.
 ///
@@ -74,9 +74,8 @@ pub async fn rehearse(
     cluster: Option<Arc<dyn Cluster>>,
     drivers: Drivers,
 ) -> anyhow::Result<u8> {
-    let is_its_own = !matches!(request.rules, RehearsalRules::Given(_));
     if let (Some(cluster), RehearsalQuestion::Explain(subject)) = (&cluster, &request.question)
-        && is_its_own
+        && request.may_be_asked
         && let Some(report) = asked(cluster.clone(), subject).await?
     {
         tell(&report, request.format);
@@ -97,6 +96,7 @@ pub async fn rehearse(
             RehearsalRules::OfCluster => None,
         }
         .or(stored.as_ref().and_then(conf_of).as_ref()),
+        &request.serving,
     )?;
     if let Some(cluster) = cluster {
         objects = listed(cluster.clone()).await?;

@@ -1,6 +1,8 @@
 //! Objects of any kind over [`Cluster`]: find a kind's path, create or change, list and watch, delete.
 
 mod definitions;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,6 +27,10 @@ const LINE_BYTES_MAX: usize = 64 << 20;
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// After so many failed attempts in a row a watch is given up.
 const RETRIES_MAX: u32 = 40;
+/// A server is asked to end a watch after so long; one that has not even ended it so much later is taken for
+/// dead, for a connection to a machine that went without a word brings nothing for ever.
+const WATCH_SECONDS: u64 = 300;
+const WATCH_SLACK_SECONDS: u64 = 30;
 /// How often a server that is asked too much is asked again, and how long that is waited for at most.
 const BUSY_TRIES_MAX: u32 = 5;
 const BUSY_SECONDS_MAX: u64 = 10;
@@ -383,7 +389,11 @@ impl Rest {
                 return Ok(Flow::Stop);
             }
         }
-        for item in fresh.values() {
+        for (uid, item) in &fresh {
+            // What was told before the watch ended is not told again.
+            if known.get(uid) == Some(item) {
+                continue;
+            }
             if seen.send(Seen::Changed(item.clone())).await.is_err() {
                 return Ok(Flow::Stop);
             }
@@ -394,10 +404,11 @@ impl Rest {
         let stream = self
             .cluster
             .stream(format!(
-                "{target}{joint}watch=true&allowWatchBookmarks=true&resourceVersion={version}"
+                "{target}{joint}watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={WATCH_SECONDS}"
             ))
             .await?;
-        let mut lines = Lines::new(stream);
+        let end = tokio::time::sleep(Duration::from_secs(WATCH_SECONDS + WATCH_SLACK_SECONDS));
+        let mut lines = Lines::new(stream.take_until(end).boxed());
         while let Some(line) = lines.next().await {
             let Ok(event) = serde_json::from_slice::<Value>(&line?) else {
                 return Ok(Flow::Again);

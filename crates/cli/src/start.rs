@@ -164,6 +164,9 @@ pub struct Serving {
     pub upstream_ssh: bool,
     /// Kinds that it does not look at.
     pub unwatched: Vec<Kind>,
+    /// The flags that said where pods go, for those who rehearse what it would decide; none where all is as by
+    /// default.
+    pub typed: Vec<String>,
 }
 
 impl Default for Serving {
@@ -182,6 +185,7 @@ impl Default for Serving {
             passes_pod_level: false,
             upstream_ssh: false,
             unwatched: Vec::new(),
+            typed: Vec::new(),
         }
     }
 }
@@ -454,6 +458,10 @@ pub struct RehearsalRequest {
     pub question: RehearsalQuestion,
     /// By which rules it is decided.
     pub rules: RehearsalRules,
+    /// For whom.
+    pub serving: Serving,
+    /// Whether the cluster's own scheduler may answer: nothing of how it decides was named.
+    pub may_be_asked: bool,
     /// How to say it.
     pub format: Format,
 }

@@ -31,6 +31,8 @@ pub struct Running {
     pub pid: i32,
     /// The file that its scheduler follows, if it does.
     pub scheduler_conf: Option<PathBuf>,
+    /// The flags that say whom its scheduler serves.
+    pub serving: Vec<String>,
 }
 
 /// What others need to know of a plane that is up.
@@ -42,6 +44,8 @@ pub struct Announcement<'a> {
     pub kubeconfig: &'a str,
     /// The file that its scheduler follows, if it does.
     pub scheduler_conf: Option<&'a Path>,
+    /// The flags that say whom its scheduler serves.
+    pub serving: &'a [String],
 }
 
 impl StateDir {
@@ -162,12 +166,16 @@ impl StateDir {
             Some(path) => self.write("scheduler-conf", &format!("{}\n", path.display()))?,
             None => self.remove("scheduler-conf")?,
         }
+        match plane.serving {
+            [] => self.remove("serving")?,
+            words => self.write("serving", &format!("{}\n", serde_json::to_string(words)?))?,
+        }
         self.write("address", &format!("{}\n", plane.address))
     }
 
     /// Takes back the announcement; the objects stay.
     pub fn withdraw(&self, _lock: &Lock) -> anyhow::Result<()> {
-        ["address", "pid", "kubeconfig", "scheduler-conf"]
+        ["address", "pid", "kubeconfig", "scheduler-conf", "serving"]
             .iter()
             .try_for_each(|name| self.remove(name))
     }
@@ -194,10 +202,17 @@ impl StateDir {
             .parse()
             .with_context(|| format!("{} holds no process id", self.root.join("pid").display()))?;
         let scheduler_conf = self.read("scheduler-conf")?;
+        let serving = match self.read("serving")? {
+            Some(words) => serde_json::from_str(&words).with_context(|| {
+                format!("{} holds no flags", self.root.join("serving").display())
+            })?,
+            None => Vec::new(),
+        };
         Ok(Some(Running {
             address: address.trim().to_owned(),
             pid,
             scheduler_conf: scheduler_conf.map(|path| PathBuf::from(path.trim_end_matches('\n'))),
+            serving,
         }))
     }
 
@@ -253,6 +268,7 @@ mod tests {
                     address: "https://127.0.0.1:1",
                     kubeconfig: "apiVersion: v1\n",
                     scheduler_conf: Some(Path::new("/etc/volcano.conf")),
+                    serving: &["--scheduler-name=a\n\"b\"".to_owned()],
                 },
             )
             .unwrap();
@@ -260,6 +276,7 @@ mod tests {
         assert_eq!(running.address, "https://127.0.0.1:1");
         let conf = running.scheduler_conf.unwrap();
         assert_eq!(conf, Path::new("/etc/volcano.conf"));
+        assert_eq!(running.serving, ["--scheduler-name=a\n\"b\""]);
         let mode = fs::metadata(state.kubeconfig())
             .unwrap()
             .permissions()

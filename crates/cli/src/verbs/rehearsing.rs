@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::serving::WhomArguments;
 use super::shape::Place;
 use crate::manifest::{self, Mistake};
 use crate::start::{
@@ -28,6 +29,8 @@ pub(super) struct Rehearsing {
     pub(super) output: Format,
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    whom: WhomArguments,
 }
 
 impl Rehearsing {
@@ -50,9 +53,17 @@ impl Rehearsing {
             }),
             (None, true) => Some(self.place.connection()?),
         };
-        let of_plane = match is_plane {
-            true => self.place.scheduler_conf()?,
+        let plane = match is_plane {
+            true => self.place.running()?,
             false => None,
+        };
+        let (of_plane, words) = plane
+            .map(|plane| (plane.scheduler_conf, plane.serving))
+            .unwrap_or_default();
+        let may_be_asked = self.scheduler_conf.is_none() && !self.whom.is_given();
+        let whom = match self.whom.is_given() {
+            true => self.whom,
+            false => WhomArguments::of_words(&words)?,
         };
         let given = self.scheduler_conf.as_deref();
         let loaded = given.or(of_plane.as_deref()).map(scheduler_conf::load);
@@ -73,6 +84,8 @@ impl Rehearsing {
                 dump,
                 question,
                 rules,
+                serving: whom.serving()?,
+                may_be_asked,
                 format,
             },
         ))))

@@ -2,17 +2,31 @@
 
 use anyhow::bail;
 use api::volcano::{SCHEDULER_NAME, ShardingMode};
-use clap::Args;
+use clap::{Args, Command, FromArgMatches};
 use mirror::{Events, Reach, Slice};
 
 use crate::gates::Gates;
 use crate::start::Serving;
 
 // Not a doc comment: clap would take it for the help of the verb.
-// Whom the scheduler serves.
+// Whom the scheduler serves, and how.
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Whom the scheduler serves")]
 pub(super) struct ServingArguments {
+    #[command(flatten)]
+    whom: WhomArguments,
+    /// Write events for each pod of a gang, not only for the gang
+    #[arg(long)]
+    events_per_pod: bool,
+    /// Whose rules hold for the keys of jobs with the ssh plugin: ours (safe), or Volcano's, with RSA keys, keys in jobs and no host checked (upstream) [default: safe]
+    #[arg(long, value_name = "RULES", value_parser = ["safe", "upstream"])]
+    ssh_plugin: Option<String>,
+}
+
+// What of it decides where pods go.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+#[command(next_help_heading = "Whom the scheduler serves")]
+pub(super) struct WhomArguments {
     /// Name by which pods ask for gangs and queues; may be given several times [default: volcano]
     #[arg(long, value_name = "NAME")]
     scheduler_name: Vec<String>,
@@ -28,54 +42,94 @@ pub(super) struct ServingArguments {
     /// The NodeShard that holds this scheduler's nodes [default: volcano]
     #[arg(long, value_name = "NAME")]
     scheduler_sharding_name: Option<String>,
-    /// Write events for each pod of a gang, not only for the gang
-    #[arg(long)]
-    events_per_pod: bool,
     /// Volcano's feature gates, as NAME=true or NAME=false; docs/flags.md tells what each does
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
     feature_gates: Vec<String>,
-    /// Whose rules hold for the keys of jobs with the ssh plugin: ours (safe), or Volcano's, with RSA keys, keys in jobs and no host checked (upstream) [default: safe]
-    #[arg(long, value_name = "RULES", value_parser = ["safe", "upstream"])]
-    ssh_plugin: Option<String>,
 }
 
 impl ServingArguments {
     /// Whether any of these was typed. Taken apart field by field, so that a new one is not forgotten.
     pub(super) fn is_given(&self) -> bool {
         let ServingArguments {
-            scheduler_name,
-            agent_scheduler_name,
-            node_selector,
-            scheduler_sharding_mode,
-            scheduler_sharding_name,
+            whom,
             events_per_pod,
-            feature_gates,
             ssh_plugin,
         } = self;
-        !scheduler_name.is_empty()
-            || !agent_scheduler_name.is_empty()
-            || !node_selector.is_empty()
-            || scheduler_sharding_mode.is_some()
-            || scheduler_sharding_name.is_some()
-            || *events_per_pod
-            || !feature_gates.is_empty()
-            || ssh_plugin.is_some()
+        whom.is_given() || *events_per_pod || ssh_plugin.is_some()
     }
 
     /// What they mean; names that serve two purposes are refused.
     pub(super) fn serving(self) -> anyhow::Result<Serving> {
         let ServingArguments {
+            whom,
+            events_per_pod,
+            ssh_plugin,
+        } = self;
+        let mut serving = whom.serving()?;
+        serving.upstream_ssh = ssh_plugin.as_deref() == Some("upstream");
+        if events_per_pod {
+            serving.events = Events::PerPod;
+        }
+        Ok(serving)
+    }
+}
+
+impl WhomArguments {
+    /// Whether any of these was typed.
+    pub(super) fn is_given(&self) -> bool {
+        !self.words().is_empty()
+    }
+
+    /// As they would be typed. Taken apart field by field, so that a new one is not forgotten.
+    fn words(&self) -> Vec<String> {
+        let WhomArguments {
             scheduler_name,
             agent_scheduler_name,
             node_selector,
             scheduler_sharding_mode,
             scheduler_sharding_name,
-            events_per_pod,
             feature_gates,
-            ssh_plugin,
+        } = self;
+        let flags: [(&str, &[String]); 6] = [
+            ("scheduler-name", scheduler_name),
+            ("agent-scheduler-name", agent_scheduler_name),
+            ("node-selector", node_selector),
+            (
+                "scheduler-sharding-mode",
+                scheduler_sharding_mode.as_slice(),
+            ),
+            (
+                "scheduler-sharding-name",
+                scheduler_sharding_name.as_slice(),
+            ),
+            ("feature-gates", feature_gates),
+        ];
+        let typed = flags
+            .iter()
+            .flat_map(|(flag, values)| values.iter().map(move |value| format!("--{flag}={value}")));
+        typed.collect()
+    }
+
+    /// What a plane says of its own.
+    pub(super) fn of_words(words: &[String]) -> anyhow::Result<WhomArguments> {
+        let command = WhomArguments::augment_args(Command::new("up").no_binary_name(true));
+        let matches = command.try_get_matches_from(words)?;
+        Ok(WhomArguments::from_arg_matches(&matches)?)
+    }
+
+    /// What they mean; names that serve two purposes are refused.
+    pub(super) fn serving(self) -> anyhow::Result<Serving> {
+        let typed = self.words();
+        let WhomArguments {
+            scheduler_name,
+            agent_scheduler_name,
+            node_selector,
+            scheduler_sharding_mode,
+            scheduler_sharding_name,
+            feature_gates,
         } = self;
         let mut serving = Serving {
-            upstream_ssh: ssh_plugin.as_deref() == Some("upstream"),
+            typed,
             ..Serving::default()
         };
         if !scheduler_name.is_empty() {
@@ -93,9 +147,6 @@ impl ServingArguments {
         serving.passes_pod_level = gates.passes_pod_level;
         serving.features = gates.features;
         serving.unwatched = gates.unwatched;
-        if events_per_pod {
-            serving.events = Events::PerPod;
-        }
         serving.unambiguous()
     }
 }
@@ -165,8 +216,6 @@ pub(crate) fn names(flag: &str, given: &[impl AsRef<str>]) -> anyhow::Result<Vec
 
 #[cfg(test)]
 mod tests {
-    use clap::{Args as _, Command, FromArgMatches};
-
     use super::*;
 
     fn serving(typed: &[&str]) -> anyhow::Result<Serving> {
@@ -198,6 +247,11 @@ mod tests {
         assert_eq!(&*it.reach.shard, "s");
         assert_eq!(it.events, Events::PerPod);
         assert!(it.queue_gates);
+        // What a plane says of itself, those who ask it understand.
+        let heard = WhomArguments::of_words(&it.typed).expect("they are its own");
+        let heard = heard.serving().expect("nothing is wrong");
+        let events = it.events;
+        assert_eq!(Serving { events, ..heard }, it);
         assert_eq!(it.unwatched, [api::kind::Kind::Numatopology]);
     }
 

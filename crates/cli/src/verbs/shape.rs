@@ -9,7 +9,7 @@ use clap::Args;
 use super::meeting::MeetingArguments;
 use super::serving::ServingArguments;
 use crate::start::{Connection, Data, Decisions, Durability, NativeGroups, Network, Plane};
-use crate::state::StateDir;
+use crate::state::{Running, StateDir};
 
 // Not a doc comment: clap would take it for the help of the verb.
 // Where to find or keep a plane.
@@ -45,10 +45,9 @@ impl Place {
 }
 
 impl Place {
-    /// The file from which the plane that is up here has its rules, if it was started with one.
-    pub(super) fn scheduler_conf(&self) -> anyhow::Result<Option<PathBuf>> {
-        let running = self.state()?.running()?;
-        Ok(running.and_then(|running| running.scheduler_conf))
+    /// What the plane that is up here says of itself.
+    pub(super) fn running(&self) -> anyhow::Result<Option<Running>> {
+        self.state()?.running()
     }
 }
 
