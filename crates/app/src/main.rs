@@ -51,7 +51,7 @@ pub(crate) fn log(file: Option<File>) {
     } else {
         Level::WARN
     };
-    let filter = wish.unwrap_or_else(|_| EnvFilter::new("warn,katmai=info"));
+    let filter = wish.unwrap_or_else(|_| usually("warn,katmai=info"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_target(false)
@@ -88,11 +88,16 @@ fn log_at(verbosity: i64) -> server::SetLevel {
 
 /// What upstream's logs at this verbosity.
 fn filter_at(verbosity: i64) -> EnvFilter {
-    EnvFilter::new(match verbosity {
-        ..3 => "warn,katmai=info",
-        3..6 => "info",
-        6.. => "debug",
-    })
+    match verbosity {
+        ..3 => usually("warn,katmai=info"),
+        3..6 => usually("info"),
+        6.. => EnvFilter::new("debug"),
+    }
+}
+
+/// Without what the client's library says of each request that fails: who asked says it, and for what.
+fn usually(levels: &str) -> EnvFilter {
+    EnvFilter::new(format!("{levels},kube_client::client::builder=off"))
 }
 
 fn begin(start: Start) -> anyhow::Result<u8> {

@@ -379,7 +379,7 @@ pub(crate) fn rehearsing_driver(
             agent_scheduler_names: serving.agent_scheduler_names.clone(),
             reach: serving.reach.clone(),
             queue_gates: serving.queue_gates,
-            features: serving.features.clone(),
+            features: serving.features,
             ..engine
         }),
         unwatched: serving.unwatched.clone(),

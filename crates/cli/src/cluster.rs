@@ -43,7 +43,7 @@ pub enum ClusterError {
         message: String,
     },
     /// It could not be reached, or went away.
-    #[error("cannot reach the API: {0}")]
+    #[error("{0}")]
     Unreachable(String),
 }
 
@@ -71,7 +71,9 @@ impl Cluster for client::Cluster {
             };
             let stream = cluster.stream(&call).await.map_err(failure)?;
             Ok(stream
-                .map(|chunk| chunk.map_err(|error| ClusterError::Unreachable(error.to_string())))
+                .map(|chunk| {
+                    chunk.map_err(|error| ClusterError::Unreachable(client::chain(&error)))
+                })
                 .boxed())
         })
     }
@@ -84,12 +86,5 @@ fn failure(error: client::ClientError) -> ClusterError {
             message: refusal.message.to_string(),
         };
     }
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    ClusterError::Unreachable(text)
+    ClusterError::Unreachable(client::chain(&error))
 }

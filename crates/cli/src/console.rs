@@ -74,10 +74,13 @@ fn is_colour_refused() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
+/// What a shell says of a process that SIGPIPE ended, as it ends other tools.
+const OF_A_CLOSED_PIPE: i32 = 128 + 13;
+
 fn write_or_leave(out: &mut impl Write, text: &str) {
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            std::process::exit(0);
+            std::process::exit(OF_A_CLOSED_PIPE);
         }
         complain(&format!("cannot write to standard output: {error}"));
         std::process::exit(1);

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use api::time::Time;
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::cluster::{Cluster, ClusterError};
-use crate::console::Console;
+use crate::console::{self, Console};
 use crate::printer::Printer;
 use crate::rest::{Lines, Rest, text};
 use crate::start::{Follow, LogsRequest};
@@ -76,14 +77,30 @@ pub(crate) async fn answer(
     let printer = Printer::new(request.format, console);
     let mut view = View::default();
     view.follow(&owner, run::now());
-    let sources: Vec<LogSource> = pods
-        .iter()
-        .flat_map(|pod| view.see(pod, run::now()))
-        .filter_map(|effect| match effect {
+    let (mut sources, mut silent) = (Vec::new(), Vec::new());
+    for pod in &pods {
+        let effects = view.see(pod, run::now()).into_iter();
+        let of_pod = effects.filter_map(|effect| match effect {
             Effect::Log(source) => Some(source),
             Effect::Say(_) => None,
-        })
-        .collect();
+        });
+        let of_pod: Vec<LogSource> = of_pod.collect();
+        if of_pod.is_empty() {
+            silent.push(format!(
+                "pod/{} has no log yet: it is {}",
+                text(pod, &["metadata", "name"]),
+                waits(pod)
+            ));
+        }
+        sources.extend(of_pod);
+    }
+    if sources.is_empty() {
+        match silent.is_empty() {
+            true => bail!("{:?} has no pods", request.name),
+            false => bail!("{}", silent.join("; ")),
+        }
+    }
+    silent.iter().for_each(|text| console::warn(text));
     let (sender, mut receiver) = mpsc::channel(1024);
     let mut readers = tokio::task::JoinSet::new();
     for source in sources {
@@ -107,11 +124,30 @@ pub(crate) async fn answer(
     Ok(EXIT_COMPLETE)
 }
 
+/// In which phase a pod is that has started nothing, and why as far as its containers or its scheduler say.
+fn waits(pod: &Value) -> String {
+    let phase = text(pod, &["status", "phase"]);
+    let of_containers = pod["status"]["containerStatuses"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let mut reasons = of_containers.map(|status| text(status, &["state", "waiting", "reason"]));
+    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    let mut unplaced = conditions
+        .filter(|it| text(it, &["type"]) == "PodScheduled" && text(it, &["status"]) == "False")
+        .map(|it| text(it, &["reason"]));
+    let why = reasons
+        .find(|reason| !reason.is_empty())
+        .or_else(|| unplaced.next());
+    match (phase, why) {
+        ("", _) => "Pending".to_owned(),
+        (phase, Some(why)) if !why.is_empty() => format!("{phase} ({why})"),
+        (phase, _) => phase.to_owned(),
+    }
+}
+
 /// A workload by its name, vcjob first, and its pods.
-async fn find(
-    rest: &Rest,
-    request: &LogsRequest,
-) -> anyhow::Result<(serde_json::Value, Vec<serde_json::Value>)> {
+async fn find(rest: &Rest, request: &LogsRequest) -> anyhow::Result<(Value, Vec<Value>)> {
     let (namespace, name) = (&request.namespace, &request.name);
     for group in ["batch.volcano.sh/v1alpha1", "batch/v1"] {
         let target = format!("/apis/{group}/namespaces/{namespace}/jobs/{name}");

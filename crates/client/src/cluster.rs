@@ -36,22 +36,20 @@ pub struct Cluster {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The kubeconfig cannot be used.
-    #[error("cannot read the kubeconfig {path}")]
+    #[error("cannot use {path}: {why}")]
     Kubeconfig {
-        /// Which one, `default` for the usual places.
+        /// Which one, or where one was looked for.
         path: String,
-        /// Why.
-        #[source]
-        cause: Box<dyn std::error::Error + Send + Sync>,
+        /// Why, all causes on one line.
+        why: String,
     },
     /// No answer came.
-    #[error("cannot reach the API server for {target}")]
+    #[error("cannot reach the API server for {target}: {why}")]
     Transport {
         /// Method and path.
         target: String,
-        /// Why.
-        #[source]
-        cause: Box<dyn std::error::Error + Send + Sync>,
+        /// The last of its causes; those before it say only in which layer it was met.
+        why: String,
     },
     /// The server refused.
     #[error("{}", .0.message)]
@@ -115,10 +113,14 @@ impl Cluster {
         path: Option<&Path>,
         master: Option<&str>,
     ) -> Result<Cluster, ClientError> {
-        let shown = path.map_or_else(|| "default".to_owned(), |path| path.display().to_string());
+        let shown = match (path, std::env::var("KUBECONFIG")) {
+            (Some(path), _) => format!("the kubeconfig {}", path.display()),
+            (None, Ok(paths)) if !paths.is_empty() => format!("the KUBECONFIG {paths}"),
+            (None, _) => "~/.kube/config, and this is no pod of a cluster".to_owned(),
+        };
         let failed = |cause: Box<dyn std::error::Error + Send + Sync>| ClientError::Kubeconfig {
             path: shown.clone(),
-            cause,
+            why: last_cause(&*cause),
         };
         let master: Option<http::Uri> = master
             .map(str::parse)
@@ -398,8 +400,16 @@ fn warnings(headers: &http::HeaderMap) -> Vec<String> {
 fn transport(call: &Call, cause: Box<dyn std::error::Error + Send + Sync>) -> ClientError {
     ClientError::Transport {
         target: format!("{} {}", call.method, call.target),
-        cause,
+        why: last_cause(&*cause),
     }
+}
+
+fn last_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    last.to_string()
 }
 
 fn malformed(call: &Call, cause: serde_json::Error) -> ClientError {
@@ -410,7 +420,7 @@ fn malformed(call: &Call, cause: serde_json::Error) -> ClientError {
 }
 
 /// An error with its causes on one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

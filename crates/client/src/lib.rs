@@ -12,6 +12,6 @@ mod keys;
 pub mod kubelet;
 mod lines;
 
-pub use cluster::{Answer, ClientError, Cluster};
+pub use cluster::{Answer, ClientError, Cluster, chain};
 pub use kube::client::Body;
 pub use lines::LINE_BYTES_MAX;

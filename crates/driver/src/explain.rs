@@ -66,6 +66,11 @@ pub(crate) fn explain(
 ) -> Result<Found, Unanswered> {
     let gang = gang_of(mirror, tables, subject)?;
     let id = tables.gang_keyed(&gang).ok_or(Unanswered::Unknown)?;
+    // Every scheduler hears of every group: whose it is, its pods say.
+    let mut pods = mirror.pods_of_group(&gang.namespace, &gang.name);
+    if tables.gang(id).tasks.is_empty() && pods.any(|pod| !pod.is_finished()) {
+        return Err(Unanswered::NotOurs);
+    }
     let now = model::Time::from_micros(now.micros());
     let explanation = engine::explain(engine, tables, id, now);
     Ok(Found { gang, explanation })

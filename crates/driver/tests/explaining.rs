@@ -236,10 +236,24 @@ fn who_has_ended_or_is_anothers_is_told_so() {
         "theirs",
         &json!({ "metadata": team, "spec": other("nobody") }),
     );
+    world.put_object(
+        Kind::PodGroup,
+        "of-theirs",
+        &json!({ "metadata": team, "spec": { "minMember": 1 } }),
+    );
+    let member = json!({ "namespace": "team-a", "annotations": { "scheduling.k8s.io/group-name": "of-theirs" } });
+    world.put_object(
+        Kind::Pod,
+        "member",
+        &json!({ "metadata": member, "spec": other("nobody") }),
+    );
     world.pass_ms(2_000);
     let mut ask = |name: &str| {
         let subject = Subject {
-            kind: Kind::Pod,
+            kind: match name {
+                "of-theirs" => Kind::PodGroup,
+                _ => Kind::Pod,
+            },
             namespace: "team-a".to_owned(),
             name: name.to_owned(),
         };
@@ -248,6 +262,7 @@ fn who_has_ended_or_is_anothers_is_told_so() {
     };
     assert_eq!(ask("over"), Err(Unanswered::Ended));
     assert_eq!(ask("theirs"), Err(Unanswered::NotOurs));
+    assert_eq!(ask("of-theirs"), Err(Unanswered::NotOurs));
     assert_eq!(ask("nobody"), Err(Unanswered::Unknown));
 }
 

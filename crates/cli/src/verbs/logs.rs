@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, Command, FromArgMatches};
+use serde_json::json;
 
 use super::Verb;
 use super::shape::Place;
@@ -47,7 +48,12 @@ fn begin(typed: Arguments) -> anyhow::Result<Outcome> {
         let path = typed.place.state()?.log();
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("cannot read the plane's log {}", path.display()))?;
-        console::say(text.trim_end());
+        match typed.output {
+            Format::Text => console::say(text.trim_end()),
+            Format::Json => (text.lines()).for_each(|line| {
+                console::say(&json!({ "task": "katmai", "line": line }).to_string())
+            }),
+        }
         return Ok(Outcome::Exit(0));
     };
     let connection = match typed.kubeconfig {
