@@ -1,4 +1,4 @@
-//! `cargo xtask bench [ROW…] [--json]`: the figures of docs/performance.md.
+//! `cargo xtask bench [ROW…] [--json] [--binary=FILE]`: the figures of docs/performance.md.
 //!
 //! What measures needs a client, so this program builds itself again, optimised and with the
 //! feature `bench`, and hands over.

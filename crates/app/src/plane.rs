@@ -311,7 +311,12 @@ fn driver(
             ..driver::EngineSettings::new(engine)
         }),
         unwatched: serving.unwatched,
-        limits: driver::Limits::default(),
+        limits: driver::Limits {
+            // The server is in this process: more on their way cost it no fairness to others, and it has
+            // work while the driver decides.
+            writes_in_flight_max: 256,
+            ..driver::Limits::default()
+        },
         // The plane's state directory is locked: there is no other process to elect.
         election: None,
         seed: seed(),

@@ -9,10 +9,13 @@ use api::dialect::{self, Dialect, Spoken};
 use api::intent::{Intent, ObjectKey, Refusal, WriteOutcome};
 use api::kind::Kind;
 use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use futures::stream::{BoxStream, Stream, StreamExt};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::value::RawValue;
+use tower::ServiceExt;
 
 use crate::keys;
 use crate::lines::lines;
@@ -26,11 +29,28 @@ const WATCH_SLACK_SECONDS: u64 = 30;
 /// A connection to one Kubernetes API. Cheap to clone.
 #[derive(Clone)]
 pub struct Cluster {
-    client: kube::Client,
+    way: Way,
     /// In which versions the server speaks of kinds that have several, as far as it was asked. Shared by
     /// all clones.
     spoken: Arc<Mutex<Spoken>>,
 }
+
+/// The body of an answer.
+type Reply = http_body_util::combinators::UnsyncBoxBody<Bytes, tower::BoxError>;
+
+/// How a request gets there.
+#[derive(Clone)]
+enum Way {
+    /// Over the network.
+    Far(kube::Client),
+    /// To a server in this process: asked by whoever asks, without a task and a queue between, which
+    /// cost a switch of threads each way.
+    Here(Arc<Here>),
+}
+
+type Here = dyn Fn(http::Request<Body>) -> BoxFuture<'static, Result<http::Response<Reply>, tower::BoxError>>
+    + Send
+    + Sync;
 
 /// Why a request brought no answer, or an answer that is a refusal.
 #[derive(Debug, thiserror::Error)]
@@ -94,16 +114,24 @@ impl Answer {
 
 impl Cluster {
     /// Speaks to a server in this process: no socket, no TLS, the same bytes.
-    /// Must be called inside a tokio runtime.
     pub fn in_process<S, B>(service: S) -> Cluster
     where
-        S: tower::Service<http::Request<Body>, Response = http::Response<B>> + Send + 'static,
+        S: tower::Service<http::Request<Body>, Response = http::Response<B>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
         S::Future: Send + 'static,
         S::Error: Into<tower::BoxError>,
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<tower::BoxError>,
     {
-        Cluster::of(kube::Client::new(service, "default"))
+        let here = move |request| {
+            let answer = service.clone().oneshot(request);
+            let answer = async move { Ok(answer.await.map_err(Into::into)?.map(reply)) };
+            answer.boxed()
+        };
+        Cluster::of(Way::Here(Arc::new(here)))
     }
 
     /// Speaks to the cluster that a kubeconfig names: the file at `path`, else `$KUBECONFIG`, else
@@ -147,12 +175,12 @@ impl Cluster {
         config.default_retry = false;
         config.read_timeout = None;
         let client = kube::Client::try_from(config).map_err(|error| failed(Box::new(error)))?;
-        Ok(Cluster::of(client))
+        Ok(Cluster::of(Way::Far(client)))
     }
 
-    fn of(client: kube::Client) -> Cluster {
+    fn of(way: Way) -> Cluster {
         Cluster {
-            client,
+            way,
             spoken: Arc::default(),
         }
     }
@@ -166,7 +194,7 @@ impl Cluster {
             let body = body
                 .collect()
                 .await
-                .map_err(|error| transport(call, Box::new(error)))?
+                .map_err(|error| transport(call, error))?
                 .to_bytes();
             Ok(Answer {
                 code: parts.status.as_u16(),
@@ -270,7 +298,7 @@ impl Cluster {
                 .into_body()
                 .collect()
                 .await
-                .map_err(|error| transport(call, Box::new(error)))?
+                .map_err(|error| transport(call, error))?
                 .to_bytes();
             return Err(ClientError::Refused(call::refusal(code, retry, &body)));
         }
@@ -360,7 +388,7 @@ impl Cluster {
         self.spoken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn open(&self, call: &Call, accept: &str) -> Result<http::Response<Body>, ClientError> {
+    async fn open(&self, call: &Call, accept: &str) -> Result<http::Response<Reply>, ClientError> {
         let mut request = http::Request::builder()
             .method(call.method)
             .uri(&call.target)
@@ -371,11 +399,22 @@ impl Cluster {
         let request = request
             .body(Body::from(call.body.clone()))
             .map_err(|error| transport(call, Box::new(error)))?;
-        self.client
-            .send(request)
-            .await
-            .map_err(|error| transport(call, Box::new(error)))
+        match &self.way {
+            Way::Far(client) => match client.send(request).await {
+                Ok(response) => Ok(response.map(reply)),
+                Err(error) => Err(transport(call, Box::new(error))),
+            },
+            Way::Here(here) => here(request).await.map_err(|error| transport(call, error)),
+        }
     }
+}
+
+fn reply<B>(body: B) -> Reply
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<tower::BoxError>,
+{
+    body.map_err(Into::into).boxed_unsync()
 }
 
 fn retry_after(headers: &http::HeaderMap) -> Option<u32> {

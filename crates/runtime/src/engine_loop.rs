@@ -14,7 +14,8 @@ use client::{ClientError, Cluster};
 use driver::scheduler_conf::MetricsConf;
 use driver::{Driver, LeaseStanding, Level, Metrics, ReadLine, ReadPage, Request, RequestId};
 use engine::Engine;
-use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -26,8 +27,9 @@ use crate::metrics::{MetricsPage, Scrape};
 use crate::questions::{self, Reach};
 use crate::snapshot::{Snapshot, Snapshots};
 
-/// Answers taken from the channel before requests are handed out again.
-const ANSWERS_PER_ROUND_MAX: usize = 4_096;
+/// Answers taken from the channel before requests are handed out again: so few that writes are on their way
+/// while the rest is taken.
+const ANSWERS_PER_ROUND_MAX: usize = 256;
 
 /// Answers that may wait for the loop; requests beyond it wait in their tasks.
 const ANSWERS_WAITING_MAX: usize = 16_384;
@@ -204,10 +206,20 @@ async fn turn(
 ) {
     let mut counted_at = Time(i64::MIN);
     let mut leaps = Leaps::new();
+    // The driver bounds how many are under way.
+    let (write, writes) = mpsc::unbounded_channel();
+    let work = write_all(reach.cluster.clone(), writes, came.clone());
+    shells.spawn(until(stopped.clone(), work));
     loop {
         while let Some((id, request)) = driver.poll_request(now()) {
-            let work = perform(reach.clone(), id, request, came.clone(), stopped.clone());
-            shells.spawn(work);
+            match request {
+                // Nobody writes any more once this loop is stopped.
+                Request::Write(intent) => drop(write.send((id, intent))),
+                request => {
+                    let work = perform(reach.clone(), id, request, came.clone());
+                    shells.spawn(until(stopped.clone(), work));
+                }
+            }
         }
         while let Some(notice) = driver.poll_notice() {
             match notice.level {
@@ -327,52 +339,40 @@ async fn farewell(driver: &mut Driver, cluster: &Cluster) {
     }
 }
 
-async fn perform(
-    reach: Reach,
-    id: RequestId,
-    request: Request,
-    came: mpsc::Sender<Came>,
-    mut stopped: watch::Receiver<bool>,
-) {
-    let cluster = &reach.cluster;
-    let work = async {
-        match request {
-            Request::Ask(ask) => {
-                let answer = questions::ask(&reach, &ask).await;
-                send(&came, Came::Answer(id, answer)).await;
-            }
-            Request::Get { key } => {
-                let object = get(cluster, &key).await;
-                send(&came, Came::Got(id, object)).await;
-            }
-            Request::List {
-                kind,
-                limit,
-                continue_token,
-            } => {
-                let page = cluster.list(kind, limit, &continue_token).await;
-                let page = page.map(|page| ReadPage::of(kind, page));
-                send(&came, Came::Page(id, page.map_err(refusal))).await;
-            }
-            Request::Watch {
-                kind,
-                revision,
-                timeout_seconds,
-            } => {
-                let why = follow(cluster, id, kind, revision, timeout_seconds, &came).await;
-                send(&came, Came::Closed(id, why)).await;
-            }
-            Request::Write(intent) => {
-                let outcome = write(cluster, &intent).await;
-                send(&came, Came::Written(id, outcome)).await;
-            }
-        }
-    };
+/// Does a piece of work unless the loop is stopped before it is done.
+async fn until(mut stopped: watch::Receiver<bool>, work: impl Future<Output = ()>) {
     tokio::select! {
         biased;
         _ = stopped.wait_for(|stop| *stop) => {}
         () = work => {}
     }
+}
+
+async fn perform(reach: Reach, id: RequestId, request: Request, came: mpsc::Sender<Came>) {
+    let cluster = &reach.cluster;
+    let answer = match request {
+        Request::Ask(ask) => Came::Answer(id, questions::ask(&reach, &ask).await),
+        Request::Get { key } => Came::Got(id, get(cluster, &key).await),
+        Request::List {
+            kind,
+            limit,
+            continue_token,
+        } => {
+            let page = cluster.list(kind, limit, &continue_token).await;
+            let page = page.map(|page| ReadPage::of(kind, page));
+            Came::Page(id, page.map_err(refusal))
+        }
+        Request::Watch {
+            kind,
+            revision,
+            timeout_seconds,
+        } => {
+            let why = follow(cluster, id, kind, revision, timeout_seconds, &came).await;
+            Came::Closed(id, why)
+        }
+        Request::Write(intent) => Came::Written(id, write(cluster, &intent).await),
+    };
+    send(&came, answer).await;
 }
 
 /// A loop that has ended wants no more answers.
@@ -412,9 +412,35 @@ async fn follow(
     None
 }
 
-/// Key material is drawn here, above the line, and never logged.
+/// Performs the driver's writes, as many at a time as it wants, in one task: they wait for each other at the
+/// server in this process, and threads that take turns at its lock cost more than they bring.
+async fn write_all(
+    cluster: Cluster,
+    mut wanted: mpsc::UnboundedReceiver<(RequestId, Intent)>,
+    came: mpsc::Sender<Came>,
+) {
+    let work = async |(id, intent): (RequestId, Intent)| {
+        send(&came, Came::Written(id, write(&cluster, &intent).await)).await;
+    };
+    let mut under_way = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            Some(()) = under_way.next() => {}
+            next = wanted.recv() => match next {
+                Some(next) => under_way.push(work(next)),
+                None => return,
+            }
+        }
+    }
+}
+
+/// A panic is a bug of ours; it must not end the writes of all others.
 async fn write(cluster: &Cluster, intent: &Intent) -> WriteOutcome {
-    cluster.write(intent).await
+    let outcome = std::panic::AssertUnwindSafe(cluster.write(intent)).catch_unwind();
+    outcome.await.unwrap_or_else(|_| WriteOutcome::Unknown {
+        message: "the request broke off".into(),
+    })
 }
 
 /// A request that brought no answer, in the terms of one that did: code 0.

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use api::core::Pod;
+use api::intent::Intent;
 use api::kind::Kind;
 use client::Cluster;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use nodes::Fleet;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use crate::clock::{now, sleep_until};
 use crate::follow::{Followed, Wish, follow};
@@ -22,8 +25,6 @@ const WAITING_MAX: usize = 4_096;
 /// Lets imitation nodes live in `cluster` until the task that runs this is dropped.
 pub async fn run(mut fleet: Fleet, cluster: Cluster) {
     let (tell, mut told) = mpsc::channel(WAITING_MAX);
-    let (answer, mut answers) = mpsc::channel(WAITING_MAX);
-    let room = Arc::new(Semaphore::new(WRITES_MAX));
     let pods = Wish {
         kind: Kind::Pod,
         field_selector: None,
@@ -34,24 +35,21 @@ pub async fn run(mut fleet: Fleet, cluster: Cluster) {
     let heart = tokio::spawn(heartbeat::beat(api, Whose::Fleet(names)));
     // Neither may outlive the nodes.
     let _end_with_us = [watcher, heart].map(|task| AbortOnDrop(task.abort_handle()));
+    let write = async |intent: Intent| {
+        let outcome = cluster.write(&intent).await;
+        (intent, outcome)
+    };
+    let mut under_way = FuturesUnordered::new();
     loop {
-        while let Some(intent) = fleet.poll_intent(now()) {
-            let permit = Arc::clone(&room).acquire_owned().await;
-            let (cluster, answer) = (cluster.clone(), answer.clone());
-            tokio::spawn(async move {
-                let outcome = cluster.write(&intent).await;
-                drop(permit);
-                // A loop that has ended wants no more answers.
-                let _ = answer.send((intent, outcome)).await;
-            });
+        while under_way.len() < WRITES_MAX
+            && let Some(intent) = fleet.poll_intent(now())
+        {
+            under_way.push(write(intent));
         }
         tokio::select! {
             biased;
-            Some((intent, outcome)) = answers.recv() => {
+            Some((intent, outcome)) = under_way.next() => {
                 fleet.handle_written(&intent, &outcome, now());
-                while let Ok((intent, outcome)) = answers.try_recv() {
-                    fleet.handle_written(&intent, &outcome, now());
-                }
             }
             said = told.recv() => {
                 let Some(said) = said else { return };

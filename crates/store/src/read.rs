@@ -131,6 +131,7 @@ impl Store {
             At::Exactly(revision) => revision,
         };
         let prefix = selection.prefix();
+        let is_now = !matches!(at, At::Exactly(revision) if revision < self.revision);
         let past;
         let found: Box<dyn Iterator<Item = (&Arc<str>, &Arc<Entry>)>> = match at {
             At::Exactly(revision) if revision < self.revision => {
@@ -152,7 +153,14 @@ impl Store {
         if reading.row.source == Source::Custom && reading.view.shape == Shape::Whole {
             meta["continue"] = json!("");
         }
-        let remaining = if limit == 0 { 0 } else { found.count() };
+        let remaining = match selection.is_everything() {
+            _ if limit == 0 => 0,
+            // How many they are is told only where all are meant.
+            false => usize::from(found.next().is_some()),
+            // Of a first page it need not be counted.
+            true if is_now && prefix.is_empty() && after.is_none() => shelf.len() - page.len(),
+            true => found.count(),
+        };
         if remaining > 0
             && let Some(last) = last
         {

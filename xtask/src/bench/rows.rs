@@ -117,11 +117,15 @@ impl Figure {
 /// Measures the rows whose name begins with one of the arguments, or all of them.
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     let json = arguments.iter().any(|argument| argument == "--json");
+    let binary = arguments
+        .iter()
+        .find_map(|argument| argument.strip_prefix("--binary="));
+    let is_known = |argument: &str| argument == "--json" || argument.starts_with("--binary=");
     let strange = arguments
         .iter()
-        .find(|argument| argument.starts_with('-') && *argument != "--json");
+        .find(|argument| argument.starts_with('-') && !is_known(argument));
     if let Some(strange) = strange {
-        bail!("no such option: {strange}; there is --json");
+        bail!("no such option: {strange}; there are --json and --binary=FILE");
     }
     let named: Vec<&String> = arguments
         .iter()
@@ -144,7 +148,7 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
             some => some.iter().any(|begin| is_meant(row, begin)),
         })
         .collect();
-    let bench = prepare()?;
+    let bench = prepare(binary.map(std::path::Path::new))?;
     if !json {
         say(&format!(
             "{:<34}{:>12}  {:<7}{:>10}  ok",
@@ -200,9 +204,14 @@ fn print(figure: &Figure, json: bool) {
     });
 }
 
-/// Builds the release binary, so that no figure is of yesterday's.
-fn prepare() -> anyhow::Result<Bench> {
+/// Builds the release binary, so that no figure is of yesterday's; or takes one that was named, for a
+/// comparison.
+fn prepare(named: Option<&std::path::Path>) -> anyhow::Result<Bench> {
     let tree = Tree::read()?;
+    if let Some(binary) = named {
+        let binary = binary.to_path_buf();
+        return Ok(Bench { tree, binary });
+    }
     tree.cargo(&["build", "--release", "--quiet", "--package", "katmai-app"])?;
     let metadata: Value = serde_json::from_str(&tree.cargo(&[
         "metadata",

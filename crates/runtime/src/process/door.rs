@@ -90,7 +90,12 @@ impl ProcessNode {
             .filter(|handle| pod.uid.is_empty() || handle.uid == pod.uid);
         handle
             .map(|handle| handle.door.clone())
-            .ok_or_else(|| KubeletError::NotFound(format!("pods {:?} not found", pod.name)))
+            .ok_or_else(|| {
+                KubeletError::NotFound(format!(
+                    "pod {:?} has no process on this machine: its node is an imitation, or it has only just been placed",
+                    pod.name
+                ))
+            })
     }
 
     fn exec_plan(&self, request: &ExecRequest) -> Result<ExecPlan, KubeletError> {
