@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    GangId, GangPhase, Mark, NoFit, NodeId, Phase, QueueId, Reason, ShapeId, Tables, TaskId,
+    GangId, GangPhase, Mark, NoFit, NodeId, Phase, QueueId, Reason, ShapeId, Tables, Task, TaskId,
 };
 
 use crate::actions::attempt::{Attempt, Hopeless};
-use crate::actions::{beyond, close, drain, gates, pack};
+use crate::actions::{beyond, close, drain, enqueue, gates, pack};
 use crate::clearing::will_take;
 use crate::cycle::{Cycle, Lacks, Outcome, Placed, Refused, Turn};
 use crate::diagnosis;
@@ -123,9 +123,13 @@ fn overused(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<R
     said
 }
 
-/// Gangs that were let in and are valid; the others get their reason.
+/// Gangs that were let in and are valid; the others get their reason. Without the action that lets gangs in
+/// each is let in here: its pods may not be made before.
 pub(super) fn eligible(cycle: &mut Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
     let enqueue = cycle.rules.has_action("enqueue");
+    if !enqueue {
+        enqueue::all_enter(cycle);
+    }
     let mut eligible = Vec::new();
     let mut refused = Vec::new();
     let view = cycle.view();
@@ -259,6 +263,15 @@ pub(super) fn finding(cycle: &mut Cycle<'_, '_>, gang: GangId, task: TaskId) -> 
 
 /// Takes back what the gang was promised, so that it may get something better; what that was.
 pub(super) fn take_promises_back(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Vec<(TaskId, NodeId)> {
+    take_some_back(cycle, gang, |_| true)
+}
+
+/// The same of those of its tasks that are meant.
+pub(super) fn take_some_back(
+    cycle: &mut Cycle<'_, '_>,
+    gang: GangId,
+    is_meant: impl Fn(&Task) -> bool,
+) -> Vec<(TaskId, NodeId)> {
     let tables = cycle.trial.tables();
     let row = tables.gang(gang);
     if row.count(Phase::Pipelined) == 0 {
@@ -266,7 +279,10 @@ pub(super) fn take_promises_back(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Vec
     }
     let tasks = row.tasks.iter().copied();
     let promised: Vec<(TaskId, NodeId)> = tasks
-        .filter(|id| tables.task(*id).phase == Phase::Pipelined)
+        .filter(|id| {
+            let task = tables.task(*id);
+            task.phase == Phase::Pipelined && is_meant(task)
+        })
         .filter_map(|id| Some((id, tables.task(id).node?)))
         .collect();
     if !promised.is_empty() {

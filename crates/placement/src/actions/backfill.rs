@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{GangId, Phase, QueueId, Reason, ShapeId};
+use model::{GangId, Phase, QueueId, Reason, ShapeId, Tables, TaskId};
 
-use crate::actions::allocate::{Asking, eligible, waiting_tasks};
+use crate::actions::allocate::{Asking, eligible, promise_again, take_some_back, waiting_tasks};
 use crate::cycle::{Cycle, Lacks, Outcome, Placed, Turn};
 use crate::diagnosis;
 use crate::parts;
@@ -26,7 +26,8 @@ fn run(cycle: &mut Cycle<'_, '_>) {
     // Tasks that must be close together are allocate's, whatever they request.
     gangs.retain(|(_, gang)| {
         !parts::are_asked_for(cycle.trial.tables(), *gang)
-            && !waiting_tasks(cycle, *gang, Asking::Nothing).is_empty()
+            && (is_promised_something(cycle.trial.tables(), *gang)
+                || !waiting_tasks(cycle, *gang, Asking::Nothing).is_empty())
     });
     cycle.take_turns(gangs, |cycle, _, gang| {
         fill(cycle, gang);
@@ -34,8 +35,20 @@ fn run(cycle: &mut Cycle<'_, '_>) {
     });
 }
 
+/// Whether actions before this one promised room to tasks that request nothing: of such they may find some
+/// that need nobody to go.
+fn is_promised_something(tables: &Tables, gang: GangId) -> bool {
+    let row = tables.gang(gang);
+    let is_meant = |id: &TaskId| {
+        let task = tables.task(*id);
+        task.phase == Phase::Pipelined && task.best_effort
+    };
+    row.count(Phase::Pipelined) > 0 && row.tasks.iter().any(is_meant)
+}
+
 fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
     let mark = cycle.trial.mark();
+    let promises = take_some_back(cycle, gang, |task| task.best_effort);
     let mut homeless: BTreeSet<ShapeId> = BTreeSet::new();
     let mut first = None;
     let mut placed = Vec::new();
@@ -65,6 +78,7 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
             }
         }
     }
+    let kept = promise_again(cycle, &promises);
     let mut lacks = Lacks {
         shapes: homeless,
         shares: false,
@@ -72,6 +86,9 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
     };
     let whole = ready_without_promises(cycle.trial.tables(), gang);
     let reason = first.map(|task| {
+        if kept > 0 {
+            return Arc::new(Reason::WaitsForRelease { tasks: kept });
+        }
         let row = cycle.trial.tables().gang(gang);
         let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
         let wanted = if whole { all } else { row.spec.min_member };
@@ -80,7 +97,7 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
     });
     if !whole {
         cycle.trial.rewind(mark);
-        if let Some(reason) = reason {
+        if let Some(reason) = reason.filter(|_| kept == 0) {
             cycle
                 .outcomes
                 .insert(gang, Outcome::WaitsForRoom(reason, lacks));

@@ -66,10 +66,29 @@ fn enter(cycle: &mut Cycle<'_, '_>, id: GangId) {
         cycle.outcomes.insert(id, outcome);
         return;
     }
+    let_in(cycle, id);
+}
+
+/// Lets in whoever waits for it, unasked: nobody was named who would refuse it.
+pub(super) fn all_enter(cycle: &mut Cycle<'_, '_>) {
+    let tables = cycle.trial.tables();
+    let waits = |id: &GangId| {
+        let gang = tables.find_gang(*id);
+        gang.is_some_and(|gang| {
+            gang.known && gang.phase() == GangPhase::Pending && gang.status_write.is_none()
+        })
+    };
+    let waiting: Vec<GangId> = cycle.gangs.iter().copied().filter(waits).collect();
+    for id in waiting {
+        let_in(cycle, id);
+    }
+}
+
+fn let_in(cycle: &mut Cycle<'_, '_>, id: GangId) {
     let status = GangStatus {
         phase: GangPhase::Inqueue,
         verdict: Verdict::Undecided,
-        ..gang.status().clone()
+        ..cycle.trial.tables().gang(id).status().clone()
     };
     cycle.trial.show(id, status);
     cycle.trial.settle();
