@@ -43,6 +43,8 @@ pub use queue::*;
 pub use shard::*;
 pub use shard_conf::*;
 
+use crate::intent::ObjectKey;
+use crate::kind::Kind;
 use crate::meta::{ObjectMeta, OwnerReference};
 
 /// The queue of jobs and gangs that name none.
@@ -74,6 +76,21 @@ round_trip! {
         pub reason: Box<str>,
         /// A sentence.
         pub message: Box<str>,
+    }
+}
+
+impl Command {
+    /// The job or queue that it is for, by name; `None` where it is for neither. A job is one of its own
+    /// namespace: who may write commands in one namespace has no say in another.
+    pub fn addressee(&self) -> Option<ObjectKey> {
+        let target = self.target.as_ref()?;
+        let kind = Kind::find(&target.api_version, &target.kind)?;
+        let namespace = match kind {
+            Kind::VcJob => &*self.metadata.namespace,
+            Kind::Queue => "",
+            _ => return None,
+        };
+        Some(ObjectKey::new(kind, namespace, &target.name))
     }
 }
 

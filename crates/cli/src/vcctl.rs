@@ -46,8 +46,7 @@ const NEWS_WAITING_MAX: usize = 1_024;
 #[derive(Parser)]
 #[command(
     name = "vcctl",
-    about = "Command line client for vcjobs, queues, pods and flows",
-    disable_help_subcommand = true
+    about = "Command line client for vcjobs, queues, pods and flows"
 )]
 struct Typed {
     #[command(subcommand)]

@@ -1,7 +1,6 @@
 //! Commands: whom each is for.
 //!
-//! A command names its target by kind, name and uid. A job is sought in the command's own namespace
-//! only: who may write commands in one namespace has no say in another.
+//! A command names its target by kind, name and uid.
 
 use std::sync::Arc;
 
@@ -12,23 +11,11 @@ use mirror::{Index, Mirror};
 
 use crate::{Inputs, Step, write};
 
-/// The job or queue that a command is for, by name; `None` where it is for neither.
-pub(crate) fn target(command: &Command) -> Option<ObjectKey> {
-    let target = command.target.as_ref()?;
-    let kind = Kind::find(&target.api_version, &target.kind)?;
-    let namespace = match kind {
-        Kind::VcJob => &*command.metadata.namespace,
-        Kind::Queue => "",
-        _ => return None,
-    };
-    Some(ObjectKey::new(kind, namespace, &target.name))
-}
-
 /// The commands for whatever bears a name, the oldest first, but those that are going.
 pub(crate) fn of(mirror: &Mirror, key: &ObjectKey) -> Vec<Arc<Command>> {
     let named = mirror.indexed::<Command>(Index::CommandTarget, &key.namespace, &key.name);
     let is_for = |command: &&Arc<Command>| {
-        command.metadata.deletion_timestamp.is_none() && target(command).as_ref() == Some(key)
+        command.metadata.deletion_timestamp.is_none() && command.addressee().as_ref() == Some(key)
     };
     let mut commands: Vec<Arc<Command>> = named.filter(is_for).cloned().collect();
     commands.sort_by_key(|command| {

@@ -36,7 +36,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         }
         _ => {
             let command = change.latest().typed::<Command>();
-            let target = command.and_then(|command| command::target(command));
+            let target = command.and_then(|command| command.addressee());
             keys.extend(target.filter(|target| target.kind == Kind::Queue));
         }
     }

@@ -90,7 +90,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         Kind::Command => {
             let sides = [change.before::<Command>(), change.after::<Command>()];
             let targets = sides.into_iter().flatten();
-            let targets = targets.filter_map(|side| command::target(side));
+            let targets = targets.filter_map(|side| side.addressee());
             keys.extend(targets.filter(|target| target.kind == Kind::VcJob));
         }
         Kind::Queue => {

@@ -13,7 +13,7 @@ use api::time::Time;
 use api::volcano::{Job, JobPhase, PodGroup};
 use engine::{Engine, Explanation, Remedy};
 use mirror::{Mirror, group_name, native_gang};
-use model::{Amount, Key, Tables};
+use model::{Amount, Key, Ownership, Tables};
 
 /// Why a question has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,9 +66,8 @@ pub(crate) fn explain(
 ) -> Result<Found, Unanswered> {
     let gang = gang_of(mirror, tables, subject)?;
     let id = tables.gang_keyed(&gang).ok_or(Unanswered::Unknown)?;
-    // Every scheduler hears of every group: whose it is, its pods say.
-    let mut pods = mirror.pods_of_group(&gang.namespace, &gang.name);
-    if tables.gang(id).tasks.is_empty() && pods.any(|pod| !pod.is_finished()) {
+    // Every scheduler hears of every group.
+    if tables.gang(id).spec.ownership == Ownership::Others {
         return Err(Unanswered::NotOurs);
     }
     let now = model::Time::from_micros(now.micros());

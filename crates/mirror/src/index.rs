@@ -281,13 +281,11 @@ fn cascade<'a>(object: &'a Object, terms: &mut Terms<'a>) {
 
 fn command_target<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::Command(command) = object
-        && let Some(target) = &command.target
+        && let Some(addressee) = command.addressee()
     {
-        match Kind::find(&target.api_version, &target.kind) {
-            Some(Kind::VcJob) => terms.add(object.namespace(), &*target.name),
-            Some(Kind::Queue) => terms.add("", &*target.name),
-            _ => {}
-        }
+        let is_job = addressee.kind == Kind::VcJob;
+        let namespace = if is_job { object.namespace() } else { "" };
+        terms.add(namespace, String::from(addressee.name));
     }
 }
 

@@ -137,9 +137,11 @@ pub(super) fn create(view: &View<'_>) -> Intent {
         .map(|(name, value)| (&**name, json!(value)))
         .collect();
     annotations.insert(VERSION, json!(job.status.version.to_string()));
-    // Who lets it in is known before it has pods.
+    // Who lets it in is known before it has pods. One that knows nothing of groups lets none in: such a group
+    // is for Volcano's.
     let scheduler = &*job.spec.scheduler_name;
-    if !scheduler.is_empty() {
+    let groups_by = &view.inputs.settings.scheduler_names;
+    if groups_by.iter().any(|name| **name == *scheduler) {
         annotations.insert(SCHEDULER, json!(scheduler));
     }
     write::create(

@@ -119,6 +119,7 @@ fn commands() -> Vec<(String, Command)> {
         found.push((one.name.to_owned(), command));
     }
     found.retain(|(words, _)| !matches!(words.as_str(), "vcctl completion" | "vcctl version"));
+    found.retain(|(words, _)| !words.split(' ').any(|word| word == "help"));
     found.sort_by(|one, other| one.0.cmp(&other.0));
     found
 }

@@ -56,10 +56,12 @@ fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
 fn wait_for(address: &str, port: u16, arguments: &Arguments) -> Value {
     let seconds = arguments.text("wait-master-timeout", "").parse();
     let seconds = seconds.unwrap_or(WAIT_DEFAULT);
-    // An image may have nc, or a shell that opens sockets by itself.
+    // An image may have nc, a shell that opens sockets by itself, which is seldom its sh, or Python.
     let script = format!(
         "end=$(( $(date +%s) + {seconds} )); \
-         until nc -z -w 2 {address} {port} 2>/dev/null || (: </dev/tcp/{address}/{port}) 2>/dev/null; do \
+         until nc -z -w 2 {address} {port} 2>/dev/null \
+         || bash -c ': </dev/tcp/{address}/{port}' 2>/dev/null \
+         || python3 -c 'import socket; socket.create_connection((\"{address}\", {port}), 2)' 2>/dev/null; do \
          if [ $(date +%s) -ge $end ]; then echo \"{address}:{port} did not answer within {seconds} s\"; exit 1; fi; \
          sleep 2; done"
     );
