@@ -24,11 +24,15 @@ impl Zone {
         Zone(TimeZone::UTC)
     }
 
-    /// The zone of that name, from the program's own tables.
+    /// The zone of exactly that name, from the program's own tables: Go finds zones as files, whose names have
+    /// capital letters where they have.
     pub fn find(name: &str) -> Option<Zone> {
         match name {
             "" | "UTC" => Some(Zone::utc()),
-            name => TimeZoneDatabase::bundled().get(name).ok().map(Zone),
+            name => {
+                let zone = TimeZoneDatabase::bundled().get(name).ok()?;
+                (zone.iana_name() == Some(name)).then_some(Zone(zone))
+            }
         }
     }
 
@@ -343,6 +347,16 @@ fn number(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_zone_is_found_by_its_name_as_it_is_written() {
+        for name in ["", "UTC", "Etc/UTC", "GMT", "US/Eastern", "Asia/Shanghai"] {
+            assert!(Zone::find(name).is_some(), "{name}");
+        }
+        for name in ["utc", "etc/utc", "asia/shanghai", "ASIA/SHANGHAI"] {
+            assert!(Zone::find(name).is_none(), "{name}");
+        }
+    }
 
     fn times(text: &str, zone: &str, from: &str, count: usize) -> Vec<String> {
         let schedule = Schedule::parse(text).unwrap();

@@ -65,8 +65,16 @@ pub(crate) struct Common {
     /// the address of apiserver
     #[arg(short = 's', long, global = true, value_name = "URL")]
     master: Option<String>,
+    // Upstream's `describe` calls it --format.
     /// how to write what was found
-    #[arg(short, long, global = true, value_enum, default_value_t)]
+    #[arg(
+        short,
+        long,
+        alias = "format",
+        global = true,
+        value_enum,
+        default_value_t
+    )]
     output: Form,
     /// with list: go on, and print each line that changes
     #[arg(long, global = true)]
@@ -266,15 +274,15 @@ impl Asked {
     }
 
     /// Where the objects of a list are, and those that it counts; none of what is no list.
-    fn listed(&self) -> Option<Vec<String>> {
-        match self {
-            Asked::Job(job::Request::List(list)) => Some(vec![job::Request::listed(list)]),
-            Asked::Flow(family, flow::Request::List(list)) => Some(vec![family.listed(list)]),
-            Asked::Pod(pod::Request::List(list)) => Some(vec![pod::listed(list)]),
+    fn listed(&self) -> anyhow::Result<Option<Vec<String>>> {
+        Ok(match self {
+            Asked::Job(job::Request::List(list)) => Some(vec![job::Request::listed(list)?]),
+            Asked::Flow(family, flow::Request::List(list)) => Some(vec![family.listed(list)?]),
+            Asked::Pod(pod::Request::List(list)) => Some(vec![pod::listed(list)?]),
             Asked::Queue(queue::Request::List) => Some(queue::listed()),
-            Asked::Tool(request) => request.listed(),
+            Asked::Tool(request) => request.listed()?,
             Asked::Job(_) | Asked::Flow(..) | Asked::Queue(_) => None,
-        }
+        })
     }
 }
 
@@ -282,8 +290,9 @@ impl Asked {
 pub(crate) async fn answer(request: Request, cluster: Arc<dyn Cluster>) -> anyhow::Result<u8> {
     let rest = Rest::new(cluster);
     let end = match (request.watch, request.asked.listed()) {
-        (true, Some(listed)) => follow(&request, listed, &rest).await,
-        (true, None) => Err(anyhow::anyhow!("--watch is for lists")),
+        (true, Ok(Some(listed))) => follow(&request, listed, &rest).await,
+        (true, Err(error)) => Err(error),
+        (true, Ok(None)) => Err(anyhow::anyhow!("--watch is for lists")),
         (false, _) => return Ok(request.perform(run::now(), &rest).await.say()),
     };
     let failed = end.err().map(|error| request.failed(&error));

@@ -99,7 +99,7 @@ pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow
         }
         Request::Get(named) => {
             let queue = rest.get(&place(&named.name)?).await?;
-            told(vec![queue], form, rest).await
+            Ok(told(vec![queue], form, rest).await?.of_one())
         }
         Request::List => {
             let queues = rest.list(QUEUES).await?;
@@ -175,7 +175,7 @@ async fn change(operate: &Operate, rest: &Rest) -> anyhow::Result<()> {
                 );
             }
             let patch = json!({ "spec": { "weight": operate.weight } });
-            rest.merge(&place(&operate.name)?.path(), &patch).await?;
+            rest.merge(&place(&operate.name)?.path()?, &patch).await?;
             return Ok(());
         }
         "" => bail!("action can not be null"),

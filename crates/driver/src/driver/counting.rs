@@ -1,6 +1,7 @@
 //! Figures for those who ask.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::kind::Kind;
 use api::time::Time;
@@ -9,6 +10,7 @@ use api::volcano::Job;
 use super::Driver;
 use crate::census::{self, Census, Untold};
 use crate::metrics::ControllerCounts;
+use crate::settings::Settings;
 use crate::tallies::Came;
 use crate::work::{Ended, WorkKey};
 use crate::writes::Over;
@@ -25,10 +27,11 @@ impl Driver {
             timings.extend(cycles.timings());
         }
         let looks_after = |name: &str| self.settings.controllers.iter().any(|it| it.name == name);
-        let groups = match decides && looks_after("queue") {
+        let (groups, queues_untold) = match decides && looks_after("queue") {
             true => census::groups(&self.mirror),
-            false => Vec::new(),
+            false => (Vec::new(), 0),
         };
+        let untold = figures.as_ref().map(|it| it.untold()).unwrap_or_default();
         let jobs_of = (decides && looks_after("vcjob")).then_some(&self.mirror);
         Census {
             metrics: self.metrics(),
@@ -40,10 +43,25 @@ impl Driver {
             flow_ends: self.tallies.flows(),
             untold: Untold {
                 ends: self.tallies.forgotten(),
-                ..figures.as_ref().map(|it| it.untold()).unwrap_or_default()
+                queues: untold.queues.max(queues_untold),
+                ..untold
             },
             figures,
         }
+    }
+
+    /// The parts that run here: controllers by their names, and who places pods.
+    pub(super) fn parts(settings: &Settings) -> Arc<[&'static str]> {
+        let rows = settings.controllers.iter().map(|row| row.name);
+        let engine = settings.engine.iter().flat_map(|engine| {
+            let serves =
+                |names: &[Box<str>], part: &'static str| (!names.is_empty()).then_some(part);
+            [
+                serves(&engine.scheduler_names, "scheduler"),
+                serves(&engine.agent_scheduler_names, "agent-scheduler"),
+            ]
+        });
+        rows.chain(engine.flatten()).collect()
     }
 
     /// What each controller came to, with the keys that are ready or stuck now.

@@ -3,6 +3,7 @@
 //!
 //! Source: `specs/volcano.md`, section 4.1.
 
+use api::admission::Operation;
 use api::volcano::DEFAULT_QUEUE;
 use serde_json::{Map, Value};
 
@@ -57,8 +58,14 @@ pub(crate) const OF_HOST_POD: &[Filled] =
     &[fill_in("dnsPolicy", Given::Text("ClusterFirstWithHostNet"))];
 
 impl Filled {
-    fn fill(&self, map: &mut Map<String, Value>, settings: &Settings, place: usize) {
-        if !is_unset(map, self.field) {
+    fn fill(
+        &self,
+        map: &mut Map<String, Value>,
+        stored: Stored<'_>,
+        settings: &Settings,
+        place: usize,
+    ) {
+        if !is_unset(map, self.field) || !stored.says(self.field) {
             return;
         }
         let value = match self.given {
@@ -71,24 +78,57 @@ impl Filled {
     }
 }
 
+/// What is stored of that which is filled in; a new object has nothing stored.
+#[derive(Clone, Copy)]
+struct Stored<'a>(Option<&'a Value>);
+
+impl<'a> Stored<'a> {
+    /// What is stored in this field of it.
+    fn at(self, field: &str) -> Stored<'a> {
+        Stored(self.0.map(|value| &value[field]))
+    }
+
+    /// What is stored in this place of it.
+    fn nth(self, place: usize) -> Stored<'a> {
+        Stored(self.0.map(|value| &value[place]))
+    }
+
+    /// Whether a default may stand in this field: what is stored without one stays without.
+    fn says(self, field: &str) -> bool {
+        self.0.is_none_or(|value| {
+            let map = value.as_object();
+            map.is_some_and(|map| !is_unset(map, field))
+        })
+    }
+
+    /// The same of a field in which 0 is a value.
+    fn has(self, field: &str) -> bool {
+        self.0.is_none_or(|value| !value[field].is_null())
+    }
+}
+
 /// Queue, scheduler, retries, names and sizes of tasks, gang size, implied plugins.
 ///
-/// The same on update: a manifest that was applied once may be applied again.
+/// On update, so that a manifest that was applied once may be applied again; but then only what the stored job
+/// says, too. One that was stored without defaults, when nobody was asked, could not be changed any more
+/// otherwise, and pods are named after tasks.
 pub(super) fn fill(case: &Case<'_>, object: &mut Value) {
     let Some(spec) = inside(object, "spec") else {
         return;
     };
+    let is_update = case.operation == Operation::Update;
+    let stored = Stored(is_update.then_some(&case.old["spec"]));
     for row in OF_JOB {
-        row.fill(spec, case.settings, 0);
+        row.fill(spec, stored, case.settings, 0);
     }
     if let Some(Value::Array(tasks)) = spec.get_mut("tasks") {
         for (place, task) in tasks.iter_mut().enumerate() {
             if let Value::Object(task) = task {
-                fill_task(case.settings, place, task);
+                fill_task(case.settings, place, task, stored.at("tasks").nth(place));
             }
         }
     }
-    if is_unset(spec, "minAvailable") {
+    if is_unset(spec, "minAvailable") && stored.says("minAvailable") {
         let tasks = spec.get("tasks").and_then(Value::as_array);
         let sum = tasks.into_iter().flatten().fold(0_i64, |sum, task| {
             let least = task["minAvailable"].as_i64();
@@ -98,23 +138,23 @@ pub(super) fn fill(case: &Case<'_>, object: &mut Value) {
         spec.insert("minAvailable".to_owned(), sum.into());
     }
     if let Some(Value::Object(plugins)) = spec.get_mut("plugins") {
-        plugins::imply(plugins);
+        plugins::imply(plugins, |name| stored.at("plugins").has(name));
     }
 }
 
-fn fill_task(settings: &Settings, place: usize, task: &mut Map<String, Value>) {
+fn fill_task(settings: &Settings, place: usize, task: &mut Map<String, Value>, stored: Stored<'_>) {
     for row in OF_TASK {
-        row.fill(task, settings, place);
+        row.fill(task, stored, settings, place);
     }
     let template = task.get_mut("template");
     if let Some(Value::Object(pod)) = template.and_then(|template| template.get_mut("spec"))
         && pod.get("hostNetwork") == Some(&Value::Bool(true))
     {
         for row in OF_HOST_POD {
-            row.fill(pod, settings, place);
+            row.fill(pod, stored.at("template").at("spec"), settings, place);
         }
     }
-    if task.get("minAvailable").is_none_or(Value::is_null) {
+    if task.get("minAvailable").is_none_or(Value::is_null) && stored.has("minAvailable") {
         let policy = task.get("partitionPolicy").unwrap_or(&Value::Null);
         let partitions = number(policy, "minPartitions");
         let least = if partitions > 0 {

@@ -28,9 +28,9 @@ pub(crate) fn implied() -> BTreeMap<&'static str, Vec<&'static str>> {
 }
 
 /// Adds the plugins that those named cannot do without.
-pub(super) fn imply(plugins: &mut Map<String, Value>) {
+pub(super) fn imply(plugins: &mut Map<String, Value>, may_be: impl Fn(&str) -> bool) {
     for (name, by) in implied() {
-        if by.iter().any(|it| plugins.contains_key(*it)) {
+        if may_be(name) && by.iter().any(|it| plugins.contains_key(*it)) {
             plugins.entry(name).or_insert_with(|| json!([]));
         }
     }

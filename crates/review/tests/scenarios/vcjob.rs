@@ -468,6 +468,27 @@ mod updates {
         );
     }
 
+    /// It was made when nobody was asked; a default would be a change, of names of pods, too.
+    #[test]
+    fn what_was_stored_without_defaults_stays_so_and_may_be_changed() {
+        let old = job(
+            "{plugins: {pytorch: []}, volumes: [{mountPath: /a, volumeClaim: {}}], tasks: [{replicas: 2, template: {spec: {hostNetwork: true, containers: [{name: c, image: i}]}}}]}",
+        );
+        let update = |change: fn(&mut Value)| {
+            let mut new = old.clone();
+            change(&mut new);
+            ask(&world(WORLD), Operation::Update, Kind::VcJob, &old, &new)
+        };
+        let answer = update(|job| {
+            job["metadata"]["labels"] = yaml("{a: b}");
+            job["metadata"]["finalizers"] = yaml("[a/b]");
+            job["spec"]["volumes"][0]["volumeClaimName"] = "made".into();
+        });
+        assert_eq!(answer, "allowed");
+        let answer = update(|job| job["spec"]["tasks"][0]["maxRetry"] = 5.into());
+        assert!(answer.contains("may not change fields"), "{answer}");
+    }
+
     #[test]
     fn nothing_else_may() {
         let fixed = "DENIED job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` and `PriorityClassName`";

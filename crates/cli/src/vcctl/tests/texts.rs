@@ -94,6 +94,7 @@ async fn queue_list_and_get() {
         "vcctl queue list -o wide",
         "vcctl queue get -h",
         "vcctl queue get -n research",
+        "vcctl queue get -n research -o json",
         "vcctl queue get -n none",
         "vcctl queue get",
     ];
@@ -136,8 +137,49 @@ async fn pod_list() {
         "vcctl pod list -q research",
         "vcctl pod list -j none",
         "vcctl pod list -q none",
+        "vcctl pod list -j training -q research",
+        "vcctl pod list -j training -q other",
+        "vcctl pod list -j none -q research",
     ];
     insta::assert_snapshot!(told(&lines, &["vcctl pod list"]).await);
+}
+
+#[tokio::test]
+async fn a_name_that_is_typed_never_stands_for_all() {
+    let flow = |meta: &str| {
+        format!("apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {{{meta}}}\n")
+    };
+    let file = written(
+        "odd-flows.yaml",
+        &[
+            flow("name: '?'"),
+            flow("name: a/b"),
+            flow("namespace: a/b, name: one"),
+            flow("generateName: one-"),
+        ]
+        .join("---\n"),
+    );
+    let lines = [
+        "vcctl job delete -N '?'",
+        "vcctl job delete -N '#'",
+        "vcctl job delete -N /",
+        "vcctl job delete -N ..",
+        "vcctl job delete -N training -n default/jobs/training?",
+        "vcctl job delete -N training -n ''",
+        "vcctl job view -N '?'",
+        "vcctl job list -n default/jobs?",
+        "vcctl job list -n '' -o name",
+        "vcctl pod list -n a%2Fb",
+        "vcctl queue delete -n '?'",
+        "vcctl queue operate -n default/status -a update -w 2",
+        "vcctl jobflow delete -N '?'",
+        &format!("vcctl jobflow delete -f {file}"),
+        "vqueues -n '?'",
+        "vcancel -n '?'",
+    ];
+    let told = told(&lines, &[]).await;
+    std::fs::remove_file(&file).expect("it was made just now");
+    insta::assert_snapshot!(told.replace(&file, "flows.yaml"));
 }
 
 /// Where a scratch file of that text is.
@@ -166,11 +208,12 @@ async fn jobflow() {
         "vcctl jobflow list -n none",
         "vcctl jobflow get -h",
         "vcctl jobflow get -N one",
+        "vcctl jobflow get -N one -o json",
         "vcctl jobflow get -N none",
         "vcctl jobflow get",
         "vcctl jobflow describe -h",
         "vcctl jobflow describe -N one",
-        "vcctl jobflow describe -N one -o json",
+        "vcctl jobflow describe -N one --format json",
         "vcctl jobflow describe",
         "vcctl jobflow describe -N none",
         "vcctl jobflow delete -h",
@@ -185,11 +228,19 @@ async fn jobflow() {
 
 #[tokio::test]
 async fn jobtemplate() {
-    let text = "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobTemplate\nmetadata: {name: first}\nspec: {minAvailable: 1}\n";
-    let file = written("templates.yaml", text);
+    let one = |name: &str| {
+        format!(
+            "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobTemplate\nmetadata: {{name: {name}}}\nspec: {{minAvailable: 1}}\n"
+        )
+    };
+    let file = written("templates.yaml", &one("first"));
+    let some = written(
+        "some-templates.yaml",
+        &[one("first"), one("none"), one("second")].join("---\n"),
+    );
     let lines = [
         "vcctl jobtemplate create -h",
-        &format!("vcctl jobtemplate create -f {file}"),
+        &format!("vcctl jobtemplate create --file {file}"),
         "vcctl jobtemplate list -h",
         "vcctl jobtemplate list",
         "vcctl jobtemplate list -o wide",
@@ -201,12 +252,17 @@ async fn jobtemplate() {
         "vcctl jobtemplate describe -N none",
         "vcctl jobtemplate delete -h",
         &format!("vcctl jobtemplate delete -f {file}"),
+        &format!("vcctl jobtemplate delete --filename {some}"),
+        &format!("vcctl jobtemplate delete -f {some} --real-exit-codes"),
         "vcctl jobtemplate delete -N second",
         "vcctl jobtemplate delete -N none",
     ];
     let made = &format!("vcctl jobtemplate create -f {file}");
     let told = told(&lines, &["vcctl jobtemplate list", made]).await;
-    std::fs::remove_file(&file).expect("it was made just now");
+    for file in [&file, &some] {
+        std::fs::remove_file(file).expect("it was made just now");
+    }
+    let told = told.replace(&some, "some-templates.yaml");
     insta::assert_snapshot!(told.replace(&file, "templates.yaml"));
 }
 
